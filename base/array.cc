@@ -1,0 +1,85 @@
+#include "base/array.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace syncline {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, rounded);
+  return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
+}
+
+}  // namespace
+
+Array::Array(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
+  if (!shape_.is_known()) fail<ShapeError>("array: shape ", shape_, " has unknown dimensions");
+  bytes_ = allocate(bytes());
+}
+
+Array Array::borrow(DType dtype, Shape shape, void* bytes) {
+  Array a;
+  a.dtype_ = dtype;
+  a.shape_ = std::move(shape);
+  a.bytes_ = std::shared_ptr<std::byte>(std::shared_ptr<void>{}, static_cast<std::byte*>(bytes));
+  return a;
+}
+
+double Array::item() const {
+  if (size() != 1) fail<ShapeError>("array: item() of shape ", shape_, "; one element expected");
+  return with_dtype(dtype_, [&]<class T>(T) { return static_cast<double>(*data<T>()); });
+}
+
+Array Array::copy() const {
+  Array a(dtype_, shape_);
+  if (bytes() > 0) std::memcpy(a.raw(), raw(), bytes());
+  return a;
+}
+
+Array Array::reshaped(Shape shape) const {
+  if (shape.size() != size())
+    fail<ShapeError>("array: ", shape_, " has ", size(), " elements and cannot take the shape ", shape);
+  Array a = *this;
+  a.shape_ = std::move(shape);
+  return a;
+}
+
+Array Array::rows(std::int64_t begin, std::int64_t end) const {
+  if (shape_.ndim() == 0 || begin < 0 || end < begin || end > shape_[0])
+    fail<ShapeError>("array: rows ", begin, " to ", end, " of shape ", shape_);
+  Array a = *this;
+  a.shape_[0] = end - begin;
+  const std::size_t row = size_of(dtype_) * static_cast<std::size_t>(shape_.product(1, shape_.ndim()));
+  a.bytes_ = std::shared_ptr<std::byte>(bytes_, bytes_.get() + row * static_cast<std::size_t>(begin));
+  return a;
+}
+
+Array Array::cast(DType dtype) const {
+  Array a(dtype, shape_);
+  with_dtype(dtype_, [&]<class From>(From) {
+    with_dtype(dtype, [&]<class To>(To) {
+      const From* from = data<From>();
+      To* to = a.data<To>();
+      for (std::int64_t i = 0, n = size(); i < n; ++i) to[i] = static_cast<To>(from[i]);
+    });
+  });
+  return a;
+}
+
+void Array::check_type(DType wanted) const {
+  if (wanted != dtype_) fail<DTypeError>("array: read as ", wanted, " but holds ", dtype_, "; cast it first");
+}
+
+void Array::check_count(std::size_t count) const {
+  if (count != static_cast<std::size_t>(size()))
+    fail<ShapeError>("array: ", count, " values for shape ", shape_, " of ", size(), " elements");
+}
+
+}  // namespace syncline

@@ -1,0 +1,57 @@
+// Errors: one exception tree below syncline::Error, thrown with `fail<E>(parts...)`.
+//
+// A message says what was called, what is wrong with it (shapes, values), and what to do. Bindings map the tree once:
+// ValueError and ShapeError to Python's ValueError, DTypeError to TypeError, the others to RuntimeError.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace syncline {
+
+struct Error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+struct ValueError : Error {  // an argument's value is not allowed
+  using Error::Error;
+};
+struct ShapeError : ValueError {  // shapes do not fit together
+  using ValueError::ValueError;
+};
+struct DTypeError : Error {  // an operation does not take this dtype
+  using Error::Error;
+};
+struct CommError : Error {  // ranks disagree, or the wire failed
+  using Error::Error;
+};
+struct IoError : Error {  // a file is missing, damaged, or cannot be written
+  using Error::Error;
+};
+struct InternalError : Error {  // our own bug
+  using Error::Error;
+};
+
+// Concatenates everything that can be streamed.
+template <class... Parts>
+std::string join_text(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+
+// Throws E with the concatenated parts as its message.
+template <class E = ValueError, class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw E(join_text(parts...));
+}
+
+// For our own invariants only; bad input is refused with fail<ValueError> and its kin.
+#define SYNCLINE_CHECK(condition)                                                                                 \
+  do {                                                                                                            \
+    if (!(condition))                                                                                             \
+      ::syncline::fail<::syncline::InternalError>(__FILE__, ":", __LINE__,                                        \
+                                                  ": internal check failed: " #condition "; please report this"); \
+  } while (false)
+
+}  // namespace syncline

@@ -1,0 +1,63 @@
+#include "base/shape.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace syncline {
+
+bool Shape::is_known() const {
+  return std::none_of(dims_.begin(), dims_.end(), [](auto dim) { return dim < 0; });
+}
+
+std::int64_t Shape::size() const { return product(0, ndim()); }
+
+std::int64_t Shape::product(int first, int last) const {
+  std::int64_t total = 1;
+  for (int axis = first; axis < last; ++axis) total *= (*this)[axis];
+  return total;
+}
+
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  out << '(';
+  for (int axis = 0; axis < shape.ndim(); ++axis) {
+    if (axis > 0) out << ", ";
+    if (shape[axis] < 0) out << '?';
+    else out << shape[axis];
+  }
+  return out << (shape.ndim() == 1 ? ",)" : ")");
+}
+
+Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
+  const int ndim = std::max(a.ndim(), b.ndim());
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(ndim));
+  for (int axis = 0; axis < ndim; ++axis) {
+    const int ia = axis - (ndim - a.ndim()), ib = axis - (ndim - b.ndim());
+    const std::int64_t da = ia < 0 ? 1 : a[ia], db = ib < 0 ? 1 : b[ib];
+    if (da != db && da > 1 && db > 1)
+      fail<ShapeError>(op, ": shapes ", a, " and ", b, " do not broadcast (axis ", axis, ": ", da, " against ", db,
+                       "); reshape or expand_dims one of them");
+    std::int64_t& dim = dims[static_cast<std::size_t>(axis)];
+    if (da == db) dim = da;
+    else if (da == 1) dim = db;
+    else if (db == 1) dim = da;
+    else dim = std::max(da, db);  // one is unknown: the known one decides
+  }
+  return Shape(std::move(dims));
+}
+
+int wrap_axis(std::string_view op, int axis, int ndim) {
+  if (axis < -ndim || axis >= ndim)
+    fail<ValueError>(op, ": axis ", axis, " is out of range for a tensor of ", ndim, " dimensions; use ", -ndim, " to ",
+                     ndim - 1);
+  return axis < 0 ? axis + ndim : axis;
+}
+
+bool accepts(const Shape& declared, const Shape& actual) {
+  if (declared.ndim() != actual.ndim()) return false;
+  for (int axis = 0; axis < declared.ndim(); ++axis)
+    if (declared[axis] >= 0 && declared[axis] != actual[axis]) return false;
+  return true;
+}
+
+}  // namespace syncline

@@ -1,0 +1,63 @@
+// Communicator: the one interface to the wire. Spans of bytes with a dtype go in; it knows no graph and no variable.
+//
+// Ownership: the caller owns all buffers and keeps them unchanged and alive until wait() returned for the ticket.
+// Order: every rank must submit the same collectives in the same order; submission order is the wire's order. Each
+// carries a Tag; ranks whose tags, kinds, dtypes or counts differ are all told so (CommError), nothing is silently
+// added up. Threads: one thread at a time may call a communicator. Its own thread does the transfers; wait() blocks the
+// caller only. Nothing here allocates once the communicator stands. Results are the same bits on every rank, summed in
+// rank order's fixed tree whatever the arrival. Throws CommError (from wait and from the blocking helpers), naming the
+// collective, its tag and what went wrong. After an error every later call throws the same error.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+
+namespace syncline::comm {
+
+// What a message belongs to. Compared between ranks at every collective.
+struct Tag {
+  std::uint64_t plan = 0;    // fingerprint of the plan (equal on all ranks for equal graphs)
+  std::uint64_t step = 0;    // how many steps ran before, over all functions
+  std::uint32_t bucket = 0;  // which collective of the step
+  friend bool operator==(const Tag&, const Tag&) = default;
+};
+
+enum class Reduce : std::uint8_t { kSum, kMax, kMin };
+
+// Names a submitted collective; tickets count up from 1.
+using Ticket = std::uint64_t;
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // data[i] = reduction over ranks of data[i], in place. float32, float64 and the integer dtypes; any count, also 0.
+  virtual Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) = 0;
+
+  // `receive` gets the ranks' bytes one after the other; rank r sends byte_counts[r] bytes (which may be 0) from its
+  // `send`. The counts must be equal on all ranks and stay alive until wait(). `send` may lie at its own place inside
+  // `receive`.
+  virtual Ticket all_gather(const Tag& tag, const void* send, void* receive,
+                            std::span<const std::int64_t> byte_counts) = 0;
+
+  // data of `root` is copied to all ranks.
+  virtual Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) = 0;
+
+  // Blocks until the collective has finished on this rank.
+  virtual void wait(Ticket ticket) = 0;
+  // True if wait(ticket) would not block.
+  virtual bool done(Ticket ticket) const = 0;
+
+  // Returns when every rank has called it.
+  void barrier(const Tag& tag = {}) {
+    std::int32_t nothing = 0;
+    wait(all_reduce(tag, &nothing, 1, DType::kInt32, Reduce::kMax));
+  }
+};
+
+}  // namespace syncline::comm
