@@ -1,0 +1,80 @@
+#include "ops/kernels/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+
+#include "ops/kernels/parallel.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Index = std::int64_t;
+
+// Pieces have to be long enough that packing the shared operand again for each costs under 2 %.
+constexpr double kFlopsPerPiece = 25e6;
+constexpr Index kMinPieceWidth = 96;
+constexpr Index kPieceAlignment = 32;  // a multiple of the micro-kernel's height and width
+
+CBLAS_TRANSPOSE to_cblas(Trans t) { return t == Trans::kYes ? CblasTrans : CblasNoTrans; }
+
+void blas(Trans a, Trans b, int m, int n, int k, float alpha, const float* A, int lda, const float* B, int ldb,
+          float beta, float* C, int ldc) {
+  cblas_sgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+void blas(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, int lda, const double* B, int ldb,
+          double beta, double* C, int ldc) {
+  cblas_dgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+// An empty sum: BLAS refuses the lead dimension 0 that an empty operand has.
+template <class T>
+void scale(Index m, Index n, T beta, T* C, Index ldc) {
+  for (Index i = 0; i < m; ++i) {
+    for (Index j = 0; j < n; ++j) C[i * ldc + j] = beta == T(0) ? T(0) : beta * C[i * ldc + j];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb,
+                 T beta, T* C, Index ldc) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) return scale(m, n, beta, C, ldc);
+  blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,
+       static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
+}
+
+template <class T>
+void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb, T beta,
+          T* C, Index ldc) {
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const bool by_rows = m >= n;
+  const Index length = by_rows ? m : n;
+  const auto wanted = static_cast<Index>(std::min(flops / kFlopsPerPiece, static_cast<double>(kMaxChunks)));
+  const Index pieces = std::min(wanted, length / kMinPieceWidth);
+  if (pieces < 2) return gemm_serial(a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+
+  const Index size = ((length + pieces - 1) / pieces + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+  parallel_chunks(Chunks{length, size, (length + size - 1) / size}, [&](Index, Index begin, Index end) {
+    if (by_rows) {
+      const T* piece = a == Trans::kYes ? A + begin : A + begin * lda;
+      gemm_serial(a, b, end - begin, n, k, alpha, piece, lda, B, ldb, beta, C + begin * ldc, ldc);
+    } else {
+      const T* piece = b == Trans::kYes ? B + begin * ldb : B + begin;
+      gemm_serial(a, b, m, end - begin, k, alpha, A, lda, piece, ldb, beta, C + begin, ldc);
+    }
+  });
+}
+
+template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
+                          float*, Index);
+template void gemm<double>(Trans, Trans, Index, Index, Index, double, const double*, Index, const double*, Index,
+                           double, double*, Index);
+template void gemm_serial<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index,
+                                 float, float*, Index);
+template void gemm_serial<double>(Trans, Trans, Index, Index, Index, double, const double*, Index, const double*, Index,
+                                  double, double*, Index);
+
+}  // namespace syncline::kernels

@@ -1,0 +1,89 @@
+#include "ops/kernels/parallel.h"
+
+#include <sched.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/error.h"
+
+namespace syncline::kernels {
+namespace {
+
+int processors_of_affinity_mask() {
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) return std::max(1, CPU_COUNT(&mask));
+  return std::max(1u, std::thread::hardware_concurrency());  // more processors than cpu_set_t holds
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::atomic<int> threads{processors_of_affinity_mask()};
+  std::unique_ptr<tbb::global_control> limit;  // bounds the workers of all arenas together
+};
+
+Pool& pool() {
+  static Pool instance;
+  return instance;
+}
+
+// An arena for each user thread: with one shared arena a caller that finds it full would have to wait for a worker.
+struct CallerArena {
+  int threads = 0;
+  std::optional<tbb::task_arena> arena;
+
+  tbb::task_arena& get(int wanted) {
+    if (threads != wanted) {
+      arena.emplace(wanted);
+      threads = wanted;
+    }
+    return *arena;
+  }
+};
+
+thread_local CallerArena caller_arena;
+thread_local bool inside_loop = false;
+
+struct InsideLoop {
+  bool before = inside_loop;
+  InsideLoop() { inside_loop = true; }
+  ~InsideLoop() { inside_loop = before; }
+};
+
+}  // namespace
+
+int thread_count() { return pool().threads.load(std::memory_order_relaxed); }
+
+void set_thread_count(int n) {
+  if (n < 1) fail<ValueError>("set_thread_count(", n, "): the number of threads must be at least 1");
+  Pool& p = pool();
+  std::lock_guard lock(p.mutex);
+  p.limit.reset();  // TBB applies the smallest of all live limits, so the old one goes first
+  if (n > 1) p.limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
+  p.threads.store(n, std::memory_order_relaxed);
+}
+
+namespace internal {
+
+bool can_split() { return !inside_loop && thread_count() > 1; }
+
+void run_on_pool(std::int64_t count, ChunkFunction function, void* body) {
+  caller_arena.get(thread_count()).execute([&] {
+    tbb::parallel_for(
+        std::int64_t{0}, count,
+        [&](std::int64_t i) {
+          InsideLoop guard;
+          function(body, i);
+        },
+        tbb::simple_partitioner());
+  });
+}
+
+}  // namespace internal
+}  // namespace syncline::kernels
