@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "ops/kernels/parallel.h"
 
 namespace syncline::kernels {
@@ -27,6 +28,21 @@ void blas(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, 
   cblas_dgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
 }
 
+// Holds OpenBLAS to the calling thread, once. The serial flavour shares its buffers between threads without a lock.
+void prepare_blas() {
+  static const bool prepared = [] {
+    if (openblas_get_parallel() == 0) {
+      fail<Error>(
+          "gemm: the OpenBLAS that was loaded (", openblas_get_config(),
+          ") is built without threads and is not safe to call from several; install libopenblas0-pthread, and look "
+          "for a LD_LIBRARY_PATH that hides it");
+    }
+    openblas_set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(prepared);
+}
+
 // An empty sum: BLAS refuses the lead dimension 0 that an empty operand has.
 template <class T>
 void scale(Index m, Index n, T beta, T* C, Index ldc) {
@@ -42,6 +58,7 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
                  T beta, T* C, Index ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(m, n, beta, C, ldc);
+  prepare_blas();
   blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,
        static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
 }

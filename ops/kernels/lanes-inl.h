@@ -1,7 +1,7 @@
 // Loops over blocks of elementwise ops, compiled once for each instruction set by Highway's foreach_target.
 //
-// A file of elementwise ops defines, inside HWY_NAMESPACE, one small struct an op whose call operator maps vectors to a
-// vector, and makes its BlockFn with `floating_block<F>` or `comparing_block<F>`; run-time dispatch picks the table.
+// A file of elementwise ops defines, inside HWY_NAMESPACE, one small struct an op: its call operator maps numbers to a number
+// (`plain_block_of`, `comparing_block_of`) or vectors to a vector (`floating_block`). Run-time dispatch picks the table.
 #if defined(SYNCLINE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_LANES_INL_H_
 #undef SYNCLINE_LANES_INL_H_
@@ -13,6 +13,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "base/dtype.h"
 #include "ops/op.h"
@@ -58,10 +59,39 @@ void value_block(const void* attrs, const void* const* in, void* out, std::int64
   });
 }
 
+// A plain loop that the compiler vectorizes: y[i] = f(x0[i], x1[i], ...). The output may be one of the inputs.
+template <class F, class Out, class... In, std::size_t... k>
+HWY_INLINE HWY_ATTR void plain_loop(const F& f, const void* const* in, Out* y, std::int64_t n,
+                                    std::index_sequence<k...>) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) y[i] = f(static_cast<const In*>(in[k])[i]...);
+}
+
+template <class F, class Out, class... In>
+HWY_ATTR void plain_block(const void* attrs, const void* const* in, void* out, std::int64_t n) {
+  const F f(attrs);
+  plain_loop<F, Out, In...>(f, in, static_cast<Out*>(out), n, std::index_sequence_for<In...>{});
+}
+
 // Of an op without attributes.
 struct Stateless {
   explicit Stateless(const void*) {}
 };
+
+// (T, T, ...) -> T for every dtype; kInputs of them.
+template <class F, int kInputs>
+BlockFn plain_block_of(DType dtype) {
+  return with_dtype(dtype, []<class T>(T) -> BlockFn {
+    if constexpr (kInputs == 1) return &plain_block<F, T, T>;
+    else return &plain_block<F, T, T, T>;
+  });
+}
+
+// (T, T) -> bool for every dtype.
+template <class F>
+BlockFn comparing_block_of(DType dtype) {
+  return with_dtype(dtype, []<class T>(T) -> BlockFn { return &plain_block<F, bool, T, T>; });
+}
 
 template <int kInputs, class F>
 BlockFn floating_block(DType dtype) {
