@@ -1,0 +1,112 @@
+// Identity, stop_gradient, shape, count and the choice by learning phase. None of them is left in a plan.
+#include "ops/core.h"
+
+#include "ops/core/fill.h"
+#include "ops/core/phase.h"
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/op.h"
+
+namespace syncline {
+namespace {
+
+struct Identity {
+  static constexpr std::string_view kName = "identity";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static constexpr bool kView = true;
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return in[0]; }
+  static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {dy}; }
+};
+
+struct StopGradient : Identity {
+  static constexpr std::string_view kName = "stop_gradient";
+  static constexpr NoGradient grad{"that is what it is for"};
+};
+
+struct ShapeOf {
+  static constexpr std::string_view kName = "shape";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return {DType::kInt32, Shape{in[0].shape.ndim()}}; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) {
+    const Shape& shape = in[0].shape();
+    if (!shape.is_known()) return {};
+    std::vector<std::int32_t> dims(shape.begin(), shape.end());
+    return constant_of(Array::from<std::int32_t>(Shape{shape.ndim()}, dims));
+  }
+  static constexpr NoGradient grad{"a shape does not depend on values"};
+};
+
+struct Count {
+  static constexpr std::string_view kName = "count";
+  struct Attrs {
+    std::vector<int> axes;
+    DType dtype = DType::kFloat32;
+  };
+  static constexpr auto fields = std::tuple{field("axes", &Attrs::axes), field("dtype", &Attrs::dtype)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    for (const int axis : a.axes) wrap_axis(kName, axis, in[0].shape.ndim());
+    return {a.dtype, Shape{}};
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    const Shape& shape = in[0].shape();
+    std::int64_t total = 1;
+    for (int axis = 0; axis < shape.ndim(); ++axis) {
+      bool counted = a.axes.empty();
+      for (const int wanted : a.axes) counted |= wrap_axis(kName, wanted, shape.ndim()) == axis;
+      if (!counted) continue;
+      if (shape[axis] < 0) return {};
+      total *= shape[axis];
+    }
+    return scalar(static_cast<double>(total), a.dtype);
+  }
+  static constexpr NoGradient grad{"a number of elements does not depend on values"};
+};
+
+SYNCLINE_REGISTER_OP(Identity)
+SYNCLINE_REGISTER_OP(StopGradient)
+SYNCLINE_REGISTER_OP(ShapeOf)
+SYNCLINE_REGISTER_OP(Count)
+SYNCLINE_REGISTER_OP(InPhase)
+
+}  // namespace
+
+Meta InPhase::infer(const Attrs&, std::span<const Meta> in) {
+  if (in[0].shape.ndim() != 0)
+    fail<ShapeError>(kName, ": the learning phase is a scalar, but has the shape ", in[0].shape);
+  if (in[1].dtype != in[2].dtype)
+    fail<DTypeError>(kName, ": branches of ", in[1].dtype, " and ", in[2].dtype, "; cast one of them");
+  if (!accepts(in[1].shape, in[2].shape) && !accepts(in[2].shape, in[1].shape))
+    fail<ShapeError>(kName, ": branches of shapes ", in[1].shape, " and ", in[2].shape, "; both must have one shape");
+  return in[1];
+}
+
+Expr InPhase::simplify(const Attrs&, std::span<const Expr> in, const Meta&) {
+  double phase = 0;
+  if (scalar_value(in[0], phase)) return phase != 0 ? in[1] : in[2];
+  return select(in[0].dtype() == DType::kBool ? in[0] : cast(in[0], DType::kBool), in[1], in[2]);
+}
+
+std::vector<Expr> InPhase::grad(const Attrs&, const Expr& y, const Expr& dy) {
+  const Expr zero = zeros_like(dy);
+  return {Expr{}, in_phase(y.input(0), dy, zero), in_phase(y.input(0), zero, dy)};
+}
+
+Expr fill(Shape shape, double value, DType dtype) { return apply<Fill>({}, {value, dtype, std::move(shape)}); }
+Expr fill_like(const Expr& x, double value) { return fill_like(x, value, x.dtype()); }
+Expr fill_like(const Expr& x, double value, DType dtype) {
+  if (x.shape().is_known()) return fill(x.shape(), value, dtype);
+  return apply<FillLike>({x}, {value, dtype});
+}
+Expr identity(const Expr& x) { return apply<Identity>({x}); }
+Expr stop_gradient(const Expr& x) { return apply<StopGradient>({x}); }
+Expr shape(const Expr& x) { return apply<ShapeOf>({x}); }
+Expr count(const Expr& x, std::vector<int> axes, DType dtype) { return apply<Count>({x}, {std::move(axes), dtype}); }
+Expr in_phase(const Expr& phase, const Expr& x, const Expr& alt) { return apply<InPhase>({phase, x, alt}); }
+
+}  // namespace syncline

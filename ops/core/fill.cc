@@ -1,0 +1,21 @@
+#include "ops/core/fill.h"
+
+#include <algorithm>
+
+namespace syncline {
+namespace {
+
+void fill_output(double value, const KernelArgs& k) {
+  with_dtype(k.out_dtype(),
+             [&]<class T>(T) { std::fill_n(k.output<T>(), k.out_shape().size(), static_cast<T>(value)); });
+}
+
+}  // namespace
+
+void Fill::run(const Attrs& a, const KernelArgs& k) { fill_output(a.value, k); }
+void FillLike::run(const Attrs& a, const KernelArgs& k) { fill_output(a.value, k); }
+
+SYNCLINE_REGISTER_OP(Fill)
+SYNCLINE_REGISTER_OP(FillLike)
+
+}  // namespace syncline

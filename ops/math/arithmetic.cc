@@ -1,0 +1,201 @@
+// Arithmetic on two operands: x + y, x - y, x * y, x / y, max, min, x^y; and -x.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/math/arithmetic.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+// clang-format off
+struct AddF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(x + y); } };
+struct SubF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(x - y); } };
+struct MulF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(x * y); } };
+struct NegF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(-x); } };
+// NaN in either operand gives NaN, as NumPy and TensorFlow have it.
+struct MaxF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x > y || x != x ? x : y; } };
+struct MinF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x < y || x != x ? x : y; } };
+// clang-format on
+struct DivF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_floating_point_v<T>) return x / y;
+    else return y == 0 ? T{0} : static_cast<T>(x / y);  // never a trap
+  }
+};
+struct PowF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    return static_cast<T>(std::pow(x, y));
+  }
+};
+
+constexpr NamedBlock kBlocks[] = {
+    {"add", &plain_block_of<AddF, 2>},     {"sub", &plain_block_of<SubF, 2>},     {"mul", &plain_block_of<MulF, 2>},
+    {"div", &plain_block_of<DivF, 2>},     {"pow", &plain_block_of<PowF, 2>},     {"neg", &plain_block_of<NegF, 1>},
+    {"maximum", &plain_block_of<MaxF, 2>}, {"minimum", &plain_block_of<MinF, 2>},
+};
+
+BlockFn arithmetic_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/core.h"
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/math/elementwise.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(arithmetic_block);
+
+// What the binary ops below share.
+template <class Self>
+struct Arithmetic {
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(arithmetic_block)(Self::kName, in[0].dtype);
+  }
+};
+
+bool is_scalar(const Expr& e, double wanted) {
+  double value = 0;
+  return scalar_value(e, value) && value == wanted;
+}
+
+// x, if dropping the other operand changes neither shape nor dtype.
+Expr keep(const Expr& x, const Meta& out) { return x.meta() == out ? x : Expr{}; }
+
+struct Add : Arithmetic<Add> {
+  static constexpr std::string_view kName = "add";
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    if (is_scalar(in[1], 0)) return keep(in[0], out);
+    if (is_scalar(in[0], 0)) return keep(in[1], out);
+    return {};
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {unbroadcast(dy, y.input(0)), unbroadcast(dy, y.input(1))};
+  }
+};
+
+struct Sub : Arithmetic<Sub> {
+  static constexpr std::string_view kName = "sub";
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    return is_scalar(in[1], 0) ? keep(in[0], out) : Expr{};
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {unbroadcast(dy, y.input(0)), unbroadcast(neg(dy), y.input(1))};
+  }
+};
+
+struct Mul : Arithmetic<Mul> {
+  static constexpr std::string_view kName = "mul";
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_scaling(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    if (is_scalar(in[1], 1)) return keep(in[0], out);
+    if (is_scalar(in[0], 1)) return keep(in[1], out);
+    return {};
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {unbroadcast(dy * y.input(1), y.input(0)), unbroadcast(dy * y.input(0), y.input(1))};
+  }
+};
+
+struct Div : Arithmetic<Div> {
+  static constexpr std::string_view kName = "div";
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    // (a + b) / c = a / c + b / c for floating numbers; a divisor must be whole.
+    const bool scales = args.at[0].is_partial() && is_floating(args.in[0].dtype);
+    return scales ? place_scaling(args) : place_elementwise(args);
+  }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    return is_scalar(in[1], 1) ? keep(in[0], out) : Expr{};
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    const Expr dx = dy / y.input(1);
+    return {unbroadcast(dx, y.input(0)), unbroadcast(neg(dx * y), y.input(1))};
+  }
+};
+
+// The gradient goes to the larger operand, and to x where they tie, as in TensorFlow.
+template <class Self>
+std::vector<Expr> choose_grad(const Expr& x_wins, const Expr& y, const Expr& dy) {
+  const Expr zero = scalar_like(0, dy);
+  return {unbroadcast(select(x_wins, dy, zero), y.input(0)), unbroadcast(select(x_wins, zero, dy), y.input(1))};
+}
+
+struct Maximum : Arithmetic<Maximum> {
+  static constexpr std::string_view kName = "maximum";
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return choose_grad<Maximum>(greater_equal(y.input(0), y.input(1)), y, dy);
+  }
+};
+
+struct Minimum : Arithmetic<Minimum> {
+  static constexpr std::string_view kName = "minimum";
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return choose_grad<Minimum>(less_equal(y.input(0), y.input(1)), y, dy);
+  }
+};
+
+struct Pow : Arithmetic<Pow> {
+  static constexpr std::string_view kName = "pow";
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    if (is_scalar(in[1], 1)) return keep(in[0], out);
+    if (is_scalar(in[1], 2) && in[0].meta() == out) return square(in[0]);
+    return {};
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    const Expr &x = y.input(0), &a = y.input(1);
+    // log(x) only where x > 0, so that a negative base with a constant exponent gives no NaN to x's gradient.
+    const Expr log_x = select(greater(x, scalar_like(0, x)), log(x), scalar_like(0, x));
+    return {unbroadcast(dy * a * pow(x, a - 1.0), x), unbroadcast(dy * y * log_x, a)};
+  }
+};
+
+struct Neg : Arithmetic<Neg> {
+  static constexpr std::string_view kName = "neg";
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
+  static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {neg(dy)}; }
+};
+
+SYNCLINE_REGISTER_OP(Add)
+SYNCLINE_REGISTER_OP(Sub)
+SYNCLINE_REGISTER_OP(Mul)
+SYNCLINE_REGISTER_OP(Div)
+SYNCLINE_REGISTER_OP(Maximum)
+SYNCLINE_REGISTER_OP(Minimum)
+SYNCLINE_REGISTER_OP(Pow)
+SYNCLINE_REGISTER_OP(Neg)
+
+}  // namespace
+
+Expr add(const Expr& x, const Expr& y) { return apply<Add>({x, y}); }
+Expr sub(const Expr& x, const Expr& y) { return apply<Sub>({x, y}); }
+Expr mul(const Expr& x, const Expr& y) { return apply<Mul>({x, y}); }
+Expr div(const Expr& x, const Expr& y) { return apply<Div>({x, y}); }
+Expr neg(const Expr& x) { return apply<Neg>({x}); }
+Expr maximum(const Expr& x, const Expr& y) { return apply<Maximum>({x, y}); }
+Expr minimum(const Expr& x, const Expr& y) { return apply<Minimum>({x, y}); }
+Expr pow(const Expr& x, const Expr& a) { return apply<Pow>({x, a}); }
+Expr pow(const Expr& x, double a) { return pow(x, scalar_like(a, x)); }
+Expr scalar_like(double value, const Expr& x) { return scalar(value, x.dtype()); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE

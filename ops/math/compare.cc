@@ -1,0 +1,132 @@
+// Comparisons, logic and choice: results of dtype bool, and select(condition, x, y).
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/math/compare.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/highway.h>
+
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+// clang-format off
+struct EqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x == y; } };
+struct NotEqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x != y; } };
+struct GreaterF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x > y; } };
+struct GreaterEqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x >= y; } };
+struct LessF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x < y; } };
+struct LessEqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x <= y; } };
+struct AndF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x && y; } };
+struct NotF : Stateless { using Stateless::Stateless; bool operator()(bool x) const { return !x; } };
+struct SelectF : Stateless { using Stateless::Stateless; template <class T> T operator()(bool c, T x, T y) const { return c ? x : y; } };
+// clang-format on
+
+BlockFn not_block(DType) { return &plain_block<NotF, bool, bool>; }
+BlockFn select_block(DType dtype) {
+  return with_dtype(dtype, []<class T>(T) -> BlockFn { return &plain_block<SelectF, T, bool, T, T>; });
+}
+
+constexpr NamedBlock kBlocks[] = {
+    {"equal", &comparing_block_of<EqualF>},
+    {"not_equal", &comparing_block_of<NotEqualF>},
+    {"greater", &comparing_block_of<GreaterF>},
+    {"greater_equal", &comparing_block_of<GreaterEqualF>},
+    {"less", &comparing_block_of<LessF>},
+    {"less_equal", &comparing_block_of<LessEqualF>},
+    {"logical_and", &comparing_block_of<AndF>},
+    {"logical_not", &not_block},
+    {"select", &select_block},
+};
+
+BlockFn compare_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/math/elementwise.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(compare_block);
+
+constexpr NoGradient kSteps{"a truth value is piecewise constant"};
+
+template <class Self>
+struct Comparison {
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_comparison(Self::kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(compare_block)(Self::kName, in[0].dtype);
+  }
+  static constexpr NoGradient grad = kSteps;
+};
+
+// clang-format off
+struct Equal : Comparison<Equal> { static constexpr std::string_view kName = "equal"; };
+struct NotEqual : Comparison<NotEqual> { static constexpr std::string_view kName = "not_equal"; };
+struct Greater : Comparison<Greater> { static constexpr std::string_view kName = "greater"; };
+struct GreaterEqual : Comparison<GreaterEqual> { static constexpr std::string_view kName = "greater_equal"; };
+struct Less : Comparison<Less> { static constexpr std::string_view kName = "less"; };
+struct LessEqual : Comparison<LessEqual> { static constexpr std::string_view kName = "less_equal"; };
+struct LogicalAnd : Comparison<LogicalAnd> { static constexpr std::string_view kName = "logical_and"; };
+// clang-format on
+
+struct LogicalNot : Comparison<LogicalNot> {
+  static constexpr std::string_view kName = "logical_not";
+  static Meta infer(const Attrs&, std::span<const Meta> in) {
+    if (in[0].dtype != DType::kBool) fail<DTypeError>(kName, ": x is ", in[0].dtype, "; compare it with a value first");
+    return in[0];
+  }
+};
+
+struct Select : Comparison<Select> {
+  static constexpr std::string_view kName = "select";
+  static Meta infer(const Attrs&, std::span<const Meta> in) {
+    if (in[0].dtype != DType::kBool)
+      fail<DTypeError>(kName, ": the condition is ", in[0].dtype, "; compare it with a value first");
+    if (in[1].dtype != in[2].dtype)
+      fail<DTypeError>(kName, ": branches of ", in[1].dtype, " and ", in[2].dtype, "; cast one of them");
+    return {in[1].dtype, broadcast(kName, broadcast(kName, in[1].shape, in[2].shape), in[0].shape)};
+  }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(compare_block)(kName, in[1].dtype);
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    const Expr zero = scalar_like(0, dy);
+    return {Expr{}, unbroadcast(select(y.input(0), dy, zero), y.input(1)),
+            unbroadcast(select(y.input(0), zero, dy), y.input(2))};
+  }
+};
+
+SYNCLINE_REGISTER_OP(Equal)
+SYNCLINE_REGISTER_OP(NotEqual)
+SYNCLINE_REGISTER_OP(Greater)
+SYNCLINE_REGISTER_OP(GreaterEqual)
+SYNCLINE_REGISTER_OP(Less)
+SYNCLINE_REGISTER_OP(LessEqual)
+SYNCLINE_REGISTER_OP(LogicalAnd)
+SYNCLINE_REGISTER_OP(LogicalNot)
+SYNCLINE_REGISTER_OP(Select)
+
+}  // namespace
+
+Expr equal(const Expr& x, const Expr& y) { return apply<Equal>({x, y}); }
+Expr not_equal(const Expr& x, const Expr& y) { return apply<NotEqual>({x, y}); }
+Expr greater(const Expr& x, const Expr& y) { return apply<Greater>({x, y}); }
+Expr greater_equal(const Expr& x, const Expr& y) { return apply<GreaterEqual>({x, y}); }
+Expr less(const Expr& x, const Expr& y) { return apply<Less>({x, y}); }
+Expr less_equal(const Expr& x, const Expr& y) { return apply<LessEqual>({x, y}); }
+Expr logical_and(const Expr& x, const Expr& y) { return apply<LogicalAnd>({x, y}); }
+Expr logical_not(const Expr& x) { return apply<LogicalNot>({x}); }
+Expr select(const Expr& condition, const Expr& x, const Expr& y) { return apply<Select>({condition, x, y}); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE

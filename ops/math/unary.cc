@@ -1,0 +1,180 @@
+// Elementwise functions of one operand: |x|, sqrt, exp, log, rounding, sign, sine, cosine, square, sigmoid, tanh,
+// softplus.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/math/unary.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+// clang-format off
+struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x * x); } };
+struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x < T{} ? -x : x); } };
+struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
+struct SqrtF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sqrt(hn::Max(x, hn::Zero(d))); } };
+struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x)); } };
+struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
+struct SinF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sin(d, x); } };
+struct CosF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Cos(d, x); } };
+struct TanhF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Tanh(d, x); } };
+// clang-format on
+
+struct LogF : Stateless {
+  using Stateless::Stateless;
+  // Highway's logarithm is for positive finite numbers; 0, infinity, negatives and NaN are put right here.
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    const auto zero = hn::Zero(d), inf = hn::Inf(d);
+    V y = hn::Log(d, x);
+    y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(inf), y);
+    y = hn::IfThenElse(hn::Eq(x, inf), inf, y);
+    return hn::IfThenElse(hn::Or(hn::Lt(x, zero), hn::IsNaN(x)), hn::NaN(d), y);
+  }
+};
+
+struct SigmoidF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    const auto one = hn::Set(d, 1);
+    return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
+  }
+};
+
+struct SoftplusF : Stateless {
+  using Stateless::Stateless;
+  // max(x, 0) + log1p(exp(-|x|)): no overflow on either side.
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
+  }
+};
+
+constexpr NamedBlock kBlocks[] = {
+    {"square", &plain_block_of<SquareF, 1>},   {"abs", &plain_block_of<AbsF, 1>},
+    {"sign", &plain_block_of<SignF, 1>},       {"sqrt", &floating_block<1, SqrtF>},
+    {"exp", &floating_block<1, ExpF>},         {"log", &floating_block<1, LogF>},
+    {"round", &floating_block<1, RoundF>},     {"sin", &floating_block<1, SinF>},
+    {"cos", &floating_block<1, CosF>},         {"tanh", &floating_block<1, TanhF>},
+    {"sigmoid", &floating_block<1, SigmoidF>}, {"softplus", &floating_block<1, SoftplusF>},
+};
+
+BlockFn unary_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/math/elementwise.h"
+#include "ops/nn.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(unary_block);
+
+template <class Self>
+struct Numeric {  // any number
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(unary_block)(Self::kName, in[0].dtype);
+  }
+};
+
+template <class Self>
+struct Floating : Numeric<Self> {  // floating numbers only
+  static Meta infer(const NoAttrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
+};
+
+using Grads = std::vector<Expr>;
+
+struct Square : Numeric<Square> {
+  static constexpr std::string_view kName = "square";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * (y.input(0) * 2.0)}; }
+};
+struct Abs : Numeric<Abs> {
+  static constexpr std::string_view kName = "abs";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * sign(y.input(0))}; }
+};
+struct Sign : Numeric<Sign> {
+  static constexpr std::string_view kName = "sign";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr&) { return {fill_like(y, 0)}; }
+};
+struct Sqrt : Floating<Sqrt> {
+  static constexpr std::string_view kName = "sqrt";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * 0.5 / y}; }
+};
+struct Exp : Floating<Exp> {
+  static constexpr std::string_view kName = "exp";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * y}; }
+};
+struct Log : Floating<Log> {
+  static constexpr std::string_view kName = "log";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy / y.input(0)}; }
+};
+struct Round : Floating<Round> {
+  static constexpr std::string_view kName = "round";
+  static constexpr NoGradient grad{"rounding is piecewise constant"};
+};
+struct Sin : Floating<Sin> {
+  static constexpr std::string_view kName = "sin";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * cos(y.input(0))}; }
+};
+struct Cos : Floating<Cos> {
+  static constexpr std::string_view kName = "cos";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {neg(dy * sin(y.input(0)))}; }
+};
+struct Tanh : Floating<Tanh> {
+  static constexpr std::string_view kName = "tanh";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * (1.0 - square(y))}; }
+};
+struct Sigmoid : Floating<Sigmoid> {
+  static constexpr std::string_view kName = "sigmoid";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * y * (1.0 - y)}; }
+};
+struct Softplus : Floating<Softplus> {
+  static constexpr std::string_view kName = "softplus";
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * sigmoid(y.input(0))}; }
+};
+
+SYNCLINE_REGISTER_OP(Square)
+SYNCLINE_REGISTER_OP(Abs)
+SYNCLINE_REGISTER_OP(Sign)
+SYNCLINE_REGISTER_OP(Sqrt)
+SYNCLINE_REGISTER_OP(Exp)
+SYNCLINE_REGISTER_OP(Log)
+SYNCLINE_REGISTER_OP(Round)
+SYNCLINE_REGISTER_OP(Sin)
+SYNCLINE_REGISTER_OP(Cos)
+SYNCLINE_REGISTER_OP(Tanh)
+SYNCLINE_REGISTER_OP(Sigmoid)
+SYNCLINE_REGISTER_OP(Softplus)
+
+}  // namespace
+
+Expr square(const Expr& x) { return apply<Square>({x}); }
+Expr abs(const Expr& x) { return apply<Abs>({x}); }
+Expr sign(const Expr& x) { return apply<Sign>({x}); }
+Expr sqrt(const Expr& x) { return apply<Sqrt>({x}); }
+Expr exp(const Expr& x) { return apply<Exp>({x}); }
+Expr log(const Expr& x) { return apply<Log>({x}); }
+Expr round(const Expr& x) { return apply<Round>({x}); }
+Expr sin(const Expr& x) { return apply<Sin>({x}); }
+Expr cos(const Expr& x) { return apply<Cos>({x}); }
+Expr tanh(const Expr& x) { return apply<Tanh>({x}); }
+Expr sigmoid(const Expr& x) { return apply<Sigmoid>({x}); }
+Expr softplus(const Expr& x) { return apply<Softplus>({x}); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE
