@@ -1,0 +1,242 @@
+// y = f(g(x), h(z), ...) over blocks of at most 4 KiB an operand.
+#include "ops/kernels/fused.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/kernels/parallel.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Input = FusedProgram::Input;
+
+// Lays out elements [begin, begin + n) of a broadcast operand, one run of the innermost dimension at a time.
+template <class T>
+void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n, T* y) {
+  const int ndim = static_cast<int>(input.dims.size());
+  std::int64_t index[16] = {};
+  std::int64_t rest = begin, at = 0;
+  for (int d = ndim - 1; d >= 0; --d) {
+    index[d] = rest % input.dims[d];
+    rest /= input.dims[d];
+    at += index[d] * input.stride[d];
+  }
+  const std::int64_t inner = input.dims[ndim - 1];
+  while (n > 0) {
+    const std::int64_t run = std::min(n, inner - index[ndim - 1]);
+    if (input.stride[ndim - 1] == 0) std::fill_n(y, run, x[at]);
+    else std::memcpy(y, x + at, static_cast<std::size_t>(run) * sizeof(T));
+    y += run;
+    n -= run;
+    at -= index[ndim - 1] * input.stride[ndim - 1];
+    index[ndim - 1] = 0;
+    for (int d = ndim - 2; d >= 0; --d) {
+      at += input.stride[d];
+      if (++index[d] < input.dims[d]) break;
+      at -= input.dims[d] * input.stride[d];
+      index[d] = 0;
+    }
+  }
+}
+
+void lay_out_bytes(const Input& input, const void* x, std::int64_t begin, std::int64_t n, void* y) {
+  auto go = [&]<class T>(T) { lay_out(input, static_cast<const T*>(x), begin, n, static_cast<T*>(y)); };
+  if (input.element == 1) go(std::uint8_t{});
+  else if (input.element == 2) go(std::uint16_t{});
+  else if (input.element == 4) go(std::uint32_t{});
+  else go(std::uint64_t{});
+}
+
+struct Buffers {
+  alignas(64) std::byte at[kFusedBuffers][kFusedBlockBytes];
+};
+
+// Operands that look the same in every block are laid out once.
+void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffers& buffers) {
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    const Input& input = p.inputs[i];
+    if (input.buffer < 0 || input.spread == Input::kStrided) continue;
+    lay_out_bytes(input, in[i], 0, std::min(p.block, p.size), buffers.at[input.buffer]);
+  }
+}
+
+void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t first, std::int64_t last) {
+  Buffers buffers;  // not initialized: every byte read is written first
+  const void* regs[kFusedRegisters];
+  lay_out_constant_inputs(p, in, buffers);
+  for (std::int64_t b = first; b < last; ++b) {
+    const std::int64_t begin = b * p.block, n = std::min(p.block, p.size - begin);
+    for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+      const Input& input = p.inputs[i];
+      if (input.buffer < 0) {
+        const std::int64_t at = input.spread == Input::kPeriodic ? begin % input.period : begin;
+        regs[i] = static_cast<const std::byte*>(in[i]) + at * input.element;
+      } else {
+        if (input.spread == Input::kStrided) lay_out_bytes(input, in[i], begin, n, buffers.at[input.buffer]);
+        regs[i] = buffers.at[input.buffer];
+      }
+    }
+    for (std::size_t c = 0; c < p.code.size(); ++c) {
+      const auto& code = p.code[c];
+      const auto& result = p.results[c];
+      void* y = result.output >= 0 ? static_cast<std::byte*>(out[result.output]) + begin * result.element
+                                   : static_cast<void*>(buffers.at[result.buffer]);
+      const void* operands[3] = {regs[code.in[0]], regs[code.in[1]], regs[code.in[2]]};
+      code.fn(code.attrs.get(), operands, y, n);
+      regs[code.out] = y;
+    }
+    for (const auto& store : p.stores) {
+      const auto element = p.output_element[store.output];
+      std::memcpy(static_cast<std::byte*>(out[store.output]) + begin * element, regs[store.reg],
+                  static_cast<std::size_t>(n * element));
+    }
+  }
+}
+
+// Right-aligned strides of an operand in the iteration space, with neighbouring dimensions of one kind collapsed.
+Input describe(const Meta& meta, const Shape& space) {
+  Input input;
+  input.element = static_cast<std::uint8_t>(size_of(meta.dtype));
+  if (meta.shape == space) return input;
+  const int lead = space.ndim() - meta.shape.ndim();
+  std::int64_t step = 1;
+  for (int axis = space.ndim() - 1; axis >= 0; --axis) {
+    const std::int64_t dim = axis >= lead ? meta.shape[axis - lead] : 1;
+    if (space[axis] == 1) continue;
+    const std::int64_t stride = dim == 1 ? 0 : step;
+    const bool joins =
+        !input.dims.empty() && ((stride == 0 && input.stride.back() == 0) || (stride != 0 && input.stride.back() != 0));
+    if (joins) {
+      input.dims.back() *= space[axis];
+    } else {
+      input.dims.push_back(space[axis]);
+      input.stride.push_back(stride == 0 ? 0 : stride);
+    }
+    step *= dim;
+  }
+  std::reverse(input.dims.begin(), input.dims.end());
+  std::reverse(input.stride.begin(), input.stride.end());
+  if (input.dims.empty() || (input.dims.size() == 1 && input.stride[0] != 0)) {
+    input.spread = Input::kFull;
+  } else if (input.dims.size() == 1) {
+    input.spread = Input::kScalar;
+  } else if (input.dims.size() == 2 && input.stride[0] == 0) {
+    input.spread = Input::kPeriodic;
+    input.period = input.dims[1];
+  } else {
+    input.spread = Input::kStrided;
+  }
+  return input;
+}
+
+// A block holds whole periods, or lies within one, so that periodic operands need no work a block.
+void choose_block(FusedProgram& p, std::size_t widest) {
+  p.block = static_cast<std::int64_t>(kFusedBlockBytes / widest);
+  std::int64_t period = 1;
+  for (const Input& input : p.inputs)
+    if (input.spread == Input::kPeriodic) period = std::max(period, input.period);
+  if (period <= p.block) {
+    p.block = p.block / period * period;
+  } else {
+    for (std::int64_t parts = (period + p.block - 1) / p.block; parts <= 4 * (period / p.block + 1); ++parts)
+      if (period % parts == 0) {
+        p.block = period / parts;
+        break;
+      }
+  }
+}
+
+int take_buffer(std::vector<bool>& used) {
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i]) {
+      used[i] = true;
+      return static_cast<int>(i);
+    }
+  fail<InternalError>("fused program needs more than ", used.size(), " buffers");
+}
+
+void place_inputs(FusedProgram& p, std::vector<bool>& used) {
+  for (Input& input : p.inputs) {
+    bool lay = input.spread == Input::kScalar || input.spread == Input::kStrided;
+    if (input.spread == Input::kPeriodic) {
+      if (p.block % input.period == 0) lay = true;
+      else if (input.period % p.block != 0) {
+        input.spread = Input::kStrided;
+        lay = true;
+      }
+    }
+    if (lay) input.buffer = take_buffer(used);
+  }
+}
+
+}  // namespace
+
+FusedProgram fuse(const FusedSpec& spec) {
+  FusedProgram p;
+  p.size = spec.space.size();
+  std::size_t widest = 1;
+  for (const Meta& meta : spec.inputs) {
+    p.inputs.push_back(describe(meta, spec.space));
+    widest = std::max(widest, size_of(meta.dtype));
+  }
+  for (const FusedNode& node : spec.nodes) widest = std::max(widest, size_of(node.out.dtype));
+  choose_block(p, widest);
+
+  const int n_inputs = static_cast<int>(spec.inputs.size()), n_nodes = static_cast<int>(spec.nodes.size());
+  SYNCLINE_CHECK(n_inputs + n_nodes <= kFusedRegisters);
+  auto reg_of = [&](int operand) { return operand >= 0 ? n_inputs + operand : ~operand; };
+  std::vector<int> last_use(static_cast<std::size_t>(n_inputs + n_nodes), -1);
+  for (int i = 0; i < n_nodes; ++i)
+    for (const int operand : spec.nodes[i].operands) last_use[reg_of(operand)] = i;
+
+  std::vector<bool> used(kFusedBuffers, false);
+  place_inputs(p, used);
+  p.output_element.resize(spec.outputs.size());
+  std::vector<Meta> metas = spec.inputs;
+  for (int i = 0; i < n_nodes; ++i) {
+    const FusedNode& node = spec.nodes[i];
+    FusedProgram::Instruction code;
+    code.attrs = node.attrs;
+    std::vector<Meta> operand_metas;
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      code.in[k] = static_cast<std::int16_t>(reg_of(node.operands[k]));
+      operand_metas.push_back(metas[reg_of(node.operands[k])]);
+    }
+    code.fn = node.op->block(node.attrs.get(), operand_metas);
+    SYNCLINE_CHECK(code.fn != nullptr);
+    code.out = static_cast<std::int16_t>(n_inputs + i);
+    metas.push_back(node.out);
+
+    FusedProgram::Result result{.element = static_cast<std::uint8_t>(size_of(node.out.dtype))};
+    for (int j = 0; j < static_cast<int>(spec.outputs.size()); ++j) {
+      if (spec.outputs[j] != i) continue;
+      p.output_element[j] = result.element;
+      const int hit = spec.overwrites.empty() ? -1 : spec.overwrites[j];
+      if (result.output < 0 && (hit < 0 || last_use[hit] <= i)) result.output = j;
+      else p.stores.push_back({n_inputs + i, j});
+    }
+    // Operands that end here free their buffers before the result takes one: blocks may run in place.
+    for (const int operand : node.operands) {
+      if (operand < 0 || last_use[reg_of(operand)] != i) continue;
+      const auto& dead = p.results[operand];
+      const bool stored =
+          std::any_of(p.stores.begin(), p.stores.end(), [&](const auto& s) { return s.reg == reg_of(operand); });
+      if (dead.buffer >= 0 && !stored) used[dead.buffer] = false;
+    }
+    if (result.output < 0) result.buffer = take_buffer(used);
+    p.code.push_back(std::move(code));
+    p.results.push_back(result);
+  }
+  p.cost = 0.15 * static_cast<double>(n_nodes + n_inputs);
+  return p;
+}
+
+void run_fused(const FusedProgram& p, const void* const* in, void* const* out) {
+  if (p.size == 0) return;
+  const std::int64_t blocks = (p.size + p.block - 1) / p.block;
+  const double cost = p.cost * static_cast<double>(std::min(p.block, p.size));
+  parallel_for(blocks, cost, [&](std::int64_t first, std::int64_t last) { run_blocks(p, in, out, first, last); });
+}
+
+}  // namespace syncline::kernels

@@ -1,0 +1,88 @@
+// A chain of elementwise ops over one iteration space, run block by block so that what lies between the ops never
+// leaves the first-level cache. Every elementwise op runs through this, alone or in company.
+//
+// A program is made once (fuse) and run many times; running allocates nothing, checks nothing, and may be done by
+// several threads with different buffers. Outputs may be the buffers of inputs of the same size (in place) where
+// `in_place_safe` says so.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace syncline::kernels {
+
+struct FusedProgram {
+  // How an operand covers the iteration space.
+  struct Input {
+    enum Spread : std::uint8_t {
+      kFull,      // element by element
+      kScalar,    // one element for all
+      kPeriodic,  // its elements again and again (a bias over rows)
+      kStrided,   // any other broadcast
+    };
+    Spread spread = kFull;
+    std::uint8_t element = 4;          // bytes
+    int buffer = -1;                   // where blocks of it are laid out, if not read in place
+    std::int64_t period = 1;           // kPeriodic: elements
+    std::vector<std::int64_t> dims;    // kStrided: the collapsed iteration space ...
+    std::vector<std::int64_t> stride;  // ... and the operand's steps in it (0: broadcast)
+  };
+  struct Instruction {
+    BlockFn fn = nullptr;
+    std::shared_ptr<const void> attrs;
+    std::array<std::int16_t, 3> in{};  // registers
+    std::int16_t out = 0;
+  };
+  // Registers: the inputs, then one for each instruction's result.
+  struct Result {
+    int buffer = -1;  // a temporary, or
+    int output = -1;  // written where it belongs
+    std::uint8_t element = 4;
+  };
+  struct Store {  // outputs copied at the end of a block, because an operand in the same memory is read until then
+    int reg = 0;
+    int output = 0;
+  };
+
+  std::int64_t size = 0;   // elements of the iteration space
+  std::int64_t block = 0;  // elements of a block
+  double cost = 1;         // nanoseconds an element
+  std::vector<Input> inputs;
+  std::vector<Instruction> code;
+  std::vector<Result> results;
+  std::vector<Store> stores;
+  std::vector<std::uint8_t> output_element;
+};
+
+inline constexpr int kFusedBuffers = 24;       // temporaries and laid-out operands of one program
+inline constexpr int kFusedBlockBytes = 4096;  // of one of them
+inline constexpr int kFusedRegisters = 96;
+
+// One elementwise op of the chain: operands are results of earlier ones (>= 0) or inputs (~index).
+struct FusedNode {
+  const OpDef* op = nullptr;
+  std::shared_ptr<const void> attrs;
+  std::vector<int> operands;
+  Meta out;
+};
+
+struct FusedSpec {
+  Shape space;               // the iteration space: the shape of every output
+  std::vector<Meta> inputs;  // local metas; they broadcast to `space`
+  std::vector<FusedNode> nodes;
+  std::vector<int> outputs;  // indices of nodes
+  // inputs_of_output[j]: the input whose memory output j will overwrite, or -1
+  std::vector<int> overwrites;
+};
+
+// How many buffers a chain of so many nodes and inputs may need at most; a plan keeps groups below kFusedBuffers.
+FusedProgram fuse(const FusedSpec& spec);
+
+void run_fused(const FusedProgram& program, const void* const* in, void* const* out);
+
+}  // namespace syncline::kernels
