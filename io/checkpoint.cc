@@ -1,0 +1,204 @@
+// Layout: docs/checkpoint_format.md.
+#include "io/checkpoint.h"
+
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "base/error.h"
+#include "io/durable_file.h"
+#include "io/hdf5_array.h"
+#include "io/hdf5_file.h"
+
+namespace syncline::io {
+namespace {
+
+constexpr std::int64_t kFormat = 1;
+constexpr const char* kWeightsGroup = "model_weights";
+constexpr const char* kOptimizerGroup = "optimizer_weights";
+constexpr const char* kStateGroup = "syncline";
+// The version whose layout this is; Keras converts weights of version 1 files.
+constexpr const char* kKerasVersion = "2.3.1";
+// Keras flips convolution kernels of the backends it knows to be different; any other name means "as they are".
+constexpr const char* kBackend = "syncline";
+
+struct CountField {
+  const char* name;
+  std::int64_t TrainingState::*member;
+};
+constexpr std::array kCounts{
+    CountField{"epoch", &TrainingState::epoch},
+    CountField{"step", &TrainingState::step},
+    CountField{"global_step", &TrainingState::global_step},
+    CountField{"batch", &TrainingState::batch},
+    CountField{"samples", &TrainingState::samples},
+};
+
+void check_name(const std::string& path, const std::string& name) {
+  bool bad = name.empty() || name.find('\0') != std::string::npos;
+  for (std::size_t begin = 0; !bad && begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    bad = part.empty() || part == "." || part == "..";
+    begin = end + 1;
+  }
+  if (bad)
+    fail<ValueError>("save_checkpoint('", path, "'): '", name,
+                     "' is no name for a layer or weight: use parts divided by single slashes");
+}
+
+std::vector<std::string> names_of(const std::string& path, const auto& items) {
+  std::vector<std::string> names;
+  std::set<std::string_view> seen;
+  for (const auto& item : items) {
+    check_name(path, item.name);
+    if (!seen.insert(item.name).second)
+      fail<ValueError>("save_checkpoint('", path, "'): the name '", item.name, "' occurs twice; make it unique");
+    names.push_back(item.name);
+  }
+  return names;
+}
+
+void write_weights(const Hdf5Group& group, const std::vector<Weight>& weights) {
+  group.write_names("weight_names", names_of(group.place().file, weights));
+  for (const Weight& weight : weights) write_array(group, weight.name, weight.value);
+}
+
+void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers) {
+  const Hdf5Group group = root.make_group(kWeightsGroup);
+  group.write_names("layer_names", names_of(group.place().file, layers));
+  group.write_text("backend", kBackend);
+  group.write_text("keras_version", kKerasVersion);
+  for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights);
+}
+
+void write_state(const Hdf5Group& root, const Checkpoint& checkpoint) {
+  const Hdf5Group group = root.make_group(kStateGroup);
+  group.write_integer("format", kFormat);
+  group.write_text("version", SYNCLINE_VERSION);
+  group.write_text("model", checkpoint.model);
+  for (const CountField& field : kCounts) group.write_integer(field.name, checkpoint.state.*field.member);
+  group.write_unsigned("seed", checkpoint.state.seed);
+  group.write_unsigned("random_step", checkpoint.state.random_step);
+}
+
+std::size_t total_bytes(const Checkpoint& checkpoint) {
+  std::size_t total = 0;
+  for (const Layer& layer : checkpoint.layers)
+    for (const Weight& weight : layer.weights) total += weight.value.bytes();
+  for (const Weight& weight : checkpoint.optimizer) total += weight.value.bytes();
+  return total;
+}
+
+// Names read from a file; a list that repeats one could make us load the same array a million times.
+std::vector<std::string> read_unique_names(const Hdf5Group& group, const std::string& attribute) {
+  std::vector<std::string> names = group.read_names(attribute);
+  std::set<std::string_view> seen;
+  for (const std::string& name : names)
+    if (name.empty() || !seen.insert(name).second)
+      fail_at(group.place_of(attribute), join_text("lists '", name, "' twice or is empty; the file is damaged"));
+  return names;
+}
+
+// Calls read(group, name) for each weight listed in `group`.
+template <class Read>
+auto read_weights(const Hdf5Group& group, Read read) {
+  std::vector<decltype(read(group, std::string()))> weights;
+  for (const std::string& name : read_unique_names(group, "weight_names")) weights.push_back(read(group, name));
+  return weights;
+}
+
+// A model file has its weights in a group, a file of save_weights at the root.
+Hdf5Group weights_group(const Hdf5Group& root) { return root.group(root.has(kWeightsGroup) ? kWeightsGroup : ""); }
+
+template <class LayerType, class Read>
+std::vector<LayerType> read_layers(const Hdf5Group& root, Read read) {
+  const Hdf5Group group = weights_group(root);
+  std::vector<LayerType> layers;
+  for (const std::string& name : read_unique_names(group, "layer_names"))
+    layers.push_back({name, read_weights(group.group(name), read)});
+  return layers;
+}
+
+template <class Read>
+auto read_optimizer(const Hdf5Group& root, Read read) {
+  using Weights = decltype(read_weights(root, read));
+  return root.has(kOptimizerGroup) ? read_weights(root.group(kOptimizerGroup), read) : Weights();
+}
+
+TrainingState read_state(const Hdf5Group& group) {
+  const std::int64_t format = group.read_integer("format");
+  if (format != kFormat)
+    fail_at(group.place(), join_text("has format ", format, ", this program reads ", kFormat,
+                                     "; use the version of Syncline that wrote the file"));
+  TrainingState state;
+  for (const CountField& field : kCounts) {
+    state.*field.member = group.read_integer(field.name);
+    if (state.*field.member < 0)
+      fail_at(group.place_of(field.name), join_text("is ", state.*field.member, "; the file is damaged"));
+  }
+  state.seed = group.read_unsigned("seed");
+  state.random_step = group.read_unsigned("random_step");
+  return state;
+}
+
+// Fills what Checkpoint and CheckpointSummary have in common.
+void read_state_into(const Hdf5Group& root, auto& target) {
+  target.has_state = root.has(kStateGroup);
+  if (!target.has_state) return;
+  const Hdf5Group group = root.group(kStateGroup);
+  target.state = read_state(group);
+  target.model = group.read_text("model");
+}
+
+WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.value.dtype(), weight.value.shape()}; }
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  const Hdf5Session session;
+  const Hdf5File file = Hdf5File::create_image(path, total_bytes(checkpoint));
+  write_layers(file.root(), checkpoint.layers);
+  if (!checkpoint.optimizer.empty()) write_weights(file.root().make_group(kOptimizerGroup), checkpoint.optimizer);
+  write_state(file.root(), checkpoint);
+  write_file_durably(path, file.image());
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  const Hdf5Session session;
+  const Hdf5File file = Hdf5File::open(path);
+  const auto read = [](const Hdf5Group& group, const std::string& name) {
+    return Weight{name, read_array(group, name)};
+  };
+  Checkpoint checkpoint;
+  read_state_into(file.root(), checkpoint);
+  checkpoint.layers = read_layers<Layer>(file.root(), read);
+  checkpoint.optimizer = read_optimizer(file.root(), read);
+  return checkpoint;
+}
+
+CheckpointSummary summarize_checkpoint(const std::string& path) {
+  const Hdf5Session session;
+  const Hdf5File file = Hdf5File::open(path);
+  const auto read = [](const Hdf5Group& group, const std::string& name) {
+    ArrayType type = array_type(group, name);
+    return WeightSpec{name, type.dtype, std::move(type.shape)};
+  };
+  CheckpointSummary summary;
+  read_state_into(file.root(), summary);
+  summary.spec.layers = read_layers<LayerSpec>(file.root(), read);
+  summary.spec.optimizer = read_optimizer(file.root(), read);
+  return summary;
+}
+
+ModelSpec spec_of(const Checkpoint& checkpoint) {
+  ModelSpec spec;
+  for (const Layer& layer : checkpoint.layers) {
+    LayerSpec& copy = spec.layers.emplace_back(LayerSpec{layer.name, {}});
+    for (const Weight& weight : layer.weights) copy.weights.push_back(spec_of_weight(weight));
+  }
+  for (const Weight& weight : checkpoint.optimizer) spec.optimizer.push_back(spec_of_weight(weight));
+  return spec;
+}
+
+}  // namespace syncline::io

@@ -1,0 +1,71 @@
+// Checkpoints: a model's weights, its optimizer's weights and where training stands, in one HDF5 file.
+//
+// The layout is Keras 2.3.1's (docs/checkpoint_format.md): Keras loads the weights, h5ls, h5dump and h5py read the
+// file. Saving is all or nothing: at every moment `path` is the whole old file or the whole new one. Memory: saving
+// needs one copy of the contents beside the arrays themselves, because the file is laid out in memory first
+// (io/hdf5_file.h says why); loading needs none.
+//
+// Arrays loaded are owned by the checkpoint returned; arrays saved are only read. Any thread may call; calls that
+// touch HDF5 run one after the other. In a job of several ranks one rank saves and all may load.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/array.h"
+#include "io/checkpoint_model.h"
+
+namespace syncline::io {
+
+struct Weight {
+  std::string name;  // unique in its layer, "dense_1/kernel:0"
+  Array value;
+};
+
+struct Layer {
+  std::string name;
+  std::vector<Weight> weights;  // may be empty
+};
+
+// Where training stands. Counts are those of finished steps, so that all zero is a training not yet begun.
+struct TrainingState {
+  std::int64_t epoch = 0;         // epochs finished
+  std::int64_t step = 0;          // steps finished in the epoch now running
+  std::int64_t global_step = 0;   // steps finished since the beginning
+  std::uint64_t seed = 0;         // of initial values, data order and dropout
+  std::uint64_t random_step = 0;  // the counter of the counter-based random numbers
+  std::int64_t batch = 0;         // rows of a global batch
+  std::int64_t samples = 0;       // rows of the data set
+
+  friend bool operator==(const TrainingState&, const TrainingState&) = default;
+};
+
+struct Checkpoint {
+  std::vector<Layer> layers;      // in the model's order
+  std::vector<Weight> optimizer;  // in the optimizer's order
+  TrainingState state;
+  std::string model;      // what the user called it, "cnn"; may be empty
+  bool has_state = true;  // false after loading a file of Keras's own, which has neither state nor model
+};
+
+// A checkpoint without the values.
+struct CheckpointSummary {
+  ModelSpec spec;
+  TrainingState state;
+  std::string model;
+  bool has_state = true;
+};
+
+// Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, twice the same), IoError
+// when the file cannot be written; the old file is then unchanged and no temporary file is left.
+void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+
+// Throws IoError, one line with file, object and reason, for a file that is missing, truncated, damaged, in another
+// layout, or that points outside itself (external storage, links, virtual datasets, unknown filters).
+Checkpoint load_checkpoint(const std::string& path);
+CheckpointSummary summarize_checkpoint(const std::string& path);
+
+ModelSpec spec_of(const Checkpoint& checkpoint);
+
+}  // namespace syncline::io

@@ -1,0 +1,51 @@
+// Fisher-Yates over SplitMix64. Neither std::shuffle nor the standard distributions are the same in every library.
+#include "io/data_order.h"
+
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+
+namespace syncline::io {
+namespace {
+
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+
+std::uint64_t mix(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+class SplitMix {
+ public:
+  explicit SplitMix(std::uint64_t state) : state_(state) {}
+
+  std::uint64_t next() { return mix(state_ += kGolden); }
+
+  // Uniform in [0, bound): what lies in the incomplete last block of the 64-bit range is drawn again.
+  std::uint64_t below(std::uint64_t bound) {
+    const std::uint64_t incomplete = -bound % bound;
+    std::uint64_t value = next();
+    while (value < incomplete) value = next();
+    return value % bound;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t rows) {
+  if (epoch < 0 || rows < 0)
+    fail<ValueError>("epoch_order: epoch ", epoch, " and rows ", rows, " must not be negative");
+  std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  // Mixed twice, so that neighbouring seeds and epochs do not start neighbouring streams.
+  SplitMix random(mix(mix(seed + kGolden) + static_cast<std::uint64_t>(epoch) * kGolden));
+  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+  return order;
+}
+
+}  // namespace syncline::io

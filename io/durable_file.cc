@@ -1,0 +1,166 @@
+#include "io/durable_file.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace syncline::io {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+
+  int get() const { return number_; }
+  // Closes and returns close's code: some file systems report a failed write only here.
+  int close() { return ::close(std::exchange(number_, -1)); }
+
+ private:
+  int number_;
+};
+
+// Keeps SIGXFSZ, which write(2) sends to the writing thread, from ending the process; write then returns EFBIG.
+// Blocking it for this thread leaves the process's own handling of signals alone.
+class HoldFileSizeSignal {
+ public:
+  HoldFileSizeSignal() {
+    sigset_t pending;
+    sigemptyset(&only_);
+    sigaddset(&only_, SIGXFSZ);
+    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+    const int error = pthread_sigmask(SIG_BLOCK, &only_, &before_);
+    if (error != 0) fail<IoError>("save: cannot block SIGXFSZ: ", std::strerror(error));
+  }
+  HoldFileSizeSignal(const HoldFileSizeSignal&) = delete;
+  HoldFileSizeSignal& operator=(const HoldFileSizeSignal&) = delete;
+  ~HoldFileSizeSignal() {
+    const timespec no_wait{};
+    if (!was_pending_) sigtimedwait(&only_, nullptr, &no_wait);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t only_, before_;
+  bool was_pending_ = false;
+};
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+[[noreturn]] void fail_save(const std::string& path, std::string_view action, std::string_view reason) {
+  fail<IoError>("cannot save '", path, "': ", action, ": ", reason, "; what stood there before is unchanged");
+}
+[[noreturn]] void fail_save(const std::string& path, std::string_view action, int error) {
+  fail_save(path, action, std::strerror(error));
+}
+
+// True if `name` is still the file that `descriptor` has open: a rival may have renamed it before we had the lock.
+bool is_still(const std::string& name, int descriptor) {
+  struct stat by_name {
+  }, by_descriptor{};
+  return ::stat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
+         by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
+}
+
+// Opens the temporary empty and locked. It is emptied only under the lock, so a rival's bytes are never touched.
+int open_temporary(const std::string& path, const std::string& temporary) {
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor < 0) fail_save(path, join_text("opening '", temporary, "'"), errno);
+  // Some network file systems have no locks; there the rename alone has to do.
+  const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (!locked && errno == EWOULDBLOCK) {
+    ::close(descriptor);
+    fail_save(path, join_text("opening '", temporary, "'"), "another process is saving to this path right now");
+  }
+  if (!is_still(temporary, descriptor)) {
+    ::close(descriptor);
+    fail_save(path, join_text("opening '", temporary, "'"), "another process saved to this path at the same moment");
+  }
+  return descriptor;
+}
+
+// Removes the temporary unless it has been renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path)
+      : path_(path), name_(path + ".tmp"), descriptor_(open_temporary(path_, name_)) {}
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (!renamed_) ::unlink(name_.c_str());
+  }
+
+  void write(std::span<const std::byte> bytes) {
+    if (::ftruncate(descriptor_.get(), 0) != 0) fail_save(path_, "emptying the temporary file", errno);
+    const std::size_t total = bytes.size();
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0)
+        fail_save(path_, join_text("writing byte ", total - bytes.size(), " of ", total), reason_of_write(errno));
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", errno);
+  }
+
+  // The descriptor, and with it the lock, stays open until the name is the final one.
+  void rename_and_close() {
+    if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
+    renamed_ = true;
+    if (descriptor_.close() != 0)
+      fail<IoError>("saving '", path_, "': close: ", std::strerror(errno), "; the new file stands, check it");
+  }
+
+ private:
+  static std::string reason_of_write(int error) {
+    std::string reason = std::strerror(error);
+    if (error == ENOSPC || error == EDQUOT) reason += " (free some space)";
+    if (error == EFBIG) reason += " (raise the limit, see ulimit -f)";
+    return reason;
+  }
+
+  std::string path_, name_;
+  Descriptor descriptor_;
+  bool renamed_ = false;
+};
+
+void sync_directory(const std::string& path) {
+  const std::string directory = directory_of(path);
+  const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // EINVAL: this file system cannot sync a directory.
+  if (descriptor.get() < 0 || (::fsync(descriptor.get()) != 0 && errno != EINVAL))
+    fail<IoError>("saving '", path, "': fsync of directory '", directory, "': ", std::strerror(errno),
+                  "; the new file stands but may not survive a power cut");
+}
+
+}  // namespace
+
+void write_file_durably(const std::string& path, std::span<const std::byte> bytes) {
+  const HoldFileSizeSignal hold;
+  TemporaryFile temporary(path);
+  temporary.write(bytes);
+  temporary.rename_and_close();
+  sync_directory(path);
+}
+
+}  // namespace syncline::io

@@ -1,0 +1,22 @@
+// Replacing a file so that a crash, a kill or a full disk at any moment leaves either the old file or the new one.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace syncline::io {
+
+// Writes `bytes` to "<path>.tmp" in the same directory, fsyncs it, renames it to `path` and fsyncs the directory.
+//
+// On any failure the temporary is removed, the old file stays as it was, and IoError names path and reason; only if the
+// directory's fsync fails does the new file already stand, and the message says so. A limit on file sizes
+// (RLIMIT_FSIZE) is an error like a full disk: its signal is held back from this thread. A temporary that a killed
+// process left behind is overwritten; one that a living process is writing is an error. If `path` is a symbolic link,
+// the link is replaced and its target stays.
+//
+// Thread-safe for different paths; two threads or processes saving the same path do not harm the file, one of them
+// gets an IoError.
+void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
+
+}  // namespace syncline::io

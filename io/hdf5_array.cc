@@ -1,0 +1,207 @@
+#include "io/hdf5_array.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+
+namespace syncline::io {
+namespace {
+
+constexpr const char* kChecksum = "crc32";
+// Deflate cannot shrink anything by more than this; a header that promises more is damaged.
+constexpr hsize_t kLargestCompression = 1100;
+
+// h5py's representation of NumPy's bool.
+Hdf5Handle bool_type(const Hdf5Place& place) {
+  Hdf5Handle type = checked(H5Tenum_create(H5T_STD_I8LE), H5Tclose, place, "make the type of bool");
+  const signed char no = 0, yes = 1;
+  checked(H5Tenum_insert(type.get(), "FALSE", &no), place, "make the type of bool");
+  checked(H5Tenum_insert(type.get(), "TRUE", &yes), place, "make the type of bool");
+  return type;
+}
+
+struct TypeRow {
+  DType dtype;
+  hid_t little, big, native;
+};
+
+// HDF5's types are known at run time only.
+std::array<TypeRow, 7> type_rows() {
+  return {{{DType::kUint8, H5T_STD_U8LE, H5T_STD_U8BE, H5T_NATIVE_UINT8},
+           {DType::kInt8, H5T_STD_I8LE, H5T_STD_I8BE, H5T_NATIVE_INT8},
+           {DType::kInt16, H5T_STD_I16LE, H5T_STD_I16BE, H5T_NATIVE_INT16},
+           {DType::kInt32, H5T_STD_I32LE, H5T_STD_I32BE, H5T_NATIVE_INT32},
+           {DType::kInt64, H5T_STD_I64LE, H5T_STD_I64BE, H5T_NATIVE_INT64},
+           {DType::kFloat32, H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_NATIVE_FLOAT},
+           {DType::kFloat64, H5T_IEEE_F64LE, H5T_IEEE_F64BE, H5T_NATIVE_DOUBLE}}};
+}
+
+Hdf5Handle copy_of(hid_t type, const Hdf5Place& place) {
+  return checked(H5Tcopy(type), H5Tclose, place, "copy a type");
+}
+
+Hdf5Handle type_of(DType dtype, bool in_file, const Hdf5Place& place) {
+  for (const TypeRow& row : type_rows())
+    if (row.dtype == dtype) return copy_of(in_file ? row.little : row.native, place);
+  return bool_type(place);
+}
+
+DType dtype_of_dataset(hid_t dataset, const Hdf5Place& place) {
+  const Hdf5Handle type = checked(H5Dget_type(dataset), H5Tclose, place, "read the dataset's type");
+  for (const TypeRow& row : type_rows())
+    if (H5Tequal(type.get(), row.little) > 0 || H5Tequal(type.get(), row.big) > 0) return row.dtype;
+  if (H5Tequal(type.get(), bool_type(place).get()) > 0) return DType::kBool;
+  fail_at(place, "has an element type that is not read; known are bool, uint8, int8 to int64, float32, float64");
+}
+
+Shape shape_of_dataset(hid_t dataset, const Hdf5Place& place) {
+  const Hdf5Handle space = checked(H5Dget_space(dataset), H5Sclose, place, "read the dataset's shape");
+  const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
+  if (kind != H5S_SCALAR && kind != H5S_SIMPLE) fail_at(place, "holds no values");
+  const int ndim = checked(H5Sget_simple_extent_ndims(space.get()), place, "read the dataset's shape");
+  std::vector<hsize_t> dims(static_cast<std::size_t>(ndim));
+  checked(H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr), place, "read the dataset's shape");
+  return Shape(std::vector<std::int64_t>(dims.begin(), dims.end()));
+}
+
+// What the file could hold at most for this dataset. Refuses storage that reaches outside the file or needs a plugin.
+hsize_t storage_limit(hid_t dataset, const Hdf5Place& place) {
+  const Hdf5Handle properties = checked(H5Dget_create_plist(dataset), H5Pclose, place, "read the dataset's properties");
+  const H5D_layout_t layout = H5Pget_layout(properties.get());
+  if (layout == H5D_VIRTUAL) fail_at(place, "is a virtual dataset, which is refused because it can point at any file");
+  if (checked(H5Pget_external_count(properties.get()), place, "look for external storage") > 0)
+    fail_at(place, "has external storage, which is refused because it can point at any file");
+  const int filters = checked(H5Pget_nfilters(properties.get()), place, "count the filters");
+  for (int i = 0; i < filters; ++i) {
+    unsigned flags = 0, config = 0;
+    std::size_t values = 0;
+    const H5Z_filter_t filter = checked(
+        H5Pget_filter2(properties.get(), static_cast<unsigned>(i), &flags, &values, nullptr, 0, nullptr, &config),
+        place, "read a filter");
+    if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_FLETCHER32)
+      fail_at(place, join_text("is stored with filter ", filter,
+                               ", which is refused; known are deflate, shuffle and "
+                               "fletcher32"));
+  }
+  const hsize_t stored = H5Dget_storage_size(dataset);
+  return filters > 0 ? stored * kLargestCompression : stored;
+}
+
+void check_size(const ArrayType& type, hsize_t limit, const Hdf5Place& place) {
+  hsize_t bytes = size_of(type.dtype);
+  for (const std::int64_t dim : type.shape) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<hsize_t>(dim), &bytes))
+      fail_at(place, join_text("has the impossible shape ", type.shape));
+  }
+  if (bytes > limit)
+    fail_at(place, join_text("is short of data: shape ", type.shape, " of ", type.dtype, " needs ", bytes,
+                             " bytes, at most ", limit, " are stored"));
+}
+
+ArrayType type_of_dataset(hid_t dataset, const Hdf5Place& place) {
+  ArrayType type{dtype_of_dataset(dataset, place), shape_of_dataset(dataset, place)};
+  check_size(type, storage_limit(dataset, place), place);
+  return type;
+}
+
+struct Leaf {
+  Hdf5Group group;
+  std::string_view name;
+};
+
+std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+Hdf5Handle open_dataset(const Leaf& leaf) {
+  Hdf5Handle handle = leaf.group.open(leaf.name);
+  if (H5Iget_type(handle.get()) != H5I_DATASET) fail_at(leaf.group.place_of(leaf.name), "is not a dataset");
+  return handle;
+}
+
+Leaf find_leaf(const Hdf5Group& group, std::string_view path) {
+  const auto [parent, name] = split_path(path);
+  return {group.group(parent), name};
+}
+
+std::uint32_t checksum(const Array& value) {
+  return static_cast<std::uint32_t>(
+      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(value.raw()), value.bytes()));
+}
+
+void write_checksum(hid_t dataset, std::uint32_t sum, const Hdf5Place& place) {
+  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, place, "make a scalar");
+  const Hdf5Handle attribute =
+      checked(H5Acreate2(dataset, kChecksum, H5T_STD_U32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, place,
+              "make the checksum");
+  checked(H5Awrite(attribute.get(), H5T_NATIVE_UINT32, &sum), place, "write the checksum");
+}
+
+// Files written by Keras carry no checksum.
+void verify_checksum(hid_t dataset, const Array& value, const Hdf5Place& place) {
+  if (checked(H5Aexists(dataset, kChecksum), place, "look up the checksum") == 0) return;
+  const Hdf5Handle attribute = checked(H5Aopen(dataset, kChecksum, H5P_DEFAULT), H5Aclose, place, "open the checksum");
+  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the checksum");
+  if (H5Sget_simple_extent_npoints(space.get()) != 1) fail_at(place, "has a damaged checksum");
+  std::uint32_t stored = 0;
+  checked(H5Aread(attribute.get(), H5T_NATIVE_UINT32, &stored), place, "read the checksum");
+  if (stored != checksum(value))
+    fail_at(place, join_text("is damaged: its bytes have CRC-32 ", checksum(value), ", ", stored,
+                             " was written; use another checkpoint"));
+}
+
+}  // namespace
+
+void write_array(const Hdf5Group& group, std::string_view path, const Array& value) {
+  const auto [parent, name] = split_path(path);
+  const Hdf5Group home = group.make_group(parent);
+  const Hdf5Place place = home.place_of(name);
+  const Hdf5Handle properties = checked(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, place, "make dataset properties");
+  checked(H5Pset_obj_track_times(properties.get(), false), place, "leave out object times");
+  checked(H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER), place, "leave out the fill value");
+  const std::vector<hsize_t> dims(value.shape().begin(), value.shape().end());
+  const Hdf5Handle space = checked(
+      dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+      H5Sclose, place, "make the dataset's shape");
+  const Hdf5Handle dataset =
+      checked(H5Dcreate2(home.id(), std::string(name).c_str(), type_of(value.dtype(), true, place).get(), space.get(),
+                         H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+              H5Dclose, place, "make the dataset");
+  if (value.bytes() > 0)
+    checked(
+        H5Dwrite(dataset.get(), type_of(value.dtype(), false, place).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()),
+        place, "write the dataset");
+  write_checksum(dataset.get(), checksum(value), place);
+}
+
+ArrayType array_type(const Hdf5Group& group, std::string_view path) {
+  const Leaf leaf = find_leaf(group, path);
+  return type_of_dataset(open_dataset(leaf).get(), leaf.group.place_of(leaf.name));
+}
+
+Array read_array(const Hdf5Group& group, std::string_view path) {
+  const Leaf leaf = find_leaf(group, path);
+  const Hdf5Place place = leaf.group.place_of(leaf.name);
+  const Hdf5Handle dataset = open_dataset(leaf);
+  const ArrayType type = type_of_dataset(dataset.get(), place);
+  Array value(type.dtype, type.shape);
+  if (value.bytes() > 0)
+    checked(H5Dread(dataset.get(), type_of(type.dtype, false, place).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()),
+            place, "read the dataset");
+  verify_checksum(dataset.get(), value, place);
+  // A byte other than 0 and 1 must never be looked at as a bool.
+  if (type.dtype == DType::kBool) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(value.raw());
+    if (std::any_of(bytes, bytes + value.bytes(), [](unsigned char byte) { return byte > 1; }))
+      fail_at(place, "is damaged: it holds a bool that is neither true nor false");
+  }
+  return value;
+}
+
+}  // namespace syncline::io

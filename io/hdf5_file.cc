@@ -1,0 +1,275 @@
+#include "io/hdf5_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace syncline::io {
+namespace {
+
+// The largest attribute that fits an HDF5 object header, by Keras's reckoning. Where a list is split depends on it.
+constexpr std::size_t kAttributeLimit = 64512;
+// No honest attribute of ours or of Keras is longer; a damaged header must not make us allocate what it says.
+constexpr hsize_t kLongestAttribute = hsize_t{1} << 28;
+
+// Metadata is laid out as HDF5 1.8 does, whose headers carry checksums, and readable by 1.10.
+void set_format(hid_t access, const Hdf5Place& place) {
+  checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), place, "choose the file format");
+}
+
+// Without times of creation equal contents give equal bytes.
+void drop_times(hid_t properties, const Hdf5Place& place) {
+  checked(H5Pset_obj_track_times(properties, false), place, "leave out object times");
+}
+
+Hdf5Handle open_root(hid_t file, const Hdf5Place& place) {
+  return checked(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, place, "open the root group");
+}
+
+Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
+  const Hdf5Place place = parent.place_of(name);
+  const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, place, "make group properties");
+  drop_times(properties.get(), place);
+  return checked(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose, place,
+                 "make the group");
+}
+
+Hdf5Group open_group_at(const Hdf5Group& parent, const std::string& name) {
+  Hdf5Handle handle = parent.open(name);
+  Hdf5Place place = parent.place_of(name);
+  if (H5Iget_type(handle.get()) != H5I_GROUP) fail_at(place, "is not a group, as a checkpoint has it there");
+  return {std::move(handle), std::move(place)};
+}
+
+// Calls step(group, name) for every part of a path; step returns the next group.
+template <class Step>
+Hdf5Group descend(const Hdf5Group& start, std::string_view path, Step step) {
+  Hdf5Group group(checked(H5Gopen2(start.id(), ".", H5P_DEFAULT), H5Gclose, start.place(), "open the group"),
+                  start.place());
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    group = step(group, std::string(path.substr(0, end)));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return group;
+}
+
+Hdf5Handle string_type(std::size_t width, const Hdf5Place& place) {
+  Hdf5Handle type = checked(H5Tcopy(H5T_C_S1), H5Tclose, place, "make a string type");
+  checked(H5Tset_size(type.get(), width), place, "size a string type");
+  checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), place, "pad a string type");
+  return type;
+}
+
+std::vector<std::string> read_fixed(hid_t attribute, hid_t type, std::size_t count, const Hdf5Place& place) {
+  const std::size_t width = H5Tget_size(type);
+  std::vector<char> bytes(width * count);
+  checked(H5Aread(attribute, type, bytes.data()), place, "read the attribute");
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string text(bytes.data() + i * width, width);
+    text.erase(text.find_last_not_of('\0') + 1);
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+std::vector<std::string> read_variable(hid_t attribute, hid_t type, hid_t space, std::size_t count,
+                                       const Hdf5Place& place) {
+  std::vector<char*> pointers(count, nullptr);
+  checked(H5Aread(attribute, type, pointers.data()), place, "read the attribute");
+  std::vector<std::string> texts;
+  for (const char* text : pointers) texts.emplace_back(text == nullptr ? "" : text);
+  checked(H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers.data()), place, "free the attribute's text");
+  return texts;
+}
+
+}  // namespace
+
+Hdf5Place Hdf5Group::place_of(std::string_view name) const {
+  return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name)};
+}
+
+bool Hdf5Group::has(std::string_view name) const {
+  return checked(H5Lexists(id(), std::string(name).c_str(), H5P_DEFAULT), place_, "look up a link") > 0;
+}
+
+Hdf5Handle Hdf5Group::open(std::string_view name) const {
+  const Hdf5Place place = place_of(name);
+  const std::string key(name);
+  if (!has(key)) fail_at(place, "is missing; the file is no checkpoint, or damaged");
+  H5L_info_t link;
+  checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), place, "read the link");
+  if (link.type != H5L_TYPE_HARD)
+    fail_at(place, "is a soft or external link, which is refused because it can point at any file");
+  return checked(H5Oopen(id(), key.c_str(), H5P_DEFAULT), H5Oclose, place, "open the object");
+}
+
+Hdf5Group Hdf5Group::group(std::string_view path) const { return descend(*this, path, open_group_at); }
+
+Hdf5Group Hdf5Group::make_group(std::string_view path) const {
+  return descend(*this, path, [](const Hdf5Group& parent, const std::string& name) -> Hdf5Group {
+    if (parent.has(name)) return open_group_at(parent, name);
+    return {make_group_at(parent, name), parent.place_of(name)};
+  });
+}
+
+bool Hdf5Group::has_attribute(const std::string& name) const {
+  return checked(H5Aexists(id(), name.c_str()), place_, "look up an attribute") > 0;
+}
+
+void Hdf5Group::write_text(const std::string& name, std::string_view text) const {
+  const std::string copy(text);
+  write_strings(name, std::span(&copy, 1), std::max<std::size_t>(copy.size(), 1), true);
+}
+
+std::string Hdf5Group::read_text(const std::string& name) const {
+  std::vector<std::string> texts = read_strings(name);
+  if (texts.size() != 1) fail_at(place_of(name), "is not one text; the file is no checkpoint, or damaged");
+  return std::move(texts[0]);
+}
+
+void Hdf5Group::write_integer(const std::string& name, std::int64_t value) const {
+  write_number(name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+void Hdf5Group::write_unsigned(const std::string& name, std::uint64_t value) const {
+  write_number(name, H5T_STD_U64LE, H5T_NATIVE_UINT64, &value);
+}
+std::int64_t Hdf5Group::read_integer(const std::string& name) const {
+  std::int64_t value = 0;
+  read_number(name, H5T_NATIVE_INT64, &value);
+  return value;
+}
+std::uint64_t Hdf5Group::read_unsigned(const std::string& name) const {
+  std::uint64_t value = 0;
+  read_number(name, H5T_NATIVE_UINT64, &value);
+  return value;
+}
+
+void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const {
+  const Hdf5Place place = place_of(name);
+  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, place, "make a scalar");
+  const Hdf5Handle attribute = checked(H5Acreate2(id(), name.c_str(), file_type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+                                       H5Aclose, place, "make the attribute");
+  checked(H5Awrite(attribute.get(), memory_type, value), place, "write the attribute");
+}
+
+void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
+  const Hdf5Place place = place_of(name);
+  if (!has_attribute(name)) fail_at(place, "is missing; the file is no checkpoint, or damaged");
+  const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
+  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
+  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
+  if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tget_class(type.get()) != H5T_INTEGER)
+    fail_at(place, "is not one integer; the file is no checkpoint, or damaged");
+  checked(H5Aread(attribute.get(), memory_type, value), place, "read the attribute");
+}
+
+void Hdf5Group::write_names(const std::string& name, std::span<const std::string> names) const {
+  std::size_t width = 1;
+  for (const std::string& text : names) width = std::max(width, text.size());
+  if (width > kAttributeLimit)
+    fail<ValueError>("checkpoint '", place_.file, "', ", place_.object, ": a name of ", width,
+                     " bytes does not fit an attribute of ", kAttributeLimit, " bytes; use a shorter one");
+  const std::size_t count = names.size();
+  std::size_t parts = 1;
+  while ((count + parts - 1) / parts * width > kAttributeLimit) ++parts;
+  if (parts == 1) return write_strings(name, names, width, false);
+  for (std::size_t part = 0, begin = 0; part < parts; ++part) {
+    const std::size_t length = count / parts + (part < count % parts ? 1 : 0);
+    write_strings(join_text(name, part), names.subspan(begin, length), width, false);
+    begin += length;
+  }
+}
+
+std::vector<std::string> Hdf5Group::read_names(const std::string& name) const {
+  if (has_attribute(name)) return read_strings(name);
+  std::vector<std::string> names;
+  int part = 0;
+  for (; has_attribute(join_text(name, part)); ++part)
+    for (std::string& text : read_strings(join_text(name, part))) names.push_back(std::move(text));
+  if (part == 0) fail_at(place_of(name), "is missing; the file is no checkpoint in Keras's layout");
+  return names;
+}
+
+void Hdf5Group::write_strings(const std::string& name, std::span<const std::string> texts, std::size_t width,
+                              bool scalar) const {
+  const Hdf5Place place = place_of(name);
+  const Hdf5Handle type = string_type(width, place);
+  const hsize_t count = texts.size();
+  const Hdf5Handle space = checked(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), H5Sclose,
+                                   place, "make the attribute's shape");
+  std::vector<char> bytes(std::max<std::size_t>(width * texts.size(), 1), '\0');
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    std::memcpy(bytes.data() + i * width, texts[i].data(), texts[i].size());
+  const Hdf5Handle attribute =
+      checked(H5Acreate2(id(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, place,
+              "make the attribute");
+  checked(H5Awrite(attribute.get(), type.get(), bytes.data()), place, "write the attribute");
+}
+
+std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
+  const Hdf5Place place = place_of(name);
+  if (!has_attribute(name)) fail_at(place, "is missing; the file is no checkpoint, or damaged");
+  const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
+  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
+  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
+  const hssize_t count = checked(H5Sget_simple_extent_npoints(space.get()), place, "count the attribute's elements");
+  // Keras writes the empty list of a layer without weights as zero doubles.
+  if (count == 0) return {};
+  if (H5Tget_class(type.get()) != H5T_STRING) fail_at(place, "is not text; the file is no checkpoint, or damaged");
+  if (H5Aget_storage_size(attribute.get()) > kLongestAttribute) fail_at(place, "is longer than any list of names");
+  const htri_t variable = checked(H5Tis_variable_str(type.get()), place, "read the attribute's type");
+  const auto elements = static_cast<std::size_t>(count);
+  if (variable > 0) return read_variable(attribute.get(), type.get(), space.get(), elements, place);
+  return read_fixed(attribute.get(), type.get(), elements, place);
+}
+
+Hdf5File::Hdf5File(Hdf5Handle file, const std::string& path)
+    : file_(std::move(file)), root_(open_root(file_.get(), {path, ""}), {path, "/"}) {}
+
+Hdf5File Hdf5File::create_image(const std::string& path, std::size_t expected_bytes) {
+  const Hdf5Place place{path, ""};
+  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
+  const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, place, "make creation properties");
+  set_format(access.get(), place);
+  drop_times(create.get(), place);
+  checked(H5Pset_fapl_core(access.get(), expected_bytes + (std::size_t{1} << 16), false), place,
+          "choose the memory driver");
+  return {checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, place, "make the file"),
+          path};
+}
+
+Hdf5File Hdf5File::open(const std::string& path) {
+  // HDF5's own message for a missing file is long and hides the reason.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail_at({path, ""}, join_text("cannot open: ", std::strerror(errno)));
+  struct stat status {};
+  const int result = ::fstat(descriptor, &status);
+  ::close(descriptor);
+  if (result != 0 || !S_ISREG(status.st_mode)) fail_at({path, ""}, "cannot open: it is no regular file");
+
+  const Hdf5Place place{path, ""};
+  const htri_t recognised = H5Fis_hdf5(path.c_str());
+  if (recognised == 0) fail_at(place, "is no HDF5 file, or its beginning is damaged; use another checkpoint");
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  return {checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated, or locked by its writer)"), path};
+}
+
+std::span<const std::byte> Hdf5File::image() const {
+  const Hdf5Place& place = root_.place();
+  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), place, "finish the file in memory");
+  const ssize_t size = checked(H5Fget_file_image(file_.get(), nullptr, 0), place, "measure the file in memory");
+  // The memory driver's handle is the address of its buffer; H5Fget_file_image would make a second copy of it.
+  void* handle = nullptr;
+  checked(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), place, "find the file in memory");
+  return {*static_cast<const std::byte* const*>(handle), static_cast<std::size_t>(size)};
+}
+
+}  // namespace syncline::io

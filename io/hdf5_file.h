@@ -1,0 +1,83 @@
+// HDF5 files and groups: every return code is checked and becomes one IoError that names file, object and reason.
+//
+// A file is either built in memory (create_image) and handed out as bytes, or opened read only. Nothing here writes to
+// a disk. That is deliberate: HDF5 never calls fsync, reports a full disk as late as at H5Fclose or not at all, and its
+// library may crash at exit after a failed write. With an image all of that is ours to do (io/durable_file.h). The cost
+// is one copy of the file's contents in memory while it is saved.
+//
+// Needs a live Hdf5Session; a group must not outlive its file's session. Objects are movable, not copyable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/hdf5_handle.h"
+
+namespace syncline::io {
+
+class Hdf5Group {
+ public:
+  Hdf5Group(Hdf5Handle handle, Hdf5Place place) : handle_(std::move(handle)), place_(std::move(place)) {}
+
+  hid_t id() const { return handle_.get(); }
+  const Hdf5Place& place() const { return place_; }
+  // The place of something inside.
+  Hdf5Place place_of(std::string_view name) const;
+
+  // True if a link (group or dataset) of this name exists. `name` has no slash.
+  bool has(std::string_view name) const;
+  // Opens what `name` (no slash) links to. Soft and external links are refused: they can point at any file.
+  Hdf5Handle open(std::string_view name) const;
+
+  // Opens "a/b/c". Throws IoError if a part is missing or no group.
+  Hdf5Group group(std::string_view path) const;
+  // The same, making those that are missing.
+  Hdf5Group make_group(std::string_view path) const;
+
+  bool has_attribute(const std::string& name) const;
+  // Attributes. Text is stored as fixed-length byte strings, as h5py stores NumPy's; reading takes both kinds.
+  void write_text(const std::string& name, std::string_view text) const;
+  std::string read_text(const std::string& name) const;
+  void write_integer(const std::string& name, std::int64_t value) const;
+  std::int64_t read_integer(const std::string& name) const;
+  void write_unsigned(const std::string& name, std::uint64_t value) const;
+  std::uint64_t read_unsigned(const std::string& name) const;
+
+  // A list of names. HDF5 limits an attribute to 64 KiB; a longer list is split evenly over name0, name1, ... as
+  // Keras does. Throws ValueError if one name alone is longer than that.
+  void write_names(const std::string& name, std::span<const std::string> names) const;
+  std::vector<std::string> read_names(const std::string& name) const;
+
+ private:
+  void write_strings(const std::string& name, std::span<const std::string> texts, std::size_t width, bool scalar) const;
+  std::vector<std::string> read_strings(const std::string& name) const;
+  void write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const;
+  void read_number(const std::string& name, hid_t memory_type, void* value) const;
+
+  Hdf5Handle handle_;
+  Hdf5Place place_;
+};
+
+class Hdf5File {
+ public:
+  // An empty file in memory. `path` is for messages only; `expected_bytes` sizes the first allocation.
+  static Hdf5File create_image(const std::string& path, std::size_t expected_bytes);
+  // Opens an existing file read only. Throws IoError if it is missing, truncated or not HDF5.
+  static Hdf5File open(const std::string& path);
+
+  const Hdf5Group& root() const { return root_; }
+  // The bytes of a file made with create_image, valid until the next change or the end of this object.
+  std::span<const std::byte> image() const;
+
+ private:
+  Hdf5File(Hdf5Handle file, const std::string& path);
+
+  Hdf5Handle file_;
+  Hdf5Group root_;
+};
+
+}  // namespace syncline::io

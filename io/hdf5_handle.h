@@ -1,0 +1,69 @@
+// HDF5 underneath: the library's lock, handles that close themselves, and its error stack as one line.
+//
+// Only io includes hdf5.h, and only through this header. Public headers of io do not include this one.
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace syncline::io {
+
+// Holds the process's HDF5 lock (the serial library need not be thread-safe) and keeps HDF5 from printing its error
+// stack. One must be alive on the thread for as long as it uses anything declared in io/hdf5_*.h. Sessions nest.
+class Hdf5Session {
+ public:
+  Hdf5Session();
+  ~Hdf5Session();
+  Hdf5Session(const Hdf5Session&) = delete;
+  Hdf5Session& operator=(const Hdf5Session&) = delete;
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+  H5E_auto2_t printer_ = nullptr;
+  void* printer_data_ = nullptr;
+};
+
+// Owns one HDF5 identifier and closes it with the given function. Closing never throws: files are either read only or
+// images in memory whose bytes have been taken before.
+class Hdf5Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+
+  Hdf5Handle() = default;
+  Hdf5Handle(hid_t id, Close close) : id_(id), close_(close) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept;
+  Hdf5Handle& operator=(Hdf5Handle&& other) noexcept;
+  ~Hdf5Handle();
+
+  hid_t get() const { return id_; }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  Close close_ = nullptr;
+};
+
+// What an HDF5 call is about, for its error message.
+struct Hdf5Place {
+  std::string file;    // as the user gave it
+  std::string object;  // absolute path inside the file; empty for the file itself
+};
+
+// Throws IoError: file, object, `problem`.
+[[noreturn]] void fail_at(const Hdf5Place& place, std::string_view problem);
+// Throws IoError: file, object, what was done, and the innermost reason on HDF5's error stack.
+[[noreturn]] void fail_hdf5(const Hdf5Place& place, std::string_view action);
+
+// Passes a return code through; a negative one is thrown as IoError. `action` reads like "open the dataset".
+template <class Code>
+Code checked(Code code, const Hdf5Place& place, std::string_view action) {
+  if (code < 0) fail_hdf5(place, action);
+  return code;
+}
+inline Hdf5Handle checked(hid_t id, Hdf5Handle::Close close, const Hdf5Place& place, std::string_view action) {
+  return {checked(id, place, action), close};
+}
+
+}  // namespace syncline::io

@@ -1,0 +1,149 @@
+#include "io/idx.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "base/error.h"
+
+namespace syncline::io {
+namespace {
+
+// Deflate cannot shrink anything by more than this; a header that promises more is damaged.
+constexpr std::uint64_t kLargestCompression = 1100;
+
+// A file read through zlib, which passes plain files through.
+class GzipReader {
+ public:
+  explicit GzipReader(const std::string& path) : path_(path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail_here("cannot open: ", std::strerror(errno));
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+      ::close(descriptor);
+      fail_here("cannot open: it is no regular file");
+    }
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    file_ = gzdopen(descriptor, "rb");
+    if (file_ == nullptr) {
+      ::close(descriptor);
+      fail_here("cannot open: zlib is out of memory");
+    }
+  }
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+  ~GzipReader() { gzclose_r(file_); }
+
+  std::uint64_t size() const { return size_; }
+
+  template <class... Parts>
+  [[noreturn]] void fail_here(const Parts&... parts) const {
+    fail<IoError>("data file '", path_, "': ", parts...);
+  }
+
+  // Fills `target`; `part` names it in the error.
+  void read(std::span<std::byte> target, std::string_view part) {
+    const std::size_t wanted = target.size();
+    while (!target.empty()) {
+      const std::size_t got = read_some(target);
+      if (got == 0)
+        fail_here("is truncated: ", part, " needs ", wanted, " bytes, ", wanted - target.size(),
+                  " are there; fetch the file again");
+      target = target.subspan(got);
+    }
+  }
+
+  // Throws if anything is left. Reading to the end also lets zlib compare the stream's checksum.
+  void require_end() {
+    std::byte extra{};
+    if (read_some({&extra, 1}) != 0) fail_here("has more bytes than its header promises; it is damaged or no IDX file");
+  }
+
+ private:
+  std::size_t read_some(std::span<std::byte> target) {
+    constexpr std::size_t kPiece = std::size_t{1} << 30;  // gzread counts in int
+    const int got = gzread(file_, target.data(), static_cast<unsigned>(std::min(target.size(), kPiece)));
+    int code = Z_OK;
+    const char* message = gzerror(file_, &code);
+    if (code == Z_BUF_ERROR) fail_here("is truncated: the gzip stream ends too early; fetch the file again");
+    if (got < 0 || code < 0)
+      fail_here("cannot read: ", code == Z_ERRNO ? std::strerror(errno) : message, "; fetch the file again");
+    return static_cast<std::size_t>(got);
+  }
+
+  std::string path_;
+  std::uint64_t size_ = 0;
+  gzFile file_ = nullptr;
+};
+
+std::optional<DType> dtype_of_code(std::byte code) {
+  switch (std::to_integer<int>(code)) {
+    case 0x08: return DType::kUint8;
+    case 0x09: return DType::kInt8;
+    case 0x0b: return DType::kInt16;
+    case 0x0c: return DType::kInt32;
+    case 0x0d: return DType::kFloat32;
+    case 0x0e: return DType::kFloat64;
+    default: return std::nullopt;
+  }
+}
+
+struct Header {
+  DType dtype = DType::kUint8;
+  Shape shape;
+};
+
+Header read_header(GzipReader& file) {
+  std::array<std::byte, 4> magic{};
+  file.read(magic, "the magic number");
+  const auto number = [&](std::size_t i) { return std::to_integer<unsigned>(magic[i]); };
+  const std::optional<DType> dtype = dtype_of_code(magic[2]);
+  if (number(0) != 0 || number(1) != 0 || !dtype || number(3) == 0)
+    file.fail_here("has the wrong magic number (bytes ", number(0), " ", number(1), " ", number(2), " ", number(3),
+                   "); an IDX file begins with 0 0, a type of 8 to 14 and the number of dimensions");
+  Header header{*dtype, {}};
+  std::uint64_t bytes = size_of(*dtype);
+  bool possible = true;
+  for (unsigned i = 0; i < number(3); ++i) {
+    std::array<std::byte, 4> field{};
+    file.read(field, "the header");
+    std::uint64_t dim = 0;
+    for (const std::byte byte : field) dim = dim << 8 | std::to_integer<std::uint64_t>(byte);
+    header.shape.push_back(static_cast<std::int64_t>(dim));
+    possible = possible && !__builtin_mul_overflow(bytes, dim, &bytes);
+  }
+  if (!possible || bytes / kLargestCompression > file.size())
+    file.fail_here("promises the shape ", header.shape, " of ", header.dtype, ", more than ", file.size(),
+                   " bytes can hold; it is damaged or no IDX file");
+  return header;
+}
+
+void to_native(Array& array) {
+  const std::size_t width = size_of(array.dtype());
+  if (width == 1 || std::endian::native == std::endian::big) return;
+  for (std::byte* element = array.raw(); element != array.raw() + array.bytes(); element += width)
+    std::reverse(element, element + width);
+}
+
+}  // namespace
+
+Array read_idx(const std::string& path) {
+  GzipReader file(path);
+  const Header header = read_header(file);
+  Array array(header.dtype, header.shape);
+  file.read({array.raw(), array.bytes()}, "the data");
+  file.require_end();
+  to_native(array);
+  return array;
+}
+
+}  // namespace syncline::io

@@ -1,0 +1,150 @@
+// syncline ls FILE: the arrays of a checkpoint and where its training stands.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "tools/command.h"
+
+namespace syncline::tools {
+namespace {
+
+using io::CheckpointSummary;
+using io::WeightSpec;
+
+struct Options {
+  std::string file;
+  bool json = false;
+};
+
+// Names come from the file; what could steer a terminal is not printed.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+std::int64_t bytes_of(const WeightSpec& weight) {
+  return weight.shape.size() * static_cast<std::int64_t>(size_of(weight.dtype));
+}
+
+std::vector<WeightSpec> layer_weights(const CheckpointSummary& summary) {
+  std::vector<WeightSpec> weights;
+  for (const io::LayerSpec& layer : summary.spec.layers)
+    weights.insert(weights.end(), layer.weights.begin(), layer.weights.end());
+  return weights;
+}
+
+struct Row {
+  std::string name, dtype, shape;
+  std::int64_t bytes = 0;
+};
+
+class Table {
+ public:
+  void add(const WeightSpec& weight) {
+    Row row{printable(weight.name), std::string(name_of(weight.dtype)), join_text(weight.shape), bytes_of(weight)};
+    name_ = std::max(name_, row.name.size());
+    shape_ = std::max(shape_, row.shape.size());
+    total_ += row.bytes;
+    rows_.push_back(std::move(row));
+  }
+
+  // Prints rows [begin, end) under a heading.
+  void print(const char* heading, std::size_t begin, std::size_t end) const {
+    if (begin == end) return;
+    fmt::print("{}\n", heading);
+    for (std::size_t i = begin; i < end; ++i)
+      fmt::print("  {:<{}}  {:<7}  {:<{}}  {:>{}}\n", rows_[i].name, name_, rows_[i].dtype, rows_[i].shape, shape_,
+                 rows_[i].bytes, fmt::formatted_size("{}", total_));
+  }
+
+  std::size_t size() const { return rows_.size(); }
+  std::int64_t total() const { return total_; }
+
+ private:
+  std::vector<Row> rows_;
+  std::size_t name_ = 0, shape_ = 0;
+  std::int64_t total_ = 0;
+};
+
+void print_state(const io::TrainingState& state) {
+  fmt::print("state\n");
+  const auto line = [](const char* name, auto value) { fmt::print("  {:<12} {}\n", name, value); };
+  line("epoch", state.epoch);
+  line("step", state.step);
+  line("global step", state.global_step);
+  line("seed", state.seed);
+  line("random step", state.random_step);
+  line("batch", state.batch);
+  line("samples", state.samples);
+}
+
+void print_text(const CheckpointSummary& summary) {
+  Table table;
+  for (const WeightSpec& weight : layer_weights(summary)) table.add(weight);
+  const std::size_t weights = table.size();
+  for (const WeightSpec& weight : summary.spec.optimizer) table.add(weight);
+
+  if (!summary.model.empty()) fmt::print("model {}\n", printable(summary.model));
+  table.print("weights", 0, weights);
+  table.print("optimizer", weights, table.size());
+  if (summary.has_state) print_state(summary.state);
+  fmt::print("total {} arrays, {} bytes\n", table.size(), table.total());
+}
+
+nlohmann::ordered_json json_of(const std::vector<WeightSpec>& weights) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const WeightSpec& weight : weights)
+    list.push_back({{"name", weight.name},
+                    {"dtype", name_of(weight.dtype)},
+                    {"shape", weight.shape.dims()},
+                    {"bytes", bytes_of(weight)}});
+  return list;
+}
+
+nlohmann::ordered_json json_of(const io::TrainingState& state) {
+  return {{"epoch", state.epoch},
+          {"step", state.step},
+          {"global_step", state.global_step},
+          {"seed", state.seed},
+          {"random_step", state.random_step},
+          {"batch", state.batch},
+          {"samples", state.samples}};
+}
+
+void print_json(const std::string& file, const CheckpointSummary& summary) {
+  const std::vector<WeightSpec> weights = layer_weights(summary);
+  std::int64_t total = 0;
+  for (const WeightSpec& weight : weights) total += bytes_of(weight);
+  for (const WeightSpec& weight : summary.spec.optimizer) total += bytes_of(weight);
+  nlohmann::ordered_json document{{"file", file}, {"model", summary.model}};
+  document["weights"] = json_of(weights);
+  document["optimizer"] = json_of(summary.spec.optimizer);
+  document["state"] = summary.has_state ? json_of(summary.state) : nlohmann::ordered_json();
+  document["bytes"] = total;
+  // Names need not be UTF-8; what is not is replaced, not an exception.
+  fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+void list(const Options& options) {
+  const CheckpointSummary summary = io::summarize_checkpoint(options.file);
+  if (options.json) print_json(options.file, summary);
+  else print_text(summary);
+}
+
+}  // namespace
+
+void add_ls(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("ls", "List the arrays of a checkpoint and where its training stands");
+  const auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->file, "The checkpoint")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { list(*options); });
+}
+
+}  // namespace syncline::tools

@@ -1,0 +1,41 @@
+// The `syncline` command: looks at checkpoints.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "base/error.h"
+#include "tools/command.h"
+
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+
+// What was written may still be refused when it is flushed: a full disk, a closed pipe.
+void flush_output() {
+  if (std::fflush(stdout) != 0) syncline::fail<syncline::IoError>("cannot write the output");
+}
+
+int report(const char* message, int status) {
+  fmt::print(stderr, "syncline: {}\n", message);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App program("Looks at Syncline's files.", "syncline");
+  program.require_subcommand(1);
+  syncline::tools::add_ls(program);
+  try {
+    program.parse(argc, argv);
+    flush_output();
+    return 0;
+  } catch (const CLI::Success& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return report(fmt::format("{} (syncline --help lists what there is)", error.what()).c_str(), kUsage);
+  } catch (const std::exception& error) {
+    return report(error.what(), kFailure);
+  }
+}
