@@ -3,13 +3,20 @@
 // Ownership: the caller owns all buffers and keeps them unchanged and alive until wait() returned for the ticket.
 // Order: every rank must submit the same collectives in the same order; submission order is the wire's order. Each
 // carries a Tag; ranks whose tags, kinds, dtypes or counts differ are all told so (CommError), nothing is silently
-// added up. Threads: one thread at a time may call a communicator. Its own thread does the transfers; wait() blocks the
-// caller only. Nothing here allocates once the communicator stands. Results are the same bits on every rank, summed in
-// rank order's fixed tree whatever the arrival. Throws CommError (from wait and from the blocking helpers), naming the
-// collective, its tag and what went wrong. After an error every later call throws the same error.
+// added up. Threads: one thread at a time may call a communicator. Transfers go on behind the caller's back, on the
+// communicator's own thread; a caller blocked in wait() lends a hand. Nothing here allocates once the communicator
+// stands. Results are the same bits on every rank, summed in rank order's fixed tree whatever the arrival. Arguments
+// that can never be right throw ValueError or DTypeError at once. Throws CommError (from wait and from the blocking
+// helpers), naming the collective, its tag and what went wrong; so does a wait longer than the communicator's limit.
+// After an error every later call throws the same error.
+//
+// The end: a rank that leaves because of an error calls abort_job, or the other ranks wait for it until their limit.
+// A communicator that dies with collectives not waited for, or while an exception unwinds the stack, drops them.
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <span>
 
 #include "base/dtype.h"
@@ -45,13 +52,20 @@ class Communicator {
   virtual Ticket all_gather(const Tag& tag, const void* send, void* receive,
                             std::span<const std::int64_t> byte_counts) = 0;
 
-  // data of `root` is copied to all ranks.
+  // Copies the bytes of `root`'s data to all ranks.
   virtual Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) = 0;
 
   // Blocks until the collective has finished on this rank.
   virtual void wait(Ticket ticket) = 0;
   // True if wait(ticket) would not block.
   virtual bool done(Ticket ticket) const = 0;
+
+  // Ends the processes of all ranks with this exit code, without unwinding; for a main that has printed why. Standard
+  // streams are flushed. Safe to call at any time, also after an error.
+  [[noreturn]] virtual void abort_job(int exit_code) {
+    std::fflush(nullptr);
+    std::_Exit(exit_code);
+  }
 
   // Returns when every rank has called it.
   void barrier(const Tag& tag = {}) {

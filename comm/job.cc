@@ -1,0 +1,129 @@
+#include "comm/job.h"
+
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+namespace syncline::comm {
+namespace {
+
+constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast"};
+constexpr std::array kReduceNames{"sum", "max", "min"};
+
+Kind kind_of(const Header& header) { return static_cast<Kind>(header.what & 0xff); }
+DType dtype_of(const Header& header) { return static_cast<DType>(header.what >> 8 & 0xff); }
+Reduce reduce_of(const Header& header) { return static_cast<Reduce>(header.what >> 16 & 0xff); }
+
+std::uint32_t pack_what(const Job& job) {
+  return static_cast<std::uint32_t>(job.kind) | static_cast<std::uint32_t>(job.dtype) << 8 |
+         static_cast<std::uint32_t>(job.reduce) << 16;
+}
+
+void fill_header(Job& job, const Tag& tag) {
+  job.header.what = pack_what(job);
+  job.header.root = static_cast<std::uint32_t>(job.root);
+  job.header.plan = tag.plan;
+  job.header.step = tag.step;
+  job.header.bucket = tag.bucket;
+  job.header.count = static_cast<std::uint64_t>(job.count);
+}
+
+void check_buffer(const char* where, const void* data, std::int64_t bytes) {
+  if (bytes > 0 && data == nullptr) fail(where, ": the buffer of ", bytes, " bytes is a null pointer");
+}
+
+// FNV-1a over the counts, with a final shuffle so that short lists spread too.
+std::uint64_t digest_of(std::span<const std::int64_t> counts) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const std::int64_t count : counts) digest = (digest ^ static_cast<std::uint64_t>(count)) * 0x100000001b3;
+  return digest ^ digest >> 29;
+}
+
+std::string name_difference(const Header& a, const Header& b) {
+  if (kind_of(a) != kind_of(b)) return "the kind";
+  if (a.plan != b.plan) return "the plan";
+  if (a.step != b.step) return "the step";
+  if (a.bucket != b.bucket) return "the bucket";
+  if (dtype_of(a) != dtype_of(b)) return "the dtype";
+  if (reduce_of(a) != reduce_of(b)) return "the reduction";
+  if (a.count != b.count) return "the count";
+  if (a.root != b.root) return "the root";
+  return "the byte counts of the ranks";
+}
+
+}  // namespace
+
+Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  if (dtype == DType::kBool) fail<DTypeError>("all_reduce: bool has no reduction; pass the data as uint8");
+  const auto width = static_cast<std::int64_t>(size_of(dtype));
+  if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
+    fail("all_reduce: count ", count, " of ", dtype, " is not a number of elements");
+  Job job;
+  job.kind = Kind::kAllReduce;
+  job.dtype = dtype;
+  job.reduce = reduce;
+  job.count = count;
+  job.bytes = count * width;
+  job.data = data;
+  check_buffer("all_reduce", data, job.bytes);
+  fill_header(job, tag);
+  return job;
+}
+
+Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
+                   int size) {
+  if (static_cast<int>(byte_counts.size()) != size)
+    fail("all_gather: ", byte_counts.size(), " byte counts given for ", size, " ranks; give one a rank");
+  Job job;
+  job.kind = Kind::kAllGather;
+  for (const std::int64_t count : byte_counts) {
+    if (count < 0) fail("all_gather: byte count ", count, " is negative");
+    job.bytes += count;
+  }
+  job.count = job.bytes;
+  job.send = send;
+  job.data = receive;
+  job.byte_counts = byte_counts;
+  check_buffer("all_gather", receive, job.bytes);
+  fill_header(job, tag);
+  job.header.counts_digest = digest_of(byte_counts);
+  return job;
+}
+
+Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int size) {
+  if (root < 0 || root >= size) fail("broadcast: root ", root, " is none of the ranks 0 to ", size - 1);
+  if (bytes < 0) fail("broadcast: ", bytes, " bytes is not a size");
+  Job job;
+  job.kind = Kind::kBroadcast;
+  job.root = root;
+  job.count = bytes;
+  job.bytes = bytes;
+  job.data = data;
+  check_buffer("broadcast", data, bytes);
+  fill_header(job, tag);
+  return job;
+}
+
+std::string describe(const Header& header) {
+  const Kind kind = kind_of(header);
+  std::ostringstream text;
+  text << kKindNames.at(static_cast<std::size_t>(kind)) << " of plan " << std::hex << header.plan << std::dec
+       << " step " << header.step << " bucket " << header.bucket << ", ";
+  if (kind == Kind::kAllReduce)
+    text << kReduceNames.at(static_cast<std::size_t>(reduce_of(header))) << " of " << dtype_of(header) << " x "
+         << header.count;
+  else text << header.count << " bytes";
+  if (kind == Kind::kBroadcast) text << " from rank " << header.root;
+  return text.str();
+}
+
+std::string describe_mismatch(std::span<const Header> headers) {
+  const auto other = std::find_if(headers.begin(), headers.end(), [&](const Header& h) { return h != headers[0]; });
+  SYNCLINE_CHECK(other != headers.end());
+  return join_text("ranks disagree about ", name_difference(headers[0], *other),
+                   " of a collective: ", describe(headers[0]), " on rank 0, but ", describe(*other), " on rank ",
+                   other - headers.begin(),
+                   "; every rank must run the same functions in the same order on equal graphs");
+}
+
+}  // namespace syncline::comm

@@ -1,0 +1,12 @@
+// The communicator of a job of one process: nothing moves, every ticket is finished at once.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+
+namespace syncline::comm {
+
+std::unique_ptr<Communicator> make_single_communicator();
+
+}  // namespace syncline::comm

@@ -1,0 +1,250 @@
+#include "comm/worker.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kQueueLength = 1024;
+constexpr Ticket kLazyJobs = 64;
+
+// The thread's pause between two looks grows with the time that the other ranks are late.
+constexpr auto kShortestPause = 20us;
+constexpr auto kLongestPause = 200us;
+
+// A caller in wait() first polls without a break, then lets others run in between, then sleeps in between.
+constexpr int kHotPolls = 200;
+constexpr auto kYieldFor = 5ms;
+constexpr auto kPatientPause = 50us;
+
+// How long stop() and seize() wait for a thread that is inside a transfer.
+constexpr auto kGrace = 2s;
+
+void prepare_thread() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
+  pthread_setname_np(pthread_self(), "syncline-comm");
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // short pauses stay short; the default adds 50 us to each
+}
+
+}  // namespace
+
+Worker::Worker(std::unique_ptr<Wire> wire, std::chrono::duration<double> limit)
+    : wire_(std::move(wire)), limit_(std::chrono::duration_cast<Clock::duration>(limit)), queue_(kQueueLength) {}
+
+void Worker::start(const std::shared_ptr<Worker>& worker) {
+  worker->thread_ = std::thread([worker] { worker->run(); });
+}
+
+void Worker::stop() noexcept {
+  {
+    std::unique_lock lock(mutex_);
+    stop_ = true;
+    wake_.notify_one();
+    progress_.wait_until(lock, Clock::now() + kGrace, [&] { return ended_; });
+    if (!ended_) {
+      thread_.detach();
+      return;
+    }
+  }
+  thread_.join();
+  wire_->close(!failed_ && !unfinished() && std::uncaught_exceptions() == 0);
+}
+
+Wire* Worker::seize() noexcept {
+  for (const auto until = Clock::now() + kGrace; !wire_mutex_.try_lock(); std::this_thread::sleep_for(kPatientPause))
+    if (Clock::now() > until) return nullptr;
+  return wire_.get();
+}
+
+Ticket Worker::submit(const Job& job) {
+  throw_if_failed();
+  const Ticket ticket = submitted_ + 1;
+  if (ticket > queue_.size()) wait(ticket - queue_.size());
+  if (!unfinished()) lazy_bytes_ = 0;
+  lazy_bytes_ += job.bytes;
+  slot(ticket) = job;
+  submitted_ = ticket;
+  if (lazy_bytes_ > kSmallBytes || ticket - finished_ > kLazyJobs) wake();
+  return ticket;
+}
+
+bool Worker::done(Ticket ticket) {
+  throw_if_failed();
+  if (finished_ >= ticket) return true;
+  wake();
+  return false;
+}
+
+void Worker::wait(Ticket ticket) {
+  throw_if_failed();
+  if (finished_ >= ticket) return;
+  if (ticket > submitted_) fail("wait: ticket ", ticket, " was never given, the last one is ", submitted_.load());
+
+  struct Urgency {
+    Worker& worker;
+    explicit Urgency(Worker& w) : worker(w) { worker.urgent_ = true; }
+    ~Urgency() {
+      worker.urgent_ = false;
+      if (worker.lazy_bytes_ > kSmallBytes && worker.unfinished()) worker.wake();
+    }
+  } urgency(*this);
+
+  const Clock::time_point begin = Clock::now();
+  for (int polls = 0;; ++polls) {
+    const Ticket seen = finished_;
+    if (seen >= ticket) return;
+    throw_if_failed();
+    const State state = try_drive();
+    if (state == State::kFinished) continue;
+    if (state == State::kReady || transferring_) {
+      block(seen, begin + limit_, state == State::kReady);
+    } else if (polls > kHotPolls) {
+      if (Clock::now() - begin < kYieldFor) sched_yield();
+      else std::this_thread::sleep_for(kPatientPause);
+    }
+    if (finished_ == seen && !failed_ && Clock::now() - begin >= limit_) give_up(Clock::now() - begin);
+  }
+}
+
+// Sleeps until a job is finished, an error is there, or the time has come.
+void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
+  std::unique_lock lock(mutex_);
+  if (hand_over) {
+    handed_over_ = wanted_ = true;
+    wake_.notify_one();
+  }
+  caller_blocked_ = true;
+  progress_.wait_until(lock, until, [&] { return finished_ != seen || failed_; });
+  caller_blocked_ = false;
+}
+
+Worker::State Worker::try_drive() {
+  const std::unique_lock hold(wire_mutex_, std::try_to_lock);
+  return hold ? drive(/*may_block=*/false) : State::kBusy;
+}
+
+// Takes the first unfinished job as far as it goes. The caller holds wire_mutex_.
+Worker::State Worker::drive(bool may_block) {
+  if (failed_ || !unfinished()) return State::kIdle;
+  try {
+    const Job& job = slot(finished_ + 1);
+    if (!begun_) wire_->begin(job);
+    begun_ = true;
+    const Wire::Meeting meeting = wire_->poll(job);
+    if (meeting == Wire::Meeting::kWaiting) return State::kWaiting;
+    if (meeting == Wire::Meeting::kReady) {
+      if (!may_block) return State::kReady;
+      transferring_ = true;
+      wire_->transfer(job);
+      transferring_ = false;
+    }
+    begun_ = false;
+    ++finished_;
+  } catch (...) {
+    transferring_ = false;
+    store_error(std::current_exception());
+  }
+  if (caller_blocked_) {
+    const std::lock_guard lock(mutex_);
+    progress_.notify_one();
+  }
+  return State::kFinished;
+}
+
+void Worker::run() {
+  prepare_thread();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [&] { return stop_ || wanted_; });
+    if (stop_) break;
+    handed_over_ = false;
+    lock.unlock();
+    State state;
+    {
+      const std::lock_guard hold(wire_mutex_);
+      state = drive(/*may_block=*/true);
+    }
+    lock.lock();
+    if (state == State::kIdle) wanted_ = unfinished() && !failed_;
+    if (state == State::kWaiting) rest(lock);
+    else waiting_since_ = {};
+  }
+  ended_ = true;
+  progress_.notify_one();
+}
+
+// Other ranks are late: leaves the core to the computation for a while, or the wire to a caller in wait().
+void Worker::rest(std::unique_lock<std::mutex>& lock) {
+  if (urgent_) {
+    wake_.wait(lock, [&] { return stop_ || handed_over_ || !urgent_; });
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (waiting_since_ == Clock::time_point{}) waiting_since_ = now;
+  const Clock::duration pause = std::clamp<Clock::duration>((now - waiting_since_) / 4, kShortestPause, kLongestPause);
+  wake_.wait_until(lock, now + pause, [&] { return stop_ || handed_over_; });
+}
+
+void Worker::wake() {
+  const std::lock_guard lock(mutex_);
+  wanted_ = true;
+  wake_.notify_one();
+}
+
+void Worker::store_error(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(error);
+  failed_ = true;
+}
+
+void Worker::throw_if_failed() {
+  if (!failed_) return;
+  const std::lock_guard lock(mutex_);
+  std::rethrow_exception(error_);
+}
+
+void Worker::give_up(Clock::duration waited) {
+  std::string cause = "it hangs in the transfer: a rank is stopped, or the network is";
+  if (const std::unique_lock hold(wire_mutex_, std::try_to_lock); hold) {
+    cause = wire_->name_missing();
+    if (cause.empty()) cause = "not every other rank has called it";
+  }
+  const std::string text =
+      join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ",
+                std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
+                cause, "; a rank died, hangs, or computes longer than the limit allows");
+  store_error(std::make_exception_ptr(CommError(text)));
+  throw_if_failed();
+}
+
+WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, std::chrono::duration<double> limit)
+    : worker_(std::make_shared<Worker>(std::move(wire), limit)) {
+  Worker::start(worker_);
+}
+
+WorkerCommunicator::~WorkerCommunicator() { worker_->stop(); }
+
+Ticket WorkerCommunicator::all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  return worker_->submit(all_reduce_job(tag, data, count, dtype, reduce));
+}
+
+Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* receive,
+                                      std::span<const std::int64_t> byte_counts) {
+  return worker_->submit(all_gather_job(tag, send, receive, byte_counts, size()));
+}
+
+Ticket WorkerCommunicator::broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) {
+  return worker_->submit(broadcast_job(tag, data, bytes, root, size()));
+}
+
+}  // namespace syncline::comm
