@@ -1,0 +1,65 @@
+#include "comm/job.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <vector>
+
+#include "comm/single.h"
+#include "tests/comm/collective_checks.h"
+
+namespace syncline::comm {
+namespace {
+
+float buffer[4];
+
+TEST(Job, Describes) {
+  const Tag tag{0x12ab, 3, 1};
+  const std::vector<std::int64_t> counts{4, 8};
+  EXPECT_EQ(describe(all_reduce_job(tag, buffer, 4, DType::kFloat32, Reduce::kMax).header),
+            "all_reduce of plan 12ab step 3 bucket 1, max of float32 x 4");
+  EXPECT_EQ(describe(all_gather_job(tag, buffer, buffer, counts, 2).header),
+            "all_gather of plan 12ab step 3 bucket 1, 12 bytes");
+  EXPECT_EQ(describe(broadcast_job(tag, buffer, 16, 1, 2).header),
+            "broadcast of plan 12ab step 3 bucket 1, 16 bytes from rank 1");
+}
+
+TEST(Job, RefusesWrongArguments) {
+  const std::vector<std::int64_t> one{4}, negative{4, -1};
+  EXPECT_THROW(all_reduce_job({}, buffer, 4, DType::kBool, Reduce::kSum), DTypeError);
+  EXPECT_THROW(all_reduce_job({}, buffer, -1, DType::kInt8, Reduce::kSum), ValueError);
+  EXPECT_THROW(all_reduce_job({}, nullptr, 1, DType::kInt8, Reduce::kSum), ValueError);
+  EXPECT_THROW(all_reduce_job({}, buffer, std::numeric_limits<std::int64_t>::max() / 2, DType::kFloat64, Reduce::kSum),
+               ValueError);
+  EXPECT_THROW(all_gather_job({}, buffer, buffer, one, 2), ValueError);
+  EXPECT_THROW(all_gather_job({}, buffer, buffer, negative, 2), ValueError);
+  EXPECT_THROW(broadcast_job({}, buffer, 4, 2, 2), ValueError);
+  EXPECT_THROW(broadcast_job({}, buffer, 4, -1, 2), ValueError);
+  EXPECT_THROW(broadcast_job({}, buffer, -4, 0, 2), ValueError);
+}
+
+TEST(Job, NamesTheFirstRankThatDiffers) {
+  std::vector<Header> headers(4, broadcast_job({}, buffer, 4, 1, 4).header);
+  headers[2] = broadcast_job({}, buffer, 8, 1, 4).header;
+  headers[3] = broadcast_job({}, buffer, 8, 2, 4).header;
+  EXPECT_EQ(describe_mismatch(headers),
+            "ranks disagree about the count of a collective: broadcast of plan 0 step 0 bucket 0, 4 bytes from rank 1 "
+            "on rank 0, but broadcast of plan 0 step 0 bucket 0, 8 bytes from rank 1 on rank 2; every rank must run "
+            "the same functions in the same order on equal graphs");
+}
+
+TEST(Single, DoesNothingAndIsDone) {
+  const auto comm = make_single_communicator();
+  EXPECT_EQ(comm->rank(), 0);
+  EXPECT_EQ(comm->size(), 1);
+  check_all_reduce(*comm, {0, 1, 1000});
+  check_all_gather(*comm);
+  check_broadcast(*comm);
+  check_many_tickets(*comm);
+  check_done(*comm);
+  EXPECT_THROW(comm->broadcast({}, buffer, 4, 1), ValueError);
+  EXPECT_THROW(comm->wait(1'000'000), ValueError);
+}
+
+}  // namespace
+}  // namespace syncline::comm

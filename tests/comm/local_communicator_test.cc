@@ -1,0 +1,156 @@
+#include "comm/local/local_communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/comm/collective_checks.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+std::string error_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const CommError& error) {
+    return error.what();
+  }
+  return "no CommError";
+}
+
+class LocalRanks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, LocalRanks, testing::Values(1, 2, 3, 4));
+
+TEST_P(LocalRanks, AllReduceAllDTypes) {
+  spawn_ranks(GetParam(), [](Communicator& c) { check_all_reduce(c, {0, 1, 5, 4099}); });
+}
+TEST_P(LocalRanks, AllReduceLargeOddCount) {
+  spawn_ranks(GetParam(), [](Communicator& c) {
+    std::vector<float> data(1000003, static_cast<float>(c.rank() + 1));
+    c.wait(c.all_reduce({}, data.data(), 1000003, DType::kFloat32, Reduce::kSum));
+    const float expected = static_cast<float>(c.size() * (c.size() + 1)) / 2;
+    for (const float value : data) ASSERT_EQ(value, expected);
+  });
+}
+TEST_P(LocalRanks, EqualBits) { spawn_ranks(GetParam(), check_equal_bits); }
+TEST_P(LocalRanks, AllGather) { spawn_ranks(GetParam(), check_all_gather); }
+TEST_P(LocalRanks, Broadcast) { spawn_ranks(GetParam(), check_broadcast); }
+TEST_P(LocalRanks, ManyTickets) { spawn_ranks(GetParam(), check_many_tickets); }
+TEST_P(LocalRanks, DoneWithoutWait) { spawn_ranks(GetParam(), check_done); }
+TEST_P(LocalRanks, Barrier) {
+  std::atomic<int> before = 0;
+  spawn_ranks(GetParam(), [&](Communicator& c) {
+    ++before;
+    c.barrier();
+    EXPECT_EQ(before, c.size());
+  });
+}
+
+TEST(LocalCommunicator, MismatchIsToldOnEveryRank) {
+  for (const int size : {2, 3, 4})
+    for (const Mismatch& mismatch : mismatches()) {
+      SCOPED_TRACE(mismatch.name);
+      std::atomic<int> told = 0;
+      spawn_ranks(size, [&](Communicator& c) {
+        check_mismatch(c, mismatch);
+        ++told;
+      });
+      EXPECT_EQ(told, size);
+    }
+}
+
+TEST(LocalCommunicator, SumsInRankOrder) {
+  spawn_ranks(3, [](Communicator& c) {
+    const float terms[] = {1e8f, -1e8f, 1.f};  // (1e8 - 1e8) + 1 = 1; another order gives 0
+    float data = terms[c.rank()];
+    c.wait(c.all_reduce({}, &data, 1, DType::kFloat32, Reduce::kSum));
+    EXPECT_EQ(data, 1.f);
+  });
+}
+
+TEST(LocalCommunicator, SlowRankIsWaitedFor) {
+  for (const std::int64_t count : {1, 200000}) {
+    spawn_ranks(3, [count](Communicator& c) {
+      std::vector<double> first(count, 1.0), second(count, 2.0);
+      if (c.rank() == 1) std::this_thread::sleep_for(150ms);
+      const Ticket a = c.all_reduce(Tag{1, 1, 0}, first.data(), count, DType::kFloat64, Reduce::kSum);
+      const Ticket b = c.all_reduce(Tag{1, 1, 1}, second.data(), count, DType::kFloat64, Reduce::kSum);
+      if (c.rank() == 2) std::this_thread::sleep_for(150ms);
+      c.wait(b);
+      EXPECT_TRUE(c.done(a));
+      EXPECT_EQ(first.back(), 3.0);
+      EXPECT_EQ(second.front(), 6.0);
+    });
+  }
+}
+
+TEST(LocalCommunicator, MovesLargeDataInTheBackground) {
+  spawn_ranks(2, [](Communicator& c) {
+    std::vector<float> data(1 << 20, 1.f);
+    const Ticket ticket = c.all_reduce({}, data.data(), 1 << 20, DType::kFloat32, Reduce::kSum);
+    const auto limit = Clock::now() + 10s;
+    std::this_thread::sleep_for(300ms);
+    while (!c.done(ticket) && Clock::now() < limit) std::this_thread::yield();
+    EXPECT_EQ(data[77], 2.f);
+  });
+}
+
+TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
+  std::atomic<bool> over = false;
+  const auto begin = Clock::now();
+  const std::string text = error_of([&] {
+    spawn_ranks(
+        4,
+        [&](Communicator& c) {
+          float x = 1;
+          if (c.rank() == 0 || c.rank() == 2) {
+            try {
+              c.wait(c.all_reduce(Tag{0xbeef, 4, 2}, &x, 1, DType::kFloat32, Reduce::kSum));
+            } catch (...) {
+              over = true;
+              throw;
+            }
+          }
+          while (!over) std::this_thread::sleep_for(1ms);
+        },
+        300ms);
+  });
+  EXPECT_LT(Clock::now() - begin, 5s);
+  EXPECT_NE(text.find("has waited 0.3"), text.npos) << text;
+  EXPECT_NE(text.find("all_reduce of plan beef step 4 bucket 2, sum of float32 x 1"), text.npos) << text;
+  EXPECT_NE(text.find("rank 1, rank 3 has not called it"), text.npos) << text;
+}
+
+TEST(LocalCommunicator, RankThatLeftIsTold) {
+  std::atomic<int> told = 0;
+  EXPECT_THROW(spawn_ranks(3,
+                           [&](Communicator& c) {
+                             if (c.rank() == 1) throw std::runtime_error("out of luck");
+                             float x = 1;
+                             const std::string text =
+                                 error_of([&] { c.wait(c.all_reduce({}, &x, 1, DType::kFloat32, Reduce::kSum)); });
+                             EXPECT_NE(text.find("rank 1 has left the job"), text.npos) << text;
+                             ++told;
+                           }),
+               std::runtime_error);
+  EXPECT_EQ(told, 2);
+}
+
+TEST(LocalCommunicator, DropsWhatIsNotWaitedFor) {
+  spawn_ranks(2, [](Communicator& c) {
+    static float x[2] = {1, 1};
+    if (c.rank() == 0) c.all_reduce({}, &x[0], 1, DType::kFloat32, Reduce::kSum);
+  });
+}
+
+TEST(LocalCommunicator, RefusesNoRanks) { EXPECT_THROW(make_local_communicators(0), ValueError); }
+
+}  // namespace
+}  // namespace syncline::comm
