@@ -1,0 +1,136 @@
+// Matrix products: dot(x, y) and the two ops it is made of, which are each other's gradients.
+#include <algorithm>
+
+#include "ops/kernels/gemm.h"
+#include "ops/linalg.h"
+#include "ops/op.h"
+#include "ops/shape.h"
+
+namespace syncline {
+namespace {
+
+using kernels::Trans;
+
+void check_product(std::string_view op, std::span<const Meta> in) {
+  if (in[0].dtype != in[1].dtype)
+    fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; cast one of them");
+  if (!is_floating(in[0].dtype)) fail<DTypeError>(op, ": x is ", in[0].dtype, "; cast it to a floating dtype first");
+}
+
+bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
+
+// All elements but those of the last axis.
+std::int64_t rows_of(const Shape& shape) { return shape.product(0, shape.ndim() - 1); }
+
+// y[..., n] = sum over k of x[..., k] * w[k, n], or * w[n, k].
+struct Dot {
+  static constexpr std::string_view kName = "dot";
+  struct Attrs {
+    bool transpose_y = false;
+  };
+  static constexpr auto fields = std::tuple{field("transpose_y", &Attrs::transpose_y)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    check_product(kName, in);
+    const Shape &x = in[0].shape, &w = in[1].shape;
+    const int inner = a.transpose_y ? 1 : 0;
+    if (x.ndim() < 1 || w.ndim() != 2 || differ(x.back(), w[inner]))
+      fail<ShapeError>(kName, ": x ", x, " and y ", w, a.transpose_y ? " (transposed)" : "",
+                       " do not fit; the last dimension of x must be the ", inner == 0 ? "first" : "second", " of y");
+    Meta out = in[0];
+    out.shape[x.ndim() - 1] = w[1 - inner];
+    return out;
+  }
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    const int last = args.in[0].shape.ndim() - 1, inner = a.transpose_y ? 1 : 0;
+    const Placement x = args.at[0], w = args.at[1];
+    const Placement whole = Placement::replicated(), partial = Placement::partial();
+    if (x.is_split() && x.axis != last) return {{x, whole}, {x}};
+    if (x.is_split(last) || (w.is_split(inner) && !x.is_partial()))
+      return {{Placement::split(last), Placement::split(inner)}, {partial}};
+    if (x.is_partial() && w.is_replicated()) return {{x, whole}, {partial}};
+    if (w.is_partial() && x.is_replicated()) return {{whole, w}, {partial}};
+    return gathered(args);
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const Shape& w = k.in_shape(1);
+    const std::int64_t inner = k.in_shape(0).back(), n = w[a.transpose_y ? 0 : 1];
+    with_floating(k.out_dtype(), [&]<class T>(T) {
+      kernels::gemm<T>(Trans::kNo, a.transpose_y ? Trans::kYes : Trans::kNo, rows_of(k.in_shape(0)), n, inner, T(1),
+                       k.input<T>(0), inner, k.input<T>(1), w[1], T(0), k.output<T>(), n);
+    });
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    const Expr &x = y.input(0), &w = y.input(1);
+    return {apply<Dot>({dy, w}, {!a.transpose_y}), a.transpose_y ? dot_kernel_grad(dy, x) : dot_kernel_grad(x, dy)};
+  }
+};
+
+// out[k, n] = sum over the rows of a[..., k] * b[..., n].
+struct DotKernelGrad {
+  static constexpr std::string_view kName = "dot_kernel_grad";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) {
+    check_product(kName, in);
+    const Shape &a = in[0].shape, &b = in[1].shape;
+    bool fits = a.ndim() >= 1 && a.ndim() == b.ndim();
+    for (int axis = 0; fits && axis + 1 < a.ndim(); ++axis) fits = !differ(a[axis], b[axis]);
+    if (!fits) fail<ShapeError>(kName, ": ", a, " and ", b, " must have equal dimensions but for the last");
+    return {in[0].dtype, Shape{a.back(), b.back()}};
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    const int last = args.in[0].shape.ndim() - 1;
+    const Placement a = args.at[0], b = args.at[1];
+    const Placement whole = Placement::replicated(), partial = Placement::partial();
+    for (const Placement rows : {a, b})
+      if (rows.is_split() && rows.axis != last) return {{rows, rows}, {partial}};
+    if (a.is_split(last)) return {{a, whole}, {Placement::split(0)}};
+    if (b.is_split(last)) return {{whole, b}, {Placement::split(1)}};
+    if (a.is_partial() != b.is_partial()) return {{a, b}, {partial}};
+    return gathered(args);
+  }
+  static void run(const Attrs&, const KernelArgs& args) {
+    const std::int64_t k = args.in_shape(0).back(), n = args.in_shape(1).back();
+    with_floating(args.out_dtype(), [&]<class T>(T) {
+      kernels::gemm<T>(Trans::kYes, Trans::kNo, k, n, rows_of(args.in_shape(0)), T(1), args.input<T>(0), k,
+                       args.input<T>(1), n, T(0), args.output<T>(), n);
+    });
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    const Expr &a = y.input(0), &b = y.input(1);
+    return {dot_transposed(b, dy), apply<Dot>({a, dy}, {false})};
+  }
+};
+
+SYNCLINE_REGISTER_OP(Dot)
+SYNCLINE_REGISTER_OP(DotKernelGrad)
+
+// dot with more than two axes in y: its summed axis first, the others as columns, which come apart again afterwards.
+Expr dot_many(const Expr& x, const Expr& y) {
+  const int summed = y.ndim() - 2;
+  std::vector<int> pattern{summed};
+  Shape rest;
+  for (int axis = 0; axis < y.ndim(); ++axis) {
+    if (axis == summed) continue;
+    pattern.push_back(axis);
+    rest.push_back(y.shape()[axis]);
+  }
+  if (!rest.is_known())
+    fail<ShapeError>("dot: y ", y.shape(), " has more than two axes; its dimensions but the summed one must be known");
+  const Expr product = dot(x, reshape(permute_dimensions(y, pattern), Shape{-1, rest.size()}));
+  Shape out = x.shape();
+  out.erase(x.ndim() - 1);
+  for (const std::int64_t dim : rest) out.push_back(dim);
+  return reshape(product, out);
+}
+
+}  // namespace
+
+Expr dot(const Expr& x, const Expr& y) {
+  if (y.ndim() == 1) return squeeze(dot(x, expand_dims(y, 1)), x.ndim() - 1);
+  return y.ndim() > 2 ? dot_many(x, y) : apply<Dot>({x, y}, {false});
+}
+Expr dot_transposed(const Expr& x, const Expr& w) { return apply<Dot>({x, w}, {true}); }
+Expr dot_kernel_grad(const Expr& a, const Expr& b) { return apply<DotKernelGrad>({a, b}); }
+
+}  // namespace syncline

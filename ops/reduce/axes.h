@@ -1,0 +1,42 @@
+// The axes of a reduction, as a mask; and what shape and dtype rules of reductions share.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace syncline {
+
+inline constexpr int kMaxDims = 16;  // kernels keep their geometry in arrays of this length, on the stack
+
+struct AxisMask {
+  std::array<bool, kMaxDims> on{};
+  int ndim = 0;
+
+  bool operator[](int axis) const { return on[static_cast<std::size_t>(axis)]; }
+  std::span<const bool> span() const { return {on.data(), static_cast<std::size_t>(ndim)}; }
+};
+
+// Empty `axes` mean all. Throws ValueError for an axis out of range or named twice.
+AxisMask axis_mask(std::string_view op, const std::vector<int>& axes, int ndim);
+Shape reduced_shape(const Shape& shape, const AxisMask& mask, bool keepdims);
+
+// A reduced value (dy, or the result itself) with its lost axes put back as ones, so that it broadcasts against the
+// operand.
+Expr with_kept_axes(const Expr& reduced, const std::vector<int>& axes, int operand_ndim, bool keepdims);
+
+// What sum and count-like reductions attach to: which axes, and whether they stay as ones.
+struct ReduceAttrs {
+  std::vector<int> axes;
+  bool keepdims = false;
+};
+inline constexpr auto kReduceFields =
+    std::tuple{field("axes", &ReduceAttrs::axes), field("keepdims", &ReduceAttrs::keepdims)};
+
+// For reductions that are not sums: rows along the reduced axes are gathered, other axes keep their split.
+Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args);
+
+}  // namespace syncline

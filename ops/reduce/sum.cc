@@ -1,0 +1,97 @@
+// sum(x, axes), and its counterpart of broadcasting: sum_like(dy, like).
+#include "ops/core.h"
+#include "ops/math/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/reduce/kernel.h"
+#include "ops/shape.h"
+
+namespace syncline {
+namespace {
+
+struct Sum {
+  static constexpr std::string_view kName = "sum";
+  using Attrs = ReduceAttrs;
+  static constexpr auto fields = kReduceFields;
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if (in[0].dtype == DType::kBool) fail<DTypeError>(kName, ": x is bool; cast it to a number first");
+    return {in[0].dtype, reduced_shape(in[0].shape, axis_mask(kName, a.axes, in[0].shape.ndim()), a.keepdims)};
+  }
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    return place_sum(args, axis_mask(kName, a.axes, args.in[0].shape.ndim()).span(), a.keepdims);
+  }
+  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
+    return reduce_scratch(axis_mask(kName, a.axes, in[0].shape.ndim()), in[0]);
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    reduce(reduce_loops(kName, k.in_dtype(0)), axis_mask(kName, a.axes, k.in_shape(0).ndim()), k);
+  }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    // A sum over axes of one element each only changes the shape.
+    const AxisMask mask = axis_mask(kName, a.axes, in[0].ndim());
+    for (int axis = 0; axis < mask.ndim; ++axis)
+      if (mask[axis] && in[0].shape()[axis] != 1) return {};
+    return reshape(in[0], out.shape);
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    const Expr& x = y.input(0);
+    return {broadcast_like(with_kept_axes(dy, a.axes, x.ndim(), a.keepdims), x)};
+  }
+};
+
+// Whether axis `axis` of dy, aligned with a dimension `own` of the operand, was broadcast. -1: not known yet.
+int was_broadcast(std::int64_t from, std::int64_t own) {
+  if (own == from && own >= 0) return 0;
+  if (own == 1) return 1;
+  if (own >= 0 || from == 1) return 0;
+  return -1;
+}
+
+// sum_like with the axes decided, or empty while a shape is unknown.
+Expr summed_like(const Expr& dy, const Expr& like) {
+  const int extra = dy.ndim() - like.ndim();
+  std::vector<int> axes, ones;
+  for (int axis = 0; axis < extra; ++axis) axes.push_back(axis);
+  for (int axis = 0; axis < like.ndim(); ++axis) {
+    const int answer = was_broadcast(dy.shape()[axis + extra], like.shape()[axis]);
+    if (answer < 0) return {};
+    if (answer == 0) continue;
+    axes.push_back(axis + extra);
+    ones.push_back(axis);
+  }
+  if (axes.empty()) return dy;
+  Expr total = sum(dy, axes);
+  for (const int axis : ones) total = expand_dims(total, axis);
+  return total;
+}
+
+struct SumLike {
+  static constexpr std::string_view kName = "sum_like";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) {
+    if (in[0].shape.ndim() < in[1].shape.ndim())
+      fail<ShapeError>(kName, ": a value of shape ", in[0].shape, " was not broadcast from the shape ", in[1].shape);
+    return {in[0].dtype, in[1].shape};
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return summed_like(in[0], in[1]); }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {broadcast_like(dy, y.input(0)), Expr{}};
+  }
+};
+
+SYNCLINE_REGISTER_OP(Sum)
+SYNCLINE_REGISTER_OP(SumLike)
+
+}  // namespace
+
+Expr sum(const Expr& x, std::vector<int> axes, bool keepdims) { return apply<Sum>({x}, {std::move(axes), keepdims}); }
+
+Expr sum_like(const Expr& dy, const Expr& like) {
+  const Expr known = summed_like(dy, like);
+  return known ? known : apply<SumLike>({dy, like});
+}
+
+Expr unbroadcast(const Expr& dy, const Expr& like) { return sum_like(dy, like); }
+
+}  // namespace syncline

@@ -1,0 +1,65 @@
+// Functions that rearrange elements: views, permutations, joining, cutting, repeating; and small tensors made from
+// numbers. Axes may be negative. All take every dtype and throw ShapeError or ValueError while the graph is built;
+// source of meanings: Keras 2 backend documentation, sections on shape operations.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+#include "ops/expr.h"
+
+namespace syncline {
+
+// ---- views: the same elements in the same order ----
+// At most one entry of `shape` may be -1: it takes what is left.
+Expr reshape(const Expr& x, Shape shape);
+// x in the shape of `like`, which may be unknown yet.
+Expr reshape_like(const Expr& x, const Expr& like);
+// A new axis of one element, at `axis` of the result.
+Expr expand_dims(const Expr& x, int axis = -1);
+// Drops an axis of one element.
+Expr squeeze(const Expr& x, int axis);
+Expr flatten(const Expr& x);        // one axis
+Expr batch_flatten(const Expr& x);  // two axes: the first, and all others
+
+// ---- order ----
+Expr permute_dimensions(const Expr& x, std::vector<int> pattern);
+Expr transpose(const Expr& x);  // all axes reversed
+Expr reverse(const Expr& x, std::vector<int> axes);
+
+// ---- joining and cutting ----
+Expr concatenate(std::vector<Expr> tensors, int axis = -1);
+Expr stack(const std::vector<Expr>& tensors, int axis = 0);
+// x[start[0] : start[0] + size[0], ...]; a size of -1 reaches to the end. One entry an axis.
+Expr slice(const Expr& x, std::vector<std::int64_t> start, std::vector<std::int64_t> size);
+// Elements [start, start + size) along one axis.
+Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);
+// Zeros around x: `before` and `after` have one entry an axis.
+Expr pad(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
+// Of the middle axis of (batch, time, features).
+Expr temporal_padding(const Expr& x, std::pair<int, int> padding = {1, 1});
+// Of rows and columns of images. data_format: "channels_last" (the default) or "channels_first".
+Expr spatial_2d_padding(const Expr& x, std::array<std::pair<int, int>, 2> padding = {{{1, 1}, {1, 1}}},
+                        std::string_view data_format = "channels_last");
+
+// ---- repeating ----
+// y in the shape that x has, by NumPy's broadcasting; x contributes its shape only.
+Expr broadcast_like(const Expr& y, const Expr& x);
+Expr repeat_elements(const Expr& x, int rep, int axis);  // each element `rep` times in a row
+Expr repeat(const Expr& x, int n);                       // (samples, dim) -> (samples, n, dim)
+// n[i] copies of x along axis i, one after the other; fewer entries than axes belong to the last axes.
+Expr tile(const Expr& x, std::vector<int> n);
+
+// ---- from numbers ----
+// (..., num_classes) of float32: 1 at the index, zeros if it is out of range. indices: any integer dtype.
+Expr one_hot(const Expr& indices, int num_classes);
+// start, start + step, ... below stop (above, if step is negative).
+Expr arange(double start, double stop, double step = 1, DType dtype = DType::kInt32);
+Expr arange(double stop, DType dtype = DType::kInt32);
+// The identity matrix.
+Expr eye(std::int64_t size, DType dtype = DType::kFloat32);
+
+}  // namespace syncline
