@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""The house's checks, tried on small made-up trees: each rule must accept what is right and refuse what is wrong."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+GOOD_TREE = {
+    "base/error.h": "#pragma once\n#include <string>\n",
+    "ops/nn.h": '#pragma once\n#include "base/error.h"\n',
+    "ops/nn/softmax.cc": '#include "ops/nn.h"\n#include <hwy/highway.h>\n',
+    "ops/kernels/gemm.h": "#pragma once\n",
+    "ops/kernels/gemm.cc": '#include "ops/kernels/gemm.h"\n\n#include <cblas.h>\n',
+    "ops/kernels/parallel.h": "#pragma once\n#include <tbb/parallel_for.h>\n",
+    "comm/communicator.h": '#pragma once\n#include "base/error.h"\n',
+    "comm/mpi/wire.cc": '#include <mpi.h>\n#include "comm/communicator.h"\n',
+    "io/file.cc": '#include <hdf5.h>\n#include <zlib.h>\n#include "base/error.h"\n',
+    "runtime/plan.cc": '#include "comm/communicator.h"\n#include "ops/nn.h"\n',
+    "tests/ops/nn_test.cc": '#include <gtest/gtest.h>\n#include "ops/nn.h"\n#include "runtime/plan.h"\n',
+    "runtime/plan.h": "#pragma once\n",
+    "tools/main.cc": '#include "io/file.h"\n#include "runtime/plan.h"\n',
+    "io/file.h": "#pragma once\n",
+}
+GOOD_TREE["io/file.cc"] = '#include "io/file.h"\n' + GOOD_TREE["io/file.cc"]
+GOOD_TREE["runtime/plan.cc"] = '#include "runtime/plan.h"\n' + GOOD_TREE["runtime/plan.cc"]
+
+STATEMENT = "  work();\n"
+LONG = "void f(int x) {\n" + STATEMENT * 59 + "}\n"  # 61 lines
+FITTING = "void f(int x) {\n" + STATEMENT * 58 + "}\n"
+
+
+def run(check, tree):
+    """(exit status, output) of a check on a tree of {path: text}."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in tree.items():
+            path = os.path.join(root, path)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        done = subprocess.run(
+            [sys.executable, os.path.join(HERE, check), root], capture_output=True, text=True, timeout=60
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+class CheckLayers(unittest.TestCase):
+    def assert_refused(self, path, text, why):
+        status, output = run("check_layers.py", GOOD_TREE | {path: text})
+        self.assertEqual(status, 1, output)
+        self.assertIn(path + ":", output)
+        self.assertIn(why, output)
+
+    def test_accepts_the_allowed_edges(self):
+        status, output = run("check_layers.py", GOOD_TREE)
+        self.assertEqual(status, 0, output)
+
+    def test_refuses_each_forbidden_edge(self):
+        for path, target in [
+            ("base/array.cc", "ops/nn.h"),
+            ("ops/nn/relu.cc", "runtime/plan.h"),
+            ("ops/nn/relu.cc", "comm/communicator.h"),
+            ("ops/nn/relu.cc", "io/file.h"),
+            ("comm/local/ranks.cc", "ops/nn.h"),
+            ("comm/local/ranks.cc", "runtime/plan.h"),
+            ("io/dataset.cc", "ops/nn.h"),
+            ("io/dataset.cc", "comm/communicator.h"),
+            ("runtime/session.cc", "io/file.h"),
+            ("runtime/session.cc", "tools/inspect.h"),
+        ]:
+            with self.subTest(path=path, target=target):
+                self.assert_refused(path, f'#include "{target}"\n', "tools" if "tools" in target else "forbidden edge")
+
+    def test_runtime_sees_only_the_interface_of_comm(self):
+        tree = {"comm/worker.h": "#pragma once\n", "runtime/executor.cc": '#include "comm/worker.h"\n'}
+        status, output = run("check_layers.py", GOOD_TREE | tree)
+        self.assertEqual(status, 1, output)
+        self.assertIn('"comm/worker.h" is a forbidden edge', output)
+
+    def test_angle_brackets_hide_no_edge(self):
+        self.assert_refused("ops/nn/relu.cc", "#include <runtime/plan.h>\n", "forbidden edge")
+
+    def test_refuses_libraries_in_the_wrong_place(self):
+        for path, header in [
+            ("ops/nn/dense.cc", "cblas.h"),
+            ("comm/worker.cc", "mpi.h"),
+            ("tests/comm/mpi_test.cc", "mpi.h"),
+            ("runtime/session.cc", "hdf5.h"),
+            ("ops/kernels/conv.cc", "tbb/parallel_for.h"),
+            ("ops/kernels/conv.cc", "oneapi/tbb/task_arena.h"),
+            ("runtime/executor.cc", "tbb/task_arena.h"),
+            ("runtime/executor.cc", "hwy/highway.h"),
+            ("comm/mpi/device.cc", "nccl.h"),
+            ("ops/kernels/conv.cc", "omp.h"),
+            ("base/array.cc", "gtest/gtest.h"),
+        ]:
+            with self.subTest(path=path, header=header):
+                self.assert_refused(path, f"# include <{header}>  // why\n", f"<{header}> may be included by")
+
+    def test_refuses_careless_includes(self):
+        self.assert_refused("ops/a.cc", '#include "nn.h"\n', "from the root")
+        self.assert_refused("ops/a.cc", '#include "../base/error.h"\n', "from the root")
+        self.assert_refused("ops/a.cc", '#include "base/nothing.h"\n', "does not exist")
+        self.assert_refused("ops/a.cc", "#define X <mpi.h>\n#include X\n", "not a macro")
+        self.assert_refused("ops/a.h", "#include <string>\n", "#pragma once")
+        self.assert_refused("ops/kernels/gemm.cc", '#include <cblas.h>\n#include "ops/kernels/gemm.h"\n', "own header")
+
+    def test_an_empty_tree_is_an_error(self):
+        status, output = run("check_layers.py", {"notes/a.cc": ""})
+        self.assertNotEqual(status, 0, output)
+
+
+class CheckSizes(unittest.TestCase):
+    def assert_refused(self, path, text, why):
+        status, output = run("check_sizes.py", {path: text})
+        self.assertEqual(status, 1, output)
+        self.assertIn(path + ":", output)
+        self.assertIn(why, output)
+
+    def assert_accepted(self, path, text):
+        status, output = run("check_sizes.py", {path: text})
+        self.assertEqual(status, 0, output)
+
+    def test_lines_of_a_file(self):
+        self.assert_accepted("ops/a.cc", "int x;\n" * 400)
+        self.assert_refused("ops/a.cc", "int x;\n" * 401, "401 lines")
+        self.assert_refused("scripts/run", "true\n" * 401, "401 lines")
+
+    def test_lines_of_a_function(self):
+        self.assert_accepted("ops/a.cc", FITTING + FITTING)
+        self.assert_refused("ops/a.cc", LONG, "61 lines")
+        body = "{\n" + STATEMENT * 60 + "}\n"
+        for head in [
+            "template <class T, class U = std::vector<int>>\nT f(U x) ",
+            "auto A::f(int x) const noexcept -> std::vector<int> ",
+            "A::A(int x) : a_(x), b_{x} ",
+            "A::A(int x) noexcept : a_{x}, b_(x) ",
+            "const auto f = [] ",
+            "TEST(A, B) ",
+            "bool operator<(A a, A b) ",
+        ]:
+            with self.subTest(head=head):
+                self.assert_refused("ops/a.cc", head + body, "lines: 60 a function")
+
+    def test_scopes_and_tables_are_no_functions(self):
+        self.assert_accepted("ops/a.cc", "namespace a {\nnamespace {\n" + "int x;\n" * 90 + "}\n}\n")
+        self.assert_accepted("ops/a.cc", "struct A final : B<int> {\n" + "int x;\n" * 90 + "};\n")
+        self.assert_accepted("ops/a.cc", "template <class T>\nstruct A {\n" + "int f() { return 1; }\n" * 90 + "};\n")
+        self.assert_accepted("ops/a.cc", "const Row kRows[] = {\n" + "{1, f(2)},\n" * 90 + "};\n")
+        self.assert_accepted("ops/a.cc", "REGISTER(A)\nstruct B {\n" + "int x;\n" * 90 + "};\n")
+
+    def test_text_is_not_code(self):
+        self.assert_accepted("ops/a.cc", "// {\nconst char* a = \"{\"; char b = '{'; int c = 1'000;\n" + "int x;\n" * 90)
+        self.assert_accepted("ops/a.cc", 'const char* a = R"(void f() {)";\n' + "int x;\n" * 90)
+        self.assert_accepted("ops/a.h", "#define BEGIN void f() { \\\n  while (true) {\n" + "int x;\n" * 90)
+
+    def test_python_functions(self):
+        self.assert_refused("benchmarks/a.py", "def f():\n" + "    g()\n" * 60, "61 lines")
+
+    def test_names(self):
+        for path in ["base/utils.h", "ops/common/a.h", "io/misc.cc", "runtime/string_util.cc", "tests/test_common.cc"]:
+            with self.subTest(path=path):
+                self.assert_refused(path, "int x;\n", "says nothing")
+        self.assert_accepted("comm/communicator.h", "int x;\n")
+
+    def test_conditional_compilation(self):
+        self.assert_refused("ops/a.cc", "void f() {\n#ifdef GPU\n  g();\n#endif\n}\n", "inside a function")
+        self.assert_accepted("ops/a.h", "#ifdef A\n#undef A\n#endif\nvoid f() {\n}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
