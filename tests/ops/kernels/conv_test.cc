@@ -1,0 +1,203 @@
+// Convolutions against plain loops in double, for geometries that reach each algorithm and its tails.
+#include "ops/kernels/conv.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "ops/kernels/parallel.h"
+#include "tests/ops/kernels/random_values.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Index = std::int64_t;
+
+struct Sizes {
+  std::size_t x, w, y;
+  explicit Sizes(const ConvGeometry& g)
+      : x(static_cast<std::size_t>(g.batch * g.in_h * g.in_w * g.in_c)),
+        w(static_cast<std::size_t>(g.k_h * g.k_w * g.in_c * g.out_c)),
+        y(static_cast<std::size_t>(g.batch * g.out_h * g.out_w * g.out_c)) {}
+};
+
+// Calls visit(x index, w index, y index) for each product of the convolution.
+template <class Visit>
+void for_products(const ConvGeometry& g, const Visit& visit) {
+  for (Index n = 0; n < g.batch; ++n)
+    for (Index i = 0; i < g.out_h; ++i)
+      for (Index j = 0; j < g.out_w; ++j)
+        for (Index a = 0; a < g.k_h; ++a)
+          for (Index b = 0; b < g.k_w; ++b) {
+            const Index y = i * g.stride_h + a * g.dilation_h - g.pad_top;
+            const Index x = j * g.stride_w + b * g.dilation_w - g.pad_left;
+            if (y < 0 || y >= g.in_h || x < 0 || x >= g.in_w) continue;
+            for (Index c = 0; c < g.in_c; ++c)
+              for (Index k = 0; k < g.out_c; ++k)
+                visit(((n * g.in_h + y) * g.in_w + x) * g.in_c + c, ((a * g.k_w + b) * g.in_c + c) * g.out_c + k,
+                      ((n * g.out_h + i) * g.out_w + j) * g.out_c + k);
+          }
+}
+
+// Output sizes from the pads on all four sides.
+ConvGeometry geometry(Index batch, Index h, Index w, Index in_c, Index out_c, Index k_h, Index k_w, Index stride = 1,
+                      Index dilation = 1, Index top = 0, Index left = 0, Index bottom = 0, Index right = 0) {
+  ConvGeometry g{.batch = batch, .in_h = h, .in_w = w, .in_c = in_c, .out_c = out_c, .k_h = k_h, .k_w = k_w};
+  g.stride_h = g.stride_w = stride;
+  g.dilation_h = g.dilation_w = dilation;
+  g.pad_top = top;
+  g.pad_left = left;
+  g.out_h = (h + top + bottom - (k_h - 1) * dilation - 1) / stride + 1;
+  g.out_w = (w + left + right - (k_w - 1) * dilation - 1) / stride + 1;
+  return g;
+}
+
+std::vector<ConvGeometry> geometries() {
+  std::vector<ConvGeometry> all = {
+      geometry(2, 7, 5, 3, 4, 3, 3),                         // lowered: few output channels
+      geometry(1, 1, 1, 1, 1, 1, 1),                         // the smallest
+      geometry(2, 6, 7, 5, 6, 2, 4, 1, 1, 0, 1, 1, 2),       // even kernels
+      geometry(2, 9, 8, 6, 7, 3, 3, 2, 1, 1, 1, 1, 1),       // stride
+      geometry(2, 11, 10, 6, 5, 3, 2, 1, 2, 2, 1, 2, 1),     // dilation
+      geometry(1, 12, 13, 7, 5, 3, 3, 3, 2, 2, 2, 2, 2),     // stride and dilation
+      geometry(3, 6, 6, 20, 24, 1, 1),                       // pointwise
+      geometry(2, 9, 9, 20, 24, 1, 1, 2),                    // pointwise with stride
+      geometry(2, 4, 4, 5, 3, 5, 5, 1, 1, 3, 3, 3, 3),       // kernel larger than the image
+      geometry(40, 9, 9, 18, 19, 2, 2),                      // several blocks and slots
+      geometry(2, 9, 10, 1, 8, 3, 3),                        // direct: one channel
+      geometry(2, 9, 30, 1, 37, 3, 3, 1, 1, 1, 1, 1, 1),     // direct: pads, tails of vectors and pixels
+      geometry(2, 13, 12, 3, 21, 5, 5, 2, 1, 2, 2, 1, 1),    // direct: stride
+      geometry(2, 13, 20, 4, 40, 3, 2, 1, 3, 3, 1, 2, 4),    // direct: dilation
+      geometry(2, 2, 2, 2, 9, 4, 4, 1, 1, 2, 2, 2, 2),       // direct: no interior columns
+      geometry(30, 16, 16, 1, 32, 3, 3),                     // direct: several slots
+      geometry(2, 10, 10, 16, 16, 3, 3),                     // Winograd: whole tiles
+      geometry(2, 10, 11, 17, 33, 3, 3, 1, 1, 1, 1, 1, 1),   // Winograd: tails of tiles and channels
+      geometry(3, 9, 14, 32, 20, 3, 3, 1, 1, 2, 2, 2, 2),    // Winograd: full pads
+      geometry(3, 12, 9, 19, 32, 3, 3, 1, 1, 0, 2, 2, 0),    // Winograd: uneven pads
+      geometry(40, 12, 12, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: several blocks and slots
+      geometry(4, 12, 12, 16, 16, 3, 3, 1, 1, 4, 4, 4, 4),   // Winograd: pads larger than the kernel
+  };
+  ConvGeometry uneven = geometry(2, 10, 12, 5, 9, 3, 2);  // another stride and dilation each way
+  uneven.stride_w = 2;
+  uneven.dilation_h = 2;
+  uneven.out_h = (10 - 4 - 1) / 1 + 1;
+  uneven.out_w = (12 - 1 - 1) / 2 + 1;
+  all.push_back(uneven);
+  return all;
+}
+
+// Tells a failure's geometry.
+std::string name(const ConvGeometry& g) {
+  return join_text("x ", g.batch, "x", g.in_h, "x", g.in_w, "x", g.in_c, ", w ", g.k_h, "x", g.k_w, "x", g.out_c,
+                   ", stride ", g.stride_h, ", dilation ", g.dilation_h, ", pads ", g.pad_top, " ", g.pad_left);
+}
+
+template <class T>
+struct Results {
+  std::vector<T> y, dx, dw;
+};
+
+template <class T>
+struct Case {
+  std::vector<T> x, w, dy;
+  explicit Case(const ConvGeometry& g)
+      : x(random_values<T>(Sizes(g).x, 1)), w(random_values<T>(Sizes(g).w, 2)), dy(random_values<T>(Sizes(g).y, 3)) {}
+};
+
+template <class T>
+Results<T> run(const ConvGeometry& g, const Case<T>& c) {
+  const T poison = std::numeric_limits<T>::quiet_NaN();  // shows what is read before it is written, or never written
+  const Sizes sizes(g);
+  Results<T> r{std::vector<T>(sizes.y, poison), std::vector<T>(sizes.x, poison), std::vector<T>(sizes.w, poison)};
+  GuardedScratch forward(conv2d_scratch_bytes<T>(g));
+  conv2d(g, c.x.data(), c.w.data(), r.y.data(), forward.data());
+  GuardedScratch input(conv2d_grad_input_scratch_bytes<T>(g));
+  conv2d_grad_input(g, c.dy.data(), c.w.data(), r.dx.data(), input.data());
+  GuardedScratch kernel(conv2d_grad_kernel_scratch_bytes<T>(g));
+  conv2d_grad_kernel(g, c.x.data(), c.dy.data(), r.dw.data(), kernel.data());
+  EXPECT_TRUE(forward.intact() && input.intact() && kernel.intact()) << "scratch overrun: " << name(g);
+  return r;
+}
+
+template <class T>
+Results<double> expected(const ConvGeometry& g, const Case<T>& c) {
+  const Sizes sizes(g);
+  Results<double> r{std::vector<double>(sizes.y), std::vector<double>(sizes.x), std::vector<double>(sizes.w)};
+  for_products(g, [&](Index x, Index w, Index y) {
+    const double xv = c.x[static_cast<std::size_t>(x)], wv = c.w[static_cast<std::size_t>(w)];
+    const double dyv = c.dy[static_cast<std::size_t>(y)];
+    r.y[static_cast<std::size_t>(y)] += xv * wv;
+    r.dx[static_cast<std::size_t>(x)] += dyv * wv;
+    r.dw[static_cast<std::size_t>(w)] += xv * dyv;
+  });
+  return r;
+}
+
+template <class T>
+void check_all(double tolerance) {
+  for (const ConvGeometry& g : geometries()) {
+    const Case<T> c(g);
+    const Results<T> got = run(g, c);
+    const Results<double> want = expected(g, c);
+    EXPECT_LT(largest_error(got.y, want.y), tolerance) << "y of " << name(g);
+    EXPECT_LT(largest_error(got.dx, want.dx), tolerance) << "dx of " << name(g);
+    EXPECT_LT(largest_error(got.dw, want.dw), tolerance) << "dw of " << name(g);
+  }
+}
+
+TEST(Conv, FloatEqualsPlainLoops) { check_all<float>(1e-5); }
+
+TEST(Conv, DoubleEqualsPlainLoops) { check_all<double>(1e-13); }
+
+TEST(Conv, FloatWithoutWinogradIsCloser) {
+  set_winograd(false);
+  check_all<float>(2e-6);
+  set_winograd(true);
+}
+
+TEST(Conv, WinogradIsUsedAndItsErrorIsBounded) {
+  const ConvGeometry g = geometry(4, 26, 26, 32, 64, 3, 3);
+  const Case<float> c(g);
+  const Results<double> want = expected(g, c);
+  const Results<float> fast = run(g, c);
+  set_winograd(false);
+  const Results<float> plain = run(g, c);
+  set_winograd(true);
+  EXPECT_NE(fast.y, plain.y);
+  EXPECT_NE(fast.dx, plain.dx);
+  EXPECT_NE(fast.dw, plain.dw);
+  EXPECT_LT(largest_error(fast.y, want.y), 1e-5);
+  EXPECT_LT(largest_error(fast.dx, want.dx), 1e-5);
+  EXPECT_LT(largest_error(fast.dw, want.dw), 1e-5);
+}
+
+TEST(Conv, BitsDoNotDependOnThreads) {
+  for (const ConvGeometry& g : geometries()) {
+    const Case<float> c(g);
+    set_thread_count(1);
+    const Results<float> one = run(g, c);
+    for (int threads : {2, 3}) {
+      set_thread_count(threads);
+      const Results<float> many = run(g, c);
+      EXPECT_EQ(one.y, many.y) << name(g);
+      EXPECT_EQ(one.dx, many.dx) << name(g);
+      EXPECT_EQ(one.dw, many.dw) << name(g);
+    }
+    set_thread_count(2);
+  }
+}
+
+TEST(Conv, EmptyBatchGivesZeroKernelGradient) {
+  for (Index channels : {1, 5, 16}) {
+    ConvGeometry g = geometry(1, 8, 8, channels, 16, 3, 3);
+    g.batch = 0;
+    const Results<float> r = run(g, Case<float>(g));
+    EXPECT_EQ(r.dw, std::vector<float>(Sizes(g).w, 0.0f)) << name(g);
+  }
+}
+
+}  // namespace
+}  // namespace syncline::kernels

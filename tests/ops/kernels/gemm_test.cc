@@ -1,0 +1,123 @@
+#include "ops/kernels/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "ops/kernels/parallel.h"
+#include "tests/ops/kernels/random_values.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Index = std::int64_t;
+
+struct Shape {
+  Index m, n, k;
+};
+
+const std::vector<Shape> kShapes = {{1, 1, 1},  {32, 64, 64}, {32, 10, 64},    {64, 64, 32},
+                                    {5, 1, 17}, {1, 9, 300},  {17, 33, 7},     {400, 3, 50},
+                                    {3, 4, 0},  {0, 4, 3},    {130, 530, 780}, {700, 130, 300}};
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+// Operands whose rows are `gap` elements longer than they need to be.
+template <class T>
+struct Product {
+  Shape s;
+  Trans ta, tb;
+  Index lda, ldb, ldc;
+  std::vector<T> a, b, c;
+
+  Product(Shape shape, Trans ta, Trans tb, Index gap)
+      : s(shape),
+        ta(ta),
+        tb(tb),
+        lda((ta == Trans::kYes ? s.m : s.k) + gap),
+        ldb((tb == Trans::kYes ? s.k : s.n) + gap),
+        ldc(s.n + gap),
+        a(random_values<T>(at((ta == Trans::kYes ? s.k : s.m) * lda), 1)),
+        b(random_values<T>(at((tb == Trans::kYes ? s.n : s.k) * ldb), 2)),
+        c(random_values<T>(at(s.m * ldc), 3)) {}
+
+  std::vector<double> expected(double alpha, double beta) const {
+    std::vector<double> result(c.begin(), c.end());
+    for (Index i = 0; i < s.m; ++i)
+      for (Index j = 0; j < s.n; ++j) {
+        double sum = 0;
+        for (Index l = 0; l < s.k; ++l) {
+          sum += static_cast<double>(a[at(ta == Trans::kYes ? l * lda + i : i * lda + l)]) *
+                 static_cast<double>(b[at(tb == Trans::kYes ? j * ldb + l : l * ldb + j)]);
+        }
+        double& out = result[at(i * ldc + j)];
+        out = alpha * sum + (beta == 0 ? 0 : beta * out);
+      }
+    return result;
+  }
+
+  std::vector<T> run(T alpha, T beta) const {
+    std::vector<T> result = c;
+    gemm(ta, tb, s.m, s.n, s.k, alpha, a.data(), lda, b.data(), ldb, beta, result.data(), ldc);
+    return result;
+  }
+};
+
+template <class T>
+void check_all(double tolerance) {
+  for (const Shape& s : kShapes)
+    for (Trans ta : {Trans::kNo, Trans::kYes})
+      for (Trans tb : {Trans::kNo, Trans::kYes})
+        for (Index gap : {0, 3}) {
+          const Product<T> p(s, ta, tb, gap);
+          EXPECT_LT(largest_error(p.run(T(1), T(0)), p.expected(1, 0)), tolerance) << s.m << " " << s.n << " " << s.k;
+          EXPECT_LT(largest_error(p.run(T(2), T(0.5)), p.expected(2, 0.5)), tolerance)
+              << s.m << " " << s.n << " " << s.k;
+        }
+}
+
+TEST(Gemm, FloatEqualsPlainLoops) { check_all<float>(2e-6); }
+
+TEST(Gemm, DoubleEqualsPlainLoops) { check_all<double>(1e-14); }
+
+TEST(Gemm, WithoutBetaNothingIsReadFromTheResult) {
+  for (const Shape& s : kShapes) {
+    Product<float> p(s, Trans::kNo, Trans::kNo, 0);
+    const auto want = p.expected(1, 0);
+    p.c.assign(p.c.size(), std::numeric_limits<float>::quiet_NaN());
+    EXPECT_LT(largest_error(p.run(1, 0), want), 2e-6) << s.m << " " << s.n << " " << s.k;
+  }
+}
+
+TEST(Gemm, BitsDoNotDependOnThreads) {
+  for (const Shape& s : kShapes)
+    for (Trans ta : {Trans::kNo, Trans::kYes})
+      for (Trans tb : {Trans::kNo, Trans::kYes}) {
+        const Product<float> p(s, ta, tb, 0);
+        set_thread_count(1);
+        const auto one = p.run(1, 0);
+        set_thread_count(2);
+        EXPECT_EQ(one, p.run(1, 0)) << s.m << " " << s.n << " " << s.k;
+      }
+}
+
+// The flavour of OpenBLAS without locks fails this.
+TEST(Gemm, SeveralThreadsMultiplyAtOnce) {
+  std::vector<std::thread> callers;
+  std::vector<int> wrong(4);
+  for (std::size_t t = 0; t < wrong.size(); ++t) {
+    callers.emplace_back([&, t] {
+      const Product<float> p({37 + static_cast<Index>(t), 41, 300}, Trans::kNo, Trans::kYes, 0);
+      const auto first = p.run(1, 0);
+      for (int i = 0; i < 3000; ++i) wrong[t] += p.run(1, 0) != first;
+      wrong[t] += largest_error(first, p.expected(1, 0)) > 2e-6;
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, std::vector<int>(wrong.size()));
+}
+
+}  // namespace
+}  // namespace syncline::kernels

@@ -1,0 +1,59 @@
+// What the tests of kernels share: reproducible values, the measure of an error, and scratch that shows an overrun.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <random>
+#include <vector>
+
+namespace syncline::kernels {
+
+// Uniform in [-1, 1).
+template <class T>
+std::vector<T> random_values(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<T> distribution(-1, 1);
+  std::vector<T> values(count);
+  for (T& value : values) value = distribution(generator);
+  return values;
+}
+
+// The largest difference, as a part of the largest expected value. NaN counts as infinite.
+template <class T>
+double largest_error(const std::vector<T>& got, const std::vector<double>& want) {
+  double error = 0, scale = std::numeric_limits<double>::min();
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(got[i]) - want[i]);
+    error = std::max(error, std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference);
+    scale = std::max(scale, std::abs(want[i]));
+  }
+  return error / scale;
+}
+
+// 64-byte aligned memory, filled with NaN, with a guard behind it. Null where no bytes are asked for.
+class GuardedScratch {
+ public:
+  explicit GuardedScratch(std::size_t bytes)
+      : bytes_(bytes), memory_(static_cast<std::byte*>(::operator new(bytes + kGuard, std::align_val_t(64)))) {
+    std::memset(memory_, 0xff, bytes + kGuard);
+  }
+  ~GuardedScratch() { ::operator delete(memory_, std::align_val_t(64)); }
+  GuardedScratch(const GuardedScratch&) = delete;
+  GuardedScratch& operator=(const GuardedScratch&) = delete;
+
+  void* data() const { return bytes_ == 0 ? nullptr : memory_; }
+  bool intact() const {
+    return std::all_of(memory_ + bytes_, memory_ + bytes_ + kGuard, [](std::byte b) { return b == std::byte{0xff}; });
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 4096;
+  std::size_t bytes_;
+  std::byte* memory_;
+};
+
+}  // namespace syncline::kernels
