@@ -1,6 +1,7 @@
 // Layout: docs/checkpoint_format.md.
 #include "io/checkpoint.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <string_view>
@@ -42,9 +43,12 @@ void check_name(const std::string& path, const std::string& name) {
     bad = part.empty() || part == "." || part == "..";
     begin = end + 1;
   }
-  if (bad)
-    fail<ValueError>("save_checkpoint('", path, "'): '", name,
+  if (bad) {
+    std::string shown = name;
+    std::replace(shown.begin(), shown.end(), '\0', '?');  // a message ends at a NUL
+    fail<ValueError>("save_checkpoint('", path, "'): '", shown,
                      "' is no name for a layer or weight: use parts divided by single slashes");
+  }
 }
 
 std::vector<std::string> names_of(const std::string& path, const auto& items) {

@@ -9,6 +9,10 @@ namespace {
 
 std::recursive_mutex& library_mutex() {
   static std::recursive_mutex mutex;
+  // After a damaged file HDF5 1.10 complains on stderr, from its exit handler, that it cannot close itself. Nothing of
+  // ours is open for writing at exit, so it need not. The code says only whether the library was started before us.
+  static const herr_t no_exit_handler = H5dont_atexit();
+  static_cast<void>(no_exit_handler);
   return mutex;
 }
 

@@ -12,7 +12,8 @@
 namespace syncline::io {
 
 // Holds the process's HDF5 lock (the serial library need not be thread-safe) and keeps HDF5 from printing its error
-// stack. One must be alive on the thread for as long as it uses anything declared in io/hdf5_*.h. Sessions nest.
+// stack. One must be alive on the thread for as long as it uses anything declared in io/hdf5_*.h. Sessions nest. The
+// first one keeps HDF5 from cleaning up at exit: whoever else uses the library in this process closes his own files.
 class Hdf5Session {
  public:
   Hdf5Session();

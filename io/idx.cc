@@ -73,10 +73,13 @@ class GzipReader {
     constexpr std::size_t kPiece = std::size_t{1} << 30;  // gzread counts in int
     const int got = gzread(file_, target.data(), static_cast<unsigned>(std::min(target.size(), kPiece)));
     int code = Z_OK;
-    const char* message = gzerror(file_, &code);
+    // zlib puts the descriptor's number before its message.
+    std::string_view message = gzerror(file_, &code);
+    if (const std::size_t colon = message.find(": "); colon != message.npos) message.remove_prefix(colon + 2);
     if (code == Z_BUF_ERROR) fail_here("is truncated: the gzip stream ends too early; fetch the file again");
     if (got < 0 || code < 0)
-      fail_here("cannot read: ", code == Z_ERRNO ? std::strerror(errno) : message, "; fetch the file again");
+      fail_here("cannot read: ", code == Z_ERRNO ? std::string_view(std::strerror(errno)) : message,
+                "; fetch the file again");
     return static_cast<std::size_t>(got);
   }
 

@@ -1,0 +1,83 @@
+// Truncated and corrupted checkpoints: one line, no crash, and never wrong values.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "io/checkpoint.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::io {
+namespace {
+
+class CheckpointDamage : public testing::Test {
+ protected:
+  CheckpointDamage() {
+    save_checkpoint(path_, small_checkpoint());
+    bytes_ = read_file(path_);
+  }
+
+  // Loads `bytes`: either they are refused in one line that names the file, or they mean what was saved.
+  // Returns true if they were refused.
+  bool refused(const std::string& bytes) {
+    write_file(path_, bytes);
+    try {
+      expect_equal(load_checkpoint(path_), small_checkpoint());
+      return false;
+    } catch (const IoError& error) {
+      EXPECT_CONTAINS(error.what(), path_);
+      EXPECT_ONE_LINE(error.what());
+      return true;
+    }
+  }
+
+  Scratch scratch_;
+  std::string path_ = scratch_.path("a.h5");
+  std::string bytes_;
+};
+
+TEST_F(CheckpointDamage, TruncatedAnywhere) {
+  for (std::size_t length = 0; length < bytes_.size(); length += 1 + bytes_.size() / 500)
+    EXPECT_TRUE(refused(bytes_.substr(0, length))) << "cut to " << length << " of " << bytes_.size();
+  EXPECT_TRUE(refused(bytes_.substr(0, bytes_.size() - 1)));
+}
+
+TEST_F(CheckpointDamage, OneBitFlippedAnywhere) {
+  std::size_t refusals = 0, trials = 0;
+  for (std::size_t at = 0; at < bytes_.size(); at += 1 + bytes_.size() / 2000, ++trials) {
+    std::string damaged = bytes_;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+    refusals += refused(damaged);
+  }
+  // What is not refused lies in unused space.
+  EXPECT_GT(refusals, trials / 10);
+}
+
+TEST_F(CheckpointDamage, ABitOfAWeightFlippedIsNamed) {
+  const float value = 201.5f;  // the fourth of dense_2/kernel:0
+  const std::string needle(reinterpret_cast<const char*>(&value), sizeof value);
+  const std::size_t at = bytes_.find(needle);
+  ASSERT_NE(at, std::string::npos);
+  bytes_[at] = static_cast<char>(bytes_[at] ^ 1);
+  write_file(path_, bytes_);
+  const std::string message = message_of([&] { load_checkpoint(path_); });
+  EXPECT_CONTAINS(message, "/model_weights/dense_2/dense_2/kernel:0: is damaged: its bytes have CRC-32");
+}
+
+TEST_F(CheckpointDamage, StretchesOfGarbage) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::string damaged = bytes_;
+    const std::size_t length = 1 + random() % 512, begin = random() % (damaged.size() - length);
+    for (std::size_t i = 0; i < length; ++i) damaged[begin + i] = static_cast<char>(random());
+    refused(damaged);
+  }
+}
+
+TEST_F(CheckpointDamage, OtherFiles) {
+  EXPECT_TRUE(refused(""));
+  EXPECT_TRUE(refused("PK\3\4 this is another archive"));
+  EXPECT_TRUE(refused(std::string(100000, '\0')));
+}
+
+}  // namespace
+}  // namespace syncline::io

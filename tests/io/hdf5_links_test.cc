@@ -1,0 +1,191 @@
+// Files of other writers: what Keras may have written is read, what reaches outside the file is refused.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+
+#include "io/checkpoint.h"
+#include "io/hdf5_array.h"
+#include "io/hdf5_file.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::io {
+namespace {
+
+using Properties = std::function<void(hid_t)>;
+
+class ForeignFile : public testing::Test {
+ protected:
+  // A weights file as save_weights writes it, at the root: one layer "l" with one weight "w", made by `make`.
+  void write(const std::function<void(const Hdf5Group& layer)>& make) {
+    const Hdf5File file = Hdf5File::create_image(path_, 0);
+    const std::array<std::string, 1> layers{"l"}, weights{"w"};
+    file.root().write_names("layer_names", layers);
+    const Hdf5Group layer = file.root().make_group("l");
+    layer.write_names("weight_names", weights);
+    make(layer);
+    const std::span<const std::byte> image = file.image();
+    write_file(path_, {reinterpret_cast<const char*>(image.data()), image.size()});
+  }
+
+  // Writes the floats 0 to 7 as dataset "w" of type `type`, with creation properties set by `set`.
+  void write_dataset(hid_t type, const Properties& set, bool fill = true) {
+    write([&](const Hdf5Group& layer) {
+      const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+      set(properties.get());
+      const hsize_t count = 8;
+      const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+      const Hdf5Handle dataset(
+          H5Dcreate2(layer.id(), "w", type, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Dclose);
+      ASSERT_GE(dataset.get(), 0);
+      const std::array<float, 8> values{0, 1, 2, 3, 4, 5, 6, 7};
+      if (fill) {
+        ASSERT_GE(H5Dwrite(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+      }
+    });
+  }
+
+  std::string refusal() {
+    std::string message = message_of([&] { load_checkpoint(path_); });
+    EXPECT_EQ(message_of([&] { summarize_checkpoint(path_); }), message);
+    EXPECT_CONTAINS(message, "checkpoint '" + path_ + "', /l/w: ");
+    EXPECT_ONE_LINE(message);
+    return message;
+  }
+
+  Array loaded() { return load_checkpoint(path_).layers.at(0).weights.at(0).value; }
+
+  Hdf5Session session_;
+  Scratch scratch_;
+  std::string path_ = scratch_.path("a.h5");
+};
+
+void chunked(hid_t properties) {
+  const hsize_t chunk = 4;
+  ASSERT_GE(H5Pset_chunk(properties, 1, &chunk), 0);
+}
+
+TEST_F(ForeignFile, WeightsAtTheRootWithoutState) {
+  write_dataset(H5T_IEEE_F32LE, [](hid_t) {});
+  const Checkpoint checkpoint = load_checkpoint(path_);
+  EXPECT_FALSE(checkpoint.has_state);
+  EXPECT_EQ(checkpoint.state, TrainingState{});
+  EXPECT_EQ(checkpoint.layers.at(0).weights.at(0).value.data<float>()[7], 7);
+}
+
+TEST_F(ForeignFile, BigEndian) {
+  write_dataset(H5T_IEEE_F64BE, [](hid_t) {});
+  EXPECT_EQ(loaded().data<double>()[5], 5);
+}
+
+TEST_F(ForeignFile, ChunkedAndCompressed) {
+  write_dataset(H5T_IEEE_F32LE, [](hid_t properties) {
+    chunked(properties);
+    H5Pset_shuffle(properties);
+    H5Pset_deflate(properties, 4);
+    H5Pset_fletcher32(properties);
+  });
+  EXPECT_EQ(loaded().data<float>()[6], 6);
+}
+
+TEST_F(ForeignFile, VariableLengthNames) {
+  const Hdf5File file = Hdf5File::create_image(path_, 0);
+  const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), H5T_VARIABLE);
+  const hsize_t count = 2;
+  const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  const std::array<const char*, 2> names{"alpha", "b"};
+  {
+    const Hdf5Handle attribute(
+        H5Acreate2(file.root().id(), "layer_names", type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    ASSERT_GE(H5Awrite(attribute.get(), type.get(), names.data()), 0);
+  }
+  EXPECT_EQ(file.root().read_names("layer_names"), (std::vector<std::string>{"alpha", "b"}));
+}
+
+TEST_F(ForeignFile, ExternalStorage) {
+  write_dataset(
+      H5T_IEEE_F32LE, [](hid_t p) { H5Pset_external(p, "/etc/hostname", 0, 32); }, /*fill=*/false);
+  EXPECT_CONTAINS(refusal(), "has external storage, which is refused");
+}
+
+TEST_F(ForeignFile, VirtualDataset) {
+  const hsize_t count = 8;
+  const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  write_dataset(
+      H5T_IEEE_F32LE, [&](hid_t p) { H5Pset_virtual(p, space.get(), "/etc/passwd", "x", space.get()); },
+      /*fill=*/false);
+  EXPECT_CONTAINS(refusal(), "is a virtual dataset, which is refused");
+}
+
+TEST_F(ForeignFile, SoftLink) {
+  write([](const Hdf5Group& layer) { H5Lcreate_soft("/elsewhere", layer.id(), "w", H5P_DEFAULT, H5P_DEFAULT); });
+  EXPECT_CONTAINS(refusal(), "is a soft or external link");
+}
+
+TEST_F(ForeignFile, ExternalLink) {
+  write([](const Hdf5Group& layer) {
+    H5Lcreate_external("/tmp/other.h5", "/x", layer.id(), "w", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  EXPECT_CONTAINS(refusal(), "is a soft or external link");
+}
+
+TEST_F(ForeignFile, UnknownFilter) {
+  write_dataset(H5T_IEEE_F32LE, [](hid_t properties) {
+    chunked(properties);
+    ASSERT_GE(H5Pset_scaleoffset(properties, H5Z_SO_FLOAT_DSCALE, 2), 0);
+  });
+  EXPECT_CONTAINS(refusal(), "is stored with filter 6, which is refused");
+}
+
+TEST_F(ForeignFile, UnknownType) {
+  write([](const Hdf5Group& layer) {
+    const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+    const Hdf5Handle dataset(H5Dcreate2(layer.id(), "w", H5T_C_S1, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                             H5Dclose);
+  });
+  EXPECT_CONTAINS(refusal(), "has an element type that is not read");
+}
+
+TEST_F(ForeignFile, NeverWritten) {
+  write_dataset(
+      H5T_IEEE_F32LE, [](hid_t) {}, /*fill=*/false);
+  EXPECT_CONTAINS(refusal(), "is short of data: shape (8,) of float32 needs 32 bytes, at most 0 are stored");
+}
+
+TEST_F(ForeignFile, HugeShape) {
+  write([](const Hdf5Group& layer) {
+    const std::array<hsize_t, 2> dims{hsize_t{1} << 40, hsize_t{1} << 20};
+    const Hdf5Handle space(H5Screate_simple(2, dims.data(), nullptr), H5Sclose);
+    const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const std::array<hsize_t, 2> chunk{16, 16};
+    H5Pset_chunk(properties.get(), 2, chunk.data());
+    const Hdf5Handle dataset(
+        H5Dcreate2(layer.id(), "w", H5T_STD_I8LE, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Dclose);
+    ASSERT_GE(dataset.get(), 0);
+  });
+  EXPECT_CONTAINS(refusal(), "is short of data");
+}
+
+TEST_F(ForeignFile, MissingWeight) {
+  write([](const Hdf5Group&) {});
+  EXPECT_CONTAINS(refusal(), "is missing");
+}
+
+TEST_F(ForeignFile, AGroupForAWeight) {
+  write([](const Hdf5Group& layer) { layer.make_group("w"); });
+  EXPECT_CONTAINS(refusal(), "is not a dataset");
+}
+
+TEST_F(ForeignFile, NoKerasLayoutAtAll) {
+  {
+    const Hdf5File file = Hdf5File::create_image(path_, 0);
+    write_array(file.root(), "x", Array::scalar(1.0f));
+    const std::span<const std::byte> image = file.image();
+    write_file(path_, {reinterpret_cast<const char*>(image.data()), image.size()});
+  }
+  EXPECT_CONTAINS(message_of([&] { load_checkpoint(path_); }), "/layer_names: is missing");
+}
+
+}  // namespace
+}  // namespace syncline::io

@@ -1,0 +1,142 @@
+// Runs the `syncline` command: what it prints, and its exit statuses 0, 1 (failure) and 2 (usage).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "io/checkpoint.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::tools {
+namespace {
+
+using io::Outcome;
+using io::Scratch;
+
+Outcome run(const std::string& arguments) { return io::run_shell(std::string(SYNCLINE_PROGRAM) + " " + arguments); }
+
+TEST(Ls, ListsACheckpoint) {
+  const Scratch scratch;
+  io::save_checkpoint(scratch.path("a.h5"), io::small_checkpoint());
+  const Outcome outcome = run("ls " + scratch.path("a.h5"));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, R"(model mlp
+weights
+  dense_1/kernel:0                  float32  (3, 4)   48
+  dense_1/bias:0                    float32  (4,)     16
+  dense_2/kernel:0                  float32  (4, 2)   32
+  dense_2/bias:0                    float32  (2,)      8
+optimizer
+  Adam/iterations:0                 int64    ()        8
+  training/Adam/dense_1/kernel/m:0  float32  (3, 4)   48
+state
+  epoch        2
+  step         5
+  global step  943
+  seed         18446744073709551615
+  random step  943
+  batch        128
+  samples      60000
+total 6 arrays, 160 bytes
+)");
+}
+
+TEST(Ls, Json) {
+  const Scratch scratch;
+  io::Checkpoint checkpoint = io::small_checkpoint();
+  checkpoint.layers.resize(2);
+  checkpoint.layers[0].weights.resize(1);
+  checkpoint.optimizer.clear();
+  io::save_checkpoint(scratch.path("a.h5"), checkpoint);
+  const Outcome outcome = run("ls --json " + scratch.path("a.h5"));
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.output, "{\n  \"file\": \"" + scratch.path("a.h5") + R"(",
+  "model": "mlp",
+  "weights": [
+    {
+      "name": "dense_1/kernel:0",
+      "dtype": "float32",
+      "shape": [
+        3,
+        4
+      ],
+      "bytes": 48
+    }
+  ],
+  "optimizer": [],
+  "state": {
+    "epoch": 2,
+    "step": 5,
+    "global_step": 943,
+    "seed": 18446744073709551615,
+    "random_step": 943,
+    "batch": 128,
+    "samples": 60000
+  },
+  "bytes": 48
+}
+)");
+}
+
+TEST(Ls, DoesNotSteerTheTerminal) {
+  const Scratch scratch;
+  io::Checkpoint checkpoint;
+  checkpoint.layers = {{"layer", {{"a\x1b[31mred", Array::scalar(1.0f)}}}};
+  io::save_checkpoint(scratch.path("a.h5"), checkpoint);
+  EXPECT_CONTAINS(run("ls " + scratch.path("a.h5")).output, "  a?[31mred  float32  ()  4\n");
+}
+
+TEST(Ls, FailuresAreOneLineAndStatusOne) {
+  const Scratch scratch;
+  io::write_file(scratch.path("a.h5"), "no checkpoint");
+  const Outcome damaged = run("ls " + scratch.path("a.h5"));
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_EQ(damaged.output, "syncline: checkpoint '" + scratch.path("a.h5") +
+                                "': is no HDF5 file, or its beginning is damaged; use another checkpoint\n");
+  const Outcome missing = run("ls /nowhere/a.h5");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_EQ(missing.output, "syncline: checkpoint '/nowhere/a.h5': cannot open: No such file or directory\n");
+}
+
+// HDF5 itself likes to print, when a file is damaged and when the process ends.
+TEST(Ls, DamagedFilesAreOneLineToo) {
+  const Scratch scratch;
+  const std::string path = scratch.path("a.h5");
+  io::save_checkpoint(path, io::small_checkpoint());
+  const std::string whole = io::read_file(path);
+  for (std::size_t at = 0; at < whole.size(); at += 1 + whole.size() / 40) {
+    std::string damaged = whole;
+    for (std::size_t i = at; i < std::min(at + 64, whole.size()); ++i) damaged[i] = static_cast<char>(~damaged[i]);
+    for (const std::string& bytes : {whole.substr(0, at), damaged}) {
+      io::write_file(path, bytes);
+      const Outcome outcome = run("ls " + path);
+      if (outcome.status == 0) continue;  // only values or unused space were hit, which ls does not read
+      EXPECT_EQ(outcome.status, 1);
+      EXPECT_TRUE(outcome.output.starts_with("syncline: checkpoint '" + path + "'")) << outcome.output;
+      EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+    }
+  }
+}
+
+TEST(Ls, OutputThatCannotBeWrittenIsAFailure) {
+  const Scratch scratch;
+  io::save_checkpoint(scratch.path("a.h5"), io::small_checkpoint());
+  EXPECT_EQ(run("ls " + scratch.path("a.h5") + " > /dev/full").status, 1);
+}
+
+TEST(Ls, WrongUsageIsOneLineAndStatusTwo) {
+  for (const char* arguments : {"", "ls", "ls --nonsense a.h5", "nonsense", "ls a b"}) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, 2) << arguments;
+    EXPECT_CONTAINS(outcome.output, "syncline: ");
+    EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;
+  }
+}
+
+TEST(Ls, HelpIsNoError) {
+  const Outcome outcome = run("ls --help");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_CONTAINS(outcome.output, "--json");
+}
+
+}  // namespace
+}  // namespace syncline::tools
