@@ -1,0 +1,106 @@
+"""One training step in JAX, jit-compiled, parameters donated: jax_step.py --model M --threads T --steps N --json."""
+
+import os
+import sys
+
+# XLA takes its number of threads from the process's cores; the only way to hold it to one is this flag and one core.
+if "--threads" in sys.argv and sys.argv[sys.argv.index("--threads") + 1] == "1":
+    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
+
+import measure  # noqa: E402
+
+SHAPES = {
+    "mlp_small": [(64, 64), (64, 64), (64, 10)],
+    "mlp": [(784, 512), (512, 512), (512, 10)],
+    "cnn": [(3, 3, 1, 32), (3, 3, 32, 64), (9216, 128), (128, 10)],
+}
+
+
+def parameters(model, key):
+    """A kernel and a bias a layer, Glorot's uniform distribution."""
+    result = []
+    for shape, k in zip(SHAPES[model], jax.random.split(key, len(SHAPES[model]))):
+        area = 1
+        for n in shape[:-2]:
+            area *= n
+        limit = (6 / (area * (shape[-2] + shape[-1]))) ** 0.5
+        result.append((jax.random.uniform(k, shape, minval=-limit, maxval=limit), jnp.zeros(shape[-1])))
+    return result
+
+
+def dropout(x, rate, key):
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+def logits(model, layers, x, key):
+    keys = jax.random.split(key)
+    if model == "cnn":
+        for w, b in layers[:2]:
+            x = lax.conv_general_dilated(x, w, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            x = jax.nn.relu(x + b)
+        x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        x = dropout(x, 0.25, keys[0]).reshape(x.shape[0], -1)
+        layers = layers[2:]
+    for i, (w, b) in enumerate(layers[:-1]):
+        x = jax.nn.relu(x @ w + b)
+        if model == "mlp":
+            x = dropout(x, 0.2, keys[i])
+    w, b = layers[-1]
+    return x @ w + b
+
+
+def sgd(p, g, state, _):
+    return p - 0.01 * g, state
+
+
+def adam(p, g, state, t):
+    m, v = 0.9 * state[0] + 0.1 * g, 0.999 * state[1] + 0.001 * g * g
+    rate = 0.001 * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+    return p - rate * m / (jnp.sqrt(v) + 1e-7), (m, v)
+
+
+def adadelta(p, g, state, _):
+    a = 0.95 * state[0] + 0.05 * g * g
+    d = g * jnp.sqrt(state[1] + 1e-7) / jnp.sqrt(a + 1e-7)
+    return p - d, (a, 0.95 * state[1] + 0.05 * d * d)
+
+
+def make_step(model, x, labels):
+    rule = {"mlp_small": sgd, "mlp": adam, "cnn": adadelta}[model]
+
+    def loss_of(layers, key):
+        chosen = jax.nn.log_softmax(logits(model, layers, x, key))
+        return -jnp.mean(jnp.take_along_axis(chosen, labels[:, None], 1))
+
+    def step(values, states, key, t):
+        key, now = jax.random.split(key)
+        gradients = jax.grad(loss_of)(values, now)
+        leaves, tree = jax.tree.flatten(values)
+        pairs = [rule(p, g, s, t) for p, g, s in zip(leaves, jax.tree.leaves(gradients), states)]
+        return jax.tree.unflatten(tree, [p for p, _ in pairs]), [s for _, s in pairs], key, t + 1
+
+    return jax.jit(step, donate_argnums=(0, 1, 2, 3))
+
+
+def main():
+    args = measure.arguments()
+    x, labels = (jnp.asarray(a) for a in measure.data(args.model))
+    values = parameters(args.model, jax.random.key(1))
+    states = [(jnp.zeros_like(p), jnp.zeros_like(p)) for p in jax.tree.leaves(values)]
+    compiled = make_step(args.model, x, labels)
+    state = (values, states, jax.random.key(2), jnp.float32(1))
+
+    def step():
+        nonlocal state
+        state = compiled(*state)
+
+    seconds = measure.median_step_seconds(step, lambda: jax.block_until_ready(state), args.steps)
+    measure.report(args, seconds, f"JAX {jax.__version__}")
+
+
+if __name__ == "__main__":
+    main()

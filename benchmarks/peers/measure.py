@@ -1,0 +1,81 @@
+"""What the peers' step programs share: arguments, timing, the one line of JSON.
+
+The three networks, the same for every contender (benchmarks/step_bench.cc has ours):
+  mlp_small  dense 64-64-64-10, ReLU between; batch 32; SGD, rate 0.01
+  mlp        dense 784-512-512-10, ReLU and dropout 0.2 after the first two; batch 128; Adam, rate 0.001
+  cnn        28x28x1; conv 32 3x3, ReLU; conv 64 3x3, ReLU (no padding); max-pool 2; dropout 0.25; dense 128, ReLU;
+             dense 10; batch 128; Adadelta, rate 1, rho 0.95
+Loss: mean crossentropy of the softmax over 10 classes. A step is forward, backward and update on random data that is in
+memory already. Nothing is fetched: a contender that runs ahead of its caller is waited for once a chunk of steps.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import time
+
+BATCH = {"mlp_small": 32, "mlp": 128, "cnn": 128}
+INPUT = {"mlp_small": (64,), "mlp": (784,), "cnn": (28, 28, 1)}
+CHUNKS = 20  # the median is taken over this many chunks of steps
+
+
+def arguments(ranks=False):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=sorted(BATCH), required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--json", action="store_true", help="the only form of output; accepted for symmetry")
+    if ranks:
+        parser.add_argument("--ranks", type=int, default=2)
+    args = parser.parse_args()
+    args.libraries_mib = peak_mib()  # the libraries are imported by now, and nothing has run
+    return args
+
+
+def peak_mib():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def data(model):
+    """Random inputs in [0, 1) and labels, equal for every peer."""
+    import numpy
+
+    random = numpy.random.default_rng(1)
+    x = random.random((BATCH[model], *INPUT[model]), dtype=numpy.float32)
+    return x, random.integers(0, 10, BATCH[model]).astype(numpy.int32)
+
+
+def median_step_seconds(step, wait, steps):
+    """Median time of a step. `wait` returns when all steps so far are done."""
+    chunk = max(1, steps // CHUNKS)
+    for _ in range(max(3, chunk)):
+        step()
+    wait()
+    times = []
+    for _ in range(max(3, steps // chunk)):
+        start = time.perf_counter()
+        for _ in range(chunk):
+            step()
+        wait()
+        times.append((time.perf_counter() - start) / chunk)
+    return statistics.median(times)
+
+
+def report(args, seconds, version, ranks=1):
+    print(
+        json.dumps(
+            {
+                "model": args.model,
+                "threads": args.threads,
+                "ranks": ranks,
+                "batch": BATCH[args.model],
+                "step_ms": seconds * 1e3,
+                "samples_per_s": ranks * BATCH[args.model] / seconds,
+                "peak_mib": peak_mib(),
+                "libraries_mib": args.libraries_mib,
+                "version": version,
+            }
+        ),
+        flush=True,
+    )

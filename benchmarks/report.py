@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Makes the tables of docs/benchmarks.md from what interleave.py measured, and prints them.
+
+usage: report.py MEASURED.json [--write docs/benchmarks.md]
+
+A value is the median over the rounds, a ratio ours to theirs of these medians. Bounds are those of rows.json.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+
+import interleave
+
+HEAD = """# Benchmarks
+
+Written by `scripts/bench`; do not edit. `benchmarks/rows.json` lists the rows and their bounds, `benchmarks/peers/measure.py`
+says what a step is. Each contender is run in turn, {rounds} rounds, each time as a new process; a value is the median over
+the rounds, a ratio is ours divided by theirs. A process of one rank is held to as many cores as it has threads.
+"""
+
+
+class Measured:
+    """Medians over the rounds, by run and field."""
+
+    def __init__(self, result):
+        self.runs = {}
+        for run in result["runs"]:
+            self.runs.setdefault(tuple(run["key"]), []).append(run["measured"])
+
+    def median(self, key, field):
+        values = [m[field] for m in self.runs.get(key, []) if field in m]
+        return statistics.median(values) if values else None
+
+    def error(self, key):
+        return next((m["error"] for m in self.runs.get(key, []) if "error" in m), "not run")
+
+
+def number(value):
+    if value is None:
+        return "-"
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def verdict(row, ratios):
+    """'0.12 <= 0.15' a bound, with what is missed in bold."""
+    parts = []
+    for name, bound in row.get("at_most", {}).items():
+        if ratios.get(name) is not None:
+            parts.append(f"at most {bound}" if ratios[name] <= bound else f"**missed: at most {bound}**")
+    for name, bound in row.get("at_least", {}).items():
+        if ratios.get(name) is not None:
+            parts.append(f"at least {bound}" if ratios[name] >= bound else f"**missed: at least {bound}**")
+    return ", ".join(parts) or "-"
+
+
+def table_lines(table, contenders, measured, missing):
+    """The lines of one table; what could not be measured is added to `missing`."""
+    peers = list(dict.fromkeys(name for row in table["rows"] for name in row["against"]))
+    # The best of our one process is worth a column where several peers do the same work.
+    best = len(peers) > 1 and table["field"] == "step_ms"
+    head = ["", "threads", "Syncline", *(contenders[p]["title"] for p in peers)]
+    head += [*(f"ratio to {contenders[p]['title']}" for p in peers), *(["ratio to the best"] if best else []), "bound"]
+    lines = [f"## {table['title']}, {table['unit']}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for row in table["rows"]:
+        values = {}
+        for name in ["syncline", *row["against"]]:
+            key = interleave.run_key(row, name, contenders)
+            values[name] = measured.median(key, table["field"])
+            if values[name] is None:
+                missing[f"{contenders[name]['title']}, {row['model']}, {row['threads']} threads"] = measured.error(key)
+            else:
+                values[name] *= contenders[name].get("times", 1)
+        ours = values["syncline"]
+        ratios = {p: ours / values[p] if ours and values.get(p) else None for p in peers}
+        theirs = [values[p] for p in row["against"] if values[p]]
+        cells = [row["name"], str(row["threads"]), number(ours), *(number(values.get(p)) for p in peers)]
+        cells += [f"{ratios[p]:.2f}" if ratios[p] else "-" for p in peers]
+        if best:
+            cells.append(f"{ours / min(theirs):.2f}" if ours and theirs else "-")
+        lines.append("| " + " | ".join([*cells, verdict(row, ratios)]) + " |")
+    return [*lines, ""]
+
+
+def conditions(result, measured):
+    """The machine, the versions, who else was busy."""
+    machine, loads = result["machine"], [b["load"] for b in result["busy"]]
+    others = sorted({name for b in result["busy"] for name in b["others"]})
+    versions = {m["version"] for runs in measured.runs.values() for m in runs if "version" in m}
+    libraries = [m["libraries_mib"] for k, runs in measured.runs.items() for m in runs if k[0] == "torch" and "libraries_mib" in m]
+    lines = [
+        "## Conditions",
+        "",
+        f"- {machine['date']}, commit {machine['commit']}, {machine['compiler']}",
+        f"- {machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}",
+        f"- peers: {'; '.join(sorted(versions)) or 'none'}",
+        f"- load average before each round: {', '.join(f'{load:.2f}' for load in loads)} (the contenders themselves add to it)",
+        f"- other processes that were busy between rounds: {', '.join(others) or 'none'}",
+    ]
+    if libraries:
+        lines.append(
+            f"- PyTorch's package from PyPI is the CUDA build: {statistics.median(libraries):.0f} MiB of its process are there once "
+            "it is imported, before any tensor is made"
+        )
+    return lines
+
+
+def report(result, spec):
+    measured, missing = Measured(result), {}
+    lines = [HEAD.format(rounds=result["rounds"])]
+    for table in spec["tables"]:
+        rows = [row for row in table["rows"] if re.search(result["only"], row["name"])]
+        if rows:
+            lines += table_lines(table | {"rows": rows}, spec["contenders"], measured, missing)
+    lines += conditions(result, measured)
+    lines += [f"- not measured: {what}: {why}" for what, why in missing.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("measured")
+    parser.add_argument("--write", help="also write the report to this file")
+    args = parser.parse_args()
+    with open(args.measured, encoding="utf-8") as file:
+        result = json.load(file)
+    with open(os.path.join(interleave.HERE, "rows.json"), encoding="utf-8") as file:
+        spec = json.load(file)
+    text = report(result, spec)
+    print(text, end="")
+    if args.write:
+        with open(args.write, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+if __name__ == "__main__":
+    main()
