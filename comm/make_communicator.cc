@@ -6,11 +6,11 @@
 
 namespace syncline::comm {
 
-std::unique_ptr<Communicator> make_communicator(std::chrono::duration<double> wait_limit) {
+std::unique_ptr<Communicator> make_communicator(const WorkerOptions& worker) {
   const Launch launch = read_launch_environment();
   if (launch.size == 1) return make_single_communicator();
   MpiOptions options;
-  options.wait_limit = wait_limit;
+  options.worker = worker;
   options.launch = launch;
   return make_mpi_communicator(options);
 }

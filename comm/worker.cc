@@ -38,8 +38,11 @@ void prepare_thread() {
 
 }  // namespace
 
-Worker::Worker(std::unique_ptr<Wire> wire, std::chrono::duration<double> limit)
-    : wire_(std::move(wire)), limit_(std::chrono::duration_cast<Clock::duration>(limit)), queue_(kQueueLength) {}
+Worker::Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options)
+    : wire_(std::move(wire)),
+      limit_(std::chrono::duration_cast<Clock::duration>(options.wait_limit)),
+      background_(options.background),
+      queue_(kQueueLength) {}
 
 void Worker::start(const std::shared_ptr<Worker>& worker) {
   worker->thread_ = std::thread([worker] { worker->run(); });
@@ -74,7 +77,7 @@ Ticket Worker::submit(const Job& job) {
   lazy_bytes_ += job.bytes;
   slot(ticket) = job;
   submitted_ = ticket;
-  if (lazy_bytes_ > kSmallBytes || ticket - finished_ > kLazyJobs) wake();
+  if (wants_thread()) wake();
   return ticket;
 }
 
@@ -95,7 +98,7 @@ void Worker::wait(Ticket ticket) {
     explicit Urgency(Worker& w) : worker(w) { worker.urgent_ = true; }
     ~Urgency() {
       worker.urgent_ = false;
-      if (worker.lazy_bytes_ > kSmallBytes && worker.unfinished()) worker.wake();
+      if (worker.unfinished() && worker.wants_thread()) worker.wake();
     }
   } urgency(*this);
 
@@ -195,6 +198,10 @@ void Worker::rest(std::unique_lock<std::mutex>& lock) {
   wake_.wait_until(lock, now + pause, [&] { return stop_ || handed_over_; });
 }
 
+bool Worker::wants_thread() const {
+  return background_ && (lazy_bytes_ > kSmallBytes || submitted_ - finished_ > kLazyJobs);
+}
+
 void Worker::wake() {
   const std::lock_guard lock(mutex_);
   wanted_ = true;
@@ -227,8 +234,8 @@ void Worker::give_up(Clock::duration waited) {
   throw_if_failed();
 }
 
-WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, std::chrono::duration<double> limit)
-    : worker_(std::make_shared<Worker>(std::move(wire), limit)) {
+WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerOptions& options)
+    : worker_(std::make_shared<Worker>(std::move(wire), options)) {
   Worker::start(worker_);
 }
 

@@ -55,10 +55,16 @@ class Wire {
   virtual void close(bool clean) noexcept = 0;
 };
 
+struct WorkerOptions {
+  std::chrono::duration<double> wait_limit{60};  // a longer wait() throws CommError
+  // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
+  // uses every core, they cost it more than they hide, and are better left until wait().
+  bool background = true;
+};
+
 class Worker {
  public:
-  // A wait() longer than `limit` throws CommError.
-  Worker(std::unique_ptr<Wire> wire, std::chrono::duration<double> limit);
+  Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -84,6 +90,7 @@ class Worker {
   State drive(bool may_block);
   State try_drive();
   void block(std::uint64_t seen, Clock::time_point until, bool hand_over);
+  bool wants_thread() const;
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
@@ -93,6 +100,7 @@ class Worker {
 
   const std::unique_ptr<Wire> wire_;
   const Clock::duration limit_;
+  const bool background_;
   std::vector<Job> queue_;             // a ring: the job of ticket t is slot(t)
   std::atomic<Ticket> submitted_ = 0;  // last ticket given
   std::atomic<Ticket> finished_ = 0;   // last ticket done
@@ -120,7 +128,7 @@ class Worker {
 // A communicator over any wire.
 class WorkerCommunicator : public Communicator {
  public:
-  WorkerCommunicator(std::unique_ptr<Wire> wire, std::chrono::duration<double> limit);
+  WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerOptions& options);
   ~WorkerCommunicator() override;
 
   int rank() const override { return worker_->wire().rank(); }

@@ -162,7 +162,8 @@ std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, st
   const auto hub = std::make_shared<Hub>(size);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int r = 0; r < size; ++r)
-    ranks.push_back(std::make_unique<WorkerCommunicator>(std::make_unique<LocalWire>(hub, r), limit));
+    ranks.push_back(
+        std::make_unique<WorkerCommunicator>(std::make_unique<LocalWire>(hub, r), WorkerOptions{.wait_limit = limit}));
   return ranks;
 }
 

@@ -8,7 +8,7 @@ namespace {
 class MpiCommunicator : public WorkerCommunicator {
  public:
   explicit MpiCommunicator(const MpiOptions& options)
-      : WorkerCommunicator(std::make_unique<MpiWire>(options), options.wait_limit) {}
+      : WorkerCommunicator(std::make_unique<MpiWire>(options), options.worker) {}
 
   [[noreturn]] void abort_job(int exit_code) override {
     std::fflush(nullptr);

@@ -11,18 +11,17 @@
 // rank that is killed makes mpirun end the job; a rank that hangs is seen by the limit only.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 
 #include "comm/communicator.h"
 #include "comm/launch.h"
+#include "comm/worker.h"
 
 namespace syncline::comm {
 
 struct MpiOptions {
-  // wait() throws when the other ranks are later than this.
-  std::chrono::duration<double> wait_limit = std::chrono::seconds(60);
+  WorkerOptions worker = {};
   // Large transfers go in pieces that stay in the cache: from 64 MiB on three times as fast as one call.
   std::int64_t piece_bytes = 1 << 20;
   // A gather of more bytes than this goes rank by rank, since MPI's offsets are ints.

@@ -1,0 +1,14 @@
+#!/bin/sh
+# expect_exit.sh SECONDS CODE TEXT COMMAND...: COMMAND must end within SECONDS with exit code CODE ("failure": any but 0)
+# and print TEXT.
+seconds=$1 code=$2 text=$3
+shift 3
+output=$(timeout -k 2 "$seconds" "$@" 2>&1)
+got=$?
+echo "$output"
+if [ "$got" -eq 124 ]; then echo "expected an end within $seconds s"; exit 1; fi
+if [ "$code" = failure ]; then [ "$got" -ne 0 ]; else [ "$got" -eq "$code" ]; fi || {
+  echo "expected exit code $code, got $got"
+  exit 1
+}
+case $output in *"$text"*) ;; *) echo "expected the output to say: $text"; exit 1 ;; esac

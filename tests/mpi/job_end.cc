@@ -1,0 +1,64 @@
+// A job that ends badly, in the way that its argument names; expect_exit.sh looks at how it ends.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/make_communicator.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+void reduce(Communicator& comm, std::int64_t count) {
+  std::vector<float> data(static_cast<std::size_t>(count), 1.f);
+  comm.wait(comm.all_reduce(Tag{0xbeef, 4, 2}, data.data(), count, DType::kFloat32, Reduce::kSum));
+}
+
+// What the last rank does while the others wait for it.
+void misbehave(const std::string& how, Communicator& comm) {
+  if (how == "kill") raise(SIGKILL);
+  if (how == "throw") throw std::runtime_error("the data set is gone");
+  if (how == "late") std::this_thread::sleep_for(30s);
+  if (how == "mismatch") reduce(comm, 7);
+}
+
+void run(const std::string& how, Communicator& comm) {
+  reduce(comm, 100);
+  if (comm.rank() == comm.size() - 1) misbehave(how, comm);
+  reduce(comm, 1 << 20);
+}
+
+int run_job(const std::string& how) {
+  const WorkerOptions options{.wait_limit = how == "late" ? 1s : 60s};
+  if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out
+    const auto comm = make_communicator(options);
+    if (comm->rank() == comm->size() - 1) throw std::runtime_error("the data set is gone");
+    reduce(*comm, 100);
+  }
+  const auto comm = make_communicator(options);
+  try {
+    run(how, *comm);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), error.what());
+    comm->abort_job(7);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace syncline::comm
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  try {
+    return syncline::comm::run_job(argv[1]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
