@@ -86,14 +86,6 @@ void write_state(const Hdf5Group& root, const Checkpoint& checkpoint) {
   group.write_unsigned("random_step", checkpoint.state.random_step);
 }
 
-std::size_t total_bytes(const Checkpoint& checkpoint) {
-  std::size_t total = 0;
-  for (const Layer& layer : checkpoint.layers)
-    for (const Weight& weight : layer.weights) total += weight.value.bytes();
-  for (const Weight& weight : checkpoint.optimizer) total += weight.value.bytes();
-  return total;
-}
-
 // Names read from a file; a list that repeats one could make us load the same array a million times.
 std::vector<std::string> read_unique_names(const Hdf5Group& group, const std::string& attribute) {
   std::vector<std::string> names = group.read_names(attribute);
@@ -161,7 +153,7 @@ WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.va
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   const Hdf5Session session;
-  const Hdf5File file = Hdf5File::create_image(path, total_bytes(checkpoint));
+  const Hdf5File file = Hdf5File::create_image(path);
   write_layers(file.root(), checkpoint.layers);
   if (!checkpoint.optimizer.empty()) write_weights(file.root().make_group(kOptimizerGroup), checkpoint.optimizer);
   write_state(file.root(), checkpoint);

@@ -18,6 +18,9 @@ constexpr std::size_t kAttributeLimit = 64512;
 // No honest attribute of ours or of Keras is longer; a damaged header must not make us allocate what it says.
 constexpr hsize_t kLongestAttribute = hsize_t{1} << 28;
 
+// A file in memory grows in steps of this at least; what is left of the last step is wasted.
+constexpr std::size_t kImageGrowth = std::size_t{1} << 20;
+
 // Metadata is laid out as HDF5 1.8 does, whose headers carry checksums, and readable by 1.10.
 void set_format(hid_t access, const Hdf5Place& place) {
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), place, "choose the file format");
@@ -234,14 +237,13 @@ std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const 
 Hdf5File::Hdf5File(Hdf5Handle file, const std::string& path)
     : file_(std::move(file)), root_(open_root(file_.get(), {path, ""}), {path, "/"}) {}
 
-Hdf5File Hdf5File::create_image(const std::string& path, std::size_t expected_bytes) {
+Hdf5File Hdf5File::create_image(const std::string& path) {
   const Hdf5Place place{path, ""};
   const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
   const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, place, "make creation properties");
   set_format(access.get(), place);
   drop_times(create.get(), place);
-  checked(H5Pset_fapl_core(access.get(), expected_bytes + (std::size_t{1} << 16), false), place,
-          "choose the memory driver");
+  checked(H5Pset_fapl_core(access.get(), kImageGrowth, false), place, "choose the memory driver");
   return {checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, place, "make the file"),
           path};
 }

@@ -64,8 +64,8 @@ class Hdf5Group {
 
 class Hdf5File {
  public:
-  // An empty file in memory. `path` is for messages only; `expected_bytes` sizes the first allocation.
-  static Hdf5File create_image(const std::string& path, std::size_t expected_bytes);
+  // An empty file in memory. `path` is for messages only.
+  static Hdf5File create_image(const std::string& path);
   // Opens an existing file read only. Throws IoError if it is missing, truncated or not HDF5.
   static Hdf5File open(const std::string& path);
 

@@ -18,7 +18,7 @@ class ForeignFile : public testing::Test {
  protected:
   // A weights file as save_weights writes it, at the root: one layer "l" with one weight "w", made by `make`.
   void write(const std::function<void(const Hdf5Group& layer)>& make) {
-    const Hdf5File file = Hdf5File::create_image(path_, 0);
+    const Hdf5File file = Hdf5File::create_image(path_);
     const std::array<std::string, 1> layers{"l"}, weights{"w"};
     file.root().write_names("layer_names", layers);
     const Hdf5Group layer = file.root().make_group("l");
@@ -89,7 +89,7 @@ TEST_F(ForeignFile, ChunkedAndCompressed) {
 }
 
 TEST_F(ForeignFile, VariableLengthNames) {
-  const Hdf5File file = Hdf5File::create_image(path_, 0);
+  const Hdf5File file = Hdf5File::create_image(path_);
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), H5T_VARIABLE);
   const hsize_t count = 2;
@@ -179,7 +179,7 @@ TEST_F(ForeignFile, AGroupForAWeight) {
 
 TEST_F(ForeignFile, NoKerasLayoutAtAll) {
   {
-    const Hdf5File file = Hdf5File::create_image(path_, 0);
+    const Hdf5File file = Hdf5File::create_image(path_);
     write_array(file.root(), "x", Array::scalar(1.0f));
     const std::span<const std::byte> image = file.image();
     write_file(path_, {reinterpret_cast<const char*>(image.data()), image.size()});

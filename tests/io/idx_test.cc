@@ -1,7 +1,6 @@
 #include "io/idx.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include "tests/io/scratch.h"
 
@@ -21,11 +20,10 @@ std::string idx(char type, std::initializer_list<std::uint32_t> dims, const std:
 }
 
 std::string gzipped(const Scratch& scratch, const std::string& bytes) {
-  const std::string path = scratch.path("gzipped");
-  const gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
-  EXPECT_EQ(gzclose(file), Z_OK);
-  return read_file(path);
+  write_file(scratch.path("plain"), bytes);
+  const Outcome outcome = run_shell("gzip -n -f " + scratch.path("plain"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  return read_file(scratch.path("plain.gz"));
 }
 
 class Idx : public testing::Test {
