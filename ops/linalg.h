@@ -13,4 +13,11 @@ Expr dot_transposed(const Expr& x, const Expr& w);
 // sum over all axes but the last of a[..., k] * b[..., n]: (k, n). The gradient of a weight.
 Expr dot_kernel_grad(const Expr& a, const Expr& b);
 
+// Rows of `reference` (along its first axis): indices' shape, then a row's. indices: any integer dtype. A step fails
+// with ValueError if an index is negative or too large.
+Expr gather(const Expr& reference, const Expr& indices);
+// x with values[i] subtracted from its row indices[i]; rows that are named several times are changed several times.
+// values: indices' shape, then a row's. Touches only these rows where x may be overwritten.
+Expr scatter_sub(const Expr& x, const Expr& values, const Expr& indices);
+
 }  // namespace syncline

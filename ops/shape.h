@@ -37,6 +37,8 @@ Expr stack(const std::vector<Expr>& tensors, int axis = 0);
 Expr slice(const Expr& x, std::vector<std::int64_t> start, std::vector<std::int64_t> size);
 // Elements [start, start + size) along one axis.
 Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);
+// x without its first before[i] and last after[i] elements along axis i: what undoes `pad`.
+Expr trim(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 // Zeros around x: `before` and `after` have one entry an axis.
 Expr pad(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 // Of the middle axis of (batch, time, features).

@@ -53,8 +53,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "ops/core.h"
 #include "ops/leaf.h"
+#include "ops/linalg/rows.h"
 #include "ops/math.h"
 #include "ops/math/elementwise.h"
+#include "ops/shape/broadcast.h"
 
 namespace syncline {
 namespace {
@@ -80,13 +82,21 @@ bool is_scalar(const Expr& e, double wanted) {
 // x, if dropping the other operand changes neither shape nor dtype.
 Expr keep(const Expr& x, const Meta& out) { return x.meta() == out ? x : Expr{}; }
 
+// Rewrites of an operand that need not be dense (rows of a table) or as large (broadcast before).
+template <class Self>
+Expr cheaper(std::span<const Expr> in, const Meta& out) {
+  if (const Expr rows = rewrite_rows(Self::kName, in)) return rows;
+  Expr x, y;
+  return drop_broadcasts(in, out, x, y) ? apply<Self>({x, y}) : Expr{};
+}
+
 struct Add : Arithmetic<Add> {
   static constexpr std::string_view kName = "add";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     if (is_scalar(in[1], 0)) return keep(in[0], out);
     if (is_scalar(in[0], 0)) return keep(in[1], out);
-    return {};
+    return cheaper<Add>(in, out);
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {unbroadcast(dy, y.input(0)), unbroadcast(dy, y.input(1))};
@@ -97,7 +107,8 @@ struct Sub : Arithmetic<Sub> {
   static constexpr std::string_view kName = "sub";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
-    return is_scalar(in[1], 0) ? keep(in[0], out) : Expr{};
+    if (is_scalar(in[1], 0)) return keep(in[0], out);
+    return cheaper<Sub>(in, out);
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {unbroadcast(dy, y.input(0)), unbroadcast(neg(dy), y.input(1))};
@@ -110,7 +121,7 @@ struct Mul : Arithmetic<Mul> {
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     if (is_scalar(in[1], 1)) return keep(in[0], out);
     if (is_scalar(in[0], 1)) return keep(in[1], out);
-    return {};
+    return cheaper<Mul>(in, out);
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {unbroadcast(dy * y.input(1), y.input(0)), unbroadcast(dy * y.input(0), y.input(1))};
@@ -125,7 +136,8 @@ struct Div : Arithmetic<Div> {
     return scales ? place_scaling(args) : place_elementwise(args);
   }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
-    return is_scalar(in[1], 1) ? keep(in[0], out) : Expr{};
+    if (is_scalar(in[1], 1)) return keep(in[0], out);
+    return cheaper<Div>(in, out);
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     const Expr dx = dy / y.input(1);
@@ -172,6 +184,7 @@ struct Pow : Arithmetic<Pow> {
 struct Neg : Arithmetic<Neg> {
   static constexpr std::string_view kName = "neg";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return rewrite_rows(kName, in); }
   static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {neg(dy)}; }
 };
 

@@ -1,25 +1,12 @@
 // permute_dimensions, transpose and reverse: the same elements in another order.
 #include <algorithm>
-#include <array>
 
 #include "ops/kernels/permute.h"
-#include "ops/reduce/axes.h"
 #include "ops/shape.h"
+#include "ops/shape/strides.h"
 
 namespace syncline {
 namespace {
-
-using Strides = std::array<std::int64_t, kMaxDims>;
-
-Strides strides_of(const Shape& shape) {
-  Strides strides{};
-  std::int64_t stride = 1;
-  for (int axis = shape.ndim() - 1; axis >= 0; --axis) {
-    strides[static_cast<std::size_t>(axis)] = stride;
-    stride *= shape[axis];
-  }
-  return strides;
-}
 
 // The output's axis i is the operand's axis pattern[i]. The pattern has no negative entries here.
 struct Permute {
@@ -49,14 +36,14 @@ struct Permute {
     const Strides strides = strides_of(k.in_shape(0));
     Strides from{};
     for (std::size_t i = 0; i < a.pattern.size(); ++i) from[i] = strides[static_cast<std::size_t>(a.pattern[i])];
-    kernels::strided_copy(k.out_shape().dims(), {from.data(), a.pattern.size()}, size_of(k.out_dtype()), k.in[0],
+    kernels::strided_copy(k.out_shape().dims(), first(from, k.out_shape().ndim()), size_of(k.out_dtype()), k.in[0],
                           k.out[0]);
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
     if (in[0].is<Permute>()) {
-      const std::vector<int>& first = in[0].attrs<Attrs>().pattern;
+      const std::vector<int>& before = in[0].attrs<Attrs>().pattern;
       std::vector<int> both;
-      for (const int axis : a.pattern) both.push_back(first[static_cast<std::size_t>(axis)]);
+      for (const int axis : a.pattern) both.push_back(before[static_cast<std::size_t>(axis)]);
       return apply<Permute>({in[0].input(0)}, {both});
     }
     int last = -1;
@@ -99,16 +86,16 @@ struct Reverse {
     if (shape.size() == 0) return;
     const AxisMask mask = axis_mask(kName, a.axes, shape.ndim());
     Strides strides = strides_of(shape);
-    std::int64_t first = 0;
+    std::int64_t start = 0;
     for (int axis = 0; axis < shape.ndim(); ++axis) {
       if (!mask[axis]) continue;
       std::int64_t& stride = strides[static_cast<std::size_t>(axis)];
-      first += stride * (shape[axis] - 1);
+      start += stride * (shape[axis] - 1);
       stride = -stride;
     }
     const std::size_t size = size_of(k.out_dtype());
-    kernels::strided_copy(shape.dims(), {strides.data(), static_cast<std::size_t>(shape.ndim())}, size,
-                          k.input<std::byte>(0) + static_cast<std::size_t>(first) * size, k.out[0]);
+    kernels::strided_copy(shape.dims(), first(strides, shape.ndim()), size,
+                          k.input<std::byte>(0) + static_cast<std::size_t>(start) * size, k.out[0]);
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {reverse(dy, a.axes)}; }
 };

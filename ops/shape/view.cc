@@ -3,6 +3,7 @@
 
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "ops/shape/merge.h"
 
 namespace syncline {
 namespace {
@@ -77,27 +78,28 @@ struct ReshapeLike {
   }
 };
 
-// (n, a, b, ...) -> (n, a * b * ...) where several dimensions are unknown. None is left in a plan.
-struct BatchFlatten {
-  static constexpr std::string_view kName = "batch_flatten";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) {
-    const Shape& x = in[0].shape;
-    if (x.ndim() < 1) fail<ShapeError>(kName, ": x is a scalar; it needs an axis of samples");
-    std::int64_t rest = 1;
-    for (int axis = 1; axis < x.ndim(); ++axis) rest = rest < 0 || x[axis] < 0 ? kUnknown : rest * x[axis];
-    return {in[0].dtype, Shape{x[0], rest}};
+struct AxisAttrs {
+  int axis = 0;
+};
+
+// Two neighbouring axes as one, where a reshape cannot say it because several dimensions are unknown. None is left in a
+// plan.
+struct MergeAxes {
+  static constexpr std::string_view kName = "merge_axes";
+  using Attrs = AxisAttrs;
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    Meta out = in[0];
+    const std::int64_t left = out.shape[a.axis], right = out.shape[a.axis + 1];
+    out.shape.erase(a.axis);
+    out.shape[a.axis] = left < 0 || right < 0 ? kUnknown : left * right;
+    return out;
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     return out.shape.is_known() ? reshape(in[0], out.shape) : Expr{};
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) { return {reshape_like(dy, y.input(0))}; }
-};
-
-struct AxisAttrs {
-  int axis = 0;
 };
 
 struct ExpandDims {
@@ -149,7 +151,7 @@ struct Squeeze {
 
 SYNCLINE_REGISTER_OP(Reshape)
 SYNCLINE_REGISTER_OP(ReshapeLike)
-SYNCLINE_REGISTER_OP(BatchFlatten)
+SYNCLINE_REGISTER_OP(MergeAxes)
 SYNCLINE_REGISTER_OP(ExpandDims)
 SYNCLINE_REGISTER_OP(Squeeze)
 
@@ -171,8 +173,12 @@ Expr expand_dims(const Expr& x, int axis) { return apply<ExpandDims>({x}, {axis}
 Expr squeeze(const Expr& x, int axis) { return apply<Squeeze>({x}, {axis}); }
 Expr flatten(const Expr& x) { return reshape(x, Shape{-1}); }
 Expr batch_flatten(const Expr& x) {
-  const Expr flat = apply<BatchFlatten>({x});
+  if (x.ndim() < 1) fail<ShapeError>("batch_flatten: x is a scalar; it needs an axis of samples");
+  if (x.ndim() == 1) return expand_dims(x, 1);
+  Expr flat = x;
+  while (flat.ndim() > 2) flat = merge_axes(flat, 1);
   return is_target(flat.shape()) ? reshape(x, flat.shape()) : flat;
 }
+Expr merge_axes(const Expr& x, int axis) { return apply<MergeAxes>({x}, {axis}); }
 
 }  // namespace syncline

@@ -1,0 +1,15 @@
+// Gradients of tables, carried as rows and indices for as long as it goes.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ops/expr.h"
+
+namespace syncline {
+
+// For the simplify of add, sub, mul, div and neg: the same value without a dense gradient of a table, or empty. Scaling
+// acts on the rows; adding two joins them; subtracting from a table touches only their rows.
+Expr rewrite_rows(std::string_view op, std::span<const Expr> in);
+
+}  // namespace syncline

@@ -1,0 +1,101 @@
+// max, min, prod, any and all.
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "ops/reduce/kernel.h"
+#include "ops/shape.h"
+
+namespace syncline {
+namespace {
+
+// What reductions other than sums share.
+template <class Self>
+struct Reduction {
+  using Attrs = ReduceAttrs;
+  static constexpr auto fields = kReduceFields;
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if ((in[0].dtype == DType::kBool) != Self::kTruth)
+      fail<DTypeError>(Self::kName, ": x is ", in[0].dtype,
+                       Self::kTruth ? "; cast it to bool first" : "; use any or all, or cast it to a number first");
+    return {in[0].dtype, reduced_shape(in[0].shape, axis_mask(Self::kName, a.axes, in[0].shape.ndim()), a.keepdims)};
+  }
+  static Placed place(const Attrs& a, const PlaceArgs& args) { return place_reduction(Self::kName, a, args); }
+  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
+    return reduce_scratch(axis_mask(Self::kName, a.axes, in[0].shape.ndim()), in[0]);
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k);
+  }
+};
+
+// Elements that tie share the gradient equally, as in TensorFlow.
+std::vector<Expr> share_among_ties(const ReduceAttrs& a, const Expr& y, const Expr& dy) {
+  const Expr& x = y.input(0);
+  const Expr ties = cast(equal(x, with_kept_axes(y, a.axes, x.ndim(), a.keepdims)), x.dtype());
+  return {with_kept_axes(dy, a.axes, x.ndim(), a.keepdims) * ties / sum(ties, a.axes, /*keepdims=*/true)};
+}
+
+struct Max : Reduction<Max> {
+  static constexpr std::string_view kName = "max";
+  static constexpr bool kTruth = false;
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) { return share_among_ties(a, y, dy); }
+};
+
+struct Min : Reduction<Min> {
+  static constexpr std::string_view kName = "min";
+  static constexpr bool kTruth = false;
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) { return share_among_ties(a, y, dy); }
+};
+
+// Along one axis; `prod` chains these.
+struct Prod : Reduction<Prod> {
+  static constexpr std::string_view kName = "prod";
+  static constexpr bool kTruth = false;
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    // The product of all others is what stands before times what stands behind: right where x holds zeros.
+    const Expr& x = y.input(0);
+    const ScanOptions before{.exclusive = true}, behind{.exclusive = true, .reverse = true};
+    const Expr others = cumprod(x, a.axes[0], before) * cumprod(x, a.axes[0], behind);
+    return {with_kept_axes(dy, a.axes, x.ndim(), a.keepdims) * others};
+  }
+};
+
+struct Any : Reduction<Any> {
+  static constexpr std::string_view kName = "any";
+  static constexpr bool kTruth = true;
+  static constexpr NoGradient grad{"a truth value is piecewise constant"};
+};
+
+struct All : Reduction<All> {
+  static constexpr std::string_view kName = "all";
+  static constexpr bool kTruth = true;
+  static constexpr NoGradient grad{"a truth value is piecewise constant"};
+};
+
+SYNCLINE_REGISTER_OP(Max)
+SYNCLINE_REGISTER_OP(Min)
+SYNCLINE_REGISTER_OP(Prod)
+SYNCLINE_REGISTER_OP(Any)
+SYNCLINE_REGISTER_OP(All)
+
+}  // namespace
+
+Expr max(const Expr& x, std::vector<int> axes, bool keepdims) { return apply<Max>({x}, {std::move(axes), keepdims}); }
+Expr min(const Expr& x, std::vector<int> axes, bool keepdims) { return apply<Min>({x}, {std::move(axes), keepdims}); }
+
+Expr prod(const Expr& x, std::vector<int> axes, bool keepdims) {
+  const AxisMask mask = axis_mask(Prod::kName, axes, x.ndim());
+  Expr y = x;
+  for (int axis = x.ndim() - 1; axis >= 0; --axis)
+    if (mask[axis]) y = apply<Prod>({y}, {{axis}, keepdims});
+  return y;
+}
+
+Expr any(const Expr& x, std::vector<int> axes, bool keepdims) {
+  return apply<Any>({cast(x, DType::kBool)}, {std::move(axes), keepdims});
+}
+Expr all(const Expr& x, std::vector<int> axes, bool keepdims) {
+  return apply<All>({cast(x, DType::kBool)}, {std::move(axes), keepdims});
+}
+
+}  // namespace syncline

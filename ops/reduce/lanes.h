@@ -1,0 +1,16 @@
+// A tensor seen along one axis: outer x length x inner, in C order.
+#pragma once
+
+#include "base/shape.h"
+
+namespace syncline {
+
+struct LanesAlong {
+  std::int64_t outer = 1, length = 1, inner = 1;
+};
+
+inline LanesAlong lanes_along(const Shape& shape, int axis) {
+  return {shape.product(0, axis), shape[axis], shape.product(axis + 1, shape.ndim())};
+}
+
+}  // namespace syncline

@@ -1,0 +1,162 @@
+// cumsum and cumprod, and the recurrence that cumprod's gradient is.
+#include "ops/core.h"
+#include "ops/kernels/parallel.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "ops/reduce/axes.h"
+#include "ops/reduce/lanes.h"
+#include "ops/shape.h"
+
+namespace syncline {
+namespace {
+
+struct ScanAttrs {
+  int axis = 0;
+  bool exclusive = false;
+  bool reverse = false;
+};
+inline constexpr auto kScanFields = std::tuple{
+    field("axis", &ScanAttrs::axis), field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse)};
+
+// Calls lane(offset of its first element, step to the next) for each lane; a reversed lane begins at its end.
+template <class F>
+void for_lanes(const LanesAlong& l, bool reverse, F lane) {
+  if (l.length == 0) return;
+  const double cost = 1.0 * static_cast<double>(l.length);
+  kernels::parallel_for(l.outer * l.inner, cost, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t start = i / l.inner * l.length * l.inner + i % l.inner;
+      if (reverse) lane(start + (l.length - 1) * l.inner, -l.inner);
+      else lane(start, l.inner);
+    }
+  });
+}
+
+Placed place_scan(std::string_view op, int axis, const PlaceArgs& args, bool linear) {
+  std::vector<int> axis_out;
+  const int scanned = wrap_axis(op, axis, args.in[0].shape.ndim());
+  for (int i = 0; i < args.in[0].shape.ndim(); ++i) axis_out.push_back(i == scanned ? -1 : i);
+  return place_by_axis(args, axis_out, linear);
+}
+
+template <class Self>
+struct Scan {
+  using Attrs = ScanAttrs;
+  static constexpr auto fields = kScanFields;
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if (in[0].dtype == DType::kBool) fail<DTypeError>(Self::kName, ": x is bool; cast it to a number first");
+    wrap_axis(Self::kName, a.axis, in[0].shape.ndim());
+    return in[0];
+  }
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    return place_scan(Self::kName, a.axis, args, Self::kLinear);
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const Shape& shape = k.in_shape(0);
+    const LanesAlong lanes = lanes_along(shape, wrap_axis(Self::kName, a.axis, shape.ndim()));
+    with_dtype(k.in_dtype(0), [&]<class T>(T) {
+      const T* x = k.input<T>(0);
+      T* y = k.output<T>();
+      for_lanes(lanes, a.reverse, [&](std::int64_t at, std::int64_t step) {
+        T total = Self::kLinear ? T(0) : T(1);
+        for (std::int64_t i = 0; i < lanes.length; ++i, at += step) {
+          const T next = Self::kLinear ? static_cast<T>(total + x[at]) : static_cast<T>(total * x[at]);
+          y[at] = a.exclusive ? total : next;
+          total = next;
+        }
+      });
+    });
+  }
+};
+
+// y[i] = x[i] + a[i] * y[i - 1] along an axis, with y[-1] = 0; or from the other end.
+struct LinearScan {
+  static constexpr std::string_view kName = "linear_scan";
+  struct Attrs {
+    int axis = 0;
+    bool reverse = false;
+  };
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("reverse", &Attrs::reverse)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if (in[0].dtype != in[1].dtype || !is_floating(in[0].dtype))
+      fail<DTypeError>(kName, ": operands of ", in[0].dtype, " and ", in[1].dtype,
+                       "; both must have one floating dtype");
+    wrap_axis(kName, a.axis, in[0].shape.ndim());
+    if (!accepts(in[0].shape, in[1].shape) && !accepts(in[1].shape, in[0].shape))
+      fail<ShapeError>(kName, ": operands of shapes ", in[0].shape, " and ", in[1].shape, " must have one shape");
+    return in[1];
+  }
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    const int scanned = wrap_axis(kName, a.axis, args.in[0].shape.ndim());
+    for (const Placement p : args.at)
+      if (p.is_split() && p.axis != scanned) return {{p, p}, {p}};
+    return gathered(args);
+  }
+  static void run(const Attrs& attrs, const KernelArgs& k) {
+    const Shape& shape = k.in_shape(0);
+    const LanesAlong lanes = lanes_along(shape, wrap_axis(kName, attrs.axis, shape.ndim()));
+    with_floating(k.in_dtype(0), [&]<class T>(T) {
+      const T *a = k.input<T>(0), *x = k.input<T>(1);
+      T* y = k.output<T>();
+      for_lanes(lanes, attrs.reverse, [&](std::int64_t at, std::int64_t step) {
+        T last = 0;
+        for (std::int64_t i = 0; i < lanes.length; ++i, at += step) last = y[at] = x[at] + a[at] * last;
+      });
+    });
+  }
+  static std::vector<Expr> grad(const Attrs& attrs, const Expr& y, const Expr& dy);
+};
+
+// x moved by one along an axis, with a zero in the gap.
+Expr moved(const Expr& x, int axis, bool towards_end) {
+  std::vector<std::int64_t> none(static_cast<std::size_t>(x.ndim()), 0), one = none;
+  one[static_cast<std::size_t>(wrap_axis("cumprod", axis, x.ndim()))] = 1;
+  return towards_end ? trim(pad(x, one, none), none, one) : trim(pad(x, none, one), one, none);
+}
+
+Expr linear_scan(const Expr& a, const Expr& x, int axis, bool reverse) {
+  return apply<LinearScan>({a, x}, {axis, reverse});
+}
+
+std::vector<Expr> LinearScan::grad(const Attrs& attrs, const Expr& y, const Expr& dy) {
+  const bool towards_end = !attrs.reverse;
+  const Expr dx = linear_scan(moved(y.input(0), attrs.axis, !towards_end), dy, attrs.axis, !attrs.reverse);
+  return {dx * moved(y, attrs.axis, towards_end), dx};
+}
+
+struct CumSum : Scan<CumSum> {
+  static constexpr std::string_view kName = "cumsum";
+  static constexpr bool kLinear = true;
+  static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) {
+    return {cumsum(dy, a.axis, {.exclusive = a.exclusive, .reverse = !a.reverse})};
+  }
+};
+
+// With p = the product of what comes before i: dx[i] = p[i] * s[i], where s adds up what each later result multiplies
+// p[i] x[i] with. No division, so zeros in x are right.
+struct CumProd : Scan<CumProd> {
+  static constexpr std::string_view kName = "cumprod";
+  static constexpr bool kLinear = false;
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    const Expr& x = y.input(0);
+    const Expr before = cumprod(x, a.axis, {.exclusive = true, .reverse = a.reverse});
+    const Expr s = a.exclusive ? moved(linear_scan(x, dy, a.axis, !a.reverse), a.axis, a.reverse)
+                               : linear_scan(moved(x, a.axis, a.reverse), dy, a.axis, !a.reverse);
+    return {before * s};
+  }
+};
+
+SYNCLINE_REGISTER_OP(CumSum)
+SYNCLINE_REGISTER_OP(CumProd)
+SYNCLINE_REGISTER_OP(LinearScan)
+
+}  // namespace
+
+Expr cumsum(const Expr& x, int axis, ScanOptions options) {
+  return apply<CumSum>({x}, {axis, options.exclusive, options.reverse});
+}
+Expr cumprod(const Expr& x, int axis, ScanOptions options) {
+  return apply<CumProd>({x}, {axis, options.exclusive, options.reverse});
+}
+
+}  // namespace syncline

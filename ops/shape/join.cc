@@ -1,0 +1,127 @@
+// concatenate and stack.
+#include <algorithm>
+
+#include "ops/core.h"
+#include "ops/kernels/box.h"
+#include "ops/shape.h"
+#include "ops/shape/strides.h"
+
+namespace syncline {
+namespace {
+
+// Of the concatenation of in[first], in[first + 1], ...
+Meta infer_joined(std::string_view op, int axis, std::span<const Meta> in) {
+  if (in.empty()) fail<ValueError>(op, ": there are no tensors to join");
+  Meta out = in[0];
+  const int joined = wrap_axis(op, axis, out.shape.ndim());
+  if (out.shape.ndim() > kMaxDims) fail<ShapeError>(op, ": ", out.shape, " has more than ", kMaxDims, " dimensions");
+  for (const Meta& m : in.subspan(1)) {
+    if (m.dtype != out.dtype) fail<DTypeError>(op, ": operands of ", out.dtype, " and ", m.dtype, "; cast one of them");
+    bool fits = m.shape.ndim() == out.shape.ndim();
+    for (int i = 0; fits && i < out.shape.ndim(); ++i) {
+      std::int64_t& dim = out.shape[i];
+      if (i == joined) dim = dim < 0 || m.shape[i] < 0 ? kUnknown : dim + m.shape[i];
+      else if (dim < 0) dim = m.shape[i];
+      else fits = m.shape[i] < 0 || m.shape[i] == dim;
+    }
+    if (!fits) fail<ShapeError>(op, ": shapes ", in[0].shape, " and ", m.shape, " must agree on every axis but ", axis);
+  }
+  return out;
+}
+
+struct JoinAttrs {
+  int axis = -1;
+};
+
+struct Concatenate {
+  static constexpr std::string_view kName = "concatenate";
+  using Attrs = JoinAttrs;
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) { return infer_joined(kName, a.axis, in); }
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    const int joined = wrap_axis(kName, a.axis, args.out[0].shape.ndim());
+    if (std::all_of(args.at.begin(), args.at.end(), [](Placement p) { return p.is_partial(); }))
+      return {{args.at.begin(), args.at.end()}, {Placement::partial()}};
+    for (const Placement p : args.at)
+      if (p.is_split() && p.axis != joined) return {std::vector<Placement>(args.in.size(), p), {p}};
+    return gathered(args);
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const int ndim = k.out_shape().ndim(), joined = wrap_axis(kName, a.axis, ndim);
+    const Strides out = strides_of(k.out_shape());
+    const std::size_t size = size_of(k.out_dtype());
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < k.in_meta.size(); ++i) {
+      const Shape& shape = k.in_meta[i].shape;
+      const Strides in = strides_of(shape);
+      const auto offset = static_cast<std::size_t>(at * out[static_cast<std::size_t>(joined)]);
+      kernels::copy_box(shape.dims(), first(in, ndim), first(out, ndim), size, k.in[i],
+                        k.output<std::byte>() + offset * size);
+      at += shape[joined];
+    }
+  }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return in.size() == 1 ? in[0] : Expr{}; }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
+};
+
+// The part of dy (input 0) that belongs to one of the joined tensors (inputs 1, 2, ...), for unknown shapes. None is
+// left in a plan.
+struct JoinedPart {
+  static constexpr std::string_view kName = "joined_part";
+  struct Attrs {
+    int axis = -1;
+    int index = 0;
+  };
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("index", &Attrs::index)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    return {in[0].dtype, in[static_cast<std::size_t>(a.index) + 1].shape};
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    const int axis = wrap_axis(kName, a.axis, in[0].ndim());
+    std::int64_t start = 0;
+    for (int i = 0; i <= a.index; ++i) {
+      const std::int64_t size = in[static_cast<std::size_t>(i) + 1].shape()[axis];
+      if (size < 0) return {};
+      if (i == a.index) return slice_axis(in[0], axis, start, size);
+      start += size;
+    }
+    return {};
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    // Zeros for the other parts.
+    std::vector<Expr> parts, none(y.node().inputs.size());
+    for (std::size_t i = 1; i < none.size(); ++i) {
+      const bool own = static_cast<int>(i) == a.index + 1;
+      parts.push_back(own ? dy : fill_like(y.node().inputs[i], 0, dy.dtype()));
+    }
+    none[0] = concatenate(parts, a.axis);
+    return none;
+  }
+};
+
+std::vector<Expr> Concatenate::grad(const Attrs& a, const Expr& y, const Expr& dy) {
+  std::vector<Expr> inputs{dy}, dx;
+  for (const Expr& x : y.node().inputs) inputs.push_back(x);
+  for (int i = 0; i + 1 < static_cast<int>(inputs.size()); ++i) {
+    const JoinedPart::Attrs part{a.axis, i};
+    const Expr known = JoinedPart::simplify(part, inputs, dy.meta());
+    dx.push_back(known ? known : apply<JoinedPart>(inputs, part));
+  }
+  return dx;
+}
+
+SYNCLINE_REGISTER_OP(Concatenate)
+SYNCLINE_REGISTER_OP(JoinedPart)
+
+}  // namespace
+
+Expr concatenate(std::vector<Expr> tensors, int axis) { return apply<Concatenate>(std::move(tensors), {axis}); }
+
+Expr stack(const std::vector<Expr>& tensors, int axis) {
+  std::vector<Expr> expanded;
+  for (const Expr& x : tensors) expanded.push_back(expand_dims(x, axis));
+  return concatenate(std::move(expanded), axis);
+}
+
+}  // namespace syncline

@@ -1,0 +1,74 @@
+// one_hot, arange and eye.
+#include <cmath>
+
+#include "ops/kernels/parallel.h"
+#include "ops/leaf.h"
+#include "ops/shape.h"
+
+namespace syncline {
+namespace {
+
+struct OneHot {
+  static constexpr std::string_view kName = "one_hot";
+  struct Attrs {
+    int num_classes = 0;
+  };
+  static constexpr auto fields = std::tuple{field("num_classes", &Attrs::num_classes)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if (!is_integer(in[0].dtype)) fail<DTypeError>(kName, ": indices are ", in[0].dtype, "; cast them to an integer");
+    if (a.num_classes < 1) fail<ValueError>(kName, ": num_classes is ", a.num_classes, "; it must be at least 1");
+    Meta out{DType::kFloat32, in[0].shape};
+    out.shape.push_back(a.num_classes);
+    return out;
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    std::vector<int> axis_out;
+    for (int axis = 0; axis < args.in[0].shape.ndim(); ++axis) axis_out.push_back(axis);
+    return place_by_axis(args, axis_out, /*linear=*/false);
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const std::int64_t classes = a.num_classes;
+    with_dtype(k.in_dtype(0), [&]<class T>(T) {
+      const T* indices = k.input<T>(0);
+      float* y = k.output<float>();
+      kernels::parallel_for(k.in_shape(0).size(), 1 + 0.3 * static_cast<double>(classes),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              std::fill(y + begin * classes, y + end * classes, 0.0f);
+                              for (std::int64_t i = begin; i < end; ++i) {
+                                const auto index = static_cast<std::int64_t>(indices[i]);
+                                if (index >= 0 && index < classes) y[i * classes + index] = 1;
+                              }
+                            });
+    });
+  }
+  static constexpr NoGradient grad{"indices are integers"};
+};
+
+SYNCLINE_REGISTER_OP(OneHot)
+
+}  // namespace
+
+Expr one_hot(const Expr& indices, int num_classes) { return apply<OneHot>({indices}, {num_classes}); }
+
+Expr arange(double start, double stop, double step, DType dtype) {
+  if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+    fail<ValueError>("arange(", start, ", ", stop, ", ", step, "): step must not be 0, and all numbers finite");
+  const auto n = static_cast<std::int64_t>(std::max(0.0, std::ceil((stop - start) / step)));
+  Array values(dtype, Shape{n});
+  with_dtype(dtype, [&]<class T>(T) {
+    for (std::int64_t i = 0; i < n; ++i) values.data<T>()[i] = static_cast<T>(start + static_cast<double>(i) * step);
+  });
+  return constant_of(std::move(values));
+}
+Expr arange(double stop, DType dtype) { return arange(0, stop, 1, dtype); }
+
+Expr eye(std::int64_t size, DType dtype) {
+  if (size < 0) fail<ValueError>("eye: size is ", size, "; it must not be negative");
+  Array values(dtype, Shape{size, size});
+  with_dtype(dtype, [&]<class T>(T) {
+    for (std::int64_t i = 0; i < size; ++i) values.data<T>()[i * size + i] = static_cast<T>(1);
+  });
+  return constant_of(std::move(values));
+}
+
+}  // namespace syncline

@@ -1,0 +1,187 @@
+// slice and pad: boxes cut out of a tensor, and zeros put around one. Each is the other's gradient.
+#include <cstring>
+
+#include "ops/kernels/box.h"
+#include "ops/shape.h"
+#include "ops/shape/strides.h"
+
+namespace syncline {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+std::string text_of(const Numbers& numbers) {
+  std::ostringstream out;
+  attrs::print_to(out, numbers);
+  return out.str();
+}
+
+void check_lengths(std::string_view op, const Shape& x, const Numbers& a, const Numbers& b) {
+  const auto ndim = static_cast<std::size_t>(x.ndim());
+  if (a.size() != ndim || b.size() != ndim || x.ndim() > kMaxDims)
+    fail<ShapeError>(op, ": x ", x, " needs ", ndim, " numbers in both lists, got ", text_of(a), " and ", text_of(b));
+}
+
+std::int64_t offset_of(const Numbers& start, const Strides& strides) {
+  std::int64_t offset = 0;
+  for (std::size_t axis = 0; axis < start.size(); ++axis) offset += start[axis] * strides[axis];
+  return offset;
+}
+
+// Axes of which nothing is cut and to which nothing is added keep a split.
+Placed place_box(const PlaceArgs& args) {
+  std::vector<int> axis_out;
+  for (int axis = 0; axis < args.in[0].shape.ndim(); ++axis)
+    axis_out.push_back(args.in[0].shape[axis] == args.out[0].shape[axis] ? axis : -1);
+  return place_by_axis(args, axis_out, /*linear=*/true);
+}
+
+// x cut to [start, start + size). A negative size leaves -size - 1 elements behind: -1 reaches to the end.
+struct SliceBox {
+  static constexpr std::string_view kName = "slice";
+  struct Attrs {
+    Numbers start, size;
+  };
+  static constexpr auto fields = std::tuple{field("start", &Attrs::start), field("size", &Attrs::size)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    const Shape& x = in[0].shape;
+    check_lengths(kName, x, a.start, a.size);
+    Meta out = in[0];
+    for (int axis = 0; axis < x.ndim(); ++axis) {
+      const auto i = static_cast<std::size_t>(axis);
+      const std::int64_t start = a.start[i];
+      if (a.size[i] >= 0) out.shape[axis] = a.size[i];
+      else if (x[axis] >= 0) out.shape[axis] = x[axis] - start + a.size[i] + 1;
+      const std::int64_t size = out.shape[axis];
+      if (start < 0 || (x[axis] >= 0 && (size < 0 || start + size > x[axis])))
+        fail<ShapeError>(kName, ": start ", text_of(a.start), " and size ", text_of(a.size), " reach outside x ", x,
+                         " on axis ", axis);
+    }
+    return out;
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_box(args); }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    // Sizes come from the output: a split axis is shorter here, and starts at 0.
+    const Strides in = strides_of(k.in_shape(0)), out = strides_of(k.out_shape());
+    const int ndim = k.out_shape().ndim();
+    const std::size_t size = size_of(k.out_dtype());
+    kernels::copy_box(k.out_shape().dims(), first(in, ndim), first(out, ndim), size,
+                      k.input<std::byte>(0) + static_cast<std::size_t>(offset_of(a.start, in)) * size, k.out[0]);
+  }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    return out.shape.is_known() && in[0].shape() == out.shape ? in[0] : Expr{};
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
+};
+
+struct Pad {
+  static constexpr std::string_view kName = "pad";
+  struct Attrs {
+    Numbers before, after;
+  };
+  static constexpr auto fields = std::tuple{field("before", &Attrs::before), field("after", &Attrs::after)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    check_lengths(kName, in[0].shape, a.before, a.after);
+    Meta out = in[0];
+    for (int axis = 0; axis < out.shape.ndim(); ++axis) {
+      const auto i = static_cast<std::size_t>(axis);
+      if (a.before[i] < 0 || a.after[i] < 0)
+        fail<ValueError>(kName, ": paddings ", text_of(a.before), " and ", text_of(a.after), " must not be negative");
+      if (out.shape[axis] >= 0) out.shape[axis] += a.before[i] + a.after[i];
+    }
+    return out;
+  }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_box(args); }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const Strides in = strides_of(k.in_shape(0)), out = strides_of(k.out_shape());
+    const int ndim = k.out_shape().ndim();
+    const std::size_t size = size_of(k.out_dtype());
+    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size);
+    kernels::copy_box(k.in_shape(0).dims(), first(in, ndim), first(out, ndim), size, k.in[0],
+                      k.output<std::byte>() + static_cast<std::size_t>(offset_of(a.before, out)) * size);
+  }
+  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
+    return out.shape.is_known() && in[0].shape() == out.shape ? in[0] : Expr{};
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {trim(dy, a.before, a.after)}; }
+};
+
+// y (input 0) put at `start` into zeros of the shape of input 1, which may be unknown yet. None is left in a plan.
+struct PadLike {
+  static constexpr std::string_view kName = "pad_like";
+  struct Attrs {
+    Numbers start;
+  };
+  static constexpr auto fields = std::tuple{field("start", &Attrs::start)};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return {in[0].dtype, in[1].shape}; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    const Shape& y = in[0].shape();
+    if (!y.is_known() || !out.shape.is_known()) return {};
+    Numbers after;
+    for (int axis = 0; axis < y.ndim(); ++axis)
+      after.push_back(out.shape[axis] - y[axis] - a.start[static_cast<std::size_t>(axis)]);
+    return pad(in[0], a.start, after);
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    return {slice(dy, a.start, y.input(0).shape().dims()), Expr{}};
+  }
+};
+
+std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) {
+  const Expr& x = y.input(0);
+  Numbers after;
+  for (int axis = 0; axis < x.ndim(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (a.size[i] < 0) after.push_back(-a.size[i] - 1);
+    else if (x.shape()[axis] >= 0) after.push_back(x.shape()[axis] - a.start[i] - a.size[i]);
+    else return {apply<PadLike>({dy, x}, {a.start})};
+  }
+  return {pad(dy, a.start, after)};
+}
+
+SYNCLINE_REGISTER_OP(SliceBox)
+SYNCLINE_REGISTER_OP(Pad)
+SYNCLINE_REGISTER_OP(PadLike)
+
+}  // namespace
+
+Expr slice(const Expr& x, Numbers start, Numbers size) {
+  for (const std::int64_t n : size)
+    if (n < -1) fail<ValueError>("slice: size ", text_of(size), " holds ", n, "; sizes count elements, or are -1");
+  return apply<SliceBox>({x}, {std::move(start), std::move(size)});
+}
+
+Expr trim(const Expr& x, Numbers before, Numbers after) {
+  for (std::int64_t& n : after) n = -n - 1;
+  return apply<SliceBox>({x}, {std::move(before), std::move(after)});
+}
+
+Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size) {
+  const auto at = static_cast<std::size_t>(wrap_axis("slice_axis", axis, x.ndim()));
+  Numbers starts(static_cast<std::size_t>(x.ndim()), 0), sizes(static_cast<std::size_t>(x.ndim()), -1);
+  starts[at] = start;
+  sizes[at] = size;
+  return slice(x, std::move(starts), std::move(sizes));
+}
+
+Expr pad(const Expr& x, Numbers before, Numbers after) {
+  return apply<Pad>({x}, {std::move(before), std::move(after)});
+}
+
+Expr temporal_padding(const Expr& x, std::pair<int, int> padding) {
+  if (x.ndim() != 3) fail<ShapeError>("temporal_padding: x ", x.shape(), " must be (batch, time, features)");
+  return pad(x, {0, padding.first, 0}, {0, padding.second, 0});
+}
+
+Expr spatial_2d_padding(const Expr& x, std::array<std::pair<int, int>, 2> padding, std::string_view data_format) {
+  if (x.ndim() != 4) fail<ShapeError>("spatial_2d_padding: x ", x.shape(), " must have four axes, as images have");
+  const auto [rows, columns] = padding;
+  if (data_format == "channels_last")
+    return pad(x, {0, rows.first, columns.first, 0}, {0, rows.second, columns.second, 0});
+  if (data_format == "channels_first")
+    return pad(x, {0, 0, rows.first, columns.first}, {0, 0, rows.second, columns.second});
+  fail<ValueError>("spatial_2d_padding: data_format '", data_format, "' must be channels_last or channels_first");
+}
+
+}  // namespace syncline
