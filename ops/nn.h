@@ -1,12 +1,109 @@
-// Activations, losses, normalization, convolution and pooling of the Keras backend.
+// Activations, losses, normalization, convolution and pooling of the Keras backend, with Keras's names and defaults.
+//
+// Tensors are floating where nothing else is said. All functions throw ShapeError, DTypeError and ValueError while the
+// graph is built, or when shapes that were unknown then do not fit once they are fed. `epsilon` is Keras's fuzz factor;
+// data_format is "channels_last" or "channels_first", padding "valid" or "same" (TensorFlow's: the odd zero goes to
+// the end).
 #pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "ops/expr.h"
 
 namespace syncline {
 
+// Activations: results have the shape and dtype of x.
+
+struct ReluOptions {
+  double alpha = 0;  // slope below the threshold
+  std::optional<double> max_value;
+  double threshold = 0;
+};
+// max_value for x >= max_value, x for threshold < x < max_value, alpha * (x - threshold) otherwise. Any number.
+Expr relu(const Expr& x, const ReluOptions& options = {});
+Expr elu(const Expr& x, double alpha = 1);  // x for x > 0, alpha * (exp(x) - 1) otherwise
 Expr sigmoid(const Expr& x);
+Expr hard_sigmoid(const Expr& x);  // 0.2 * x + 0.5, clipped to [0, 1]
 Expr tanh(const Expr& x);
 Expr softplus(const Expr& x);  // log(1 + exp(x))
+Expr softsign(const Expr& x);  // x / (1 + |x|)
+// exp(x) / sum(exp(x)) along `axis`, safe for large x.
+Expr softmax(const Expr& x, int axis = -1);
+
+// Losses, one value a sample: the shape of output without `axis` (binary: the shape of output).
+
+struct CrossentropyOptions {
+  bool from_logits = false;  // otherwise `output` holds probabilities, made to sum to 1 along the axis
+  int axis = -1;             // of the classes
+  double epsilon = 1e-7;     // probabilities are kept in [epsilon, 1 - epsilon]
+};
+// target: probabilities, of output's shape and dtype.
+Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options = {});
+// target: class numbers of any dtype but bool, of output's shape without `axis` or with 1 there. A class number outside
+// the range throws ValueError when the step runs.
+Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options = {});
+struct BinaryCrossentropyOptions {
+  bool from_logits = false;
+  double epsilon = 1e-7;
+};
+Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options = {});
+
+// x[..., index[...], ...]: one element of each lane along `axis`. x of any dtype; index: int32 or int64, of x's shape
+// without `axis` or with 1 there. The result has x's shape without `axis`. An index outside the lane throws ValueError
+// when the step runs.
+Expr pick(const Expr& x, const Expr& index, int axis = -1);
+
+// bool (batch): is predictions[i, targets[i]] among the k largest of predictions[i, :]? Ties count as among them; a
+// target that is no class, and a row with a value that is not finite, as not. predictions: (batch, classes); targets:
+// (batch), int32 or int64.
+Expr in_top_k(const Expr& predictions, const Expr& targets, int k);
+
+// Normalization.
+
+// x / sqrt(max(sum(x^2), 1e-12)), the sum over `axes`; empty: over all.
+Expr l2_normalize(const Expr& x, std::vector<int> axes = {});
+
+// (x - mean) / sqrt(var + epsilon) * gamma + beta. The four are vectors along `axis`, or broadcast to x as they are;
+// beta and gamma may be empty.
+Expr batch_normalization(const Expr& x, const Expr& mean, const Expr& var, const Expr& beta, const Expr& gamma,
+                         int axis = -1, double epsilon = 1e-3);
+
+struct NormalizedBatch {
+  Expr normalized;  // of x's shape
+  Expr mean;        // of x's shape without the reduction axes, as is variance
+  Expr variance;    // of the values themselves, mean((x - mean)^2)
+};
+// Statistics are those of the whole batch, on however many ranks it lies. gamma and beta may be empty.
+NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta,
+                                            std::vector<int> reduction_axes, double epsilon = 1e-3);
+
+// Convolution and pooling. Images are (batch, height, width, channels), or (batch, channels, height, width) with
+// data_format "channels_first". Height and width must be known when a gradient is asked for; batch may be unknown.
+
+// x + bias. bias: a vector along the channels, or (1-d short of x) one value for each place and channel, channels last.
+Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format = "channels_last");
+
+struct Conv2DOptions {
+  std::array<int, 2> strides{1, 1};
+  std::string padding = "valid";
+  std::string data_format = "channels_last";
+  std::array<int, 2> dilation_rate{1, 1};
+};
+// kernel: (height, width, channels of x, channels of the result).
+Expr conv2d(const Expr& x, const Expr& kernel, const Conv2DOptions& options = {});
+// The gradient of conv2d as a function. kernel: (height, width, channels of the result, channels of x); output_shape:
+// the result's, in data_format's order, all known but the batch.
+Expr conv2d_transpose(const Expr& x, const Expr& kernel, const Shape& output_shape, const Conv2DOptions& options = {});
+
+struct Pool2DOptions {
+  std::array<int, 2> strides{1, 1};
+  std::string padding = "valid";
+  std::string data_format = "channels_last";
+  std::string pool_mode = "max";  // or "avg": the mean of the elements inside the image
+};
+Expr pool2d(const Expr& x, std::array<int, 2> pool_size, const Pool2DOptions& options = {});
 
 }  // namespace syncline

@@ -1,0 +1,103 @@
+// relu and elu, which are ops of their own, and the activations made of other ops.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/activations.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+struct ReluF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x) const {
+    return x < T{} ? T{} : x;  // in this order NaN stays NaN
+  }
+};
+
+struct EluF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    const auto zero = hn::Zero(d);
+    const V below = hn::Expm1(d, hn::Min(x, zero));
+    return hn::IfThenElse(hn::Or(hn::Gt(x, zero), hn::IsNaN(x)), x, below);
+  }
+};
+
+constexpr NamedBlock kBlocks[] = {{"relu", &plain_block_of<ReluF, 1>}, {"elu", &floating_block<1, EluF>}};
+
+BlockFn activation_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/math.h"
+#include "ops/math/elementwise.h"
+#include "ops/nn.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(activation_block);
+
+Expr positive(const Expr& x) { return greater(x, scalar_like(0, x)); }
+
+struct Relu {
+  static constexpr std::string_view kName = "relu";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {select(positive(y), dy, scalar_like(0, dy))};
+  }
+};
+
+struct Elu {
+  static constexpr std::string_view kName = "elu";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {select(positive(y), dy, dy * (y + 1.0))};
+  }
+};
+
+SYNCLINE_REGISTER_OP(Relu)
+SYNCLINE_REGISTER_OP(Elu)
+
+}  // namespace
+
+Expr relu(const Expr& x, const ReluOptions& options) {
+  const auto& [alpha, max_value, threshold] = options;
+  if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give one of 0 or more");
+  Expr y = threshold == 0 ? apply<Relu>({x}) : select(greater(x, scalar_like(threshold, x)), x, scalar_like(0, x));
+  if (max_value) y = clip(y, 0.0, *max_value);
+  if (alpha != 0) y = y - apply<Relu>({threshold - x}) * alpha;
+  return y;
+}
+
+Expr elu(const Expr& x, double alpha) {
+  const Expr y = apply<Elu>({x});
+  return alpha == 1 ? y : select(positive(x), y, y * alpha);
+}
+
+Expr softsign(const Expr& x) { return x / (abs(x) + 1.0); }
+Expr hard_sigmoid(const Expr& x) { return clip(x * 0.2 + 0.5, 0.0, 1.0); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE

@@ -1,0 +1,56 @@
+// The crossentropies: -sum(target * log(output)) and what follows from it, written in other ops.
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+
+namespace syncline {
+namespace {
+
+void check_output(std::string_view op, const Expr& output) {
+  if (!is_floating(output.dtype()))
+    fail<DTypeError>(op, ": output is ", output.dtype(), "; cast it to a floating dtype first");
+}
+
+Expr bounded(const Expr& probability, double epsilon) { return clip(probability, epsilon, 1 - epsilon); }
+
+// x - max(x): shifted logits have the same softmax, and their exponentials do not overflow.
+Expr shifted(const Expr& logits, int axis) { return logits - stop_gradient(max(logits, {axis}, /*keepdims=*/true)); }
+
+}  // namespace
+
+Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {
+  constexpr std::string_view kName = "categorical_crossentropy";
+  check_output(kName, output);
+  const int axis = wrap_axis(kName, options.axis, output.ndim());
+  if (options.from_logits) {
+    const Expr x = shifted(output, axis);
+    const Expr log_probability = x - log(sum(exp(x), {axis}, /*keepdims=*/true));
+    return neg(sum(target * log_probability, {axis}));
+  }
+  const Expr probability = output / sum(output, {axis}, /*keepdims=*/true);
+  return neg(sum(target * log(bounded(probability, options.epsilon)), {axis}));
+}
+
+Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {
+  constexpr std::string_view kName = "sparse_categorical_crossentropy";
+  check_output(kName, output);
+  const int axis = wrap_axis(kName, options.axis, output.ndim());
+  const Expr index = cast(target, DType::kInt64);
+  if (options.from_logits) {
+    const Expr x = shifted(output, axis);
+    return log(sum(exp(x), {axis})) - pick(x, index, axis);
+  }
+  // Keras takes the logarithms of the bounded probabilities as logits; this is the same, without exp(log(...)).
+  const Expr probability = bounded(output, options.epsilon);
+  return log(sum(probability, {axis})) - log(pick(probability, index, axis));
+}
+
+Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options) {
+  check_output("binary_crossentropy", output);
+  if (options.from_logits) return softplus(output) - output * target;
+  const Expr p = bounded(output, options.epsilon);
+  return neg(target * log(p) + (1.0 - target) * log(1.0 - p));
+}
+
+}  // namespace syncline

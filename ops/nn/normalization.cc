@@ -1,0 +1,81 @@
+// Normalization by given or by the batch's statistics, and by length. All of it is written in other ops, so the rules
+// of those say what is summed over the ranks.
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/nn/image.h"
+#include "ops/reduce.h"
+
+namespace syncline {
+namespace {
+
+// A vector along `axis` of x as something that broadcasts to x; anything else as it is.
+Expr along_axis(const Expr& v, const Expr& x, int axis) {
+  if (!v || v.ndim() != 1 || axis == x.ndim() - 1) return v;
+  Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim()), 1));
+  shape[axis] = v.shape()[0];
+  return reshape(v, std::move(shape));
+}
+
+Expr scale_and_shift(const Expr& x, const Expr& gamma, const Expr& beta) {
+  Expr y = gamma ? x * gamma : x;
+  return beta ? y + beta : y;
+}
+
+// One over the standard deviation. It is as small as the variance: a division for each element of x is saved.
+Expr inverse_deviation(const Expr& var, double epsilon) { return 1.0 / sqrt(var + epsilon); }
+
+}  // namespace
+
+Expr l2_normalize(const Expr& x, std::vector<int> axes) {
+  const Expr length2 = sum(square(x), std::move(axes), /*keepdims=*/true);
+  return x * (1.0 / sqrt(maximum(length2, scalar_like(1e-12, x))));
+}
+
+Expr batch_normalization(const Expr& x, const Expr& mean, const Expr& var, const Expr& beta, const Expr& gamma,
+                         int axis, double epsilon) {
+  axis = wrap_axis("batch_normalization", axis, x.ndim());
+  // gamma joins the factor first: that product is small, x is large.
+  const Expr inverse = inverse_deviation(along_axis(var, x, axis), epsilon);
+  const Expr factor = gamma ? inverse * along_axis(gamma, x, axis) : inverse;
+  return scale_and_shift(x - along_axis(mean, x, axis), factor, along_axis(beta, x, axis));
+}
+
+NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta,
+                                            std::vector<int> reduction_axes, double epsilon) {
+  constexpr std::string_view kName = "normalize_batch_in_training";
+  if (reduction_axes.empty()) fail<ValueError>(kName, ": no reduction_axes; name the axes to take statistics over");
+  std::vector<bool> reduced(static_cast<std::size_t>(x.ndim()), false);
+  for (const int axis : reduction_axes) reduced[static_cast<std::size_t>(wrap_axis(kName, axis, x.ndim()))] = true;
+  Shape kept;                       // of the statistics
+  Shape broadcastable = x.shape();  // of gamma and beta
+  for (int axis = 0; axis < x.ndim(); ++axis) {
+    if (reduced[static_cast<std::size_t>(axis)]) broadcastable[axis] = 1;
+    else kept.push_back(x.shape()[axis]);
+  }
+  const auto wide = [&](const Expr& v) { return v && v.ndim() < x.ndim() ? reshape(v, broadcastable) : v; };
+
+  const Expr average = mean(x, reduction_axes, /*keepdims=*/true);
+  const Expr centred = x - average;
+  const Expr variance = mean(square(centred), reduction_axes, /*keepdims=*/true);
+  const Expr inverse = inverse_deviation(variance, epsilon);
+  const Expr factor = gamma ? inverse * wide(gamma) : inverse;
+  return {scale_and_shift(centred, factor, wide(beta)), reshape(average, kept), reshape(variance, kept)};
+}
+
+Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
+  constexpr std::string_view kName = "bias_add";
+  const int ndim = x.ndim();
+  const bool first = is_channels_first(kName, data_format);
+  if (bias.ndim() != 1 && bias.ndim() != ndim - 1)
+    fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " for x of shape ", x.shape(), "; give a vector or ",
+                     ndim - 1, " dimensions");
+  // Below three dimensions there is no image whose channels could come first.
+  if (!first || ndim < 3) return x + bias;
+  Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(ndim), 1));
+  shape[1] = bias.shape().back();
+  if (bias.ndim() > 1)
+    for (int axis = 2; axis < ndim; ++axis) shape[axis] = bias.shape()[axis - 2];
+  return x + reshape(bias, std::move(shape));
+}
+
+}  // namespace syncline

@@ -1,0 +1,149 @@
+// pick: one element of each lane, named by an index; and put_picked, its transpose, which fills the rest with 0.
+#include <algorithm>
+
+#include "ops/kernels/parallel.h"
+#include "ops/nn.h"
+#include "ops/op.h"
+
+namespace syncline {
+namespace {
+
+Expr put_picked(const Expr& values, const Expr& index, int axis, std::int64_t depth);
+
+void check_index(std::string_view op, const Shape& values, int axis, const Meta& index) {
+  if (index.dtype != DType::kInt32 && index.dtype != DType::kInt64)
+    fail<DTypeError>(op, ": index is ", index.dtype, "; cast it to int32 or int64");
+  Shape lanes = index.shape;
+  if (lanes.ndim() == values.ndim() + 1 && (lanes[axis] == 1 || lanes[axis] == kUnknown)) lanes.erase(axis);
+  bool fits = lanes.ndim() == values.ndim();
+  for (int i = 0; fits && i < lanes.ndim(); ++i)
+    fits = lanes[i] == values[i] || lanes[i] == kUnknown || values[i] == kUnknown;
+  if (!fits)
+    fail<ShapeError>(op, ": index has the shape ", index.shape, ", but the lanes along axis ", axis, " are ", values,
+                     "; give one index for each");
+}
+
+// `full` and `lanes` are the operands (or results) with and without the axis; the index follows either.
+struct PickPlacement {
+  Placement full, lanes, index;
+};
+
+PickPlacement follow_rows(const PlaceArgs& args, const Shape& full, int axis, Placement at, bool at_is_full) {
+  const bool index_is_full = args.in[1].shape.ndim() == full.ndim();
+  const auto widen = [&](int a) { return a < axis ? a : a + 1; };
+  int along = -1;  // the split axis of the full value
+  if (at.is_split()) along = at_is_full ? at.axis : widen(at.axis);
+  else if (args.at[1].is_split()) along = index_is_full ? args.at[1].axis : widen(args.at[1].axis);
+  if (along < 0 || along == axis) return {};
+  const Placement narrow = Placement::split(along < axis ? along : along - 1);
+  return {Placement::split(along), narrow, index_is_full ? Placement::split(along) : narrow};
+}
+
+struct Lanes {
+  std::int64_t length, inner;
+};
+
+// Calls f(lane, position of its picked element in the full value) for all lanes.
+template <class F>
+void for_picked(std::string_view op, const Shape& full, int axis, const KernelArgs& k, F f) {
+  const Lanes l{full[axis], full.product(axis + 1, full.ndim())};
+  with_index(k.in_dtype(1), [&]<class I>(I) {
+    const I* index = k.input<I>(1);
+    kernels::parallel_for(full.product(0, axis) * l.inner, 2.0, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t lane = begin; lane < end; ++lane) {
+        const auto at = static_cast<std::int64_t>(index[lane]);
+        if (at < 0 || at >= l.length)
+          fail<ValueError>(op, ": index ", at, " of lane ", lane, " is outside [0, ", l.length, ")");
+        f(lane, (lane / l.inner * l.length + at) * l.inner + lane % l.inner);
+      }
+    });
+  });
+}
+
+struct Pick {
+  static constexpr std::string_view kName = "pick";
+  struct Attrs {
+    int axis = -1;
+  };
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
+
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    Meta out = in[0];
+    const int axis = wrap_axis(kName, a.axis, out.shape.ndim());
+    out.shape.erase(axis);
+    check_index(kName, out.shape, axis, in[1]);
+    return out;
+  }
+
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    const Shape& full = args.in[0].shape;
+    const PickPlacement p = follow_rows(args, full, wrap_axis(kName, a.axis, full.ndim()), args.at[0], true);
+    return {{p.full, p.index}, {p.lanes}};
+  }
+
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const Shape& full = k.in_shape(0);
+    with_dtype(k.in_dtype(0), [&]<class T>(T) {
+      const T* x = k.input<T>(0);
+      T* y = k.output<T>();
+      for_picked(kName, full, wrap_axis(kName, a.axis, full.ndim()), k,
+                 [=](std::int64_t lane, std::int64_t from) { y[lane] = x[from]; });
+    });
+  }
+
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    const Shape& full = y.input(0).shape();
+    const int axis = wrap_axis(kName, a.axis, full.ndim());
+    if (full[axis] == kUnknown)
+      fail<ShapeError>(kName, ": the gradient needs to know x's size along axis ", axis, ", but its shape is ", full,
+                       "; declare that dimension");
+    return {put_picked(dy, y.input(1), axis, full[axis]), Expr{}};
+  }
+};
+
+struct PutPicked {
+  static constexpr std::string_view kName = "put_picked";
+  struct Attrs {
+    int axis = 0;  // of the result
+    std::int64_t depth = 0;
+  };
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("depth", &Attrs::depth)};
+
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    check_index(kName, in[0].shape, a.axis, in[1]);
+    Meta out = in[0];
+    out.shape.insert(a.axis, a.depth);
+    return out;
+  }
+
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    const PickPlacement p = follow_rows(args, args.out[0].shape, a.axis, args.at[0], false);
+    return {{p.lanes, p.index}, {p.full}};
+  }
+
+  static void run(const Attrs& a, const KernelArgs& k) {
+    with_dtype(k.out_dtype(), [&]<class T>(T) {
+      const T* x = k.input<T>(0);
+      T* y = k.output<T>();
+      std::fill_n(y, k.out_shape().size(), T{});
+      for_picked(kName, k.out_shape(), a.axis, k, [=](std::int64_t lane, std::int64_t to) { y[to] = x[lane]; });
+    });
+  }
+
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    return {pick(dy, y.input(1), a.axis), Expr{}};
+  }
+};
+
+SYNCLINE_REGISTER_OP(Pick)
+SYNCLINE_REGISTER_OP(PutPicked)
+
+Expr put_picked(const Expr& values, const Expr& index, int axis, std::int64_t depth) {
+  return apply<PutPicked>({values, index}, {axis, depth});
+}
+
+}  // namespace
+
+Expr pick(const Expr& x, const Expr& index, int axis) { return apply<Pick>({x, index}, {axis}); }
+
+}  // namespace syncline

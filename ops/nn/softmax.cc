@@ -1,0 +1,177 @@
+// softmax: y = exp(x - max(x)) / sum(exp(x - max(x))), max and sum along one axis.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/nn/softmax.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+// Highway's exp maps NaN to a number.
+template <class D, class V>
+HWY_INLINE HWY_ATTR V exp_of(D d, V x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+}
+
+// The first n < Lanes(d) elements at p; the other lanes are `rest`. Reads nothing behind them.
+template <class D, class T, class V>
+HWY_INLINE HWY_ATTR V load_first(D d, const T* p, std::int64_t n, V rest) {
+  alignas(64) T copy[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(rest, d, copy);
+  std::memcpy(copy, p, static_cast<std::size_t>(n) * sizeof(T));
+  return hn::Load(d, copy);
+}
+
+template <class D, class T, class V>
+HWY_INLINE HWY_ATTR void store_first(D d, V v, T* p, std::int64_t n) {
+  alignas(64) T copy[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(v, d, copy);
+  std::memcpy(p, copy, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+// One lane whose elements lie side by side. y may be x.
+template <class T>
+HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t whole = length / lanes * lanes, left = length - whole;
+  const auto lowest = hn::Neg(hn::Inf(d));
+  const auto rest = left > 0 ? load_first(d, x + whole, left, lowest) : lowest;
+  auto top = rest;
+  for (std::int64_t i = 0; i < whole; i += lanes) top = hn::Max(top, hn::LoadU(d, x + i));
+  top = hn::MaxOfLanes(d, top);
+
+  // Lanes that do not exist hold -infinity, whose exponential is 0; only if `top` is -infinity too must they be told.
+  const auto last = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(left)), exp_of(d, hn::Sub(rest, top)));
+  auto total = last;
+  for (std::int64_t i = 0; i < whole; i += lanes) {
+    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, x + i), top));
+    hn::StoreU(e, d, y + i);
+    total = hn::Add(total, e);
+  }
+  const auto scale = hn::Div(hn::Set(d, T{1}), hn::SumOfLanes(d, total));
+  for (std::int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), scale), d, y + i);
+  if (left > 0) store_first(d, hn::Mul(last, scale), y + whole, left);
+}
+
+// `n` neighbouring lanes, n at most a vector's: element i of lane j is x[i * stride + j]. y may be x.
+template <class T>
+HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_t stride, std::int64_t n) {
+  const hn::ScalableTag<T> d;
+  const bool full = n == static_cast<std::int64_t>(hn::Lanes(d));
+  const auto zero = hn::Zero(d);
+  const auto load = [&](const T* p) HWY_ATTR { return full ? hn::LoadU(d, p) : load_first(d, p, n, zero); };
+  const auto store = [&](auto v, T* p) HWY_ATTR {
+    if (full) hn::StoreU(v, d, p);
+    else store_first(d, v, p, n);
+  };
+  auto top = hn::Neg(hn::Inf(d));
+  for (std::int64_t i = 0; i < length; ++i) top = hn::Max(top, load(x + i * stride));
+  auto total = zero;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const auto e = exp_of(d, hn::Sub(load(x + i * stride), top));
+    store(e, y + i * stride);
+    total = hn::Add(total, e);
+  }
+  const auto scale = hn::Div(hn::Set(d, T{1}), total);
+  for (std::int64_t i = 0; i < length; ++i) store(hn::Mul(load(y + i * stride), scale), y + i * stride);
+}
+
+// Lanes [begin, end) of a value seen as (outer, length, inner); lane l is (l / inner, :, l % inner).
+template <class T>
+HWY_ATTR void softmax_lanes(const T* x, T* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
+                            std::int64_t end) {
+  if (inner == 1) {
+    for (std::int64_t row = begin; row < end; ++row) softmax_row(x + row * length, y + row * length, length);
+    return;
+  }
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  while (begin < end) {
+    const std::int64_t outer = begin / inner, first = begin % inner;
+    const std::int64_t n = std::min({lanes, inner - first, end - begin});
+    const std::int64_t offset = outer * length * inner + first;
+    softmax_columns(x + offset, y + offset, length, inner, n);
+    begin += n;
+  }
+}
+
+void softmax_lanes_f32(const float* x, float* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
+                       std::int64_t end) {
+  softmax_lanes(x, y, length, inner, begin, end);
+}
+void softmax_lanes_f64(const double* x, double* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
+                       std::int64_t end) {
+  softmax_lanes(x, y, length, inner, begin, end);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/kernels/parallel.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(softmax_lanes_f32);
+HWY_EXPORT(softmax_lanes_f64);
+
+struct Softmax {
+  static constexpr std::string_view kName = "softmax";
+  struct Attrs {
+    int axis = -1;
+  };
+  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
+  static constexpr bool kInPlace = true;
+
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if (!is_floating(in[0].dtype))
+      fail<DTypeError>(kName, ": x is ", in[0].dtype, "; cast it to a floating dtype first");
+    wrap_axis(kName, a.axis, in[0].shape.ndim());
+    return in[0];
+  }
+
+  // Each lane needs all of its elements; which other lanes are here does not matter.
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    std::vector<int> axis_out(static_cast<std::size_t>(args.in[0].shape.ndim()));
+    for (std::size_t axis = 0; axis < axis_out.size(); ++axis) axis_out[axis] = static_cast<int>(axis);
+    axis_out[static_cast<std::size_t>(wrap_axis(kName, a.axis, args.in[0].shape.ndim()))] = -1;
+    return place_by_axis(args, axis_out, /*linear=*/false);
+  }
+
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const Shape& shape = k.out_shape();
+    const int axis = wrap_axis(kName, a.axis, shape.ndim());
+    const std::int64_t outer = shape.product(0, axis), length = shape[axis];
+    const std::int64_t inner = shape.product(axis + 1, shape.ndim());
+    if (length == 0) return;
+    const double cost = 10 + static_cast<double>(length);
+    kernels::parallel_for(outer * inner, cost, [&](std::int64_t begin, std::int64_t end) {
+      if (k.out_dtype() == DType::kFloat32)
+        HWY_DYNAMIC_DISPATCH(softmax_lanes_f32)(k.input<float>(0), k.output<float>(), length, inner, begin, end);
+      else HWY_DYNAMIC_DISPATCH(softmax_lanes_f64)(k.input<double>(0), k.output<double>(), length, inner, begin, end);
+    });
+  }
+
+  // It needs the output only, so the plan may free x early.
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    return {mul(y, sub(dy, sum(mul(dy, y), {a.axis}, /*keepdims=*/true)))};
+  }
+};
+
+SYNCLINE_REGISTER_OP(Softmax)
+
+}  // namespace
+
+Expr softmax(const Expr& x, int axis) { return apply<Softmax>({x}, {axis}); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE

@@ -1,0 +1,152 @@
+// Random tensors: uniform, normal, truncated normal, binomial.
+#include "ops/random.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/random/draw.h"
+#include "ops/random/inverse_normal.h"
+
+namespace syncline {
+namespace {
+
+struct RandomAttrs {
+  double first = 0, second = 1;  // minval and maxval, mean and stddev, or p
+  DType dtype = DType::kFloat32;
+  Shape shape;  // unless an operand gives it
+  std::uint64_t seed = 0, op = 0;
+};
+
+constexpr auto kRandomFields = std::tuple{field("first", &RandomAttrs::first), field("second", &RandomAttrs::second),
+                                          field("dtype", &RandomAttrs::dtype), field("shape", &RandomAttrs::shape),
+                                          field("seed", &RandomAttrs::seed),   field("op", &RandomAttrs::op)};
+
+// What the ops below share. Self::draw fills one run of the global value.
+template <class Self>
+struct Random {
+  using Attrs = RandomAttrs;
+  static constexpr auto fields = kRandomFields;
+  static constexpr bool kRandom = true;
+  static constexpr double kCost = 1;
+
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    if (!is_floating(a.dtype))
+      fail<DTypeError>(Self::kName, ": draws float32 or float64, not ", a.dtype, "; cast the result");
+    const Shape& shape = in.empty() ? a.shape : in[0].shape;
+    if (in.empty() && !shape.is_known())
+      fail<ShapeError>(Self::kName, ": the shape ", shape, " has an unknown dimension; draw one like a tensor instead");
+    return {a.dtype, shape};
+  }
+  // The operand gives its shape only, so it may come as it is.
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    if (args.in.empty() || !args.at[0].is_split()) return {{args.at.begin(), args.at.end()}, {Placement::replicated()}};
+    return {{args.at[0]}, {args.at[0]}};
+  }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const Stream stream = stream_of({a.seed, a.op}, *k.random_step);
+    with_floating(k.out_dtype(), [&]<class T>(T) {
+      for_global_runs<T>(k, Self::kCost,
+                         [&](std::uint64_t first, std::int64_t n, T* out) { Self::draw(a, stream, first, n, out); });
+    });
+  }
+  static constexpr NoGradient grad{"random numbers do not depend on values"};
+};
+
+struct RandomUniform : Random<RandomUniform> {
+  static constexpr std::string_view kName = "random_uniform";
+  template <class T>
+  static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
+    draw_uniform(stream, first, n, out);
+    const T low = static_cast<T>(a.first), range = static_cast<T>(a.second - a.first);
+    // Rounding must not reach maxval, which is excluded.
+    const T top = std::max(low, std::nextafter(static_cast<T>(a.second), low));
+    for (std::int64_t i = 0; i < n; ++i) out[i] = std::min(low + out[i] * range, top);
+  }
+};
+
+struct RandomNormal : Random<RandomNormal> {
+  static constexpr std::string_view kName = "random_normal";
+  static constexpr double kCost = 3;
+  template <class T>
+  static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
+    draw_normal(stream, first, n, out);
+    const T mean = static_cast<T>(a.first), deviation = static_cast<T>(a.second);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = mean + out[i] * deviation;
+  }
+};
+
+// By the inverse of the distribution function, so that each element takes one draw however its neighbours fall.
+struct TruncatedNormal : Random<TruncatedNormal> {
+  static constexpr std::string_view kName = "truncated_normal";
+  static constexpr double kCost = 20;
+  template <class T>
+  static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
+    static const double below = 0.5 * std::erfc(std::sqrt(2.0));  // probability of less than -2
+    draw_uniform(stream, first, n, out);
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double z = inverse_normal(below + static_cast<double>(out[i]) * (1 - 2 * below));
+      out[i] = static_cast<T>(a.first + a.second * std::clamp(z, -2.0, 2.0));
+    }
+  }
+};
+
+struct RandomBinomial : Random<RandomBinomial> {
+  static constexpr std::string_view kName = "random_binomial";
+  template <class T>
+  static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
+    draw_uniform(stream, first, n, out);
+    const T p = static_cast<T>(a.first);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(out[i] < p);
+  }
+};
+
+SYNCLINE_REGISTER_OP(RandomUniform)
+SYNCLINE_REGISTER_OP(RandomNormal)
+SYNCLINE_REGISTER_OP(TruncatedNormal)
+SYNCLINE_REGISTER_OP(RandomBinomial)
+
+RandomAttrs attrs_of(const UniformOptions& o, RandomKey key, Shape shape) {
+  if (!(o.minval <= o.maxval) || !std::isfinite(o.maxval - o.minval))
+    fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " is no interval; give minval <= maxval");
+  return {o.minval, o.maxval, o.dtype, std::move(shape), key.seed, key.op};
+}
+
+RandomAttrs attrs_of(const NormalOptions& o, RandomKey key, Shape shape) {
+  if (!(o.stddev >= 0)) fail<ValueError>("random normal numbers: stddev is ", o.stddev, "; give 0 or more");
+  return {o.mean, o.stddev, o.dtype, std::move(shape), key.seed, key.op};
+}
+
+RandomAttrs attrs_of(const BinomialOptions& o, RandomKey key, Shape shape) {
+  if (!(o.p >= 0 && o.p <= 1)) fail<ValueError>("random_binomial: p is ", o.p, "; give a probability from 0 to 1");
+  return {o.p, 0, o.dtype, std::move(shape), key.seed, key.op};
+}
+
+}  // namespace
+
+Expr random_uniform(Shape shape, RandomKey key, const UniformOptions& options) {
+  return apply<RandomUniform>({}, attrs_of(options, key, std::move(shape)));
+}
+Expr random_normal(Shape shape, RandomKey key, const NormalOptions& options) {
+  return apply<RandomNormal>({}, attrs_of(options, key, std::move(shape)));
+}
+Expr truncated_normal(Shape shape, RandomKey key, const NormalOptions& options) {
+  return apply<TruncatedNormal>({}, attrs_of(options, key, std::move(shape)));
+}
+Expr random_binomial(Shape shape, RandomKey key, const BinomialOptions& options) {
+  return apply<RandomBinomial>({}, attrs_of(options, key, std::move(shape)));
+}
+Expr random_uniform_like(const Expr& x, RandomKey key, const UniformOptions& options) {
+  return apply<RandomUniform>({x}, attrs_of(options, key, {}));
+}
+Expr random_normal_like(const Expr& x, RandomKey key, const NormalOptions& options) {
+  return apply<RandomNormal>({x}, attrs_of(options, key, {}));
+}
+Expr truncated_normal_like(const Expr& x, RandomKey key, const NormalOptions& options) {
+  return apply<TruncatedNormal>({x}, attrs_of(options, key, {}));
+}
+Expr random_binomial_like(const Expr& x, RandomKey key, const BinomialOptions& options) {
+  return apply<RandomBinomial>({x}, attrs_of(options, key, {}));
+}
+
+}  // namespace syncline
