@@ -158,6 +158,13 @@ TEST(Conv, FloatWithoutWinogradIsCloser) {
   set_winograd(true);
 }
 
+TEST(Conv, EveryInstructionSetIsRight) {
+  for_each_target([](const char* target) {
+    SCOPED_TRACE(target);
+    check_all<float>(1e-5);
+  });
+}
+
 TEST(Conv, WinogradIsUsedAndItsErrorIsBounded) {
   const ConvGeometry g = geometry(4, 26, 26, 32, 64, 3, 3);
   const Case<float> c(g);

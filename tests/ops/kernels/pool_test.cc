@@ -116,6 +116,17 @@ TEST(Pool, AverageDividesByRealCells) {
   }
 }
 
+TEST(Pool, EveryInstructionSetIsRight) {
+  for_each_target([](const char* target) {
+    SCOPED_TRACE(target);
+    for (const PoolGeometry& g : kGeometries) {
+      check_max(g, random_values<float>(in_size(g), 4));
+      check_max(g, random_values<double>(in_size(g), 4));
+      check_average<float>(g, 1e-6);
+    }
+  });
+}
+
 TEST(Pool, BitsDoNotDependOnThreads) {
   for (const PoolGeometry& g : kGeometries) {
     const auto x = random_values<float>(in_size(g), 8), dy = random_values<float>(out_size(g), 9);

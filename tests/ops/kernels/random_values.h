@@ -1,9 +1,14 @@
-// What the tests of kernels share: reproducible values, the measure of an error, and scratch that shows an overrun.
+// What the tests of kernels share: reproducible values, the measure of an error, and scratch that shows an overrun,
+// and a loop over instruction sets.
 #pragma once
+
+#include <hwy/highway.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <new>
@@ -55,5 +60,17 @@ class GuardedScratch {
   std::size_t bytes_;
   std::byte* memory_;
 };
+
+// Calls check() with the kernels held to each instruction set that they were compiled for and this processor has.
+template <class Check>
+void for_each_target(const Check& check) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    check(hwy::TargetName(target));
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
 
 }  // namespace syncline::kernels
