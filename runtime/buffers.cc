@@ -1,0 +1,205 @@
+#include "runtime/buffers.h"
+
+#include <algorithm>
+
+#include "ops/leaf.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+Buffers::Buffers(const LowerRequest& request, const std::vector<Expr>& roots, const std::vector<Task>& tasks,
+                 const LocalView& local)
+    : request_(request), roots_(roots), tasks_(tasks), local_(local) {
+  measure_uses();
+  choose_transfer_memory();
+  choose_variable_memory();
+  for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) assign_outputs(t);
+}
+
+void Buffers::measure_uses() {
+  const int end = static_cast<int>(tasks_.size());
+  std::unordered_map<int, const Task*> starts;
+  for (int t = 0; t < end; ++t) {
+    const Task& task = tasks_[t];
+    for (const Expr& value : task.writes) written_by_[value] = t;
+    for (const Expr& value : task.reads) {
+      const Expr base = local_.resolve(value).base;
+      last_use_[base] = t;
+      ++readers_[base];
+    }
+    if (task.kind == Task::kWait) {
+      // The wire reads and writes until the wait is over.
+      for (const Expr& node : starts.at(task.transfer)->nodes) {
+        last_use_[node] = std::max(last_use_[node], t);
+        const Expr part = local_.resolve(node.input(0)).base;
+        last_use_[part] = std::max(last_use_[part], t);
+      }
+    } else if (task.transfer >= 0) {
+      starts[task.transfer] = &task;
+    }
+  }
+  for (const Expr& root : roots_) {
+    const Expr base = local_.resolve(root).base;
+    last_use_[base] = end;
+    ++readers_[base];
+  }
+}
+
+int Buffers::new_buffer(std::int64_t bytes, int first, int last) {
+  buffers_.push_back({});
+  buffers_.back().life = {static_cast<std::size_t>(bytes), first, last, 0};
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+// All elements of an all-reduce lie in one region. A value that only the all-reduce reads is computed there; any other
+// is copied in.
+void Buffers::choose_transfer_memory() {
+  for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) {
+    const Task& task = tasks_[t];
+    if (task.kind != Task::kAllReduce) continue;
+    int first = t, last = t;
+    std::int64_t bytes = 0;
+    const int region = new_buffer(0, t, t);
+    for (const Expr& node : task.nodes) {
+      last = std::max(last, last_use_[node]);
+      location_[node] = {region, bytes};
+      const Expr base = local_.resolve(node.input(0)).base;
+      const auto producer = written_by_.find(base);
+      const bool exclusive = producer != written_by_.end() && readers_[base] == 1 &&
+                             tasks_[producer->second].kind <= Task::kFused && local_.bytes(base) == local_.bytes(node);
+      if (exclusive) {
+        location_[base] = {region, bytes};
+        first = std::min(first, producer->second);
+      }
+      bytes += aligned(local_.bytes(node));
+    }
+    buffers_[region].life = {static_cast<std::size_t>(bytes), first, last, 0};
+  }
+}
+
+void Buffers::choose_variable_memory() {
+  for (std::size_t i = 0; i < request_.updates.size(); ++i) {
+    const Variable& target = request_.updates[i].target;
+    const auto place = local_.resolve(roots_[request_.outputs.size() + i]);
+    const auto producer = written_by_.find(place.base);
+    if (producer == written_by_.end() || place.offset != 0 || location_.contains(place.base)) continue;
+    if (may_write_in_place(target, place.base, tasks_[producer->second], producer->second))
+      location_[place.base] = variable(target.state());
+  }
+}
+
+// In how many ways (itself, a view of it) a task reads a value.
+int Buffers::reads_of(const Task& task, const Expr& base) const {
+  return static_cast<int>(std::count_if(task.reads.begin(), task.reads.end(),
+                                        [&](const Expr& read) { return local_.resolve(read).base == base; }));
+}
+
+bool Buffers::may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const {
+  if (task.kind != Task::kFused && task.kind != Task::kKernel) return false;
+  const Expr& leaf = variable.expr();
+  const auto last = last_use_.find(leaf);
+  if (local_.bytes(value) != local_.bytes(leaf) || (last != last_use_.end() && last->second > t)) return false;
+  const int reads = reads_of(task, leaf);
+  if (reads == 0) return true;
+  if (reads > 1) return false;
+  for (const Expr& read : task.reads) {
+    if (!(local_.resolve(read).base == leaf)) continue;
+    if (task.kind == Task::kFused) return local_.meta(read) == local_.meta(value);
+    return task.nodes[0].op().in_place && read == task.reads[0];
+  }
+  return false;
+}
+
+int Buffers::variable_buffer(VariableState& state) {
+  const auto [it, fresh] = variable_buffers_.emplace(&state, static_cast<int>(buffers_.size()));
+  if (fresh) {
+    buffers_.push_back({});
+    buffers_.back().kind = Buffer::kFixed;
+    buffers_.back().address = state.value().raw();
+  }
+  return it->second;
+}
+
+void Buffers::assign_outputs(int t) {
+  for (const Expr& value : tasks_[t].writes) {
+    if (location_.contains(value)) continue;
+    const auto used = last_use_.find(value);
+    const int last = used == last_use_.end() ? t : used->second;
+    int buffer = reusable_operand(tasks_[t], value, t);
+    if (buffer < 0) buffer = new_buffer(local_.bytes(value), t, last);
+    buffers_[buffer].life.last = std::max(buffers_[buffer].life.last, last);
+    location_[value] = {buffer, 0};
+  }
+}
+
+// The buffer of an operand of equal size that nobody reads after this task, or -1.
+int Buffers::reusable_operand(const Task& task, const Expr& value, int t) const {
+  const bool in_place = task.kind == Task::kFused || (task.kind == Task::kKernel && task.nodes[0].op().in_place);
+  if (!in_place) return -1;
+  for (const Expr& read : task.reads) {
+    if (task.kind == Task::kKernel && !(read == task.reads[0])) break;
+    const auto place = local_.resolve(read);
+    const auto found = location_.find(place.base);
+    if (found == location_.end() || place.offset != 0 || found->second.offset != 0) continue;
+    const Buffer& buffer = buffers_[found->second.buffer];
+    if (buffer.kind != Buffer::kArena || buffer.life.last != t || buffer.life.first >= t) continue;
+    if (local_.meta(read).shape != local_.meta(value).shape || local_.bytes(read) != local_.bytes(value)) continue;
+    if (static_cast<std::int64_t>(buffer.life.bytes) != local_.bytes(value) || reads_of(task, place.base) != 1)
+      continue;
+    return found->second.buffer;
+  }
+  return -1;
+}
+
+Location Buffers::locate(const Expr& value) {
+  const auto place = local_.resolve(value);
+  if (!location_.contains(place.base)) location_[place.base] = {leaf_buffer(place.base), 0};
+  Location at = location_[place.base];
+  at.offset += place.offset;
+  return at;
+}
+
+Location Buffers::scratch(std::size_t bytes, int task) {
+  return {new_buffer(static_cast<std::int64_t>(bytes), task, task), 0};
+}
+
+int Buffers::leaf_buffer(const Expr& leaf) {
+  if (leaf.is<VariableLeaf>()) return variable_buffer(*leaf.attrs<VariableLeaf::Attrs>().state);
+  Buffer buffer;
+  if (leaf.is<Constant>()) {
+    const Array& array = leaf.attrs<Constant::Attrs>().value->array;
+    buffer.kind = Buffer::kFixed;
+    buffer.address = const_cast<std::byte*>(array.raw());  // only ever an operand
+  } else if (leaf.is<Placeholder>()) {
+    const auto feed = std::find(request_.feeds.begin(), request_.feeds.end(), leaf);
+    if (feed == request_.feeds.end())
+      fail<ValueError>("function: placeholder '", leaf.name(), "' of shape ", leaf.shape(),
+                       " is needed but not among the inputs; add it to inputs");
+    buffer.kind = Buffer::kFeed;
+    buffer.feed = static_cast<std::size_t>(feed - request_.feeds.begin());
+    if (local_.placement(leaf).is_split() && !request_.local)
+      buffer.feed_offset =
+          static_cast<std::size_t>(local_.shares().own_begin(leaf.shape()[0]) * leaf.shape().product(1, leaf.ndim())) *
+          size_of(leaf.dtype());
+  } else {
+    fail<InternalError>("plan: ", leaf.op().name, " has no memory");
+  }
+  buffers_.push_back(buffer);
+  return static_cast<int>(buffers_.size()) - 1;
+}
+
+std::size_t Buffers::place() {
+  std::vector<Lifetime> lives;
+  for (const Buffer& buffer : buffers_) lives.push_back(buffer.kind == Buffer::kArena ? buffer.life : Lifetime{});
+  const std::size_t total = place_in_arena(lives);
+  for (std::size_t i = 0; i < lives.size(); ++i) buffers_[i].life = lives[i];
+  return total;
+}
+
+}  // namespace syncline

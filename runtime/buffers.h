@@ -1,0 +1,69 @@
+// Which memory each value of a plan lives in. An output may take over the buffer of an operand that ends there; a
+// variable's new value is written straight into the variable where nobody reads the old one any more; a bucket's
+// elements lie side by side.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/local.h"
+#include "runtime/memory.h"
+#include "runtime/plan.h"
+#include "runtime/tasks.h"
+
+namespace syncline {
+
+struct Location {
+  int buffer = -1;
+  std::int64_t offset = 0;  // bytes
+  friend bool operator==(const Location&, const Location&) = default;
+};
+
+struct Buffer {
+  enum Kind : std::uint8_t { kArena, kFixed, kFeed } kind = kArena;
+  Lifetime life;            // kArena
+  void* address = nullptr;  // kFixed: a variable's or a constant's
+  std::size_t feed = 0;     // kFeed: its number, and where this rank's rows begin in it
+  std::size_t feed_offset = 0;
+};
+
+class Buffers {
+ public:
+  // `roots`: the request's outputs, then the values of its updates. Decides everything that can be decided beforehand.
+  Buffers(const LowerRequest& request, const std::vector<Expr>& roots, const std::vector<Task>& tasks,
+          const LocalView& local);
+
+  // Throws ValueError for a placeholder that is not among the feeds.
+  Location locate(const Expr& value);
+  // Memory for one task alone.
+  Location scratch(std::size_t bytes, int task);
+  Location variable(VariableState& state) { return {variable_buffer(state), 0}; }
+  std::size_t bytes_of(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].life.bytes; }
+
+  // Gives the arena's buffers their offsets; returns the arena's size.
+  std::size_t place();
+  const Buffer& operator[](int buffer) const { return buffers_[static_cast<std::size_t>(buffer)]; }
+
+ private:
+  void measure_uses();
+  void choose_transfer_memory();
+  void choose_variable_memory();
+  void assign_outputs(int task);
+  bool may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const;
+  int reusable_operand(const Task& task, const Expr& value, int t) const;
+  int reads_of(const Task& task, const Expr& base) const;
+  int new_buffer(std::int64_t bytes, int first, int last);
+  int variable_buffer(VariableState& state);
+  int leaf_buffer(const Expr& leaf);
+
+  const LowerRequest& request_;
+  const std::vector<Expr>& roots_;
+  const std::vector<Task>& tasks_;
+  const LocalView& local_;
+  std::unordered_map<Expr, int, ExprHash> written_by_, last_use_, readers_;
+  std::unordered_map<Expr, Location, ExprHash> location_;
+  std::unordered_map<const VariableState*, int> variable_buffers_;
+  std::vector<Buffer> buffers_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,20 @@
+// First pass of a plan: the graph as it is for given feeds. Shapes are inferred again with the fed ones; branches that
+// the learning phase rules out, constants, repeated subexpressions and operations that do nothing are gone.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ops/expr.h"
+
+namespace syncline {
+
+// What stands in for a leaf: a placeholder of the fed shape, or a constant (a fed learning phase).
+using Bindings = std::unordered_map<Expr, Expr, ExprHash>;
+
+// The roots of the new graph, one for each old root. Placeholders without a binding keep their place (and fail later,
+// if a step really needs them).
+std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings);
+
+}  // namespace syncline

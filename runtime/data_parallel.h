@@ -1,0 +1,23 @@
+// Data-parallel execution over a communicator: which rows a rank computes, what every value's placement is, where the
+// collectives stand. The only file of the runtime that knows the wire; without it everything else still links.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "runtime/distributor.h"
+
+namespace syncline {
+
+struct DataParallelOptions {
+  // Each rank hands over its own rows only; the global batch is then the ranks' rows one after the other. Otherwise
+  // every rank hands over the same whole batch and computes on its share.
+  bool local_feeds = false;
+  std::int64_t first_bucket = std::int64_t{1} << 20;    // bytes
+  std::int64_t later_buckets = std::int64_t{25} << 20;  // bytes
+};
+
+// The communicator must outlive the distributor.
+std::unique_ptr<Distributor> make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});
+
+}  // namespace syncline

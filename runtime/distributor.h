@@ -1,0 +1,85 @@
+// Distributor: how one process's functions become several ranks' work. The plan and the executor know only this
+// interface; runtime/data_parallel.cc implements it over a communicator. Without one, everything runs in one process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ops/expr.h"
+#include "ops/placement.h"
+
+namespace syncline {
+
+// Which rows of the global batch belong to which rank: rank r has rows [begin[r], begin[r + 1]). Empty: one process.
+struct RowShares {
+  std::vector<std::int64_t> begin;
+  int rank = 0;
+
+  bool empty() const { return begin.empty(); }
+  std::int64_t total() const { return empty() ? 0 : begin.back(); }
+  // Where rank r's part of a split dimension of `size` elements begins (size is a multiple of total()).
+  std::int64_t at(int r, std::int64_t size) const {
+    return total() == 0 ? 0 : begin[static_cast<std::size_t>(r)] * (size / total());
+  }
+  std::int64_t own_begin(std::int64_t size) const { return at(rank, size); }
+  std::int64_t own_size(std::int64_t size) const { return at(rank + 1, size) - at(rank, size); }
+  friend bool operator==(const RowShares&, const RowShares&) = default;
+};
+
+using PlacementMap = std::unordered_map<Expr, Placement, ExprHash>;  // absent: replicated
+
+struct PlacedGraph {
+  std::vector<Expr> roots;  // with the collectives in
+  PlacementMap placement;
+};
+
+// A collective of a plan, with its memory.
+struct Transfer {
+  enum Kind : std::uint8_t { kAllReduce, kAllGather } kind = kAllReduce;
+  std::uint32_t bucket = 0;
+  DType dtype = DType::kFloat32;
+  std::int64_t count = 0;                 // kAllReduce: elements
+  std::vector<std::int64_t> byte_counts;  // kAllGather: of each rank
+  std::string why;                        // for people who read the plan
+};
+
+class Distributor {
+ public:
+  virtual ~Distributor() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Every rank hands over its own rows.
+  virtual bool feeds_are_local() const = 0;
+
+  // Decides which feeds are split and how. Feeds' shapes are those that this rank was handed; the shapes become global
+  // ones. `split[i]` says whether feed i is split along axis 0, and `local[i]` whether only this rank's rows were
+  // handed over.
+  virtual RowShares share(std::span<Meta> feeds, std::vector<bool>& split, bool& local) = 0;
+
+  // Gives every value a placement and inserts the collectives. `leaves` are the placements of placeholders. Each root
+  // comes out replicated unless `wanted` says otherwise.
+  virtual PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
+                            std::span<const Placement> wanted = {}) = 0;
+
+  // How the all-reduces of a step are put into buckets: for elements (dtype, bytes) in the order in which they get
+  // ready, the bucket of each. A pure function.
+  virtual std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const = 0;
+
+  // Throws CommError on every rank if the ranks' descriptions differ, naming the first difference. Returns a
+  // fingerprint.
+  virtual std::uint64_t agree(const std::string& description) = 0;
+
+  // Blocking, of rank 0's bytes.
+  virtual void broadcast(void* data, std::size_t bytes) = 0;
+
+  // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait.
+  virtual std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
+                              void* receive) = 0;
+  virtual void wait(std::uint64_t ticket) = 0;
+};
+
+}  // namespace syncline

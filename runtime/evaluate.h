@@ -1,0 +1,14 @@
+// Computes one node whose inputs are constants: constant folding.
+#pragma once
+
+#include "base/array.h"
+#include "ops/expr.h"
+
+namespace syncline {
+
+// A constant or a fill.
+bool is_constant(const Expr& e);
+// The value of a constant, of a fill, or of a node with one output over such.
+Array evaluate(const Expr& e);
+
+}  // namespace syncline

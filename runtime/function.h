@@ -1,0 +1,75 @@
+// Function: from placeholders to values, with updates of variables on the way. What Keras calls K.function.
+//
+// The first call with feeds of new shapes makes a plan; later calls with those shapes run it. Under several ranks all
+// ranks make the same functions and call them in the same order; each call is one step of the whole job, feeds are the
+// global batch (every rank hands over the same arrays) unless the distributor was told that each rank brings its own
+// rows, and the results are the global ones, bit for bit the same on every rank.
+//
+// Ownership: a function keeps its graph alive, nothing else. One thread at a time calls the functions of a session.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/array.h"
+#include "ops/core.h"
+#include "ops/expr.h"
+#include "runtime/variable.h"
+
+namespace syncline {
+
+class Session;
+
+struct PlaceholderOptions {
+  Shape shape;  // kUnknown for dimensions that come with the feeds
+  DType dtype = DType::kFloat32;
+  std::string name;
+};
+Expr placeholder(PlaceholderOptions options);
+bool is_placeholder(const Expr& x);
+
+Expr constant(const Array& value, std::string name = {});
+Expr constant(double value, DType dtype = DType::kFloat32, Shape shape = {}, std::string name = {});
+
+// True while training: a placeholder to be fed (bool), or what set_learning_phase said.
+Expr learning_phase();
+void set_learning_phase(bool training);
+// x while training, alt otherwise; `training` overrides the learning phase.
+Expr in_train_phase(const Expr& x, const Expr& alt, const Expr& training = {});
+Expr in_test_phase(const Expr& x, const Expr& alt, const Expr& training = {});
+
+class Function {
+ public:
+  // Throws ValueError if an input is no placeholder or a variable is updated twice.
+  Function(std::vector<Expr> inputs, std::vector<Expr> outputs, std::vector<Update> updates = {},
+           std::string name = "function");
+  ~Function();
+  Function(Function&&) noexcept;
+  Function& operator=(Function&&) noexcept;
+
+  // One value for each input. Returns one for each output, computed with the variables' values from before the updates.
+  // Throws ValueError, ShapeError, DTypeError for wrong feeds (nothing is changed then) and CommError from the wire.
+  std::vector<Array> operator()(std::span<const Array> feeds);
+  std::vector<Array> operator()(std::initializer_list<Array> feeds) {
+    return (*this)(std::span<const Array>(feeds.begin(), feeds.size()));
+  }
+  // The same into arrays that have the outputs' shapes already: allocates nothing after the first call.
+  void run(std::span<const Array> feeds, std::span<Array> outputs);
+
+  // The plan for such feeds, a line a step. Makes it if need be; under several ranks all ranks must ask.
+  std::string describe(std::span<const Array> feeds);
+  // Bytes of the arena that the plan for such feeds computes in.
+  std::size_t arena_bytes(std::span<const Array> feeds);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// The value of an expression that needs no feeds.
+Array eval(const Expr& x);
+
+}  // namespace syncline

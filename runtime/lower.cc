@@ -1,0 +1,288 @@
+// Third pass of a plan: tasks become steps over memory.
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+#include "ops/control/loop.h"
+#include "ops/core/fill.h"
+#include "ops/leaf.h"
+#include "runtime/buffers.h"
+#include "runtime/collectives.h"
+#include "runtime/loop_body.h"
+
+namespace syncline {
+namespace {
+
+// A root that is a variable's old value needs a copy if the variable is updated in the same step.
+std::vector<Expr> roots_of(const LowerRequest& request, const LocalView& local) {
+  std::set<const VariableState*> updated;
+  for (const Update& u : request.updates) updated.insert(&u.target.state());
+  auto own = [&](const Expr& root) {
+    const Expr base = local.resolve(root).base;
+    const bool stale = base.is<VariableLeaf>() && updated.contains(base.attrs<VariableLeaf::Attrs>().state.get());
+    return stale ? apply<Copy>({root}) : root;
+  };
+  std::vector<Expr> roots;
+  for (const Expr& output : request.outputs) roots.push_back(own(output));
+  for (const Update& u : request.updates) roots.push_back(own(u.value));
+  return roots;
+}
+
+}  // namespace
+
+class Lowering {
+ public:
+  explicit Lowering(const LowerRequest& request)
+      : request_(request),
+        local_(*request.placement, *request.shares),
+        roots_(roots_of(request, local_)),
+        tasks_(make_tasks(roots_, local_, request.distributor)),
+        buffers_(request, roots_, tasks_, local_) {}
+
+  Plan run() {
+    for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) emit(t);
+    emit_assignments();
+    finish();
+    return std::move(plan_);
+  }
+
+ private:
+  // A pointer that the plan keeps right.
+  std::size_t slot(const Location& at) {
+    slots_.push_back(at);
+    return slots_.size() - 1;
+  }
+
+  void emit(int t) {
+    const Task& task = tasks_[t];
+    switch (task.kind) {
+      case Task::kKernel: return emit_kernel(task, t);
+      case Task::kFused: return emit_fused(task);
+      case Task::kAllReduce: return emit_all_reduce(task);
+      case Task::kAllGather: return emit_all_gather(task);
+      case Task::kLoop: return emit_loop(task, t);
+      case Task::kWait: break;
+    }
+    Step step;
+    step.kind = Step::kWait;
+    step.index = transfer_index_.at(task.transfer);
+    step.label = "wait";
+    push_step(std::move(step), {}, {});
+  }
+
+  // The slots of a step's operands are consecutive, and so are its outputs'.
+  void push_step(Step step, std::span<const Location> in, std::span<const Location> out) {
+    first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
+    for (const Location& at : in) slot(at);
+    for (const Location& at : out) slot(at);
+    plan_.steps_.push_back(std::move(step));
+  }
+
+  std::vector<Location> locate(const std::vector<Expr>& values) {
+    std::vector<Location> at;
+    for (const Expr& value : values) at.push_back(buffers_.locate(value));
+    return at;
+  }
+
+  void add_step(Step step, const std::vector<Expr>& in, const std::vector<Expr>& out) {
+    for (const Expr& value : in) step.in_meta.push_back(local_.meta(value));
+    for (const Expr& value : out) step.out_meta.push_back(local_.meta(value));
+    push_step(std::move(step), locate(in), locate(out));
+  }
+
+  void add_scratch(std::size_t bytes, int t) {
+    if (bytes > 0) plan_.scratch_slots_.push_back({plan_.steps_.size() - 1, slot(buffers_.scratch(bytes, t))});
+  }
+
+  void emit_kernel(const Task& task, int t) {
+    const Expr& value = task.nodes[0];
+    const OpDef& op = value.op();
+    Step step;
+    step.run = op.run;
+    step.attrs = value.node().attrs.get();
+    step.label = join_text(op.name, '(', op.print(step.attrs), ')');
+    step.args.slice = local_.slice(value);
+    plan_.random_ |= op.random;
+    plan_.keep_.push_back(value);
+    add_step(std::move(step), task.reads, task.writes);
+    const Step& added = plan_.steps_.back();
+    if (op.scratch != nullptr) add_scratch(op.scratch(added.attrs, added.in_meta, added.out_meta), t);
+  }
+
+  void emit_fused(const Task& task) {
+    kernels::FusedSpec spec;
+    spec.space = local_.meta(task.nodes.back()).shape;
+    std::unordered_map<Expr, int, ExprHash> member, operand;
+    std::vector<Expr> reads;
+    auto input = [&](const Expr& value) {
+      const auto [it, fresh] = operand.emplace(value, static_cast<int>(reads.size()));
+      if (fresh) reads.push_back(value.is<Fill>() ? number(value) : value);
+      return ~it->second;
+    };
+    Step step;
+    step.kind = Step::kFused;
+    step.label = "fused";
+    for (const Expr& value : task.nodes) {
+      kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
+      for (const Expr& in : value.node().inputs) {
+        const auto inside = member.find(in);
+        node.operands.push_back(inside != member.end() ? inside->second : input(in));
+      }
+      member[value] = static_cast<int>(spec.nodes.size());
+      spec.nodes.push_back(std::move(node));
+      step.label += join_text(' ', value.op().name);
+    }
+    for (const Expr& read : reads) spec.inputs.push_back(local_.meta(read));
+    for (const Expr& value : task.writes) {
+      spec.outputs.push_back(member.at(value));
+      spec.overwrites.push_back(overwritten_input(value, reads));
+    }
+    plan_.fused_.push_back(kernels::fuse(spec));
+    step.index = static_cast<int>(plan_.fused_.size()) - 1;
+    add_step(std::move(step), reads, task.writes);
+  }
+
+  // A fill as the one element that a fused program needs of it.
+  Expr number(const Expr& fill) {
+    Array one(fill.dtype(), Shape{});
+    with_dtype(fill.dtype(), [&]<class T>(T) { *one.data<T>() = static_cast<T>(fill.attrs<Fill::Attrs>().value); });
+    plan_.keep_.push_back(constant_of(std::move(one)));
+    return plan_.keep_.back();
+  }
+
+  int overwritten_input(const Expr& output, const std::vector<Expr>& reads) {
+    const Location out = buffers_.locate(output);
+    for (std::size_t i = 0; i < reads.size(); ++i)
+      if (buffers_.locate(reads[i]) == out) return static_cast<int>(i);
+    return -1;
+  }
+
+  void emit_copy(const Location& from, const Location& to, std::int64_t bytes, std::string label) {
+    Step step;
+    step.run = def_of<Copy>().run;
+    step.label = std::move(label);
+    step.in_meta = {{DType::kUint8, Shape{bytes}}};
+    step.out_meta = step.in_meta;
+    push_step(std::move(step), {&from, 1}, {&to, 1});
+  }
+
+  void emit_all_reduce(const Task& task) {
+    const Location region{buffers_.locate(task.nodes[0]).buffer, 0};
+    for (const Expr& node : task.nodes) {
+      const Location from = buffers_.locate(node.input(0)), to = buffers_.locate(node);
+      if (!(from == to)) emit_copy(from, to, local_.bytes(node), "copy into the bucket");
+    }
+    Transfer transfer;
+    transfer.kind = Transfer::kAllReduce;
+    transfer.dtype = task.nodes[0].dtype();
+    transfer.count = static_cast<std::int64_t>(buffers_.bytes_of(region.buffer) / size_of(transfer.dtype));
+    transfer.why = task.bucketed ? join_text("bucket of ", task.nodes.size(), " sums over ranks")
+                                 : std::string("a sum over ranks that is needed at once");
+    emit_transfer(task, std::move(transfer), region, region);
+  }
+
+  void emit_all_gather(const Task& task) {
+    const Expr& part = task.nodes[0].input(0);
+    const int axis = local_.placement(part).axis;
+    const Shape& shape = part.shape();
+    const std::int64_t row = shape[axis] == 0 ? 0 : shape.size() / shape[axis];
+    const RowShares& shares = local_.shares();
+    Transfer transfer;
+    transfer.kind = Transfer::kAllGather;
+    for (int r = 0; r + 1 < static_cast<int>(shares.begin.size()); ++r)
+      transfer.byte_counts.push_back((shares.at(r + 1, shape[axis]) - shares.at(r, shape[axis])) * row *
+                                     static_cast<std::int64_t>(size_of(part.dtype())));
+    transfer.why = "whole rows are needed";
+    emit_transfer(task, std::move(transfer), buffers_.locate(part), buffers_.locate(task.nodes[0]));
+  }
+
+  void emit_transfer(const Task& task, Transfer transfer, const Location& from, const Location& to) {
+    transfer.bucket = static_cast<std::uint32_t>(plan_.transfers_.size());
+    transfer_index_[task.transfer] = static_cast<int>(plan_.transfers_.size());
+    Step step;
+    step.kind = Step::kStart;
+    step.index = static_cast<int>(plan_.transfers_.size());
+    step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
+    for (const Expr& node : task.nodes) step.out_meta.push_back(local_.meta(node));
+    plan_.transfers_.push_back(std::move(transfer));
+    push_step(std::move(step), {&from, 1}, {&to, 1});
+  }
+
+  void emit_loop(const Task& task, int t) {
+    const Expr& loop = task.nodes[0];
+    plan_.loops_.push_back(lower_loop(loop, task.writes, local_, request_));
+    const LoopStep& lowered = plan_.loops_.back();
+    plan_.random_ |= lowered.body.random();
+    for (const auto& state : lowered.body.variables()) loop_variables_.push_back(state);
+    Step step;
+    step.kind = Step::kLoop;
+    step.index = static_cast<int>(plan_.loops_.size()) - 1;
+    step.label = join_text("loop, ", lowered.turns, " turns of ", lowered.body.steps().size(), " steps");
+    plan_.keep_.push_back(loop);
+    const std::size_t body_bytes = lowered.body.arena_bytes();
+    add_step(std::move(step), task.reads, task.writes);
+    add_scratch(std::max<std::size_t>(body_bytes, 64), t);
+  }
+
+  // Updates whose value could not be computed in place, and those of values that already lie elsewhere.
+  void emit_assignments() {
+    for (std::size_t i = 0; i < request_.updates.size(); ++i) {
+      VariableState& state = request_.updates[i].target.state();
+      const Location to = buffers_.variable(state), from = buffers_.locate(roots_[request_.outputs.size() + i]);
+      if (!(from == to))
+        emit_copy(from, to, static_cast<std::int64_t>(state.value().bytes()), "assign " + state.name());
+    }
+  }
+
+  void finish() {
+    for (std::size_t i = 0; i < request_.outputs.size(); ++i)
+      plan_.outputs_.push_back({slot(buffers_.locate(roots_[i])), local_.meta(roots_[i])});
+    plan_.arena_bytes_ = buffers_.place();
+    plan_.pointers_.resize(slots_.size() + 1, nullptr);
+    for (std::size_t s = 0; s < slots_.size(); ++s) {
+      const Buffer& buffer = buffers_[slots_[s].buffer];
+      const auto offset = static_cast<std::size_t>(slots_[s].offset);
+      if (buffer.kind == Buffer::kArena) plan_.arena_slots_.push_back({s, buffer.life.offset + offset});
+      else if (buffer.kind == Buffer::kFeed) plan_.feed_slots_.push_back({s, buffer.feed, buffer.feed_offset + offset});
+      else plan_.pointers_[s] = static_cast<std::byte*>(buffer.address) + offset;
+    }
+    for (std::size_t i = 0; i < plan_.steps_.size(); ++i) {
+      Step& step = plan_.steps_[i];
+      step.args.in = plan_.pointers_.data() + first_slot_[i].first;
+      step.args.out = plan_.pointers_.data() + first_slot_[i].second;
+      step.args.in_meta = step.in_meta;
+      step.args.out_meta = step.out_meta;
+      step.args.random_step = request_.random_step;
+    }
+    plan_.tickets_.resize(plan_.transfers_.size());
+    for (const Expr& root : roots_) plan_.keep_.push_back(root);
+    collect_variables();
+  }
+
+  // In the order of the graph, which is the same on every rank.
+  void collect_variables() {
+    std::set<const VariableState*> seen;
+    auto add = [&](const std::shared_ptr<VariableState>& state) {
+      if (seen.insert(state.get()).second) plan_.variables_.push_back(state);
+    };
+    for (const auto& node : nodes_under(roots_))
+      if (node->op == &def_of<VariableLeaf>()) add(static_cast<const VariableLeaf::Attrs*>(node->attrs.get())->state);
+    for (const Update& u : request_.updates) add(u.target.expr().attrs<VariableLeaf::Attrs>().state);
+    for (const auto& state : loop_variables_) add(state);
+  }
+
+  const LowerRequest& request_;
+  const LocalView local_;
+  const std::vector<Expr> roots_;
+  const std::vector<Task> tasks_;
+  Buffers buffers_;
+  Plan plan_;
+  std::vector<Location> slots_;
+  std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // of a step: operands, outputs
+  std::unordered_map<int, int> transfer_index_;
+  std::vector<std::shared_ptr<VariableState>> loop_variables_;
+};
+
+Plan lower(const LowerRequest& request) { return Lowering(request).run(); }
+
+}  // namespace syncline

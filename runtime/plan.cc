@@ -1,0 +1,76 @@
+#include "runtime/plan.h"
+
+#include <cstring>
+
+#include "runtime/session.h"
+
+namespace syncline {
+
+Plan::Plan() = default;
+Plan::~Plan() = default;
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+
+void Plan::bind(std::byte* arena) {
+  for (const ArenaSlot& s : arena_slots_) pointers_[s.slot] = arena + s.offset;
+  for (const ScratchSlot& s : scratch_slots_) {
+    Step& step = steps_[s.step];
+    step.args.scratch = pointers_[s.slot];
+    if (step.kind == Step::kLoop)
+      loops_[static_cast<std::size_t>(step.index)].body.bind(static_cast<std::byte*>(step.args.scratch));
+  }
+}
+
+void Plan::run(Session& session, std::span<const void* const> feeds) {
+  for (const FeedSlot& s : feed_slots_)
+    pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
+  for (const Step& step : steps_) {
+    const auto i = static_cast<std::size_t>(step.index);
+    switch (step.kind) {
+      case Step::kKernel: step.run(step.attrs, step.args); break;
+      case Step::kFused: kernels::run_fused(fused_[i], step.args.in, step.args.out); break;
+      case Step::kStart:
+        tickets_[i] = session.distributor()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0],
+                                                   step.args.out[0]);
+        break;
+      case Step::kWait: session.distributor()->wait(tickets_[i]); break;
+      case Step::kLoop: run_loop(session, step); break;
+    }
+  }
+}
+
+void Plan::run_loop(Session& session, const Step& step) {
+  LoopStep& loop = loops_[static_cast<std::size_t>(step.index)];
+  const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.state_bytes.size();
+  const void* const* in = step.args.in;
+  void* const* out = step.args.out;
+  for (std::size_t i = 0; i < n_states; ++i) {
+    std::memcpy(out[i], in[n_elements + i], loop.state_bytes[i]);
+    loop.feeds[n_elements + i] = out[i];
+  }
+  for (std::size_t i = n_elements + n_states; i < loop.feeds.size(); ++i) loop.feeds[i] = in[i];
+  for (std::int64_t turn = 0; turn < loop.turns; ++turn) {
+    const auto at = static_cast<std::size_t>(loop.reverse ? loop.turns - 1 - turn : turn);
+    for (std::size_t i = 0; i < n_elements; ++i)
+      loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
+    loop.body.run(session, loop.feeds);
+    for (std::size_t i = 0; i < n_states; ++i) std::memcpy(out[i], loop.body.output(i), loop.state_bytes[i]);
+    for (std::size_t i = 0; i < loop.tap_bytes.size(); ++i)
+      std::memcpy(static_cast<std::byte*>(out[n_states + i]) + at * loop.tap_bytes[i], loop.body.output(n_states + i),
+                  loop.tap_bytes[i]);
+  }
+}
+
+std::string Plan::describe() const {
+  std::string text;
+  for (const Step& step : steps_) {
+    text += join_text(step.label);
+    for (std::size_t i = 0; i < step.in_meta.size(); ++i) text += join_text(i == 0 ? "  " : ", ", step.in_meta[i]);
+    for (std::size_t i = 0; i < step.out_meta.size(); ++i) text += join_text(i == 0 ? " -> " : ", ", step.out_meta[i]);
+    text += '\n';
+    if (step.kind == Step::kLoop) text += loops_[static_cast<std::size_t>(step.index)].body.describe();
+  }
+  return text;
+}
+
+}  // namespace syncline

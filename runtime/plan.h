@@ -1,0 +1,118 @@
+// Plan: a graph turned into steps over fixed memory, for one set of fed shapes. Made once (lower), run many times; a
+// run allocates nothing.
+//
+// A plan keeps the graph's attributes, constants and variables alive. It belongs to one session; one thread runs it at
+// a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/kernels/fused.h"
+#include "ops/op.h"
+#include "runtime/distributor.h"
+#include "runtime/variable.h"
+
+namespace syncline {
+
+class Session;
+struct LoopStep;
+
+struct Step {
+  enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop };
+  Kind kind = kKernel;
+  int index = -1;  // of the fused program, the transfer or the loop
+  void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
+  const void* attrs = nullptr;
+  KernelArgs args;
+  std::vector<Meta> in_meta, out_meta;  // what args point to
+  std::string label;                    // for people
+};
+
+class Plan {
+ public:
+  Plan();
+  ~Plan();
+  Plan(Plan&&) noexcept;
+  Plan& operator=(Plan&&) noexcept;
+
+  // Memory that the steps compute in; must be bound before the first run and again when it moves.
+  std::size_t arena_bytes() const { return arena_bytes_; }
+  void bind(std::byte* arena);
+  // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire throws.
+  void run(Session& session, std::span<const void* const> feeds);
+  // After a run, until the next: output i's bytes on this rank, and their shape.
+  const void* output(std::size_t i) const { return pointers_[outputs_[i].slot]; }
+  const Meta& output_meta(std::size_t i) const { return outputs_[i].meta; }
+  std::size_t outputs() const { return outputs_.size(); }
+
+  bool random() const { return random_; }
+  const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }
+  std::uint64_t fingerprint() const { return fingerprint_; }
+  void set_fingerprint(std::uint64_t fingerprint) { fingerprint_ = fingerprint; }
+  const std::vector<Step>& steps() const { return steps_; }
+  // One line a step: what runs, on which shapes, where each transfer stands and why.
+  std::string describe() const;
+
+ private:
+  friend class Lowering;
+  struct ArenaSlot {
+    std::size_t slot, offset;
+  };
+  struct FeedSlot {
+    std::size_t slot, feed, offset;
+  };
+  struct ScratchSlot {
+    std::size_t step, slot;
+  };
+  struct Output {
+    std::size_t slot;
+    Meta meta;
+  };
+  void run_loop(Session& session, const Step& step);
+
+  std::vector<Step> steps_;
+  std::vector<void*> pointers_;  // all steps' operands
+  std::vector<ArenaSlot> arena_slots_;
+  std::vector<FeedSlot> feed_slots_;
+  std::vector<ScratchSlot> scratch_slots_;
+  std::vector<Output> outputs_;
+  std::vector<kernels::FusedProgram> fused_;
+  std::vector<Transfer> transfers_;
+  std::vector<std::uint64_t> tickets_;
+  std::vector<LoopStep> loops_;
+  std::vector<std::shared_ptr<VariableState>> variables_;
+  std::vector<Expr> keep_;  // attributes and constants live as long as their nodes
+  std::size_t arena_bytes_ = 0;
+  std::uint64_t fingerprint_ = 0;
+  bool random_ = false;
+};
+
+// A loop within a plan. The step's operands are the sequences, the initial states and the captures; its outputs the
+// final states, then the stacks of those taps that are read. The states live in the outputs; the step's scratch is the
+// body's arena.
+struct LoopStep {
+  Plan body;  // feeds: elements, states, captures; outputs: next states, taps
+  std::int64_t turns = 0;
+  bool reverse = false;
+  std::vector<std::size_t> element_bytes, state_bytes, tap_bytes;  // of one turn
+  std::vector<const void*> feeds;                                  // of the body, filled in each turn
+};
+
+// What a plan is made of: a placed graph of known shapes.
+struct LowerRequest {
+  std::vector<Expr> feeds;    // placeholders, in the order of run's feeds
+  bool local = false;         // split feeds hold this rank's rows only; otherwise all rows, and the plan reads its own
+  std::vector<Expr> outputs;  // roots to be read by output(i)
+  std::vector<Update> updates;
+  const PlacementMap* placement = nullptr;
+  const RowShares* shares = nullptr;
+  Distributor* distributor = nullptr;
+  const std::uint64_t* random_step = nullptr;
+};
+Plan lower(const LowerRequest& request);
+
+}  // namespace syncline

@@ -1,0 +1,92 @@
+// Session: what one rank's program shares between its functions: names, the seed and the counters of random numbers,
+// the learning phase, the arena that steps compute in, and (under several ranks) the distributor.
+//
+// One thread at a time uses a session. `Session::current()` is the calling thread's: the one a SessionScope made
+// current, or else the process's default session. Ranks as threads give each thread its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "ops/expr.h"
+#include "ops/random.h"
+
+namespace syncline {
+
+class Distributor;
+
+class Session {
+ public:
+  explicit Session(std::uint64_t seed = 0);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  static Session& current();
+
+  // From now on functions are computed by all ranks of the distributor together; the seed becomes rank 0's. Before any
+  // function is made.
+  void distribute(std::unique_ptr<Distributor> distributor);
+  Distributor* distributor() const { return distributor_.get(); }
+
+  std::uint64_t seed() const { return seed_; }
+  void set_seed(std::uint64_t seed) { seed_ = seed; }
+  // How many steps drew random numbers. Saved with a checkpoint, so that a resumed run goes on with the same numbers.
+  std::uint64_t random_step() const { return random_step_; }
+  void set_random_step(std::uint64_t step) { random_step_ = step; }
+  const std::uint64_t* random_step_address() const { return &random_step_; }
+  // The next random operation's key: its number in the order of creation, and the seed (the session's unless given).
+  RandomKey next_random_key(std::optional<std::uint64_t> seed = {});
+
+  // prefix, prefix_1, prefix_2, ...
+  std::string unique_name(const std::string& prefix);
+  // Keras's get_uid: counts up from 1 for each prefix.
+  int uid(const std::string& prefix) { return ++uids_[prefix]; }
+  void reset_uids() { uids_.clear(); }
+
+  // Keras's learning phase: a placeholder (bool scalar) until it is set, then a constant.
+  Expr learning_phase();
+  void set_learning_phase(bool training);
+
+  // Forgets names, phase and counters; variables and functions that somebody holds stay usable.
+  void clear();
+
+  // Memory for one step, at least `bytes`, 64-byte aligned. Grows; a larger request moves it, and `arena_moves` counts
+  // that.
+  std::byte* arena(std::size_t bytes);
+  std::uint64_t arena_moves() const { return arena_moves_; }
+  std::size_t arena_bytes() const { return arena_bytes_; }
+
+  // Steps run so far, over all functions: part of every message's tag.
+  std::uint64_t steps() const { return steps_; }
+  void count_step(bool random) {
+    ++steps_;
+    if (random) ++random_step_;
+  }
+
+ private:
+  std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 0;
+  std::unique_ptr<Distributor> distributor_;
+  std::unordered_map<std::string, int> names_, uids_;
+  Expr learning_phase_;
+  std::unique_ptr<std::byte, void (*)(std::byte*)> arena_;
+  std::size_t arena_bytes_ = 0;
+};
+
+// Makes a session the calling thread's current one for the scope's life.
+class SessionScope {
+ public:
+  explicit SessionScope(Session& session);
+  ~SessionScope();
+  SessionScope(const SessionScope&) = delete;
+  SessionScope& operator=(const SessionScope&) = delete;
+
+ private:
+  Session* previous_;
+};
+
+}  // namespace syncline

@@ -1,0 +1,259 @@
+#include "runtime/tasks.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/control/loop.h"
+#include "ops/core/fill.h"
+#include "ops/kernels/fused.h"
+#include "ops/op.h"
+#include "runtime/collectives.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::size_t kLargestGroup = 40;  // nodes; with their operands they fit a fused program's registers
+constexpr std::size_t kMostLaidOut = 10;   // operands that need a block buffer of their own
+
+bool is_collective(const Node& node) { return node.op == &def_of<AllReduce>() || node.op == &def_of<AllGather>(); }
+
+class TaskMaker {
+ public:
+  TaskMaker(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor)
+      : local_(local), distributor_(distributor), nodes_(nodes_under(roots)) {
+    for (const Expr& root : roots) {
+      is_root_.insert(&root.node());
+      is_read_.insert(root);
+    }
+    for (const auto& node : nodes_)
+      for (const Expr& input : node->inputs) {
+        users_[&input.node()].push_back(node.get());
+        is_read_.insert(input);
+      }
+  }
+
+  std::vector<Task> run() {
+    group_elementwise();
+    find_late_nodes();
+    for (const auto& node : nodes_) emit(node);
+    place_buckets();
+    return insert_waits();
+  }
+
+ private:
+  struct Group {
+    std::vector<Expr> members;  // descending while being collected
+    Shape space;
+    std::size_t laid_out = 0;
+  };
+
+  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing
+  // but that group needs its value, and no path leaves the group and comes back.
+  void group_elementwise() {
+    for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
+      const auto& node = *it;
+      if (node->op->block == nullptr) continue;
+      const Expr value(node);
+      const Shape space = local_.meta(value).shape;
+      std::size_t laid_out = 0;
+      for (const Expr& input : node->inputs) laid_out += local_.meta(input).shape != space;
+      const int joined = group_of_users(*node, space, laid_out);
+      const int group = joined >= 0 ? joined : static_cast<int>(groups_.size());
+      if (joined < 0) groups_.push_back({.members = {}, .space = space, .laid_out = 0});
+      groups_[group].members.push_back(value);
+      groups_[group].laid_out += laid_out;
+      group_of_[node.get()] = group;
+    }
+    for (Group& group : groups_) std::reverse(group.members.begin(), group.members.end());
+  }
+
+  int group_of_users(const Node& node, const Shape& space, std::size_t laid_out) const {
+    const auto users = users_.find(&node);
+    if (users == users_.end()) return -1;
+    int group = -1;
+    for (const Node* user : users->second) {
+      const auto found = group_of_.find(user);
+      if (found == group_of_.end() || (group >= 0 && found->second != group)) return -1;
+      group = found->second;
+    }
+    const Group& g = groups_[static_cast<std::size_t>(group)];
+    const bool fits = g.members.size() < kLargestGroup && g.laid_out + laid_out <= kMostLaidOut && g.space == space;
+    return fits ? group : -1;
+  }
+
+  // An all-reduce may wait in a bucket if no other transfer depends on it. What depends on such a one is late.
+  void find_late_nodes() {
+    std::unordered_set<const Node*> leads_to_wire;
+    for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it)
+      if (is_collective(**it) || leads_to_wire.contains(it->get()))
+        for (const Expr& input : (*it)->inputs) leads_to_wire.insert(&input.node());
+    for (const auto& node : nodes_) {
+      if (node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get())) bucketable_.insert(node.get());
+      for (const Expr& input : node->inputs)
+        if (bucketable_.contains(&input.node()) || late_.contains(&input.node())) late_.insert(node.get());
+    }
+  }
+
+  bool group_is_late(const Group& group) const { return late_.contains(&group.members.back().node()); }
+
+  void emit(const std::shared_ptr<const Node>& node) {
+    const Expr value(node);
+    if (node->op->leaf || local_.is_view(value)) return;
+    if (bucketable_.contains(node.get())) return;  // place_buckets
+    if (node->op->block != nullptr) {
+      const Group& group = groups_[static_cast<std::size_t>(group_of_.at(node.get()))];
+      if (group.members.back() == value) add(fused_task(group), group_is_late(group));
+      return;
+    }
+    if (node->op == &def_of<Fill>() && !needs_storage(*node)) return;
+    Task task;
+    task.kind = node->op == &def_of<AllReduce>()   ? Task::kAllReduce
+                : node->op == &def_of<AllGather>() ? Task::kAllGather
+                : node->op == &def_of<Loop>()      ? Task::kLoop
+                                                   : Task::kKernel;
+    task.nodes = {value};
+    task.reads = node->inputs;
+    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i)
+      if (is_stored(Expr(node, i))) task.writes.push_back(Expr(node, i));
+    if (is_collective(*node)) task.transfer = transfers_++;
+    add(std::move(task), late_.contains(node.get()));
+  }
+
+  // A loop keeps its states in its outputs, but leaves out the taps that nobody reads. Any other op writes all it has.
+  bool is_stored(const Expr& output) const {
+    if (!output.is<Loop>() || is_read_.contains(output)) return true;
+    return output.output() < static_cast<int>(output.attrs<Loop::Attrs>().body->states.size());
+  }
+
+  // Fused programs take a fill as a number.
+  bool needs_storage(const Node& node) const {
+    if (is_root_.contains(&node)) return true;
+    const auto users = users_.find(&node);
+    return users != users_.end() && std::any_of(users->second.begin(), users->second.end(),
+                                                [](const Node* user) { return user->op->block == nullptr; });
+  }
+
+  Task fused_task(const Group& group) const {
+    Task task;
+    task.kind = Task::kFused;
+    task.nodes = group.members;
+    for (const Expr& member : group.members) {
+      for (const Expr& input : member.node().inputs) {
+        const auto found = group_of_.find(&input.node());
+        const bool inside = found != group_of_.end() && found->second == group_of_.at(&member.node());
+        if (!inside && std::find(task.reads.begin(), task.reads.end(), input) == task.reads.end())
+          task.reads.push_back(input);
+      }
+      if (is_root_.contains(&member.node()) || member == group.members.back()) task.writes.push_back(member);
+    }
+    return task;
+  }
+
+  void add(Task task, bool late) { (late ? late_tasks_ : tasks_).push_back(std::move(task)); }
+
+  // Buckets in the order in which their last element gets ready; the start stands right behind that element's task.
+  void place_buckets() {
+    std::unordered_map<Expr, std::size_t, ExprHash> written_by;
+    for (std::size_t t = 0; t < tasks_.size(); ++t)
+      for (const Expr& value : tasks_[t].writes) written_by[value] = t;
+    struct Ready {
+      std::size_t task;
+      Expr node;
+    };
+    std::vector<Ready> ready;
+    for (const auto& node : nodes_) {
+      if (!bucketable_.contains(node.get())) continue;
+      const auto found = written_by.find(local_.resolve(node->inputs[0]).base);
+      ready.push_back({found == written_by.end() ? 0 : found->second, Expr(node)});
+    }
+    if (ready.empty()) {
+      append_late({});
+      return;
+    }
+    std::stable_sort(ready.begin(), ready.end(), [](const auto& a, const auto& b) { return a.task < b.task; });
+    std::vector<std::pair<DType, std::int64_t>> sizes;
+    for (const Ready& r : ready) sizes.emplace_back(r.node.dtype(), local_.bytes(r.node));
+    const std::vector<int> bucket = distributor_->bucket(sizes);
+
+    std::map<int, std::pair<std::size_t, Task>> starts;  // by bucket: after which task
+    std::unordered_map<const Node*, int> bucket_of;
+    for (std::size_t i = 0; i < ready.size(); ++i) {
+      auto& [after, task] = starts[bucket[i]];
+      after = std::max(after, ready[i].task);
+      task.kind = Task::kAllReduce;
+      task.bucketed = true;
+      task.nodes.push_back(ready[i].node);
+      task.reads.push_back(ready[i].node.input(0));
+      task.writes.push_back(ready[i].node);
+      bucket_of[&ready[i].node.node()] = bucket[i];
+    }
+    std::vector<Task> merged;
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      merged.push_back(std::move(tasks_[t]));
+      for (auto& [index, start] : starts)
+        if (start.first == t) {
+          start.second.transfer = transfers_++;
+          merged.push_back(start.second);
+        }
+    }
+    tasks_ = std::move(merged);
+    append_late(bucket_of);
+  }
+
+  // What waits for an early bucket runs while later ones are still on the wire.
+  void append_late(const std::unordered_map<const Node*, int>& bucket_of) {
+    std::unordered_map<const Node*, int> needs = bucket_of;
+    for (const auto& node : nodes_) {
+      int last = needs.contains(node.get()) ? needs[node.get()] : -1;
+      for (const Expr& input : node->inputs)
+        if (const auto found = needs.find(&input.node()); found != needs.end()) last = std::max(last, found->second);
+      if (last >= 0) needs[node.get()] = last;
+    }
+    std::stable_sort(late_tasks_.begin(), late_tasks_.end(), [&](const Task& a, const Task& b) {
+      return needs[&a.nodes.back().node()] < needs[&b.nodes.back().node()];
+    });
+    for (Task& task : late_tasks_) tasks_.push_back(std::move(task));
+  }
+
+  std::vector<Task> insert_waits() {
+    std::unordered_map<const Node*, int> pending;  // collective -> its transfer
+    for (const Task& task : tasks_)
+      if (task.transfer >= 0)
+        for (const Expr& node : task.nodes) pending[&node.node()] = task.transfer;
+    std::unordered_set<int> waited;
+    std::vector<Task> result;
+    auto wait = [&](int transfer) {
+      if (!waited.insert(transfer).second) return;
+      result.push_back({.kind = Task::kWait, .nodes = {}, .reads = {}, .writes = {}, .transfer = transfer});
+    };
+    for (Task& task : tasks_) {
+      for (const Expr& value : task.reads)
+        if (const auto found = pending.find(&local_.resolve(value).base.node()); found != pending.end())
+          wait(found->second);
+      result.push_back(std::move(task));
+    }
+    for (int transfer = 0; transfer < transfers_; ++transfer) wait(transfer);
+    return result;
+  }
+
+  const LocalView& local_;
+  const Distributor* distributor_;
+  std::vector<std::shared_ptr<const Node>> nodes_;
+  std::unordered_set<Expr, ExprHash> is_read_;
+  std::unordered_set<const Node*> is_root_, bucketable_, late_;
+  std::unordered_map<const Node*, std::vector<const Node*>> users_;
+  std::unordered_map<const Node*, int> group_of_;
+  std::vector<Group> groups_;
+  std::vector<Task> tasks_, late_tasks_;
+  int transfers_ = 0;
+};
+
+}  // namespace
+
+std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor) {
+  return TaskMaker(roots, local, distributor).run();
+}
+
+}  // namespace syncline

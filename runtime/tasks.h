@@ -1,0 +1,33 @@
+// Second pass of a plan: what runs, in which order. Elementwise nodes are grouped into fused programs; all-reduces that
+// nothing on the wire waits for are put into buckets; what depends on those comes last, bucket by bucket.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/distributor.h"
+#include "runtime/local.h"
+
+namespace syncline {
+
+struct Task {
+  enum Kind : std::uint8_t {
+    kKernel,
+    kFused,
+    kAllReduce,  // starts one for all `nodes`
+    kAllGather,  // starts one
+    kWait,       // for `transfer`
+    kLoop,
+  };
+  Kind kind = kKernel;
+  std::vector<Expr> nodes;   // fused: the members in order, the last is the one that the others lead to; else as above
+  std::vector<Expr> reads;   // values
+  std::vector<Expr> writes;  // values that must be stored
+  int transfer = -1;         // kAllReduce, kAllGather, kWait: a number that joins start and wait
+  bool bucketed = false;     // kAllReduce: put off to a bucket
+};
+
+// In running order. Every value read is a leaf, a view, or written by an earlier task.
+std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor);
+
+}  // namespace syncline
