@@ -44,8 +44,9 @@ PlacedBody place_body(const Expr& loop, const std::vector<Expr>& outputs, const 
     wanted.push_back(local.placement(Expr(loop.handle(), static_cast<int>(i))));
   for (const Expr& output : outputs)
     if (const std::size_t i = static_cast<std::size_t>(output.output()); i >= n_states) {
-      roots.push_back(body.taps[i - n_states]);
-      wanted.push_back(of_one_turn(local.placement(output)));
+      const Tap& tap = body.taps[i - n_states];
+      roots.push_back(tap.value);
+      wanted.push_back(tap.sum ? local.placement(output) : of_one_turn(local.placement(output)));
     }
   placed.roots = concretize(roots, bindings);
   if (request.distributor != nullptr) {
@@ -78,8 +79,11 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   step.feeds.resize(placed.feeds.size());
   auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
   for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(placed.feeds[i]));
-  for (std::size_t i = 0; i < placed.roots.size(); ++i)
-    (i < n_states ? step.state_bytes : step.tap_bytes).push_back(bytes(placed.roots[i]));
+  for (std::size_t i = 0; i < n_states; ++i) step.state_bytes.push_back(bytes(placed.roots[i]));
+  for (std::size_t i = n_states; i < placed.roots.size(); ++i) {
+    const bool sum = body.taps[static_cast<std::size_t>(outputs[i].output()) - n_states].sum;
+    step.taps.push_back({bytes(placed.roots[i]), sum, outputs[i].dtype()});
+  }
   LowerRequest of_body;
   of_body.feeds = placed.feeds;
   of_body.local = true;  // the loop hands over this rank's part of everything

@@ -5,6 +5,17 @@
 #include "runtime/session.h"
 
 namespace syncline {
+namespace {
+
+void add_to(DType dtype, void* sum, const void* value, std::size_t bytes) {
+  with_dtype(dtype, [&]<class T>(T) {
+    auto* to = static_cast<T*>(sum);
+    const auto* from = static_cast<const T*>(value);
+    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) to[i] = static_cast<T>(to[i] + from[i]);
+  });
+}
+
+}  // namespace
 
 Plan::Plan() = default;
 Plan::~Plan() = default;
@@ -49,15 +60,20 @@ void Plan::run_loop(Session& session, const Step& step) {
     loop.feeds[n_elements + i] = out[i];
   }
   for (std::size_t i = n_elements + n_states; i < loop.feeds.size(); ++i) loop.feeds[i] = in[i];
+  for (std::size_t i = 0; i < loop.taps.size(); ++i)
+    if (loop.turns == 0 && loop.taps[i].sum) std::memset(out[n_states + i], 0, loop.taps[i].bytes);
   for (std::int64_t turn = 0; turn < loop.turns; ++turn) {
     const auto at = static_cast<std::size_t>(loop.reverse ? loop.turns - 1 - turn : turn);
     for (std::size_t i = 0; i < n_elements; ++i)
       loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
     loop.body.run(session, loop.feeds);
     for (std::size_t i = 0; i < n_states; ++i) std::memcpy(out[i], loop.body.output(i), loop.state_bytes[i]);
-    for (std::size_t i = 0; i < loop.tap_bytes.size(); ++i)
-      std::memcpy(static_cast<std::byte*>(out[n_states + i]) + at * loop.tap_bytes[i], loop.body.output(n_states + i),
-                  loop.tap_bytes[i]);
+    for (std::size_t i = 0; i < loop.taps.size(); ++i) {
+      const LoopStep::Tap& tap = loop.taps[i];
+      auto* to = static_cast<std::byte*>(out[n_states + i]);
+      if (tap.sum && turn > 0) add_to(tap.dtype, to, loop.body.output(n_states + i), tap.bytes);
+      else std::memcpy(to + (tap.sum ? 0 : at * tap.bytes), loop.body.output(n_states + i), tap.bytes);
+    }
   }
 }
 

@@ -92,14 +92,20 @@ class Plan {
 };
 
 // A loop within a plan. The step's operands are the sequences, the initial states and the captures; its outputs the
-// final states, then the stacks of those taps that are read. The states live in the outputs; the step's scratch is the
-// body's arena.
+// final states, then the stacks and sums of those taps that are read. The states live in the outputs; the step's
+// scratch is the body's arena.
 struct LoopStep {
   Plan body;  // feeds: elements, states, captures; outputs: next states, taps
   std::int64_t turns = 0;
   bool reverse = false;
-  std::vector<std::size_t> element_bytes, state_bytes, tap_bytes;  // of one turn
-  std::vector<const void*> feeds;                                  // of the body, filled in each turn
+  std::vector<std::size_t> element_bytes, state_bytes;  // of one turn
+  struct Tap {
+    std::size_t bytes;  // of one turn
+    bool sum;           // added up instead of stacked
+    DType dtype;
+  };
+  std::vector<Tap> taps;
+  std::vector<const void*> feeds;  // of the body, filled in each turn
 };
 
 // What a plan is made of: a placed graph of known shapes.
