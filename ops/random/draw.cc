@@ -53,9 +53,8 @@ HWY_INLINE HWY_ATTR void store_words(const State& s, std::uint32_t* words) {
   hn::StoreInterleaved2(first, second, d, reinterpret_cast<std::uint64_t*>(words));
 }
 
-constexpr std::int64_t kChains = 2;          // vectors in flight: a round waits for its products
+constexpr std::int64_t kChains = 4;          // vectors in flight: a round waits for its products
 constexpr std::int64_t kBufferWords = 1024;  // stays in the first-level cache
-constexpr std::int64_t kBufferBlocks = kBufferWords / 4;
 
 // Blocks [first, first + blocks), and up to a whole number of vectors more: at most kBufferWords in all.
 HWY_ATTR void philox_blocks(const Stream& stream, std::uint64_t first, std::int64_t blocks, std::uint32_t* words) {
