@@ -19,6 +19,13 @@ namespace syncline {
 
 class Distributor;
 
+// Keras's configuration of one session.
+struct Config {
+  DType floatx = DType::kFloat32;
+  double epsilon = 1e-7;
+  std::string image_data_format = "channels_last";
+};
+
 class Session {
  public:
   explicit Session(std::uint64_t seed = 0);
@@ -32,6 +39,8 @@ class Session {
   // function is made.
   void distribute(std::unique_ptr<Distributor> distributor);
   Distributor* distributor() const { return distributor_.get(); }
+
+  Config& config() { return config_; }
 
   std::uint64_t seed() const { return seed_; }
   void set_seed(std::uint64_t seed) { seed_ = seed; }
@@ -70,6 +79,7 @@ class Session {
 
  private:
   std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 0;
+  Config config_;
   std::unique_ptr<Distributor> distributor_;
   std::unordered_map<std::string, int> names_, uids_;
   Expr learning_phase_;

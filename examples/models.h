@@ -1,0 +1,36 @@
+// The three networks of the example, as a user of the C++ backend writes them: layers are a few lines of backend
+// functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/variable.h"
+
+namespace syncline::examples {
+
+struct NamedLayer {
+  std::string name;
+  std::vector<Variable> weights;  // Keras's order: kernel, bias
+};
+
+struct Model {
+  Expr logits;  // (samples, classes)
+  std::vector<NamedLayer> layers;
+  std::vector<Variable> weights() const;
+};
+
+// x: floating (samples, 28, 28). Dropout is on while training (learning_phase).
+Model softmax_regression(const Expr& x, int classes = 10);
+Model mlp(const Expr& x, const std::vector<int>& units, double dropout_level, int classes = 10);
+// conv 32 3x3, conv 64 3x3, max-pool 2, dropout 0.25, dense 128, dropout 0.5, dense
+Model cnn(const Expr& x, int classes = 10);
+
+// By name: softmax, mlp (784-512-512-10 with dropout 0.2) or cnn. Throws ValueError for another name.
+Model make_model(const std::string& name, const Expr& x);
+
+// Mean crossentropy and the share of right answers for integer labels (samples,).
+Expr mean_loss(const Expr& labels, const Expr& logits);
+Expr accuracy(const Expr& labels, const Expr& logits);
+
+}  // namespace syncline::examples

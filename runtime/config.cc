@@ -1,0 +1,72 @@
+#include "runtime/config.h"
+
+#include "ops/core.h"
+#include "runtime/session.h"
+
+namespace syncline {
+namespace {
+
+RandomKey key(Seed seed) { return Session::current().next_random_key(seed); }
+
+Variable filled(Shape shape, double value, VariableOptions options) {
+  return variable(fill(std::move(shape), value, floatx()), std::move(options));
+}
+
+}  // namespace
+
+std::string backend() { return "syncline"; }
+
+DType floatx() { return Session::current().config().floatx; }
+void set_floatx(DType dtype) {
+  if (!is_floating(dtype)) fail<ValueError>("set_floatx: ", dtype, "; use float32 or float64");
+  Session::current().config().floatx = dtype;
+}
+
+double epsilon() { return Session::current().config().epsilon; }
+void set_epsilon(double e) { Session::current().config().epsilon = e; }
+
+std::string image_data_format() { return Session::current().config().image_data_format; }
+void set_image_data_format(const std::string& data_format) {
+  if (data_format != "channels_last" && data_format != "channels_first")
+    fail<ValueError>("set_image_data_format: '", data_format, "'; use channels_last or channels_first");
+  Session::current().config().image_data_format = data_format;
+}
+
+Array cast_to_floatx(const Array& x) { return x.cast(floatx()); }
+
+int get_uid(const std::string& prefix) { return Session::current().uid(prefix); }
+void reset_uids() { Session::current().reset_uids(); }
+void clear_session() { Session::current().clear(); }
+
+Expr random_uniform(Shape shape, const UniformOptions& options, Seed seed) {
+  return random_uniform(std::move(shape), key(seed), options);
+}
+Expr random_normal(Shape shape, const NormalOptions& options, Seed seed) {
+  return random_normal(std::move(shape), key(seed), options);
+}
+Expr truncated_normal(Shape shape, const NormalOptions& options, Seed seed) {
+  return truncated_normal(std::move(shape), key(seed), options);
+}
+Expr random_binomial(Shape shape, const BinomialOptions& options, Seed seed) {
+  return random_binomial(std::move(shape), key(seed), options);
+}
+
+Variable random_uniform_variable(Shape shape, double low, double high, VariableOptions options, Seed seed) {
+  return variable(random_uniform(std::move(shape), {.minval = low, .maxval = high, .dtype = floatx()}, seed),
+                  std::move(options));
+}
+Variable random_normal_variable(Shape shape, double mean, double scale, VariableOptions options, Seed seed) {
+  return variable(random_normal(std::move(shape), {.mean = mean, .stddev = scale, .dtype = floatx()}, seed),
+                  std::move(options));
+}
+
+Expr dropout(const Expr& x, double level, const std::optional<Shape>& noise_shape, Seed seed) {
+  return dropout(x, level, key(seed), noise_shape);
+}
+
+Variable zeros(Shape shape, VariableOptions options) { return filled(std::move(shape), 0, std::move(options)); }
+Variable ones(Shape shape, VariableOptions options) { return filled(std::move(shape), 1, std::move(options)); }
+
+int count_params(const Variable& x) { return static_cast<int>(x.shape().size()); }
+
+}  // namespace syncline

@@ -1,0 +1,45 @@
+// Keras's configuration and the random functions under their Keras names, for the calling thread's session.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/array.h"
+#include "ops/random.h"
+#include "runtime/variable.h"
+
+namespace syncline {
+
+std::string backend();         // "syncline"
+DType floatx();                // float32 unless set
+void set_floatx(DType dtype);  // throws ValueError unless floating
+double epsilon();              // 1e-7 unless set
+void set_epsilon(double e);
+std::string image_data_format();  // "channels_last" unless set
+void set_image_data_format(const std::string& data_format);
+Array cast_to_floatx(const Array& x);
+
+// Names for layers and the like: 1, 2, 3, ... for each prefix.
+int get_uid(const std::string& prefix = "");
+void reset_uids();
+// Forgets names, uids, the learning phase and the count of random operations.
+void clear_session();
+
+using Seed = std::optional<std::uint64_t>;  // the session's unless given
+Expr random_uniform(Shape shape, const UniformOptions& options = {}, Seed seed = {});
+Expr random_normal(Shape shape, const NormalOptions& options = {}, Seed seed = {});
+Expr truncated_normal(Shape shape, const NormalOptions& options = {}, Seed seed = {});
+Expr random_binomial(Shape shape, const BinomialOptions& options = {}, Seed seed = {});
+Variable random_uniform_variable(Shape shape, double low, double high, VariableOptions options = {}, Seed seed = {});
+Variable random_normal_variable(Shape shape, double mean, double scale, VariableOptions options = {}, Seed seed = {});
+// x with a fraction `level` of its elements set to 0 and the others scaled by 1 / (1 - level).
+Expr dropout(const Expr& x, double level, const std::optional<Shape>& noise_shape = {}, Seed seed = {});
+
+// Variables and tensors of one value, of floatx.
+Variable zeros(Shape shape, VariableOptions options = {});
+Variable ones(Shape shape, VariableOptions options = {});
+
+int count_params(const Variable& x);
+
+}  // namespace syncline
