@@ -63,8 +63,8 @@ int run(const Options& options) {
   SessionScope scope(session);
   kernels::set_thread_count(options.threads);
   if (wire->size() > 1) session.distribute(make_data_parallel(*wire, {.local_feeds = true}));
-  Work w = make_work(options.model);
   set_learning_phase(true);
+  Work w = make_work(options.model);
   Function step({w.x, w.labels}, {w.loss}, w.optimizer.updates, "train");
 
   Shape shape = w.x.shape();

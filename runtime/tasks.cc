@@ -44,13 +44,15 @@ class TaskMaker {
 
  private:
   struct Group {
-    std::vector<Expr> members;  // descending while being collected
+    std::vector<Expr> members;  // by id
     Shape space;
     std::size_t laid_out = 0;
+    bool terminal = false;  // nothing reads what it computes
   };
 
-  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing
-  // but that group needs its value, and no path leaves the group and comes back.
+  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing but
+  // that group needs its value, and no path leaves the group and comes back. Groups that nothing reads (a variable's new
+  // value, an accumulator's) have no path between them either, so a value that several of them share makes them one.
   void group_elementwise() {
     for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
       const auto& node = *it;
@@ -59,28 +61,48 @@ class TaskMaker {
       const Shape space = local_.meta(value).shape;
       std::size_t laid_out = 0;
       for (const Expr& input : node->inputs) laid_out += local_.meta(input).shape != space;
-      const int joined = group_of_users(*node, space, laid_out);
-      const int group = joined >= 0 ? joined : static_cast<int>(groups_.size());
-      if (joined < 0) groups_.push_back({.members = {}, .space = space, .laid_out = 0});
+      int group = group_of_users(*node, space, laid_out);
+      if (group < 0) {
+        group = static_cast<int>(groups_.size());
+        groups_.push_back({.members = {}, .space = space, .laid_out = 0, .terminal = !users_.contains(node.get())});
+      }
       groups_[group].members.push_back(value);
       groups_[group].laid_out += laid_out;
       group_of_[node.get()] = group;
     }
-    for (Group& group : groups_) std::reverse(group.members.begin(), group.members.end());
+    for (Group& group : groups_)
+      std::sort(group.members.begin(), group.members.end(),
+                [](const Expr& a, const Expr& b) { return a.node().id < b.node().id; });
   }
 
-  int group_of_users(const Node& node, const Shape& space, std::size_t laid_out) const {
+  int group_of_users(const Node& node, const Shape& space, std::size_t laid_out) {
     const auto users = users_.find(&node);
     if (users == users_.end()) return -1;
-    int group = -1;
+    std::vector<int> candidates;
+    std::size_t members = 0;
     for (const Node* user : users->second) {
       const auto found = group_of_.find(user);
-      if (found == group_of_.end() || (group >= 0 && found->second != group)) return -1;
-      group = found->second;
+      if (found == group_of_.end()) return -1;
+      if (std::find(candidates.begin(), candidates.end(), found->second) == candidates.end())
+        candidates.push_back(found->second);
     }
-    const Group& g = groups_[static_cast<std::size_t>(group)];
-    const bool fits = g.members.size() < kLargestGroup && g.laid_out + laid_out <= kMostLaidOut && g.space == space;
-    return fits ? group : -1;
+    for (const int candidate : candidates) {
+      const Group& g = groups_[static_cast<std::size_t>(candidate)];
+      if (g.space != space || (candidates.size() > 1 && !g.terminal)) return -1;
+      members += g.members.size();
+      laid_out += g.laid_out;
+    }
+    if (members >= kLargestGroup || laid_out > kMostLaidOut) return -1;
+    for (std::size_t i = 1; i < candidates.size(); ++i) merge_groups(candidates[0], candidates[i]);
+    return candidates[0];
+  }
+
+  void merge_groups(int into, int from) {
+    Group &a = groups_[static_cast<std::size_t>(into)], &b = groups_[static_cast<std::size_t>(from)];
+    for (const Expr& member : b.members) group_of_[&member.node()] = into;
+    a.members.insert(a.members.end(), b.members.begin(), b.members.end());
+    a.laid_out += b.laid_out;
+    b.members.clear();
   }
 
   // An all-reduce may wait in a bucket if no other transfer depends on it. What depends on such a one is late.
@@ -96,7 +118,10 @@ class TaskMaker {
     }
   }
 
-  bool group_is_late(const Group& group) const { return late_.contains(&group.members.back().node()); }
+  bool group_is_late(const Group& group) const {
+    return std::any_of(group.members.begin(), group.members.end(),
+                       [&](const Expr& member) { return late_.contains(&member.node()); });
+  }
 
   void emit(const std::shared_ptr<const Node>& node) {
     const Expr value(node);
@@ -211,9 +236,14 @@ class TaskMaker {
         if (const auto found = needs.find(&input.node()); found != needs.end()) last = std::max(last, found->second);
       if (last >= 0) needs[node.get()] = last;
     }
-    std::stable_sort(late_tasks_.begin(), late_tasks_.end(), [&](const Task& a, const Task& b) {
-      return needs[&a.nodes.back().node()] < needs[&b.nodes.back().node()];
-    });
+    auto needed = [&](const Task& task) {
+      int last = -1;
+      for (const Expr& node : task.nodes)
+        if (const auto found = needs.find(&node.node()); found != needs.end()) last = std::max(last, found->second);
+      return last;
+    };
+    std::stable_sort(late_tasks_.begin(), late_tasks_.end(),
+                     [&](const Task& a, const Task& b) { return needed(a) < needed(b); });
     for (Task& task : late_tasks_) tasks_.push_back(std::move(task));
   }
 
