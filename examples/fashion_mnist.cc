@@ -1,0 +1,86 @@
+// Trains a network on Fashion-MNIST. Alone: fashion_mnist. On several ranks: mpirun -n 4 fashion_mnist. The result is
+// the same up to rounding, and the same bits on every rank.
+//
+// Exit codes: 0 done, 1 an error (one line on standard error says which), 2 wrong arguments.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+
+#include "comm/make_communicator.h"
+#include "examples/options.h"
+#include "examples/training.h"
+#include "ops/kernels/parallel.h"
+#include "runtime/config.h"
+#include "runtime/data_parallel.h"
+#include "runtime/session.h"
+
+namespace {
+using namespace syncline;
+using examples::Options;
+using examples::Training;
+
+void complain(const std::string& what) {
+  fmt::print(stderr, "fashion_mnist: {}\n", what);
+  std::fflush(stderr);
+}
+
+// What every rank does for itself before the first step may fail on some of them; then all of them stop, and the lowest
+// of those says why.
+std::unique_ptr<Training> prepare(const Options& options, comm::Communicator& wire) {
+  std::unique_ptr<Training> training;
+  std::string error;
+  try {
+    training = std::make_unique<Training>(options, wire.rank());
+  } catch (const CommError&) {
+    throw;
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  std::int32_t first = error.empty() ? wire.size() : wire.rank();
+  wire.wait(wire.all_reduce({}, &first, 1, DType::kInt32, comm::Reduce::kMin));
+  if (first == wire.size()) return training;
+  if (first == wire.rank()) complain(error);
+  return nullptr;
+}
+
+int train(const Options& options, comm::Communicator& wire) {
+  Session session(options.seed);
+  SessionScope scope(session);
+  if (options.threads > 0) kernels::set_thread_count(options.threads);
+  set_floatx(parse_dtype(options.floatx));
+  if (wire.size() > 1) session.distribute(make_data_parallel(wire));
+  const bool first = wire.rank() == 0;
+  if (first)
+    fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads a rank {}\n", options.model, options.optimizer,
+               options.batch, wire.size(), kernels::thread_count());
+  const auto training = prepare(options, wire);
+  if (training == nullptr) return 1;
+  training->run();
+  const Training::Score score = training->evaluate();
+  if (options.digest) fmt::print("rank {} digest {:016x}\n", wire.rank(), training->digest());
+  if (first) fmt::print("test loss {:.4f}  test accuracy {:.4f}\n", score.loss, score.accuracy);
+  if (first && !options.checkpoint.empty()) fmt::print("checkpoint {}\n", options.checkpoint);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::unique_ptr<comm::Communicator> wire;
+  try {
+    wire = comm::make_communicator();
+  } catch (const std::exception& e) {
+    complain(e.what());
+    return 1;
+  }
+  try {
+    Options options;
+    if (const int code = examples::parse_options(argc, argv, wire->rank() != 0, options); code >= 0) return code;
+    return train(options, *wire);
+  } catch (const std::exception& e) {
+    complain(wire->size() > 1 ? fmt::format("rank {}: {}", wire->rank(), e.what()) : e.what());
+    wire->abort_job(1);
+  }
+}

@@ -1,0 +1,51 @@
+#include "examples/options.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+namespace syncline::examples {
+
+int parse_options(int argc, char** argv, bool quiet, Options& o) {
+  CLI::App app("Trains a network on Fashion-MNIST, alone or on several ranks under mpirun.", "fashion_mnist");
+  app.add_option("--model", o.model, "softmax, mlp or cnn")
+      ->check(CLI::IsMember({"softmax", "mlp", "cnn"}))
+      ->capture_default_str();
+  app.add_option("--optimizer", o.optimizer, "sgd, rmsprop, adam or adadelta")
+      ->check(CLI::IsMember({"sgd", "rmsprop", "adam", "adadelta"}))
+      ->capture_default_str();
+  app.add_option("--data", o.data, "folder of the IDX files")->capture_default_str();
+  app.add_option("--epochs", o.epochs, "passes over the training set")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--batch", o.batch, "rows of a step, over all ranks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--checkpoint", o.checkpoint, "HDF5 file to write (and, with --resume, to read)");
+  app.add_flag("--resume", o.resume, "go on from the checkpoint if it exists");
+  app.add_option("--save-every", o.save_every, "steps between saves, beside one after each epoch")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", o.seed, "of initial values, data order and dropout")->capture_default_str();
+  app.add_option("--threads", o.threads, "threads of a rank; 0: as many as its processors")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--floatx", o.floatx, "float32 or float64")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->capture_default_str();
+  app.add_option("--max-steps", o.max_steps, "stop after so many steps; 0: no limit")->check(CLI::NonNegativeNumber);
+  app.add_option("--samples", o.samples, "rows of the training set to use; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_flag("--digest", o.digest, "every rank prints a digest of its variables at the end");
+  try {
+    app.parse(argc, argv);
+    if (o.resume && o.checkpoint.empty()) throw CLI::RequiredError("--resume: --checkpoint");
+  } catch (const CLI::Success& asked) {
+    if (!quiet) app.exit(asked);
+    return 0;
+  } catch (const CLI::Error& e) {
+    if (!quiet) std::cerr << "fashion_mnist: " << e.what() << " (--help lists the options)\n";
+    return 2;
+  }
+  return -1;
+}
+
+}  // namespace syncline::examples

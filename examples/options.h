@@ -1,0 +1,30 @@
+// The command line of the Fashion-MNIST example.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace syncline::examples {
+
+struct Options {
+  std::string model = "cnn";       // softmax, mlp, cnn
+  std::string optimizer = "adam";  // sgd, rmsprop, adam, adadelta
+  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string checkpoint;          // empty: none is written
+  std::string floatx = "float32";  // or float64
+  std::int64_t epochs = 3;
+  std::int64_t batch = 128;       // rows of a step, over all ranks
+  std::int64_t save_every = 200;  // steps; also at the end of each epoch
+  std::int64_t max_steps = 0;     // 0: no limit
+  std::int64_t samples = 0;       // rows of the training set to use; 0: all
+  std::uint64_t seed = 1;
+  int threads = 0;  // of a rank; 0: what its affinity mask allows
+  bool resume = false;
+  bool digest = false;  // every rank prints a digest of its variables at the end
+};
+
+// Returns an exit code if the program should stop (help was asked for, or the arguments are wrong: then one line says
+// why).
+int parse_options(int argc, char** argv, bool quiet, Options& options);
+
+}  // namespace syncline::examples
