@@ -159,8 +159,8 @@ TEST(Conv, FloatWithoutWinogradIsCloser) {
 }
 
 TEST(Conv, EveryInstructionSetIsRight) {
-  for_each_target([](const char* target) {
-    SCOPED_TRACE(target);
+  for_each_instruction_set([](const std::string& set) {
+    SCOPED_TRACE(set);
     check_all<float>(1e-5);
   });
 }

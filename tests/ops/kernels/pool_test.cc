@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "ops/kernels/parallel.h"
@@ -117,8 +118,8 @@ TEST(Pool, AverageDividesByRealCells) {
 }
 
 TEST(Pool, EveryInstructionSetIsRight) {
-  for_each_target([](const char* target) {
-    SCOPED_TRACE(target);
+  for_each_instruction_set([](const std::string& name) {
+    SCOPED_TRACE(name);
     for (const PoolGeometry& g : kGeometries) {
       check_max(g, random_values<float>(in_size(g), 4));
       check_max(g, random_values<double>(in_size(g), 4));

@@ -2,18 +2,16 @@
 // and a loop over instruction sets.
 #pragma once
 
-#include <hwy/highway.h>
-#include <hwy/targets.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <new>
 #include <random>
 #include <vector>
+
+#include "ops/kernels/instruction_sets.h"
 
 namespace syncline::kernels {
 
@@ -61,16 +59,14 @@ class GuardedScratch {
   std::byte* memory_;
 };
 
-// Calls check() with the kernels held to each instruction set that they were compiled for and this processor has.
+// Calls check(name) with the kernels held to each instruction set that they were compiled for and this processor has.
 template <class Check>
-void for_each_target(const Check& check) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    check(hwy::TargetName(target));
+void for_each_instruction_set(const Check& check) {
+  for (const InstructionSet& set : instruction_sets()) {
+    use_instruction_set(set);
+    check(set.name);
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  use_best_instruction_set();
 }
 
 }  // namespace syncline::kernels
