@@ -1,0 +1,73 @@
+// Rows of random ops. What they draw is tested in random/draw_test.cc; here it is that several ranks draw what one
+// does.
+#include "ops/random.h"
+
+#include "ops/gradients.h"
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "tests/ops/reference.h"
+
+namespace syncline::testing {
+namespace {
+
+using Exprs = std::vector<Expr>;
+constexpr RandomKey kKey{12, 34};
+
+std::vector<OpCase> random_rows() {
+  const auto row = [](std::string name, Builder build, Shape shape = {6, 5}) -> OpCase {
+    return {.name = std::move(name),
+            .inputs = {{.shape = std::move(shape)}},
+            .build = std::move(build),
+            .no_reference = "random",
+            .large = {{.shape = {1200, 1000}}},
+            .gradient = false};  // every step draws anew
+  };
+  std::vector<OpCase> rows{
+      row("random_uniform_like", [](const Exprs& x) { return random_uniform_like(x[0], kKey); }),
+      row("random_normal_like", [](const Exprs& x) { return random_normal_like(x[0], kKey); }),
+      row("truncated_normal_like", [](const Exprs& x) { return truncated_normal_like(x[0], kKey); }),
+      row("random_binomial_like", [](const Exprs& x) { return random_binomial_like(x[0], kKey, {.p = 0.4}); }),
+      // Beside a value whose rows are split.
+      row("random_uniform",
+          [](const Exprs& x) {
+            return x[0] + cast(random_uniform({6, 5}, kKey), x[0].dtype());
+          }),
+      row("dropout_mask", [](const Exprs& x) { return dropout_mask(x[0], 0.4, kKey); }),
+      row("dropout_mask_of_images", [](const Exprs& x) { return dropout_mask(x[0], 0.4, kKey); }, {4, 3, 2, 3}),
+      row("dropout_mask_shared_by_rows",
+          [](const Exprs& x) {
+            return dropout_mask(x[0], 0.4, kKey, Shape{1, -1});
+          }),
+      row("dropout_mask_of_rows",
+          [](const Exprs& x) {
+            return dropout_mask(x[0], 0.4, kKey, Shape{-1, 1});
+          }),
+      row("dropout", [](const Exprs& x) { return dropout(x[0], 0.4, kKey); }),
+      row("dropout_shared_by_rows",
+          [](const Exprs& x) {
+            return dropout(x[0], 0.4, kKey, Shape{1, -1});
+          }),
+  };
+  rows[4].large.clear();
+  // dropout is linear in x, so x times its gradient is dropout itself; both draw one mask in one step.
+  rows.push_back({.name = "dropout_gradient",
+                  .inputs = {{.shape = {6, 5}}},
+                  .build =
+                      [](const Exprs& x) {
+                        const Expr y = dropout(x[0], 0.4, kKey);
+                        return gradients(sum(y), {x[0]})[0] * x[0] - y;
+                      },
+                  .reference = elementwise([](double) { return 0.0; }),
+                  .gradient = false});
+  rows.push_back({.name = "dropout_of_nothing",
+                  .inputs = {{.shape = {6, 5}}},
+                  .build = [](const Exprs& x) { return dropout(x[0], 0, kKey); },
+                  .reference = elementwise([](double x) { return x; })});
+  return rows;
+}
+
+SYNCLINE_OP_CASES(random_rows)
+
+}  // namespace
+}  // namespace syncline::testing
