@@ -23,9 +23,35 @@ struct NotF : Stateless { using Stateless::Stateless; bool operator()(bool x) co
 struct SelectF : Stateless { using Stateless::Stateless; template <class T> T operator()(bool c, T x, T y) const { return c ? x : y; } };
 // clang-format on
 
+// condition ? x : y for elements of 4 and 8 bytes, whatever their type: a byte of the condition becomes a lane's mask. The
+// compiler does not find this by itself.
+template <class Bits>
+HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::int64_t n) {
+  const hn::ScalableTag<Bits> d;
+  const hn::Rebind<std::uint8_t, decltype(d)> bytes;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto* c = static_cast<const std::uint8_t*>(in[0]);
+  const auto *x = static_cast<const Bits*>(in[1]), *y = static_cast<const Bits*>(in[2]);
+  auto* z = static_cast<Bits*>(out);
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto wide = [&] {
+      if constexpr (sizeof(Bits) == 4) return hn::PromoteTo(d, hn::LoadU(bytes, c + i));
+      else return hn::PromoteTo(d, hn::PromoteTo(hn::Rebind<std::uint32_t, decltype(d)>(), hn::LoadU(bytes, c + i)));
+    }();
+    const auto chosen = hn::Ne(wide, hn::Zero(d));
+    hn::StoreU(hn::IfThenElse(chosen, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
+  }
+  for (; i < n; ++i) z[i] = c[i] != 0 ? x[i] : y[i];
+}
+
 BlockFn not_block(DType) { return &plain_block<NotF, bool, bool>; }
 BlockFn select_block(DType dtype) {
-  return with_dtype(dtype, []<class T>(T) -> BlockFn { return &plain_block<SelectF, T, bool, T, T>; });
+  return with_dtype(dtype, []<class T>(T) -> BlockFn {
+    if constexpr (sizeof(T) == 4) return &select_bits<std::uint32_t>;
+    else if constexpr (sizeof(T) == 8) return &select_bits<std::uint64_t>;
+    else return &plain_block<SelectF, T, bool, T, T>;
+  });
 }
 
 constexpr NamedBlock kBlocks[] = {
