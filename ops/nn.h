@@ -19,7 +19,7 @@ namespace syncline {
 
 struct ReluOptions {
   double alpha = 0;  // slope below the threshold
-  std::optional<double> max_value;
+  std::optional<double> max_value{};
   double threshold = 0;
 };
 // max_value for x >= max_value, x for threshold < x < max_value, alpha * (x - threshold) otherwise. Any number.

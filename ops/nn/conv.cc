@@ -66,6 +66,12 @@ void check_operands(std::string_view op, std::span<const Meta> in) {
   }
 }
 
+// A kernel's height and width decide the size of everything else.
+void check_kernel(std::string_view op, const Shape& kernel) {
+  if (kernel[0] < 1 || kernel[1] < 1)
+    fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; its height and width must be known, and 1 or more");
+}
+
 void check_channels(std::string_view op, const Shape& image, std::int64_t channels, const Shape& kernel) {
   if (image[3] != channels && image[3] != kUnknown && channels != kUnknown)
     fail<ShapeError>(op, ": an image of shape ", image, " and a kernel of shape ", kernel, " disagree: ", image[3],
@@ -100,6 +106,7 @@ struct Conv2D {
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     check_operands(kName, in);
     const Shape &x = in[0].shape, &w = in[1].shape;
+    check_kernel(kName, w);
     check_channels(kName, x, w[2], w);
     return {in[0].dtype, Shape{x[0], window_positions(kName, x[1], window_h(a, w[0])),
                                window_positions(kName, x[2], window_w(a, w[1])), w[3]}};
@@ -127,6 +134,7 @@ struct Conv2DGradInput {
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     check_operands(kName, in);
     const Shape &w = in[0].shape, &dy = in[1].shape;
+    check_kernel(kName, w);
     check_channels(kName, dy, w[3], w);
     check_positions(kName, a, dy, a.height, a.width, w[0], w[1]);
     return {in[0].dtype, Shape{dy[0], a.height, a.width, w[2]}};

@@ -241,11 +241,13 @@ std::vector<OpCase> pick_rows() {
                 },
             .second_gradient = true};
   };
+  OpCase across = row("pick_across_batch", {.shape = {5, 3}}, {3}, 0, DType::kInt64);
+  across.open_batch = false;  // the gradient needs to know how long a lane is
   return {
+      across,
       row("pick", {.shape = {5, 4}}, {5}, 1, DType::kInt64),
       row("pick_axis_1", {.shape = {4, 3, 2}}, {4, 2}, 1, DType::kInt32),
       row("pick_kept_axis", {.shape = {4, 3, 2}}, {4, 1, 2}, 1, DType::kInt64),
-      row("pick_across_batch", {.shape = {5, 3}}, {3}, 0, DType::kInt64),
       row("pick_of_integers", {.shape = {5, 4}, .dtype = DType::kInt32, .low = -9, .high = 9}, {5}, 1, DType::kInt64),
       {.name = "in_top_k",
        .inputs = {{.shape = {7, 5}}, {.shape = {7}, .dtype = DType::kInt64, .low = -1, .high = 5}},

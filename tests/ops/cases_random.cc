@@ -28,10 +28,9 @@ std::vector<OpCase> random_rows() {
       row("random_normal_like", [](const Exprs& x) { return random_normal_like(x[0], kKey); }),
       row("truncated_normal_like", [](const Exprs& x) { return truncated_normal_like(x[0], kKey); }),
       row("random_binomial_like", [](const Exprs& x) { return random_binomial_like(x[0], kKey, {.p = 0.4}); }),
-      // Beside a value whose rows are split.
       row("random_uniform",
-          [](const Exprs& x) {
-            return x[0] + cast(random_uniform({6, 5}, kKey), x[0].dtype());
+          [](const Exprs&) {
+            return random_uniform({6, 5}, kKey);
           }),
       row("dropout_mask", [](const Exprs& x) { return dropout_mask(x[0], 0.4, kKey); }),
       row("dropout_mask_of_images", [](const Exprs& x) { return dropout_mask(x[0], 0.4, kKey); }, {4, 3, 2, 3}),
@@ -43,23 +42,28 @@ std::vector<OpCase> random_rows() {
           [](const Exprs& x) {
             return dropout_mask(x[0], 0.4, kKey, Shape{-1, 1});
           }),
-      row("dropout", [](const Exprs& x) { return dropout(x[0], 0.4, kKey); }),
-      row("dropout_shared_by_rows",
-          [](const Exprs& x) {
-            return dropout(x[0], 0.4, kKey, Shape{1, -1});
-          }),
   };
   rows[4].large.clear();
-  // dropout is linear in x, so x times its gradient is dropout itself; both draw one mask in one step.
-  rows.push_back({.name = "dropout_gradient",
-                  .inputs = {{.shape = {6, 5}}},
-                  .build =
-                      [](const Exprs& x) {
-                        const Expr y = dropout(x[0], 0.4, kKey);
-                        return gradients(sum(y), {x[0]})[0] * x[0] - y;
-                      },
-                  .reference = elementwise([](double) { return 0.0; }),
-                  .gradient = false});
+  const auto holds = [](std::string name, Builder build) -> OpCase {
+    return {.name = std::move(name),
+            .inputs = {{.shape = {6, 5}}},
+            .build = std::move(build),
+            .reference = elementwise([](double) { return 1.0; })};
+  };
+  // An element is 0 or scaled.
+  rows.push_back(holds("dropout", [](const Exprs& x) {
+    const Expr y = dropout(x[0], 0.4, kKey), scaled = x[0] * (1 / (1 - 0.4));
+    return equal(y * (y - scaled), scalar_like(0, y));
+  }));
+  rows.push_back(holds("dropout_shared_by_rows", [](const Exprs& x) {
+    const Expr y = dropout(x[0], 0.4, kKey, Shape{1, -1}), scaled = x[0] * (1 / (1 - 0.4));
+    return equal(y * (y - scaled), scalar_like(0, y));
+  }));
+  // It is linear in x, so x times its gradient is dropout itself: both use one mask in one step.
+  rows.push_back(holds("dropout_gradient", [](const Exprs& x) {
+    const Expr y = dropout(x[0], 0.4, kKey);
+    return equal(gradients(sum(y), {x[0]})[0] * x[0], y);
+  }));
   rows.push_back({.name = "dropout_of_nothing",
                   .inputs = {{.shape = {6, 5}}},
                   .build = [](const Exprs& x) { return dropout(x[0], 0, kKey); },
