@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ops/control/loop.h"
 #include "ops/core/phase.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
 #include "runtime/evaluate.h"
+#include "runtime/loop_graph.h"
 
 namespace syncline {
 namespace {
@@ -69,7 +71,9 @@ class Concretizer {
       for (const Expr& input : node->inputs) inputs.push_back(of(input));
       const bool same = inputs == node->inputs && std::all_of(node->outputs.begin(), node->outputs.end(),
                                                               [](const Meta& m) { return m.shape.is_known(); });
-      const auto fresh = same ? node : make_node(*node->op, node->attrs, std::move(inputs), node->name);
+      const auto fresh = node->op == &def_of<Loop>() ? concretize_loop(old, inputs).handle()
+                         : same                      ? node
+                                                     : make_node(*node->op, node->attrs, std::move(inputs), node->name);
       if (node->outputs.size() == 1) {
         done_[old] = simplify(Expr(fresh));
         return;
@@ -133,7 +137,7 @@ class Concretizer {
 }  // namespace
 
 std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings) {
-  return Concretizer(bindings).run(roots);
+  return prune_loops(Concretizer(bindings).run(roots));
 }
 
 }  // namespace syncline

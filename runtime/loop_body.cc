@@ -3,7 +3,6 @@
 #include "ops/control/loop.h"
 #include "ops/leaf.h"
 #include "runtime/collectives.h"
-#include "runtime/concretize.h"
 
 namespace syncline {
 namespace {
@@ -11,7 +10,7 @@ namespace {
 // The placement of one turn's part of a value that is stacked along a new first axis.
 Placement of_one_turn(Placement whole) { return whole.is_split() ? Placement::split(whole.axis - 1) : whole; }
 
-// A body as this plan needs it: with known shapes, the taps that are read, and placements.
+// A body as this plan needs it: the taps that are stored, and placements.
 struct PlacedBody {
   std::vector<Expr> feeds;
   std::vector<Expr> roots;
@@ -21,40 +20,38 @@ struct PlacedBody {
 PlacedBody place_body(const Expr& loop, const std::vector<Expr>& outputs, const LocalView& local,
                       const LowerRequest& request) {
   const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
-  const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
+  const std::size_t n_states = body.states.size();
   PlacedBody placed;
-  Bindings bindings;
+  for (const auto* leaves : {&body.elements, &body.states, &body.captures})
+    placed.feeds.insert(placed.feeds.end(), leaves->begin(), leaves->end());
+  for (std::size_t i = 0; i < placed.feeds.size(); ++i) {
+    const Placement p = local.placement(loop.input(static_cast<int>(i)));
+    if (!p.is_replicated()) placed.placement[placed.feeds[i]] = i < body.elements.size() ? of_one_turn(p) : p;
+  }
   std::vector<Placement> wanted;
-  auto bind = [&](const Expr& inner, const Expr& outer, bool element) {
-    Shape shape = outer.shape();
-    if (element) shape.erase(0);
-    const Expr feed = apply<Placeholder>({}, {outer.dtype(), shape, placed.feeds.size()}, inner.name());
-    const Placement p = local.placement(outer);
-    placed.placement[feed] = element ? of_one_turn(p) : p;
-    placed.feeds.push_back(feed);
-    bindings[inner] = feed;
-  };
-  for (std::size_t i = 0; i < n_elements; ++i) bind(body.elements[i], loop.input(static_cast<int>(i)), true);
-  for (std::size_t i = 0; i < n_states; ++i) bind(body.states[i], loop.input(static_cast<int>(n_elements + i)), false);
-  for (std::size_t i = 0; i < body.captures.size(); ++i)
-    bind(body.captures[i], loop.input(static_cast<int>(n_elements + n_states + i)), false);
-
-  std::vector<Expr> roots = body.next_states;
-  for (std::size_t i = 0; i < n_states; ++i)
-    wanted.push_back(local.placement(Expr(loop.handle(), static_cast<int>(i))));
-  for (const Expr& output : outputs)
-    if (const std::size_t i = static_cast<std::size_t>(output.output()); i >= n_states) {
-      const Tap& tap = body.taps[i - n_states];
-      roots.push_back(tap.value);
-      wanted.push_back(tap.sum ? local.placement(output) : of_one_turn(local.placement(output)));
-    }
-  placed.roots = concretize(roots, bindings);
+  for (const Expr& output : outputs) {
+    const auto i = static_cast<std::size_t>(output.output());
+    const Placement p = local.placement(output);
+    placed.roots.push_back(i < n_states ? body.next_states[i] : body.taps[i - n_states].value);
+    wanted.push_back(i < n_states || body.taps[i - n_states].sum ? p : of_one_turn(p));
+  }
   if (request.distributor != nullptr) {
     PlacedGraph graph = request.distributor->place(placed.roots, placed.placement, *request.shares, wanted);
     placed.roots = std::move(graph.roots);
     placed.placement = std::move(graph.placement);
   }
   return placed;
+}
+
+// States are written in place one after the other when a turn is over, so a next state that is an old state needs
+// memory of its own.
+void copy_kept_states(PlacedBody& placed, std::size_t n_states, const LocalView& inner) {
+  for (std::size_t i = 0; i < n_states; ++i) {
+    if (!inner.resolve(placed.roots[i]).base.is<Placeholder>()) continue;
+    const Placement p = inner.placement(placed.roots[i]);
+    placed.roots[i] = apply<Copy>({placed.roots[i]});
+    placed.placement[placed.roots[i]] = p;
+  }
 }
 
 }  // namespace
@@ -65,18 +62,13 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
   PlacedBody placed = place_body(loop, outputs, local, request);
   const LocalView inner(placed.placement, *request.shares);
-  // A next state that is an old state needs memory of its own: the states are overwritten one after the other.
-  for (std::size_t i = 0; i < n_states; ++i)
-    if (const Expr base = inner.resolve(placed.roots[i]).base; base.is<Placeholder>()) {
-      const Placement p = inner.placement(placed.roots[i]);
-      placed.roots[i] = apply<Copy>({placed.roots[i]});
-      placed.placement[placed.roots[i]] = p;
-    }
+  copy_kept_states(placed, n_states, inner);
 
   LoopStep step;
-  step.turns = n_elements > 0 ? loop.input(0).shape()[0] : 0;
+  step.turns = loop.input(0).shape()[0];
   step.reverse = body.reverse;
   step.feeds.resize(placed.feeds.size());
+  step.random_step = std::make_unique<std::uint64_t>(0);
   auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
   for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(placed.feeds[i]));
   for (std::size_t i = 0; i < n_states; ++i) step.state_bytes.push_back(bytes(placed.roots[i]));
@@ -91,7 +83,7 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   of_body.placement = &placed.placement;
   of_body.shares = request.shares;
   of_body.distributor = request.distributor;
-  of_body.random_step = request.random_step;
+  of_body.random_step = step.random_step.get();
   step.body = lower(of_body);
   return step;
 }

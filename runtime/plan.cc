@@ -32,6 +32,11 @@ void Plan::bind(std::byte* arena) {
   }
 }
 
+void Plan::set_fingerprint(std::uint64_t fingerprint) {
+  fingerprint_ = fingerprint;
+  for (std::size_t i = 0; i < loops_.size(); ++i) loops_[i].body.set_fingerprint(attrs::mix(fingerprint, i + 1));
+}
+
 void Plan::run(Session& session, std::span<const void* const> feeds) {
   for (const FeedSlot& s : feed_slots_)
     pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
@@ -66,14 +71,17 @@ void Plan::run_loop(Session& session, const Step& step) {
     const auto at = static_cast<std::size_t>(loop.reverse ? loop.turns - 1 - turn : turn);
     for (std::size_t i = 0; i < n_elements; ++i)
       loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
+    // By the element, so that a gradient's loop draws what the forward turn drew.
+    *loop.random_step = attrs::mix(*step.args.random_step, at + 1);
     loop.body.run(session, loop.feeds);
-    for (std::size_t i = 0; i < n_states; ++i) std::memcpy(out[i], loop.body.output(i), loop.state_bytes[i]);
     for (std::size_t i = 0; i < loop.taps.size(); ++i) {
       const LoopStep::Tap& tap = loop.taps[i];
       auto* to = static_cast<std::byte*>(out[n_states + i]);
       if (tap.sum && turn > 0) add_to(tap.dtype, to, loop.body.output(n_states + i), tap.bytes);
       else std::memcpy(to + (tap.sum ? 0 : at * tap.bytes), loop.body.output(n_states + i), tap.bytes);
     }
+    // Last: a tap may be a state as it came in.
+    for (std::size_t i = 0; i < n_states; ++i) std::memcpy(out[i], loop.body.output(i), loop.state_bytes[i]);
   }
 }
 

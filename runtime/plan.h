@@ -52,7 +52,7 @@ class Plan {
   bool random() const { return random_; }
   const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
-  void set_fingerprint(std::uint64_t fingerprint) { fingerprint_ = fingerprint; }
+  void set_fingerprint(std::uint64_t fingerprint);  // also of the bodies' plans
   const std::vector<Step>& steps() const { return steps_; }
   // One line a step: what runs, on which shapes, where each transfer stands and why.
   std::string describe() const;
@@ -105,7 +105,8 @@ struct LoopStep {
     DType dtype;
   };
   std::vector<Tap> taps;
-  std::vector<const void*> feeds;  // of the body, filled in each turn
+  std::vector<const void*> feeds;              // of the body, filled in each turn
+  std::unique_ptr<std::uint64_t> random_step;  // the body's: another one in each turn
 };
 
 // What a plan is made of: a placed graph of known shapes.

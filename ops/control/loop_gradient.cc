@@ -1,9 +1,279 @@
-#include "ops/control/loop.h"
+// The gradient of a loop: a loop that runs the other way, whose states are the gradients with respect to the states.
+//
+// What a turn's gradient needs of the forward turn comes from the forward loop's tape. What becomes of a turn's share
+// in the gradient of a captured value is looked at term by term: a product over rows (a weight) or a sum over rows (a
+// bias) is not formed in each turn and added up, but once behind the loop, over the rows of all turns; so is a product
+// with a fixed matrix that ends in a sequence's gradient.
+#include <algorithm>
+#include <unordered_set>
+
+#include "ops/control/loop_build.h"
+#include "ops/core.h"
+#include "ops/core/fill.h"
+#include "ops/gradients.h"
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "ops/reduce/axes.h"
+#include "ops/substitute.h"
 
 namespace syncline {
+namespace {
 
-std::vector<Expr> Loop::grad(const Attrs&, const Expr& y, std::span<const Expr>) {
-  fail<ValueError>(kName, ": the gradient of a loop with ", y.node().inputs.size(), " inputs is not written");
+bool is_op(const Expr& e, std::string_view name) { return e.op().name == name; }
+
+// The operands of the sum that e is, if it is one.
+void collect_terms(const Expr& e, std::vector<Expr>& terms) {
+  if (is_op(e, "add") && e.input(0).shape() == e.shape() && e.input(1).shape() == e.shape()) {
+    collect_terms(e.input(0), terms);
+    collect_terms(e.input(1), terms);
+  } else {
+    terms.push_back(e);
+  }
+}
+
+std::vector<Expr> terms_of(const Expr& e) {
+  std::vector<Expr> terms;
+  collect_terms(e, terms);
+  return terms;
+}
+
+Expr added(const Expr& a, const Expr& b) { return a ? add(a, b) : b; }
+
+class LoopGradient {
+ public:
+  LoopGradient(const Expr& forward, std::span<const Expr> dy)
+      : forward_(forward),
+        body_(*forward.attrs<Loop::Attrs>().body),
+        dy_(dy),
+        active_(body_.states.size()),
+        cotangent_(body_.states.size()) {
+    for (const auto* leaves : {&body_.elements, &body_.states, &body_.captures})
+      for (const Expr& leaf : *leaves) is_forward_.insert(&leaf.node());
+    for (const auto& node : nodes_under(body_.roots())) is_forward_.insert(node.get());
+  }
+
+  std::vector<Expr> run() {
+    make_cotangents();
+    differentiate();
+    for (const Expr& d : turn_) find_needed(d);
+    choose_taps();
+    build();
+    return collect();
+  }
+
+ private:
+  // One term of a result: made of the backward loop's outputs and of values from outside.
+  struct Source {
+    Expr outside;  // or
+    int tap = -1;
+  };
+  struct Term {
+    enum Kind : std::uint8_t { kValue, kProduct, kSum } kind = kValue;
+    Source a, b;  // kProduct: both
+    Expr like;    // as it is in one turn
+  };
+
+  std::size_t n_elements() const { return body_.elements.size(); }
+  std::size_t n_states() const { return body_.states.size(); }
+  const Expr& input(std::size_t i) const { return forward_.input(static_cast<int>(i)); }
+  Expr output(std::size_t i) const { return Expr(forward_.handle(), static_cast<int>(i)); }
+
+  void make_cotangents() {
+    for (std::size_t i = 0; i < n_states(); ++i) {
+      if (is_floating(output(i).dtype())) cotangent_[i] = stand_in(output(i));
+      active_[i] = cotangent_[i] && dy_[i];
+    }
+    for (std::size_t k = n_states(); k < dy_.size(); ++k) {
+      const bool sum = body_.taps[k - n_states()].sum;
+      tap_gradient_.push_back(!dy_[k] ? Expr{} : sum ? stand_in(dy_[k]) : element_of(dy_[k]));
+      if (dy_[k] && sum) replacements_[tap_gradient_.back()] = dy_[k];
+      if (!dy_[k] || sum) continue;
+      parts_.elements.push_back(tap_gradient_.back());
+      parts_.sequences.push_back(dy_[k]);
+    }
+  }
+
+  // One turn's gradients with respect to elements, states and captures. A state takes part if its final value or a
+  // state that takes part depends on it.
+  void differentiate() {
+    std::vector<Expr> wrt = body_.elements, outputs = body_.roots();
+    wrt.insert(wrt.end(), body_.states.begin(), body_.states.end());
+    wrt.insert(wrt.end(), body_.captures.begin(), body_.captures.end());
+    outputs.resize(n_states() + tap_gradient_.size());
+    for (bool grown = true; grown;) {
+      std::vector<Expr> given;
+      for (std::size_t i = 0; i < n_states(); ++i) given.push_back(active_[i] ? cotangent_[i] : Expr{});
+      given.insert(given.end(), tap_gradient_.begin(), tap_gradient_.end());
+      turn_ = backpropagate(outputs, given, wrt);
+      grown = false;
+      for (std::size_t i = 0; i < n_states(); ++i) {
+        if (!turn_[n_elements() + i] || active_[i] || !cotangent_[i]) continue;
+        active_[i] = true;
+        grown = true;
+      }
+    }
+  }
+
+  // What a turn's gradient uses of the forward turn.
+  void find_needed(const Expr& gradient) {
+    if (!gradient) return;
+    if (is_forward_.contains(&gradient.node())) need(gradient);
+    const Expr root = gradient;
+    const auto stop = [&](const Expr& e) { return is_forward_.contains(&e.node()); };
+    for (const auto& node : nodes_since(0, {&root, 1}, stop))
+      for (const Expr& in : node->inputs)
+        if (stop(in)) need(in);
+  }
+
+  void need(const Expr& value) {
+    if (value.is<Constant>() || value.is<Fill>() || replacements_.contains(value)) return;
+    for (std::size_t i = 0; i < body_.captures.size(); ++i)
+      if (body_.captures[i] == value) {
+        replacements_[value] = input(n_elements() + n_states() + i);
+        return;
+      }
+    const Expr sequence = forward_sequence(value);
+    replacements_[value] = element_of(sequence);
+    parts_.elements.push_back(replacements_[value]);
+    parts_.sequences.push_back(sequence);
+  }
+
+  // A value of the forward body in every turn.
+  Expr forward_sequence(const Expr& value) {
+    for (std::size_t i = 0; i < n_elements(); ++i)
+      if (body_.elements[i] == value) return input(i);
+    return tap(forward_, value);
+  }
+
+  // Every turn's value, or the sum over turns, as something that collect() can get at.
+  Source source(const Expr& value, bool sum = false) {
+    if (!sum && is_forward_.contains(&value.node()) && !value.is<Constant>() && !value.is<Fill>())
+      return {.outside = forward_sequence(value), .tap = -1};
+    for (std::size_t i = 0; !sum && i < parts_.elements.size(); ++i)
+      if (parts_.elements[i] == value) return {.outside = parts_.sequences[i], .tap = -1};
+    auto& taps = parts_.taps;
+    for (std::size_t i = 0; i < taps.size(); ++i)
+      if (taps[i].value == value && taps[i].sum == sum) return {.outside = {}, .tap = static_cast<int>(i)};
+    taps.push_back({value, sum});
+    return {.outside = {}, .tap = static_cast<int>(taps.size()) - 1};
+  }
+
+  // The same in every turn: its value outside, or empty.
+  Expr fixed(const Expr& value) const {
+    for (std::size_t i = 0; i < body_.captures.size(); ++i)
+      if (body_.captures[i] == value) return input(n_elements() + n_states() + i);
+    return {};
+  }
+
+  void choose_taps() {
+    const std::size_t first_capture = n_elements() + n_states();
+    terms_.resize(turn_.size());
+    for (std::size_t i = 0; i < turn_.size(); ++i) {
+      if (!turn_[i] || (i >= n_elements() && i < first_capture)) continue;
+      if (!is_floating(turn_[i].dtype())) continue;
+      Expr rest;  // what has no better way goes together
+      for (const Expr& term : terms_of(turn_[i]))
+        if (!(i < n_elements() ? add_element_term(term, terms_[i]) : add_capture_term(term, terms_[i])))
+          rest = added(rest, term);
+      if (rest) terms_[i].push_back({Term::kValue, source(rest, i >= first_capture), {}, rest});
+    }
+  }
+
+  bool add_element_term(const Expr& term, std::vector<Term>& terms) {
+    if (!is_op(term, "dot")) return false;
+    const Expr matrix = fixed(term.input(1));
+    if (!matrix) return false;
+    terms.push_back({Term::kProduct, source(term.input(0)), {.outside = matrix, .tap = -1}, term});
+    return true;
+  }
+
+  bool add_capture_term(const Expr& term, std::vector<Term>& terms) {
+    if (is_op(term, "dot_kernel_grad")) {
+      terms.push_back({Term::kProduct, source(term.input(0)), source(term.input(1)), term});
+      return true;
+    }
+    const bool sums = is_op(term, "sum") && !term.attrs<ReduceAttrs>().keepdims;
+    if (!sums && !is_op(term, "sum_like")) return false;
+    terms.push_back({Term::kSum, source(term.input(0)), {}, term});
+    return true;
+  }
+
+  void build() {
+    std::vector<Expr> roots;
+    for (std::size_t i = 0; i < n_states(); ++i) {
+      if (!active_[i]) continue;
+      const Expr& before = turn_[n_elements() + i];
+      parts_.states.push_back(cotangent_[i]);
+      parts_.initial_states.push_back(dy_[i] ? dy_[i] : zeros_like(output(i)));
+      roots.push_back(before ? before : zeros_like(cotangent_[i]));
+    }
+    for (const Tap& t : parts_.taps) roots.push_back(t.value);
+    roots = substitute(roots, replacements_);
+    const auto active = static_cast<std::ptrdiff_t>(parts_.states.size());
+    parts_.next_states.assign(roots.begin(), roots.begin() + active);
+    for (std::size_t i = 0; i < parts_.taps.size(); ++i)
+      parts_.taps[i].value = roots[static_cast<std::size_t>(active) + i];
+    if (parts_.elements.empty()) {  // something must count the turns
+      parts_.elements.push_back(element_of(input(0)));
+      parts_.sequences.push_back(input(0));
+    }
+    parts_.reverse = !body_.reverse;
+    first_tap_ = static_cast<int>(active);
+    backward_ = make_loop(std::move(parts_));
+  }
+
+  Expr value_of(const Source& s) const { return s.outside ? s.outside : Expr(backward_.handle(), first_tap_ + s.tap); }
+
+  Expr value_of(const Term& term, const Expr& outer) const {
+    const Expr a = value_of(term.a);
+    switch (term.kind) {
+      case Term::kProduct: return Expr(make_node(term.like.op(), term.like.node().attrs, {a, value_of(term.b)}, {}));
+      case Term::kSum: return is_op(term.like, "sum_like") ? sum_like(a, outer) : sum_over_turns(term.like, a);
+      case Term::kValue: break;
+    }
+    return a;
+  }
+
+  // The sum over turns of what a Sum node gives in each.
+  static Expr sum_over_turns(const Expr& one, const Expr& stack) {
+    const AxisMask mask = axis_mask("sum", one.attrs<ReduceAttrs>().axes, one.input(0).ndim());
+    std::vector<int> axes{0};
+    for (int axis = 0; axis < mask.ndim; ++axis)
+      if (mask[axis]) axes.push_back(axis + 1);
+    return sum(stack, axes);
+  }
+
+  std::vector<Expr> collect() const {
+    std::vector<Expr> result(forward_.node().inputs.size());
+    int state = 0;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      for (const Term& term : terms_[i]) result[i] = added(result[i], value_of(term, input(i)));
+      if (i >= n_elements() && i < n_elements() + n_states() && active_[i - n_elements()])
+        result[i] = Expr(backward_.handle(), state++);
+    }
+    return result;
+  }
+
+  const Expr forward_;
+  const LoopBody& body_;
+  const std::span<const Expr> dy_;
+  std::vector<bool> active_;        // states with a gradient
+  std::vector<Expr> cotangent_;     // of each state; empty: cannot have one
+  std::vector<Expr> tap_gradient_;  // in one turn; empty: none
+  std::unordered_set<const Node*> is_forward_;
+  std::vector<Expr> turn_;     // one turn's gradients: elements, states, captures
+  Replacements replacements_;  // of forward values by the backward body's elements, or by values outside
+  LoopParts parts_;
+  std::vector<std::vector<Term>> terms_;  // of the gradient of each input
+  Expr backward_;
+  int first_tap_ = 0;
+};
+
+}  // namespace
+
+std::vector<Expr> Loop::grad(const Attrs&, const Expr& y, std::span<const Expr> dy) {
+  return LoopGradient(y, dy).run();
 }
 
 }  // namespace syncline

@@ -1,0 +1,146 @@
+#include <algorithm>
+
+#include "ops/control.h"
+#include "ops/control/loop_build.h"
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/shape.h"
+
+namespace syncline {
+namespace {
+
+// Swaps samples and time.
+Expr time_and_samples(const Expr& x) {
+  std::vector<int> pattern{1, 0};
+  for (int axis = 2; axis < x.ndim(); ++axis) pattern.push_back(axis);
+  return permute_dimensions(x, pattern);
+}
+
+// The value at one point of time of (samples, time, ...).
+Expr at_time(const Expr& x, std::int64_t t) { return squeeze(slice_axis(x, 1, t, 1), 1); }
+
+// (samples, time) of bool.
+Expr checked_mask(const Expr& mask, const Expr& inputs) {
+  const Shape& shape = mask.shape();
+  const bool column = shape.ndim() == 3 && shape[2] == 1;
+  bool fits = shape.ndim() == 2 || column;
+  for (int axis = 0; fits && axis < 2; ++axis)
+    fits = shape[axis] < 0 || inputs.shape()[axis] < 0 || shape[axis] == inputs.shape()[axis];
+  if (!fits)
+    fail<ShapeError>("rnn: the mask ", shape, " does not fit inputs ", inputs.shape(),
+                     "; it must be (samples, time) or (samples, time, 1)");
+  const Expr flat = column ? squeeze(mask, 2) : mask;
+  return flat.dtype() == DType::kBool ? flat : cast(flat, DType::kBool);
+}
+
+// a where the mask (samples) holds, otherwise b.
+Expr choose(Expr mask, const Expr& a, const Expr& b) {
+  while (mask.ndim() < a.ndim()) mask = expand_dims(mask, -1);
+  return select(mask, a, b);
+}
+
+class Recurrence {
+ public:
+  Recurrence(const RnnStep& step, const Expr& inputs, const std::vector<Expr>& states, const RnnOptions& options)
+      : step_(step), inputs_(inputs), initial_(states), options_(options) {
+    if (inputs.ndim() < 3)
+      fail<ShapeError>("rnn: inputs ", inputs.shape(), " have fewer than 3 axes; they must be (samples, time, ...)");
+    if (!options.mask) return;
+    if (states.empty())
+      fail<ValueError>(
+          "rnn: a mask is given, but there are no initial states; masked inputs leave the states as they are, so there "
+          "must be some");
+    mask_ = checked_mask(options.mask, inputs);
+  }
+
+  RnnResult unrolled() {
+    std::int64_t time = inputs_.shape()[1];
+    if (time < 0) time = options_.input_length.value_or(kUnknown);
+    if (time <= 0)
+      fail<ValueError>("rnn: unroll needs a fixed number of turns, but inputs are ", inputs_.shape(),
+                       "; give that dimension, or loop");
+    std::vector<Expr> states = initial_, outputs;
+    Expr output;
+    for (std::int64_t turn = 0; turn < time; ++turn) {
+      const std::int64_t t = options_.go_backwards ? time - 1 - turn : turn;
+      const auto old_states = states;
+      const Expr before = output;
+      output = step(at_time(inputs_, t), states);
+      if (mask_) hold(at_time(mask_, t), before ? before : zeros_like(output), output, old_states, states);
+      outputs.push_back(output);
+    }
+    return {output, stack(outputs, 1), states};
+  }
+
+  RnnResult looped() {
+    std::vector<Expr> states = initial_;
+    const Expr sample = step(at_time(inputs_, 0), states);
+    LoopParts parts;
+    parts.reverse = options_.go_backwards;
+    auto element = [&](const Expr& x) {
+      parts.sequences.push_back(time_and_samples(x));
+      parts.elements.push_back(element_of(parts.sequences.back()));
+      return parts.elements.back();
+    };
+    const Expr x = element(inputs_);
+    const Expr mask = mask_ ? element(mask_) : Expr{};
+    for (const Expr& state : initial_) parts.states.push_back(stand_in(state));
+    const Expr before = stand_in(sample);
+    states = parts.states;
+    Expr output = step(x, states);
+    if (mask) hold(mask, before, output, parts.states, states);
+    parts.initial_states = initial_;
+    parts.next_states = states;
+    // The last output is a state too; usually it is one anyway.
+    const auto same = std::find(states.begin(), states.end(), output);
+    const int last = static_cast<int>(same - states.begin());
+    if (same == states.end()) {
+      parts.states.push_back(before);
+      parts.initial_states.push_back(zeros_like(sample));
+      parts.next_states.push_back(output);
+    }
+    parts.taps = {{output, false}};
+    const int first_tap = static_cast<int>(parts.next_states.size());
+    const Expr loop = make_loop(std::move(parts));
+    RnnResult result{Expr(loop.handle(), last), time_and_samples(Expr(loop.handle(), first_tap)), {}};
+    if (options_.go_backwards) result.outputs = reverse(result.outputs, {1});
+    for (int i = 0; i < static_cast<int>(initial_.size()); ++i) result.new_states.push_back(Expr(loop.handle(), i));
+    return result;
+  }
+
+ private:
+  // Calls the step function; `states` become the new ones.
+  Expr step(const Expr& x, std::vector<Expr>& states) const {
+    std::vector<Expr> given = states;
+    given.insert(given.end(), options_.constants.begin(), options_.constants.end());
+    auto [output, next] = step_(x, given);
+    if (!output) fail<ValueError>("rnn: the step function gives no output");
+    if (next.size() != initial_.size())
+      fail<ValueError>("rnn: the step function turns ", initial_.size(), " states into ", next.size());
+    states = std::move(next);
+    return output;
+  }
+
+  // Undoes a turn where the mask does not hold.
+  static void hold(const Expr& mask, const Expr& before, Expr& output, const std::vector<Expr>& old_states,
+                   std::vector<Expr>& states) {
+    output = choose(mask, output, before);
+    for (std::size_t i = 0; i < states.size(); ++i) states[i] = choose(mask, states[i], old_states[i]);
+  }
+
+  const RnnStep& step_;
+  const Expr& inputs_;
+  const std::vector<Expr>& initial_;
+  const RnnOptions& options_;
+  Expr mask_;
+};
+
+}  // namespace
+
+RnnResult rnn(const RnnStep& step_function, const Expr& inputs, const std::vector<Expr>& initial_states,
+              const RnnOptions& options) {
+  Recurrence recurrence(step_function, inputs, initial_states, options);
+  return options.unroll ? recurrence.unrolled() : recurrence.looped();
+}
+
+}  // namespace syncline

@@ -1,0 +1,221 @@
+#include "runtime/loop_graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/control/loop_build.h"
+#include "ops/core.h"
+#include "ops/core/fill.h"
+#include "ops/leaf.h"
+#include "runtime/concretize.h"
+#include "runtime/evaluate.h"
+
+namespace syncline {
+namespace {
+
+// A body in the making, and the inputs of its loop.
+struct Parts {
+  LoopBody body;
+  std::vector<Expr> sequences, initial_states, captured;
+
+  Expr loop(std::int64_t turns) {
+    if (body.elements.empty()) {  // something must count the turns
+      sequences.push_back(fill(Shape{turns}, 0, DType::kUint8));
+      body.elements.push_back(element_of(sequences.back()));
+    }
+    std::vector<Expr> inputs = sequences;
+    inputs.insert(inputs.end(), initial_states.begin(), initial_states.end());
+    inputs.insert(inputs.end(), captured.begin(), captured.end());
+    return apply<Loop>(std::move(inputs), {std::make_shared<LoopBody>(std::move(body))});
+  }
+};
+
+const LoopBody& body_of(const Expr& loop) { return *loop.attrs<Loop::Attrs>().body; }
+
+// Which parts of a loop are needed if some of its outputs are read.
+class Needed {
+ public:
+  Needed(const LoopBody& body, const std::vector<bool>& output_is_read) : body_(body), states_(body.states.size()) {
+    std::vector<Expr> roots;
+    for (std::size_t i = 0; i < body.taps.size(); ++i)
+      if (output_is_read[body.states.size() + i]) roots.push_back(body.taps[i].value);
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      if (output_is_read[i]) add_state(i, roots);
+    for (bool grown = true; grown;) {
+      reached_.clear();
+      for (const auto& node : nodes_under(roots)) reached_.insert(node.get());
+      grown = false;
+      for (std::size_t i = 0; i < states_.size(); ++i) {
+        if (states_[i] || !has(body.states[i])) continue;
+        add_state(i, roots);
+        grown = true;
+      }
+    }
+  }
+
+  const std::vector<bool>& states() const { return states_; }
+  bool has(const Expr& leaf) const { return reached_.contains(&leaf.node()); }
+
+ private:
+  void add_state(std::size_t i, std::vector<Expr>& roots) {
+    states_[i] = true;
+    roots.push_back(body_.next_states[i]);
+  }
+
+  const LoopBody& body_;
+  std::unordered_set<const Node*> reached_;
+  std::vector<bool> states_;
+};
+
+class Pruner {
+ public:
+  std::vector<Expr> run(const std::vector<Expr>& roots) {
+    const auto nodes = nodes_under(roots);
+    for (const Expr& root : roots) read_.insert(root);
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) read_inputs(*it);
+    for (const auto& node : nodes) rebuild(node);
+    std::vector<Expr> result;
+    for (const Expr& root : roots) result.push_back(now(root));
+    return result;
+  }
+
+ private:
+  void read_inputs(const std::shared_ptr<const Node>& node) {
+    std::vector<bool> output_is_read;
+    bool any = false;
+    for (std::size_t i = 0; i < node->outputs.size(); ++i) {
+      output_is_read.push_back(read_.contains(Expr(node, static_cast<int>(i))));
+      any = any || output_is_read.back();
+    }
+    if (!any) return;
+    live_.insert(node.get());
+    if (node->op != &def_of<Loop>()) {
+      read_.insert(node->inputs.begin(), node->inputs.end());
+      return;
+    }
+    const LoopBody& body = body_of(Expr(node));
+    const auto [it, fresh] = needed_.try_emplace(node.get(), body, output_is_read);
+    auto input = node->inputs.begin();
+    for (const Expr& leaf : body.elements) read_if(it->second.has(leaf), *input++);
+    for (const bool state : it->second.states()) read_if(state, *input++);
+    for (const Expr& leaf : body.captures) read_if(it->second.has(leaf), *input++);
+  }
+
+  void read_if(bool needed, const Expr& e) {
+    if (needed) read_.insert(e);
+  }
+
+  Expr now(const Expr& e) const {
+    const auto found = now_.find(e);
+    return found == now_.end() ? e : found->second;
+  }
+
+  void rebuild(const std::shared_ptr<const Node>& node) {
+    if (!live_.contains(node.get())) return;
+    if (const auto found = needed_.find(node.get()); found != needed_.end()) {
+      rebuild_loop(Expr(node), found->second);
+      return;
+    }
+    std::vector<Expr> inputs;
+    for (const Expr& input : node->inputs) inputs.push_back(now(input));
+    if (inputs == node->inputs) return;
+    const auto fresh = make_node(*node->op, node->attrs, std::move(inputs), node->name);
+    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) now_[Expr(node, i)] = Expr(fresh, i);
+  }
+
+  void rebuild_loop(const Expr& loop, const Needed& needed) {
+    const LoopBody& body = body_of(loop);
+    Parts parts;
+    parts.body.reverse = body.reverse;
+    auto input = loop.node().inputs.begin();
+    auto keep = [&](bool wanted, const Expr& leaf, std::vector<Expr>& leaves, std::vector<Expr>& values) {
+      if (wanted) {
+        leaves.push_back(leaf);
+        values.push_back(now(*input));
+      }
+      ++input;
+    };
+    for (const Expr& leaf : body.elements) keep(needed.has(leaf), leaf, parts.body.elements, parts.sequences);
+    for (std::size_t i = 0; i < body.states.size(); ++i)
+      keep(needed.states()[i], body.states[i], parts.body.states, parts.initial_states);
+    for (const Expr& leaf : body.captures) keep(needed.has(leaf), leaf, parts.body.captures, parts.captured);
+    std::vector<int> kept;  // outputs
+    for (std::size_t i = 0; i < body.states.size(); ++i)
+      if (needed.states()[i]) {
+        parts.body.next_states.push_back(body.next_states[i]);
+        kept.push_back(static_cast<int>(i));
+      }
+    for (std::size_t i = 0; i < body.taps.size(); ++i) {
+      const int output = static_cast<int>(body.states.size() + i);
+      if (!read_.contains(Expr(loop.handle(), output))) continue;
+      parts.body.taps.push_back(body.taps[i]);
+      kept.push_back(output);
+    }
+    prune_body(parts.body);
+    const Expr fresh = parts.loop(loop.input(0).shape()[0]);
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      now_[Expr(loop.handle(), kept[i])] = Expr(fresh.handle(), static_cast<int>(i));
+  }
+
+  // Loops within the body.
+  static void prune_body(LoopBody& body) {
+    const std::vector<Expr> roots = prune_loops(body.roots());
+    for (std::size_t i = 0; i < roots.size(); ++i)
+      (i < body.next_states.size() ? body.next_states[i] : body.taps[i - body.next_states.size()].value) = roots[i];
+  }
+
+  std::unordered_set<Expr, ExprHash> read_;
+  std::unordered_set<const Node*> live_;
+  std::unordered_map<const Node*, Needed> needed_;
+  std::unordered_map<Expr, Expr, ExprHash> now_;
+};
+
+}  // namespace
+
+Expr concretize_loop(const Expr& loop, const std::vector<Expr>& inputs) {
+  const LoopBody& body = body_of(loop);
+  std::vector<Meta> metas;
+  for (const Expr& input : inputs) metas.push_back(input.meta());
+  const std::vector<Meta> out = Loop::infer(loop.attrs<Loop::Attrs>(), metas);
+  Parts parts;
+  parts.body.reverse = body.reverse;
+  Bindings bindings;
+  auto input = inputs.begin();
+  for (const Expr& element : body.elements) {
+    const Expr sequence = *input++;
+    const Expr one = element_of(sequence);
+    if (sequence.is<Fill>()) {
+      bindings[element] = fill(one.shape(), sequence.attrs<Fill::Attrs>().value, one.dtype());
+      continue;
+    }
+    parts.sequences.push_back(sequence);
+    parts.body.elements.push_back(bindings[element] = one);
+  }
+  for (std::size_t i = 0; i < body.states.size(); ++i) {
+    parts.initial_states.push_back(*input++);
+    parts.body.states.push_back(apply<Placeholder>({}, {out[i].dtype, out[i].shape, 0}, body.states[i].name()));
+    bindings[body.states[i]] = parts.body.states.back();
+  }
+  for (const Expr& capture : body.captures) {
+    const Expr value = *input++;
+    bindings[capture] = is_constant(value) ? value : stand_in(value);
+    if (is_constant(value)) continue;
+    parts.captured.push_back(value);
+    parts.body.captures.push_back(bindings[capture]);
+  }
+  std::vector<Expr> roots = concretize(body.roots(), bindings);
+  const auto taps = roots.begin() + static_cast<std::ptrdiff_t>(body.states.size());
+  parts.body.next_states.assign(roots.begin(), taps);
+  for (std::size_t i = 0; i < body.taps.size(); ++i)
+    parts.body.taps.push_back({taps[static_cast<std::ptrdiff_t>(i)], body.taps[i].sum});
+  return parts.loop(inputs[0].shape()[0]);
+}
+
+std::vector<Expr> prune_loops(const std::vector<Expr>& roots) {
+  const auto nodes = nodes_under(roots);
+  const auto is_loop = [](const auto& node) { return node->op == &def_of<Loop>(); };
+  return std::any_of(nodes.begin(), nodes.end(), is_loop) ? Pruner().run(roots) : roots;
+}
+
+}  // namespace syncline

@@ -1,0 +1,19 @@
+// Loops in the first pass of a plan (concretize.h).
+#pragma once
+
+#include <vector>
+
+#include "ops/expr.h"
+
+namespace syncline {
+
+// The loop over new inputs of known shapes: its body is concretized too; what is constant among the inputs becomes part
+// of it. Outputs keep their numbers.
+Expr concretize_loop(const Expr& loop, const std::vector<Expr>& inputs);
+
+// The same roots over loops that compute only what is read: taps and states that nobody needs are gone, and so are
+// inputs, such as those that were wanted for their shape. So a forward loop stores no tape beyond what the gradient
+// still uses.
+std::vector<Expr> prune_loops(const std::vector<Expr>& roots);
+
+}  // namespace syncline
