@@ -23,6 +23,7 @@ using namespace syncline;
 struct Options {
   std::string model = "mlp";
   int threads = 1, steps = 50, warmup = 10;
+  int background = -1;
   bool json = false, plan = false;
 };
 
@@ -58,7 +59,9 @@ double peak_mib() {
 }
 
 int run(const Options& options) {
-  const auto wire = comm::make_communicator();
+  comm::WorkerOptions transfers = comm::options_for_threads(options.threads);
+  if (options.background >= 0) transfers.background = options.background != 0;
+  const auto wire = comm::make_communicator(transfers);
   Session session(1);
   SessionScope scope(session);
   kernels::set_thread_count(options.threads);
@@ -109,6 +112,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "threads of a rank")->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps, "steps timed")->check(CLI::PositiveNumber);
   app.add_option("--warmup", options.warmup, "steps before")->check(CLI::NonNegativeNumber);
+  app.add_option("--background", options.background,
+                 "transfers beside the computation: 1, 0, or -1: as fits the machine");
   app.add_flag("--json", options.json, "one JSON line");
   app.add_flag("--plan", options.plan, "print the plan on standard error");
   CLI11_PARSE(app, argc, argv);

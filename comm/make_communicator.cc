@@ -1,5 +1,7 @@
 #include "comm/make_communicator.h"
 
+#include <thread>
+
 #include "comm/launch.h"
 #include "comm/mpi/mpi_communicator.h"
 #include "comm/single.h"
@@ -13,6 +15,13 @@ std::unique_ptr<Communicator> make_communicator(const WorkerOptions& worker) {
   options.worker = worker;
   options.launch = launch;
   return make_mpi_communicator(options);
+}
+
+WorkerOptions options_for_threads(int threads_a_rank) {
+  const int busy = read_launch_environment().local_size * threads_a_rank;
+  WorkerOptions options;
+  options.background = busy < static_cast<int>(std::thread::hardware_concurrency());
+  return options;
 }
 
 }  // namespace syncline::comm

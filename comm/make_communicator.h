@@ -12,4 +12,8 @@ namespace syncline::comm {
 // if the launcher and MPI do not fit together, before any message.
 std::unique_ptr<Communicator> make_communicator(const WorkerOptions& options = {});
 
+// Options for ranks that compute with so many threads each: transfers go on in the background only if that leaves this
+// node a processor to spare. Otherwise they would take more time from the computation than they hide.
+WorkerOptions options_for_threads(int threads_a_rank);
+
 }  // namespace syncline::comm

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 
+#include "comm/launch.h"
 #include "comm/make_communicator.h"
 #include "examples/options.h"
 #include "examples/training.h"
@@ -48,7 +49,6 @@ std::unique_ptr<Training> prepare(const Options& options, comm::Communicator& wi
 int train(const Options& options, comm::Communicator& wire) {
   Session session(options.seed);
   SessionScope scope(session);
-  if (options.threads > 0) kernels::set_thread_count(options.threads);
   set_floatx(parse_dtype(options.floatx));
   if (wire.size() > 1) session.distribute(make_data_parallel(wire));
   const bool first = wire.rank() == 0;
@@ -69,15 +69,17 @@ int train(const Options& options, comm::Communicator& wire) {
 
 int main(int argc, char** argv) {
   std::unique_ptr<comm::Communicator> wire;
+  Options options;
   try {
-    wire = comm::make_communicator();
+    const bool quiet = comm::read_launch_environment().rank != 0;
+    if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) return code;
+    if (options.threads > 0) kernels::set_thread_count(options.threads);
+    wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count()));
   } catch (const std::exception& e) {
     complain(e.what());
     return 1;
   }
   try {
-    Options options;
-    if (const int code = examples::parse_options(argc, argv, wire->rank() != 0, options); code >= 0) return code;
     return train(options, *wire);
   } catch (const std::exception& e) {
     complain(wire->size() > 1 ? fmt::format("rank {}: {}", wire->rank(), e.what()) : e.what());

@@ -18,7 +18,8 @@ constexpr auto kLinePause = std::chrono::seconds(5);
 
 // Launchers give each rank a terminal of its own, whatever their own output is; then the launcher's counts.
 bool shows_terminal() {
-  if (isatty(STDOUT_FILENO) != 1) return false;
+  const char* term = std::getenv("TERM");
+  if (isatty(STDOUT_FILENO) != 1 || (term != nullptr && std::string_view(term) == "dumb")) return false;
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
   char target[64] = {};
   const std::string link = fmt::format("/proc/{}/fd/1", getppid());

@@ -1,7 +1,9 @@
 // Loops over blocks of elementwise ops, compiled once for each instruction set by Highway's foreach_target.
 //
-// A file of elementwise ops defines, inside HWY_NAMESPACE, one small struct an op: its call operator maps numbers to a number
-// (`plain_block_of`, `comparing_block_of`) or vectors to a vector (`floating_block`). Run-time dispatch picks the table.
+// A file of elementwise ops defines, inside HWY_NAMESPACE, one small struct an op: its call operator maps numbers to a
+// number
+// (`plain_block_of`, `comparing_block_of`) or vectors to a vector (`floating_block`). Run-time dispatch picks the
+// table.
 #if defined(SYNCLINE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_LANES_INL_H_
 #undef SYNCLINE_LANES_INL_H_
