@@ -21,12 +21,12 @@ struct RnnOptions {
   bool go_backwards = false;
   // (samples, time) or (samples, time, 1), any dtype; 0 where an input does not count: the states stay, and the output
   // is that of the turn before, or 0 in the first.
-  Expr mask;
-  std::vector<Expr> constants;
+  Expr mask = {};
+  std::vector<Expr> constants = {};
   // Every turn becomes part of the graph: for few turns. Needs a known number of them.
   bool unroll = false;
   // The number of turns, if `unroll` cannot see it from inputs.
-  std::optional<std::int64_t> input_length;
+  std::optional<std::int64_t> input_length = {};
 };
 
 struct RnnResult {

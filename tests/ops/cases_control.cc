@@ -1,0 +1,293 @@
+// Rows of ops/control: recurrence against plain loops over samples and time.
+#include "ops/control.h"
+
+#include <cmath>
+
+#include "ops/core.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/random.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "tests/ops/reference.h"
+
+namespace syncline::testing {
+namespace {
+
+using Exprs = std::vector<Expr>;
+using Numbers = std::vector<double>;
+
+// Everything that rnn gives, one row a sample.
+Expr all_of(const RnnResult& r) {
+  Exprs parts{r.last_output, batch_flatten(r.outputs)};
+  parts.insert(parts.end(), r.new_states.begin(), r.new_states.end());
+  return concatenate(parts, 1);
+}
+
+// ---- the cells, in ops ----
+
+// kernel, recurrent kernel, bias
+RnnStep simple_cell(const Expr& w, const Expr& u, const Expr& b) {
+  return [=](const Expr& x, const Exprs& states) {
+    const Expr h = tanh(dot(x, w) + dot(states[0], u) + b);
+    return std::pair{h, Exprs{h}};
+  };
+}
+
+// Gates i, f, c, o side by side, as Keras has them.
+RnnStep lstm_cell(const Expr& w, const Expr& u, const Expr& b) {
+  return [=](const Expr& x, const Exprs& states) {
+    const std::int64_t n = u.shape()[1] / 4;
+    const Expr z = dot(x, w) + dot(states[0], u) + b;
+    auto gate = [&](int i) { return slice_axis(z, 1, i * n, n); };
+    const Expr c = sigmoid(gate(1)) * states[1] + sigmoid(gate(0)) * tanh(gate(2));
+    const Expr h = sigmoid(gate(3)) * tanh(c);
+    return std::pair{h, Exprs{h, c}};
+  };
+}
+
+// ---- the same, in numbers ----
+
+// One sample's turn: x, then the states, which it replaces; returns the output.
+using Turn = std::function<Numbers(const Numbers&, std::vector<Numbers>&)>;
+
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+// z = x w + h u + b
+Numbers affine(const Numbers& x, const Tensor& w, const Numbers& h, const Tensor& u, const Tensor& b) {
+  Numbers z = b.values;
+  const std::size_t n = z.size();
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t i = 0; i < x.size(); ++i) z[j] += x[i] * w.values[i * n + j];
+    for (std::size_t i = 0; i < h.size(); ++i) z[j] += h[i] * u.values[i * n + j];
+  }
+  return z;
+}
+
+Turn simple_turn(const Tensor& w, const Tensor& u, const Tensor& b) {
+  return [=](const Numbers& x, std::vector<Numbers>& states) {
+    for (double& z : states[0] = affine(x, w, states[0], u, b)) z = std::tanh(z);
+    return states[0];
+  };
+}
+
+Turn lstm_turn(const Tensor& w, const Tensor& u, const Tensor& b) {
+  return [=](const Numbers& x, std::vector<Numbers>& states) {
+    const Numbers z = affine(x, w, states[0], u, b);
+    const std::size_t n = z.size() / 4;
+    for (std::size_t j = 0; j < n; ++j) {
+      double& c = states[1][j];
+      c = sigmoid_of(z[n + j]) * c + sigmoid_of(z[j]) * std::tanh(z[2 * n + j]);
+      states[0][j] = sigmoid_of(z[3 * n + j]) * std::tanh(c);
+    }
+    return states[0];
+  };
+}
+
+Numbers row_of(const Tensor& x, std::int64_t row, std::int64_t size) {
+  const auto begin = x.values.begin() + row * size;
+  return Numbers(begin, begin + size);
+}
+
+struct Course {
+  bool go_backwards = false;
+  const Tensor* mask = nullptr;
+};
+
+// x (samples, time, features); what all_of gives.
+Tensor recur(const Turn& turn, const Tensor& x, std::vector<Tensor> initial, Course course = {}) {
+  const std::int64_t samples = x.shape[0], time = x.shape[1], features = x.shape[2];
+  Tensor result;
+  for (std::int64_t s = 0; s < samples; ++s) {
+    std::vector<Numbers> states;
+    for (const Tensor& state : initial) states.push_back(row_of(state, s, state.shape[1]));
+    Numbers outputs, last;
+    for (std::int64_t i = 0; i < time; ++i) {
+      const std::int64_t t = course.go_backwards ? time - 1 - i : i;
+      std::vector<Numbers> next = states;
+      const Numbers output = turn(row_of(x, s * time + t, features), next);
+      if (last.empty()) last.assign(output.size(), 0);
+      if (course.mask == nullptr || course.mask->values[static_cast<std::size_t>(s * time + t)] != 0) {
+        last = output;
+        states = next;
+      }
+      outputs.insert(outputs.end(), last.begin(), last.end());
+    }
+    for (const Numbers* part : {&last, &outputs}) result.values.insert(result.values.end(), part->begin(), part->end());
+    for (const Numbers& state : states) result.values.insert(result.values.end(), state.begin(), state.end());
+  }
+  result.shape = {samples, static_cast<std::int64_t>(result.values.size()) / samples};
+  return result;
+}
+
+// ---- rows ----
+
+constexpr std::int64_t kSamples = 5, kTime = 4, kFeatures = 3, kUnits = 2;
+
+// x, kernel, recurrent kernel, bias, states
+std::vector<InputSpec> inputs_of(std::int64_t gates, int states) {
+  std::vector<InputSpec> inputs{{.shape = {kSamples, kTime, kFeatures}},
+                                {.shape = {kFeatures, gates * kUnits}},
+                                {.shape = {kUnits, gates * kUnits}},
+                                {.shape = {gates * kUnits}}};
+  for (int i = 0; i < states; ++i) inputs.push_back({.shape = {kSamples, kUnits}});
+  return inputs;
+}
+
+// Sample 0 is masked altogether, sample 1 not at all, the others in between.
+InputSpec mask_input(DType dtype, bool column) {
+  const Numbers mask{0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0};
+  return {.shape = column ? Shape{kSamples, kTime, 1} : Shape{kSamples, kTime}, .dtype = dtype, .values = mask};
+}
+
+OpCase simple_row(std::string name, const RnnOptions& options) {
+  return {.name = std::move(name),
+          .inputs = inputs_of(1, 1),
+          .build = [=](const Exprs& x) { return all_of(rnn(simple_cell(x[1], x[2], x[3]), x[0], {x[4]}, options)); },
+          .reference =
+              [=](std::span<const Tensor> in) {
+                return recur(simple_turn(in[1], in[2], in[3]), in[0], {in[4]}, {options.go_backwards, nullptr});
+              },
+          .second_gradient = true};
+}
+
+OpCase lstm_row(std::string name, const RnnOptions& options) {
+  return {.name = std::move(name),
+          .inputs = inputs_of(4, 2),
+          .build =
+              [=](const Exprs& x) {
+                return all_of(rnn(lstm_cell(x[1], x[2], x[3]), x[0], {x[4], x[5]}, options));
+              },
+          .reference =
+              [=](std::span<const Tensor> in) {
+                return recur(lstm_turn(in[1], in[2], in[3]), in[0], {in[4], in[5]}, {options.go_backwards, nullptr});
+              }};
+}
+
+// The mask is the last input.
+OpCase masked_row(std::string name, const RnnOptions& options, const InputSpec& mask) {
+  OpCase row{.name = std::move(name),
+             .inputs = inputs_of(4, 2),
+             .build =
+                 [=](const Exprs& x) {
+                   RnnOptions with_mask = options;
+                   with_mask.mask = x[6];
+                   return all_of(rnn(lstm_cell(x[1], x[2], x[3]), x[0], {x[4], x[5]}, with_mask));
+                 },
+             .reference =
+                 [=](std::span<const Tensor> in) {
+                   return recur(lstm_turn(in[1], in[2], in[3]), in[0], {in[4], in[5]}, {options.go_backwards, &in[6]});
+                 }};
+  row.inputs.push_back(mask);
+  return row;
+}
+
+std::vector<OpCase> recurrent_rows() {
+  return {simple_row("rnn", {}),
+          simple_row("rnn_go_backwards", {.go_backwards = true}),
+          simple_row("rnn_unroll", {.unroll = true}),
+          lstm_row("rnn_lstm", {}),
+          lstm_row("rnn_lstm_go_backwards", {.go_backwards = true}),
+          lstm_row("rnn_lstm_unroll", {.go_backwards = true, .unroll = true}),
+          masked_row("rnn_mask", {}, mask_input(DType::kBool, false)),
+          masked_row("rnn_mask_column", {.go_backwards = true}, mask_input(DType::kInt32, true)),
+          masked_row("rnn_mask_unroll", {.unroll = true}, mask_input(DType::kInt64, false))};
+}
+
+// One value a sample that grows in each turn, and no kernel anywhere.
+Turn decay_turn(double scale) {
+  return [=](const Numbers& x, std::vector<Numbers>& states) {
+    for (std::size_t j = 0; j < states[0].size(); ++j) states[0][j] = scale * states[0][j] + x[j];
+    return states[0];
+  };
+}
+
+std::vector<OpCase> other_rows() {
+  return {
+      // A linear recurrence: its gradient needs no forward value at all.
+      {.name = "rnn_linear",
+       .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}},
+       .build =
+           [](const Exprs& x) {
+             const RnnStep step = [](const Expr& e, const Exprs& s) {
+               const Expr h = s[0] * 0.5 + e;
+               return std::pair{h, Exprs{h}};
+             };
+             return all_of(rnn(step, x[0], {x[1]}));
+           },
+       .reference = [](std::span<const Tensor> in) { return recur(decay_turn(0.5), in[0], {in[1]}); },
+       .second_gradient = true},
+      // Constants come after the states, and a value from outside needs no mention.
+      {.name = "rnn_constants",
+       .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}, {.shape = {5, 3}}, {.shape = {3}}},
+       .build =
+           [](const Exprs& x) {
+             const RnnStep step = [&](const Expr& e, const Exprs& s) {
+               const Expr h = tanh(s[0] * s[1] + e * x[3]);
+               return std::pair{h + s[1], Exprs{h}};
+             };
+             return all_of(rnn(step, x[0], {x[1]}, {.constants = {x[2]}}));
+           },
+       .no_reference = "rnn_in_turns is the same",
+       .second_gradient = true},
+      // No state: a function of each element. Its product is formed outside the loop.
+      {.name = "rnn_without_state",
+       .inputs = {{.shape = {5, 4, 3}}, {.shape = {3, 2}}},
+       .build =
+           [](const Exprs& x) {
+             const RnnStep step = [&](const Expr& e, const Exprs&) {
+               return std::pair{tanh(dot(e * 2.0, x[1])), Exprs{}};
+             };
+             return rnn(step, x[0], {}).outputs;
+           },
+       .reference =
+           [](std::span<const Tensor> in) {
+             Tensor y{{5, 4, 2}, Numbers(40)};
+             for (std::size_t r = 0; r < 20; ++r)
+               for (std::size_t j = 0; j < 2; ++j) {
+                 for (std::size_t i = 0; i < 3; ++i)
+                   y.values[2 * r + j] += 2 * in[0].values[3 * r + i] * in[1].values[2 * i + j];
+                 y.values[2 * r + j] = std::tanh(y.values[2 * r + j]);
+               }
+             return y;
+           },
+       .second_gradient = true},
+      // A step that mixes its input and its state before the product; the kernel's gradient is one product behind the
+      // loop, the state's scale one sum in it.
+      {.name = "rnn_concatenated",
+       .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 2}}, {.shape = {5, 2}}, {.shape = {5, 2}}},
+       .build =
+           [](const Exprs& x) {
+             const RnnStep step = [&](const Expr& e, const Exprs& s) {
+               const Expr h = tanh(dot(concatenate({e, s[0] * x[3]}), x[2]));
+               return std::pair{h, Exprs{h}};
+             };
+             return all_of(rnn(step, x[0], {x[1]}));
+           },
+       .no_reference = "rnn covers the arithmetic; this is about gradients and placement",
+       .second_gradient = true},
+      // A recurrence within a recurrence.
+      {.name = "rnn_nested",
+       .inputs = {{.shape = {5, 3, 2, 2}}, {.shape = {5, 2}}, {.shape = {2, 2}}},
+       .build =
+           [](const Exprs& x) {
+             const RnnStep outer = [&](const Expr& rows, const Exprs& s) {
+               const RnnStep inner = [&](const Expr& e, const Exprs& t) {
+                 const Expr h = tanh(e + dot(t[0], x[2]));
+                 return std::pair{h, Exprs{h}};
+               };
+               const Expr h = rnn(inner, rows, {s[0]}).last_output;
+               return std::pair{h, Exprs{h}};
+             };
+             return all_of(rnn(outer, x[0], {x[1]}));
+           },
+       .no_reference = "rnn covers the arithmetic; this is about gradients and placement",
+       .second_gradient = true}};
+}
+
+SYNCLINE_OP_CASES(recurrent_rows)
+SYNCLINE_OP_CASES(other_rows)
+
+}  // namespace
+}  // namespace syncline::testing
