@@ -71,9 +71,12 @@ class Concretizer {
       for (const Expr& input : node->inputs) inputs.push_back(of(input));
       const bool same = inputs == node->inputs && std::all_of(node->outputs.begin(), node->outputs.end(),
                                                               [](const Meta& m) { return m.shape.is_known(); });
-      const auto fresh = node->op == &def_of<Loop>() ? concretize_loop(old, inputs).handle()
-                         : same                      ? node
-                                                     : make_node(*node->op, node->attrs, std::move(inputs), node->name);
+      if (node->op == &def_of<Loop>()) {
+        const std::vector<Expr> outputs = concretize_loop(old, inputs);
+        for (std::size_t i = 0; i < outputs.size(); ++i) done_[Expr(node, static_cast<int>(i))] = outputs[i];
+        return;
+      }
+      const auto fresh = same ? node : make_node(*node->op, node->attrs, std::move(inputs), node->name);
       if (node->outputs.size() == 1) {
         done_[old] = simplify(Expr(fresh));
         return;

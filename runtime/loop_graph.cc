@@ -19,6 +19,27 @@ struct Parts {
   LoopBody body;
   std::vector<Expr> sequences, initial_states, captured;
 
+  // What stands for a sequence in the body; for equal ones the same.
+  Expr element(const Expr& sequence) {
+    const Expr one = element_of(sequence);
+    if (sequence.is<Fill>()) return fill(one.shape(), sequence.attrs<Fill::Attrs>().value, one.dtype());
+    return add(sequence, one, body.elements, sequences);
+  }
+
+  Expr capture(const Expr& value) {
+    return is_constant(value) ? value : add(value, stand_in(value), body.captures, captured);
+  }
+
+  // The tap's number.
+  std::size_t tap(const Tap& wanted) {
+    const auto found = std::find_if(body.taps.begin(), body.taps.end(), [&](const Tap& known) {
+      return known.value == wanted.value && known.sum == wanted.sum;
+    });
+    if (found != body.taps.end()) return static_cast<std::size_t>(found - body.taps.begin());
+    body.taps.push_back(wanted);
+    return body.taps.size() - 1;
+  }
+
   Expr loop(std::int64_t turns) {
     if (body.elements.empty()) {  // something must count the turns
       sequences.push_back(fill(Shape{turns}, 0, DType::kUint8));
@@ -28,6 +49,15 @@ struct Parts {
     inputs.insert(inputs.end(), initial_states.begin(), initial_states.end());
     inputs.insert(inputs.end(), captured.begin(), captured.end());
     return apply<Loop>(std::move(inputs), {std::make_shared<LoopBody>(std::move(body))});
+  }
+
+ private:
+  static Expr add(const Expr& value, const Expr& leaf, std::vector<Expr>& leaves, std::vector<Expr>& values) {
+    const auto found = std::find(values.begin(), values.end(), value);
+    if (found != values.end()) return leaves[static_cast<std::size_t>(found - values.begin())];
+    leaves.push_back(leaf);
+    values.push_back(value);
+    return leaf;
   }
 };
 
@@ -173,8 +203,9 @@ class Pruner {
 
 }  // namespace
 
-Expr concretize_loop(const Expr& loop, const std::vector<Expr>& inputs) {
+std::vector<Expr> concretize_loop(const Expr& loop, const std::vector<Expr>& inputs) {
   const LoopBody& body = body_of(loop);
+  const std::size_t n_states = body.states.size();
   std::vector<Meta> metas;
   for (const Expr& input : inputs) metas.push_back(input.meta());
   const std::vector<Meta> out = Loop::infer(loop.attrs<Loop::Attrs>(), metas);
@@ -182,34 +213,24 @@ Expr concretize_loop(const Expr& loop, const std::vector<Expr>& inputs) {
   parts.body.reverse = body.reverse;
   Bindings bindings;
   auto input = inputs.begin();
-  for (const Expr& element : body.elements) {
-    const Expr sequence = *input++;
-    const Expr one = element_of(sequence);
-    if (sequence.is<Fill>()) {
-      bindings[element] = fill(one.shape(), sequence.attrs<Fill::Attrs>().value, one.dtype());
-      continue;
-    }
-    parts.sequences.push_back(sequence);
-    parts.body.elements.push_back(bindings[element] = one);
-  }
-  for (std::size_t i = 0; i < body.states.size(); ++i) {
+  for (const Expr& element : body.elements) bindings[element] = parts.element(*input++);
+  for (std::size_t i = 0; i < n_states; ++i) {
     parts.initial_states.push_back(*input++);
     parts.body.states.push_back(apply<Placeholder>({}, {out[i].dtype, out[i].shape, 0}, body.states[i].name()));
     bindings[body.states[i]] = parts.body.states.back();
   }
-  for (const Expr& capture : body.captures) {
-    const Expr value = *input++;
-    bindings[capture] = is_constant(value) ? value : stand_in(value);
-    if (is_constant(value)) continue;
-    parts.captured.push_back(value);
-    parts.body.captures.push_back(bindings[capture]);
-  }
-  std::vector<Expr> roots = concretize(body.roots(), bindings);
-  const auto taps = roots.begin() + static_cast<std::ptrdiff_t>(body.states.size());
-  parts.body.next_states.assign(roots.begin(), taps);
+  for (const Expr& capture : body.captures) bindings[capture] = parts.capture(*input++);
+
+  const std::vector<Expr> roots = concretize(body.roots(), bindings);
+  parts.body.next_states.assign(roots.begin(), roots.begin() + static_cast<std::ptrdiff_t>(n_states));
+  std::vector<std::size_t> number;  // of each tap among the taps of the new body
   for (std::size_t i = 0; i < body.taps.size(); ++i)
-    parts.body.taps.push_back({taps[static_cast<std::ptrdiff_t>(i)], body.taps[i].sum});
-  return parts.loop(inputs[0].shape()[0]);
+    number.push_back(parts.tap({roots[n_states + i], body.taps[i].sum}));
+  const Expr fresh = parts.loop(inputs[0].shape()[0]);
+  std::vector<Expr> outputs;
+  for (std::size_t i = 0; i < n_states; ++i) outputs.emplace_back(fresh.handle(), static_cast<int>(i));
+  for (const std::size_t tap : number) outputs.emplace_back(fresh.handle(), static_cast<int>(n_states + tap));
+  return outputs;
 }
 
 std::vector<Expr> prune_loops(const std::vector<Expr>& roots) {
