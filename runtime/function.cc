@@ -70,6 +70,19 @@ struct Function::Impl {
     }
   }
 
+  void check_outputs(std::span<const Array> arrays, const Plan& plan) const {
+    if (arrays.size() != plan.outputs())
+      fail<ValueError>(name, ": ", arrays.size(), " arrays for ", plan.outputs(), " outputs");
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const Meta& meta = plan.output_meta(i);
+      if (arrays[i].dtype() != meta.dtype)
+        fail<DTypeError>(name, ": output ", i, " is ", meta, ", but the array for it holds ", arrays[i].dtype());
+      if (arrays[i].shape() != meta.shape)
+        fail<ShapeError>(name, ": output ", i, " is ", meta, ", but the array for it has the shape ",
+                         arrays[i].shape());
+    }
+  }
+
   bool fits(const Cached& cached, std::span<const Array> feeds) const {
     std::size_t steer = 0;
     for (std::size_t i = 0; i < feeds.size(); ++i) {
@@ -213,14 +226,10 @@ Function& Function::operator=(Function&&) noexcept = default;
 void Function::run(std::span<const Array> feeds, std::span<Array> outputs) {
   Session& session = Session::current();
   Impl::Cached& cached = impl_->plan_for(feeds, session);
+  impl_->check_outputs(outputs, cached.plan);
   impl_->step(feeds, cached, session);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Meta& meta = cached.plan.output_meta(i);
-    if (outputs[i].dtype() != meta.dtype || outputs[i].shape() != meta.shape)
-      fail<ShapeError>(impl_->name, ": output ", i, " is ", meta, ", the array for it ", outputs[i].dtype(),
-                       outputs[i].shape());
-    std::memcpy(outputs[i].raw(), cached.plan.output(i), outputs[i].bytes());
-  }
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].bytes() > 0) std::memcpy(outputs[i].raw(), cached.plan.output(i), outputs[i].bytes());
 }
 
 std::vector<Array> Function::operator()(std::span<const Array> feeds) {

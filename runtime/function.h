@@ -26,7 +26,7 @@ class Session;
 struct PlaceholderOptions {
   Shape shape;  // kUnknown for dimensions that come with the feeds
   DType dtype = DType::kFloat32;
-  std::string name;
+  std::string name{};
 };
 Expr placeholder(PlaceholderOptions options);
 bool is_placeholder(const Expr& x);
