@@ -63,13 +63,10 @@ void wide_columns(const T* x, std::int64_t m, std::int64_t w, std::int64_t strid
 
 // Few columns: several rows at once make one long row of lanes; they are folded every kDepth rows, which also keeps
 // rounding errors of long sums small.
-template <class F, class T>
-void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t stride, void* raw_acc) {
-  constexpr std::int64_t kLanes = 64, kNarrow = 32, kDepth = 256;
+template <class F, class T, std::int64_t kLanes>
+void narrow_columns(const T* x, std::int64_t m, std::int64_t w, T* acc) {
+  constexpr std::int64_t kDepth = 256;
   const F f;
-  const T* x = static_cast<const T*>(raw);
-  T* acc = static_cast<T*>(raw_acc);
-  if (w >= kNarrow || stride != w || m * w < 2 * kLanes) return wide_columns<F, T>(x, m, w, stride, acc);
   const std::int64_t rows = kLanes / w, lanes = rows * w;
   T lane[kLanes];
   while (m >= rows) {
@@ -86,6 +83,15 @@ void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t strid
   }
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < w; ++j) acc[j] = f(acc[j], x[i * w + j]);
+}
+
+template <class F, class T>
+void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t stride, void* raw_acc) {
+  const T* x = static_cast<const T*>(raw);
+  T* acc = static_cast<T*>(raw_acc);
+  if (stride == w && w < 32 && m * w >= 512) narrow_columns<F, T, 64>(x, m, w, acc);
+  else if (stride == w && w <= 8 && m * w >= 32) narrow_columns<F, T, 16>(x, m, w, acc);
+  else wide_columns<F, T>(x, m, w, stride, acc);
 }
 
 template <class F>

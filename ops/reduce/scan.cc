@@ -18,16 +18,20 @@ struct ScanAttrs {
 inline constexpr auto kScanFields = std::tuple{
     field("axis", &ScanAttrs::axis), field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse)};
 
-// Calls lane(offset of its first element, step to the next) for each lane; a reversed lane begins at its end.
+// Calls step(element, element before it or -1, how many lanes side by side) along all lanes, in the order of the scan.
 template <class F>
-void for_lanes(const LanesAlong& l, bool reverse, F lane) {
-  if (l.length == 0) return;
-  const double cost = 1.0 * static_cast<double>(l.length);
-  kernels::parallel_for(l.outer * l.inner, cost, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t start = i / l.inner * l.length * l.inner + i % l.inner;
-      if (reverse) lane(start + (l.length - 1) * l.inner, -l.inner);
-      else lane(start, l.inner);
+void for_steps(const LanesAlong& l, bool reverse, F step) {
+  constexpr std::int64_t kBand = 256;  // lanes that are scanned side by side, so that their elements are neighbours
+  const std::int64_t bands = (l.inner + kBand - 1) / kBand;
+  const double cost = 0.5 * static_cast<double>(l.length * std::min(l.inner, kBand));
+  kernels::parallel_for(l.outer * bands, cost, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item) {
+      const std::int64_t lane = item % bands * kBand, width = std::min(kBand, l.inner - lane);
+      const std::int64_t start = item / bands * l.length * l.inner + lane;
+      for (std::int64_t i = 0; i < l.length; ++i) {
+        const std::int64_t at = start + (reverse ? l.length - 1 - i : i) * l.inner;
+        step(at, i == 0 ? -1 : reverse ? at + l.inner : at - l.inner, width);
+      }
     }
   });
 }
@@ -57,12 +61,12 @@ struct Scan {
     with_dtype(k.in_dtype(0), [&]<class T>(T) {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
-      for_lanes(lanes, a.reverse, [&](std::int64_t at, std::int64_t step) {
-        T total = Self::kLinear ? T(0) : T(1);
-        for (std::int64_t i = 0; i < lanes.length; ++i, at += step) {
-          const T next = Self::kLinear ? static_cast<T>(total + x[at]) : static_cast<T>(total * x[at]);
-          y[at] = a.exclusive ? total : next;
-          total = next;
+      auto join = [](T left, T right) { return static_cast<T>(Self::kLinear ? left + right : left * right); };
+      for_steps(lanes, a.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
+        const std::int64_t newest = a.exclusive ? before : at;
+        for (std::int64_t j = 0; j < width; ++j) {
+          if (before >= 0) y[at + j] = join(y[before + j], x[newest + j]);
+          else y[at + j] = a.exclusive ? T(!Self::kLinear) : x[at + j];
         }
       });
     });
@@ -98,9 +102,9 @@ struct LinearScan {
     with_floating(k.in_dtype(0), [&]<class T>(T) {
       const T *a = k.input<T>(0), *x = k.input<T>(1);
       T* y = k.output<T>();
-      for_lanes(lanes, attrs.reverse, [&](std::int64_t at, std::int64_t step) {
-        T last = 0;
-        for (std::int64_t i = 0; i < lanes.length; ++i, at += step) last = y[at] = x[at] + a[at] * last;
+      for_steps(lanes, attrs.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
+        for (std::int64_t j = 0; j < width; ++j)
+          y[at + j] = x[at + j] + (before < 0 ? T(0) : a[at + j] * y[before + j]);
       });
     });
   }
