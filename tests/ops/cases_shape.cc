@@ -138,7 +138,7 @@ std::vector<OpCase> order_rows() {
                   .reference = permuted({0, 1})});
   for (const std::vector<int>& axes : {std::vector<int>{0}, std::vector<int>{1}, std::vector<int>{0, 2}}) {
     std::string name = "reverse";
-    for (const int axis : axes) name += "_" + std::to_string(axis);
+    for (const int axis : axes) name.append(1, '_').append(std::to_string(axis));
     rows.push_back({.name = name,
                     .inputs = {{.shape = {5, 3, 2}}},
                     .build = [axes](const Exprs& x) { return reverse(x[0], axes); },

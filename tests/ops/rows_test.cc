@@ -1,0 +1,85 @@
+// The gradient of a table stays rows and indices up to the update, which touches only those rows; on the wire, too.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "comm/local/local_communicator.h"
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "runtime/data_parallel.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+#include "tests/ops/op_case.h"
+
+namespace syncline::testing {
+namespace {
+
+constexpr std::int64_t kRows = 50, kWidth = 4, kBatch = 5;
+
+struct Embedding {
+  Variable table = variable(random_array(DType::kFloat32, {kRows, kWidth}, -1, 1, 1), {.name = "table"});
+  Expr indices = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kInt32, .name = "indices"});
+  Array feed = random_array(DType::kInt32, {kBatch, 3}, 0, kRows - 1, 2);
+  Expr loss = mean(square(gather(table, indices)));
+  Function step{{indices}, {loss}, {update_sub(table, gradients(loss, {table.expr()})[0] * 0.1)}};
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Rows, UpdateTouchesOnlyItsRows) {
+  Session session(1);
+  SessionScope scope(session);
+  Embedding e;
+  const std::string plan = e.step.describe(std::vector<Array>{e.feed});
+  EXPECT_TRUE(contains(plan, "scatter_sub")) << plan;
+  EXPECT_FALSE(contains(plan, "scatter_rows")) << plan;
+  const Array before = get_value(e.table);
+  const float* storage = e.table.state().value().data<float>();
+  e.step({e.feed});
+  EXPECT_EQ(e.table.state().value().data<float>(), storage);
+  // The arena holds the batch's rows, not a second table.
+  EXPECT_LT(e.step.arena_bytes(std::vector<Array>{e.feed}), before.bytes() * 4);
+  const Array after = get_value(e.table);
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const auto indices = e.feed.values<std::int32_t>();
+    const bool used = std::find(indices.begin(), indices.end(), row) != indices.end();
+    EXPECT_EQ(before.data<float>()[row * kWidth] != after.data<float>()[row * kWidth], used) << "row " << row;
+  }
+}
+
+TEST(Rows, RanksExchangeRowsNotTables) {
+  std::vector<Array> tables(2);
+  std::mutex mutex;
+  comm::spawn_ranks(2, [&](comm::Communicator& wire) {
+    Session session(1);
+    session.distribute(make_data_parallel(wire));
+    SessionScope scope(session);
+    Embedding e;
+    const std::string plan = e.step.describe(std::vector<Array>{e.feed});
+    e.step({e.feed});
+    std::lock_guard lock(mutex);
+    EXPECT_FALSE(contains(plan, join_text("all_reduce float32(", kRows))) << plan;
+    EXPECT_TRUE(contains(plan, "all_gather")) << plan;
+    tables[static_cast<std::size_t>(wire.rank())] = get_value(e.table);
+  });
+  const auto a = tables[0].values<float>(), b = tables[1].values<float>();
+  EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()));
+}
+
+TEST(Rows, IndexOutsideTheTableIsAnError) {
+  Session session(1);
+  SessionScope scope(session);
+  Embedding e;
+  const Array wrong = Array::from<std::int32_t>({1, 3}, {0, kRows, 1});
+  try {
+    e.step({wrong});
+    FAIL() << "no error";
+  } catch (const ValueError& error) {
+    EXPECT_TRUE(contains(error.what(), "index 50 at position 1 is outside a table of 50 rows")) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncline::testing
