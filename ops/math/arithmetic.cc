@@ -57,6 +57,7 @@ HWY_AFTER_NAMESPACE();
 #include "ops/math.h"
 #include "ops/math/elementwise.h"
 #include "ops/shape/broadcast.h"
+#include "ops/shape/pads.h"
 
 namespace syncline {
 namespace {
@@ -96,6 +97,7 @@ struct Add : Arithmetic<Add> {
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     if (is_scalar(in[1], 0)) return keep(in[0], out);
     if (is_scalar(in[0], 0)) return keep(in[1], out);
+    if (const Expr joined = joined_pads(in)) return joined;
     return cheaper<Add>(in, out);
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {

@@ -1,8 +1,10 @@
 // slice and pad: boxes cut out of a tensor, and zeros put around one. Each is the other's gradient.
+#include <algorithm>
 #include <cstring>
 
 #include "ops/kernels/box.h"
 #include "ops/shape.h"
+#include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
 
 namespace syncline {
@@ -144,7 +146,45 @@ SYNCLINE_REGISTER_OP(SliceBox)
 SYNCLINE_REGISTER_OP(Pad)
 SYNCLINE_REGISTER_OP(PadLike)
 
+// The only axis that a pad pads, or -1.
+int padded_axis(const Pad::Attrs& a) {
+  int found = -1;
+  for (std::size_t axis = 0; axis < a.before.size(); ++axis) {
+    if (a.before[axis] == 0 && a.after[axis] == 0) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(axis);
+  }
+  return found;
+}
+
+// The pads that are added up, or none if anything else is.
+bool collect_pads(const Expr& e, const Shape& shape, std::vector<Expr>& pads) {
+  if (e.shape() != shape) return false;
+  if (e.is<Pad>()) {
+    pads.push_back(e);
+    return true;
+  }
+  return e.op().name == "add" && collect_pads(e.input(0), shape, pads) && collect_pads(e.input(1), shape, pads);
+}
+
 }  // namespace
+
+Expr joined_pads(std::span<const Expr> in) {
+  const Shape& shape = in[0].shape();
+  std::vector<Expr> pads, parts;
+  if (!shape.is_known() || !collect_pads(in[1], shape, pads) || !collect_pads(in[0], shape, pads)) return {};
+  const int axis = padded_axis(pads[0].attrs<Pad::Attrs>());
+  if (axis < 0) return {};
+  auto begin = [&](const Expr& e) { return e.attrs<Pad::Attrs>().before[static_cast<std::size_t>(axis)]; };
+  std::sort(pads.begin(), pads.end(), [&](const Expr& a, const Expr& b) { return begin(a) < begin(b); });
+  std::int64_t end = 0;
+  for (const Expr& e : pads) {
+    if (padded_axis(e.attrs<Pad::Attrs>()) != axis || begin(e) != end) return {};
+    parts.push_back(e.input(0));
+    end += parts.back().shape()[axis];
+  }
+  return end == shape[axis] ? concatenate(std::move(parts), axis) : Expr{};
+}
 
 Expr slice(const Expr& x, Numbers start, Numbers size) {
   for (const std::int64_t n : size)
