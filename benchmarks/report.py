@@ -47,7 +47,7 @@ def number(value):
 
 
 def verdict(row, ratios):
-    """'0.12 <= 0.15' a bound, with what is missed in bold."""
+    """The row's bounds; in bold those that are missed."""
     parts = []
     for name, bound in row.get("at_most", {}).items():
         if ratios.get(name) is not None:
@@ -99,7 +99,8 @@ def conditions(result, measured):
         f"- {machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}",
         f"- peers: {'; '.join(sorted(versions)) or 'none'}",
         f"- load average before each round: {', '.join(f'{load:.2f}' for load in loads)} (the contenders themselves add to it)",
-        f"- other processes that were busy between rounds: {', '.join(others) or 'none'}",
+        f"- other processes that were busy between rounds: {', '.join(others) or 'none'}"
+        + (" (**not a quiet machine: these numbers are no evidence**)" if others else ""),
     ]
     if libraries:
         lines.append(
