@@ -195,7 +195,7 @@ std::vector<OpCase> recurrent_rows() {
           masked_row("rnn_mask_unroll", {.unroll = true}, mask_input(DType::kInt64, false))};
 }
 
-// One value a sample that grows in each turn, and no kernel anywhere.
+// A running sum that forgets.
 Turn decay_turn(double scale) {
   return [=](const Numbers& x, std::vector<Numbers>& states) {
     for (std::size_t j = 0; j < states[0].size(); ++j) states[0][j] = scale * states[0][j] + x[j];
@@ -203,87 +203,116 @@ Turn decay_turn(double scale) {
   };
 }
 
+// A linear recurrence: its gradient needs no forward value at all.
+OpCase linear_row() {
+  const RnnStep step = [](const Expr& e, const Exprs& s) {
+    const Expr h = s[0] * 0.5 + e;
+    return std::pair{h, Exprs{h}};
+  };
+  return {.name = "rnn_linear",
+          .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}},
+          .build = [=](const Exprs& x) { return all_of(rnn(step, x[0], {x[1]})); },
+          .reference = [](std::span<const Tensor> in) { return recur(decay_turn(0.5), in[0], {in[1]}); },
+          .second_gradient = true};
+}
+
+// Constants come after the states, and a value from outside needs no mention.
+OpCase constants_row() {
+  return {.name = "rnn_constants",
+          .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}, {.shape = {5, 3}}, {.shape = {3}}},
+          .build =
+              [](const Exprs& x) {
+                const RnnStep step = [&](const Expr& e, const Exprs& s) {
+                  const Expr h = tanh(s[0] * s[1] + e * x[3]);
+                  return std::pair{h + s[1], Exprs{h}};
+                };
+                return all_of(rnn(step, x[0], {x[1]}, {.constants = {x[2]}}));
+              },
+          .reference =
+              [](std::span<const Tensor> in) {
+                // The constant as one more state, which stays.
+                const Turn turn = [&](const Numbers& x, std::vector<Numbers>& s) {
+                  Numbers output = s[0];
+                  for (std::size_t j = 0; j < x.size(); ++j) {
+                    s[0][j] = std::tanh(s[0][j] * s[1][j] + x[j] * in[3].values[j]);
+                    output[j] = s[0][j] + s[1][j];
+                  }
+                  return output;
+                };
+                Tensor y = recur(turn, in[0], {in[1], in[2]});
+                Tensor without{{5, 18}, {}};
+                for (std::int64_t row = 0; row < 5; ++row) {
+                  const Numbers kept = row_of(y, row, 21);
+                  without.values.insert(without.values.end(), kept.begin(), kept.end() - 3);
+                }
+                return without;
+              },
+          .second_gradient = true};
+}
+
+// No state: a function of each element. Its product is formed outside the loop.
+OpCase stateless_row() {
+  return {.name = "rnn_without_state",
+          .inputs = {{.shape = {5, 4, 3}}, {.shape = {3, 2}}},
+          .build =
+              [](const Exprs& x) {
+                const RnnStep step = [&](const Expr& e, const Exprs&) {
+                  return std::pair{tanh(dot(e * 2.0, x[1])), Exprs{}};
+                };
+                return rnn(step, x[0], {}).outputs;
+              },
+          .reference =
+              [](std::span<const Tensor> in) {
+                Tensor y{{5, 4, 2}, Numbers(40)};
+                for (std::size_t r = 0; r < 20; ++r)
+                  for (std::size_t j = 0; j < 2; ++j) {
+                    double z = 0;
+                    for (std::size_t i = 0; i < 3; ++i) z += 2 * in[0].values[3 * r + i] * in[1].values[2 * i + j];
+                    y.values[2 * r + j] = std::tanh(z);
+                  }
+                return y;
+              },
+          .second_gradient = true};
+}
+
+// A step that mixes its input and its state before the product.
+OpCase concatenated_row() {
+  return {.name = "rnn_concatenated",
+          .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 2}}, {.shape = {5, 2}}, {.shape = {5, 2}}},
+          .build =
+              [](const Exprs& x) {
+                const RnnStep step = [&](const Expr& e, const Exprs& s) {
+                  const Expr h = tanh(dot(concatenate({e, s[0] * x[3]}), x[2]));
+                  return std::pair{h, Exprs{h}};
+                };
+                return all_of(rnn(step, x[0], {x[1]}));
+              },
+          .no_reference = "rnn covers the arithmetic; this is about gradients and placement",
+          .second_gradient = true};
+}
+
+// A recurrence within a recurrence.
+OpCase nested_row() {
+  return {.name = "rnn_nested",
+          .inputs = {{.shape = {5, 3, 2, 2}}, {.shape = {5, 2}}, {.shape = {2, 2}}},
+          .build =
+              [](const Exprs& x) {
+                const RnnStep inner = [&](const Expr& e, const Exprs& s) {
+                  const Expr h = tanh(e + dot(s[0], x[2]));
+                  return std::pair{h, Exprs{h}};
+                };
+                const RnnStep outer = [&](const Expr& rows, const Exprs& s) {
+                  const Expr h = rnn(inner, rows, {s[0]}).last_output;
+                  return std::pair{h, Exprs{h}};
+                };
+                return all_of(rnn(outer, x[0], {x[1]}));
+              },
+          .no_reference = "rnn covers the arithmetic; this is about gradients and placement",
+          .second_gradient = true};
+}
+
 std::vector<OpCase> other_rows() {
-  return {
-      // A linear recurrence: its gradient needs no forward value at all.
-      {.name = "rnn_linear",
-       .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}},
-       .build =
-           [](const Exprs& x) {
-             const RnnStep step = [](const Expr& e, const Exprs& s) {
-               const Expr h = s[0] * 0.5 + e;
-               return std::pair{h, Exprs{h}};
-             };
-             return all_of(rnn(step, x[0], {x[1]}));
-           },
-       .reference = [](std::span<const Tensor> in) { return recur(decay_turn(0.5), in[0], {in[1]}); },
-       .second_gradient = true},
-      // Constants come after the states, and a value from outside needs no mention.
-      {.name = "rnn_constants",
-       .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}, {.shape = {5, 3}}, {.shape = {3}}},
-       .build =
-           [](const Exprs& x) {
-             const RnnStep step = [&](const Expr& e, const Exprs& s) {
-               const Expr h = tanh(s[0] * s[1] + e * x[3]);
-               return std::pair{h + s[1], Exprs{h}};
-             };
-             return all_of(rnn(step, x[0], {x[1]}, {.constants = {x[2]}}));
-           },
-       .no_reference = "rnn_in_turns is the same",
-       .second_gradient = true},
-      // No state: a function of each element. Its product is formed outside the loop.
-      {.name = "rnn_without_state",
-       .inputs = {{.shape = {5, 4, 3}}, {.shape = {3, 2}}},
-       .build =
-           [](const Exprs& x) {
-             const RnnStep step = [&](const Expr& e, const Exprs&) {
-               return std::pair{tanh(dot(e * 2.0, x[1])), Exprs{}};
-             };
-             return rnn(step, x[0], {}).outputs;
-           },
-       .reference =
-           [](std::span<const Tensor> in) {
-             Tensor y{{5, 4, 2}, Numbers(40)};
-             for (std::size_t r = 0; r < 20; ++r)
-               for (std::size_t j = 0; j < 2; ++j) {
-                 for (std::size_t i = 0; i < 3; ++i)
-                   y.values[2 * r + j] += 2 * in[0].values[3 * r + i] * in[1].values[2 * i + j];
-                 y.values[2 * r + j] = std::tanh(y.values[2 * r + j]);
-               }
-             return y;
-           },
-       .second_gradient = true},
-      // A step that mixes its input and its state before the product; the kernel's gradient is one product behind the
-      // loop, the state's scale one sum in it.
-      {.name = "rnn_concatenated",
-       .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 2}}, {.shape = {5, 2}}, {.shape = {5, 2}}},
-       .build =
-           [](const Exprs& x) {
-             const RnnStep step = [&](const Expr& e, const Exprs& s) {
-               const Expr h = tanh(dot(concatenate({e, s[0] * x[3]}), x[2]));
-               return std::pair{h, Exprs{h}};
-             };
-             return all_of(rnn(step, x[0], {x[1]}));
-           },
-       .no_reference = "rnn covers the arithmetic; this is about gradients and placement",
-       .second_gradient = true},
-      // A recurrence within a recurrence.
-      {.name = "rnn_nested",
-       .inputs = {{.shape = {5, 3, 2, 2}}, {.shape = {5, 2}}, {.shape = {2, 2}}},
-       .build =
-           [](const Exprs& x) {
-             const RnnStep outer = [&](const Expr& rows, const Exprs& s) {
-               const RnnStep inner = [&](const Expr& e, const Exprs& t) {
-                 const Expr h = tanh(e + dot(t[0], x[2]));
-                 return std::pair{h, Exprs{h}};
-               };
-               const Expr h = rnn(inner, rows, {s[0]}).last_output;
-               return std::pair{h, Exprs{h}};
-             };
-             return all_of(rnn(outer, x[0], {x[1]}));
-           },
-       .no_reference = "rnn covers the arithmetic; this is about gradients and placement",
-       .second_gradient = true}};
+  return {linear_row(), constants_row(), stateless_row(), concatenated_row(), nested_row()};
 }
 
 SYNCLINE_OP_CASES(recurrent_rows)
