@@ -96,14 +96,14 @@ struct Function::Impl {
   Cached& plan_for(std::span<const Array> feeds, Session& session) {
     check(feeds);
     Distributor* distributor = session.distributor();
-    std::vector<Meta> metas;
-    std::vector<bool> split(feeds.size(), false);
-    RowShares shares;
-    bool local = false;
     const bool ask = distributor != nullptr && distributor->feeds_are_local();
     if (!ask)
       for (auto it = plans.begin(); it != plans.end(); ++it)
         if (fits(**it, feeds)) return use(it, session);
+    std::vector<Meta> metas;  // from here on memory is allocated
+    std::vector<bool> split(feeds.size(), false);
+    RowShares shares;
+    bool local = false;
     for (const Array& feed : feeds) metas.push_back({feed.dtype(), feed.shape()});
     if (distributor != nullptr) shares = distributor->share(metas, split, local);
     if (ask)
