@@ -216,15 +216,20 @@ FusedProgram fuse(const FusedSpec& spec) {
       if (result.output < 0 && (hit < 0 || last_use[hit] <= i)) result.output = j;
       else p.stores.push_back({n_inputs + i, j});
     }
-    // Operands that end here free their buffers before the result takes one: blocks may run in place.
-    for (const int operand : node.operands) {
-      if (operand < 0 || last_use[reg_of(operand)] != i) continue;
-      const auto& dead = p.results[operand];
-      const bool stored =
-          std::any_of(p.stores.begin(), p.stores.end(), [&](const auto& s) { return s.reg == reg_of(operand); });
-      if (dead.buffer >= 0 && !stored) used[dead.buffer] = false;
-    }
+    // Operands that end here free their buffers: before the result takes one where elements are equally wide, since
+    // blocks may run in place, and otherwise after it, since a result would overtake a narrower operand.
+    auto free_dead_operands = [&](bool same_width) {
+      for (const int operand : node.operands) {
+        if (operand < 0 || last_use[reg_of(operand)] != i) continue;
+        const auto& dead = p.results[operand];
+        const bool stored =
+            std::any_of(p.stores.begin(), p.stores.end(), [&](const auto& s) { return s.reg == reg_of(operand); });
+        if (dead.buffer >= 0 && !stored && (dead.element == result.element) == same_width) used[dead.buffer] = false;
+      }
+    };
+    free_dead_operands(/*same_width=*/true);
     if (result.output < 0) result.buffer = take_buffer(used);
+    free_dead_operands(/*same_width=*/false);
     p.code.push_back(std::move(code));
     p.results.push_back(result);
   }

@@ -11,6 +11,7 @@
 #define SYNCLINE_LANES_INL_H_
 #endif
 
+#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -73,6 +74,16 @@ template <class F, class Out, class... In>
 HWY_ATTR void plain_block(const void* attrs, const void* const* in, void* out, std::int64_t n) {
   const F f(attrs);
   plain_loop<F, Out, In...>(f, in, static_cast<Out*>(out), n, std::index_sequence_for<In...>{});
+}
+
+// e^x for every x. Highway's is for finite numbers that do not overflow.
+template <class D, class V>
+HWY_INLINE HWY_ATTR V exp_of(D d, V x) {
+  using T = hn::TFromD<D>;
+  const auto limit = hn::Set(d, sizeof(T) == 4 ? static_cast<T>(88.72283905206835) : static_cast<T>(709.782712893384));
+  V y = hn::Exp(d, hn::Min(x, limit));
+  y = hn::IfThenElse(hn::Gt(x, limit), hn::Inf(d), y);
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 // Of an op without attributes.

@@ -4,7 +4,6 @@
 #define HWY_TARGET_INCLUDE "ops/math/unary.cc"
 #include <hwy/foreach_target.h>
 // foreach_target.h must come first
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include "ops/kernels/lanes-inl.h"
@@ -18,7 +17,7 @@ struct SquareF : Stateless { using Stateless::Stateless; template <class T> T op
 struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x < T{} ? -x : x); } };
 struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
 struct SqrtF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sqrt(hn::Max(x, hn::Zero(d))); } };
-struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x)); } };
+struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };
 struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
 struct SinF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sin(d, x); } };
 struct CosF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Cos(d, x); } };
@@ -43,7 +42,7 @@ struct SigmoidF : Stateless {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const auto one = hn::Set(d, 1);
-    return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(x))));
+    return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
   }
 };
 
@@ -52,7 +51,7 @@ struct SoftplusF : Stateless {
   // max(x, 0) + log1p(exp(-|x|)): no overflow on either side.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
-    return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
+    return hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, exp_of(d, hn::Neg(hn::Abs(x)))));
   }
 };
 

@@ -3,7 +3,6 @@
 #define HWY_TARGET_INCLUDE "ops/nn/softmax.cc"
 #include <hwy/foreach_target.h>
 // foreach_target.h must come first
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include "ops/kernels/lanes-inl.h"
@@ -11,12 +10,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
-
-// Highway's exp maps NaN to a number.
-template <class D, class V>
-HWY_INLINE HWY_ATTR V exp_of(D d, V x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
-}
 
 // The first n < Lanes(d) elements at p; the other lanes are `rest`. Reads nothing behind them.
 template <class D, class T, class V>
