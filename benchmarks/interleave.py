@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -77,27 +78,21 @@ def machine():
     }
 
 
-def busy():
-    """The load average, and the processes of others that use more than a twentieth of a core over one second."""
+def cpu_seconds():
+    """(the whole machine's processor time so far, that of this script and its children)."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
+    own = os.times()
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK"), sum(own[:4])
 
-    def ticks():
-        found = {}
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-                    name, fields = file.read().rsplit(")", 1)
-            except OSError:
-                continue
-            fields = fields.split()
-            found[pid] = (name.split("(", 1)[1], int(fields[11]) + int(fields[12]))
-        return found
 
-    before = ticks()
-    subprocess.run(["sleep", "1"], check=True)
-    after = ticks()
-    rate = os.sysconf("SC_CLK_TCK")
-    names = [name for pid, (name, t) in after.items() if t - before.get(pid, (name, t))[1] > rate / 20]
-    return {"load": os.getloadavg()[0], "others": sorted(names)}
+def measure_alone(key, contenders, timeout):
+    """As measure, and how many cores others used meanwhile."""
+    start, (all_before, own_before) = time.monotonic(), cpu_seconds()
+    measured = measure(key, contenders, timeout)
+    all_after, own_after = cpu_seconds()
+    others = (all_after - all_before) - (own_after - own_before)
+    return measured | {"others_cores": max(0.0, others / (time.monotonic() - start))}
 
 
 def main():
@@ -114,11 +109,11 @@ def main():
     rows = [row for table in spec["tables"] for row in table["rows"] if re.search(args.only, row["name"])]
     keys = list(dict.fromkeys(run_key(row, n, contenders) for row in rows for n in ["syncline", *row["against"]]))
 
-    result = {"machine": machine(), "rounds": args.rounds, "only": args.only, "busy": [], "runs": []}
+    result = {"machine": machine(), "rounds": args.rounds, "only": args.only, "load": [], "runs": []}
     for round_number in range(1, args.rounds + 1):
-        result["busy"].append(busy())
+        result["load"].append(os.getloadavg()[0])
         for key in keys:
-            measured = measure(key, contenders, args.timeout)
+            measured = measure_alone(key, contenders, args.timeout)
             result["runs"].append({"key": key, "measured": measured})
             what = measured.get("error") or f"{measured['step_ms']:.3f} ms"
             print(f"round {round_number}/{args.rounds}: {' '.join(map(str, key[:5]))}: {what}", flush=True)

@@ -22,6 +22,9 @@ the rounds, a ratio is ours divided by theirs. A process of one rank is held to 
 """
 
 
+QUIET_CORES = 0.1  # what others may use on average
+
+
 class Measured:
     """Medians over the rounds, by run and field."""
 
@@ -88,8 +91,9 @@ def table_lines(table, contenders, measured, missing):
 
 def conditions(result, measured):
     """The machine, the versions, who else was busy."""
-    machine, loads = result["machine"], [b["load"] for b in result["busy"]]
-    others = sorted({name for b in result["busy"] for name in b["others"]})
+    machine = result["machine"]
+    others = [m["others_cores"] for runs in measured.runs.values() for m in runs]
+    quiet = statistics.mean(others) < QUIET_CORES
     versions = {m["version"] for runs in measured.runs.values() for m in runs if "version" in m}
     libraries = [m["libraries_mib"] for k, runs in measured.runs.items() for m in runs if k[0] == "torch" and "libraries_mib" in m]
     lines = [
@@ -98,9 +102,9 @@ def conditions(result, measured):
         f"- {machine['date']}, commit {machine['commit']}, {machine['compiler']}",
         f"- {machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}",
         f"- peers: {'; '.join(sorted(versions)) or 'none'}",
-        f"- load average before each round: {', '.join(f'{load:.2f}' for load in loads)} (the contenders themselves add to it)",
-        f"- other processes that were busy between rounds: {', '.join(others) or 'none'}"
-        + (" (**not a quiet machine: these numbers are no evidence**)" if others else ""),
+        f"- load average before each round: {', '.join(f'{load:.2f}' for load in result['load'])} (the contenders add to it)",
+        f"- cores used by others meanwhile: {statistics.mean(others):.2f} on average, at most {max(others):.2f}"
+        + ("" if quiet else " (**not a quiet machine: these numbers are no evidence**)"),
     ]
     if libraries:
         lines.append(
