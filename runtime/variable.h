@@ -50,7 +50,7 @@ class Variable {
 };
 
 struct VariableOptions {
-  std::string name;  // made unique in the session; default "variable"
+  std::string name = {};  // made unique in the session; default "variable"
 };
 
 // A variable with this initial value (copied).

@@ -170,72 +170,97 @@ void place_inputs(FusedProgram& p, std::vector<bool>& used) {
   }
 }
 
-}  // namespace
-
-FusedProgram fuse(const FusedSpec& spec) {
-  FusedProgram p;
-  p.size = spec.space.size();
-  std::size_t widest = 1;
-  for (const Meta& meta : spec.inputs) {
-    p.inputs.push_back(describe(meta, spec.space));
-    widest = std::max(widest, size_of(meta.dtype));
+// Turns a chain into instructions over block buffers.
+class Fuser {
+ public:
+  explicit Fuser(const FusedSpec& spec)
+      : spec_(spec),
+        inputs_(static_cast<int>(spec.inputs.size())),
+        nodes_(static_cast<int>(spec.nodes.size())),
+        metas_(spec.inputs),
+        last_use_(static_cast<std::size_t>(inputs_ + nodes_), -1),
+        used_(kFusedBuffers, false) {
+    SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
+    for (int i = 0; i < nodes_; ++i)
+      for (const int operand : spec.nodes[i].operands) last_use_[reg_of(operand)] = i;
   }
-  for (const FusedNode& node : spec.nodes) widest = std::max(widest, size_of(node.out.dtype));
-  choose_block(p, widest);
 
-  const int n_inputs = static_cast<int>(spec.inputs.size()), n_nodes = static_cast<int>(spec.nodes.size());
-  SYNCLINE_CHECK(n_inputs + n_nodes <= kFusedRegisters);
-  auto reg_of = [&](int operand) { return operand >= 0 ? n_inputs + operand : ~operand; };
-  std::vector<int> last_use(static_cast<std::size_t>(n_inputs + n_nodes), -1);
-  for (int i = 0; i < n_nodes; ++i)
-    for (const int operand : spec.nodes[i].operands) last_use[reg_of(operand)] = i;
+  FusedProgram run() {
+    std::size_t widest = 1;
+    for (const Meta& meta : spec_.inputs) {
+      p_.inputs.push_back(describe(meta, spec_.space));
+      widest = std::max(widest, size_of(meta.dtype));
+    }
+    for (const FusedNode& node : spec_.nodes) widest = std::max(widest, size_of(node.out.dtype));
+    p_.size = spec_.space.size();
+    choose_block(p_, widest);
+    place_inputs(p_, used_);
+    p_.output_element.resize(spec_.outputs.size());
+    for (int i = 0; i < nodes_; ++i) add(i);
+    p_.cost = 0.15 * static_cast<double>(nodes_ + inputs_);
+    return std::move(p_);
+  }
 
-  std::vector<bool> used(kFusedBuffers, false);
-  place_inputs(p, used);
-  p.output_element.resize(spec.outputs.size());
-  std::vector<Meta> metas = spec.inputs;
-  for (int i = 0; i < n_nodes; ++i) {
-    const FusedNode& node = spec.nodes[i];
+ private:
+  int reg_of(int operand) const { return operand >= 0 ? inputs_ + operand : ~operand; }
+
+  void add(int i) {
+    const FusedNode& node = spec_.nodes[i];
     FusedProgram::Instruction code;
-    code.attrs = node.attrs;
-    std::vector<Meta> operand_metas;
+    std::vector<Meta> operands;
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       code.in[k] = static_cast<std::int16_t>(reg_of(node.operands[k]));
-      operand_metas.push_back(metas[reg_of(node.operands[k])]);
+      operands.push_back(metas_[reg_of(node.operands[k])]);
     }
-    code.fn = node.op->block(node.attrs.get(), operand_metas);
+    code.attrs = node.attrs;
+    code.fn = node.op->block(node.attrs.get(), operands);
     SYNCLINE_CHECK(code.fn != nullptr);
-    code.out = static_cast<std::int16_t>(n_inputs + i);
-    metas.push_back(node.out);
-
-    FusedProgram::Result result{.element = static_cast<std::uint8_t>(size_of(node.out.dtype))};
-    for (int j = 0; j < static_cast<int>(spec.outputs.size()); ++j) {
-      if (spec.outputs[j] != i) continue;
-      p.output_element[j] = result.element;
-      const int hit = spec.overwrites.empty() ? -1 : spec.overwrites[j];
-      if (result.output < 0 && (hit < 0 || last_use[hit] <= i)) result.output = j;
-      else p.stores.push_back({n_inputs + i, j});
-    }
+    code.out = static_cast<std::int16_t>(inputs_ + i);
+    metas_.push_back(node.out);
+    FusedProgram::Result result = result_of(i);
     // Operands that end here free their buffers: before the result takes one where elements are equally wide, since
     // blocks may run in place, and otherwise after it, since a result would overtake a narrower operand.
-    auto free_dead_operands = [&](bool same_width) {
-      for (const int operand : node.operands) {
-        if (operand < 0 || last_use[reg_of(operand)] != i) continue;
-        const auto& dead = p.results[operand];
-        const bool stored =
-            std::any_of(p.stores.begin(), p.stores.end(), [&](const auto& s) { return s.reg == reg_of(operand); });
-        if (dead.buffer >= 0 && !stored && (dead.element == result.element) == same_width) used[dead.buffer] = false;
-      }
-    };
-    free_dead_operands(/*same_width=*/true);
-    if (result.output < 0) result.buffer = take_buffer(used);
-    free_dead_operands(/*same_width=*/false);
-    p.code.push_back(std::move(code));
-    p.results.push_back(result);
+    free_dead_operands(i, result.element, /*same_width=*/true);
+    if (result.output < 0) result.buffer = take_buffer(used_);
+    free_dead_operands(i, result.element, /*same_width=*/false);
+    p_.code.push_back(std::move(code));
+    p_.results.push_back(result);
   }
-  p.cost = 0.15 * static_cast<double>(n_nodes + n_inputs);
-  return p;
-}
+
+  // Written straight into an output if no operand that lies there is read later; otherwise stored at the block's end.
+  FusedProgram::Result result_of(int i) {
+    FusedProgram::Result result{.element = static_cast<std::uint8_t>(size_of(spec_.nodes[i].out.dtype))};
+    for (int j = 0; j < static_cast<int>(spec_.outputs.size()); ++j) {
+      if (spec_.outputs[j] != i) continue;
+      p_.output_element[j] = result.element;
+      const int overwritten = spec_.overwrites.empty() ? -1 : spec_.overwrites[j];
+      if (result.output < 0 && (overwritten < 0 || last_use_[overwritten] <= i)) result.output = j;
+      else p_.stores.push_back({inputs_ + i, j});
+    }
+    return result;
+  }
+
+  void free_dead_operands(int i, std::uint8_t element, bool same_width) {
+    for (const int operand : spec_.nodes[i].operands) {
+      if (operand < 0 || last_use_[reg_of(operand)] != i) continue;
+      const auto& dead = p_.results[operand];
+      const bool stored =
+          std::any_of(p_.stores.begin(), p_.stores.end(), [&](const auto& s) { return s.reg == reg_of(operand); });
+      if (dead.buffer >= 0 && !stored && (dead.element == element) == same_width) used_[dead.buffer] = false;
+    }
+  }
+
+  const FusedSpec& spec_;
+  const int inputs_, nodes_;
+  std::vector<Meta> metas_;    // by register
+  std::vector<int> last_use_;  // by register: the node
+  std::vector<bool> used_;     // buffers
+  FusedProgram p_;
+};
+
+}  // namespace
+
+FusedProgram fuse(const FusedSpec& spec) { return Fuser(spec).run(); }
 
 void run_fused(const FusedProgram& p, const void* const* in, void* const* out) {
   if (p.size == 0) return;
