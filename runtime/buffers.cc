@@ -19,6 +19,7 @@ Buffers::Buffers(const LowerRequest& request, const std::vector<Expr>& roots, co
   measure_uses();
   choose_transfer_memory();
   choose_variable_memory();
+  choose_output_memory();
   for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) assign_outputs(t);
 }
 
@@ -91,6 +92,21 @@ void Buffers::choose_variable_memory() {
     if (producer == written_by_.end() || place.offset != 0 || location_.contains(place.base)) continue;
     if (may_write_in_place(target, place.base, tasks_[producer->second], producer->second))
       location_[place.base] = variable(target.state());
+  }
+}
+
+// An output that the caller has memory for is computed there.
+void Buffers::choose_output_memory() {
+  for (std::size_t i = 0; i < request_.in_callers_memory.size(); ++i) {
+    if (!request_.in_callers_memory[i]) continue;
+    const auto place = local_.resolve(roots_[i]);
+    const auto producer = written_by_.find(place.base);
+    if (producer == written_by_.end() || place.offset != 0 || location_.contains(place.base)) continue;
+    if (tasks_[producer->second].kind > Task::kFused || local_.bytes(place.base) != local_.bytes(roots_[i])) continue;
+    location_[place.base] = {static_cast<int>(buffers_.size()), 0};
+    buffers_.push_back({});
+    buffers_.back().kind = Buffer::kFeed;
+    buffers_.back().feed = request_.feeds.size() + i;
   }
 }
 

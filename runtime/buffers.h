@@ -48,6 +48,7 @@ class Buffers {
   void measure_uses();
   void choose_transfer_memory();
   void choose_variable_memory();
+  void choose_output_memory();
   void assign_outputs(int task);
   bool may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const;
   int reusable_operand(const Task& task, const Expr& value, int t) const;

@@ -67,7 +67,7 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   LoopStep step;
   step.turns = loop.input(0).shape()[0];
   step.reverse = body.reverse;
-  step.feeds.resize(placed.feeds.size());
+  step.feeds.resize(placed.feeds.size() + placed.roots.size());
   step.random_step = std::make_unique<std::uint64_t>(0);
   auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
   for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(placed.feeds[i]));
@@ -77,6 +77,8 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
     step.taps.push_back({bytes(placed.roots[i]), sum, outputs[i].dtype()});
   }
   LowerRequest of_body;
+  of_body.in_callers_memory.assign(n_states, false);
+  for (const LoopStep::Tap& tap : step.taps) of_body.in_callers_memory.push_back(!tap.sum);
   of_body.feeds = placed.feeds;
   of_body.local = true;  // the loop hands over this rank's part of everything
   of_body.outputs = placed.roots;

@@ -64,21 +64,26 @@ void Plan::run_loop(Session& session, const Step& step) {
     std::memcpy(out[i], in[n_elements + i], loop.state_bytes[i]);
     loop.feeds[n_elements + i] = out[i];
   }
-  for (std::size_t i = n_elements + n_states; i < loop.feeds.size(); ++i) loop.feeds[i] = in[i];
+  const std::size_t first_output = loop.feeds.size() - n_states - loop.taps.size();
+  for (std::size_t i = n_elements + n_states; i < first_output; ++i) loop.feeds[i] = in[i];
   for (std::size_t i = 0; i < loop.taps.size(); ++i)
     if (loop.turns == 0 && loop.taps[i].sum) std::memset(out[n_states + i], 0, loop.taps[i].bytes);
   for (std::int64_t turn = 0; turn < loop.turns; ++turn) {
     const auto at = static_cast<std::size_t>(loop.reverse ? loop.turns - 1 - turn : turn);
+    auto memory_of_tap = [&](std::size_t i) {
+      return static_cast<std::byte*>(out[n_states + i]) + (loop.taps[i].sum ? 0 : at * loop.taps[i].bytes);
+    };
     for (std::size_t i = 0; i < n_elements; ++i)
       loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
+    for (std::size_t i = 0; i < loop.taps.size(); ++i) loop.feeds[first_output + n_states + i] = memory_of_tap(i);
     // By the element, so that a gradient's loop draws what the forward turn drew.
     *loop.random_step = attrs::mix(*step.args.random_step, at + 1);
     loop.body.run(session, loop.feeds);
     for (std::size_t i = 0; i < loop.taps.size(); ++i) {
-      const LoopStep::Tap& tap = loop.taps[i];
-      auto* to = static_cast<std::byte*>(out[n_states + i]);
-      if (tap.sum && turn > 0) add_to(tap.dtype, to, loop.body.output(n_states + i), tap.bytes);
-      else std::memcpy(to + (tap.sum ? 0 : at * tap.bytes), loop.body.output(n_states + i), tap.bytes);
+      const void* value = loop.body.output(n_states + i);
+      if (value == memory_of_tap(i)) continue;
+      if (loop.taps[i].sum && turn > 0) add_to(loop.taps[i].dtype, memory_of_tap(i), value, loop.taps[i].bytes);
+      else std::memcpy(memory_of_tap(i), value, loop.taps[i].bytes);
     }
     // Last: a tap may be a state as it came in.
     for (std::size_t i = 0; i < n_states; ++i) std::memcpy(out[i], loop.body.output(i), loop.state_bytes[i]);

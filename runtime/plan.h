@@ -105,7 +105,7 @@ struct LoopStep {
     DType dtype;
   };
   std::vector<Tap> taps;
-  std::vector<const void*> feeds;              // of the body, filled in each turn
+  std::vector<const void*> feeds;              // of the body, then memory for its outputs; filled in each turn
   std::unique_ptr<std::uint64_t> random_step;  // the body's: another one in each turn
 };
 
@@ -114,6 +114,8 @@ struct LowerRequest {
   std::vector<Expr> feeds;    // placeholders, in the order of run's feeds
   bool local = false;         // split feeds hold this rank's rows only; otherwise all rows, and the plan reads its own
   std::vector<Expr> outputs;  // roots to be read by output(i)
+  // Outputs for which the caller has memory: feed number feeds.size() + i. Where that can be, they are computed there.
+  std::vector<bool> in_callers_memory;
   std::vector<Update> updates;
   const PlacementMap* placement = nullptr;
   const RowShares* shares = nullptr;
