@@ -77,7 +77,7 @@ int run(const Options& options) {
   for (int i = 0; i < w.rows; ++i) labels.data<std::int32_t>()[i] = (i * 7 + wire->rank()) % 10;
   const std::vector<Array> feeds{x, labels};
   std::vector<Array> results = step(feeds);
-  if (options.plan && wire->rank() == 0) std::cerr << step.describe(feeds);
+  if (const std::string plan = step.describe(feeds); options.plan && wire->rank() == 0) std::cerr << plan;
   for (int i = 0; i < options.warmup; ++i) step.run(feeds, results);
 
   std::vector<double> ms;

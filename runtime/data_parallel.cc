@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <unordered_set>
 
 #include "ops/op.h"
 #include "runtime/collectives.h"
@@ -15,21 +16,48 @@ using comm::Tag;
 // Tags of what is not a bucket of a step.
 enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast };
 
-// Walks a graph once, asks every op for its rule, and puts in what turns one placement into another.
+using ExprSet = std::unordered_set<Expr, ExprHash>;
+
+// Walks a graph once, asks every op for its rule, and puts in what turns one placement into another. Values in `early`
+// are summed over the ranks as soon as they are there.
 class Placer {
  public:
-  Placer(const PlacementMap& leaves, const RowShares& shares) : leaves_(leaves), shares_(shares) {}
+  Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& early)
+      : leaves_(leaves), shares_(shares), early_(early) {}
 
   PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
     for (const auto& node : nodes_under(roots)) place(node);
     PlacedGraph graph;
     for (std::size_t i = 0; i < roots.size(); ++i)
       graph.roots.push_back(convert(done_.at(roots[i]), wanted.empty() ? Placement::replicated() : wanted[i]));
-    graph.placement = std::move(placement_);
+    graph.placement = placement_;
     return graph;
   }
 
+  // The partial values that somebody needed whole. Each may as well be whole for all its users; and where an operation
+  // on one partial value (scaling it, say) gave it, that operand, unless it is larger: what follows is then one pass.
+  ExprSet wanted_whole() const {
+    ExprSet result;
+    for (Expr value : summed_) {
+      for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) value = operand;
+      result.insert(value);
+    }
+    return result;
+  }
+
  private:
+  Expr partial_operand(const Expr& value) const {
+    Expr found;
+    for (const Expr& input : value.node().inputs) {
+      if (!at(done_.at(input)).is_partial() || input == found) continue;
+      if (found || bytes(input) > bytes(value)) return {};
+      found = input;
+    }
+    return found;
+  }
+
+  static std::int64_t bytes(const Expr& e) { return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype())); }
+
   Placement at(const Expr& e) const {
     const auto found = placement_.find(e);
     return found == placement_.end() ? Placement::replicated() : found->second;
@@ -63,8 +91,10 @@ class Placer {
     }
     const auto fresh = inputs == node->inputs ? node : make_node(*node->op, node->attrs, inputs, node->name);
     for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
-      done_[Expr(node, i)] = Expr(fresh, i);
-      set(Expr(fresh, i), placed.out[static_cast<std::size_t>(i)]);
+      const Expr old(node, i), now(fresh, i);
+      set(now, placed.out[static_cast<std::size_t>(i)]);
+      old_[now] = old;
+      done_[old] = at(now).is_partial() && early_.contains(old) ? whole(now, at(now)) : now;
     }
   }
 
@@ -89,7 +119,10 @@ class Placer {
   }
 
   Expr whole(const Expr& e, Placement now) {
-    if (now.is_partial()) return apply<AllReduce>({e});
+    if (now.is_partial()) {
+      summed_.push_back(old_.at(e));
+      return apply<AllReduce>({e});
+    }
     const Expr parts = apply<AllGather>({e});
     if (e.shape().product(0, now.axis) == 1) return parts;
     Interleave::Attrs attrs{now.axis, {}};
@@ -100,8 +133,10 @@ class Placer {
 
   const PlacementMap& leaves_;
   const RowShares& shares_;
+  const ExprSet& early_;
   PlacementMap placement_;
-  std::unordered_map<Expr, Expr, ExprHash> done_;
+  std::unordered_map<Expr, Expr, ExprHash> done_, old_;  // from the old graph to the new one, and back
+  std::vector<Expr> summed_;                             // of the old graph
   std::unordered_map<Expr, std::vector<std::pair<Placement, Expr>>, ExprHash> converted_;
 };
 
@@ -143,7 +178,14 @@ class DataParallel : public Distributor {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    return Placer(leaves, shares).run(roots, wanted);
+    ExprSet early;
+    while (true) {
+      Placer placer(leaves, shares, early);
+      PlacedGraph graph = placer.run(roots, wanted);
+      const std::size_t before = early.size();
+      early.merge(placer.wanted_whole());
+      if (early.size() == before) return graph;
+    }
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
