@@ -164,15 +164,20 @@ class DataParallel : public Distributor {
   RowShares share(std::span<Meta> feeds, std::vector<bool>& split, bool& local) override {
     local = options_.local_feeds;
     RowShares shares{.begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1), .rank = rank()};
-    const std::int64_t rows = leading_dimension(feeds);
-    if (local) gather_rows(rows, shares);
-    else if (rows >= size())
-      for (int r = 0; r <= size(); ++r) shares.begin[static_cast<std::size_t>(r)] = rows * r / size();
-    if (shares.total() == 0) return shares;  // too few rows to split
-    for (std::size_t i = 0; i < feeds.size(); ++i) {
-      split[i] = feeds[i].shape.ndim() > 0 && feeds[i].shape[0] == rows;
-      if (split[i]) feeds[i].shape[0] = shares.total();
+    std::vector<std::int64_t> own;
+    for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
+    const auto leading = local ? gather_rows(own) : std::vector<std::vector<std::int64_t>>{own};
+    split = feeds_with_rows(leading);
+    const auto first = static_cast<std::size_t>(std::find(split.begin(), split.end(), true) - split.begin());
+    if (first == split.size()) return shares;
+    for (int r = 0; r < size(); ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      if (local) shares.begin[i + 1] = shares.begin[i] + leading[i][first];
+      else if (own[first] >= size()) shares.begin[i + 1] = own[first] * (r + 1) / size();
     }
+    if (shares.total() == 0) split.assign(feeds.size(), false);  // too few rows to split
+    for (std::size_t i = 0; i < feeds.size(); ++i)
+      if (split[i]) feeds[i].shape[0] = shares.total();
     return shares;
   }
 
@@ -231,14 +236,20 @@ class DataParallel : public Distributor {
   void wait(std::uint64_t ticket) override { wire_.wait(ticket); }
 
  private:
-  // What most feeds have in common; the first of those if there are several.
-  static std::int64_t leading_dimension(std::span<const Meta> feeds) {
-    std::map<std::int64_t, int> votes;
-    std::int64_t best = 0;
-    for (const Meta& feed : feeds)
-      if (feed.shape.ndim() > 0) ++votes[feed.shape[0]];
-    for (const Meta& feed : feeds)
-      if (feed.shape.ndim() > 0 && (best == 0 || votes[feed.shape[0]] > votes[best])) best = feed.shape[0];
+  // The feeds that hold the batch's rows: those whose leading dimensions (on every rank) most feeds have in common, or
+  // the first of such. Every rank decides alike. leading[r][i]: of feed i on rank r; -1 for a scalar.
+  static std::vector<bool> feeds_with_rows(const std::vector<std::vector<std::int64_t>>& leading) {
+    const std::size_t feeds = leading[0].size();
+    auto alike = [&](std::size_t a, std::size_t b) {
+      return leading[0][a] >= 0 &&
+             std::all_of(leading.begin(), leading.end(), [&](const auto& l) { return l[a] == l[b]; });
+    };
+    std::vector<bool> best(feeds, false);
+    for (std::size_t i = 0; i < feeds; ++i) {
+      std::vector<bool> same(feeds, false);
+      for (std::size_t j = 0; j < feeds; ++j) same[j] = alike(i, j);
+      if (std::count(same.begin(), same.end(), true) > std::count(best.begin(), best.end(), true)) best = same;
+    }
     return best;
   }
 
@@ -248,11 +259,18 @@ class DataParallel : public Distributor {
     wire_.wait(wire_.all_gather(tag(kAgree), send, receive, bytes));
   }
 
-  void gather_rows(std::int64_t rows, RowShares& shares) {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(size()));
-    const std::vector<std::int64_t> bytes(all.size(), sizeof rows);
-    wire_.wait(wire_.all_gather(tag(kShare), &rows, all.data(), bytes));
-    for (std::size_t r = 0; r < all.size(); ++r) shares.begin[r + 1] = shares.begin[r] + all[r];
+  // Every rank's leading dimensions.
+  std::vector<std::vector<std::int64_t>> gather_rows(const std::vector<std::int64_t>& own) {
+    const auto ranks = static_cast<std::size_t>(size());
+    std::vector<std::int64_t> all(ranks * own.size());
+    const std::vector<std::int64_t> bytes(ranks, static_cast<std::int64_t>(own.size() * sizeof(std::int64_t)));
+    wire_.wait(wire_.all_gather(tag(kShare), own.data(), all.data(), bytes));
+    std::vector<std::vector<std::int64_t>> leading;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * own.size());
+      leading.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(own.size()));
+    }
+    return leading;
   }
 
   // Every rank sends its description, so that every rank can name the first difference.
