@@ -183,13 +183,15 @@ class DataParallel : public Distributor {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
+    // A loop's body hands partial values over as they are; what it sums for itself must not change them.
+    const bool fixed = std::find(wanted.begin(), wanted.end(), Placement::partial()) != wanted.end();
     ExprSet early;
     while (true) {
       Placer placer(leaves, shares, early);
       PlacedGraph graph = placer.run(roots, wanted);
       const std::size_t before = early.size();
       early.merge(placer.wanted_whole());
-      if (early.size() == before) return graph;
+      if (fixed || early.size() == before) return graph;
     }
   }
 
