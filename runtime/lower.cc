@@ -158,8 +158,10 @@ class Lowering {
   }
 
   void emit_copy(const Location& from, const Location& to, std::int64_t bytes, std::string label) {
+    static constexpr NoAttrs kNone;
     Step step;
     step.run = def_of<Copy>().run;
+    step.attrs = &kNone;
     step.label = std::move(label);
     step.in_meta = {{DType::kUint8, Shape{bytes}}};
     step.out_meta = step.in_meta;
