@@ -1,0 +1,185 @@
+// Where the collectives stand in a plan.
+#include <gtest/gtest.h>
+
+#include "comm/single.h"
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/data_parallel.h"
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/session.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+using Ready = std::vector<std::pair<DType, std::int64_t>>;
+
+std::vector<int> buckets_of(const Ready& ready, DataParallelOptions options = {}) {
+  const auto wire = comm::make_single_communicator();
+  const auto distributor = make_data_parallel(*wire, options);
+  const auto first = distributor->bucket(ready);
+  EXPECT_EQ(distributor->bucket(ready), first);  // pure
+  return first;
+}
+
+TEST(Bucket, TheFirstIsFullAtOneMebibyteTheLaterAtTwentyFive) {
+  const DType f = DType::kFloat32;
+  EXPECT_EQ(buckets_of({}), std::vector<int>{});
+  EXPECT_EQ(buckets_of({{f, 4}, {f, 4}, {f, 4}}), (std::vector<int>{0, 0, 0}));
+  EXPECT_EQ(buckets_of({{f, kMiB - 1}, {f, 1}, {f, 1}}), (std::vector<int>{0, 0, 1}));
+  EXPECT_EQ(buckets_of({{f, kMiB}, {f, 24 * kMiB}, {f, kMiB}, {f, 1}}), (std::vector<int>{0, 1, 1, 2}));
+  EXPECT_EQ(buckets_of({{f, 100 * kMiB}, {f, 100 * kMiB}, {f, 1}}), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(buckets_of({{f, 8}, {f, 8}, {f, 8}, {f, 8}}, {.first_bucket = 8, .later_buckets = 16}),
+            (std::vector<int>{0, 1, 1, 2}));
+}
+
+TEST(Bucket, EachDtypeHasItsOwn) {
+  const DType f = DType::kFloat32, d = DType::kFloat64, i = DType::kInt32;
+  EXPECT_EQ(buckets_of({{f, 4}, {d, 8}, {f, 4}, {i, 4}, {d, 8}}), (std::vector<int>{0, 1, 0, 2, 1}));
+  EXPECT_EQ(buckets_of({{f, 4}, {d, kMiB}, {f, 4}, {d, 8}}), (std::vector<int>{0, 1, 0, 2}));
+}
+
+struct Layers {
+  std::vector<Expr> feeds;
+  Expr loss;
+  std::vector<Variable> variables;
+};
+
+Layers make_layers(int n, std::int64_t width) {
+  Layers l;
+  l.feeds = {placeholder({.shape = {kUnknown, width}})};
+  Expr x = l.feeds[0];
+  for (int i = 0; i < n; ++i) {
+    l.variables.push_back(
+        variable(random_doubles({width, width}, static_cast<std::uint64_t>(i)).cast(DType::kFloat32)));
+    l.variables.push_back(variable(Array(DType::kFloat32, {width})));
+    x = relu(bias_add(dot(x, l.variables[l.variables.size() - 2]), l.variables.back()));
+  }
+  l.loss = mean(square(x));
+  return l;
+}
+
+std::string training_plan(int n, std::int64_t width, DataParallelOptions options = {}, std::int64_t rows = 8) {
+  std::string plan;
+  on_ranks(
+      2,
+      [&](comm::Communicator& wire) {
+        const Layers l = make_layers(n, width);
+        Function f(l.feeds, {l.loss}, adam(l.loss, l.variables).updates);
+        const std::string own = f.describe(std::vector<Array>{Array(DType::kFloat32, {rows, width})});
+        if (wire.rank() == 0) plan = own;
+      },
+      options);
+  return plan;
+}
+
+TEST(Buckets, ManySmallGradientsAreOneTransfer) {
+  const std::string plan = training_plan(4, 8);
+  EXPECT_EQ(count_lines(plan, "all_reduce"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "wait"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "copy into the bucket"), 0) << plan;
+  EXPECT_NE(plan.find("bucket of 9 sums"), std::string::npos) << plan;  // the loss and eight gradients, each once
+  EXPECT_EQ(count_lines(plan, "all_gather"), 0) << plan;
+}
+
+TEST(Buckets, StartBeforeTheBackwardPassHasEnded) {
+  const std::string plan = training_plan(6, 16, {.first_bucket = 1, .later_buckets = 1});
+  EXPECT_GE(count_lines(plan, "all_reduce"), 6) << plan;
+  // The backward pass ends with the first layer's weight; the first transfer starts before, and nobody waits until
+  // the last one has started.
+  EXPECT_LT(first_line(plan, "all_reduce"), last_line(plan, "dot_kernel_grad")) << plan;
+  EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "wait")) << plan;
+  // Updates of early buckets run while later ones are on the wire.
+  EXPECT_LT(first_line(plan, "sqrt"), last_line(plan, "wait")) << plan;
+}
+
+// The text without shapes: where transfers stand must not depend on the batch.
+std::vector<std::string> steps_of(const std::string& plan) {
+  std::vector<std::string> result;
+  for (const std::string& line : lines(plan)) result.push_back(line.substr(0, line.find("  ")));
+  return result;
+}
+
+TEST(Buckets, DoNotDependOnTheBatch) {
+  const DataParallelOptions options{.first_bucket = 300, .later_buckets = 2000};
+  EXPECT_EQ(steps_of(training_plan(4, 8, options, 8)), steps_of(training_plan(4, 8, options, 5)));
+}
+
+TEST(Buckets, AnEmbeddingsGradientCrossesTheWireAsRows) {
+  constexpr std::int64_t kRows = 1000, kWidth = 4;
+  std::string plan;
+  on_ranks(2, [&](comm::Communicator& wire) {
+    const Expr words = placeholder({.shape = {kUnknown}, .dtype = DType::kInt32});
+    const Variable table = variable(Array(DType::kFloat32, {kRows, kWidth}), {.name = "embedding"});
+    const Expr loss = sum(square(gather(table, words) + 1.0));
+    const std::vector<Variable> variables{table};
+    Function f({words}, {loss}, sgd(loss, variables).updates);
+    const std::string own = f.describe(std::vector<Array>{random_ints({6}, kRows, 1)});
+    if (wire.rank() == 0) plan = own;
+  });
+  EXPECT_EQ(count_lines(plan, "all_gather"), 2) << plan;  // rows and indices
+  EXPECT_EQ(count_lines(plan, "all_reduce"), 1) << plan;  // the loss
+  for (const std::string& line : lines(plan)) {
+    if (line.find("(1000, 4)") == std::string::npos) continue;
+    EXPECT_EQ(line.find("all_reduce"), std::string::npos) << line;
+    EXPECT_TRUE(line.starts_with("gather") || line.starts_with("scatter_sub")) << line;
+  }
+}
+
+TEST(Buckets, OneRankNeedsNoCopies) {
+  std::string alone, one;
+  auto describe = [] {
+    const Layers l = make_layers(2, 8);
+    Function f(l.feeds, {l.loss}, sgd(l.loss, l.variables).updates);
+    return f.describe(std::vector<Array>{Array(DType::kFloat32, {8, 8})});
+  };
+  on_one_process([&] { alone = describe(); });
+  on_ranks(1, [&](comm::Communicator&) { one = describe(); });
+  EXPECT_EQ(count_lines(alone, "all_reduce"), 0) << alone;
+  EXPECT_EQ(count_lines(one, "copy"), count_lines(alone, "copy")) << one;
+}
+
+// A loop's body owes some of its values to the loop as partial ones, though it needs their sums itself.
+TEST(Buckets, AValueIsHandedOverAsItIsWanted) {
+  on_ranks(2, [](comm::Communicator&) {
+    const Expr x = placeholder({.shape = {6, 3}, .dtype = DType::kFloat64});
+    const Expr s = sum(x, {0});
+    const std::vector<Expr> roots{s * 2.0, sqrt(s)};
+    const std::vector<Placement> wanted{Placement::partial(), Placement::replicated()};
+    const RowShares shares{.begin = {0, 3, 6}, .rank = Session::current().distributor()->rank()};
+    const PlacedGraph graph =
+        Session::current().distributor()->place(roots, {{x, Placement::split(0)}}, shares, wanted);
+    EXPECT_TRUE(graph.placement.at(graph.roots[0]).is_partial());
+    EXPECT_FALSE(graph.placement.contains(graph.roots[1]));
+  });
+}
+
+// An element that is read besides being summed, and two views of one value.
+TEST(Buckets, ValuesThatCannotLieInTheBucketAreCopiedIn) {
+  const std::vector<Array> feeds{random_doubles({6, 3}, 1)};
+  expect_same_value(feeds, [](const std::vector<Expr>& x) {
+    const Expr s = sum(x[0], {0});
+    return std::vector<Expr>{s, reshape(s, {3, 1}), s * 2.0, sum(exp(s)), s};
+  });
+}
+
+TEST(Buckets, OfSeveralDtypesAndNoElements) {
+  const std::vector<Array> feeds{random_doubles({6, 3}, 1), random_ints({6, 2}, 9, 2), Array(DType::kFloat64, {6, 0})};
+  expect_same_value(
+      feeds,
+      [](const std::vector<Expr>& x) {
+        return std::vector<Expr>{sum(x[0], {0}), sum(x[1], {0}), sum(cast(x[0], DType::kFloat32)), sum(x[2], {0}),
+                                 sum(x[2])};
+      },
+      1e-6);
+}
+
+}  // namespace
+}  // namespace syncline::testing

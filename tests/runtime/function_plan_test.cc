@@ -1,0 +1,183 @@
+// What the plan makes of a graph: how many steps, which memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/config.h"
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/session.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+class PlanTest : public ::testing::Test {
+ protected:
+  Expr input(Shape shape) { return placeholder({.shape = std::move(shape), .dtype = DType::kFloat64}); }
+  int steps(Function& f, const std::vector<Array>& feeds) { return static_cast<int>(lines(f.describe(feeds)).size()); }
+  Session session_;
+  SessionScope scope_{session_};
+};
+
+TEST_F(PlanTest, ConstantsAreComputedOnce) {
+  const Expr x = input({2, 2}), c = constant(doubles(Shape{2, 2}, {1, 2, 3, 4}));
+  Function f({x}, {x + dot(exp(c), transpose(c)) * 2.0});
+  const std::vector<Array> feeds{doubles(Shape{2, 2}, {0, 0, 0, 0})};
+  EXPECT_EQ(steps(f, feeds), 1) << f.describe(feeds);
+  EXPECT_EQ(count_lines(f.describe(feeds), "dot"), 0);
+  const double e1 = std::exp(1), e2 = std::exp(2), e3 = std::exp(3), e4 = std::exp(4);
+  expect_values(f(feeds)[0], {2 * (e1 + 2 * e2), 2 * (3 * e1 + 4 * e2), 2 * (e3 + 2 * e4), 2 * (3 * e3 + 4 * e4)});
+}
+
+TEST_F(PlanTest, AllConstantNeedsNoStep) {
+  Function f({}, {constant(2, DType::kFloat64, {3}) * 4.0});
+  EXPECT_LE(steps(f, {}), 1);
+  expect_values(f({})[0], {8, 8, 8});
+}
+
+TEST_F(PlanTest, RepeatedSubexpressionsAreComputedOnce) {
+  const Expr x = input({2, 2}), w = input({2, 2});
+  Function f({x, w}, {dot(x, w), sum(dot(x, w)), dot(x, w) * dot(x, w)});
+  const std::vector<Array> feeds{random_doubles({2, 2}, 1), random_doubles({2, 2}, 2)};
+  EXPECT_EQ(count_lines(f.describe(feeds), "dot"), 1) << f.describe(feeds);
+}
+
+TEST_F(PlanTest, WhatNothingNeedsIsNotComputed) {
+  const Expr x = input({2, 2});
+  const Expr unused = dot(x, x);
+  Function f({x, learning_phase()}, {in_train_phase(sum(unused), sum(x))});
+  const std::vector<Array> test{random_doubles({2, 2}, 1), Array::scalar(false)};
+  const std::vector<Array> train{random_doubles({2, 2}, 1), Array::scalar(true)};
+  EXPECT_EQ(count_lines(f.describe(test), "dot"), 0);
+  EXPECT_EQ(count_lines(f.describe(train), "dot"), 1);
+}
+
+TEST_F(PlanTest, AnElementwiseChainIsOneStep) {
+  const Expr x = input({4}), y = input({4});
+  Function f({x, y}, {relu(exp(x * 2.0 + y) - sqrt(y)) / 3.0});
+  const std::vector<Array> feeds{doubles({1, 2, 3, 4}), doubles({1, 2, 3, 4})};
+  EXPECT_EQ(steps(f, feeds), 1) << f.describe(feeds);
+}
+
+TEST_F(PlanTest, AnUpdateOfAdamIsOnePass) {
+  const Variable w = variable(random_doubles({50}, 1), {.name = "w"});
+  const Expr g = input({50});
+  const std::vector<Variable> variables{w};
+  Function f({g}, {}, adam(sum(w.expr() * g), variables).updates);
+  const std::vector<Array> feeds{random_doubles({50}, 2)};
+  const std::string plan = f.describe(feeds);
+  EXPECT_EQ(count_lines(plan, "float64(50,)"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "assign w"), 0) << plan;
+  EXPECT_EQ(count_lines(plan, "assign adam/w"), 0) << plan;
+}
+
+TEST_F(PlanTest, AnUpdateOfAdadeltaIsOnePass) {
+  const Variable w = variable(random_doubles({50}, 1), {.name = "w"});
+  const Expr g = input({50});
+  const std::vector<Variable> variables{w};
+  Function f({g}, {}, adadelta(sum(w.expr() * g), variables).updates);
+  const std::vector<Array> feeds{random_doubles({50}, 2)};
+  const std::string plan = f.describe(feeds);
+  EXPECT_EQ(count_lines(plan, "float64(50,)"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "assign"), 0) << plan;
+}
+
+TEST_F(PlanTest, AChainNeedsTheMemoryOfTwoLinks) {
+  const Expr x = input({kUnknown});
+  Expr y = x;
+  for (int i = 0; i < 20; ++i) y = reverse(y, {0}) * 1.5;
+  Function f({x}, {y});
+  const std::vector<Array> feeds{random_doubles({1024}, 1)};
+  EXPECT_LE(f.arena_bytes(feeds), 2 * 1024 * sizeof(double));
+}
+
+TEST_F(PlanTest, FiftyThousandElementwiseNodes) {
+  const Expr x = input({2});
+  Expr y = x;
+  for (int i = 0; i < 50000; ++i) y = y + x;
+  Function f({x}, {y});
+  expect_values(f({doubles({1, 2})})[0], {50001, 100002});
+}
+
+TEST_F(PlanTest, FiftyThousandKernelsOneAfterTheOther) {
+  const Expr x = input({2});
+  Expr y = x;
+  for (int i = 0; i < 50000; ++i) y = reverse(y, {0});
+  y = y + x;
+  Function f({x}, {y});
+  expect_values(f({doubles({1, 2})})[0], {2, 4});
+}
+
+TEST_F(PlanTest, GradientsOfFiftyThousandNodes) {
+  const Expr x = input({1});
+  Expr y = x;
+  for (int i = 0; i < 25000; ++i) y = sin(y) * 1.0001;
+  const Expr g = gradients(sum(y), {x})[0];
+  const double got = Function({x}, {g})({doubles({0.5})})[0].item();
+  double value = 0.5, wanted = 1;
+  for (int i = 0; i < 25000; ++i) {
+    wanted *= std::cos(value) * 1.0001;
+    value = std::sin(value) * 1.0001;
+  }
+  EXPECT_NEAR(got, wanted, 1e-9 * std::abs(wanted));
+}
+
+TEST_F(PlanTest, FiftyThousandViews) {
+  const Expr x = input({2});
+  Expr y = x;
+  for (int i = 0; i < 25000; ++i) y = reshape(reshape(y, {2, 1}), {2});
+  expect_values(Function({x}, {y * 2.0})({doubles({1, 2})})[0], {2, 4});
+}
+
+// Many values that live at once, are read again in another order, and die at different times.
+TEST_F(PlanTest, RandomGraphsComputeWhatPlainLoopsCompute) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 40; ++round) {
+    const Expr x = input({kUnknown});
+    const Array start = random_doubles({5}, static_cast<std::uint64_t>(round));
+    std::vector<Expr> values{x};
+    std::vector<std::vector<double>> wanted{numbers(start)};
+    for (int i = 0; i < 60; ++i) {
+      const std::size_t a = random() % values.size(), b = random() % values.size();
+      std::vector<double> result = wanted[a];
+      switch (random() % 4) {
+        case 0:
+          values.push_back(values[a] * 0.5 + values[b]);
+          for (std::size_t k = 0; k < 5; ++k) result[k] = wanted[a][k] * 0.5 + wanted[b][k];
+          break;
+        case 1:
+          values.push_back(reverse(values[a], {0}));
+          std::reverse(result.begin(), result.end());
+          break;
+        case 2:
+          values.push_back(sin(values[a]));
+          for (double& v : result) v = std::sin(v);
+          break;
+        default: {
+          values.push_back(sin(values[b] + sum(values[a])));
+          double total = 0;
+          for (const double v : wanted[a]) total += v;
+          for (std::size_t k = 0; k < 5; ++k) result[k] = std::sin(wanted[b][k] + total);
+        }
+      }
+      wanted.push_back(std::move(result));
+    }
+    const std::size_t middle = values.size() / 2;
+    const auto out = Function({x}, {values.back(), values[middle], values[3]})({start});
+    expect_values(out[0], wanted.back(), 1e-9);
+    expect_values(out[1], wanted[middle], 1e-9);
+    expect_values(out[2], wanted[3], 1e-9);
+  }
+}
+
+}  // namespace
+}  // namespace syncline::testing

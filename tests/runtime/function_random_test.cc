@@ -1,0 +1,88 @@
+// Random numbers depend on the seed, the operation, and the number of the step.
+#include <gtest/gtest.h>
+
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "runtime/config.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+Array draw(Session& session, int steps = 1) {
+  SessionScope scope(session);
+  Function f({}, {random_uniform({32})});
+  Array last;
+  for (int i = 0; i < steps; ++i) last = f({})[0];
+  return last;
+}
+
+TEST(Randomness, OneSeedDrawsOneSequence) {
+  Session a(5), b(5), c(6);
+  const Array first = draw(a);
+  EXPECT_TRUE(same_bits(first, draw(b)));
+  EXPECT_FALSE(same_bits(first, draw(c)));
+  Session set;
+  set.set_seed(5);
+  EXPECT_TRUE(same_bits(first, draw(set)));
+}
+
+TEST(Randomness, EachStepDrawsAnew) {
+  Session session(5);
+  SessionScope scope(session);
+  Function f({}, {random_normal({16})});
+  const Array first = f({})[0], second = f({})[0];
+  EXPECT_FALSE(same_bits(first, second));
+  EXPECT_EQ(session.random_step(), 2u);
+}
+
+TEST(Randomness, SetRandomStepRepeats) {
+  Session session(5);
+  SessionScope scope(session);
+  const Expr x = placeholder({.shape = {64}, .dtype = DType::kFloat64});
+  Function f({x}, {dropout(x, 0.5)});
+  const Array ones = doubles(std::vector<double>(64, 1));
+  f({ones});
+  const std::uint64_t step = session.random_step();
+  const Array second = f({ones})[0], third = f({ones})[0];
+  session.set_random_step(step);
+  EXPECT_TRUE(same_bits(f({ones})[0], second));
+  EXPECT_TRUE(same_bits(f({ones})[0], third));
+}
+
+TEST(Randomness, OnlyStepsThatDrawAreCounted) {
+  Session session(5);
+  SessionScope scope(session);
+  const Expr x = placeholder({.shape = {4}, .dtype = DType::kFloat64});
+  Function plain({x}, {x * 2.0});
+  Function phased({x, learning_phase()}, {in_train_phase(dropout(x, 0.5), x)});
+  plain({doubles({1, 2, 3, 4})});
+  phased({doubles({1, 2, 3, 4}), Array::scalar(false)});
+  EXPECT_EQ(session.random_step(), 0u);
+  EXPECT_EQ(session.steps(), 2u);
+  phased({doubles({1, 2, 3, 4}), Array::scalar(true)});
+  EXPECT_EQ(session.random_step(), 1u);
+}
+
+TEST(Randomness, TwoOperationsDrawApartUnlessTheyShareTheirKey) {
+  Session session(5);
+  SessionScope scope(session);
+  const Expr a = random_uniform({16}), b = random_uniform({16});
+  const auto out = Function({}, {a, b, a * 1.0})({});
+  EXPECT_FALSE(same_bits(out[0], out[1]));
+  EXPECT_TRUE(same_bits(out[0], out[2]));
+}
+
+TEST(Randomness, ClearSessionBeginsAgain) {
+  Session session(5);
+  SessionScope scope(session);
+  const Array first = Function({}, {random_uniform({16})})({})[0];
+  clear_session();
+  session.set_random_step(0);
+  EXPECT_TRUE(same_bits(Function({}, {random_uniform({16})})({})[0], first));
+}
+
+}  // namespace
+}  // namespace syncline::testing
