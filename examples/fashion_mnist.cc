@@ -4,9 +4,13 @@
 // Exit codes: 0 done, 1 an error (one line on standard error says which), 2 wrong arguments.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <thread>
 
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
@@ -27,23 +31,28 @@ void complain(const std::string& what) {
   std::fflush(stderr);
 }
 
-// What every rank does for itself before the first step may fail on some of them; then all of them stop, and the lowest
-// of those says why.
-std::unique_ptr<Training> prepare(const Options& options, comm::Communicator& wire) {
-  std::unique_ptr<Training> training;
+// Runs what every rank does for itself and what may fail on some of them only. True if it succeeded on all; otherwise
+// the lowest rank on which it failed says why.
+bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& action) {
   std::string error;
   try {
-    training = std::make_unique<Training>(options, wire.rank());
-  } catch (const CommError&) {
-    throw;
+    action();
   } catch (const std::exception& e) {
     error = e.what();
   }
   std::int32_t first = error.empty() ? wire.size() : wire.rank();
   wire.wait(wire.all_reduce({}, &first, 1, DType::kInt32, comm::Reduce::kMin));
-  if (first == wire.size()) return training;
   if (first == wire.rank()) complain(error);
-  return nullptr;
+  return first == wire.size();
+}
+
+// A rank that finds another checkpoint than the first one, or none, would go on from another place.
+void require_equal_steps(comm::Communicator& wire, std::int64_t steps) {
+  std::int64_t range[] = {steps, -steps};
+  wire.wait(wire.all_reduce({}, range, 2, DType::kInt64, comm::Reduce::kMin));
+  if (range[0] != -range[1])
+    fail<IoError>("--resume: the checkpoints that the ranks read end after different steps, ", range[0], " to ",
+                  -range[1], "; all ranks must see the same file");
 }
 
 int train(const Options& options, comm::Communicator& wire) {
@@ -55,8 +64,11 @@ int train(const Options& options, comm::Communicator& wire) {
   if (first)
     fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads a rank {}\n", options.model, options.optimizer,
                options.batch, wire.size(), kernels::thread_count());
-  const auto training = prepare(options, wire);
-  if (training == nullptr) return 1;
+  std::unique_ptr<Training> training;
+  if (!succeeds_on_all(wire, [&] { training = std::make_unique<Training>(options, wire.rank()); })) return 1;
+  training->build();
+  if (!succeeds_on_all(wire, [&] { training->resume(); })) return 1;
+  require_equal_steps(wire, training->steps());
   training->run();
   const Training::Score score = training->evaluate();
   if (options.digest) fmt::print("rank {} digest {:016x}\n", wire.rank(), training->digest());
@@ -82,6 +94,8 @@ int main(int argc, char** argv) {
   try {
     return train(options, *wire);
   } catch (const std::exception& e) {
+    // Often all ranks fail of one cause. The lowest speaks and ends the job before the next one's time has come.
+    std::this_thread::sleep_for(std::chrono::seconds(std::min(wire->rank(), 5)));
     complain(wire->size() > 1 ? fmt::format("rank {}: {}", wire->rank(), e.what()) : e.what());
     wire->abort_job(1);
   }

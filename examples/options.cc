@@ -1,9 +1,24 @@
 #include "examples/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
 namespace syncline::examples {
+namespace {
+
+// CLI11's own checks name a range of 300 digits.
+CLI::Validator at_least(std::int64_t least) {
+  return {[least](std::string& text) {
+            std::int64_t value = 0;
+            const bool fits = CLI::detail::lexical_cast(text, value) && value >= least;
+            return fits ? "" : fmt::format("a whole number of at least {} expected, not '{}'", least, text);
+          },
+          fmt::format("at least {}", least)};
+}
+
+}  // namespace
 
 int parse_options(int argc, char** argv, bool quiet, Options& o) {
   CLI::App app("Trains a network on Fashion-MNIST, alone or on several ranks under mpirun.", "fashion_mnist");
@@ -14,26 +29,22 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
       ->check(CLI::IsMember({"sgd", "rmsprop", "adam", "adadelta"}))
       ->capture_default_str();
   app.add_option("--data", o.data, "folder of the IDX files")->capture_default_str();
-  app.add_option("--epochs", o.epochs, "passes over the training set")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--batch", o.batch, "rows of a step, over all ranks")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--epochs", o.epochs, "passes over the training set")->check(at_least(1))->capture_default_str();
+  app.add_option("--batch", o.batch, "rows of a step, over all ranks")->check(at_least(1))->capture_default_str();
   app.add_option("--checkpoint", o.checkpoint, "HDF5 file to write (and, with --resume, to read)");
   app.add_flag("--resume", o.resume, "go on from the checkpoint if it exists");
   app.add_option("--save-every", o.save_every, "steps between saves, beside one after each epoch")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   app.add_option("--seed", o.seed, "of initial values, data order and dropout")->capture_default_str();
   app.add_option("--threads", o.threads, "threads of a rank; 0: as many as its processors")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->capture_default_str();
   app.add_option("--floatx", o.floatx, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
-  app.add_option("--max-steps", o.max_steps, "stop after so many steps; 0: no limit")->check(CLI::NonNegativeNumber);
-  app.add_option("--samples", o.samples, "rows of the training set to use; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--max-steps", o.max_steps, "stop after so many steps; 0: no limit")->check(at_least(0));
+  app.add_option("--samples", o.samples, "rows of the training set to use; 0: all")->check(at_least(0));
   app.add_flag("--digest", o.digest, "every rank prints a digest of its variables at the end");
   try {
     app.parse(argc, argv);

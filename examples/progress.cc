@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -16,15 +17,31 @@ constexpr int kBarWidth = 24;
 constexpr auto kTerminalPause = std::chrono::milliseconds(100);
 constexpr auto kLinePause = std::chrono::seconds(5);
 
-// Launchers give each rank a terminal of its own, whatever their own output is; then the launcher's counts.
+std::string output_of(pid_t process) {
+  char target[64] = {};
+  const std::string link = fmt::format("/proc/{}/fd/1", process);
+  return readlink(link.c_str(), target, sizeof target - 1) < 0 ? "" : target;
+}
+
+pid_t parent_of(pid_t process) {
+  std::string status;
+  std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), status);
+  pid_t parent = 0;  // the second field after the name, which may hold anything
+  const std::size_t name_end = status.rfind(')');
+  if (name_end != std::string::npos) std::sscanf(status.c_str() + name_end, ") %*c %d", &parent);
+  return parent;
+}
+
+// Launchers give each rank a terminal of its own, whatever their own output is; then the launcher's counts, which is
+// the first process above that writes somewhere else.
 bool shows_terminal() {
   const char* term = std::getenv("TERM");
   if (isatty(STDOUT_FILENO) != 1 || (term != nullptr && std::string_view(term) == "dumb")) return false;
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) return true;
-  char target[64] = {};
-  const std::string link = fmt::format("/proc/{}/fd/1", getppid());
-  if (readlink(link.c_str(), target, sizeof target - 1) < 0) return false;
-  const std::string_view path(target);
+  const std::string own = output_of(getpid());
+  pid_t launcher = getppid();
+  while (launcher > 1 && output_of(launcher) == own) launcher = parent_of(launcher);
+  const std::string path = output_of(launcher);
   return path.starts_with("/dev/pts/") || path.starts_with("/dev/tty");
 }
 

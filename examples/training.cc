@@ -39,11 +39,10 @@ Training::Training(const Options& options, int rank) : options_(options), rank_(
   test_ = io::load_fashion_mnist(options.data, io::Split::kTest);
   if (options.samples > 0 && options.samples < train_.images.shape()[0])
     train_ = {train_.images.rows(0, options.samples), train_.labels.rows(0, options.samples)};
+  if (options.resume) read_checkpoint();
   state_.seed = Session::current().seed();
   state_.batch = options.batch;
   state_.samples = train_.images.shape()[0];
-  build();
-  if (options.resume) resume();
 }
 
 void Training::build() {
@@ -126,15 +125,23 @@ void Training::save() {
   if (!options_.checkpoint.empty() && rank_ == 0) io::save_checkpoint(options_.checkpoint, checkpoint());
 }
 
-void Training::resume() {
+void Training::read_checkpoint() {
   const std::string& path = options_.checkpoint;
   if (!std::filesystem::exists(path)) {
     if (rank_ == 0) fmt::print("no checkpoint at {} yet: training starts from the beginning\n", path);
     return;
   }
-  const io::Checkpoint found = io::load_checkpoint(path);
+  found_ = io::load_checkpoint(path);
+  if (!found_->has_state) fail<IoError>(path, ": holds weights only, not where training stood; train without --resume");
+  Session::current().set_seed(found_->state.seed);  // dropout draws from it too
+}
+
+void Training::resume() {
+  if (!found_) return;
+  const std::string& path = options_.checkpoint;
+  const io::Checkpoint found = std::move(*found_);
+  found_.reset();
   io::require_same_model(path, io::spec_of(found), io::spec_of(checkpoint()));
-  if (!found.has_state) fail<IoError>(path, ": holds weights only, not where training stood; train without --resume");
   if (found.state.batch != state_.batch || found.state.samples != state_.samples)
     fail<IoError>(path, ": was written with --batch ", found.state.batch, " on ", found.state.samples,
                   " samples; this run has --batch ", state_.batch, " on ", state_.samples,

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "examples/models.h"
 #include "examples/options.h"
@@ -16,8 +19,15 @@ namespace syncline::examples {
 
 class Training {
  public:
-  // Reads the data and, to resume, the checkpoint; builds the graph. Throws IoError and ValueError.
+  // Reads the data and, to resume, the checkpoint, whose seed becomes the session's. Throws IoError. Only this and
+  // resume() may fail on some ranks and not on others: neither waits for another rank.
   Training(const Options& options, int rank);
+  // Builds the graph. All ranks must call it.
+  void build();
+  // Goes to where the checkpoint stands, if one was read. Throws IoError if it does not fit.
+  void resume();
+  // Steps finished since the beginning, with those before the checkpoint.
+  std::int64_t steps() const { return state_.global_step; }
 
   // Trains to the end (or max_steps), saving on the way. Throws IoError if a save fails and CommError from the wire.
   void run();
@@ -30,8 +40,7 @@ class Training {
   std::uint64_t digest() const;
 
  private:
-  void build();
-  void resume();
+  void read_checkpoint();
   void train_epoch();
   void save();
   Array batch_of(const Array& rows, std::int64_t begin, std::int64_t end) const;
@@ -46,7 +55,8 @@ class Training {
   Optimizer optimizer_;
   std::unique_ptr<Function> step_, score_;
   io::TrainingState state_;
-  std::vector<std::int64_t> order_;  // of the rows in the epoch now running
+  std::optional<io::Checkpoint> found_;  // until resume()
+  std::vector<std::int64_t> order_;      // of the rows in the epoch now running
 };
 
 }  // namespace syncline::examples

@@ -1,0 +1,152 @@
+// Whatever is wrong with the input: one clear line, every rank ends with an error within 10 s, and the checkpoint that
+// stood before is unchanged.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/examples/job.h"
+#include "tests/examples/small_data.h"
+
+namespace syncline::examples {
+namespace {
+
+class BadInput : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_data(scratch_.directory(), 100, 20);
+    io::save_checkpoint(path("old.h5"), io::small_checkpoint());
+  }
+
+  std::string path(const std::string& name) const { return scratch_.path(name); }
+  // Replaces bytes of a data file.
+  void overwrite(const std::string& name, std::size_t place, const std::string& bytes) const {
+    io::write_file(path(name), io::read_file(path(name)).replace(place, bytes.size(), bytes));
+  }
+  JobOptions job(const std::string& more = "") const {
+    return {.ranks = 2,
+            .arguments = fmt::format("--data {0} --threads 1 --epochs 1 --checkpoint {0}/old.h5 {1}",
+                                     scratch_.directory(), more),
+            .seconds = 20};
+  }
+  void expect_refused(const JobOptions& options, const std::string& part) const {
+    const std::string old = io::read_file(path("old.h5"));
+    expect_refusal(scratch_, run_job(scratch_, options), part);
+    EXPECT_TRUE(io::read_file(path("old.h5")) == old) << "the old checkpoint was changed";
+    EXPECT_FALSE(std::filesystem::exists(path("old.h5.tmp"))) << "a temporary file is left";
+  }
+
+  io::Scratch scratch_;
+};
+
+TEST_F(BadInput, NoDataSet) {
+  JobOptions options = job();
+  options.arguments = fmt::format("--data {0}/nowhere --checkpoint {0}/old.h5", scratch_.directory());
+  expect_refused(options, "install the Debian package dataset-fashion-mnist");
+}
+
+TEST_F(BadInput, NoDataSetOnOneRank) {
+  std::filesystem::create_directory(path("1"));
+  std::filesystem::copy(path("train-labels-idx1-ubyte"), path("1"));
+  JobOptions options = job();
+  options.arguments = fmt::format("--checkpoint {}/old.h5", scratch_.directory());
+  options.prelude =
+      fmt::format("folder={}; test $rank = 1 && folder=$folder/1; set -- \"$@\" --data $folder", scratch_.directory());
+  expect_refused(options, "/1/train-images-idx3-ubyte");
+}
+
+TEST_F(BadInput, TruncatedGzip) {
+  ASSERT_EQ(io::run_shell("gzip " + path("train-images-idx3-ubyte")).status, 0);
+  const std::string file = path("train-images-idx3-ubyte.gz");
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  expect_refused(job(), "train-images-idx3-ubyte.gz");
+}
+
+TEST_F(BadInput, WrongMagicNumber) {
+  overwrite("train-labels-idx1-ubyte", 0, "\x7f");
+  expect_refused(job(), "train-labels-idx1-ubyte");
+}
+
+TEST_F(BadInput, LabelOutOfRange) {
+  overwrite("train-labels-idx1-ubyte", 8 + 17, "\x0b");
+  expect_refused(job(), "label 17 is 11, 0 to 9 expected");
+}
+
+TEST_F(BadInput, ImagesAndLabelsOfDifferentNumber) {
+  std::filesystem::copy_file(path("t10k-labels-idx1-ubyte"), path("train-labels-idx1-ubyte"),
+                             std::filesystem::copy_options::overwrite_existing);
+  expect_refused(job(), "holds 20 labels for 100 images");
+}
+
+TEST_F(BadInput, CheckpointOfAnotherModel) {
+  expect_refused(job("--model cnn --resume"), "is of another model or optimizer: layer 0 is 'dense_1' in the file");
+}
+
+TEST_F(BadInput, CheckpointOfAnotherOptimizer) {
+  const std::string common = "--model softmax --batch 30 ";
+  expect_success(run_job(scratch_, job(common + "--optimizer sgd")));
+  expect_refused(job(common + "--optimizer adam --resume"), "is of another model or optimizer");
+}
+
+TEST_F(BadInput, CheckpointOfAnotherBatch) {
+  expect_success(run_job(scratch_, job("--model softmax --batch 30")));
+  expect_refused(job("--model softmax --batch 20 --resume"), "was written with --batch 30 on 100 samples");
+}
+
+TEST_F(BadInput, TruncatedCheckpoint) {
+  expect_success(run_job(scratch_, job("--model softmax --batch 30")));
+  std::filesystem::resize_file(path("old.h5"), std::filesystem::file_size(path("old.h5")) - 1000);
+  expect_refused(job("--model softmax --batch 30 --resume"), "damaged or truncated");
+}
+
+TEST_F(BadInput, CheckpointMissingOnOneRank) {
+  expect_success(run_job(scratch_, job("--model softmax --batch 30")));
+  std::filesystem::create_directory(path("1"));
+  JobOptions options = job();
+  options.arguments = fmt::format("--data {} --model softmax --batch 30 --epochs 2 --resume", scratch_.directory());
+  options.prelude = fmt::format(
+      "folder={}; test $rank = 1 && folder=$folder/1; set -- \"$@\" --checkpoint $folder/old.h5", scratch_.directory());
+  expect_refused(options, "the checkpoints that the ranks read end after different steps, 0 to 4");
+}
+
+TEST_F(BadInput, CheckpointIsADirectory) {
+  JobOptions options = job();
+  std::filesystem::create_directory(path("folder"));
+  options.arguments =
+      fmt::format("--data {0} --model softmax --epochs 1 --checkpoint {0}/folder", scratch_.directory());
+  expect_refused(options, "folder");
+}
+
+TEST_F(BadInput, FullDisk) {
+  JobOptions options = job("--model mlp --batch 50");
+  // Room for the launcher's own shared memory, 4 MiB a rank, but not for this checkpoint of 8 MB.
+  options.prelude = "ulimit -f 6000";
+  expect_refused(options, "File too large");
+}
+
+TEST_F(BadInput, BatchOfNoRows) {
+  expect_refused(job("--batch 0"), "--batch: a whole number of at least 1 expected, not '0'");
+}
+TEST_F(BadInput, UnknownModel) { expect_refused(job("--model vgg"), "--model"); }
+TEST_F(BadInput, UnknownOption) { expect_refused(job("--modle cnn"), "--modle"); }
+TEST_F(BadInput, ResumeFromNothing) {
+  JobOptions options = job();
+  options.arguments = fmt::format("--data {} --resume", scratch_.directory());
+  expect_refused(options, "--checkpoint");
+}
+
+TEST_F(BadInput, RanksWithDifferentModels) {
+  JobOptions options = job("--batch 50");
+  options.ranks = 3;
+  options.prelude = "model=mlp; test $rank = 2 && model=softmax; set -- \"$@\" --model $model";
+  expect_refused(options, "ranks 0 and 2 built different functions; the first difference");
+}
+
+TEST_F(BadInput, RanksWithDifferentBatches) {
+  JobOptions options = job("--model mlp");
+  options.prelude = "set -- \"$@\" --batch $((50 + rank))";
+  expect_refused(options, "ranks 0 and 1");
+}
+
+}  // namespace
+}  // namespace syncline::examples

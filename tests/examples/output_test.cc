@@ -1,0 +1,77 @@
+// What a run prints, and who else can read its checkpoint.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "io/dataset.h"
+#include "tests/examples/job.h"
+#include "tests/examples/small_data.h"
+
+namespace syncline::examples {
+namespace {
+
+class Output : public testing::Test {
+ protected:
+  void SetUp() override { write_small_data(scratch_.directory(), 100, 20); }
+  std::string command() const {
+    return fmt::format("{0} --model softmax --data {1} --epochs 2 --batch 30 --threads 1 --checkpoint {1}/new.h5",
+                       SYNCLINE_FASHION_MNIST, scratch_.directory());
+  }
+  static void expect_plain_lines(const io::Outcome& outcome) {
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_EQ(outcome.output.find('\r'), std::string::npos) << outcome.output;
+    EXPECT_EQ(outcome.output.find('\x1b'), std::string::npos) << outcome.output;
+    const std::regex progress(
+        R"(epoch 2/2 step 4/4  loss \d\.\d{4}  accuracy [01]\.\d{4}  \d+ samples/s  took \d+:\d\d)");
+    EXPECT_TRUE(std::regex_search(outcome.output, progress)) << outcome.output;
+    EXPECT_CONTAINS(outcome.output, "test accuracy ");
+  }
+
+  io::Scratch scratch_;
+};
+
+constexpr const char* kMpirun = SYNCLINE_MPIRUN " --oversubscribe --allow-run-as-root -n 2 ";
+
+TEST_F(Output, PlainLinesIntoAFile) { expect_plain_lines(io::run_shell(command())); }
+TEST_F(Output, PlainLinesIntoAFileUnderMpirun) { expect_plain_lines(io::run_shell(kMpirun + command())); }
+TEST_F(Output, PlainLinesIntoAFileFromAScriptUnderMpirun) {
+  io::write_file(scratch_.path("run.sh"), command() + "\ntrue\n");
+  expect_plain_lines(io::run_shell(kMpirun + ("sh " + scratch_.path("run.sh"))));
+}
+
+TEST_F(Output, BarOnATerminal) {
+  if (!io::has_program("script")) GTEST_SKIP() << "script is not installed";
+  for (const std::string& launcher : {std::string("TERM=xterm "), std::string("TERM=xterm ") + kMpirun}) {
+    const io::Outcome outcome = io::run_shell("script -qec \"" + launcher + command() + "\" /dev/null");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_CONTAINS(outcome.output, "\repoch 2/2 [========================] step 4/4");
+  }
+}
+
+TEST_F(Output, CheckpointIsReadByTheToolsOfHdf5) {
+  if (!io::has_program("h5ls") || !io::has_program("h5dump")) GTEST_SKIP() << "hdf5-tools is not installed";
+  ASSERT_EQ(io::run_shell(command()).status, 0);
+  const io::Outcome listed = io::run_shell("h5ls -r " + scratch_.path("new.h5"));
+  EXPECT_EQ(listed.status, 0) << listed.output;
+  EXPECT_TRUE(std::regex_search(listed.output, std::regex(R"(/dense_1/kernel:0 +Dataset \{784, 10\})")))
+      << listed.output;
+  const io::Outcome dumped = io::run_shell("h5dump " + scratch_.path("new.h5"));
+  EXPECT_EQ(dumped.status, 0) << dumped.output.substr(0, 1000);
+  EXPECT_CONTAINS(dumped.output, "ATTRIBUTE \"layer_names\"");
+  EXPECT_EQ(dumped.output.find("error"), std::string::npos);
+}
+
+TEST_F(Output, DebiansDataSet) {
+  if (!std::filesystem::exists(io::kFashionMnistDirectory)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
+  const io::Outcome outcome = io::run_shell(std::string(SYNCLINE_FASHION_MNIST) +
+                                            " --model softmax --samples 2000 --epochs 2 --batch 50 --threads 1");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(outcome.output, found, std::regex(R"(test accuracy (0\.\d+))"))) << outcome.output;
+  EXPECT_GT(std::stod(found[1]), 0.6) << outcome.output;
+}
+
+}  // namespace
+}  // namespace syncline::examples
