@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -50,9 +51,9 @@ void Session::clear() {
 }
 
 std::byte* Session::arena(std::size_t bytes) {
-  if (bytes > arena_bytes_) {
+  if (bytes > arena_bytes_ || !arena_) {  // never null: values of no elements have an address too
     constexpr std::size_t kPage = 4096;
-    const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
+    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
     arena_.reset();  // first: the old and the new one need not exist together
     arena_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, rounded)));
     arena_bytes_ = arena_ ? rounded : 0;
