@@ -141,6 +141,13 @@ TEST_F(UpdatesTest, AProductWithTheOldValue) {
   expect_values(get_value(a), {1, 1, 1, 2});
 }
 
+TEST_F(UpdatesTest, RowsOfItselfSubtractedInAnotherOrder) {
+  const Variable a = vector({1, 2, 5});
+  Function f({}, {}, {update(a, scatter_sub(a, a, constant(Array::from<std::int32_t>({3}, {1, 0, 1}))))});
+  f({});
+  expect_values(get_value(a), {1 - 2, 2 - 1 - 5, 5});
+}
+
 TEST_F(UpdatesTest, TheOldValueIsReadAfterTheNewOneIsThere) {
   // `late` needs w after a long chain, while the new w is ready at once.
   const Variable w = vector({1, 2}), late = vector({0, 0});
