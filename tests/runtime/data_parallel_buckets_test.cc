@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/single.h"
+#include "ops/control/loop_build.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
@@ -98,6 +99,74 @@ TEST(Buckets, StartBeforeTheBackwardPassHasEnded) {
   EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "wait")) << plan;
   // Updates of early buckets run while later ones are on the wire.
   EXPECT_LT(first_line(plan, "sqrt"), last_line(plan, "wait")) << plan;
+}
+
+// The backward pass finishes the last layer's gradients first, so they fill the first bucket and are used first.
+TEST(Buckets, AreFilledInTheOrderOfTheBackwardPass) {
+  std::string plan;
+  on_ranks(2,
+           [&](comm::Communicator& wire) {
+             Expr x = placeholder({.shape = {kUnknown, 2}});
+             const std::vector<Expr> feeds{x};
+             std::vector<Variable> variables;
+             for (std::int64_t width = 2; width < 6; ++width) {
+               variables.push_back(variable(random_doubles({width, width + 1}, 1).cast(DType::kFloat32)));
+               x = relu(dot(x, variables.back()));
+             }
+             Function f(feeds, {}, adam(mean(square(x)), variables).updates);
+             const std::string own = f.describe(std::vector<Array>{Array(DType::kFloat32, {8, 2})});
+             if (wire.rank() == 0) plan = own;
+           },
+           {.first_bucket = 1, .later_buckets = 1});
+  int at = 0;
+  for (const char* shape : {"float32(5, 6)", "float32(4, 5)", "float32(3, 4)", "float32(2, 3)"}) {
+    const int line = first_line(plan, std::string(" -> ") + shape + ", " + shape);
+    EXPECT_GT(line, at) << shape << " in\n" << plan;
+    at = line;
+  }
+}
+
+// A recurrent weight's gradient is summed over the turns first, and over the ranks once.
+TEST(Buckets, ARecurrentWeightsGradientIsReducedOnce) {
+  const std::vector<Array> feeds{random_doubles({5, 4, 3}, 1)};
+  auto build = [](const std::vector<Expr>& x) {
+    const Variable w = variable(random_doubles({3, 2}, 2)), u = variable(random_doubles({2, 2}, 3));
+    const Expr sequence = permute_dimensions(x[0], {1, 0, 2});
+    LoopParts parts;
+    parts.sequences = {sequence};
+    parts.initial_states = {sum(x[0], {1, 2}, false)};
+    parts.initial_states[0] = expand_dims(parts.initial_states[0], 1) * constant(doubles(Shape{1, 2}, {1, 2}));
+    parts.elements = {element_of(sequence)};
+    parts.states = {stand_in(parts.initial_states[0])};
+    parts.next_states = {tanh(dot(parts.elements[0], w) + dot(parts.states[0], u))};
+    const Expr loss = mean(square(make_loop(std::move(parts))));
+    const auto g = gradients(loss, {w, u});
+    return std::vector<Expr>{loss, g[0], g[1]};
+  };
+  expect_same_value(feeds, build);
+  const std::string plan = plan_on_ranks(2, feeds, build);
+  EXPECT_EQ(count_lines(plan, "all_reduce"), 1) << plan;
+  EXPECT_NE(plan.find("bucket of 3 sums"), std::string::npos) << plan;
+}
+
+// What a loop adds up lies in memory of its own.
+TEST(Buckets, WhatALoopAddsUpIsCopiedIn) {
+  const std::vector<Array> feeds{random_doubles({5, 4, 3}, 1)};
+  auto build = [](const std::vector<Expr>& x) {
+    LoopParts parts;
+    parts.sequences = {permute_dimensions(x[0], {1, 0, 2})};
+    parts.initial_states = {sum(x[0], {1})};
+    parts.elements = {element_of(parts.sequences[0])};
+    parts.states = {stand_in(parts.initial_states[0])};
+    parts.next_states = {sin(parts.elements[0] + parts.states[0])};
+    parts.taps = {{sum(parts.next_states[0], {0}), true}};
+    const Expr loop = make_loop(std::move(parts));
+    return std::vector<Expr>{loop, Expr(loop.handle(), 1), sum(loop)};
+  };
+  expect_same_value(feeds, build);
+  const std::string plan = plan_on_ranks(2, feeds, build);
+  EXPECT_EQ(count_lines(plan, "all_reduce"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "copy into the bucket"), 1) << plan;
 }
 
 // The text without shapes: where transfers stand must not depend on the batch.
