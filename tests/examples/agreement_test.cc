@@ -1,10 +1,18 @@
 // The same training on one, two and three ranks: the variables agree up to rounding, and on each run the ranks hold the
-// same bits. Dropout is on and the last batch of an epoch has fewer rows than there are ranks.
+// same bits. Dropout is on and the last batch of an epoch has two rows, fewer than three ranks.
+//
+// The convolutional network in float32 is held to each step from equal variables, not to 50 steps in a row. Its
+// rectifiers and maxima choose one way or the other where two numbers are nearly equal; once rounding turns one choice,
+// some step after the second, the runs part for good, by 1e-3 to 0.6 of the norm after 50 steps. One rank that goes on
+// from the first step's variables of two ranks, 1e-8 apart, parts as far from one rank alone, so it is not a matter of
+// ranks; nor is it Winograd's convolution, without which it is the same. In float64 50 steps agree to rounding. The
+// disabled cases keep the stricter claim: run them with --gtest_also_run_disabled_tests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <vector>
 
 #include "tests/examples/job.h"
@@ -41,47 +49,68 @@ std::vector<io::Weight> weights_of(const io::Checkpoint& checkpoint) {
   return all;
 }
 
+// Variables within `tolerance` of their norm.
+void expect_agreement(const io::Checkpoint& one, const io::Checkpoint& several, double tolerance) {
+  const auto expected = weights_of(one), found = weights_of(several);
+  ASSERT_EQ(expected.size(), found.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(expected[i].name, found[i].name);
+    const double size = norm(expected[i].value), apart = distance(found[i].value, expected[i].value);
+    EXPECT_TRUE(std::isfinite(size)) << expected[i].name;
+    EXPECT_LE(apart, tolerance * size) << expected[i].name;
+    if (size > 0) worst = std::max(worst, apart / size);
+  }
+  fmt::print("at most {:.1e} of the norm apart\n", worst);
+}
+
 class Agreement : public testing::TestWithParam<Case> {
  protected:
-  // 50 steps, 26 to an epoch.
-  io::Checkpoint train(int ranks) {
+  static constexpr int kStepsOfEpoch = 26;
+
+  void SetUp() override { write_small_data(scratch_.directory(), 1002, 60); }
+
+  io::Checkpoint train(int ranks, int steps, const std::string& file) {
     const Case& c = GetParam();
-    const int batch = c.model == "cnn" ? 8 : 40;
-    const Ended ended = run_job(
-        scratch_,
-        {.ranks = ranks,
-         .arguments = fmt::format("--data {0} --model {1} --optimizer {2} --floatx {3} --batch {4} --samples "
-                                  "{5} --epochs 2 --max-steps 50 --save-every 1000 --threads 1 --digest "
-                                  "--checkpoint {0}/{6}.h5",
-                                  scratch_.directory(), c.model, c.optimizer, c.floatx, batch, 25 * batch + 2, ranks)});
+    const int batch = c.model == "cnn" ? 4 : 40;
+    const std::string options = fmt::format(
+        "--data {0} --model {1} --optimizer {2} --floatx {3} --batch {4} --samples {5} --epochs 2 --max-steps {6} "
+        "--save-every 1000 --threads 1 --digest --resume --checkpoint {0}/{7}",
+        scratch_.directory(), c.model, c.optimizer, c.floatx, batch, (kStepsOfEpoch - 1) * batch + 2, steps, file);
+    const Ended ended = run_job(scratch_, {.ranks = ranks, .arguments = options});
     expect_success(ended);
     common_digest(ended, ranks);
-    const io::Checkpoint checkpoint = io::load_checkpoint(scratch_.path(fmt::format("{}.h5", ranks)));
-    EXPECT_EQ(checkpoint.state.global_step, 50);
-    EXPECT_EQ(checkpoint.state.step, 24);
+    const io::Checkpoint checkpoint = io::load_checkpoint(scratch_.path(file));
+    EXPECT_EQ(checkpoint.state.global_step, steps);
+    EXPECT_EQ(checkpoint.state.step, steps % kStepsOfEpoch);
     return checkpoint;
   }
 
   io::Scratch scratch_;
 };
 
-TEST_P(Agreement, OneTwoThreeRanks) {
-  write_small_data(scratch_.directory(), 1002, 60);
+TEST_P(Agreement, AfterFiftySteps) {
   const double tolerance = GetParam().floatx == "float64" ? 1e-10 : 1e-4;
-  const auto one = weights_of(train(1));
+  const io::Checkpoint one = train(1, 50, "1.h5");
   for (const int ranks : {2, 3}) {
-    const auto several = weights_of(train(ranks));
-    ASSERT_EQ(one.size(), several.size());
-    double worst = 0;
-    for (std::size_t i = 0; i < one.size(); ++i) {
-      ASSERT_EQ(one[i].name, several[i].name);
-      const double size = norm(one[i].value), apart = distance(several[i].value, one[i].value);
-      EXPECT_TRUE(std::isfinite(size)) << one[i].name;
-      EXPECT_LE(apart, tolerance * size) << one[i].name << " on " << ranks << " ranks";
-      if (size > 0) worst = std::max(worst, apart / size);
+    SCOPED_TRACE(fmt::format("{} ranks", ranks));
+    expect_agreement(one, train(ranks, 50, fmt::format("{}.h5", ranks)), tolerance);
+  }
+}
+
+class AgreementOfAStep : public Agreement {};
+
+TEST_P(AgreementOfAStep, FromEqualVariables) {
+  for (const int before : {1, kStepsOfEpoch - 1, 49}) {  // the second is followed by the batch of two rows
+    train(1, before, "start.h5");
+    std::vector<io::Checkpoint> after;
+    for (const int ranks : {1, 2, 3}) {
+      const std::string file = fmt::format("{}_{}.h5", before, ranks);
+      std::filesystem::copy_file(scratch_.path("start.h5"), scratch_.path(file));
+      after.push_back(train(ranks, before + 1, file));
+      SCOPED_TRACE(fmt::format("step {} on {} ranks", before + 1, ranks));
+      expect_agreement(after.front(), after.back(), 1e-4);
     }
-    RecordProperty(fmt::format("worst_{}", ranks), fmt::format("{:.1e}", worst));
-    fmt::print("{} ranks: at most {:.1e} of the norm apart\n", ranks, worst);
   }
 }
 
@@ -89,9 +118,14 @@ INSTANTIATE_TEST_SUITE_P(Training, Agreement,
                          testing::Values(Case{"mlp", "sgd", "float32"}, Case{"mlp", "adam", "float32"},
                                          Case{"mlp", "adadelta", "float32"}, Case{"mlp", "sgd", "float64"},
                                          Case{"mlp", "adam", "float64"}, Case{"mlp", "adadelta", "float64"},
-                                         Case{"cnn", "sgd", "float32"}, Case{"cnn", "adam", "float32"},
-                                         Case{"cnn", "adadelta", "float32"}, Case{"cnn", "adam", "float64"}),
+                                         Case{"cnn", "sgd", "float64"}, Case{"cnn", "adam", "float64"},
+                                         Case{"cnn", "adadelta", "float64"}),
                          testing::PrintToStringParamName());
+
+const auto kConvolutionInSingle =
+    testing::Values(Case{"cnn", "sgd", "float32"}, Case{"cnn", "adam", "float32"}, Case{"cnn", "adadelta", "float32"});
+INSTANTIATE_TEST_SUITE_P(Training, AgreementOfAStep, kConvolutionInSingle, testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(DISABLED_Training, Agreement, kConvolutionInSingle, testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace syncline::examples
