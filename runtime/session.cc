@@ -1,9 +1,5 @@
 #include "runtime/session.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <new>
-
 #include "ops/core.h"
 #include "ops/leaf.h"
 #include "runtime/distributor.h"
@@ -15,7 +11,7 @@ thread_local Session* current_session = nullptr;
 
 }  // namespace
 
-Session::Session(std::uint64_t seed) : seed_(seed), arena_(nullptr, [](std::byte* p) { std::free(p); }) {}
+Session::Session(std::uint64_t seed) : seed_(seed), arena_(DType::kUint8, Shape{64}) {}
 
 Session::~Session() = default;
 
@@ -51,16 +47,12 @@ void Session::clear() {
 }
 
 std::byte* Session::arena(std::size_t bytes) {
-  if (bytes > arena_bytes_ || !arena_) {  // never null: values of no elements have an address too
-    constexpr std::size_t kPage = 4096;
-    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
-    arena_.reset();  // first: the old and the new one need not exist together
-    arena_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, rounded)));
-    arena_bytes_ = arena_ ? rounded : 0;
+  if (bytes > arena_.bytes()) {
+    arena_ = Array();  // first: the old and the new one need not exist together
+    arena_ = Array(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
     ++arena_moves_;
-    if (!arena_) throw std::bad_alloc();
   }
-  return arena_.get();
+  return arena_.raw();
 }
 
 SessionScope::SessionScope(Session& session) : previous_(current_session) { current_session = &session; }

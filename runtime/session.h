@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/array.h"
 #include "ops/expr.h"
 #include "ops/random.h"
 
@@ -68,7 +69,6 @@ class Session {
   // that.
   std::byte* arena(std::size_t bytes);
   std::uint64_t arena_moves() const { return arena_moves_; }
-  std::size_t arena_bytes() const { return arena_bytes_; }
 
   // Steps run so far, over all functions: part of every message's tag.
   std::uint64_t steps() const { return steps_; }
@@ -78,13 +78,12 @@ class Session {
   }
 
  private:
-  std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 0;
+  std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
   Config config_;
   std::unique_ptr<Distributor> distributor_;
   std::unordered_map<std::string, int> names_, uids_;
   Expr learning_phase_;
-  std::unique_ptr<std::byte, void (*)(std::byte*)> arena_;
-  std::size_t arena_bytes_ = 0;
+  Array arena_;  // never empty: values of no elements have an address too
 };
 
 // Makes a session the calling thread's current one for the scope's life.
