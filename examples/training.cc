@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/digest.h"
 #include "examples/progress.h"
 #include "io/data_order.h"
 #include "ops/math.h"
@@ -26,11 +27,6 @@ Optimizer make_optimizer(const std::string& name, const Expr& loss, std::span<co
 }
 
 io::Weight weight_of(const Variable& v) { return {v.name() + ":0", get_value(v)}; }
-
-// Pairs of variables and the values that a checkpoint holds for them, in the same order.
-void restore(std::vector<std::pair<Variable, Array>>& values, const Variable& v, const io::Weight& weight) {
-  values.emplace_back(v, weight.value);
-}
 
 }  // namespace
 
@@ -149,9 +145,9 @@ void Training::resume() {
   std::vector<std::pair<Variable, Array>> values;
   for (std::size_t l = 0; l < model_.layers.size(); ++l)
     for (std::size_t w = 0; w < model_.layers[l].weights.size(); ++w)
-      restore(values, model_.layers[l].weights[w], found.layers[l].weights[w]);
+      values.emplace_back(model_.layers[l].weights[w], found.layers[l].weights[w].value);
   for (std::size_t w = 0; w < optimizer_.weights.size(); ++w)
-    restore(values, optimizer_.weights[w], found.optimizer[w]);
+    values.emplace_back(optimizer_.weights[w], found.optimizer[w].value);
   batch_set_value(values);
   state_ = found.state;
   Session::current().set_random_step(state_.random_step);
@@ -159,15 +155,14 @@ void Training::resume() {
 }
 
 std::uint64_t Training::digest() const {
-  std::uint64_t h = 14695981039346656037ULL;  // FNV-1a
+  std::uint64_t digest = kEmptyDigest;
   auto add = [&](const Variable& v) {
     const Array& value = v.state().value();
-    for (std::size_t i = 0; i < value.bytes(); ++i)
-      h = (h ^ std::to_integer<std::uint64_t>(value.raw()[i])) * 1099511628211ULL;
+    digest = digest_bytes(value.raw(), value.bytes(), digest);
   };
   for (const Variable& v : model_.weights()) add(v);
   for (const Variable& v : optimizer_.weights) add(v);
-  return h;
+  return digest;
 }
 
 }  // namespace syncline::examples

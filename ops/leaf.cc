@@ -1,5 +1,6 @@
 #include "ops/leaf.h"
 
+#include "base/digest.h"
 #include "ops/core/fill.h"
 
 namespace syncline {
@@ -9,10 +10,7 @@ SYNCLINE_REGISTER_OP(VariableLeaf)
 SYNCLINE_REGISTER_OP(Constant)
 
 std::string Constant::Value::describe() const {
-  std::uint64_t digest = 14695981039346656037ULL;  // FNV-1a: equal bytes on equal ranks, no address
-  for (std::size_t i = 0; i < array.bytes(); ++i)
-    digest = (digest ^ std::to_integer<std::uint64_t>(array.raw()[i])) * 1099511628211ULL;
-  return join_text(array.dtype(), array.shape(), '#', std::hex, digest);
+  return join_text(array.dtype(), array.shape(), '#', std::hex, digest_bytes(array.raw(), array.bytes()));
 }
 
 Expr constant_of(Array value, std::string name) {

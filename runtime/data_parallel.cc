@@ -5,6 +5,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "base/digest.h"
 #include "ops/op.h"
 #include "runtime/collectives.h"
 
@@ -140,12 +141,6 @@ class Placer {
   std::unordered_map<Expr, std::vector<std::pair<Placement, Expr>>, ExprHash> converted_;
 };
 
-std::uint64_t hash_text(const std::string& text) {
-  std::uint64_t h = 14695981039346656037ULL;  // FNV-1a
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return h;
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -216,7 +211,7 @@ class DataParallel : public Distributor {
   }
 
   std::uint64_t agree(const std::string& description) override {
-    const std::uint64_t own = hash_text(description);
+    const std::uint64_t own = digest_bytes(description.data(), description.size());
     std::vector<std::uint64_t> all(static_cast<std::size_t>(size()));
     gather(&own, all.data(), std::vector<std::int64_t>(all.size(), sizeof own));
     if (std::any_of(all.begin(), all.end(), [&](std::uint64_t h) { return h != all[0]; })) explain(description, all);

@@ -148,7 +148,6 @@ struct Div : Arithmetic<Div> {
 };
 
 // The gradient goes to the larger operand, and to x where they tie, as in TensorFlow.
-template <class Self>
 std::vector<Expr> choose_grad(const Expr& x_wins, const Expr& y, const Expr& dy) {
   const Expr zero = scalar_like(0, dy);
   return {unbroadcast(select(x_wins, dy, zero), y.input(0)), unbroadcast(select(x_wins, zero, dy), y.input(1))};
@@ -157,14 +156,14 @@ std::vector<Expr> choose_grad(const Expr& x_wins, const Expr& y, const Expr& dy)
 struct Maximum : Arithmetic<Maximum> {
   static constexpr std::string_view kName = "maximum";
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
-    return choose_grad<Maximum>(greater_equal(y.input(0), y.input(1)), y, dy);
+    return choose_grad(greater_equal(y.input(0), y.input(1)), y, dy);
   }
 };
 
 struct Minimum : Arithmetic<Minimum> {
   static constexpr std::string_view kName = "minimum";
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
-    return choose_grad<Minimum>(less_equal(y.input(0), y.input(1)), y, dy);
+    return choose_grad(less_equal(y.input(0), y.input(1)), y, dy);
   }
 };
 
