@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/convolution.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
 #include "ops/nn.h"

@@ -2,8 +2,8 @@
 // of those say what is summed over the ranks.
 #include "ops/math.h"
 #include "ops/nn.h"
-#include "ops/nn/image.h"
 #include "ops/reduce.h"
+#include "ops/shape.h"
 
 namespace syncline {
 namespace {
@@ -60,22 +60,6 @@ NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, co
   const Expr inverse = inverse_deviation(variance, epsilon);
   const Expr factor = gamma ? inverse * wide(gamma) : inverse;
   return {scale_and_shift(centred, factor, wide(beta)), reshape(average, kept), reshape(variance, kept)};
-}
-
-Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
-  constexpr std::string_view kName = "bias_add";
-  const int ndim = x.ndim();
-  const bool first = is_channels_first(kName, data_format);
-  if (bias.ndim() != 1 && bias.ndim() != ndim - 1)
-    fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " for x of shape ", x.shape(), "; give a vector or ",
-                     ndim - 1, " dimensions");
-  // Below three dimensions there is no image whose channels could come first.
-  if (!first || ndim < 3) return x + bias;
-  Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(ndim), 1));
-  shape[1] = bias.shape().back();
-  if (bias.ndim() > 1)
-    for (int axis = 2; axis < ndim; ++axis) shape[axis] = bias.shape()[axis - 2];
-  return x + reshape(bias, std::move(shape));
 }
 
 }  // namespace syncline

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
-#include "ops/nn.h"
 #include "ops/reduce.h"
 #include "tests/ops/reference.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/convolution.h"
 #include "ops/nn.h"
 #include "tests/ops/reference.h"
 

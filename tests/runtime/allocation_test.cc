@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/local/local_communicator.h"
+#include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/kernels/parallel.h"
 #include "ops/linalg.h"

@@ -3,6 +3,7 @@
 
 #include "comm/single.h"
 #include "ops/control/loop_build.h"
+#include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
 #include "ops/math.h"

@@ -1,6 +1,7 @@
 // Values that lie split over ranks, or are sums over ranks, in every kind of use: N ranks compute what one computes.
 #include <gtest/gtest.h>
 
+#include "ops/convolution.h"
 #include "ops/core.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"

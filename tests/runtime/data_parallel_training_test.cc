@@ -1,6 +1,7 @@
 // Training on N ranks is training on one: the same losses and weights, and the same bits on every rank.
 #include <gtest/gtest.h>
 
+#include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
 #include "ops/math.h"

@@ -1,6 +1,7 @@
 // What the ops of ops/nn.h refuse, and what they say then.
 #include <gtest/gtest.h>
 
+#include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/nn.h"

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "ops/nn.h"
-#include "ops/nn/image.h"
+#include "ops/convolution.h"
+#include "ops/convolution/image.h"
 #include "ops/op.h"
 
 namespace syncline {

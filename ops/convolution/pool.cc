@@ -2,9 +2,9 @@
 // ops/kernels/pool.h.
 #include "ops/kernels/pool.h"
 
+#include "ops/convolution.h"
+#include "ops/convolution/image.h"
 #include "ops/kernels/parallel.h"
-#include "ops/nn.h"
-#include "ops/nn/image.h"
 #include "ops/op.h"
 
 namespace syncline {
