@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/convert.h"
+
 namespace syncline {
 namespace {
 
@@ -43,7 +45,7 @@ Array Array::borrow(DType dtype, Shape shape, void* bytes) {
 
 double Array::item() const {
   if (size() != 1) fail<ShapeError>("array: item() of shape ", shape_, "; one element expected");
-  return with_dtype(dtype_, [&]<class T>(T) { return static_cast<double>(*data<T>()); });
+  return with_stored_dtype(dtype_, [&]<class T>(T) { return convert<double>(*data<T>()); });
 }
 
 Array Array::copy() const {
@@ -72,11 +74,11 @@ Array Array::rows(std::int64_t begin, std::int64_t end) const {
 
 Array Array::cast(DType dtype) const {
   Array a(dtype, shape_);
-  with_dtype(dtype_, [&]<class From>(From) {
-    with_dtype(dtype, [&]<class To>(To) {
+  with_stored_dtype(dtype_, [&]<class From>(From) {
+    with_stored_dtype(dtype, [&]<class To>(To) {
       const From* from = data<From>();
       To* to = a.data<To>();
-      for (std::int64_t i = 0, n = size(); i < n; ++i) to[i] = static_cast<To>(from[i]);
+      for (std::int64_t i = 0, n = size(); i < n; ++i) to[i] = convert<To>(from[i]);
     });
   });
   return a;

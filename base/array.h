@@ -78,7 +78,7 @@ class Array {
   Array reshaped(Shape shape) const;
   // Rows [begin, end) along axis 0, sharing the bytes.
   Array rows(std::int64_t begin, std::int64_t end) const;
-  // Element by element conversion (to bool: != 0).
+  // Element by element conversion (base/convert.h).
   Array cast(DType dtype) const;
 
  private:

@@ -14,13 +14,13 @@ struct Row {
 constexpr std::array kRows{
     Row{DType::kBool, "bool"},       Row{DType::kUint8, "uint8"},     Row{DType::kInt8, "int8"},
     Row{DType::kInt16, "int16"},     Row{DType::kInt32, "int32"},     Row{DType::kInt64, "int64"},
-    Row{DType::kFloat32, "float32"}, Row{DType::kFloat64, "float64"},
+    Row{DType::kFloat16, "float16"}, Row{DType::kFloat32, "float32"}, Row{DType::kFloat64, "float64"},
 };
 
 }  // namespace
 
 std::size_t size_of(DType dtype) {
-  return with_dtype(dtype, []<class T>(T) { return sizeof(T); });
+  return with_stored_dtype(dtype, []<class T>(T) { return sizeof(T); });
 }
 
 std::string_view name_of(DType dtype) { return kRows.at(static_cast<std::size_t>(dtype)).name; }
@@ -28,7 +28,9 @@ std::string_view name_of(DType dtype) { return kRows.at(static_cast<std::size_t>
 DType parse_dtype(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.dtype;
-  fail<DTypeError>("unknown dtype '", name, "'; known are bool, uint8, int8, int16, int32, int64, float32, float64");
+  fail<DTypeError>("unknown dtype '", name,
+                   "'; known are bool, uint8, int8, int16, int32, int64, float16, float32, "
+                   "float64");
 }
 
 }  // namespace syncline

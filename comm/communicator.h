@@ -43,7 +43,8 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // data[i] = reduction over ranks of data[i], in place. float32, float64 and the integer dtypes; any count, also 0.
+  // data[i] = reduction over ranks of data[i], in place. float32, float64 and the integer dtypes, not bool and
+  // float16; any count, also 0.
   virtual Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) = 0;
 
   // `receive` gets the ranks' bytes one after the other; rank r sends byte_counts[r] bytes (which may be 0) from its

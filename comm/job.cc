@@ -55,6 +55,7 @@ std::string name_difference(const Header& a, const Header& b) {
 
 Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
   if (dtype == DType::kBool) fail<DTypeError>("all_reduce: bool has no reduction; pass the data as uint8");
+  if (dtype == DType::kFloat16) fail<DTypeError>("all_reduce: float16 has no reduction; add up float32 and round once");
   const auto width = static_cast<std::int64_t>(size_of(dtype));
   if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
     fail("all_reduce: count ", count, " of ", dtype, " is not a number of elements");

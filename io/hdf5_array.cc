@@ -24,6 +24,15 @@ Hdf5Handle bool_type(const Hdf5Place& place) {
   return type;
 }
 
+// h5py's representation of NumPy's float16, in the byte order of `single`, a 4-byte float: HDF5 names no such type.
+Hdf5Handle half_type(hid_t single, const Hdf5Place& place) {
+  Hdf5Handle type = checked(H5Tcopy(single), H5Tclose, place, "make the type of float16");
+  checked(H5Tset_fields(type.get(), 15, 10, 5, 0, 10), place, "make the type of float16");
+  checked(H5Tset_size(type.get(), 2), place, "make the type of float16");
+  checked(H5Tset_ebias(type.get(), 15), place, "make the type of float16");
+  return type;
+}
+
 struct TypeRow {
   DType dtype;
   hid_t little, big, native;
@@ -47,6 +56,7 @@ Hdf5Handle copy_of(hid_t type, const Hdf5Place& place) {
 Hdf5Handle type_of(DType dtype, bool in_file, const Hdf5Place& place) {
   for (const TypeRow& row : type_rows())
     if (row.dtype == dtype) return copy_of(in_file ? row.little : row.native, place);
+  if (dtype == DType::kFloat16) return half_type(in_file ? H5T_IEEE_F32LE : H5T_NATIVE_FLOAT, place);
   return bool_type(place);
 }
 
@@ -55,7 +65,9 @@ DType dtype_of_dataset(hid_t dataset, const Hdf5Place& place) {
   for (const TypeRow& row : type_rows())
     if (H5Tequal(type.get(), row.little) > 0 || H5Tequal(type.get(), row.big) > 0) return row.dtype;
   if (H5Tequal(type.get(), bool_type(place).get()) > 0) return DType::kBool;
-  fail_at(place, "has an element type that is not read; known are bool, uint8, int8 to int64, float32, float64");
+  for (const hid_t single : {H5T_IEEE_F32LE, H5T_IEEE_F32BE})
+    if (H5Tequal(type.get(), half_type(single, place).get()) > 0) return DType::kFloat16;
+  fail_at(place, "has an element type that is not read; known are bool, uint8, int8 to int64, float16 to float64");
 }
 
 Shape shape_of_dataset(hid_t dataset, const Hdf5Place& place) {

@@ -3,6 +3,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/convert.h"
 #include "ops/control/loop.h"
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
@@ -145,7 +146,7 @@ class Lowering {
   // A fill as the one element that a fused program needs of it.
   Expr number(const Expr& fill) {
     Array one(fill.dtype(), Shape{});
-    with_dtype(fill.dtype(), [&]<class T>(T) { *one.data<T>() = static_cast<T>(fill.attrs<Fill::Attrs>().value); });
+    with_stored_dtype(fill.dtype(), [&]<class T>(T) { *one.data<T>() = convert<T>(fill.attrs<Fill::Attrs>().value); });
     plan_.keep_.push_back(constant_of(std::move(one)));
     return plan_.keep_.back();
   }

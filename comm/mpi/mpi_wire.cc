@@ -17,7 +17,8 @@ MPI_Datatype mpi_type(DType dtype) {
     case DType::kInt64: return MPI_INT64_T;
     case DType::kFloat32: return MPI_FLOAT;
     case DType::kFloat64: return MPI_DOUBLE;
-    case DType::kBool: break;
+    case DType::kBool:
+    case DType::kFloat16: break;
   }
   fail<InternalError>("all_reduce: ", dtype, " has no reduction");
 }

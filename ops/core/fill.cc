@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "base/convert.h"
+
 namespace syncline {
 namespace {
 
 void fill_output(double value, const KernelArgs& k) {
-  with_dtype(k.out_dtype(),
-             [&]<class T>(T) { std::fill_n(k.output<T>(), k.out_shape().size(), static_cast<T>(value)); });
+  with_stored_dtype(k.out_dtype(),
+                    [&]<class T>(T) { std::fill_n(k.output<T>(), k.out_shape().size(), convert<T>(value)); });
 }
 
 }  // namespace

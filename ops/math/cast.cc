@@ -1,10 +1,11 @@
-// cast(x, dtype): element by element conversion, as C++ converts.
+// cast(x, dtype): element by element conversion as base/convert.h defines it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/math/cast.cc"
 #include <hwy/foreach_target.h>
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
+#include "base/convert.h"
 #include "ops/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,13 +17,13 @@ struct CastF : Stateless {
   using Stateless::Stateless;
   template <class From>
   To operator()(From x) const {
-    return static_cast<To>(x);
+    return convert<To>(x);
   }
 };
 
 BlockFn cast_block(DType from, DType to) {
-  return with_dtype(from, [&]<class From>(From) {
-    return with_dtype(to, []<class To>(To) -> BlockFn { return &plain_block<CastF<To>, To, From>; });
+  return with_stored_dtype(from, [&]<class From>(From) {
+    return with_stored_dtype(to, []<class To>(To) -> BlockFn { return &plain_block<CastF<To>, To, From>; });
   });
 }
 

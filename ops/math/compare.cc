@@ -23,8 +23,8 @@ struct NotF : Stateless { using Stateless::Stateless; bool operator()(bool x) co
 struct SelectF : Stateless { using Stateless::Stateless; template <class T> T operator()(bool c, T x, T y) const { return c ? x : y; } };
 // clang-format on
 
-// condition ? x : y for elements of 4 and 8 bytes, whatever their type: a byte of the condition becomes a lane's mask. The
-// compiler does not find this by itself.
+// condition ? x : y for elements of 4 and 8 bytes, whatever their type: a byte of the condition becomes a lane's mask.
+// The compiler does not find this by itself.
 template <class Bits>
 HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::int64_t n) {
   const hn::ScalableTag<Bits> d;
@@ -47,7 +47,7 @@ HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::in
 
 BlockFn not_block(DType) { return &plain_block<NotF, bool, bool>; }
 BlockFn select_block(DType dtype) {
-  return with_dtype(dtype, []<class T>(T) -> BlockFn {
+  return with_stored_dtype(dtype, []<class T>(T) -> BlockFn {
     if constexpr (sizeof(T) == 4) return &select_bits<std::uint32_t>;
     else if constexpr (sizeof(T) == 8) return &select_bits<std::uint64_t>;
     else return &plain_block<SelectF, T, bool, T, T>;

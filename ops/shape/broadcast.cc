@@ -24,7 +24,7 @@ struct BroadcastLike {
     return scales ? place_scaling(args) : place_elementwise(args);
   }
   static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return with_dtype(in[0].dtype, []<class T>(T) -> BlockFn {
+    return with_stored_dtype(in[0].dtype, []<class T>(T) -> BlockFn {
       return [](const void*, const void* const* x, void* out, std::int64_t n) {
         if (x[0] != out) std::memmove(out, x[0], static_cast<std::size_t>(n) * sizeof(T));
       };

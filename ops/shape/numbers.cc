@@ -1,6 +1,7 @@
 // one_hot, arange and eye.
 #include <cmath>
 
+#include "base/convert.h"
 #include "ops/kernels/parallel.h"
 #include "ops/leaf.h"
 #include "ops/shape.h"
@@ -55,8 +56,8 @@ Expr arange(double start, double stop, double step, DType dtype) {
     fail<ValueError>("arange(", start, ", ", stop, ", ", step, "): step must not be 0, and all numbers finite");
   const auto n = static_cast<std::int64_t>(std::max(0.0, std::ceil((stop - start) / step)));
   Array values(dtype, Shape{n});
-  with_dtype(dtype, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < n; ++i) values.data<T>()[i] = static_cast<T>(start + static_cast<double>(i) * step);
+  with_stored_dtype(dtype, [&]<class T>(T) {
+    for (std::int64_t i = 0; i < n; ++i) values.data<T>()[i] = convert<T>(start + static_cast<double>(i) * step);
   });
   return constant_of(std::move(values));
 }
@@ -65,8 +66,8 @@ Expr arange(double stop, DType dtype) { return arange(0, stop, 1, dtype); }
 Expr eye(std::int64_t size, DType dtype) {
   if (size < 0) fail<ValueError>("eye: size is ", size, "; it must not be negative");
   Array values(dtype, Shape{size, size});
-  with_dtype(dtype, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < size; ++i) values.data<T>()[i * size + i] = static_cast<T>(1);
+  with_stored_dtype(dtype, [&]<class T>(T) {
+    for (std::int64_t i = 0; i < size; ++i) values.data<T>()[i * size + i] = T(1);
   });
   return constant_of(std::move(values));
 }

@@ -28,8 +28,8 @@ TEST(Checkpoint, KeepsEveryDtypeAndShape) {
   const Scratch scratch;
   Checkpoint saved;
   Layer& layer = saved.layers.emplace_back(Layer{"all", {}});
-  const std::array dtypes{DType::kBool,  DType::kUint8, DType::kInt8,    DType::kInt16,
-                          DType::kInt32, DType::kInt64, DType::kFloat32, DType::kFloat64};
+  const std::array dtypes{DType::kBool,  DType::kUint8,   DType::kInt8,    DType::kInt16,  DType::kInt32,
+                          DType::kInt64, DType::kFloat16, DType::kFloat32, DType::kFloat64};
   const std::array shapes{Shape{}, Shape{1}, Shape{0}, Shape{3, 0, 2}, Shape{2, 3, 4, 5}};
   for (const DType dtype : dtypes)
     for (const Shape& shape : shapes) {

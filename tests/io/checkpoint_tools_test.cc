@@ -60,18 +60,48 @@ with h5py.File(sys.argv[1], "r") as f:
     print(int(f["syncline"].attrs["seed"]), int(f["syncline"].attrs["step"]))
 )";
 
-TEST_F(CheckpointTools, H5pyAsKerasReads) {
+std::string python() {
   const char* chosen = std::getenv("SYNCLINE_TEST_PYTHON");
-  const std::string python = chosen != nullptr ? chosen : "python3";
-  if (run_shell(python + " -c \"import h5py\"").status != 0) GTEST_SKIP() << python << " has no h5py";
+  return chosen != nullptr ? chosen : "python3";
+}
+
+bool has_h5py() { return run_shell(python() + " -c \"import h5py\"").status == 0; }
+
+TEST_F(CheckpointTools, H5pyAsKerasReads) {
+  if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
   write_file(scratch_.path("reader.py"), kReader);
-  const Outcome outcome = run_shell(python + " " + scratch_.path("reader.py") + " " + path_);
+  const Outcome outcome = run_shell(python() + " " + scratch_.path("reader.py") + " " + path_);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_CONTAINS(outcome.output, "2.3.1 syncline");
   EXPECT_CONTAINS(outcome.output, "dropout_1 []");
   EXPECT_CONTAINS(outcome.output, "('dense_2/bias:0', 'float32', [300.0, 300.5])");
   EXPECT_CONTAINS(outcome.output, "('Adam/iterations:0', 7)");
   EXPECT_CONTAINS(outcome.output, "18446744073709551615 5");
+}
+
+// Reads the halves 1.5 and -2^-24, and writes them again in both byte orders.
+constexpr const char* kHalves = R"(
+import sys, h5py
+with h5py.File(sys.argv[1], "r+") as f:
+    layer = f["model_weights"]["half"]
+    print(layer["little"].dtype.str, layer["little"][()].tolist())
+    for name, dtype in (("little", "<f2"), ("big", ">f2")):
+        values = layer["little"][()]
+        del layer[name]
+        layer.create_dataset(name, data=values, dtype=dtype)
+)";
+
+TEST_F(CheckpointTools, H5pyReadsAndWritesFloat16) {
+  if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
+  Checkpoint saved;
+  const Array halves = Array::from<double>(Shape{2}, {1.5, -0x1p-24}).cast(DType::kFloat16);
+  saved.layers = {{"half", {{"little", halves}, {"big", halves}}}};
+  save_checkpoint(path_, saved);
+  write_file(scratch_.path("halves.py"), kHalves);
+  const Outcome outcome = run_shell(python() + " " + scratch_.path("halves.py") + " " + path_);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_CONTAINS(outcome.output, "<f2 [1.5, -5.960464477539063e-08]");
+  expect_equal(load_checkpoint(path_), saved);
 }
 
 }  // namespace
