@@ -1,0 +1,38 @@
+// Computes oracle cases with our functions and compares the results with the oracle's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/array.h"
+#include "tests/oracle/oracle_case.h"
+
+namespace syncline::testing {
+
+// How an operand comes to the function.
+struct Operand {
+  enum Kind { kFed, kOpenBatch, kVariable, kSplit };
+  Kind kind = kFed;
+  int axis = 0;  // kSplit: fed with this axis first and permuted back, so that it is split there under several ranks
+};
+using Operands = std::vector<Operand>;
+
+// All operands alike.
+Operands alike(const OracleCase& row, Operand operand);
+
+// Outputs in the order of the case; then, with `gradients`, those that the case has.
+struct Computed {
+  std::vector<Array> outputs;
+  std::vector<std::optional<Array>> gradients;
+};
+Computed compute(const OracleCase& row, const Operands& operands, bool gradients);
+
+// Empty if everything agrees within the tolerances; otherwise the first difference.
+std::string difference(const OracleCase& row, const Computed& got);
+
+// The ways in which operands can lie on several ranks: all replicated, all split along each axis, one split along axis
+// 0 among replicated ones.
+std::vector<Operands> ways_of(const OracleCase& row);
+std::string name_of(const Operands& operands);
+
+}  // namespace syncline::testing

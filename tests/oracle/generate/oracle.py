@@ -1,0 +1,217 @@
+"""Declares oracle cases, computes what must come out, and writes the fixtures.
+
+A case is declared by a group's module (math.py, shape.py, ...) while it is imported; `compute` then calls the function of
+tensorflow.python.keras.backend in graph mode, or the case's own Python oracle.
+"""
+
+import base64
+import json
+import os
+import sys
+import zlib
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # one order of summation, whatever the processor
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from tensorflow.python.keras import backend as K  # noqa: E402
+
+tf.compat.v1.disable_eager_execution()
+
+FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
+
+cases = {}  # function -> its cases, in the order of declaration
+
+
+class Draw:
+    """Random numbers, drawn when the case is computed: a function of the case and the operand's place in it."""
+
+    def __init__(self, dtype, shape, draw):
+        self.dtype, self.shape, self.draw = dtype, shape, draw
+
+    def array(self, generator):
+        return np.asarray(self.draw(generator, self.shape)).astype(self.dtype)
+
+
+def real(*shape, dtype="float32", low=-2.0, high=2.0):
+    """Uniform floating numbers in [low, high)."""
+    return Draw(dtype, shape, lambda g, s: g.uniform(low, high, s))
+
+
+def whole(*shape, dtype="int32", low=-5, high=5):
+    """Uniform whole numbers, both ends included; any dtype."""
+    return Draw(dtype, shape, lambda g, s: g.integers(low, high + 1, s))
+
+
+def truth(*shape):
+    """Bools."""
+    return Draw("bool", shape, lambda g, s: g.integers(0, 2, s))
+
+
+def shares(*shape, dtype="float32"):
+    """Positive numbers that sum to 1 along the last axis: probabilities."""
+
+    def draw(g, s):
+        numbers = g.uniform(0.1, 1.0, s)
+        return numbers / numbers.sum(-1, keepdims=True)
+
+    return Draw(dtype, shape, draw)
+
+
+def array(values, dtype="float32"):
+    return np.array(values, dtype)
+
+
+def case(function, inputs=(), *, label=None, call=None, oracle=None, gradient=None, tolerance=None, open_batch=True,
+         ranks=True, **args):
+    """One case of `function`. inputs: arrays, draws, None where an argument is absent, or lists of these.
+
+    call(K, *tensors, **args): what to call instead of K's function of that name; returns tensors, arrays, numbers, text.
+    oracle(*arrays, **args): computes the outputs without TensorFlow.
+    gradient: False: not compared; a function (weights, *arrays) -> one array or None an input; otherwise TensorFlow's,
+        which is stored if an input is float64.
+    tolerance: a class of tests/oracle/tolerances.h.
+    open_batch=False: cannot be built while leading dimensions are unknown. ranks=False: is no matter of ranks.
+    """
+    rows = cases.setdefault(function, [])
+    label = f"{len(rows):03d}" + (f"_{label}" if label else "")
+    rows.append(dict(function=function, label=label, inputs=list(inputs), call=call, oracle=oracle, gradient=gradient,
+                     tolerance=tolerance, open_batch=open_batch, ranks=ranks, args=args))
+
+
+def flat(nested):
+    """The leaves of nested lists and tuples."""
+    if isinstance(nested, (list, tuple)):
+        return [leaf for entry in nested for leaf in flat(entry)]
+    return [nested]
+
+
+def mapped(nested, leaves):
+    """The same nesting with other leaves, taken from an iterator."""
+    if isinstance(nested, (list, tuple)):
+        return [mapped(entry, leaves) for entry in nested]
+    return next(leaves)
+
+
+def weights_of(shape):
+    """The fixed weights of the loss whose gradients are stored; exact in every dtype. tests/oracle has the same."""
+    return (((7 * np.arange(int(np.prod(shape))) + 3) % 11 - 5) / 8.0).reshape(shape)
+
+
+def as_array(value):
+    """An output that is no tensor, as an array: text becomes its bytes, an unknown dimension -1."""
+    if isinstance(value, str):
+        return np.frombuffer(value.encode(), np.uint8)
+    if isinstance(value, tf.TensorShape):
+        value = tuple(value.as_list())
+    if isinstance(value, (tuple, list)):
+        return np.array([-1 if entry is None else entry for entry in value], np.int32)
+    if isinstance(value, bool):
+        return np.array(value)
+    if isinstance(value, int):
+        return np.array(value, np.int32)
+    return np.asarray(value)
+
+
+def is_tensor(value):
+    return isinstance(value, (tf.Tensor, tf.Variable, tf.SparseTensor))
+
+
+def dense(value):
+    if isinstance(value, tf.IndexedSlices):
+        return tf.convert_to_tensor(value)
+    return tf.sparse.to_dense(value) if isinstance(value, tf.SparseTensor) else value
+
+
+def leaves_of(result):
+    """Outputs of a call. A tuple of plain numbers (a shape) is one output."""
+    if isinstance(result, (list, tuple)) and any(is_tensor(v) or isinstance(v, (np.ndarray, np.generic, str, list, tuple))
+                                                 for v in result):
+        return flat([leaf if is_tensor(leaf) else leaves_of(leaf) for leaf in result])
+    return [result] if is_tensor(result) else [as_array(result)]
+
+
+def tensorflow_gradients(outputs, inputs):
+    """Of the weighted sum of the floating outputs, for each input; None where there is none."""
+    floating = [y for y in outputs if is_tensor(y) and y.dtype.is_floating]
+    wrt = [x for x in inputs if x is not None and x.dtype.is_floating]
+    if not floating or not wrt:
+        return [None] * len(inputs)
+    terms = [tf.reduce_sum(tf.cast(y, tf.float64) * weights_of(y.shape.as_list())) for y in floating]
+    found = iter(tf.gradients(terms, wrt))
+    return [dense(next(found)) if x is not None and x.dtype.is_floating else None for x in inputs]
+
+
+def compute_tensorflow(row, arrays):
+    K.clear_session()
+    placeholders = [None if a is None else K.placeholder(shape=a.shape, dtype=a.dtype.name) for a in arrays]
+    operands = mapped(row["inputs"], iter(placeholders))
+    call = row["call"] or (lambda backend, *tensors, **args: getattr(backend, row["function"])(*tensors, **args))
+    outputs = [dense(y) for y in leaves_of(call(K, *operands, **row["args"]))]
+    derived = [None] * len(arrays)
+    if row["gradient"] is None and any(a is not None and a.dtype == np.float64 for a in arrays):
+        if all(not is_tensor(y) or y.shape.is_fully_defined() for y in outputs):
+            derived = tensorflow_gradients(outputs, placeholders)
+    fetched = [v for v in outputs + derived if is_tensor(v)]
+    used = [(p, a) for p, a in zip(placeholders, arrays) if p is not None]
+    values = iter(K.function([p for p, _ in used], fetched)([a for _, a in used]) if fetched else [])
+    results = [np.asarray(next(values)) if is_tensor(v) else v for v in outputs + derived]
+    return results[: len(outputs)], results[len(outputs) :]
+
+
+def compute(row):
+    """The case as it stands in the fixture."""
+    leaves = flat(row["inputs"])
+    arrays = []
+    for place, leaf in enumerate(leaves):
+        key = zlib.crc32(f"{row['function']} {row['label'][:3]} {place}".encode())
+        arrays.append(leaf.array(np.random.default_rng(key)) if isinstance(leaf, Draw) else leaf)
+    if row["oracle"]:
+        result = row["oracle"](*mapped(row["inputs"], iter(arrays)), **row["args"])
+        outputs, derived = [as_array(y) for y in (result if isinstance(result, list) else [result])], []
+    else:
+        outputs, derived = compute_tensorflow(row, arrays)
+    if callable(row["gradient"]):
+        derived = row["gradient"]([weights_of(y.shape) for y in outputs], *mapped(row["inputs"], iter(arrays)))
+    entry = {"name": row["label"], "args": plain(row["args"]), "inputs": [stored(a) for a in arrays],
+             "outputs": [stored(y) for y in outputs]}
+    if any(d is not None for d in derived):
+        entry["gradients"] = [stored(d) for d in derived]
+    if row["tolerance"]:
+        entry["tolerance"] = row["tolerance"]
+    for flag in ("open_batch", "ranks"):
+        if not row[flag]:
+            entry[flag] = False
+    return entry
+
+
+def stored(value):
+    if value is None:
+        return None
+    little = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
+    return {"dtype": value.dtype.name, "shape": list(value.shape), "data": base64.b64encode(little.tobytes()).decode()}
+
+
+def plain(value):
+    """Arguments as JSON has them; infinities and NaN as text."""
+    if isinstance(value, dict):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+        return str(float(value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def fixture_text(function):
+    """The file of one function: a case a line."""
+    lines = []
+    for row in cases[function]:
+        try:
+            lines.append(json.dumps(compute(row), separators=(",", ":")))
+        except Exception:
+            print(f"{function}, case {row['label']}:", file=sys.stderr)
+            raise
+    return f'{{"function":"{function}","cases":[\n' + ",\n".join(lines) + "\n]}\n"

@@ -1,0 +1,78 @@
+// Every case of every function, in several modes: a test a function, which lists the cases that differ.
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "comm/local/local_communicator.h"
+#include "runtime/data_parallel.h"
+#include "runtime/session.h"
+#include "tests/oracle/compute.h"
+
+namespace syncline::testing {
+namespace {
+
+class Oracle : public ::testing::TestWithParam<std::string> {};
+
+// What is wrong with one case, computed by the current session; empty if nothing is.
+std::string problem_of(const OracleCase& row, const Operands& operands, bool gradients) {
+  try {
+    return difference(row, compute(row, operands, gradients));
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+std::string problems_alone(const std::string& function, Operand operand, bool gradients) {
+  std::string problems;
+  for (const OracleCase& row : oracle_cases(function)) {
+    if (operand.kind == Operand::kOpenBatch && !row.open_batch) continue;
+    if (gradients && row.gradients.empty()) continue;
+    Session session(3);
+    SessionScope scope(session);
+    const std::string problem = problem_of(row, alike(row, operand), gradients);
+    if (!problem.empty()) problems += row.name + " " + row.args.dump() + ": " + problem + "\n";
+  }
+  return problems;
+}
+
+TEST_P(Oracle, Value) { EXPECT_EQ(problems_alone(GetParam(), {Operand::kFed}, false), ""); }
+
+TEST_P(Oracle, OpenBatch) { EXPECT_EQ(problems_alone(GetParam(), {Operand::kOpenBatch}, false), ""); }
+
+TEST_P(Oracle, Gradient) { EXPECT_EQ(problems_alone(GetParam(), {Operand::kFed}, true), ""); }
+
+// One rank's cases, until one differs: the ranks would no longer be at the same call.
+void compute_on(comm::Communicator& wire, const std::vector<OracleCase>& rows, std::string& problems) {
+  static std::mutex mutex;
+  for (const OracleCase& row : rows) {
+    if (!row.ranks) continue;
+    for (const Operands& way : ways_of(row)) {
+      Session session(3);
+      session.distribute(make_data_parallel(wire));
+      SessionScope scope(session);
+      const std::string problem = problem_of(row, way, true);
+      if (problem.empty()) continue;
+      std::lock_guard lock(mutex);
+      problems += join_text("rank ", wire.rank(), " of ", wire.size(), ", case ", row.name, " ", row.args.dump(),
+                            ", operands", name_of(way), ": ", problem, "\n");
+      if (problem.find("rank") != std::string::npos) return;
+    }
+  }
+}
+
+std::string problems_on(int size, const std::string& function) {
+  const std::vector<OracleCase> rows = oracle_cases(function);
+  std::string problems;
+  comm::spawn_ranks(size, [&](comm::Communicator& wire) { compute_on(wire, rows, problems); });
+  return problems;
+}
+
+TEST_P(Oracle, TwoRanks) { EXPECT_EQ(problems_on(2, GetParam()), ""); }
+
+TEST_P(Oracle, ThreeRanks) { EXPECT_EQ(problems_on(3, GetParam()), ""); }
+
+INSTANTIATE_TEST_SUITE_P(Functions, Oracle, ::testing::ValuesIn(oracle_functions()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace syncline::testing

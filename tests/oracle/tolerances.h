@@ -1,0 +1,44 @@
+// How far a result may be from the oracle's: the one table. A floating value may differ by `relative` times the larger
+// of 1 and the wanted value's magnitude; infinities and NaN, integers and bools must be equal.
+#pragma once
+
+#include <string_view>
+
+#include "base/dtype.h"
+
+namespace syncline::testing {
+
+struct Tolerance {
+  std::string_view kind;  // named by a case; "" is the usual one
+  std::string_view dtype;
+  double relative;
+};
+
+inline constexpr Tolerance kTolerances[] = {
+    // one operation, or a few
+    {"", "float16", 2e-3},
+    {"", "float32", 5e-6},
+    {"", "float64", 1e-12},
+    // gradients, which sum what the operands share
+    {"gradient", "float16", 1e-2},
+    {"gradient", "float32", 5e-5},
+    {"gradient", "float64", 1e-10},
+    // long sums, chains of operations, functions that both sides approximate
+    {"loose", "float16", 1e-2},
+    {"loose", "float32", 1e-4},
+    {"loose", "float64", 1e-9},
+    // moments of random numbers
+    {"statistic", "float16", 5e-2},
+    {"statistic", "float32", 5e-2},
+    {"statistic", "float64", 5e-2},
+};
+
+// Throws ValueError for a kind that the table does not have. 0 for integers and bools.
+inline double tolerance_of(std::string_view kind, DType dtype) {
+  if (!is_floating(dtype)) return 0;
+  for (const Tolerance& row : kTolerances)
+    if (row.kind == kind && row.dtype == name_of(dtype)) return row.relative;
+  fail("tests/oracle/tolerances.h has no ", kind, " of ", dtype, "; use one that is listed there");
+}
+
+}  // namespace syncline::testing
