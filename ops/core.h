@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "base/array.h"
+#include "ops/dims.h"
 #include "ops/expr.h"
 
 namespace syncline {
 
 // A tensor of one value.
-Expr fill(Shape shape, double value, DType dtype = DType::kFloat32);
+Expr fill(const Dims& shape, double value, DType dtype = DType::kFloat32);
 // The same with the shape of x, which may be unknown yet. dtype: x's unless given.
 Expr fill_like(const Expr& x, double value);
 Expr fill_like(const Expr& x, double value, DType dtype);

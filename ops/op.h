@@ -15,7 +15,8 @@
 // A missing member is a compile error (the concept OpDefinition). `infer` runs when a node is built (dimensions may be
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
 // returns one Expr an input, empty where the input has no gradient. Optional members: `scratch` (bytes a kernel needs
-// beside its buffers), `simplify` (a cheaper form once shapes are known), kView, kInPlace, kRandom, kLeaf (below).
+// beside its buffers), `simplify` (a cheaper form once shapes are known), kView, kInPlace, kRandom, kShapeOnly, kLeaf
+// (below).
 // Registration happens before main; the registry is then immutable.
 #pragma once
 
@@ -86,9 +87,10 @@ struct OpDef {
   std::string_view no_gradient;
   // Once shapes are known: a cheaper expression of the same value, or empty. Rewrites of the op itself only.
   Expr (*simplify)(const void* attrs, std::span<const Expr> in, const Meta& out) = nullptr;
-  bool random = false;    // reads the random step
-  bool in_place = false;  // output 0 may be the same buffer as input 0
-  bool leaf = false;      // a placeholder, variable or constant: nothing to run
+  bool random = false;      // reads the random step
+  bool in_place = false;    // output 0 may be the same buffer as input 0
+  bool shape_only = false;  // what it computes follows from the shapes of its inputs
+  bool leaf = false;        // a placeholder, variable or constant: nothing to run
 
   std::uint64_t (*hash)(const void* attrs) = nullptr;
   bool (*equal)(const void* a, const void* b) = nullptr;
@@ -148,6 +150,7 @@ OpDef make_def() {
   def.view = requires { Op::kView; };
   def.random = requires { Op::kRandom; };
   def.in_place = requires { Op::kInPlace; };
+  def.shape_only = requires { Op::kShapeOnly; };
   def.leaf = requires { Op::kLeaf; };
   def.hash = &attrs::hash<Op>;
   def.equal = &attrs::equal<Op>;

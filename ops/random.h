@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "ops/expr.h"
+#include "ops/dims.h"
 
 namespace syncline {
 
@@ -33,12 +33,12 @@ struct BinomialOptions {
 };
 
 // In [minval, maxval).
-Expr random_uniform(Shape shape, RandomKey key, const UniformOptions& options = {});
-Expr random_normal(Shape shape, RandomKey key, const NormalOptions& options = {});
+Expr random_uniform(const Dims& shape, RandomKey key, const UniformOptions& options = {});
+Expr random_normal(const Dims& shape, RandomKey key, const NormalOptions& options = {});
 // The normal distribution without what lies farther than two standard deviations from the mean.
-Expr truncated_normal(Shape shape, RandomKey key, const NormalOptions& options = {});
+Expr truncated_normal(const Dims& shape, RandomKey key, const NormalOptions& options = {});
 // 1 with probability p, otherwise 0.
-Expr random_binomial(Shape shape, RandomKey key, const BinomialOptions& options = {});
+Expr random_binomial(const Dims& shape, RandomKey key, const BinomialOptions& options = {});
 
 // The same with the shape of x, which may be unknown yet, and the rows of x where that is split over ranks.
 Expr random_uniform_like(const Expr& x, RandomKey key, const UniformOptions& options = {});
@@ -48,8 +48,8 @@ Expr random_binomial_like(const Expr& x, RandomKey key, const BinomialOptions& o
 
 // A bool tensor, false with probability `level`, of x's shape, or of `noise_shape`: one entry an axis of x, 1 where one
 // draw serves the whole axis, and otherwise x's size or -1. 0 <= level < 1.
-Expr dropout_mask(const Expr& x, double level, RandomKey key, const std::optional<Shape>& noise_shape = {});
+Expr dropout_mask(const Expr& x, double level, RandomKey key, const std::optional<Dims>& noise_shape = {});
 // x / (1 - level) where the mask holds, otherwise 0.
-Expr dropout(const Expr& x, double level, RandomKey key, const std::optional<Shape>& noise_shape = {});
+Expr dropout(const Expr& x, double level, RandomKey key, const std::optional<Dims>& noise_shape = {});
 
 }  // namespace syncline

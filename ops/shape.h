@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "ops/dims.h"
 #include "ops/expr.h"
 
 namespace syncline {
 
 // ---- views: the same elements in the same order ----
 // At most one entry of `shape` may be -1: it takes what is left.
-Expr reshape(const Expr& x, Shape shape);
+Expr reshape(const Expr& x, const Dims& shape);
 // x in the shape of `like`, which may be unknown yet.
 Expr reshape_like(const Expr& x, const Expr& like);
 // A new axis of one element, at `axis` of the result.
@@ -34,7 +35,7 @@ Expr reverse(const Expr& x, std::vector<int> axes);
 Expr concatenate(std::vector<Expr> tensors, int axis = -1);
 Expr stack(const std::vector<Expr>& tensors, int axis = 0);
 // x[start[0] : start[0] + size[0], ...]; a size of -1 reaches to the end. One entry an axis.
-Expr slice(const Expr& x, std::vector<std::int64_t> start, std::vector<std::int64_t> size);
+Expr slice(const Expr& x, const Dims& start, const Dims& size);
 // Elements [start, start + size) along one axis.
 Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);
 // x without its first before[i] and last after[i] elements along axis i: what undoes `pad`.
@@ -51,16 +52,19 @@ Expr spatial_2d_padding(const Expr& x, std::array<std::pair<int, int>, 2> paddin
 // y in the shape that x has, by NumPy's broadcasting; x contributes its shape only.
 Expr broadcast_like(const Expr& y, const Expr& x);
 Expr repeat_elements(const Expr& x, int rep, int axis);  // each element `rep` times in a row
-Expr repeat(const Expr& x, int n);                       // (samples, dim) -> (samples, n, dim)
+Expr repeat(const Expr& x, const Dim& n);                // (samples, dim) -> (samples, n, dim)
 // n[i] copies of x along axis i, one after the other; fewer entries than axes belong to the last axes.
-Expr tile(const Expr& x, std::vector<int> n);
+Expr tile(const Expr& x, const Dims& n);
 
 // ---- from numbers ----
 // (..., num_classes) of float32: 1 at the index, zeros if it is out of range. indices: any integer dtype.
-Expr one_hot(const Expr& indices, int num_classes);
+Expr one_hot(const Expr& indices, const Dim& num_classes);
 // start, start + step, ... below stop (above, if step is negative).
 Expr arange(double start, double stop, double step = 1, DType dtype = DType::kInt32);
 Expr arange(double stop, DType dtype = DType::kInt32);
+// The same with tensors among the numbers.
+Expr arange(const Dim& start, const Dim& stop, const Dim& step = 1, DType dtype = DType::kInt32);
+Expr arange(const Dim& stop, DType dtype = DType::kInt32);
 // The identity matrix.
 Expr eye(std::int64_t size, DType dtype = DType::kFloat32);
 

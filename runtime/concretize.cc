@@ -4,6 +4,8 @@
 #include <unordered_set>
 
 #include "ops/control/loop.h"
+#include "ops/core.h"
+#include "ops/core/fill.h"
 #include "ops/core/phase.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
@@ -99,7 +101,7 @@ class Concretizer {
     if (result && !(result == now)) {
       result = result.node().outputs.size() == 1 ? simplify(result) : result;
     } else {
-      result = unique(foldable(now.node()) ? constant_of(evaluate(now)) : now);
+      result = unique(foldable(now.node()) ? folded(now) : now);
     }
     simplified_[e] = result;
     simplified_[result] = result;
@@ -110,9 +112,14 @@ class Concretizer {
   static bool foldable(const Node& node) {
     constexpr std::int64_t kLargest = 1 << 16;  // elements: larger ones are computed again rather than stored
     if (node.op->leaf || node.op->random || node.inputs.empty() || node.outputs.size() != 1) return false;
-    if (node.op->run == nullptr && node.op->block == nullptr) return false;
+    if (node.op->run == nullptr && node.op->block == nullptr && !node.op->view) return false;
     if (!node.outputs[0].shape.is_known() || node.outputs[0].shape.size() > kLargest) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [](const Expr& e) { return is_constant(e); });
+  }
+
+  static Expr folded(const Expr& e) {
+    if (!e.op().view || !e.input(0).is<Fill>()) return constant_of(evaluate(e));
+    return fill(e.shape(), e.input(0).attrs<Fill::Attrs>().value, e.dtype());
   }
 
   // The first node that computes the same from the same.

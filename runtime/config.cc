@@ -38,17 +38,17 @@ int get_uid(const std::string& prefix) { return Session::current().uid(prefix); 
 void reset_uids() { Session::current().reset_uids(); }
 void clear_session() { Session::current().clear(); }
 
-Expr random_uniform(Shape shape, const UniformOptions& options, Seed seed) {
-  return random_uniform(std::move(shape), key(seed), options);
+Expr random_uniform(const Dims& shape, const UniformOptions& options, Seed seed) {
+  return random_uniform(shape, key(seed), options);
 }
-Expr random_normal(Shape shape, const NormalOptions& options, Seed seed) {
-  return random_normal(std::move(shape), key(seed), options);
+Expr random_normal(const Dims& shape, const NormalOptions& options, Seed seed) {
+  return random_normal(shape, key(seed), options);
 }
-Expr truncated_normal(Shape shape, const NormalOptions& options, Seed seed) {
-  return truncated_normal(std::move(shape), key(seed), options);
+Expr truncated_normal(const Dims& shape, const NormalOptions& options, Seed seed) {
+  return truncated_normal(shape, key(seed), options);
 }
-Expr random_binomial(Shape shape, const BinomialOptions& options, Seed seed) {
-  return random_binomial(std::move(shape), key(seed), options);
+Expr random_binomial(const Dims& shape, const BinomialOptions& options, Seed seed) {
+  return random_binomial(shape, key(seed), options);
 }
 
 Variable random_uniform_variable(Shape shape, double low, double high, VariableOptions options, Seed seed) {
@@ -60,7 +60,7 @@ Variable random_normal_variable(Shape shape, double mean, double scale, Variable
                   std::move(options));
 }
 
-Expr dropout(const Expr& x, double level, const std::optional<Shape>& noise_shape, Seed seed) {
+Expr dropout(const Expr& x, double level, const std::optional<Dims>& noise_shape, Seed seed) {
   return dropout(x, level, key(seed), noise_shape);
 }
 

@@ -27,14 +27,14 @@ void reset_uids();
 void clear_session();
 
 using Seed = std::optional<std::uint64_t>;  // the session's unless given
-Expr random_uniform(Shape shape, const UniformOptions& options = {}, Seed seed = {});
-Expr random_normal(Shape shape, const NormalOptions& options = {}, Seed seed = {});
-Expr truncated_normal(Shape shape, const NormalOptions& options = {}, Seed seed = {});
-Expr random_binomial(Shape shape, const BinomialOptions& options = {}, Seed seed = {});
+Expr random_uniform(const Dims& shape, const UniformOptions& options = {}, Seed seed = {});
+Expr random_normal(const Dims& shape, const NormalOptions& options = {}, Seed seed = {});
+Expr truncated_normal(const Dims& shape, const NormalOptions& options = {}, Seed seed = {});
+Expr random_binomial(const Dims& shape, const BinomialOptions& options = {}, Seed seed = {});
 Variable random_uniform_variable(Shape shape, double low, double high, VariableOptions options = {}, Seed seed = {});
 Variable random_normal_variable(Shape shape, double mean, double scale, VariableOptions options = {}, Seed seed = {});
 // x with a fraction `level` of its elements set to 0 and the others scaled by 1 / (1 - level).
-Expr dropout(const Expr& x, double level, const std::optional<Shape>& noise_shape = {}, Seed seed = {});
+Expr dropout(const Expr& x, double level, const std::optional<Dims>& noise_shape = {}, Seed seed = {});
 
 // Variables and tensors of one value, of floatx.
 Variable zeros(Shape shape, VariableOptions options = {});

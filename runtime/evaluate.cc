@@ -12,6 +12,7 @@ bool is_constant(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
 Array evaluate(const Expr& e) {
   if (e.is<Constant>()) return e.attrs<Constant::Attrs>().value->array;
   const Node& node = e.node();
+  if (node.op->view) return evaluate(node.inputs[0]).reshaped(e.shape());
   Array result(e.dtype(), e.shape());
   std::vector<Array> inputs;
   std::vector<Meta> metas;

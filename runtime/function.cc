@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "ops/dims.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
 #include "runtime/concretize.h"
@@ -19,9 +20,6 @@ std::uint64_t next_placeholder_key() {
   thread_local std::uint64_t key = 0;
   return ++key;
 }
-
-// A scalar feed of a truth value decides branches when the plan is made; each value has its own plan.
-bool steers(const Expr& input) { return input.ndim() == 0 && input.dtype() == DType::kBool; }
 
 }  // namespace
 
@@ -44,14 +42,15 @@ Expr in_test_phase(const Expr& x, const Expr& alt, const Expr& training) { retur
 
 struct Function::Impl {
   struct Cached {
-    std::vector<Meta> metas;     // of the feeds as handed over
-    std::vector<bool> steering;  // values of the scalar truth feeds, in order
+    std::vector<Meta> metas;       // of the feeds as handed over
+    std::vector<double> steering;  // values of the feeds that steer, in order
     RowShares shares;
     Plan plan;
     std::uint64_t arena_moves = 0;  // when the plan was bound
   };
 
   std::vector<Expr> inputs, outputs;
+  std::vector<bool> steers;  // inputs whose values are known when the plan is made
   std::vector<Update> updates;
   std::string name;
   std::vector<std::unique_ptr<Cached>> plans;  // the one used last comes first
@@ -87,7 +86,7 @@ struct Function::Impl {
     std::size_t steer = 0;
     for (std::size_t i = 0; i < feeds.size(); ++i) {
       if (cached.metas[i].shape != feeds[i].shape()) return false;
-      if (steers(inputs[i]) && cached.steering[steer++] != *feeds[i].data<bool>()) return false;
+      if (steers[i] && cached.steering[steer++] != feeds[i].item()) return false;
     }
     return true;
   }
@@ -138,9 +137,9 @@ struct Function::Impl {
       if (split[i]) placement[feed] = Placement::split(0);
       request.feeds.push_back(feed);
       bindings[inputs[i]] = feed;
-      if (steers(inputs[i])) {
-        cached->steering.push_back(*feeds[i].data<bool>());
-        bindings[inputs[i]] = fill(Shape{}, cached->steering.back() ? 1 : 0, DType::kBool);
+      if (steers[i]) {
+        cached->steering.push_back(feeds[i].item());
+        bindings[inputs[i]] = scalar(cached->steering.back(), inputs[i].dtype());
       }
     }
     cached->shares = std::move(shares);
@@ -166,6 +165,17 @@ struct Function::Impl {
     cached->plan = lower(request);
     cached->plan.set_fingerprint(fingerprint);
     return cached;
+  }
+
+  // A scalar feed of a truth value decides branches when the plan is made, and an integer that is a size decides
+  // shapes: each value has its own plan.
+  void find_steering() {
+    std::vector<Expr> roots = outputs;
+    for (const Update& u : updates) roots.push_back(u.value);
+    const std::vector<Expr> sizes = sizes_fed(roots);
+    for (const Expr& input : inputs)
+      steers.push_back((input.ndim() == 0 && input.dtype() == DType::kBool) ||
+                       std::find(sizes.begin(), sizes.end(), input) != sizes.end());
   }
 
   // What ranks must agree on: operations, attributes, shapes, dtypes and names, in order.
@@ -217,6 +227,7 @@ Function::Function(std::vector<Expr> inputs, std::vector<Expr> outputs, std::vec
   impl_->outputs = std::move(outputs);
   impl_->updates = std::move(updates);
   impl_->name = std::move(name);
+  impl_->find_steering();
 }
 
 Function::~Function() = default;

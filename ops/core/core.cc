@@ -28,6 +28,7 @@ struct StopGradient : Identity {
 
 struct ShapeOf {
   static constexpr std::string_view kName = "shape";
+  static constexpr bool kShapeOnly = true;
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return {DType::kInt32, Shape{in[0].shape.ndim()}}; }
@@ -43,6 +44,7 @@ struct ShapeOf {
 
 struct Count {
   static constexpr std::string_view kName = "count";
+  static constexpr bool kShapeOnly = true;
   struct Attrs {
     std::vector<int> axes;
     DType dtype = DType::kFloat32;
@@ -97,7 +99,12 @@ std::vector<Expr> InPhase::grad(const Attrs&, const Expr& y, const Expr& dy) {
   return {Expr{}, in_phase(y.input(0), dy, zero), in_phase(y.input(0), zero, dy)};
 }
 
-Expr fill(Shape shape, double value, DType dtype) { return apply<Fill>({}, {value, dtype, std::move(shape)}); }
+Expr fill(const Dims& shape, double value, DType dtype) {
+  return with_numbers("fill", {}, shape, {dtype, shape.numbers()}, [=](std::span<const Expr>, const Shape& numbers) {
+    if (!numbers.is_known()) fail<ShapeError>("fill: the shape ", numbers, " has an unknown dimension; see fill_like");
+    return apply<Fill>({}, {value, dtype, numbers});
+  });
+}
 Expr fill_like(const Expr& x, double value) { return fill_like(x, value, x.dtype()); }
 Expr fill_like(const Expr& x, double value, DType dtype) {
   if (x.shape().is_known()) return fill(x.shape(), value, dtype);

@@ -59,13 +59,20 @@ SYNCLINE_REGISTER_OP(DropoutMask)
 
 }  // namespace
 
-Expr dropout_mask(const Expr& x, double level, RandomKey key, const std::optional<Shape>& noise_shape) {
+Expr dropout_mask(const Expr& x, double level, RandomKey key, const std::optional<Dims>& noise_shape) {
   if (!(level >= 0 && level < 1)) fail<ValueError>("dropout: level is ", level, "; give 0 <= level < 1");
   const Shape all(std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim()), kUnknown));
-  return apply<DropoutMask>({x}, {level, noise_shape.value_or(all), key.seed, key.op});
+  const Dims noise = noise_shape.value_or(all);
+  Meta unknown{DType::kBool, x.shape()};
+  for (int axis = 0; axis < std::min(x.ndim(), noise.size()); ++axis)
+    if (noise.is_tensor(axis)) unknown.shape[axis] = kUnknown;
+    else if (noise.numbers()[axis] == 1) unknown.shape[axis] = 1;
+  return with_numbers("dropout", {x}, noise, unknown, [=](std::span<const Expr> operands, const Shape& numbers) {
+    return apply<DropoutMask>({operands[0]}, {level, numbers, key.seed, key.op});
+  });
 }
 
-Expr dropout(const Expr& x, double level, RandomKey key, const std::optional<Shape>& noise_shape) {
+Expr dropout(const Expr& x, double level, RandomKey key, const std::optional<Dims>& noise_shape) {
   if (!is_floating(x.dtype())) fail<DTypeError>("dropout: x is ", x.dtype(), "; cast it to a floating dtype first");
   const Expr mask = dropout_mask(x, level, key, noise_shape);
   return level == 0 ? x : select(mask, x * (1 / (1 - level)), scalar_like(0, x));

@@ -122,19 +122,29 @@ RandomAttrs attrs_of(const BinomialOptions& o, RandomKey key, Shape shape) {
   return {o.p, 0, o.dtype, std::move(shape), key.seed, key.op};
 }
 
+template <class Op>
+Expr draw(const Dims& shape, const RandomAttrs& attrs) {
+  return with_numbers(std::string(Op::kName), {}, shape, {attrs.dtype, shape.numbers()},
+                      [attrs](std::span<const Expr>, const Shape& numbers) {
+                        RandomAttrs known = attrs;
+                        known.shape = numbers;
+                        return apply<Op>({}, std::move(known));
+                      });
+}
+
 }  // namespace
 
-Expr random_uniform(Shape shape, RandomKey key, const UniformOptions& options) {
-  return apply<RandomUniform>({}, attrs_of(options, key, std::move(shape)));
+Expr random_uniform(const Dims& shape, RandomKey key, const UniformOptions& options) {
+  return draw<RandomUniform>(shape, attrs_of(options, key, shape.numbers()));
 }
-Expr random_normal(Shape shape, RandomKey key, const NormalOptions& options) {
-  return apply<RandomNormal>({}, attrs_of(options, key, std::move(shape)));
+Expr random_normal(const Dims& shape, RandomKey key, const NormalOptions& options) {
+  return draw<RandomNormal>(shape, attrs_of(options, key, shape.numbers()));
 }
-Expr truncated_normal(Shape shape, RandomKey key, const NormalOptions& options) {
-  return apply<TruncatedNormal>({}, attrs_of(options, key, std::move(shape)));
+Expr truncated_normal(const Dims& shape, RandomKey key, const NormalOptions& options) {
+  return draw<TruncatedNormal>(shape, attrs_of(options, key, shape.numbers()));
 }
-Expr random_binomial(Shape shape, RandomKey key, const BinomialOptions& options) {
-  return apply<RandomBinomial>({}, attrs_of(options, key, std::move(shape)));
+Expr random_binomial(const Dims& shape, RandomKey key, const BinomialOptions& options) {
+  return draw<RandomBinomial>(shape, attrs_of(options, key, shape.numbers()));
 }
 Expr random_uniform_like(const Expr& x, RandomKey key, const UniformOptions& options) {
   return apply<RandomUniform>({x}, attrs_of(options, key, {}));

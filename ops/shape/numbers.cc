@@ -12,7 +12,7 @@ namespace {
 struct OneHot {
   static constexpr std::string_view kName = "one_hot";
   struct Attrs {
-    int num_classes = 0;
+    std::int64_t num_classes = 0;
   };
   static constexpr auto fields = std::tuple{field("num_classes", &Attrs::num_classes)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
@@ -49,7 +49,13 @@ SYNCLINE_REGISTER_OP(OneHot)
 
 }  // namespace
 
-Expr one_hot(const Expr& indices, int num_classes) { return apply<OneHot>({indices}, {num_classes}); }
+Expr one_hot(const Expr& indices, const Dim& num_classes) {
+  Meta unknown{DType::kFloat32, indices.shape()};
+  unknown.shape.push_back(kUnknown);
+  return with_numbers(
+      "one_hot", {indices}, {num_classes}, unknown,
+      [](std::span<const Expr> operands, const Shape& numbers) { return apply<OneHot>({operands[0]}, {numbers[0]}); });
+}
 
 Expr arange(double start, double stop, double step, DType dtype) {
   if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
@@ -62,6 +68,13 @@ Expr arange(double start, double stop, double step, DType dtype) {
   return constant_of(std::move(values));
 }
 Expr arange(double stop, DType dtype) { return arange(0, stop, 1, dtype); }
+Expr arange(const Dim& start, const Dim& stop, const Dim& step, DType dtype) {
+  return with_numbers(
+      "arange", {}, {start, stop, step}, {dtype, {kUnknown}}, [dtype](std::span<const Expr>, const Shape& n) {
+        return arange(static_cast<double>(n[0]), static_cast<double>(n[1]), static_cast<double>(n[2]), dtype);
+      });
+}
+Expr arange(const Dim& stop, DType dtype) { return arange(Dim(0), stop, 1, dtype); }
 
 Expr eye(std::int64_t size, DType dtype) {
   if (size < 0) fail<ValueError>("eye: size is ", size, "; it must not be negative");

@@ -12,7 +12,7 @@ struct Stretch {
   static constexpr std::string_view kName = "stretch";
   struct Attrs {
     int axis = 0;
-    int n = 1;
+    std::int64_t n = 1;
   };
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("n", &Attrs::n)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
@@ -41,7 +41,7 @@ struct Stretch {
 
 SYNCLINE_REGISTER_OP(Stretch)
 
-void check_times(std::string_view op, int n) {
+void check_times(std::string_view op, std::int64_t n) {
   if (n < 0) fail<ValueError>(op, ": ", n, " repetitions; the number must not be negative");
 }
 
@@ -53,22 +53,33 @@ Expr repeat_elements(const Expr& x, int rep, int axis) {
   return merge_axes(apply<Stretch>({expand_dims(x, at + 1)}, {at + 1, rep}), at);
 }
 
-Expr repeat(const Expr& x, int n) {
-  check_times("repeat", n);
+Expr repeat(const Expr& x, const Dim& n) {
   if (x.ndim() != 2) fail<ShapeError>("repeat: x ", x.shape(), " must be (samples, dim)");
-  return apply<Stretch>({expand_dims(x, 1)}, {1, n});
+  const Meta unknown{x.dtype(), {x.shape()[0], kUnknown, x.shape()[1]}};
+  return with_numbers("repeat", {x}, {n}, unknown, [](std::span<const Expr> operands, const Shape& numbers) {
+    check_times("repeat", numbers[0]);
+    return apply<Stretch>({expand_dims(operands[0], 1)}, {1, numbers[0]});
+  });
 }
 
-Expr tile(const Expr& x, std::vector<int> n) {
-  if (static_cast<int>(n.size()) > x.ndim())
+Expr tile(const Expr& x, const Dims& n) {
+  if (n.size() > x.ndim())
     fail<ShapeError>("tile: ", n.size(), " numbers for x ", x.shape(), ", which has ", x.ndim(), " axes");
-  Expr tiled = x;
-  for (std::size_t i = 0; i < n.size(); ++i) {
-    check_times("tile", n[i]);
-    const int axis = x.ndim() - static_cast<int>(n.size() - i);
-    if (n[i] != 1) tiled = merge_axes(apply<Stretch>({expand_dims(tiled, axis)}, {axis, n[i]}), axis);
+  const int lead = x.ndim() - n.size();
+  Meta unknown = x.meta();
+  for (int i = 0; i < n.size(); ++i) {
+    std::int64_t& size = unknown.shape[lead + i];
+    size = n.is_tensor(i) || size < 0 ? kUnknown : size * n.numbers()[i];
   }
-  return tiled;
+  return with_numbers("tile", {x}, n, unknown, [lead](std::span<const Expr> operands, const Shape& times) {
+    Expr tiled = operands[0];
+    for (int i = 0; i < times.ndim(); ++i) {
+      check_times("tile", times[i]);
+      const int axis = lead + i;
+      if (times[i] != 1) tiled = merge_axes(apply<Stretch>({expand_dims(tiled, axis)}, {axis, times[i]}), axis);
+    }
+    return tiled;
+  });
 }
 
 }  // namespace syncline

@@ -186,10 +186,21 @@ Expr joined_pads(std::span<const Expr> in) {
   return end == shape[axis] ? concatenate(std::move(parts), axis) : Expr{};
 }
 
-Expr slice(const Expr& x, Numbers start, Numbers size) {
-  for (const std::int64_t n : size)
-    if (n < -1) fail<ValueError>("slice: size ", text_of(size), " holds ", n, "; sizes count elements, or are -1");
-  return apply<SliceBox>({x}, {std::move(start), std::move(size)});
+Expr slice(const Expr& x, const Dims& start, const Dims& size) {
+  check_lengths("slice", x.shape(), start.numbers().dims(), size.numbers().dims());
+  Meta unknown{x.dtype(), size.numbers()};
+  for (int axis = 0; axis < x.ndim(); ++axis)  // -1 reaches to the end
+    if (unknown.shape[axis] < 0 && !size.is_tensor(axis) && !start.is_tensor(axis) && x.shape()[axis] >= 0)
+      unknown.shape[axis] = x.shape()[axis] - start.numbers()[axis];
+  Dims both = start;
+  both.append(size);
+  return with_numbers("slice", {x}, both, unknown, [](std::span<const Expr> operands, const Shape& numbers) {
+    const auto middle = numbers.begin() + operands[0].ndim();
+    const Numbers from(numbers.begin(), middle), count(middle, numbers.end());
+    for (const std::int64_t n : count)
+      if (n < -1) fail<ValueError>("slice: size ", text_of(count), " holds ", n, "; sizes count elements, or are -1");
+    return apply<SliceBox>({operands[0]}, {from, count});
+  });
 }
 
 Expr trim(const Expr& x, Numbers before, Numbers after) {

@@ -163,8 +163,12 @@ bool is_target(const Shape& shape) {
 
 }  // namespace
 
-Expr reshape(const Expr& x, Shape shape) {
-  return x.shape().is_known() && x.shape() == shape ? x : apply<Reshape>({x}, {std::move(shape)});
+Expr reshape(const Expr& x, const Dims& shape) {
+  return with_numbers("reshape", {x}, shape, {x.dtype(), shape.numbers()},
+                      [](std::span<const Expr> operands, const Shape& to) {
+                        const Expr& from = operands[0];
+                        return from.shape().is_known() && from.shape() == to ? from : apply<Reshape>({from}, {to});
+                      });
 }
 Expr reshape_like(const Expr& x, const Expr& like) {
   return is_target(like.shape()) ? reshape(x, like.shape()) : apply<ReshapeLike>({x, like});
