@@ -21,10 +21,10 @@ Expr pow(const Expr& x, double a);
 
 Expr square(const Expr& x);
 Expr abs(const Expr& x);
-Expr sqrt(const Expr& x);  // of max(x, 0), as Keras
+Expr sqrt(const Expr& x);  // of max(x, 0), as Keras; of NaN, NaN
 Expr exp(const Expr& x);
 Expr log(const Expr& x);
-Expr round(const Expr& x);  // halves to even
+Expr round(const Expr& x);  // halves to even; integers stay
 Expr sign(const Expr& x);
 Expr sin(const Expr& x);
 Expr cos(const Expr& x);

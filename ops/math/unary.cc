@@ -16,11 +16,11 @@ namespace HWY_NAMESPACE {
 struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x * x); } };
 struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x < T{} ? -x : x); } };
 struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
-struct SqrtF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sqrt(hn::Max(x, hn::Zero(d))); } };
+struct SqrtF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sqrt(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x)); } };
 struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };
 struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
-struct SinF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sin(d, x); } };
-struct CosF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Cos(d, x); } };
+struct SinF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsFinite(x), hn::Sin(d, x), hn::NaN(d)); } };
+struct CosF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsFinite(x), hn::Cos(d, x), hn::NaN(d)); } };
 struct TanhF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Tanh(d, x); } };
 // clang-format on
 
@@ -168,7 +168,7 @@ Expr sign(const Expr& x) { return apply<Sign>({x}); }
 Expr sqrt(const Expr& x) { return apply<Sqrt>({x}); }
 Expr exp(const Expr& x) { return apply<Exp>({x}); }
 Expr log(const Expr& x) { return apply<Log>({x}); }
-Expr round(const Expr& x) { return apply<Round>({x}); }
+Expr round(const Expr& x) { return is_integer(x.dtype()) ? x : apply<Round>({x}); }
 Expr sin(const Expr& x) { return apply<Sin>({x}); }
 Expr cos(const Expr& x) { return apply<Cos>({x}); }
 Expr tanh(const Expr& x) { return apply<Tanh>({x}); }

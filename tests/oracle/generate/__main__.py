@@ -23,10 +23,10 @@ def main(arguments):
     if unknown:
         sys.exit(f"no cases of {', '.join(unknown)}")
     os.makedirs(oracle.FIXTURES, exist_ok=True)
-    changed = []
+    changed, failed = [], []
     for function in names or sorted(oracle.cases):
         path = os.path.join(oracle.FIXTURES, function + ".json")
-        text = oracle.fixture_text(function)
+        text = oracle.fixture_text(function, failed)
         old = open(path, encoding="ascii").read() if os.path.exists(path) else None
         if text == old:
             continue
@@ -39,6 +39,8 @@ def main(arguments):
     print(f"{len(oracle.cases)} functions, {total} cases; changed: {', '.join(changed) or 'none'}")
     if stale:
         sys.exit(f"fixtures of no function: {', '.join(stale)}")
+    if failed:
+        sys.exit("\n".join(failed))
     if check and changed:
         sys.exit(1)
 
