@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.h"
@@ -36,6 +38,20 @@ Expr concatenate(std::vector<Expr> tensors, int axis = -1);
 Expr stack(const std::vector<Expr>& tensors, int axis = 0);
 // x[start[0] : start[0] + size[0], ...]; a size of -1 reaches to the end. One entry an axis.
 Expr slice(const Expr& x, const Dims& start, const Dims& size);
+// x[start : stop : step], as NumPy reads it: bounds may be absent, negative (from the end) or outside; step may be
+// negative, but not 0.
+struct Range {
+  std::optional<Dim> start{}, stop{};
+  std::int64_t step = 1;
+};
+struct NewAxis {};   // adds an axis of one element
+struct Ellipsis {};  // stands for all axes that no other subscript names
+// A number takes one element, negative from the end, and drops the axis. A tensor of integers takes the elements that
+// it numbers from 0; its axes come in place of that axis, and a number outside throws ValueError when the step runs.
+using Subscript = std::variant<std::int64_t, Range, NewAxis, Ellipsis, Expr>;
+// x[subscripts...]: index(x, {Ellipsis{}, Range{1, -1}, -1}). Axes that are not named are taken whole. Throws
+// ValueError for a number outside the axis and for too many subscripts, and DTypeError for a mask of bool.
+Expr index(const Expr& x, const std::vector<Subscript>& subscripts);
 // Elements [start, start + size) along one axis.
 Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);
 // x without its first before[i] and last after[i] elements along axis i: what undoes `pad`.

@@ -113,7 +113,11 @@ Expr fill_like(const Expr& x, double value, DType dtype) {
 Expr identity(const Expr& x) { return apply<Identity>({x}); }
 Expr stop_gradient(const Expr& x) { return apply<StopGradient>({x}); }
 Expr shape(const Expr& x) { return apply<ShapeOf>({x}); }
-Expr count(const Expr& x, std::vector<int> axes, DType dtype) { return apply<Count>({x}, {std::move(axes), dtype}); }
+Expr count(const Expr& x, std::vector<int> axes, DType dtype) {
+  const Expr counted = apply<Count>({x}, {std::move(axes), dtype});
+  const Expr known = Count::simplify(counted.attrs<Count::Attrs>(), {&x, 1}, counted.meta());
+  return known ? known : counted;
+}
 Expr in_phase(const Expr& phase, const Expr& x, const Expr& alt) { return apply<InPhase>({phase, x, alt}); }
 
 }  // namespace syncline

@@ -40,8 +40,8 @@ void copy_box(std::span<const std::int64_t> dims, std::span<const std::int64_t> 
         at_out += index % axes[i].dim * axes[i].out;
         index /= axes[i].dim;
       }
-      std::memcpy(to + static_cast<std::size_t>(at_out) * element_size,
-                  from + static_cast<std::size_t>(at_in) * element_size, bytes);
+      const auto size = static_cast<std::int64_t>(element_size);
+      std::memcpy(to + at_out * size, from + at_in * size, bytes);
     }
   });
 }

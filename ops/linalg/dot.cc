@@ -1,6 +1,7 @@
 // Matrix products: dot(x, y) and the two ops it is made of, which are each other's gradients.
 #include <algorithm>
 
+#include "ops/core.h"
 #include "ops/kernels/gemm.h"
 #include "ops/linalg.h"
 #include "ops/op.h"
@@ -109,25 +110,25 @@ SYNCLINE_REGISTER_OP(DotKernelGrad)
 Expr dot_many(const Expr& x, const Expr& y) {
   const int summed = y.ndim() - 2;
   std::vector<int> pattern{summed};
-  Shape rest;
+  std::vector<int> columns;
+  Dims out;
+  for (int axis = 0; axis + 1 < x.ndim(); ++axis) out.append(dim(x, axis));
   for (int axis = 0; axis < y.ndim(); ++axis) {
     if (axis == summed) continue;
-    pattern.push_back(axis);
-    rest.push_back(y.shape()[axis]);
+    columns.push_back(axis);
+    out.append(dim(y, axis));
   }
-  if (!rest.is_known())
-    fail<ShapeError>("dot: y ", y.shape(), " has more than two axes; its dimensions but the summed one must be known");
-  const Expr product = dot(x, reshape(permute_dimensions(y, pattern), Shape{-1, rest.size()}));
-  Shape out = x.shape();
-  out.erase(x.ndim() - 1);
-  for (const std::int64_t dim : rest) out.push_back(dim);
-  return reshape(product, out);
+  pattern.insert(pattern.end(), columns.begin(), columns.end());
+  const Dims flat{dim(y, summed), count(y, columns, DType::kInt32)};
+  return reshape(dot(x, reshape(permute_dimensions(y, pattern), flat)), out);
 }
 
 }  // namespace
 
 Expr dot(const Expr& x, const Expr& y) {
   if (y.ndim() == 1) return squeeze(dot(x, expand_dims(y, 1)), x.ndim() - 1);
+  if (x.ndim() < 1 || y.ndim() < 1)
+    fail<ShapeError>("dot: x ", x.shape(), " and y ", y.shape(), " must have an axis each; multiply scalars instead");
   return y.ndim() > 2 ? dot_many(x, y) : apply<Dot>({x, y}, {false});
 }
 Expr dot_transposed(const Expr& x, const Expr& w) { return apply<Dot>({x, w}, {true}); }

@@ -91,6 +91,11 @@ std::vector<OpCase> size_rows() {
              return tabulate({4, 2}, [&](const Index& i) { return at(in[0], {i[0] + 1, i[1] + 1}); });
            },
        .second_gradient = true},
+  };
+}
+
+std::vector<OpCase> number_rows() {
+  return {
       {.name = "fill_by_tensor",
        .inputs = {{.shape = {5, 3}}},
        .build =
@@ -146,6 +151,7 @@ std::vector<OpCase> size_rows() {
 
 SYNCLINE_OP_CASES(reshape_rows)
 SYNCLINE_OP_CASES(size_rows)
+SYNCLINE_OP_CASES(number_rows)
 
 }  // namespace
 }  // namespace syncline::testing

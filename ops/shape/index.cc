@@ -1,0 +1,250 @@
+// index: what x[...] means in NumPy, as a strided slice, views, and a gather. The gradient of a strided slice is zeros
+// with the slice put back in its places.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ops/core.h"
+#include "ops/kernels/box.h"
+#include "ops/kernels/permute.h"
+#include "ops/leaf.h"
+#include "ops/linalg.h"
+#include "ops/shape.h"
+#include "ops/shape/strides.h"
+
+namespace syncline {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::min();  // a bound that is not given
+
+// start : stop : step for each axis, as NumPy reads them. An axis that is `picked` gives exactly one element.
+struct CutAttrs {
+  Numbers start, stop, step;
+  std::vector<int> picked;
+};
+
+// What is cut out of an axis of known size.
+struct Cut {
+  std::int64_t begin = 0, count = 0, step = 1;
+};
+
+Cut cut_of(const CutAttrs& a, int axis, std::int64_t size) {
+  const auto i = static_cast<std::size_t>(axis);
+  const std::int64_t step = a.step[i], low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  const auto bound = [&](std::int64_t given, std::int64_t open) {
+    return given == kOpen ? open : std::clamp(given < 0 ? given + size : given, low, high);
+  };
+  const std::int64_t begin = bound(a.start[i], step > 0 ? low : high), end = bound(a.stop[i], step > 0 ? high : low);
+  const std::int64_t distance = step > 0 ? end - begin : begin - end, stride = std::abs(step);
+  return {begin, std::max<std::int64_t>(0, (distance + stride - 1) / stride), step};
+}
+
+bool is_whole(const CutAttrs& a, int axis) {
+  const auto i = static_cast<std::size_t>(axis);
+  return a.start[i] == kOpen && a.stop[i] == kOpen && a.step[i] == 1;
+}
+
+bool has_steps(const CutAttrs& a) {
+  return std::any_of(a.step.begin(), a.step.end(), [](std::int64_t step) { return step != 1; });
+}
+
+// Axes of which nothing is cut keep a split.
+Placed place_cut(const CutAttrs& a, const PlaceArgs& args) {
+  std::vector<int> axis_out;
+  for (int axis = 0; axis < args.in[0].shape.ndim(); ++axis) axis_out.push_back(is_whole(a, axis) ? axis : -1);
+  return place_by_axis(args, axis_out, /*linear=*/true);
+}
+
+// The strides of the elements that are cut out, and where the first of them lies.
+Strides strides_of(const CutAttrs& a, const Shape& shape, std::int64_t& first_element) {
+  Strides strides = strides_of(shape);
+  first_element = 0;
+  for (int axis = 0; axis < shape.ndim(); ++axis) {
+    const Cut cut = cut_of(a, axis, shape[axis]);
+    first_element += strides[static_cast<std::size_t>(axis)] * cut.begin;
+    strides[static_cast<std::size_t>(axis)] *= cut.step;
+  }
+  return strides;
+}
+
+struct StridedSlice {
+  static constexpr std::string_view kName = "strided_slice";
+  using Attrs = CutAttrs;
+  static constexpr auto fields = std::tuple{field("start", &Attrs::start), field("stop", &Attrs::stop),
+                                            field("step", &Attrs::step), field("picked", &Attrs::picked)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    Meta out = in[0];
+    for (int axis = 0; axis < out.shape.ndim(); ++axis) {
+      const auto i = static_cast<std::size_t>(axis);
+      std::int64_t& size = out.shape[axis];
+      if (a.step[i] == 0) fail<ValueError>("index: the step of axis ", axis, " is 0; give another number");
+      const bool outside = a.picked[i] != 0 && size >= 0 && (a.start[i] >= size || a.start[i] < -size);
+      if (outside) fail<ValueError>("index: ", a.start[i], " is outside axis ", axis, " of x ", in[0].shape);
+      if (a.picked[i] != 0) size = 1;
+      else if (size >= 0) size = cut_of(a, axis, size).count;
+    }
+    return out;
+  }
+  static Placed place(const Attrs& a, const PlaceArgs& args) { return place_cut(a, args); }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    if (k.out_shape().size() == 0) return;
+    std::int64_t begin = 0;
+    const Strides from = strides_of(a, k.in_shape(0), begin);
+    const std::size_t size = size_of(k.out_dtype());
+    kernels::strided_copy(k.out_shape().dims(), first(from, k.out_shape().ndim()), size,
+                          k.input<std::byte>(0) + static_cast<std::size_t>(begin) * size, k.out[0]);
+  }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    const Shape& x = in[0].shape();
+    if (!x.is_known() || has_steps(a)) return {};
+    Numbers begin;
+    for (int axis = 0; axis < x.ndim(); ++axis) begin.push_back(cut_of(a, axis, x[axis]).begin);
+    return slice(in[0], begin, out.shape.dims());
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
+};
+
+// x at the places of `shape` that a strided slice reads, zeros elsewhere.
+struct StridedPad {
+  static constexpr std::string_view kName = "strided_pad";
+  struct Attrs : CutAttrs {
+    Shape shape;
+  };
+  static constexpr auto fields =
+      std::tuple{field<Attrs, Numbers>("start", &Attrs::start), field<Attrs, Numbers>("stop", &Attrs::stop),
+                 field<Attrs, Numbers>("step", &Attrs::step), field<Attrs, Shape>("shape", &Attrs::shape)};
+  static Meta infer(const Attrs& a, std::span<const Meta> in) { return {in[0].dtype, a.shape}; }
+  static Placed place(const Attrs& a, const PlaceArgs& args) { return place_cut(a, args); }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const std::size_t size = size_of(k.out_dtype());
+    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size);
+    if (k.in_shape(0).size() == 0) return;
+    std::int64_t begin = 0;
+    const int ndim = k.out_shape().ndim();
+    const Strides to = strides_of(a, k.out_shape(), begin), from = syncline::strides_of(k.in_shape(0));
+    kernels::copy_box(k.in_shape(0).dims(), first(from, ndim), first(to, ndim), size, k.in[0],
+                      k.output<std::byte>() + static_cast<std::size_t>(begin) * size);
+  }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    const Shape& x = in[0].shape();
+    if (!x.is_known() || has_steps(a)) return {};
+    Numbers before, after;
+    for (int axis = 0; axis < x.ndim(); ++axis) {
+      before.push_back(cut_of(a, axis, out.shape[axis]).begin);
+      after.push_back(out.shape[axis] - before.back() - x[axis]);
+    }
+    return pad(in[0], before, after);
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {apply<StridedSlice>({dy}, a)}; }
+};
+
+std::vector<Expr> StridedSlice::grad(const Attrs& a, const Expr& y, const Expr& dy) {
+  const Expr& x = y.input(0);
+  return {with_numbers("index", {dy}, dims_of(x), x.meta(), [a](std::span<const Expr> operands, const Shape& shape) {
+    return apply<StridedPad>({operands[0]}, {a, shape});
+  })};
+}
+
+SYNCLINE_REGISTER_OP(StridedSlice)
+SYNCLINE_REGISTER_OP(StridedPad)
+
+// Three numbers an axis (start, stop, step), some of which may be tensors.
+Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
+  const auto attrs_of = [picked](const Shape& numbers) {
+    CutAttrs a{{}, {}, {}, picked};
+    for (int i = 0; i < numbers.ndim(); i += 3) {
+      a.start.push_back(numbers[i]);
+      a.stop.push_back(numbers[i + 1]);
+      a.step.push_back(numbers[i + 2]);
+    }
+    return a;
+  };
+  Meta unknown = x.meta();
+  if (bounds.has_tensors()) {
+    for (int axis = 0; axis < x.ndim(); ++axis)
+      if (bounds.is_tensor(3 * axis) || bounds.is_tensor(3 * axis + 1)) unknown.shape[axis] = kUnknown;
+    unknown = StridedSlice::infer(attrs_of(bounds.numbers()), {&unknown, 1});
+  }
+  return with_numbers("index", {x}, bounds, unknown, [attrs_of](std::span<const Expr> operands, const Shape& numbers) {
+    const CutAttrs a = attrs_of(numbers);
+    bool whole = true;
+    for (int axis = 0; axis < operands[0].ndim(); ++axis) whole = whole && is_whole(a, axis);
+    return whole ? operands[0] : apply<StridedSlice>({operands[0]}, a);
+  });
+}
+
+// The elements of an axis in the order of `indices`, whose axes take that axis's place.
+Expr gather_along(const Expr& x, int axis, const Expr& indices) {
+  if (!is_integer(indices.dtype()))
+    fail<DTypeError>("index: a tensor of ", indices.dtype(),
+                     " is no index; how much a mask selects depends on values: use switch, or integers");
+  std::vector<int> front{axis}, back;
+  for (int i = 0; i < x.ndim(); ++i)
+    if (i != axis) front.push_back(i);
+  for (int i = 0; i < axis; ++i) back.push_back(indices.ndim() + i);
+  for (int i = 0; i < indices.ndim(); ++i) back.push_back(i);
+  for (int i = axis + 1; i < x.ndim(); ++i) back.push_back(indices.ndim() + i - 1);
+  if (axis == 0) return gather(x, indices);
+  return permute_dimensions(gather(permute_dimensions(x, front), indices), back);
+}
+
+// One subscript an axis of x, and those that add axes: without an ellipsis.
+std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& subscripts) {
+  int axes = 0, ellipses = 0;
+  for (const Subscript& s : subscripts) {
+    if (std::holds_alternative<Ellipsis>(s)) ++ellipses;
+    else if (!std::holds_alternative<NewAxis>(s)) ++axes;
+  }
+  if (axes > x.ndim() || ellipses > 1)
+    fail<ValueError>("index: ", axes, " subscripts and ", ellipses, " ellipses for x ", x.shape(),
+                     "; at most one subscript an axis and one ellipsis");
+  std::vector<Subscript> result;
+  const auto fill_up = [&] { result.insert(result.end(), static_cast<std::size_t>(x.ndim() - axes), Range{}); };
+  for (const Subscript& s : subscripts) {
+    if (std::holds_alternative<Ellipsis>(s)) fill_up();
+    else result.push_back(s);
+  }
+  if (ellipses == 0) fill_up();
+  return result;
+}
+
+}  // namespace
+
+Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
+  if (x.op().name == "shape" && subscripts.size() == 1 && std::holds_alternative<std::int64_t>(subscripts[0])) {
+    const Dim size = dim(x.input(0), static_cast<int>(std::get<std::int64_t>(subscripts[0])));
+    return size.is_number() ? scalar(static_cast<double>(size.number()), x.dtype()) : size.tensor();
+  }
+  const std::vector<Subscript> all = spelled_out(x, subscripts);
+  Dims bounds;
+  std::vector<int> picked;
+  for (const Subscript& s : all) {
+    if (std::holds_alternative<NewAxis>(s)) continue;
+    picked.push_back(std::holds_alternative<std::int64_t>(s) ? 1 : 0);
+    if (const auto* at = std::get_if<std::int64_t>(&s)) {
+      bounds.append(Dims{*at, *at == -1 ? kOpen : *at + 1, 1});
+    } else {
+      const auto* given = std::get_if<Range>(&s);
+      const Range range = given != nullptr ? *given : Range{};
+      bounds.append(Dims{range.start.value_or(kOpen), range.stop.value_or(kOpen), range.step});
+    }
+  }
+  Expr result = cut(x, bounds, picked);
+  int axis = 0;
+  for (const Subscript& s : all) {
+    if (std::holds_alternative<std::int64_t>(s)) {
+      result = squeeze(result, axis);
+    } else if (const auto* indices = std::get_if<Expr>(&s)) {
+      result = gather_along(result, axis, *indices);
+      axis += indices->ndim();
+    } else {
+      if (std::holds_alternative<NewAxis>(s)) result = expand_dims(result, axis);
+      ++axis;
+    }
+  }
+  return result;
+}
+
+}  // namespace syncline
