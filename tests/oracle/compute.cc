@@ -98,7 +98,10 @@ Computed compute(const OracleCase& row, const Operands& operands, bool gradients
   const OracleCall call = oracle_call(row.function);
   if (call == nullptr) fail("there is no adapter of ", row.function, "; write one in tests/oracle/calls_*.cc");
   Fed fed;
-  for (std::size_t i = 0; i < row.inputs.size(); ++i) fed.add(row.inputs[i], operands[i]);
+  for (std::size_t i = 0; i < row.inputs.size(); ++i) {
+    const bool closed = operands[i].kind == Operand::kOpenBatch && !row.open_batch[i];
+    fed.add(row.inputs[i], closed ? Operand{} : operands[i]);
+  }
   const std::vector<Expr> outputs = call(Call(row, fed.values)).outputs;
   std::vector<Expr> roots = outputs;
   std::vector<std::size_t> derived;  // the inputs whose gradients are among the roots

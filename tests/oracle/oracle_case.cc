@@ -67,7 +67,9 @@ OracleCase case_from(const std::string& function, const json& stored) {
   for (const json& entry : stored.at("outputs")) row.outputs.push_back(array_from(entry));
   row.gradients = optional_arrays(stored.value("gradients", json::array()));
   row.tolerance = stored.value("tolerance", "");
-  row.open_batch = stored.value("open_batch", true);
+  row.open_batch.assign(row.inputs.size(), !stored.contains("open_batch"));
+  for (const json& input : stored.value("open_batch", json::array()))
+    row.open_batch.at(input.get<std::size_t>()) = true;
   row.ranks = stored.value("ranks", true);
   return row;
 }

@@ -21,7 +21,7 @@ struct OracleCase {
   std::vector<Array> outputs;
   std::vector<std::optional<Array>> gradients;  // of the weighted sum of all floating outputs; one an input, or none
   std::string tolerance;                        // a kind of tolerances.h
-  bool open_batch = true;                       // can be built while leading dimensions are unknown
+  std::vector<bool> open_batch;                 // of each input: may its leading dimension be unknown?
   bool ranks = true;                            // means something under several ranks
 };
 

@@ -72,7 +72,8 @@ def case(function, inputs=(), *, label=None, call=None, oracle=None, gradient=No
     gradient: False: not compared; a function (weights, *arrays) -> one array or None an input; otherwise TensorFlow's,
         which is stored if an input is float64.
     tolerance: a class of tests/oracle/tolerances.h.
-    open_batch=False: cannot be built while leading dimensions are unknown. ranks=False: is no matter of ranks.
+    open_batch: whether the function can be built while the operands' leading dimensions are unknown, or the numbers of the
+        operands of which that holds. ranks=False: is no matter of ranks.
     """
     rows = cases.setdefault(function, [])
     label = f"{len(rows):03d}" + (f"_{label}" if label else "")
@@ -183,9 +184,10 @@ def compute(row):
         entry["gradients"] = [stored(d) for d in derived]
     if row["tolerance"]:
         entry["tolerance"] = row["tolerance"]
-    for flag in ("open_batch", "ranks"):
-        if not row[flag]:
-            entry[flag] = False
+    if row["open_batch"] is not True:
+        entry["open_batch"] = list(row["open_batch"] or [])
+    if not row["ranks"]:
+        entry["ranks"] = False
     return entry
 
 
