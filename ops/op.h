@@ -15,9 +15,8 @@
 // A missing member is a compile error (the concept OpDefinition). `infer` runs when a node is built (dimensions may be
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
 // returns one Expr an input, empty where the input has no gradient. Optional members: `scratch` (bytes a kernel needs
-// beside its buffers), `simplify` (a cheaper form once shapes are known), kView, kInPlace, kRandom, kShapeOnly, kLeaf
-// (below).
-// Registration happens before main; the registry is then immutable.
+// beside its buffers), `simplify` (a cheaper form once shapes are known), kView, kInPlace, kRandom, kShapeOnly, kLeaf,
+// kTakesFloat16 (below). Registration happens before main; the registry is then immutable.
 #pragma once
 
 #include <concepts>
@@ -91,6 +90,9 @@ struct OpDef {
   bool in_place = false;    // output 0 may be the same buffer as input 0
   bool shape_only = false;  // what it computes follows from the shapes of its inputs
   bool leaf = false;        // a placeholder, variable or constant: nothing to run
+  // Moves, makes or converts elements (or needs only their shape), so float16 is a dtype like others. The other ops
+  // accept float16 in `infer`, and plans run them on float32 instead (runtime/half_precision.h).
+  bool takes_float16 = false;
 
   std::uint64_t (*hash)(const void* attrs) = nullptr;
   bool (*equal)(const void* a, const void* b) = nullptr;
@@ -152,6 +154,8 @@ OpDef make_def() {
   def.in_place = requires { Op::kInPlace; };
   def.shape_only = requires { Op::kShapeOnly; };
   def.leaf = requires { Op::kLeaf; };
+  def.takes_float16 = requires { Op::kTakesFloat16; };
+  def.takes_float16 = def.takes_float16 || def.view || def.leaf || (!def.run && !def.block);
   def.hash = &attrs::hash<Op>;
   def.equal = &attrs::equal<Op>;
   def.print = &attrs::print<Op>;

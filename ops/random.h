@@ -1,7 +1,7 @@
 // Random tensors and dropout, counter-based: an element depends on the key, the number of the step and its place in the
 // global value, never on how many ranks or threads compute it. Two ops of one key draw the same numbers.
 //
-// Results are float32 or float64; float64 is drawn with 53 bits. All throw ValueError, ShapeError and DTypeError while
+// Results are floating; float64 is drawn with 53 bits, float16 is float32 rounded. All throw ValueError, ShapeError and DTypeError while
 // the graph is built.
 #pragma once
 

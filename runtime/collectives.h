@@ -24,11 +24,13 @@ struct AllReduce : Transport {
 // elements in order.
 struct AllGather : Transport {
   static constexpr std::string_view kName = "all_gather";
+  static constexpr bool kTakesFloat16 = true;
 };
 
 // Rank-major parts -> C order, for a value that was split along `axis` in the given places.
 struct Interleave : Transport {
   static constexpr std::string_view kName = "interleave";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;
     std::vector<std::int64_t> begin;  // along the axis, one more than there are ranks
@@ -43,6 +45,7 @@ struct Interleave : Transport {
 // replicated -> split: this rank's elements [begin, end) along the axis. A view where they lie together.
 struct OwnRows : Transport {
   static constexpr std::string_view kName = "own_rows";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;
     std::int64_t begin = 0;
@@ -58,6 +61,7 @@ struct OwnRows : Transport {
 // A copy, where a value needs memory of its own.
 struct Copy : Transport {
   static constexpr std::string_view kName = "copy";
+  static constexpr bool kTakesFloat16 = true;
   static void run(const Attrs& a, const KernelArgs& k);
 };
 

@@ -8,8 +8,10 @@
 #include "ops/core/fill.h"
 #include "ops/core/phase.h"
 #include "ops/leaf.h"
+#include "ops/math.h"
 #include "ops/op.h"
 #include "runtime/evaluate.h"
+#include "runtime/half_precision.h"
 #include "runtime/loop_graph.h"
 
 namespace syncline {
@@ -83,8 +85,11 @@ class Concretizer {
         done_[old] = simplify(Expr(fresh));
         return;
       }
-      const Expr kept = unique(Expr(fresh));
-      for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) done_[Expr(node, i)] = Expr(kept.handle(), i);
+      const Expr kept = unique(computes_on_float16(*fresh) ? with_simple_inputs(on_float32(*fresh)) : Expr(fresh));
+      for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
+        const Expr output(kept.handle(), i);
+        done_[Expr(node, i)] = simplify(cast(output, Expr(node, i).dtype()));
+      }
     }
   }
 
@@ -92,14 +97,14 @@ class Concretizer {
   // already simplified or new as well.
   Expr simplify(const Expr& e) {
     if (const auto known = simplified_.find(e); known != simplified_.end()) return known->second;
-    const Node& node = e.node();
-    std::vector<Expr> inputs;
-    for (const Expr& input : node.inputs) inputs.push_back(input.node().outputs.size() == 1 ? simplify(input) : input);
-    const Expr now = inputs == node.inputs ? e : Expr(make_node(*node.op, node.attrs, inputs, node.name));
+    if (e.node().outputs.size() > 1) return e;
+    const Expr now = with_simple_inputs(e);
+    const Node& node = now.node();
     Expr result;
-    if (node.op->simplify != nullptr) result = node.op->simplify(node.attrs.get(), inputs, now.meta());
+    if (computes_on_float16(node)) result = cast(on_float32(node), now.dtype());
+    else if (node.op->simplify != nullptr) result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
     if (result && !(result == now)) {
-      result = result.node().outputs.size() == 1 ? simplify(result) : result;
+      result = simplify(result);
     } else {
       result = unique(foldable(now.node()) ? folded(now) : now);
     }
@@ -107,6 +112,13 @@ class Concretizer {
     simplified_[result] = result;
     keep_.push_back(e);
     return result;
+  }
+
+  Expr with_simple_inputs(const Expr& e) {
+    const Node& node = e.node();
+    std::vector<Expr> inputs;
+    for (const Expr& input : node.inputs) inputs.push_back(simplify(input));
+    return inputs == node.inputs ? e : Expr(make_node(*node.op, node.attrs, std::move(inputs), node.name));
   }
 
   static bool foldable(const Node& node) {

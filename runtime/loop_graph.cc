@@ -8,6 +8,7 @@
 #include "ops/core.h"
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
+#include "ops/math.h"
 #include "runtime/concretize.h"
 #include "runtime/evaluate.h"
 
@@ -224,12 +225,16 @@ std::vector<Expr> concretize_loop(const Expr& loop, const std::vector<Expr>& inp
   const std::vector<Expr> roots = concretize(body.roots(), bindings);
   parts.body.next_states.assign(roots.begin(), roots.begin() + static_cast<std::ptrdiff_t>(n_states));
   std::vector<std::size_t> number;  // of each tap among the taps of the new body
-  for (std::size_t i = 0; i < body.taps.size(); ++i)
-    number.push_back(parts.tap({roots[n_states + i], body.taps[i].sum}));
+  for (std::size_t i = 0; i < body.taps.size(); ++i) {
+    const Expr& value = roots[n_states + i];
+    const bool half = body.taps[i].sum && value.dtype() == DType::kFloat16;  // added up in float32
+    number.push_back(parts.tap({half ? cast(value, DType::kFloat32) : value, body.taps[i].sum}));
+  }
   const Expr fresh = parts.loop(inputs[0].shape()[0]);
   std::vector<Expr> outputs;
   for (std::size_t i = 0; i < n_states; ++i) outputs.emplace_back(fresh.handle(), static_cast<int>(i));
-  for (const std::size_t tap : number) outputs.emplace_back(fresh.handle(), static_cast<int>(n_states + tap));
+  for (std::size_t i = 0; i < number.size(); ++i)
+    outputs.push_back(cast(Expr(fresh.handle(), static_cast<int>(n_states + number[i])), out[n_states + i].dtype));
   return outputs;
 }
 

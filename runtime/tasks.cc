@@ -50,9 +50,10 @@ class TaskMaker {
     bool terminal = false;  // nothing reads what it computes
   };
 
-  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing but
-  // that group needs its value, and no path leaves the group and comes back. Groups that nothing reads (a variable's new
-  // value, an accumulator's) have no path between them either, so a value that several of them share makes them one.
+  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing
+  // but that group needs its value, and no path leaves the group and comes back. Groups that nothing reads (a
+  // variable's new value, an accumulator's) have no path between them either, so a value that several of them share
+  // makes them one.
   void group_elementwise() {
     for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
       const auto& node = *it;

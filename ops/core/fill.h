@@ -7,6 +7,7 @@ namespace syncline {
 
 struct Fill {
   static constexpr std::string_view kName = "fill";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     double value = 0;
     DType dtype = DType::kFloat32;
@@ -23,6 +24,7 @@ struct Fill {
 // As Fill, with the shape of a tensor whose shape may not be known yet.
 struct FillLike {
   static constexpr std::string_view kName = "fill_like";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     double value = 0;
     DType dtype = DType::kFloat32;

@@ -35,6 +35,7 @@ std::int64_t width_of(const Shape& table) { return table.product(1, table.ndim()
 
 struct Gather {
   static constexpr std::string_view kName = "gather";
+  static constexpr bool kTakesFloat16 = true;
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {

@@ -32,14 +32,20 @@ BlockFn cast_block(DType from, DType to) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "ops/core.h"
+#include "ops/core/fill.h"
 #include "ops/math.h"
 
 namespace syncline {
 namespace {
 HWY_EXPORT(cast_block);
 
+// Casts that lose nothing.
+bool widens(DType from, DType to) { return is_floating(from) && is_floating(to) && size_of(from) < size_of(to); }
+
 struct Cast {
   static constexpr std::string_view kName = "cast";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     DType dtype = DType::kFloat32;
   };
@@ -49,8 +55,14 @@ struct Cast {
   static BlockFn block(const Attrs& a, std::span<const Meta> in) {
     return HWY_DYNAMIC_DISPATCH(cast_block)(in[0].dtype, a.dtype);
   }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
-    return in[0].dtype() == a.dtype ? in[0] : Expr{};
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    const Expr& x = in[0];
+    if (x.dtype() == a.dtype) return x;
+    if (x.is<Cast>() && x.input(0).dtype() == a.dtype && widens(a.dtype, x.dtype())) return x.input(0);
+    if (!x.is<Fill>()) return {};
+    return with_stored_dtype(x.dtype(), [&]<class T>(T) {
+      return fill(out.shape, convert<double>(convert<T>(x.attrs<Fill::Attrs>().value)), a.dtype);
+    });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const bool smooth = is_floating(a.dtype) && is_floating(y.input(0).dtype());

@@ -115,6 +115,7 @@ struct LogicalNot : Comparison<LogicalNot> {
 
 struct Select : Comparison<Select> {
   static constexpr std::string_view kName = "select";
+  static constexpr bool kTakesFloat16 = true;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
     if (in[0].dtype != DType::kBool)
       fail<DTypeError>(kName, ": the condition is ", in[0].dtype, "; compare it with a value first");

@@ -62,6 +62,7 @@ void for_picked(std::string_view op, const Shape& full, int axis, const KernelAr
 
 struct Pick {
   static constexpr std::string_view kName = "pick";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = -1;
   };
@@ -83,7 +84,7 @@ struct Pick {
 
   static void run(const Attrs& a, const KernelArgs& k) {
     const Shape& full = k.in_shape(0);
-    with_dtype(k.in_dtype(0), [&]<class T>(T) {
+    with_stored_dtype(k.in_dtype(0), [&]<class T>(T) {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
       for_picked(kName, full, wrap_axis(kName, a.axis, full.ndim()), k,
@@ -103,6 +104,7 @@ struct Pick {
 
 struct PutPicked {
   static constexpr std::string_view kName = "put_picked";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;  // of the result
     std::int64_t depth = 0;
@@ -122,7 +124,7 @@ struct PutPicked {
   }
 
   static void run(const Attrs& a, const KernelArgs& k) {
-    with_dtype(k.out_dtype(), [&]<class T>(T) {
+    with_stored_dtype(k.out_dtype(), [&]<class T>(T) {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
       std::fill_n(y, k.out_shape().size(), T{});

@@ -12,6 +12,7 @@ namespace {
 
 struct DropoutMask {
   static constexpr std::string_view kName = "dropout_mask";
+  static constexpr bool kTakesFloat16 = true;
   static constexpr bool kRandom = true;
   struct Attrs {
     double level = 0;

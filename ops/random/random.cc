@@ -28,11 +28,12 @@ struct Random {
   using Attrs = RandomAttrs;
   static constexpr auto fields = kRandomFields;
   static constexpr bool kRandom = true;
+  static constexpr bool kTakesFloat16 = true;
   static constexpr double kCost = 1;
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     if (!is_floating(a.dtype))
-      fail<DTypeError>(Self::kName, ": draws float32 or float64, not ", a.dtype, "; cast the result");
+      fail<DTypeError>(Self::kName, ": draws floating numbers, not ", a.dtype, "; cast the result");
     const Shape& shape = in.empty() ? a.shape : in[0].shape;
     if (in.empty() && !shape.is_known())
       fail<ShapeError>(Self::kName, ": the shape ", shape, " has an unknown dimension; draw one like a tensor instead");
@@ -45,11 +46,26 @@ struct Random {
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const Stream stream = stream_of({a.seed, a.op}, *k.random_step);
+    if (k.out_dtype() == DType::kFloat16)
+      return for_global_runs<Float16>(k, Self::kCost, [&](std::uint64_t first, std::int64_t n, Float16* out) {
+        draw_halves(a, stream, first, n, out);
+      });
     with_floating(k.out_dtype(), [&]<class T>(T) {
       for_global_runs<T>(k, Self::kCost,
                          [&](std::uint64_t first, std::int64_t n, T* out) { Self::draw(a, stream, first, n, out); });
     });
   }
+  // The numbers of float32, rounded.
+  static void draw_halves(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, Float16* out) {
+    constexpr std::int64_t kPart = 256;
+    float part[kPart];
+    for (std::int64_t begin = 0; begin < n; begin += kPart) {
+      const std::int64_t size = std::min(kPart, n - begin);
+      Self::draw(a, stream, first + static_cast<std::uint64_t>(begin), size, part);
+      for (std::int64_t i = 0; i < size; ++i) out[begin + i] = Self::half(a, part[i]);
+    }
+  }
+  static Float16 half(const Attrs&, float x) { return Float16(x); }
   static constexpr NoGradient grad{"random numbers do not depend on values"};
 };
 
@@ -62,6 +78,13 @@ struct RandomUniform : Random<RandomUniform> {
     // Rounding must not reach maxval, which is excluded.
     const T top = std::max(low, std::nextafter(static_cast<T>(a.second), low));
     for (std::int64_t i = 0; i < n; ++i) out[i] = std::min(low + out[i] * range, top);
+  }
+  static Float16 half(const Attrs& a, float x) {
+    const Float16 rounded(x);
+    const float value = static_cast<float>(rounded);
+    if (value < static_cast<float>(a.second) || !(a.first < a.second)) return rounded;
+    const int below = value > 0 ? rounded.bits - 1 : value < 0 ? rounded.bits + 1 : 0x8001;
+    return Float16::from_bits(static_cast<std::uint16_t>(below));
   }
 };
 

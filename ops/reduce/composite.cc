@@ -9,24 +9,39 @@
 
 namespace syncline {
 
+namespace {
+
+// What the functions below compute in: integers and bool become float32, as in Keras; float16 is widened for the whole
+// function, so that neither a sum nor a number of elements overflows.
+Expr computed_with(const Expr& x) {
+  return is_floating(x.dtype()) && x.dtype() != DType::kFloat16 ? x : cast(x, DType::kFloat32);
+}
+
+Expr rounded(const Expr& y, const Expr& x) { return x.dtype() == DType::kFloat16 ? cast(y, DType::kFloat16) : y; }
+
+}  // namespace
+
 Expr mean(const Expr& x, std::vector<int> axes, bool keepdims) {
-  const Expr number = is_floating(x.dtype()) ? x : cast(x, DType::kFloat32);
-  return sum(number, axes, keepdims) / count(x, axes, number.dtype());
+  const Expr number = computed_with(x);
+  return rounded(sum(number, axes, keepdims) / count(x, axes, number.dtype()), x);
 }
 
 Expr var(const Expr& x, std::vector<int> axes, bool keepdims) {
-  const Expr number = is_floating(x.dtype()) ? x : cast(x, DType::kFloat32);
-  return mean(square(number - mean(number, axes, /*keepdims=*/true)), axes, keepdims);
+  const Expr number = computed_with(x);
+  return rounded(mean(square(number - mean(number, axes, /*keepdims=*/true)), axes, keepdims), x);
 }
 
-Expr std(const Expr& x, std::vector<int> axes, bool keepdims) { return sqrt(var(x, std::move(axes), keepdims)); }
+Expr std(const Expr& x, std::vector<int> axes, bool keepdims) {
+  return rounded(sqrt(var(computed_with(x), std::move(axes), keepdims)), x);
+}
 
 Expr logsumexp(const Expr& x, std::vector<int> axes, bool keepdims) {
+  const Expr number = computed_with(x);
   // Any shift gives the same value and gradient; the largest element keeps exp from overflowing.
-  const Expr top = stop_gradient(max(x, axes, /*keepdims=*/true));
+  const Expr top = stop_gradient(max(number, axes, /*keepdims=*/true));
   const Expr finite = less(abs(top), scalar_like(std::numeric_limits<double>::infinity(), top));
   const Expr shift = select(finite, top, scalar_like(0, top));
-  Expr y = log(sum(exp(x - shift), axes, /*keepdims=*/true)) + shift;
+  Expr y = rounded(log(sum(exp(number - shift), axes, /*keepdims=*/true)) + shift, x);
   if (keepdims) return y;
   const AxisMask mask = axis_mask("logsumexp", axes, x.ndim());
   for (int axis = x.ndim() - 1; axis >= 0; --axis)

@@ -11,6 +11,7 @@ namespace {
 // Elementwise, so that the plan fuses it and rows follow x. x's elements are never read.
 struct BroadcastLike {
   static constexpr std::string_view kName = "broadcast_like";
+  static constexpr bool kTakesFloat16 = true;
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {

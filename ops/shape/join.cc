@@ -35,6 +35,7 @@ struct JoinAttrs {
 
 struct Concatenate {
   static constexpr std::string_view kName = "concatenate";
+  static constexpr bool kTakesFloat16 = true;
   using Attrs = JoinAttrs;
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) { return infer_joined(kName, a.axis, in); }
@@ -68,6 +69,7 @@ struct Concatenate {
 // left in a plan.
 struct JoinedPart {
   static constexpr std::string_view kName = "joined_part";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = -1;
     int index = 0;

@@ -10,6 +10,7 @@ namespace {
 
 struct Stretch {
   static constexpr std::string_view kName = "stretch";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;
     std::int64_t n = 1;

@@ -41,6 +41,7 @@ Placed place_box(const PlaceArgs& args) {
 // x cut to [start, start + size). A negative size leaves -size - 1 elements behind: -1 reaches to the end.
 struct SliceBox {
   static constexpr std::string_view kName = "slice";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     Numbers start, size;
   };
@@ -78,6 +79,7 @@ struct SliceBox {
 
 struct Pad {
   static constexpr std::string_view kName = "pad";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     Numbers before, after;
   };
@@ -111,6 +113,7 @@ struct Pad {
 // y (input 0) put at `start` into zeros of the shape of input 1, which may be unknown yet. None is left in a plan.
 struct PadLike {
   static constexpr std::string_view kName = "pad_like";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     Numbers start;
   };

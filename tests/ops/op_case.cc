@@ -42,6 +42,7 @@ bool add_cases(std::vector<OpCase> (*rows)()) {
 std::span<const OpCase> all_cases() { return cases(); }
 
 Array random_array(DType dtype, const Shape& shape, double low, double high, std::uint64_t key) {
+  if (dtype == DType::kFloat16) return random_array(DType::kFloat32, shape, low, high, key).cast(dtype);
   Array array(dtype, shape);
   with_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < array.size(); ++i) {
@@ -65,6 +66,13 @@ Array make_input(const InputSpec& spec, std::uint64_t point, bool wide) {
 std::vector<Array> make_inputs(std::span<const InputSpec> specs, std::uint64_t point, bool wide) {
   std::vector<Array> inputs;
   for (std::size_t i = 0; i < specs.size(); ++i) inputs.push_back(make_input(specs[i], 100 * point + i, wide));
+  return inputs;
+}
+
+std::vector<Array> make_halves(std::span<const InputSpec> specs, std::uint64_t point) {
+  std::vector<Array> inputs = make_inputs(specs, point);
+  for (Array& input : inputs)
+    if (input.dtype() == DType::kFloat32) input = input.cast(DType::kFloat16);
   return inputs;
 }
 

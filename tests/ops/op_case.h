@@ -46,6 +46,7 @@ struct OpCase {
   bool gradient = true;               // compare with central differences
   bool second_gradient = false;       // those of the gradient, too
   bool placement = true;              // several ranks must compute the same
+  bool half = true;                   // float16 must compute the same up to its rounding
   double tolerance = 2e-6;            // of a value in float32, relative to the larger of it and 1
   double gradient_tolerance = 2e-6;
 };
@@ -60,6 +61,8 @@ std::span<const OpCase> all_cases();
 // An array as the spec says; `point` selects other random numbers. With `wide`, float32 becomes float64.
 Array make_input(const InputSpec& spec, std::uint64_t point, bool wide = false);
 std::vector<Array> make_inputs(std::span<const InputSpec> specs, std::uint64_t point, bool wide = false);
+// The same with float16 for float32.
+std::vector<Array> make_halves(std::span<const InputSpec> specs, std::uint64_t point);
 // Random numbers in [low, high], a function of the key and the shape.
 Array random_array(DType dtype, const Shape& shape, double low, double high, std::uint64_t key);
 
