@@ -68,7 +68,7 @@ TEST_F(HalfPrecision, LoopsAddUpInFloat32) {
   const Variable w = variable(halves({1}, {0}));
   const RnnResult r = rnn(
       [&](const Expr& in, const std::vector<Expr>& states) {
-        return StepResult{in * w + states[0] * 0.0, {in * w}};
+        return std::pair<Expr, std::vector<Expr>>{in * w + states[0] * 0.0, {in * w}};
       },
       x, {constant(Array(kHalf, {1, 1}))});
   const Expr loss = sum(r.outputs);
