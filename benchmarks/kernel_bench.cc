@@ -55,14 +55,15 @@ enum class ConvPass { kForward, kGradInput, kGradKernel };
 
 void convolution(benchmark::State& state, ConvPass pass, ConvGeometry g) {
   const Values x(g.batch * g.in_h * g.in_w * g.in_c), w(9 * g.in_c * g.out_c), y(g.batch * g.out_h * g.out_w * g.out_c);
-  const std::size_t bytes = pass == ConvPass::kForward     ? conv2d_scratch_bytes<float>(g)
-                            : pass == ConvPass::kGradInput ? conv2d_grad_input_scratch_bytes<float>(g)
-                                                           : conv2d_grad_kernel_scratch_bytes<float>(g);
+  const ConvLoops<float>& loops = dense_conv<float>();
+  const std::size_t bytes = pass == ConvPass::kForward     ? loops.forward_scratch_bytes(g)
+                            : pass == ConvPass::kGradInput ? loops.grad_input_scratch_bytes(g)
+                                                           : loops.grad_kernel_scratch_bytes(g);
   const Values scratch(static_cast<Index>(bytes / sizeof(float)));
   for (auto _ : state) {
-    if (pass == ConvPass::kForward) conv2d(g, x.get(), w.get(), y.get(), scratch.get());
-    if (pass == ConvPass::kGradInput) conv2d_grad_input(g, y.get(), w.get(), x.get(), scratch.get());
-    if (pass == ConvPass::kGradKernel) conv2d_grad_kernel(g, x.get(), y.get(), w.get(), scratch.get());
+    if (pass == ConvPass::kForward) loops.forward(g, x.get(), w.get(), y.get(), scratch.get());
+    if (pass == ConvPass::kGradInput) loops.grad_input(g, y.get(), w.get(), x.get(), scratch.get());
+    if (pass == ConvPass::kGradKernel) loops.grad_kernel(g, x.get(), y.get(), w.get(), scratch.get());
     benchmark::ClobberMemory();
   }
   report(state, 2.0 * static_cast<double>(g.batch * g.out_h * g.out_w) * static_cast<double>(9 * g.in_c * g.out_c));
@@ -74,10 +75,10 @@ void pooling(benchmark::State& state, bool gradient) {
   g.stride_h = g.stride_w = 2;
   const Index in = g.batch * g.in_h * g.in_w * g.channels;
   const Values x(in), dx(in), y(in / 4), dy(in / 4);
-  max_pool2d(g, x.get(), y.get());
+  max_pool(g, x.get(), y.get());
   for (auto _ : state) {
-    if (gradient) max_pool2d_grad(g, x.get(), y.get(), dy.get(), dx.get());
-    else max_pool2d(g, x.get(), y.get());
+    if (gradient) max_pool_grad(g, x.get(), y.get(), dy.get(), dx.get());
+    else max_pool(g, x.get(), y.get());
     benchmark::ClobberMemory();
   }
 }

@@ -1,94 +1,97 @@
-// conv2d and its two gradients. Each is linear in either operand, so each one's gradients are the other two.
+// Convolution in one to three dimensions, dense and depthwise, and its two gradients. Each is linear in either operand,
+// so each one's gradients are the other two.
 //
-//   Conv2D(x, w) = y        Conv2DGradInput(w, dy) = dx        Conv2DGradKernel(x, dy) = dw
+//   ConvForward(x, w) = y        ConvGradInput(w, dy) = dx        ConvGradKernel(x, dy) = dw
 //
-// Images are NHWC, kernels HWIO; conv2d() transposes other layouts. The loops are in ops/kernels/conv.h.
-#include "ops/kernels/conv.h"
+// Images have channels last; kernels are (space..., in, out), or (space..., channels) where each channel has its own.
+// The public functions transpose other layouts. The loops are in ops/kernels/conv.h.
+#include "ops/convolution/conv.h"
 
 #include <algorithm>
+#include <array>
 
-#include "ops/convolution.h"
-#include "ops/convolution/image.h"
+#include "ops/kernels/conv.h"
 #include "ops/op.h"
 
 namespace syncline {
 namespace {
 
-struct ConvAttrs {
-  int stride_h = 1, stride_w = 1;
-  int dilation_h = 1, dilation_w = 1;
-  bool same = false;
-  // Of the result, where the operands do not tell: of dx in Conv2DGradInput, of dw in Conv2DGradKernel.
-  std::int64_t height = 0, width = 0;
-};
+using Index = std::int64_t;
 
-constexpr auto kConvFields = std::tuple{field("stride_h", &ConvAttrs::stride_h),
-                                        field("stride_w", &ConvAttrs::stride_w),
-                                        field("dilation_h", &ConvAttrs::dilation_h),
-                                        field("dilation_w", &ConvAttrs::dilation_w),
-                                        field("same", &ConvAttrs::same),
-                                        field("height", &ConvAttrs::height),
-                                        field("width", &ConvAttrs::width)};
+constexpr auto kConvFields =
+    std::tuple{field("strides", &ConvAttrs::strides), field("dilation_rate", &ConvAttrs::dilation_rate),
+               field("padding", &ConvAttrs::padding), field("size", &ConvAttrs::size)};
 
-ConvAttrs with_result(ConvAttrs a, std::string_view op, const Shape& shape, int first_axis) {
-  a.height = shape[first_axis];
-  a.width = shape[first_axis + 1];
-  if (a.height == kUnknown || a.width == kUnknown)
-    fail<ShapeError>(op, ": the gradient needs to know height and width, but the shape is ", shape,
-                     "; declare both when the placeholder is made");
-  return a;
+int spatial_of(const ConvAttrs& a) { return static_cast<int>(a.strides.size()); }
+
+Window window(const ConvAttrs& a, int axis, Index size) {
+  const auto i = static_cast<std::size_t>(axis);
+  return {size, a.strides[i], a.dilation_rate[i], a.padding};
 }
 
-Window window_h(const ConvAttrs& a, std::int64_t size) { return {size, a.stride_h, a.dilation_h, a.same}; }
-Window window_w(const ConvAttrs& a, std::int64_t size) { return {size, a.stride_w, a.dilation_w, a.same}; }
+// The dimensions [first, first + spatial) of a shape.
+Shape space_of(const ConvAttrs& a, const Shape& shape, int first) {
+  return Shape(std::vector<Index>(shape.begin() + first, shape.begin() + first + spatial_of(a)));
+}
 
-// The geometry of all three, from the shapes of x, w and y.
+// The geometry of all three, from the shapes of x, w and y. Missing axes have one element.
 kernels::ConvGeometry geometry(const ConvAttrs& a, const Shape& x, const Shape& w, const Shape& y) {
+  struct Axis {
+    Index in = 1, out = 1, k = 1, stride = 1, dilation = 1, pad = 0;
+  };
+  std::array<Axis, 3> axes;
+  const int spatial = spatial_of(a);
+  for (int i = 0; i < spatial; ++i) {
+    const Window under = window(a, i, w[i]);
+    axes[static_cast<std::size_t>(3 - spatial + i)] = {x[i + 1],     y[i + 1],       w[i],
+                                                       under.stride, under.dilation, pad_before(x[i + 1], under)};
+  }
+  const auto& [d, h, v] = axes;
   kernels::ConvGeometry g;
-  g.batch = x[0];
-  g.in_h = x[1], g.in_w = x[2], g.in_c = x[3];
-  g.out_h = y[1], g.out_w = y[2], g.out_c = y[3];
-  g.k_h = w[0], g.k_w = w[1];
-  g.stride_h = a.stride_h, g.stride_w = a.stride_w;
-  g.dilation_h = a.dilation_h, g.dilation_w = a.dilation_w;
-  g.pad_top = pad_before(g.in_h, window_h(a, g.k_h));
-  g.pad_left = pad_before(g.in_w, window_w(a, g.k_w));
+  g.batch = x[0], g.in_c = x.back(), g.out_c = y.back();
+  g.in_d = d.in, g.out_d = d.out, g.k_d = d.k, g.stride_d = d.stride, g.dilation_d = d.dilation, g.pad_front = d.pad;
+  g.in_h = h.in, g.out_h = h.out, g.k_h = h.k, g.stride_h = h.stride, g.dilation_h = h.dilation, g.pad_top = h.pad;
+  g.in_w = v.in, g.out_w = v.out, g.k_w = v.k, g.stride_w = v.stride, g.dilation_w = v.dilation, g.pad_left = v.pad;
   return g;
 }
 
-void check_operands(std::string_view op, std::span<const Meta> in) {
-  for (const Meta& m : in) {
+void check_dtypes(std::string_view op, std::span<const Meta> in) {
+  for (const Meta& m : in)
     if (!is_floating(m.dtype) || m.dtype != in[0].dtype)
-      fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; both must be float32, or both float64");
-    if (m.shape.ndim() != 4)
-      fail<ShapeError>(op, ": an operand has the shape ", m.shape,
-                       "; images have four dimensions, and kernels (height, width, in, out)");
-  }
+      fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; both must be of one floating dtype");
 }
 
-// A kernel's height and width decide the size of everything else.
-void check_kernel(std::string_view op, const Shape& kernel) {
-  if (kernel[0] < 1 || kernel[1] < 1)
-    fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; its height and width must be known, and 1 or more");
+// `kernel_ndim` counts the dimensions of a kernel. Its spatial ones decide the size of everything else.
+void check_kernel(std::string_view op, const ConvAttrs& a, const Shape& kernel, int kernel_ndim) {
+  if (kernel.ndim() != kernel_ndim)
+    fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; it needs ", kernel_ndim, " dimensions");
+  for (int i = 0; i < spatial_of(a); ++i)
+    if (kernel[i] < 1)
+      fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; its first ", spatial_of(a),
+                       " dimensions must be known, and 1 or more");
 }
 
-void check_channels(std::string_view op, const Shape& image, std::int64_t channels, const Shape& kernel) {
-  if (image[3] != channels && image[3] != kUnknown && channels != kUnknown)
-    fail<ShapeError>(op, ": an image of shape ", image, " and a kernel of shape ", kernel, " disagree: ", image[3],
+void check_channels(std::string_view op, const Shape& image, Index channels, const Shape& kernel) {
+  if (image.back() != channels && image.back() != kUnknown && channels != kUnknown)
+    fail<ShapeError>(op, ": an image of shape ", image, " and a kernel of shape ", kernel, " disagree: ", image.back(),
                      " and ", channels, " channels");
 }
 
-// dy must be what a convolution of an image of height x width gives.
-void check_positions(std::string_view op, const ConvAttrs& a, const Shape& dy, std::int64_t in_h, std::int64_t in_w,
-                     std::int64_t k_h, std::int64_t k_w) {
-  const std::int64_t h = window_positions(op, in_h, window_h(a, k_h));
-  const std::int64_t w = window_positions(op, in_w, window_w(a, k_w));
-  const auto differs = [](std::int64_t have, std::int64_t want) {
-    return have != want && have != kUnknown && want != kUnknown;
-  };
-  if (differs(dy[1], h) || differs(dy[2], w))
-    fail<ShapeError>(op, ": an image of shape ", dy, " does not belong to one of ", in_h, "x", in_w,
-                     " under a kernel of ", k_h, "x", k_w, ", which would have ", h, "x", w, " positions");
+// dy must be what a convolution of an image of `size` gives.
+void check_positions(std::string_view op, const ConvAttrs& a, const Shape& dy, const Shape& size, const Shape& kernel) {
+  for (int i = 0; i < spatial_of(a); ++i) {
+    const Index want = window_positions(op, size[i], window(a, i, kernel[i]));
+    if (dy[i + 1] != want && dy[i + 1] != kUnknown && want != kUnknown)
+      fail<ShapeError>(op, ": an image of shape ", dy, " does not belong to one of size ", size,
+                       " under a kernel of size ", kernel, ", which would have ", want, " positions on axis ", i + 1);
+  }
+}
+
+Shape image_shape(Index batch, const Shape& space, Index channels) {
+  Shape shape{batch};
+  for (const Index dim : space) shape.push_back(dim);
+  shape.push_back(channels);
+  return shape;
 }
 
 // Rows of the batch in, rows of the batch out.
@@ -98,75 +101,140 @@ Placed place_images(const PlaceArgs& args, std::size_t image) {
   return placed;
 }
 
-struct Conv2D {
-  static constexpr std::string_view kName = "conv2d";
+ConvAttrs without_size(ConvAttrs attrs) {
+  attrs.size = {};
+  return attrs;
+}
+
+// Every output channel sees every input channel.
+struct Dense {
+  static constexpr std::string_view kForward = "conv", kGradInput = "conv_grad_input", kGradKernel = "conv_grad_kernel";
+  static constexpr std::array<std::string_view, 3> kFunctions{"conv1d", "conv2d", "conv3d"};
+  static constexpr int kChannelAxes = 2;  // of a kernel
+  static Index in_channels(const Shape& w) { return w[w.ndim() - 2]; }
+  template <class T>
+  static const kernels::ConvLoops<T>& loops() {
+    return kernels::dense_conv<T>();
+  }
+};
+
+// Each channel by itself.
+struct Depthwise {
+  static constexpr std::string_view kForward = "depthwise_conv", kGradInput = "depthwise_conv_grad_input",
+                                    kGradKernel = "depthwise_conv_grad_kernel";
+  static constexpr std::array<std::string_view, 2> kFunctions{"depthwise_conv1d", "depthwise_conv2d"};
+  static constexpr int kChannelAxes = 1;
+  static Index in_channels(const Shape& w) { return w.back(); }
+  template <class T>
+  static const kernels::ConvLoops<T>& loops() {
+    return kernels::depthwise_conv<T>();
+  }
+};
+
+template <class Kind>
+Expr grad_input(const ConvAttrs& a, const Expr& w, const Expr& dy, const Expr& x);
+template <class Kind>
+Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& w);
+
+template <class Kind>
+struct ConvForward {
+  static constexpr std::string_view kName = Kind::kForward;
   using Attrs = ConvAttrs;
   static constexpr auto fields = kConvFields;
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    check_operands(kName, in);
+    const std::string_view op = Kind::kFunctions[a.strides.size() - 1];  // what the user called
+    check_dtypes(op, in);
     const Shape &x = in[0].shape, &w = in[1].shape;
-    check_kernel(kName, w);
-    check_channels(kName, x, w[2], w);
-    return {in[0].dtype, Shape{x[0], window_positions(kName, x[1], window_h(a, w[0])),
-                               window_positions(kName, x[2], window_w(a, w[1])), w[3]}};
+    check_image(op, x, spatial_of(a));
+    check_kernel(op, a, w, spatial_of(a) + Kind::kChannelAxes);
+    check_channels(op, x, Kind::in_channels(w), w);
+    Shape space;
+    for (int i = 0; i < spatial_of(a); ++i) space.push_back(window_positions(op, x[i + 1], window(a, i, w[i])));
+    return {in[0].dtype, image_shape(x[0], space, w.back())};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 0); }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
     const auto g = geometry(a, in[0].shape, in[1].shape, out[0].shape);
-    return with_floating(in[0].dtype, [&]<class T>(T) { return kernels::conv2d_scratch_bytes<T>(g); });
+    return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().forward_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape());
     if (k.out_shape().size() == 0) return;
-    with_floating(k.out_dtype(),
-                  [&]<class T>(T) { kernels::conv2d(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch); });
+    with_floating(k.out_dtype(), [&]<class T>(T) {
+      Kind::template loops<T>().forward(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
+    });
   }
-  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
+    const Expr &x = y.input(0), &w = y.input(1);
+    return {grad_input<Kind>(a, w, dy, x), grad_kernel<Kind>(a, x, dy, w)};
+  }
 };
 
-struct Conv2DGradInput {
-  static constexpr std::string_view kName = "conv2d_grad_input";
+// (w, dy) -> dx of a.size; or (w, dy, x) -> dx of x's shape, which may be unknown yet. None of the latter is left in a
+// plan.
+template <class Kind>
+struct ConvGradInput {
+  static constexpr std::string_view kName = Kind::kGradInput;
   using Attrs = ConvAttrs;
   static constexpr auto fields = kConvFields;
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    check_operands(kName, in);
+    check_dtypes(kName, in);
     const Shape &w = in[0].shape, &dy = in[1].shape;
-    check_kernel(kName, w);
-    check_channels(kName, dy, w[3], w);
-    check_positions(kName, a, dy, a.height, a.width, w[0], w[1]);
-    return {in[0].dtype, Shape{dy[0], a.height, a.width, w[2]}};
+    check_image(kName, dy, spatial_of(a));
+    check_kernel(kName, a, w, spatial_of(a) + Kind::kChannelAxes);
+    check_channels(kName, dy, w.back(), w);
+    Shape size = in.size() > 2 ? space_of(a, in[2].shape, 1) : a.size;
+    for (int i = 0; in.size() == 2 && i < size.ndim(); ++i)
+      if (size[i] == kUnknown) size[i] = elements_under(dy[i + 1], window(a, i, w[i]));
+    check_positions(kName, a, dy, size, space_of(a, w, 0));
+    return {in[0].dtype, image_shape(dy[0], size, Kind::in_channels(w))};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
     const auto g = geometry(a, out[0].shape, in[0].shape, in[1].shape);
-    return with_floating(in[0].dtype, [&]<class T>(T) { return kernels::conv2d_grad_input_scratch_bytes<T>(g); });
+    return with_floating(in[0].dtype,
+                         [&]<class T>(T) { return Kind::template loops<T>().grad_input_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1));
     if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      kernels::conv2d_grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);
+      Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);
     });
   }
-  static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g);
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    return in.size() > 2 && in[2].shape().is_known() ? grad_input<Kind>(a, in[0], in[1], in[2]) : Expr{};
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
+    const Expr &w = dx.input(0), &dy = dx.input(1);
+    std::vector<Expr> grads{grad_kernel<Kind>(a, g, dy, w), apply<ConvForward<Kind>>({g, w}, without_size(a))};
+    grads.resize(dx.node().inputs.size());
+    return grads;
+  }
 };
 
-struct Conv2DGradKernel {
-  static constexpr std::string_view kName = "conv2d_grad_kernel";
+template <class Kind>
+struct ConvGradKernel {
+  static constexpr std::string_view kName = Kind::kGradKernel;
   using Attrs = ConvAttrs;
   static constexpr auto fields = kConvFields;
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    check_operands(kName, in);
+    check_dtypes(kName, in);
     const Shape &x = in[0].shape, &dy = in[1].shape;
+    check_image(kName, x, spatial_of(a));
+    check_image(kName, dy, spatial_of(a));
     if (x[0] != dy[0] && x[0] != kUnknown && dy[0] != kUnknown)
       fail<ShapeError>(kName, ": batches of shapes ", x, " and ", dy, " have different numbers of images");
-    check_positions(kName, a, dy, x[1], x[2], a.height, a.width);
-    return {in[0].dtype, Shape{a.height, a.width, x[3], dy[3]}};
+    check_positions(kName, a, dy, space_of(a, x, 1), a.size);
+    Shape kernel = a.size;
+    if (Kind::kChannelAxes == 2) kernel.push_back(x.back());
+    kernel.push_back(dy.back());
+    return {in[0].dtype, kernel};
   }
   // A sum over the images: each rank sums its own.
   static Placed place(const Attrs&, const PlaceArgs& args) {
@@ -176,67 +244,63 @@ struct Conv2DGradKernel {
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
     const auto g = geometry(a, in[0].shape, out[0].shape, in[1].shape);
-    return with_floating(in[0].dtype, [&]<class T>(T) { return kernels::conv2d_grad_kernel_scratch_bytes<T>(g); });
+    return with_floating(in[0].dtype,
+                         [&]<class T>(T) { return Kind::template loops<T>().grad_kernel_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape(), k.in_shape(1));
     with_floating(k.out_dtype(), [&]<class T>(T) {
       // A rank without rows contributes nothing to the sum.
       if (k.in_shape(0).size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
-      else kernels::conv2d_grad_kernel(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
+      else Kind::template loops<T>().grad_kernel(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
     });
   }
-  static std::vector<Expr> grad(const Attrs& a, const Expr& dw, const Expr& g);
+  static std::vector<Expr> grad(const Attrs& a, const Expr& dw, const Expr& g) {
+    const Expr &x = dw.input(0), &dy = dw.input(1);
+    return {grad_input<Kind>(a, g, dy, x), apply<ConvForward<Kind>>({x, g}, without_size(a))};
+  }
 };
 
-SYNCLINE_REGISTER_OP(Conv2D)
-SYNCLINE_REGISTER_OP(Conv2DGradInput)
-SYNCLINE_REGISTER_OP(Conv2DGradKernel)
+using DenseForward = ConvForward<Dense>;
+using DenseGradInput = ConvGradInput<Dense>;
+using DenseGradKernel = ConvGradKernel<Dense>;
+using DepthwiseForward = ConvForward<Depthwise>;
+using DepthwiseGradInput = ConvGradInput<Depthwise>;
+using DepthwiseGradKernel = ConvGradKernel<Depthwise>;
+SYNCLINE_REGISTER_OP(DenseForward)
+SYNCLINE_REGISTER_OP(DenseGradInput)
+SYNCLINE_REGISTER_OP(DenseGradKernel)
+SYNCLINE_REGISTER_OP(DepthwiseForward)
+SYNCLINE_REGISTER_OP(DepthwiseGradInput)
+SYNCLINE_REGISTER_OP(DepthwiseGradKernel)
 
-std::vector<Expr> Conv2D::grad(const Attrs& a, const Expr& y, const Expr& dy) {
-  const Expr &x = y.input(0), &w = y.input(1);
-  return {apply<Conv2DGradInput>({w, dy}, with_result(a, kName, x.shape(), 1)),
-          apply<Conv2DGradKernel>({x, dy}, with_result(a, kName, w.shape(), 0))};
+template <class Kind>
+Expr grad_input(const ConvAttrs& a, const Expr& w, const Expr& dy, const Expr& x) {
+  ConvAttrs attrs = a;
+  attrs.size = space_of(a, x.shape(), 1);
+  if (attrs.size.is_known()) return apply<ConvGradInput<Kind>>({w, dy}, attrs);
+  attrs.size = {};
+  return apply<ConvGradInput<Kind>>({w, dy, x}, attrs);
 }
 
-std::vector<Expr> Conv2DGradInput::grad(const Attrs& a, const Expr& dx, const Expr& g) {
-  const Expr &w = dx.input(0), &dy = dx.input(1);
-  return {apply<Conv2DGradKernel>({g, dy}, with_result(a, kName, w.shape(), 0)), apply<Conv2D>({g, w}, a)};
-}
-
-std::vector<Expr> Conv2DGradKernel::grad(const Attrs& a, const Expr& dw, const Expr& g) {
-  const Expr &x = dw.input(0), &dy = dw.input(1);
-  return {apply<Conv2DGradInput>({g, dy}, with_result(a, kName, x.shape(), 1)), apply<Conv2D>({x, g}, a)};
-}
-
-ConvAttrs attrs_of(std::string_view op, const Conv2DOptions& o) {
-  for (const int stride : o.strides) positive_step(op, "a stride", stride);
-  for (const int rate : o.dilation_rate) positive_step(op, "a dilation rate", rate);
-  return {o.strides[0], o.strides[1], o.dilation_rate[0], o.dilation_rate[1], is_same_padding(op, o.padding), 0, 0};
+// A kernel's size is always known.
+template <class Kind>
+Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& w) {
+  ConvAttrs attrs = a;
+  attrs.size = space_of(a, w.shape(), 0);
+  return apply<ConvGradKernel<Kind>>({x, dy}, attrs);
 }
 
 }  // namespace
 
-Expr conv2d(const Expr& x, const Expr& kernel, const Conv2DOptions& options) {
-  const ConvAttrs attrs = attrs_of("conv2d", options);
-  if (!is_channels_first("conv2d", options.data_format)) return apply<Conv2D>({x, kernel}, attrs);
-  return channels_to_front(apply<Conv2D>({channels_to_back("conv2d", x), kernel}, attrs));
+Expr conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) { return apply<DenseForward>({x, kernel}, attrs); }
+
+Expr depthwise_conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) {
+  return apply<DepthwiseForward>({x, kernel}, attrs);
 }
 
-Expr conv2d_transpose(const Expr& x, const Expr& kernel, const Shape& output_shape, const Conv2DOptions& options) {
-  constexpr std::string_view kName = "conv2d_transpose";
-  ConvAttrs attrs = attrs_of(kName, options);
-  const bool first = is_channels_first(kName, options.data_format);
-  if (output_shape.ndim() != 4)
-    fail<ShapeError>(kName, ": output_shape ", output_shape, " has not four dimensions; name batch, height, width and ",
-                     "channels in the order of data_format");
-  attrs = with_result(attrs, kName, output_shape, first ? 2 : 1);
-  const Expr image = apply<Conv2DGradInput>({kernel, first ? channels_to_back(kName, x) : x}, attrs);
-  const Expr y = first ? channels_to_front(image) : image;
-  if (!accepts(output_shape, y.shape()) && !accepts(y.shape(), output_shape))
-    fail<ShapeError>(kName, ": output_shape is ", output_shape, ", but x of shape ", x.shape(),
-                     " and a kernel of shape ", kernel.shape(), " give ", y.shape());
-  return y;
+Expr transposed_conv(const Expr& kernel, const Expr& y, const ConvAttrs& attrs) {
+  return apply<DenseGradInput>({kernel, y}, attrs);
 }
 
 }  // namespace syncline

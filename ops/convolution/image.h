@@ -1,12 +1,13 @@
 // What convolution and pooling share. How a window slides over one axis of an image: the size of the result and the
 // zeros before the image, by TensorFlow's rule. The names of paddings and data formats, and the change between the
-// latter.
+// latter. Images have one to three spatial axes.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
+#include <ostream>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/shape.h"
@@ -14,11 +15,21 @@
 
 namespace syncline {
 
+enum class Padding : std::uint8_t {
+  kValid,   // no zeros
+  kSame,    // as many positions as elements, over the stride; the odd zero goes to the end
+  kCausal,  // as many positions, but all zeros come first: nothing depends on later elements
+};
+
+inline std::ostream& operator<<(std::ostream& out, Padding padding) {
+  return out << (padding == Padding::kValid ? "valid" : padding == Padding::kSame ? "same" : "causal");
+}
+
 struct Window {
   std::int64_t size = 1;
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
-  bool same = false;  // padding "same"
+  Padding padding = Padding::kValid;
 
   std::int64_t reach() const { return (size - 1) * dilation + 1; }
 };
@@ -26,7 +37,7 @@ struct Window {
 // Positions of the window over `in` elements; unknown if `in` is. Throws ShapeError if it does not fit once.
 inline std::int64_t window_positions(std::string_view op, std::int64_t in, const Window& w) {
   if (in == kUnknown) return kUnknown;
-  if (w.same) return (in + w.stride - 1) / w.stride;
+  if (w.padding != Padding::kValid) return (in + w.stride - 1) / w.stride;
   if (in < w.reach())
     fail<ShapeError>(op, ": a window that reaches over ", w.reach(), " does not fit into an image of ", in,
                      "; use padding 'same' or a smaller window");
@@ -34,35 +45,69 @@ inline std::int64_t window_positions(std::string_view op, std::int64_t in, const
 }
 
 inline std::int64_t pad_before(std::int64_t in, const Window& w) {
-  if (!w.same) return 0;
+  if (w.padding == Padding::kValid) return 0;
+  if (w.padding == Padding::kCausal) return w.reach() - 1;
   const std::int64_t positions = (in + w.stride - 1) / w.stride;
   return std::max<std::int64_t>((positions - 1) * w.stride + w.reach() - in, 0) / 2;
 }
 
+// The elements under `positions` windows, where nothing else says how many: Keras's rule for transposed convolutions.
+inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
+  if (positions == kUnknown) return kUnknown;
+  const std::int64_t overlap = w.padding == Padding::kValid ? std::max<std::int64_t>(w.reach() - w.stride, 0) : 0;
+  return positions * w.stride + overlap;
+}
+
 // Throws ValueError for a step below 1.
-inline std::int64_t positive_step(std::string_view op, std::string_view what, std::int64_t value) {
-  if (value < 1) fail<ValueError>(op, ": ", what, " of ", value, "; give 1 or more");
-  return value;
+inline void check_steps(std::string_view op, std::string_view what, const std::vector<std::int64_t>& values) {
+  for (const std::int64_t value : values)
+    if (value < 1) fail<ValueError>(op, ": ", what, " of ", value, "; give 1 or more");
 }
 
-inline bool is_same_padding(std::string_view op, const std::string& padding) {
-  if (padding != "same" && padding != "valid")
-    fail<ValueError>(op, ": unknown padding '", padding, "'; give 'valid' or 'same'");
-  return padding == "same";
+inline Padding padding_of(std::string_view op, std::string_view padding) {
+  if (padding == "same") return Padding::kSame;
+  if (padding == "valid") return Padding::kValid;
+  fail<ValueError>(op, ": unknown padding '", padding, "'; give 'valid' or 'same'");
 }
 
-inline bool is_channels_first(std::string_view op, const std::string& data_format) {
+// The same where there is an order in time.
+inline Padding temporal_padding_of(std::string_view op, std::string_view padding) {
+  if (padding == "causal") return Padding::kCausal;
+  if (padding == "same" || padding == "valid") return padding_of(op, padding);
+  fail<ValueError>(op, ": unknown padding '", padding, "'; give 'valid', 'same' or 'causal'");
+}
+
+inline bool is_channels_first(std::string_view op, std::string_view data_format) {
   if (data_format != "channels_first" && data_format != "channels_last")
     fail<ValueError>(op, ": unknown data_format '", data_format, "'; give 'channels_last' or 'channels_first'");
   return data_format == "channels_first";
 }
 
-// (batch, channels, height, width) -> (batch, height, width, channels), and back. Throws ShapeError for another number
-// of dimensions.
-inline Expr channels_to_back(std::string_view op, const Expr& x) {
-  if (x.ndim() != 4) fail<ShapeError>(op, ": x has the shape ", x.shape(), "; images have four dimensions");
-  return permute_dimensions(x, {0, 2, 3, 1});
+inline void check_image(std::string_view op, const Shape& x, int spatial) {
+  if (x.ndim() != spatial + 2)
+    fail<ShapeError>(op, ": x has the shape ", x, "; it needs ", spatial + 2, " dimensions: batch, channels and ",
+                     spatial, " of space");
 }
-inline Expr channels_to_front(const Expr& x) { return permute_dimensions(x, {0, 3, 1, 2}); }
+
+// (batch, channels, space...) -> (batch, space..., channels), and back.
+inline Expr channels_to_back(const Expr& x) {
+  std::vector<int> pattern{0};
+  for (int axis = 2; axis < x.ndim(); ++axis) pattern.push_back(axis);
+  pattern.push_back(1);
+  return permute_dimensions(x, pattern);
+}
+inline Expr channels_to_front(const Expr& x) {
+  std::vector<int> pattern{0, x.ndim() - 1};
+  for (int axis = 1; axis + 1 < x.ndim(); ++axis) pattern.push_back(axis);
+  return permute_dimensions(x, pattern);
+}
+
+// f(x) for a function of images with channels last. Checks the number of dimensions.
+template <class F>
+Expr with_channels_last(std::string_view op, const Expr& x, int spatial, std::string_view data_format, const F& f) {
+  const bool first = is_channels_first(op, data_format);
+  check_image(op, x.shape(), spatial);
+  return first ? channels_to_front(f(channels_to_back(x))) : f(x);
+}
 
 }  // namespace syncline

@@ -1,6 +1,9 @@
-// pool2d: the largest or the mean element under a window, and the gradients. Images are NHWC here; the loops are in
-// ops/kernels/pool.h.
+// Pooling in two or three dimensions: the largest or the mean element under a window, and the gradients. Images have
+// channels last here; the loops are in ops/kernels/pool.h.
 #include "ops/kernels/pool.h"
+
+#include <algorithm>
+#include <array>
 
 #include "ops/convolution.h"
 #include "ops/convolution/image.h"
@@ -10,43 +13,54 @@
 namespace syncline {
 namespace {
 
+using Index = std::int64_t;
+
 struct PoolAttrs {
-  int pool_h = 2, pool_w = 2;
-  int stride_h = 1, stride_w = 1;
-  bool same = false;
-  std::int64_t height = 0, width = 0;  // of the image, in AveragePool2DGrad, whose operand does not tell
+  std::vector<Index> pool_size, strides;  // one number a spatial axis
+  Padding padding = Padding::kValid;
+  Shape size = {};  // of the image's space, in AveragePoolGrad, whose operand does not tell
 };
 
 constexpr auto kPoolFields =
-    std::tuple{field("pool_h", &PoolAttrs::pool_h),     field("pool_w", &PoolAttrs::pool_w),
-               field("stride_h", &PoolAttrs::stride_h), field("stride_w", &PoolAttrs::stride_w),
-               field("same", &PoolAttrs::same),         field("height", &PoolAttrs::height),
-               field("width", &PoolAttrs::width)};
+    std::tuple{field("pool_size", &PoolAttrs::pool_size), field("strides", &PoolAttrs::strides),
+               field("padding", &PoolAttrs::padding), field("size", &PoolAttrs::size)};
 
-Window window_h(const PoolAttrs& a) { return {a.pool_h, a.stride_h, 1, a.same}; }
-Window window_w(const PoolAttrs& a) { return {a.pool_w, a.stride_w, 1, a.same}; }
+int spatial_of(const PoolAttrs& a) { return static_cast<int>(a.pool_size.size()); }
 
+Window window(const PoolAttrs& a, int axis) {
+  const auto i = static_cast<std::size_t>(axis);
+  return {a.pool_size[i], a.strides[i], 1, a.padding};
+}
+
+// From the shapes of the image and the pooled image. Missing axes have one element.
 kernels::PoolGeometry geometry(const PoolAttrs& a, const Shape& x, const Shape& y) {
+  struct Axis {
+    Index in = 1, out = 1, k = 1, stride = 1, pad = 0;
+  };
+  std::array<Axis, 3> axes;
+  const int spatial = spatial_of(a);
+  for (int i = 0; i < spatial; ++i) {
+    const Window w = window(a, i);
+    axes[static_cast<std::size_t>(3 - spatial + i)] = {x[i + 1], y[i + 1], w.size, w.stride, pad_before(x[i + 1], w)};
+  }
+  const auto& [d, h, v] = axes;
   kernels::PoolGeometry g;
-  g.batch = x[0];
-  g.in_h = x[1], g.in_w = x[2], g.channels = x[3];
-  g.out_h = y[1], g.out_w = y[2];
-  g.k_h = a.pool_h, g.k_w = a.pool_w;
-  g.stride_h = a.stride_h, g.stride_w = a.stride_w;
-  g.pad_top = pad_before(g.in_h, window_h(a));
-  g.pad_left = pad_before(g.in_w, window_w(a));
+  g.batch = x[0], g.channels = x.back();
+  g.in_d = d.in, g.out_d = d.out, g.k_d = d.k, g.stride_d = d.stride, g.pad_front = d.pad;
+  g.in_h = h.in, g.out_h = h.out, g.k_h = h.k, g.stride_h = h.stride, g.pad_top = h.pad;
+  g.in_w = v.in, g.out_w = v.out, g.k_w = v.k, g.stride_w = v.stride, g.pad_left = v.pad;
   return g;
 }
 
-void check_image(std::string_view op, const Meta& x) {
+void check_floating(std::string_view op, const Meta& x) {
   if (!is_floating(x.dtype)) fail<DTypeError>(op, ": x is ", x.dtype, "; cast it to a floating dtype first");
-  if (x.shape.ndim() != 4) fail<ShapeError>(op, ": x has the shape ", x.shape, "; images have four dimensions");
 }
 
 Meta pooled(std::string_view op, const PoolAttrs& a, const Meta& x) {
-  check_image(op, x);
-  const Shape& s = x.shape;
-  return {x.dtype, Shape{s[0], window_positions(op, s[1], window_h(a)), window_positions(op, s[2], window_w(a)), s[3]}};
+  check_floating(op, x);
+  Meta out = x;
+  for (int i = 0; i < spatial_of(a); ++i) out.shape[i + 1] = window_positions(op, x.shape[i + 1], window(a, i));
+  return out;
 }
 
 // All operands are images or pooled images: rows of the batch stay where they are.
@@ -56,43 +70,42 @@ Placed place_rows(const PlaceArgs& args) {
   return gathered(args);
 }
 
-// For each cell of g-by-positions, the element of `g` at the place where x first equals y, as max_pool2d_grad has it.
+// For each cell of the pooled image, the element of `g` at the place where x first equals y, as max_pool_grad has it.
 template <class T>
 void pick_maxima(const kernels::PoolGeometry& p, const T* x, const T* y, const T* g, T* out) {
-  const std::int64_t rows = p.batch * p.out_h;
-  kernels::parallel_for(rows, static_cast<double>(p.out_w * p.channels * p.k_h * p.k_w), [&](auto begin, auto end) {
-    for (std::int64_t cell = begin * p.out_w * p.channels; cell < end * p.out_w * p.channels; ++cell) {
-      const std::int64_t c = cell % p.channels, j = cell / p.channels % p.out_w;
-      const std::int64_t i = cell / p.channels / p.out_w % p.out_h, n = cell / p.channels / p.out_w / p.out_h;
-      const std::int64_t top = i * p.stride_h - p.pad_top, left = j * p.stride_w - p.pad_left;
-      T found{};
-      bool searching = true;
-      for (std::int64_t h = std::max<std::int64_t>(top, 0); searching && h < std::min(top + p.k_h, p.in_h); ++h) {
-        for (std::int64_t w = std::max<std::int64_t>(left, 0); searching && w < std::min(left + p.k_w, p.in_w); ++w) {
-          const std::int64_t at = ((n * p.in_h + h) * p.in_w + w) * p.channels + c;
-          if (x[at] != y[cell]) continue;
-          found = g[at];
-          searching = false;
+  const Index lines = p.batch * p.out_d * p.out_h, line = p.out_w * p.channels;
+  const auto pick = [&](Index cell) {
+    const Index c = cell % p.channels, j = cell / p.channels % p.out_w, i = cell / line % p.out_h;
+    const Index e = cell / line / p.out_h % p.out_d, n = cell / line / p.out_h / p.out_d;
+    const Index front = e * p.stride_d - p.pad_front, top = i * p.stride_h - p.pad_top;
+    const Index left = j * p.stride_w - p.pad_left;
+    for (Index d = std::max<Index>(front, 0); d < std::min(front + p.k_d, p.in_d); ++d)
+      for (Index h = std::max<Index>(top, 0); h < std::min(top + p.k_h, p.in_h); ++h)
+        for (Index w = std::max<Index>(left, 0); w < std::min(left + p.k_w, p.in_w); ++w) {
+          const Index at = (((n * p.in_d + d) * p.in_h + h) * p.in_w + w) * p.channels + c;
+          if (x[at] == y[cell]) return g[at];
         }
-      }
-      out[cell] = found;
-    }
+    return T{};
+  };
+  const double cost = static_cast<double>(line * p.k_d * p.k_h * p.k_w);
+  kernels::parallel_for(lines, cost, [&](Index begin, Index end) {
+    for (Index cell = begin * line; cell < end * line; ++cell) out[cell] = pick(cell);
   });
 }
 
 Expr max_pool_grad(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& dy);
 Expr max_pool_pick(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g);
-Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Shape& image);
+Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x);
 
-struct MaxPool2D {
-  static constexpr std::string_view kName = "max_pool2d";
+struct MaxPool {
+  static constexpr std::string_view kName = "max_pool";
   using Attrs = PoolAttrs;
   static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) { return pooled(kName, a, in[0]); }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape());
-    with_floating(k.out_dtype(), [&]<class T>(T) { kernels::max_pool2d(g, k.input<T>(0), k.output<T>()); });
+    with_floating(k.out_dtype(), [&]<class T>(T) { kernels::max_pool(g, k.input<T>(0), k.output<T>()); });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     return {max_pool_grad(a, y.input(0), y, dy)};
@@ -100,19 +113,19 @@ struct MaxPool2D {
 };
 
 // (x, y, dy) -> dx: dy at the places of the maxima, 0 elsewhere.
-struct MaxPool2DGrad {
-  static constexpr std::string_view kName = "max_pool2d_grad";
+struct MaxPoolGrad {
+  static constexpr std::string_view kName = "max_pool_grad";
   using Attrs = PoolAttrs;
   static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
-    check_image(kName, in[0]);
+    check_floating(kName, in[0]);
     return in[0];
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.in_shape(1));
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      kernels::max_pool2d_grad(g, k.input<T>(0), k.input<T>(1), k.input<T>(2), k.output<T>());
+      kernels::max_pool_grad(g, k.input<T>(0), k.input<T>(1), k.input<T>(2), k.output<T>());
     });
   }
   // Where the maxima lie is piecewise constant in x.
@@ -121,13 +134,13 @@ struct MaxPool2DGrad {
   }
 };
 
-// (x, y, g) -> g at the places of the maxima: the transpose of MaxPool2DGrad.
-struct MaxPool2DPick {
-  static constexpr std::string_view kName = "max_pool2d_pick";
+// (x, y, g) -> g at the places of the maxima: the transpose of MaxPoolGrad.
+struct MaxPoolPick {
+  static constexpr std::string_view kName = "max_pool_pick";
   using Attrs = PoolAttrs;
   static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
-    check_image(kName, in[0]);
+    check_floating(kName, in[0]);
     return in[1];
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
@@ -141,81 +154,89 @@ struct MaxPool2DPick {
   }
 };
 
-struct AveragePool2D {
-  static constexpr std::string_view kName = "average_pool2d";
+struct AveragePool {
+  static constexpr std::string_view kName = "average_pool";
   using Attrs = PoolAttrs;
   static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) { return pooled(kName, a, in[0]); }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape());
-    with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool2d(g, k.input<T>(0), k.output<T>()); });
+    with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool(g, k.input<T>(0), k.output<T>()); });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
-    return {average_pool_grad(a, dy, y.input(0).shape())};
+    return {average_pool_grad(a, dy, y.input(0))};
   }
 };
 
-struct AveragePool2DGrad {
-  static constexpr std::string_view kName = "average_pool2d_grad";
+// dy -> dx of a.size; or (dy, x) -> dx of x's shape, which may be unknown yet. None of the latter is left in a plan.
+struct AveragePoolGrad {
+  static constexpr std::string_view kName = "average_pool_grad";
   using Attrs = PoolAttrs;
   static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    check_image(kName, in[0]);
-    const Shape& dy = in[0].shape;
-    return {in[0].dtype, Shape{dy[0], a.height, a.width, dy[3]}};
+    check_floating(kName, in[0]);
+    Meta dx = in[0];
+    for (int i = 0; i < spatial_of(a); ++i) dx.shape[i + 1] = in.size() > 1 ? in[1].shape[i + 1] : a.size[i];
+    return dx;
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.out_shape(), k.in_shape(0));
-    with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool2d_grad(g, k.input<T>(0), k.output<T>()); });
+    with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool_grad(g, k.input<T>(0), k.output<T>()); });
   }
-  static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& g) { return {apply<AveragePool2D>({g}, a)}; }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    return in.size() > 1 && in[1].shape().is_known() ? average_pool_grad(a, in[0], in[1]) : Expr{};
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
+    std::vector<Expr> grads{apply<AveragePool>({g}, {a.pool_size, a.strides, a.padding, {}})};
+    grads.resize(dx.node().inputs.size());
+    return grads;
+  }
 };
 
-SYNCLINE_REGISTER_OP(MaxPool2D)
-SYNCLINE_REGISTER_OP(MaxPool2DGrad)
-SYNCLINE_REGISTER_OP(MaxPool2DPick)
-SYNCLINE_REGISTER_OP(AveragePool2D)
-SYNCLINE_REGISTER_OP(AveragePool2DGrad)
+SYNCLINE_REGISTER_OP(MaxPool)
+SYNCLINE_REGISTER_OP(MaxPoolGrad)
+SYNCLINE_REGISTER_OP(MaxPoolPick)
+SYNCLINE_REGISTER_OP(AveragePool)
+SYNCLINE_REGISTER_OP(AveragePoolGrad)
 
 Expr max_pool_grad(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& dy) {
-  return apply<MaxPool2DGrad>({x, y, dy}, a);
+  return apply<MaxPoolGrad>({x, y, dy}, a);
 }
 
 Expr max_pool_pick(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g) {
-  return apply<MaxPool2DPick>({x, y, g}, a);
+  return apply<MaxPoolPick>({x, y, g}, a);
 }
 
-Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Shape& image) {
+Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x) {
   PoolAttrs attrs = a;
-  attrs.height = image[1];
-  attrs.width = image[2];
-  if (attrs.height == kUnknown || attrs.width == kUnknown)
-    fail<ShapeError>("average_pool2d: the gradient needs to know height and width, but the shape is ", image,
-                     "; declare both when the placeholder is made");
-  return apply<AveragePool2DGrad>({dy}, attrs);
+  attrs.size = Shape(std::vector<Index>(x.shape().begin() + 1, x.shape().end() - 1));
+  if (attrs.size.is_known()) return apply<AveragePoolGrad>({dy}, attrs);
+  attrs.size = {};
+  return apply<AveragePoolGrad>({dy, x}, attrs);
+}
+
+template <std::size_t N, class Options>
+Expr pool(std::string_view op, const Expr& x, const std::array<int, N>& pool_size, const Options& o) {
+  const PoolAttrs attrs{
+      {pool_size.begin(), pool_size.end()}, {o.strides.begin(), o.strides.end()}, padding_of(op, o.padding), {}};
+  check_steps(op, "a pool_size", attrs.pool_size);
+  check_steps(op, "a stride", attrs.strides);
+  if (o.pool_mode != "max" && o.pool_mode != "avg")
+    fail<ValueError>(op, ": unknown pool_mode '", o.pool_mode, "'; give 'max' or 'avg'");
+  return with_channels_last(op, x, static_cast<int>(N), o.data_format, [&](const Expr& image) {
+    return o.pool_mode == "max" ? apply<MaxPool>({image}, attrs) : apply<AveragePool>({image}, attrs);
+  });
 }
 
 }  // namespace
 
 Expr pool2d(const Expr& x, std::array<int, 2> pool_size, const Pool2DOptions& options) {
-  constexpr std::string_view kName = "pool2d";
-  for (const int size : pool_size) positive_step(kName, "a pool_size", size);
-  for (const int stride : options.strides) positive_step(kName, "a stride", stride);
-  if (options.pool_mode != "max" && options.pool_mode != "avg")
-    fail<ValueError>(kName, ": unknown pool_mode '", options.pool_mode, "'; give 'max' or 'avg'");
-  const PoolAttrs attrs{pool_size[0],
-                        pool_size[1],
-                        options.strides[0],
-                        options.strides[1],
-                        is_same_padding(kName, options.padding),
-                        0,
-                        0};
-  const bool first = is_channels_first(kName, options.data_format);
-  const Expr image = first ? channels_to_back(kName, x) : x;
-  const Expr y = options.pool_mode == "max" ? apply<MaxPool2D>({image}, attrs) : apply<AveragePool2D>({image}, attrs);
-  return first ? channels_to_front(y) : y;
+  return pool("pool2d", x, pool_size, options);
+}
+Expr pool3d(const Expr& x, std::array<int, 3> pool_size, const Pool3DOptions& options) {
+  return pool("pool3d", x, pool_size, options);
 }
 
 }  // namespace syncline

@@ -1,4 +1,4 @@
-// Chooses a convolution's algorithm, by geometry alone.
+// Chooses a dense convolution's algorithm, by geometry alone.
 #include "ops/kernels/conv.h"
 
 #include <algorithm>
@@ -15,13 +15,9 @@ std::atomic<bool> winograd_enabled{true};
 template <class T>
 constexpr bool kFast = std::is_same_v<T, float>;
 
-}  // namespace
-
-void set_winograd(bool enabled) { winograd_enabled = enabled; }
-
 // Scratch holds either algorithm where the switch decides, so a plan outlives a change of the switch.
 template <class T>
-std::size_t conv2d_scratch_bytes(const ConvGeometry& g) {
+std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return 0;
     if (conv::winograd::forward_fits(g)) {
@@ -32,7 +28,7 @@ std::size_t conv2d_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void conv2d(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::forward(g, x, w, y);
     if (winograd_enabled && conv::winograd::forward_fits(g)) return conv::winograd::forward(g, x, w, y, scratch);
@@ -41,7 +37,7 @@ void conv2d(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) 
 }
 
 template <class T>
-std::size_t conv2d_grad_input_scratch_bytes(const ConvGeometry& g) {
+std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::winograd::grad_input_fits(g)) {
       return std::max(conv::winograd::grad_input_scratch_bytes(g), conv::lowered::grad_input_scratch_bytes<T>(g));
@@ -51,7 +47,7 @@ std::size_t conv2d_grad_input_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void conv2d_grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
   if constexpr (kFast<T>) {
     if (winograd_enabled && conv::winograd::grad_input_fits(g)) {
       return conv::winograd::grad_input(g, dy, w, dx, scratch);
@@ -61,7 +57,7 @@ void conv2d_grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, vo
 }
 
 template <class T>
-std::size_t conv2d_grad_kernel_scratch_bytes(const ConvGeometry& g) {
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::grad_kernel_scratch_bytes(g);
     if (conv::winograd::grad_kernel_fits(g)) {
@@ -72,7 +68,7 @@ std::size_t conv2d_grad_kernel_scratch_bytes(const ConvGeometry& g) {
 }
 
 template <class T>
-void conv2d_grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
+void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::grad_kernel(g, x, dy, dw, scratch);
     if (winograd_enabled && conv::winograd::grad_kernel_fits(g)) {
@@ -82,15 +78,22 @@ void conv2d_grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, v
   conv::lowered::grad_kernel(g, x, dy, dw, scratch);
 }
 
-#define SYNCLINE_INSTANTIATE_CONV(T)                                                      \
-  template std::size_t conv2d_scratch_bytes<T>(const ConvGeometry&);                      \
-  template std::size_t conv2d_grad_input_scratch_bytes<T>(const ConvGeometry&);           \
-  template std::size_t conv2d_grad_kernel_scratch_bytes<T>(const ConvGeometry&);          \
-  template void conv2d<T>(const ConvGeometry&, const T*, const T*, T*, void*);            \
-  template void conv2d_grad_input<T>(const ConvGeometry&, const T*, const T*, T*, void*); \
-  template void conv2d_grad_kernel<T>(const ConvGeometry&, const T*, const T*, T*, void*);
-SYNCLINE_INSTANTIATE_CONV(float)
-SYNCLINE_INSTANTIATE_CONV(double)
-#undef SYNCLINE_INSTANTIATE_CONV
+template <class T>
+constexpr ConvLoops<T> kDense{&forward_scratch_bytes<T>,     &forward<T>,
+                              &grad_input_scratch_bytes<T>,  &grad_input<T>,
+                              &grad_kernel_scratch_bytes<T>, &grad_kernel<T>};
+
+}  // namespace
+
+void set_winograd(bool enabled) { winograd_enabled = enabled; }
+
+template <>
+const ConvLoops<float>& dense_conv<float>() {
+  return kDense<float>;
+}
+template <>
+const ConvLoops<double>& dense_conv<double>() {
+  return kDense<double>;
+}
 
 }  // namespace syncline::kernels

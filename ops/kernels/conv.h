@@ -1,16 +1,18 @@
-// Two-dimensional convolution over NHWC images with HWIO kernels, and its two gradients.
+// Convolution over images with channels last, and its two gradients: dense and depthwise, in one to three dimensions.
 //
-//   y[n, i, j, k] = sum over (a, b, c) of x[n, i * stride_h + a * dilation_h - pad_top, j * stride_w + ..., c] * w[a,
-//   b, c, k]
+//   y[n, z, i, j, k] = sum over (e, a, b, c) of
+//       x[n, z * stride_d + e * dilation_d - pad_front, i * stride_h + a * dilation_h - pad_top, j * ..., c]
+//       * w[e, a, b, c, k]
 //
-// where x is 0 outside the image. Kernels do not check arguments. Scratch is the caller's, 64-byte aligned, at least as
-// large as the matching ..._scratch_bytes says (which may be 0), and holds nothing between calls; it does not depend on
-// the number of threads. Nothing else is allocated. Thread-safe where outputs and scratch are not shared.
+// where x is 0 outside the image; images are NDHWC, kernels DHWIO. Depthwise: w[a, b, c], and y's channel c sees x's
+// channel c only. Kernels do not check arguments. Scratch is the caller's, 64-byte aligned, at least as large as the
+// matching ..._scratch_bytes says (which may be 0), and holds nothing between calls; it does not depend on the number
+// of threads. Nothing else is allocated. Thread-safe where outputs and scratch are not shared.
 //
-// The algorithm depends on the geometry alone: Winograd's F(4x4, 3x3) for float 3x3 kernels of stride 1 with 16
-// channels or more (error about 1e-5 of the largest value), a direct loop for float images of up to 4 channels,
-// otherwise one matrix product a block of rows. Sums are split by geometry too, so bits do not depend on the number of
-// threads.
+// The algorithm depends on the geometry alone: for images without depth, Winograd's F(4x4, 3x3) for float 3x3 kernels
+// of stride 1 with 16 channels or more (error about 1e-5 of the largest value), and a direct loop for float images of
+// up to 4 channels; otherwise one matrix product a block of rows. Sums are split by geometry too, so bits do not depend
+// on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -20,32 +22,45 @@ namespace syncline::kernels {
 
 struct ConvGeometry {
   std::int64_t batch = 1;
-  std::int64_t in_h = 1, in_w = 1, in_c = 1;
-  std::int64_t out_h = 1, out_w = 1, out_c = 1;
-  std::int64_t k_h = 1, k_w = 1;
-  std::int64_t stride_h = 1, stride_w = 1;
-  std::int64_t dilation_h = 1, dilation_w = 1;
-  std::int64_t pad_top = 0, pad_left = 0;  // the pads below and to the right follow from the other sizes
+  std::int64_t in_d = 1, in_h = 1, in_w = 1, in_c = 1;
+  std::int64_t out_d = 1, out_h = 1, out_w = 1, out_c = 1;
+  std::int64_t k_d = 1, k_h = 1, k_w = 1;
+  std::int64_t stride_d = 1, stride_h = 1, stride_w = 1;
+  std::int64_t dilation_d = 1, dilation_h = 1, dilation_w = 1;
+  std::int64_t pad_front = 0, pad_top = 0, pad_left = 0;  // the pads at the ends follow from the other sizes
+
+  bool is_flat() const { return in_d == 1 && out_d == 1 && k_d == 1 && pad_front == 0; }
 };
 
 // Turns Winograd's algorithm on (the default) or off for the whole process. Not to be called while a convolution runs.
 void set_winograd(bool enabled);
 
+// The loops of one kind of convolution. grad_input computes dx, the gradient with respect to x, grad_kernel dw, that
+// with respect to w; every element of a result is written.
 template <class T>
-std::size_t conv2d_scratch_bytes(const ConvGeometry& g);
-template <class T>
-void conv2d(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch);
+struct ConvLoops {
+  std::size_t (*forward_scratch_bytes)(const ConvGeometry& g);
+  void (*forward)(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch);
+  std::size_t (*grad_input_scratch_bytes)(const ConvGeometry& g);
+  void (*grad_input)(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
+  std::size_t (*grad_kernel_scratch_bytes)(const ConvGeometry& g);
+  void (*grad_kernel)(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
+};
 
-// dx, the gradient with respect to x; every element is written.
+// Both exist for float and double alone.
 template <class T>
-std::size_t conv2d_grad_input_scratch_bytes(const ConvGeometry& g);
+const ConvLoops<T>& dense_conv();
+// in_c == out_c; images without depth.
 template <class T>
-void conv2d_grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
+const ConvLoops<T>& depthwise_conv();
 
-// dw, the gradient with respect to w; every element is written.
-template <class T>
-std::size_t conv2d_grad_kernel_scratch_bytes(const ConvGeometry& g);
-template <class T>
-void conv2d_grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
+template <>
+const ConvLoops<float>& dense_conv<float>();
+template <>
+const ConvLoops<double>& dense_conv<double>();
+template <>
+const ConvLoops<float>& depthwise_conv<float>();
+template <>
+const ConvLoops<double>& depthwise_conv<double>();
 
 }  // namespace syncline::kernels

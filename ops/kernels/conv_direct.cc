@@ -203,7 +203,7 @@ Chunks slots_of(const ConvGeometry& g) {
 
 }  // namespace
 
-bool fits(const ConvGeometry& g) { return g.in_c <= kMaxInputChannels && g.out_c >= kMinOutputChannels; }
+bool fits(const ConvGeometry& g) { return g.is_flat() && g.in_c <= kMaxInputChannels && g.out_c >= kMinOutputChannels; }
 
 void forward(const ConvGeometry& g, const float* x, const float* w, float* y) {
   const Index lines = g.batch * g.out_h;

@@ -14,15 +14,15 @@ constexpr Index kMaxBlockRows = 512;
 
 // A 1x1 kernel that visits every pixel: the image itself is the matrix of patches.
 bool is_pointwise(const ConvGeometry& g) {
-  return g.k_h == 1 && g.k_w == 1 && g.stride_h == 1 && g.stride_w == 1 && g.pad_top == 0 && g.pad_left == 0 &&
+  return g.k_d * g.k_h * g.k_w == 1 && g.stride_d * g.stride_h * g.stride_w == 1 && g.in_d == g.out_d &&
          g.in_h == g.out_h && g.in_w == g.out_w;
 }
 
-Index depth_of(const ConvGeometry& g) { return g.k_h * g.k_w * g.in_c; }
+Index depth_of(const ConvGeometry& g) { return g.k_d * g.k_h * g.k_w * g.in_c; }
 
 template <class T>
 Index block_rows(const ConvGeometry& g) {
-  const Index rows = kBlockBytes / (depth_of(g) * static_cast<Index>(sizeof(T)));
+  const Index rows = kBlockBytes / std::max<Index>(1, depth_of(g) * static_cast<Index>(sizeof(T)));
   return std::clamp(rows / kMinBlockRows * kMinBlockRows, kMinBlockRows, kMaxBlockRows);
 }
 
@@ -33,7 +33,7 @@ Index block_bytes(const ConvGeometry& g) {
   return round_up(block_rows<T>(g) * depth_of(g) * static_cast<Index>(sizeof(T)), 64);
 }
 
-Index all_rows(const ConvGeometry& g) { return g.batch * g.out_h * g.out_w; }
+Index all_rows(const ConvGeometry& g) { return g.batch * g.out_d * g.out_h * g.out_w; }
 
 template <class T>
 Chunks forward_slots(const ConvGeometry& g) {
@@ -65,20 +65,23 @@ Span taps_inside(Index start, Index taps, Index dilation, Index size) {
   return {std::min(lo, taps), std::clamp(hi, std::min(lo, taps), taps)};
 }
 
-// Calls visit(row, a, span, pixel): for each row (an output pixel) and each row `a` of the kernel, the taps inside the
-// image and the index in x of channel 0 of tap 0 (which itself may be outside).
+// Calls visit(row, line, span, pixel): for each row (an output pixel) and each line of the kernel, counted over its
+// depth and height, the taps inside the image and the index in x of channel 0 of tap 0 (which itself may be outside).
 template <class Visit>
-void for_kernel_rows(const ConvGeometry& g, Index begin, Index end, const Visit& visit) {
+void for_kernel_lines(const ConvGeometry& g, Index begin, Index end, const Visit& visit) {
   for (Index row = begin; row < end; ++row) {
-    const Index column = row % g.out_w;
-    const Index line = row / g.out_w % g.out_h;
-    const Index image = row / (g.out_w * g.out_h);
+    const Index column = row % g.out_w, line = row / g.out_w % g.out_h, plane = row / (g.out_w * g.out_h) % g.out_d;
+    const Index image = row / (g.out_w * g.out_h * g.out_d);
     const Index left = column * g.stride_w - g.pad_left;
     const Span span = taps_inside(left, g.k_w, g.dilation_w, g.in_w);
-    for (Index a = 0; a < g.k_h; ++a) {
-      const Index top = line * g.stride_h - g.pad_top + a * g.dilation_h;
-      const bool outside = top < 0 || top >= g.in_h;
-      visit(row - begin, a, outside ? Span{0, 0} : span, ((image * g.in_h + top) * g.in_w + left) * g.in_c);
+    for (Index e = 0; e < g.k_d; ++e) {
+      const Index front = plane * g.stride_d - g.pad_front + e * g.dilation_d;
+      for (Index a = 0; a < g.k_h; ++a) {
+        const Index top = line * g.stride_h - g.pad_top + a * g.dilation_h;
+        const bool outside = front < 0 || front >= g.in_d || top < 0 || top >= g.in_h;
+        visit(row - begin, e * g.k_h + a, outside ? Span{0, 0} : span,
+              (((image * g.in_d + front) * g.in_h + top) * g.in_w + left) * g.in_c);
+      }
     }
   }
 }
@@ -86,8 +89,8 @@ void for_kernel_rows(const ConvGeometry& g, Index begin, Index end, const Visit&
 template <class T>
 void fill_patches(const ConvGeometry& g, const T* x, Index begin, Index end, T* patches) {
   const Index width = g.k_w * g.in_c;
-  for_kernel_rows(g, begin, end, [&](Index row, Index a, Span span, Index pixel) {
-    T* out = patches + (row * g.k_h + a) * width;
+  for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
+    T* out = patches + (row * g.k_d * g.k_h + line) * width;
     std::fill(out, out + span.lo * g.in_c, T(0));
     std::fill(out + span.hi * g.in_c, out + width, T(0));
     if (g.dilation_w == 1) {
@@ -104,8 +107,8 @@ void fill_patches(const ConvGeometry& g, const T* x, Index begin, Index end, T* 
 template <class T>
 void add_patches(const ConvGeometry& g, const T* patches, Index begin, Index end, T* dx) {
   const Index width = g.k_w * g.in_c;
-  for_kernel_rows(g, begin, end, [&](Index row, Index a, Span span, Index pixel) {
-    const T* from = patches + (row * g.k_h + a) * width;
+  for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
+    const T* from = patches + (row * g.k_d * g.k_h + line) * width;
     for (Index b = span.lo; b < span.hi; ++b) {
       T* tap = dx + pixel + b * g.dilation_w * g.in_c;
       for (Index c = 0; c < g.in_c; ++c) tap[c] += from[b * g.in_c + c];
@@ -166,7 +169,7 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
     });
     return;
   }
-  const Index image_size = g.in_h * g.in_w * g.in_c, image_rows = g.out_h * g.out_w;
+  const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, image_rows = g.out_d * g.out_h * g.out_w;
   parallel_chunks(grad_input_slots<T>(g), [&](Index slot, Index first, Index last) {
     T* patches = slot_block<T>(g, scratch, slot);
     std::fill(dx + first * image_size, dx + last * image_size, T(0));

@@ -22,7 +22,7 @@ inline constexpr Index kSlotBytesLimit = Index{32} << 20;  // for all slots toge
 constexpr Index round_up(Index value, Index multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 inline double flops(const ConvGeometry& g) {
-  return 2.0 * static_cast<double>(g.batch * g.out_h * g.out_w) * static_cast<double>(g.k_h * g.k_w) *
+  return 2.0 * static_cast<double>(g.batch * g.out_d * g.out_h * g.out_w) * static_cast<double>(g.k_d * g.k_h * g.k_w) *
          static_cast<double>(g.in_c * g.out_c);
 }
 
@@ -63,7 +63,7 @@ template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
 }  // namespace lowered
 
-// Few input channels: a loop over pixels, vectorized over the output channels (float).
+// Images without depth and with few input channels: a loop over pixels, vectorized over the output channels (float).
 namespace direct {
 bool fits(const ConvGeometry& g);
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
@@ -71,7 +71,7 @@ void forward(const ConvGeometry& g, const float* x, const float* w, float* y);
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch);
 }  // namespace direct
 
-// 3x3 kernels of stride 1 with enough channels (float).
+// Images without depth, 3x3 kernels of stride 1 with enough channels (float).
 namespace winograd {
 bool forward_fits(const ConvGeometry& g);
 bool grad_input_fits(const ConvGeometry& g);

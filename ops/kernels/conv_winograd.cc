@@ -25,8 +25,8 @@ constexpr double kFlopsSaved = 2.5;  // how much faster than the direct sum, for
 constexpr Index kFloat = sizeof(float);
 
 bool is_plain_3x3(const ConvGeometry& g) {
-  return g.k_h == 3 && g.k_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 && g.dilation_w == 1 &&
-         g.in_c >= kMinChannels && g.out_c >= kMinChannels;
+  return g.is_flat() && g.k_h == 3 && g.k_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
+         g.dilation_w == 1 && g.in_c >= kMinChannels && g.out_c >= kMinChannels;
 }
 
 // Enough tiles, and no more than half of them outside the image.

@@ -17,17 +17,22 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using Index = std::int64_t;
 
-// The real cells of one window: pixels [top, bottom) x [left, right) of an image.
+// The real cells of one window: [front, back) x [top, bottom) x [left, right) of an image.
 struct Window {
-  Index top, bottom, left, right;
-  Window(const PoolGeometry& g, Index row, Index column) {
-    const Index y = row * g.stride_h - g.pad_top, x = column * g.stride_w - g.pad_left;
+  Index front, back, top, bottom, left, right;
+  Window(const PoolGeometry& g, Index plane, Index row, Index column) {
+    const Index z = plane * g.stride_d - g.pad_front, y = row * g.stride_h - g.pad_top;
+    const Index x = column * g.stride_w - g.pad_left;
+    front = std::max<Index>(z, 0);
+    back = std::min(z + g.k_d, g.in_d);
     top = std::max<Index>(y, 0);
     bottom = std::min(y + g.k_h, g.in_h);
     left = std::max<Index>(x, 0);
     right = std::min(x + g.k_w, g.in_w);
   }
-  Index cells() const { return std::max<Index>(0, bottom - top) * std::max<Index>(0, right - left); }
+  Index cells() const {
+    return std::max<Index>(0, back - front) * std::max<Index>(0, bottom - top) * std::max<Index>(0, right - left);
+  }
 };
 
 // Calls visit(d, c) for each vector of channels, then for single channels.
@@ -44,8 +49,10 @@ HWY_INLINE void for_channels(Index channels, const Visit& visit) {
 // Calls visit(offset) for each real cell, row by row; offset is that of its channel 0 in the image.
 template <class Visit>
 HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& visit) {
-  for (Index i = w.top; i < w.bottom; ++i) {
-    for (Index j = w.left; j < w.right; ++j) visit((i * g.in_w + j) * g.channels);
+  for (Index e = w.front; e < w.back; ++e) {
+    for (Index i = w.top; i < w.bottom; ++i) {
+      for (Index j = w.left; j < w.right; ++j) visit(((e * g.in_h + i) * g.in_w + j) * g.channels);
+    }
   }
 }
 
@@ -53,10 +60,12 @@ HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& v
 // out that of the output pixel.
 template <class Visit>
 HWY_INLINE void for_windows(const PoolGeometry& g, Index begin, Index end, const Visit& visit) {
+  Index out = begin * g.out_d * g.out_h * g.out_w * g.channels;
   for (Index n = begin; n < end; ++n) {
-    for (Index i = 0; i < g.out_h; ++i) {
-      for (Index j = 0; j < g.out_w; ++j) {
-        visit(Window(g, i, j), n * g.in_h * g.in_w * g.channels, ((n * g.out_h + i) * g.out_w + j) * g.channels);
+    const Index image = n * g.in_d * g.in_h * g.in_w * g.channels;
+    for (Index e = 0; e < g.out_d; ++e) {
+      for (Index i = 0; i < g.out_h; ++i) {
+        for (Index j = 0; j < g.out_w; ++j, out += g.channels) visit(Window(g, e, i, j), image, out);
       }
     }
   }
@@ -66,7 +75,7 @@ template <class T>
 HWY_INLINE void max_images(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
   for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
     for_channels<T>(g.channels, [&](auto d, Index c) {
-      auto best = hn::Set(d, std::numeric_limits<T>::lowest());
+      auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
       for_cells(g, window, [&](Index cell) { best = hn::Max(best, hn::LoadU(d, x + image + cell + c)); });
       hn::StoreU(best, d, y + out + c);
     });
@@ -75,7 +84,7 @@ HWY_INLINE void max_images(const PoolGeometry& g, const T* x, T* y, Index begin,
 
 template <class T>
 HWY_INLINE void clear_images(const PoolGeometry& g, T* dx, Index begin, Index end) {
-  const Index size = g.in_h * g.in_w * g.channels;
+  const Index size = g.in_d * g.in_h * g.in_w * g.channels;
   std::fill(dx + begin * size, dx + end * size, T(0));
 }
 
@@ -123,7 +132,8 @@ HWY_INLINE void max_grad_quads(const PoolGeometry& g, const T* x, const T* y, co
 template <class T>
 HWY_INLINE void max_grad_any(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
                              Index end) {
-  const bool quads = g.k_h == 2 && g.k_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.pad_top == 0 &&
+  const bool flat = g.k_d == 1 && g.in_d == 1 && g.out_d == 1;
+  const bool quads = flat && g.k_h == 2 && g.k_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.pad_top == 0 &&
                      g.pad_left == 0 && g.in_h == 2 * g.out_h && g.in_w == 2 * g.out_w;
   if (quads) max_grad_quads(g, x, y, dy, dx, begin, end);
   else max_grad_images(g, x, y, dy, dx, begin, end);
@@ -205,59 +215,59 @@ HWY_EXPORT(average_grad_double);
 
 // Windows may overlap in dx, so an image is the unit of work. About half a nanosecond a cell: memory.
 double image_cost(const PoolGeometry& g) {
-  const Index cells = std::max(g.out_h * g.out_w * g.k_h * g.k_w, g.in_h * g.in_w);
+  const Index cells = std::max(g.out_d * g.out_h * g.out_w * g.k_d * g.k_h * g.k_w, g.in_d * g.in_h * g.in_w);
   return 0.5 * static_cast<double>(cells * g.channels);
 }
 
 }  // namespace
 
 template <>
-void max_pool2d(const PoolGeometry& g, const float* x, float* y) {
+void max_pool(const PoolGeometry& g, const float* x, float* y) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(max_float)(g, x, y, begin, end);
   });
 }
 template <>
-void max_pool2d(const PoolGeometry& g, const double* x, double* y) {
+void max_pool(const PoolGeometry& g, const double* x, double* y) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(max_double)(g, x, y, begin, end);
   });
 }
 
 template <>
-void max_pool2d_grad(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx) {
+void max_pool_grad(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(max_grad_float)(g, x, y, dy, dx, begin, end);
   });
 }
 template <>
-void max_pool2d_grad(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx) {
+void max_pool_grad(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(max_grad_double)(g, x, y, dy, dx, begin, end);
   });
 }
 
 template <>
-void average_pool2d(const PoolGeometry& g, const float* x, float* y) {
+void average_pool(const PoolGeometry& g, const float* x, float* y) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(average_float)(g, x, y, begin, end);
   });
 }
 template <>
-void average_pool2d(const PoolGeometry& g, const double* x, double* y) {
+void average_pool(const PoolGeometry& g, const double* x, double* y) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(average_double)(g, x, y, begin, end);
   });
 }
 
 template <>
-void average_pool2d_grad(const PoolGeometry& g, const float* dy, float* dx) {
+void average_pool_grad(const PoolGeometry& g, const float* dy, float* dx) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(average_grad_float)(g, dy, dx, begin, end);
   });
 }
 template <>
-void average_pool2d_grad(const PoolGeometry& g, const double* dy, double* dx) {
+void average_pool_grad(const PoolGeometry& g, const double* dy, double* dx) {
   parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(average_grad_double)(g, dy, dx, begin, end);
   });

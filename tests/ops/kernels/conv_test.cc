@@ -16,36 +16,57 @@ namespace {
 
 using Index = std::int64_t;
 
-struct Sizes {
-  std::size_t x, w, y;
-  explicit Sizes(const ConvGeometry& g)
-      : x(static_cast<std::size_t>(g.batch * g.in_h * g.in_w * g.in_c)),
-        w(static_cast<std::size_t>(g.k_h * g.k_w * g.in_c * g.out_c)),
-        y(static_cast<std::size_t>(g.batch * g.out_h * g.out_w * g.out_c)) {}
+struct Problem : ConvGeometry {
+  bool depthwise = false;
 };
 
-// Calls visit(x index, w index, y index) for each product of the convolution.
+template <class T>
+const ConvLoops<T>& loops_of(const Problem& p) {
+  return p.depthwise ? depthwise_conv<T>() : dense_conv<T>();
+}
+
+struct Sizes {
+  std::size_t x, w, y;
+  explicit Sizes(const Problem& g)
+      : x(static_cast<std::size_t>(g.batch * g.in_d * g.in_h * g.in_w * g.in_c)),
+        w(static_cast<std::size_t>(g.k_d * g.k_h * g.k_w * g.in_c * (g.depthwise ? 1 : g.out_c))),
+        y(static_cast<std::size_t>(g.batch * g.out_d * g.out_h * g.out_w * g.out_c)) {}
+};
+
+// Calls visit(pixel of x, place of the kernel, pixel of y) for each that meet inside the image.
 template <class Visit>
-void for_products(const ConvGeometry& g, const Visit& visit) {
+void for_taps(const Problem& g, const Visit& visit) {
+  Index out = 0;
   for (Index n = 0; n < g.batch; ++n)
-    for (Index i = 0; i < g.out_h; ++i)
-      for (Index j = 0; j < g.out_w; ++j)
-        for (Index a = 0; a < g.k_h; ++a)
-          for (Index b = 0; b < g.k_w; ++b) {
+    for (Index d = 0; d < g.out_d; ++d)
+      for (Index i = 0; i < g.out_h; ++i)
+        for (Index j = 0; j < g.out_w; ++j, ++out)
+          for (Index tap = 0; tap < g.k_d * g.k_h * g.k_w; ++tap) {
+            const Index e = tap / (g.k_h * g.k_w), a = tap / g.k_w % g.k_h, b = tap % g.k_w;
+            const Index z = d * g.stride_d + e * g.dilation_d - g.pad_front;
             const Index y = i * g.stride_h + a * g.dilation_h - g.pad_top;
             const Index x = j * g.stride_w + b * g.dilation_w - g.pad_left;
-            if (y < 0 || y >= g.in_h || x < 0 || x >= g.in_w) continue;
-            for (Index c = 0; c < g.in_c; ++c)
-              for (Index k = 0; k < g.out_c; ++k)
-                visit(((n * g.in_h + y) * g.in_w + x) * g.in_c + c, ((a * g.k_w + b) * g.in_c + c) * g.out_c + k,
-                      ((n * g.out_h + i) * g.out_w + j) * g.out_c + k);
+            if (z < 0 || z >= g.in_d || y < 0 || y >= g.in_h || x < 0 || x >= g.in_w) continue;
+            visit(((n * g.in_d + z) * g.in_h + y) * g.in_w + x, tap, out);
           }
 }
 
+// Calls visit(x index, w index, y index) for each product of the convolution.
+template <class Visit>
+void for_products(const Problem& g, const Visit& visit) {
+  for_taps(g, [&](Index x, Index tap, Index y) {
+    for (Index c = 0; c < g.in_c; ++c) {
+      if (g.depthwise) visit(x * g.in_c + c, tap * g.in_c + c, y * g.in_c + c);
+      for (Index k = 0; !g.depthwise && k < g.out_c; ++k)
+        visit(x * g.in_c + c, (tap * g.in_c + c) * g.out_c + k, y * g.out_c + k);
+    }
+  });
+}
+
 // Output sizes from the pads on all four sides.
-ConvGeometry geometry(Index batch, Index h, Index w, Index in_c, Index out_c, Index k_h, Index k_w, Index stride = 1,
-                      Index dilation = 1, Index top = 0, Index left = 0, Index bottom = 0, Index right = 0) {
-  ConvGeometry g{.batch = batch, .in_h = h, .in_w = w, .in_c = in_c, .out_c = out_c, .k_h = k_h, .k_w = k_w};
+Problem geometry(Index batch, Index h, Index w, Index in_c, Index out_c, Index k_h, Index k_w, Index stride = 1,
+                 Index dilation = 1, Index top = 0, Index left = 0, Index bottom = 0, Index right = 0) {
+  Problem g{{.batch = batch, .in_h = h, .in_w = w, .in_c = in_c, .out_c = out_c, .k_h = k_h, .k_w = k_w}};
   g.stride_h = g.stride_w = stride;
   g.dilation_h = g.dilation_w = dilation;
   g.pad_top = top;
@@ -55,8 +76,24 @@ ConvGeometry geometry(Index batch, Index h, Index w, Index in_c, Index out_c, In
   return g;
 }
 
-std::vector<ConvGeometry> geometries() {
-  std::vector<ConvGeometry> all = {
+Problem depthwise(Problem p) {
+  p.out_c = p.in_c;
+  p.depthwise = true;
+  return p;
+}
+
+Problem deep(Problem p, Index depth, Index k_d, Index stride = 1, Index dilation = 1, Index front = 0, Index back = 0) {
+  p.in_d = depth;
+  p.k_d = k_d;
+  p.stride_d = stride;
+  p.dilation_d = dilation;
+  p.pad_front = front;
+  p.out_d = (depth + front + back - (k_d - 1) * dilation - 1) / stride + 1;
+  return p;
+}
+
+std::vector<Problem> geometries() {
+  std::vector<Problem> all = {
       geometry(2, 7, 5, 3, 4, 3, 3),                         // lowered: few output channels
       geometry(1, 1, 1, 1, 1, 1, 1),                         // the smallest
       geometry(2, 6, 7, 5, 6, 2, 4, 1, 1, 0, 1, 1, 2),       // even kernels
@@ -79,8 +116,19 @@ std::vector<ConvGeometry> geometries() {
       geometry(3, 12, 9, 19, 32, 3, 3, 1, 1, 0, 2, 2, 0),    // Winograd: uneven pads
       geometry(40, 12, 12, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: several blocks and slots
       geometry(4, 12, 12, 16, 16, 3, 3, 1, 1, 4, 4, 4, 4),   // Winograd: pads larger than the kernel
+      deep(geometry(2, 6, 7, 3, 4, 3, 2), 5, 3),             // depth
+      deep(geometry(2, 5, 5, 20, 24, 3, 3, 1, 1, 1, 1, 1, 1), 4, 3, 1, 1, 1, 1),  // depth: no Winograd
+      deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: all steps, no direct
+      deep(geometry(2, 4, 4, 5, 6, 1, 1), 3, 1),                                  // depth: pointwise
+      depthwise(geometry(2, 7, 8, 5, 1, 3, 3)),                                   // depthwise: single lanes
+      depthwise(geometry(2, 9, 20, 37, 1, 3, 3, 1, 1, 1, 1, 1, 1)),               // depthwise: pads, all tails
+      depthwise(geometry(2, 9, 8, 16, 1, 2, 4, 2, 1, 0, 1, 1, 2)),                // depthwise: stride
+      depthwise(geometry(2, 11, 10, 9, 1, 3, 2, 1, 3, 3, 1, 3, 2)),               // depthwise: dilation
+      depthwise(geometry(1, 12, 13, 8, 1, 3, 5, 3, 2, 2, 4, 2, 4)),               // depthwise: both
+      depthwise(geometry(2, 2, 2, 8, 1, 4, 4, 1, 1, 2, 2, 2, 2)),                 // depthwise: no interior
+      depthwise(geometry(30, 24, 24, 32, 1, 3, 3, 1, 1, 1, 1, 1, 1)),             // depthwise: several slots
   };
-  ConvGeometry uneven = geometry(2, 10, 12, 5, 9, 3, 2);  // another stride and dilation each way
+  Problem uneven = geometry(2, 10, 12, 5, 9, 3, 2);  // another stride and dilation each way
   uneven.stride_w = 2;
   uneven.dilation_h = 2;
   uneven.out_h = (10 - 4 - 1) / 1 + 1;
@@ -90,9 +138,10 @@ std::vector<ConvGeometry> geometries() {
 }
 
 // Tells a failure's geometry.
-std::string name(const ConvGeometry& g) {
-  return join_text("x ", g.batch, "x", g.in_h, "x", g.in_w, "x", g.in_c, ", w ", g.k_h, "x", g.k_w, "x", g.out_c,
-                   ", stride ", g.stride_h, ", dilation ", g.dilation_h, ", pads ", g.pad_top, " ", g.pad_left);
+std::string name(const Problem& g) {
+  return join_text(g.depthwise ? "depthwise x " : "x ", g.batch, "x", g.in_d, "x", g.in_h, "x", g.in_w, "x", g.in_c,
+                   ", w ", g.k_d, "x", g.k_h, "x", g.k_w, "x", g.out_c, ", stride ", g.stride_h, ", dilation ",
+                   g.dilation_h, ", pads ", g.pad_top, " ", g.pad_left);
 }
 
 template <class T>
@@ -103,27 +152,28 @@ struct Results {
 template <class T>
 struct Case {
   std::vector<T> x, w, dy;
-  explicit Case(const ConvGeometry& g)
+  explicit Case(const Problem& g)
       : x(random_values<T>(Sizes(g).x, 1)), w(random_values<T>(Sizes(g).w, 2)), dy(random_values<T>(Sizes(g).y, 3)) {}
 };
 
 template <class T>
-Results<T> run(const ConvGeometry& g, const Case<T>& c) {
+Results<T> run(const Problem& g, const Case<T>& c) {
   const T poison = std::numeric_limits<T>::quiet_NaN();  // shows what is read before it is written, or never written
   const Sizes sizes(g);
   Results<T> r{std::vector<T>(sizes.y, poison), std::vector<T>(sizes.x, poison), std::vector<T>(sizes.w, poison)};
-  GuardedScratch forward(conv2d_scratch_bytes<T>(g));
-  conv2d(g, c.x.data(), c.w.data(), r.y.data(), forward.data());
-  GuardedScratch input(conv2d_grad_input_scratch_bytes<T>(g));
-  conv2d_grad_input(g, c.dy.data(), c.w.data(), r.dx.data(), input.data());
-  GuardedScratch kernel(conv2d_grad_kernel_scratch_bytes<T>(g));
-  conv2d_grad_kernel(g, c.x.data(), c.dy.data(), r.dw.data(), kernel.data());
+  const ConvLoops<T>& loops = loops_of<T>(g);
+  GuardedScratch forward(loops.forward_scratch_bytes(g));
+  loops.forward(g, c.x.data(), c.w.data(), r.y.data(), forward.data());
+  GuardedScratch input(loops.grad_input_scratch_bytes(g));
+  loops.grad_input(g, c.dy.data(), c.w.data(), r.dx.data(), input.data());
+  GuardedScratch kernel(loops.grad_kernel_scratch_bytes(g));
+  loops.grad_kernel(g, c.x.data(), c.dy.data(), r.dw.data(), kernel.data());
   EXPECT_TRUE(forward.intact() && input.intact() && kernel.intact()) << "scratch overrun: " << name(g);
   return r;
 }
 
 template <class T>
-Results<double> expected(const ConvGeometry& g, const Case<T>& c) {
+Results<double> expected(const Problem& g, const Case<T>& c) {
   const Sizes sizes(g);
   Results<double> r{std::vector<double>(sizes.y), std::vector<double>(sizes.x), std::vector<double>(sizes.w)};
   for_products(g, [&](Index x, Index w, Index y) {
@@ -138,7 +188,7 @@ Results<double> expected(const ConvGeometry& g, const Case<T>& c) {
 
 template <class T>
 void check_all(double tolerance) {
-  for (const ConvGeometry& g : geometries()) {
+  for (const Problem& g : geometries()) {
     const Case<T> c(g);
     const Results<T> got = run(g, c);
     const Results<double> want = expected(g, c);
@@ -166,7 +216,7 @@ TEST(Conv, EveryInstructionSetIsRight) {
 }
 
 TEST(Conv, WinogradIsUsedAndItsErrorIsBounded) {
-  const ConvGeometry g = geometry(4, 26, 26, 32, 64, 3, 3);
+  const Problem g = geometry(4, 26, 26, 32, 64, 3, 3);
   const Case<float> c(g);
   const Results<double> want = expected(g, c);
   const Results<float> fast = run(g, c);
@@ -182,7 +232,7 @@ TEST(Conv, WinogradIsUsedAndItsErrorIsBounded) {
 }
 
 TEST(Conv, BitsDoNotDependOnThreads) {
-  for (const ConvGeometry& g : geometries()) {
+  for (const Problem& g : geometries()) {
     const Case<float> c(g);
     set_thread_count(1);
     const Results<float> one = run(g, c);
@@ -199,7 +249,7 @@ TEST(Conv, BitsDoNotDependOnThreads) {
 
 TEST(Conv, EmptyBatchGivesZeroKernelGradient) {
   for (Index channels : {1, 5, 16}) {
-    ConvGeometry g = geometry(1, 8, 8, channels, 16, 3, 3);
+    Problem g = geometry(1, 8, 8, channels, 16, 3, 3);
     g.batch = 0;
     const Results<float> r = run(g, Case<float>(g));
     EXPECT_EQ(r.dw, std::vector<float>(Sizes(g).w, 0.0f)) << name(g);

@@ -27,6 +27,15 @@ PoolGeometry geometry(Index batch, Index h, Index w, Index channels, Index k_h, 
   return g;
 }
 
+PoolGeometry deep(PoolGeometry g, Index depth, Index k_d, Index stride, Index front = 0, Index back = 0) {
+  g.in_d = depth;
+  g.k_d = k_d;
+  g.stride_d = stride;
+  g.pad_front = front;
+  g.out_d = (depth + front + back - k_d) / stride + 1;
+  return g;
+}
+
 const std::vector<PoolGeometry> kGeometries = {
     geometry(2, 6, 8, 5, 2, 2, 2, 2),               // quads, channels in single lanes
     geometry(3, 8, 6, 37, 2, 2, 2, 2),              // quads, both kinds of channels
@@ -36,11 +45,16 @@ const std::vector<PoolGeometry> kGeometries = {
     geometry(2, 5, 5, 3, 3, 2, 1, 1, 2, 1, 2, 0),   // every window overlaps
     geometry(1, 9, 9, 4, 2, 2, 3, 4),               // gaps between windows
     geometry(1, 1, 1, 1, 1, 1, 1, 1),
+    deep(geometry(2, 6, 4, 17, 2, 2, 2, 2), 5, 2, 2),          // depth
+    deep(geometry(3, 5, 4, 3, 3, 2, 1, 2, 1), 4, 3, 1, 1, 1),  // depth: overlap and pads
+    deep(geometry(2, 6, 4, 5, 2, 2, 2, 2), 3, 1, 1),           // depth: planes of quads
 };
 
-std::size_t in_size(const PoolGeometry& g) { return static_cast<std::size_t>(g.batch * g.in_h * g.in_w * g.channels); }
+std::size_t in_size(const PoolGeometry& g) {
+  return static_cast<std::size_t>(g.batch * g.in_d * g.in_h * g.in_w * g.channels);
+}
 std::size_t out_size(const PoolGeometry& g) {
-  return static_cast<std::size_t>(g.batch * g.out_h * g.out_w * g.channels);
+  return static_cast<std::size_t>(g.batch * g.out_d * g.out_h * g.out_w * g.channels);
 }
 
 // Calls visit(out, cells) with the indices of each window's real cells.
@@ -48,18 +62,21 @@ template <class Visit>
 void for_windows(const PoolGeometry& g, const Visit& visit) {
   std::size_t out = 0;
   for (Index n = 0; n < g.batch; ++n)
-    for (Index i = 0; i < g.out_h; ++i)
-      for (Index j = 0; j < g.out_w; ++j)
-        for (Index c = 0; c < g.channels; ++c) {
-          std::vector<std::size_t> cells;
-          for (Index a = 0; a < g.k_h; ++a)
-            for (Index b = 0; b < g.k_w; ++b) {
-              const Index y = i * g.stride_h + a - g.pad_top, x = j * g.stride_w + b - g.pad_left;
-              if (y < 0 || y >= g.in_h || x < 0 || x >= g.in_w) continue;
-              cells.push_back(static_cast<std::size_t>(((n * g.in_h + y) * g.in_w + x) * g.channels + c));
+    for (Index d = 0; d < g.out_d; ++d)
+      for (Index i = 0; i < g.out_h; ++i)
+        for (Index j = 0; j < g.out_w; ++j)
+          for (Index c = 0; c < g.channels; ++c) {
+            std::vector<std::size_t> cells;
+            for (Index tap = 0; tap < g.k_d * g.k_h * g.k_w; ++tap) {
+              const Index z = d * g.stride_d + tap / (g.k_h * g.k_w) - g.pad_front;
+              const Index y = i * g.stride_h + tap / g.k_w % g.k_h - g.pad_top;
+              const Index x = j * g.stride_w + tap % g.k_w - g.pad_left;
+              if (z < 0 || z >= g.in_d || y < 0 || y >= g.in_h || x < 0 || x >= g.in_w) continue;
+              const Index pixel = ((n * g.in_d + z) * g.in_h + y) * g.in_w + x;
+              cells.push_back(static_cast<std::size_t>(pixel * g.channels + c));
             }
-          visit(out++, cells);
-        }
+            visit(out++, cells);
+          }
 }
 
 template <class T>
@@ -72,8 +89,8 @@ void check_max(const PoolGeometry& g, const std::vector<T>& x) {
     want_y[out] = x[best];
     want_dx[best] += dy[out];
   });
-  max_pool2d(g, x.data(), y.data());
-  max_pool2d_grad(g, x.data(), y.data(), dy.data(), dx.data());
+  max_pool(g, x.data(), y.data());
+  max_pool_grad(g, x.data(), y.data(), dy.data(), dx.data());
   EXPECT_EQ(y, want_y);
   EXPECT_EQ(dx, want_dx);
 }
@@ -89,8 +106,8 @@ void check_average(const PoolGeometry& g, double tolerance) {
       want_dx[cell] += static_cast<double>(dy[out]) / static_cast<double>(cells.size());
     }
   });
-  average_pool2d(g, x.data(), y.data());
-  average_pool2d_grad(g, dy.data(), dx.data());
+  average_pool(g, x.data(), y.data());
+  average_pool_grad(g, dy.data(), dx.data());
   EXPECT_LT(largest_error(y, want_y), tolerance);
   EXPECT_LT(largest_error(dx, want_dx), tolerance);
 }
@@ -135,10 +152,10 @@ TEST(Pool, BitsDoNotDependOnThreads) {
     for (int threads : {1, 2}) {
       set_thread_count(threads);
       std::vector<float> y(out_size(g)), dx(in_size(g)), mean(out_size(g)), mean_dx(in_size(g));
-      max_pool2d(g, x.data(), y.data());
-      max_pool2d_grad(g, x.data(), y.data(), dy.data(), dx.data());
-      average_pool2d(g, x.data(), mean.data());
-      average_pool2d_grad(g, dy.data(), mean_dx.data());
+      max_pool(g, x.data(), y.data());
+      max_pool_grad(g, x.data(), y.data(), dy.data(), dx.data());
+      average_pool(g, x.data(), mean.data());
+      average_pool_grad(g, dy.data(), mean_dx.data());
       for (auto* part : {&dx, &mean, &mean_dx}) y.insert(y.end(), part->begin(), part->end());
       results.push_back(y);
     }

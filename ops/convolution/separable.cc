@@ -1,0 +1,64 @@
+// Depthwise and separable convolutions. A channel that gives several is repeated first, so that the loops know one
+// result a channel only.
+#include "ops/convolution.h"
+#include "ops/convolution/conv.h"
+
+namespace syncline {
+namespace {
+
+// kernel: (space..., channels, multiplier). x has its channels last.
+Expr depthwise(std::string_view op, const Expr& x, const Expr& kernel, const ConvAttrs& attrs) {
+  const int spatial = static_cast<int>(attrs.strides.size());
+  const Shape& k = kernel.shape();
+  if (k.ndim() != spatial + 2 || k.back() == kUnknown)
+    fail<ShapeError>(op, ": the depthwise kernel has the shape ", k, "; it needs ", spatial + 2,
+                     " dimensions: those of space, channels, and a known multiplier");
+  const auto channels = k[spatial], multiplier = k[spatial + 1];
+  if (x.shape().back() != channels && x.shape().back() != kUnknown && channels != kUnknown)
+    fail<ShapeError>(op, ": x with channels last, of shape ", x.shape(), ", and a depthwise kernel of shape ", k,
+                     " disagree: ", x.shape().back(), " and ", channels, " channels");
+  Shape flat = k;
+  flat.erase(spatial + 1);
+  flat[spatial] = channels == kUnknown ? kUnknown : channels * multiplier;
+  const Expr image = multiplier == 1 ? x : repeat_elements(x, static_cast<int>(multiplier), -1);
+  return depthwise_conv(image, reshape(kernel, flat), attrs);
+}
+
+Expr separable(std::string_view op, const Expr& x, const Expr& depthwise_kernel, const Expr& pointwise_kernel,
+               const ConvAttrs& attrs, const std::string& data_format) {
+  const int spatial = static_cast<int>(attrs.strides.size());
+  const std::vector<std::int64_t> ones(static_cast<std::size_t>(spatial), 1);
+  const Shape& p = pointwise_kernel.shape();
+  bool pointwise = p.ndim() == spatial + 2;
+  for (int axis = 0; pointwise && axis < spatial; ++axis) pointwise = p[axis] == 1;
+  if (!pointwise)
+    fail<ShapeError>(op, ": the pointwise kernel has the shape ", p, "; it needs ", spatial + 2,
+                     " dimensions, of which the first ", spatial, " are 1");
+  return with_channels_last(op, x, spatial, data_format, [&](const Expr& image) {
+    return conv(depthwise(op, image, depthwise_kernel, attrs), pointwise_kernel, {ones, ones, Padding::kValid, {}});
+  });
+}
+
+}  // namespace
+
+Expr depthwise_conv2d(const Expr& x, const Expr& depthwise_kernel, const Conv2DOptions& options) {
+  constexpr std::string_view kName = "depthwise_conv2d";
+  const ConvAttrs attrs = conv_attrs(kName, options);
+  return with_channels_last(kName, x, 2, options.data_format,
+                            [&](const Expr& image) { return depthwise(kName, image, depthwise_kernel, attrs); });
+}
+
+Expr separable_conv1d(const Expr& x, const Expr& depthwise_kernel, const Expr& pointwise_kernel,
+                      const Conv1DOptions& o) {
+  constexpr std::string_view kName = "separable_conv1d";
+  return separable(kName, x, depthwise_kernel, pointwise_kernel,
+                   conv_attrs(kName, {o.strides}, {o.dilation_rate}, padding_of(kName, o.padding)), o.data_format);
+}
+
+Expr separable_conv2d(const Expr& x, const Expr& depthwise_kernel, const Expr& pointwise_kernel,
+                      const Conv2DOptions& options) {
+  constexpr std::string_view kName = "separable_conv2d";
+  return separable(kName, x, depthwise_kernel, pointwise_kernel, conv_attrs(kName, options), options.data_format);
+}
+
+}  // namespace syncline
