@@ -8,17 +8,22 @@ namespace syncline {
 Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
   constexpr std::string_view kName = "bias_add";
   const int ndim = x.ndim();
-  const bool first = is_channels_first(kName, data_format);
-  if (bias.ndim() != 1 && bias.ndim() != ndim - 1)
-    fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " for x of shape ", x.shape(), "; give a vector or ",
-                     ndim - 1, " dimensions");
   // Below three dimensions there is no image whose channels could come first.
-  if (!first || ndim < 3) return x + bias;
+  const bool first = is_channels_first(kName, data_format) && ndim >= 3;
+  const int vector_axis = first ? 1 : ndim - 1;
   Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(ndim), 1));
-  shape[1] = bias.shape().back();
-  if (bias.ndim() > 1)
-    for (int axis = 2; axis < ndim; ++axis) shape[axis] = bias.shape()[axis - 2];
-  return x + reshape(bias, std::move(shape));
+  bool fits = bias.ndim() == 1 || (bias.ndim() > 1 && bias.ndim() == ndim - 1);
+  if (fits) shape[vector_axis] = bias.shape().back();
+  for (int axis = 0; fits && bias.ndim() > 1 && axis < ndim - 2; ++axis)
+    shape[axis + (first ? 2 : 1)] = bias.shape()[axis];
+  // A place of the bias for each of x: broadcasting would accept a single one, too.
+  for (int axis = bias.ndim() > 1 ? 1 : vector_axis; fits && axis < ndim; ++axis)
+    if (axis == vector_axis || bias.ndim() > 1)
+      fits = shape[axis] == x.shape()[axis] || shape[axis] == kUnknown || x.shape()[axis] == kUnknown;
+  if (!fits)
+    fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " for x of shape ", x.shape(), " with ", data_format,
+                     "; give a vector of its channels, or ", ndim - 1, " dimensions, its space and channels");
+  return vector_axis == ndim - 1 ? x + bias : x + reshape(bias, std::move(shape));
 }
 
 }  // namespace syncline

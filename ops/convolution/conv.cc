@@ -61,14 +61,14 @@ void check_dtypes(std::string_view op, std::span<const Meta> in) {
       fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; both must be of one floating dtype");
 }
 
-// `kernel_ndim` counts the dimensions of a kernel. Its spatial ones decide the size of everything else.
+// `kernel_ndim` counts the dimensions of a kernel.
 void check_kernel(std::string_view op, const ConvAttrs& a, const Shape& kernel, int kernel_ndim) {
   if (kernel.ndim() != kernel_ndim)
     fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; it needs ", kernel_ndim, " dimensions");
   for (int i = 0; i < spatial_of(a); ++i)
-    if (kernel[i] < 1)
+    if (kernel[i] == 0)
       fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; its first ", spatial_of(a),
-                       " dimensions must be known, and 1 or more");
+                       " dimensions must be 1 or more");
 }
 
 void check_channels(std::string_view op, const Shape& image, Index channels, const Shape& kernel) {
@@ -217,6 +217,8 @@ struct ConvGradInput {
   }
 };
 
+// (x, dy) -> dw of a.size; or (x, dy, w) -> dw of w's shape, which may be unknown yet. None of the latter is left in a
+// plan.
 template <class Kind>
 struct ConvGradKernel {
   static constexpr std::string_view kName = Kind::kGradKernel;
@@ -230,15 +232,15 @@ struct ConvGradKernel {
     check_image(kName, dy, spatial_of(a));
     if (x[0] != dy[0] && x[0] != kUnknown && dy[0] != kUnknown)
       fail<ShapeError>(kName, ": batches of shapes ", x, " and ", dy, " have different numbers of images");
-    check_positions(kName, a, dy, space_of(a, x, 1), a.size);
-    Shape kernel = a.size;
+    Shape kernel = in.size() > 2 ? space_of(a, in[2].shape, 0) : a.size;
+    check_positions(kName, a, dy, space_of(a, x, 1), kernel);
     if (Kind::kChannelAxes == 2) kernel.push_back(x.back());
     kernel.push_back(dy.back());
     return {in[0].dtype, kernel};
   }
   // A sum over the images: each rank sums its own.
   static Placed place(const Attrs&, const PlaceArgs& args) {
-    if (!args.at[0].is_split(0) && !args.at[1].is_split(0)) return gathered(args);
+    if (args.in.size() > 2 || (!args.at[0].is_split(0) && !args.at[1].is_split(0))) return gathered(args);
     return {{Placement::split(0), Placement::split(0)}, {Placement::partial()}};
   }
 
@@ -255,9 +257,14 @@ struct ConvGradKernel {
       else Kind::template loops<T>().grad_kernel(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
     });
   }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    return in.size() > 2 && in[2].shape().is_known() ? grad_kernel<Kind>(a, in[0], in[1], in[2]) : Expr{};
+  }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dw, const Expr& g) {
     const Expr &x = dw.input(0), &dy = dw.input(1);
-    return {grad_input<Kind>(a, g, dy, x), apply<ConvForward<Kind>>({x, g}, without_size(a))};
+    std::vector<Expr> grads{grad_input<Kind>(a, g, dy, x), apply<ConvForward<Kind>>({x, g}, without_size(a))};
+    grads.resize(dw.node().inputs.size());
+    return grads;
   }
 };
 
@@ -283,12 +290,13 @@ Expr grad_input(const ConvAttrs& a, const Expr& w, const Expr& dy, const Expr& x
   return apply<ConvGradInput<Kind>>({w, dy, x}, attrs);
 }
 
-// A kernel's size is always known.
 template <class Kind>
 Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& w) {
   ConvAttrs attrs = a;
   attrs.size = space_of(a, w.shape(), 0);
-  return apply<ConvGradKernel<Kind>>({x, dy}, attrs);
+  if (attrs.size.is_known()) return apply<ConvGradKernel<Kind>>({x, dy}, attrs);
+  attrs.size = {};
+  return apply<ConvGradKernel<Kind>>({x, dy, w}, attrs);
 }
 
 }  // namespace

@@ -34,10 +34,11 @@ struct Window {
   std::int64_t reach() const { return (size - 1) * dilation + 1; }
 };
 
-// Positions of the window over `in` elements; unknown if `in` is. Throws ShapeError if it does not fit once.
+// Positions of the window over `in` elements; unknown if they depend on what is. Throws ShapeError if it does not fit once.
 inline std::int64_t window_positions(std::string_view op, std::int64_t in, const Window& w) {
   if (in == kUnknown) return kUnknown;
   if (w.padding != Padding::kValid) return (in + w.stride - 1) / w.stride;
+  if (w.size == kUnknown) return kUnknown;
   if (in < w.reach())
     fail<ShapeError>(op, ": a window that reaches over ", w.reach(), " does not fit into an image of ", in,
                      "; use padding 'same' or a smaller window");
@@ -54,8 +55,8 @@ inline std::int64_t pad_before(std::int64_t in, const Window& w) {
 // The elements under `positions` windows, where nothing else says how many: Keras's rule for transposed convolutions.
 inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
   if (positions == kUnknown) return kUnknown;
-  const std::int64_t overlap = w.padding == Padding::kValid ? std::max<std::int64_t>(w.reach() - w.stride, 0) : 0;
-  return positions * w.stride + overlap;
+  if (w.padding != Padding::kValid) return positions * w.stride;
+  return w.size == kUnknown ? kUnknown : positions * w.stride + std::max<std::int64_t>(w.reach() - w.stride, 0);
 }
 
 // Throws ValueError for a step below 1.

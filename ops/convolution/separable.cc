@@ -2,6 +2,7 @@
 // result a channel only.
 #include "ops/convolution.h"
 #include "ops/convolution/conv.h"
+#include "ops/shape/merge.h"
 
 namespace syncline {
 namespace {
@@ -17,11 +18,8 @@ Expr depthwise(std::string_view op, const Expr& x, const Expr& kernel, const Con
   if (x.shape().back() != channels && x.shape().back() != kUnknown && channels != kUnknown)
     fail<ShapeError>(op, ": x with channels last, of shape ", x.shape(), ", and a depthwise kernel of shape ", k,
                      " disagree: ", x.shape().back(), " and ", channels, " channels");
-  Shape flat = k;
-  flat.erase(spatial + 1);
-  flat[spatial] = channels == kUnknown ? kUnknown : channels * multiplier;
   const Expr image = multiplier == 1 ? x : repeat_elements(x, static_cast<int>(multiplier), -1);
-  return depthwise_conv(image, reshape(kernel, flat), attrs);
+  return depthwise_conv(image, merge_axes(kernel, spatial), attrs);
 }
 
 Expr separable(std::string_view op, const Expr& x, const Expr& depthwise_kernel, const Expr& pointwise_kernel,
@@ -30,12 +28,16 @@ Expr separable(std::string_view op, const Expr& x, const Expr& depthwise_kernel,
   const std::vector<std::int64_t> ones(static_cast<std::size_t>(spatial), 1);
   const Shape& p = pointwise_kernel.shape();
   bool pointwise = p.ndim() == spatial + 2;
-  for (int axis = 0; pointwise && axis < spatial; ++axis) pointwise = p[axis] == 1;
+  for (int axis = 0; pointwise && axis < spatial; ++axis) pointwise = p[axis] == 1 || p[axis] == kUnknown;
   if (!pointwise)
     fail<ShapeError>(op, ": the pointwise kernel has the shape ", p, "; it needs ", spatial + 2,
                      " dimensions, of which the first ", spatial, " are 1");
+  Shape target(ones);
+  target.push_back(p[spatial]);
+  target.push_back(p[spatial + 1]);
+  const Expr mix = reshape(pointwise_kernel, target);  // refuses what was unknown and is not 1
   return with_channels_last(op, x, spatial, data_format, [&](const Expr& image) {
-    return conv(depthwise(op, image, depthwise_kernel, attrs), pointwise_kernel, {ones, ones, Padding::kValid, {}});
+    return conv(depthwise(op, image, depthwise_kernel, attrs), mix, {ones, ones, Padding::kValid, {}});
   });
 }
 

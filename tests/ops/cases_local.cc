@@ -62,7 +62,6 @@ OpCase depthwise_row(std::string name, const Shape& x, const Shape& w, const Con
               [windows](Tensors in) {
                 return windows.from_last(depthwise_reference(windows, windows.to_last(in[0]), in[1]));
               },
-          .open_batch = false,
           .second_gradient = true};
 }
 
@@ -77,7 +76,6 @@ OpCase separable_row(std::string name, const Shape& x, const Shape& w, std::int6
                 const Tensor image = windows.to_last(in[0]);
                 return windows.from_last(mixed(depthwise_reference(windows, image, in[1]), in[2]));
               },
-          .open_batch = false,
           .second_gradient = true,
           .tolerance = 5e-6,
           .gradient_tolerance = 1e-5};
@@ -98,7 +96,6 @@ OpCase separable_1d_row(std::string name, const Shape& x, const Shape& w, std::i
                 const Tensor image = windows.to_last(in[0]);
                 return windows.from_last(mixed(depthwise_reference(windows, image, in[1]), in[2]));
               },
-          .open_batch = false,
           .second_gradient = true,
           .tolerance = 5e-6,
           .gradient_tolerance = 1e-5};
@@ -146,7 +143,7 @@ OpCase local_row(std::string name, const Shape& x, Steps size, Steps strides, co
                                     {number(positions[0]), number(positions[1])}, data_format);
               },
           .reference = [=](Tensors in) { return local_reference(windows, positions, in[0], in[1]); },
-          .open_batch = false,
+          .open_batch = false,  // the positions are needed
           .second_gradient = true,
           .gradient_tolerance = 1e-5};
 }
