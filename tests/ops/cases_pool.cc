@@ -74,6 +74,11 @@ std::vector<OpCase> pool_rows() {
     rows.push_back(pool3(name + "_channels_first", {2, 3, 4, 3, 2}, {2, 2, 3},
                          {.padding = "same", .data_format = "channels_first", .pool_mode = mode}));
   }
+  return rows;
+}
+
+std::vector<OpCase> maximum_rows() {
+  std::vector<OpCase> rows;
   // Of what lies below every number, the maximum and its place are found, too.
   const double infinity = std::numeric_limits<double>::infinity();
   rows.push_back({.name = "max_pool2d_of_infinities",
@@ -117,6 +122,7 @@ std::vector<OpCase> pool_rows() {
 }
 
 SYNCLINE_OP_CASES(pool_rows)
+SYNCLINE_OP_CASES(maximum_rows)
 
 }  // namespace
 }  // namespace syncline::testing
