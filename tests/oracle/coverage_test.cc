@@ -25,7 +25,7 @@ TEST(OracleCoverage, EveryFunctionHasCases) {
     const std::size_t cases = oracle_cases(name).size();
     total += cases;
     if (oracle_call(name) == nullptr) std::cout << "no adapter of " << name << "\n";
-    else EXPECT_GE(cases, kCasesOfAFunction) << name;
+    else EXPECT_GE(cases, name == "backend" ? 1 : kCasesOfAFunction) << name;  // backend() has one result
     EXPECT_TRUE(cases == 0 || oracle_call(name) != nullptr) << "cases but no adapter of " << name;
   }
   std::cout << total << " cases of " << kCasesInAll << "\n";

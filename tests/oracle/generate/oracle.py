@@ -63,11 +63,12 @@ def array(values, dtype="float32"):
     return np.array(values, dtype)
 
 
-def case(function, inputs=(), *, label=None, call=None, oracle=None, gradient=None, tolerance=None, open_batch=True,
-         ranks=True, **args):
+def case(function, inputs=(), *, label=None, call=None, script=None, oracle=None, gradient=None, tolerance=None,
+         open_batch=True, ranks=True, **args):
     """One case of `function`. inputs: arrays, draws, None where an argument is absent, or lists of these.
 
     call(K, *tensors, **args): what to call instead of K's function of that name; returns tensors, arrays, numbers, text.
+    script(K, *arrays, **args): the same with the operands' values, for scripts of calls that make variables and functions.
     oracle(*arrays, **args): computes the outputs without TensorFlow.
     gradient: False: not compared; a function (weights, *arrays) -> one array or None an input; otherwise TensorFlow's,
         which is stored if an input is float64.
@@ -77,7 +78,7 @@ def case(function, inputs=(), *, label=None, call=None, oracle=None, gradient=No
     """
     rows = cases.setdefault(function, [])
     label = f"{len(rows):03d}" + (f"_{label}" if label else "")
-    rows.append(dict(function=function, label=label, inputs=list(inputs), call=call, oracle=oracle, gradient=gradient,
+    rows.append(dict(function=function, label=label, inputs=list(inputs), call=call, script=script, oracle=oracle, gradient=gradient,
                      tolerance=tolerance, open_batch=open_batch, ranks=ranks, args=args))
 
 
@@ -129,10 +130,10 @@ def dense(value):
 
 
 def leaves_of(result):
-    """Outputs of a call. A tuple of plain numbers (a shape) is one output."""
-    if isinstance(result, (list, tuple)) and any(is_tensor(v) or isinstance(v, (np.ndarray, np.generic, str, list, tuple))
-                                                 for v in result):
-        return flat([leaf if is_tensor(leaf) else leaves_of(leaf) for leaf in result])
+    """Outputs of a call: a list has several; a tuple of plain numbers (a shape) is one."""
+    parts = (np.ndarray, np.generic, str, list, tuple)
+    if isinstance(result, list) or isinstance(result, tuple) and any(is_tensor(v) or isinstance(v, parts) for v in result):
+        return [leaf for entry in result for leaf in leaves_of(entry)]
     return [result] if is_tensor(result) else [as_array(result)]
 
 
@@ -174,6 +175,10 @@ def compute(row):
     if row["oracle"]:
         result = row["oracle"](*mapped(row["inputs"], iter(arrays)), **row["args"])
         outputs, derived = [as_array(y) for y in (result if isinstance(result, list) else [result])], []
+    elif row["script"]:
+        K.clear_session()
+        result = leaves_of(row["script"](K, *mapped(row["inputs"], iter(arrays)), **row["args"]))
+        outputs, derived = [K.eval(y) if is_tensor(y) else y for y in result], []
     else:
         outputs, derived = compute_tensorflow(row, arrays)
     if callable(row["gradient"]):

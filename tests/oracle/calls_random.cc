@@ -1,0 +1,101 @@
+// No two implementations draw the same random numbers, so the adapters return what the distribution fixes.
+#include <limits>
+
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/config.h"
+#include "tests/oracle/oracle_case.h"
+
+namespace syncline::testing {
+namespace {
+
+// No elements, of x's dtype: shows the dtype.
+Expr none_of(const Expr& x) { return slice_axis(flatten(x), 0, 0, 0); }
+
+// Shape, dtype, mean and standard deviation, how many lie below some multiples of the latter, limits: `low` <= x <
+// `high`.
+std::vector<Expr> summary(const Expr& x, double low, double high) {
+  const Expr wide = cast(x, DType::kFloat64);
+  const Expr center = mean(wide), spread = std(wide);
+  std::vector<Expr> fractions;
+  for (const double q : {-1.0, -0.5, 0.0, 0.5, 1.0})
+    fractions.push_back(mean(cast(less(wide, center + spread * q), DType::kFloat64)));
+  const Expr above = all(greater_equal(wide, scalar_like(low, wide))),
+             below = all(less_equal(wide, scalar_like(high, wide)));
+  return {shape(x), none_of(x), stack({center, spread}), stack(fractions), stack({above, below})};
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+UniformOptions uniform_of(const Call& call) {
+  return {.minval = call.get("minval", 0.0), .maxval = call.get("maxval", 1.0), .dtype = call.get("dtype", floatx())};
+}
+
+NormalOptions normal_of(const Call& call) {
+  return {.mean = call.get("mean", 0.0), .stddev = call.get("stddev", 1.0), .dtype = call.get("dtype", floatx())};
+}
+
+// Cases of no elements compare the tensor itself.
+bool is_empty(const Call& call) { return call.get<Shape>("shape").size() == 0; }
+
+}  // namespace
+
+SYNCLINE_ORACLE_CALL(random_uniform) {
+  const UniformOptions options = uniform_of(call);
+  const Expr x = random_uniform(call.get<Shape>("shape"), options);
+  if (is_empty(call)) return x;
+  return summary(x, options.minval, options.maxval);
+}
+
+SYNCLINE_ORACLE_CALL(random_normal) {
+  const Expr x = random_normal(call.get<Shape>("shape"), normal_of(call));
+  if (is_empty(call)) return x;
+  return summary(x, -kInfinity, kInfinity);
+}
+
+SYNCLINE_ORACLE_CALL(truncated_normal) {
+  const NormalOptions options = normal_of(call);
+  const Expr x = truncated_normal(call.get<Shape>("shape"), options);
+  if (is_empty(call)) return x;
+  const double reach = 2.000001 * options.stddev;
+  return summary(x, options.mean - reach, options.mean + reach);
+}
+
+SYNCLINE_ORACLE_CALL(random_binomial) {
+  const DType dtype = call.get("dtype", floatx());
+  const Expr x = random_binomial(call.get<Shape>("shape"), {.p = call.get<double>("p"), .dtype = dtype});
+  if (is_empty(call)) return x;
+  const Expr binary = all(equal(x * x, x));
+  return {shape(x), none_of(x), cast(mean(x), DType::kFloat64), binary};
+}
+
+SYNCLINE_ORACLE_CALL(random_uniform_variable) {
+  const double low = call.get<double>("low"), high = call.get<double>("high");
+  return summary(random_uniform_variable(call.get<Shape>("shape"), low, high), low, high);
+}
+
+SYNCLINE_ORACLE_CALL(random_normal_variable) {
+  const Expr x = random_normal_variable(call.get<Shape>("shape"), call.get<double>("mean"), call.get<double>("scale"));
+  return summary(x, -kInfinity, kInfinity);
+}
+
+SYNCLINE_ORACLE_CALL(dropout) {
+  const double level = call.get<double>("level");
+  const Expr x = tile(call.tensor(0), {2000, 1});
+  std::optional<Dims> noise_shape;
+  if (call.has("noise_shape")) noise_shape = call.get<Shape>("noise_shape");
+  const Expr y = dropout(x, level, noise_shape);
+  const Expr kept = not_equal(y, scalar_like(0, y)), wanted = x / (1 - level);
+  const Expr scaled = all(less_equal(abs(y - select(kept, wanted, zeros_like(y))), abs(wanted) * 1e-6));
+  std::vector<int> shared;
+  const Shape noise = call.has("noise_shape") ? call.get<Shape>("noise_shape") : Shape{};
+  for (int axis = 0; axis < noise.ndim(); ++axis)
+    if (noise[axis] == 1) shared.push_back(axis);
+  Expr alike = all(equal(kept, kept));
+  if (!shared.empty()) alike = all(equal(any(kept, shared), all(kept, shared)));
+  return {mean(cast(kept, DType::kFloat64)), scaled, alike};
+}
+
+}  // namespace syncline::testing
