@@ -58,10 +58,13 @@ Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);
 Expr trim(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 // Zeros around x: `before` and `after` have one entry an axis.
 Expr pad(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
-// Of the middle axis of (batch, time, features).
-Expr temporal_padding(const Expr& x, std::pair<int, int> padding = {1, 1});
-// Of rows and columns of images. data_format: "channels_last" (the default) or "channels_first".
-Expr spatial_2d_padding(const Expr& x, std::array<std::pair<int, int>, 2> padding = {{{1, 1}, {1, 1}}},
+// Zeros around the space of images: before and after each of its axes. data_format is "channels_last" (the default) or
+// "channels_first"; anything else is a ValueError. temporal_padding pads the middle axis of (batch, time, features).
+using Pads = std::pair<int, int>;
+Expr temporal_padding(const Expr& x, Pads padding = {1, 1});
+Expr spatial_2d_padding(const Expr& x, const std::array<Pads, 2>& padding = {{{1, 1}, {1, 1}}},
+                        std::string_view data_format = "channels_last");
+Expr spatial_3d_padding(const Expr& x, const std::array<Pads, 3>& padding = {{{1, 1}, {1, 1}, {1, 1}}},
                         std::string_view data_format = "channels_last");
 
 // ---- repeating ----
@@ -69,6 +72,12 @@ Expr spatial_2d_padding(const Expr& x, std::array<std::pair<int, int>, 2> paddin
 Expr broadcast_like(const Expr& y, const Expr& x);
 Expr repeat_elements(const Expr& x, int rep, int axis);  // each element `rep` times in a row
 Expr repeat(const Expr& x, const Dim& n);                // (samples, dim) -> (samples, n, dim)
+// Images, and volumes, enlarged by whole factors (1 or more), else ValueError. "nearest" repeats elements, any dtype.
+// "bilinear" is for floating x, and is Keras 2's: element i of the result lies at i / factor of x, and beyond the last
+// element x does not change.
+Expr resize_images(const Expr& x, int height_factor, int width_factor, std::string_view data_format,
+                   std::string_view interpolation = "nearest");
+Expr resize_volumes(const Expr& x, int depth_factor, int height_factor, int width_factor, std::string_view data_format);
 // n[i] copies of x along axis i, one after the other; fewer entries than axes belong to the last axes.
 Expr tile(const Expr& x, const Dims& n);
 

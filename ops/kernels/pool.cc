@@ -76,7 +76,10 @@ HWY_INLINE void max_images(const PoolGeometry& g, const T* x, T* y, Index begin,
   for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
     for_channels<T>(g.channels, [&](auto d, Index c) {
       auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
-      for_cells(g, window, [&](Index cell) { best = hn::Max(best, hn::LoadU(d, x + image + cell + c)); });
+      for_cells(g, window, [&](Index cell) {
+        const auto value = hn::LoadU(d, x + image + cell + c);
+        best = hn::IfThenElse(hn::Or(hn::Gt(value, best), hn::IsNaN(value)), value, best);
+      });
       hn::StoreU(best, d, y + out + c);
     });
   });

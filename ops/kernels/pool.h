@@ -1,9 +1,9 @@
 // Max and average pooling over NDHWC images, and their gradients. Images of fewer axes have a depth of 1.
 //
 // Cells outside the image take no part: the average divides by the number of real cells, as TensorFlow does. A window
-// without real cells gives negative infinity (max) or 0 (average). The gradient of the maximum goes to the first cell,
-// row by row, that holds it. Kernels check nothing and allocate nothing; float and double; bits do not depend on the
-// number of threads. Thread-safe where outputs are not shared.
+// without real cells gives negative infinity (max) or 0 (average); one with NaN gives NaN. The gradient of the maximum
+// goes to the first cell, row by row, that holds it. Kernels check nothing and allocate nothing; float and double; bits
+// do not depend on the number of threads. Thread-safe where outputs are not shared.
 #pragma once
 
 #include <cstdint>

@@ -223,19 +223,4 @@ Expr pad(const Expr& x, Numbers before, Numbers after) {
   return apply<Pad>({x}, {std::move(before), std::move(after)});
 }
 
-Expr temporal_padding(const Expr& x, std::pair<int, int> padding) {
-  if (x.ndim() != 3) fail<ShapeError>("temporal_padding: x ", x.shape(), " must be (batch, time, features)");
-  return pad(x, {0, padding.first, 0}, {0, padding.second, 0});
-}
-
-Expr spatial_2d_padding(const Expr& x, std::array<std::pair<int, int>, 2> padding, std::string_view data_format) {
-  if (x.ndim() != 4) fail<ShapeError>("spatial_2d_padding: x ", x.shape(), " must have four axes, as images have");
-  const auto [rows, columns] = padding;
-  if (data_format == "channels_last")
-    return pad(x, {0, rows.first, columns.first, 0}, {0, rows.second, columns.second, 0});
-  if (data_format == "channels_first")
-    return pad(x, {0, 0, rows.first, columns.first}, {0, 0, rows.second, columns.second});
-  fail<ValueError>("spatial_2d_padding: data_format '", data_format, "' must be channels_last or channels_first");
-}
-
 }  // namespace syncline

@@ -89,6 +89,16 @@ std::vector<OpCase> maximum_rows() {
                       },
                   .reference = literal({1, 1, 1, 1}, {-infinity}),
                   .gradient = false});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  rows.push_back({.name = "max_pool2d_of_nan",
+                  .inputs = {{.shape = {1, 1, 4, 1}, .values = {nan, 1, 2, 3}}},
+                  .build =
+                      [](const Exprs& e) {
+                        return pool2d(e[0], {1, 2});
+                      },
+                  .reference = literal({1, 1, 3, 1}, {nan, 2, 3}),
+                  .gradient = false,
+                  .placement = false});
   // Its gradient in turn needs the places of the maxima.
   rows.push_back({.name = "max_pool2d_grad",
                   .inputs = {{.shape = {3, 4, 4, 2}}, {.shape = {3, 2, 2, 2}}},

@@ -1,6 +1,7 @@
 // What the functions of ops/convolution.h refuse, and what they say then.
 #include "ops/convolution.h"
 #include "ops/leaf.h"
+#include "ops/shape.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline {
@@ -123,6 +124,28 @@ TEST(ConvolutionRefusals, BiasAdd) {
   expect_refused<ShapeError>([&] { bias_add(x, of_shape({1})); }, "bias of shape (1,)");
   expect_refused<ShapeError>([&] { bias_add(x, of_shape({})); }, "bias of shape ()");
   expect_data_format([&](const char* format) { bias_add(x, of_shape({5}), format); });
+}
+
+TEST(ConvolutionRefusals, PaddingAndResizing) {
+  const Expr image = of_shape({2, 3, 4, 5}), volume = of_shape({2, 3, 4, 5, 6});
+  expect_refused<ShapeError>([&] { temporal_padding(image); }, "temporal_padding: x has the shape (2, 3, 4, 5)");
+  expect_refused<ShapeError>([&] { spatial_2d_padding(volume); }, "needs 4 dimensions");
+  expect_refused<ShapeError>([&] { spatial_3d_padding(image); }, "needs 5 dimensions");
+  expect_refused<ValueError>([&] { spatial_3d_padding(volume, {{{1, 1}, {-1, 0}, {1, 1}}}); }, "must not be negative");
+  expect_data_format([&](const char* f) { spatial_2d_padding(image, {{{1, 1}, {1, 1}}}, f); });
+  expect_data_format([&](const char* f) { spatial_3d_padding(volume, {{{1, 1}, {1, 1}, {1, 1}}}, f); });
+  expect_data_format([&](const char* f) { resize_images(image, 2, 2, f); });
+  expect_data_format([&](const char* f) { resize_volumes(volume, 2, 2, 2, f); });
+  expect_refused<ValueError>([&] { resize_images(image, 2, 2, "channels_last", "cubic"); }, "'cubic'");
+  expect_refused<ValueError>([&] { resize_images(image, 2, 0, "channels_last"); }, "a factor of 0");
+  expect_refused<ValueError>([&] { resize_volumes(volume, -1, 2, 2, "channels_last"); }, "a factor of -1");
+  expect_refused<ShapeError>([&] { resize_images(volume, 2, 2, "channels_last"); }, "resize_images: x has the shape");
+  expect_refused<ShapeError>([&] { resize_volumes(image, 2, 2, 2, "channels_last"); }, "resize_volumes");
+  expect_refused<DTypeError>(
+      [] {
+        resize_images(of_shape({2, 3, 4, 5}, DType::kInt32), 2, 2, "channels_last", "bilinear");
+      },
+      "int32");
 }
 
 }  // namespace

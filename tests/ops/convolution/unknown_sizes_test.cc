@@ -6,6 +6,7 @@
 #include "ops/gradients.h"
 #include "ops/math.h"
 #include "ops/reduce.h"
+#include "ops/shape.h"
 #include "runtime/function.h"
 #include "runtime/session.h"
 
@@ -87,6 +88,21 @@ TEST(UnknownSizes, Pooling) {
         return pool3d(x[0], {2, 2, 2}, {.pool_mode = "avg"});
       },
       {{2, 3, 4, 5, 2}});
+}
+
+TEST(UnknownSizes, Resizing) {
+  expect_equal([](const std::vector<Expr>& x) { return resize_images(x[0], 2, 3, "channels_last", "bilinear"); },
+               {{2, 3, 4, 2}});
+  expect_equal([](const std::vector<Expr>& x) { return resize_volumes(x[0], 2, 1, 3, "channels_last"); },
+               {{2, 2, 3, 2, 2}});
+}
+
+TEST(UnknownSizes, LocalConvolution) {
+  expect_equal(
+      [](const std::vector<Expr>& x) {
+        return local_conv1d(x[0], reshape(x[1], {4, 6, 3}), 3, 2);
+      },
+      {{2, 10, 2}, {4, 6, 3}});
 }
 
 }  // namespace
