@@ -293,3 +293,46 @@ for factors in ((2, 2, 2), (1, 2, 3), (3, 1, 1), (1, 1, 1)):
                  width_factor=factors[2], data_format=data_format)
 for operand in (whole(1, 2, 1, 2, 1), real(0, 1, 2, 2, 1)):
     case("resize_volumes", [operand], depth_factor=2, height_factor=1, width_factor=2, data_format=LAST)
+
+# What generate/image.py leaves out of the functions of images.
+
+for strides, rates, padding in (((2, 2), (2, 2), "valid"), ((2, 1), (1, 3), "same"), ((3, 2), (2, 3), "same")):
+    for data_format in FORMATS:
+        for dtype in FLOATS:
+            case("conv2d", [image(2, (7, 8), 2, data_format, dtype), real(3, 2, 2, 2, dtype=dtype)], open_batch=[0],
+                 call=lambda K, x, kernel, dilation_rate, strides, **o: K.conv2d(x, dilated(kernel, dilation_rate),
+                                                                                 tuple(strides), **o),
+                 strides=strides, dilation_rate=rates, padding=padding, data_format=data_format)
+
+
+def transposed(K, x, kernel, output_shape, strides, padding, data_format, dilation_rate=(1, 1)):
+    """None is the number of images; TensorFlow ignores strides beside dilation, and refuses unequal rates."""
+    shape = (x.shape[0], *output_shape[1:])
+    return K.conv2d_transpose(x, dilated(kernel, dilation_rate), shape, tuple(strides), padding, data_format)
+
+
+for space, result, strides, rates, padding in (((3, 3), (9, 7), (2, 2), (2, 1), "valid"),
+                                               ((3, 2), (5, 6), (2, 3), (2, 2), "same"),
+                                               ((4, 3), (8, 6), (2, 2), (1, 1), "same")):
+    for data_format in FORMATS:
+        shape = (None, *result, 2) if data_format == LAST else (None, 2, *result)
+        for dtype in FLOATS:
+            case("conv2d_transpose", [image(2, space, 1, data_format, dtype), real(3, 2, 2, 1, dtype=dtype)],
+                 call=transposed, open_batch=[0], output_shape=shape, strides=strides, dilation_rate=rates,
+                 padding=padding, data_format=data_format)
+
+for shape in ((2, 4, 3), (2, 3, 4, 2), (1, 2, 3, 2, 2)):
+    for dtype in FLOATS:
+        case("bias_add", [real(*shape, dtype=dtype), real(*shape[2:], shape[1], dtype=dtype)], label="places",
+             open_batch=[0], data_format=FIRST)
+
+
+def pooled_image(x, pool_size, **options):
+    return pooled(x[:, None], (1, *pool_size), **options)[:, 0]
+
+
+case("pool2d", [array(-np.inf * np.ones((1, 2, 3, 1)))], label="below_all", oracle=pooled_image, pool_size=(2, 2))
+case("pool2d", [array([[[[1.0], [np.nan], [np.inf]], [[-np.inf], [0.0], [2.0]]]])], label="special", oracle=pooled_image,
+     pool_size=(2, 2))
+case("pool2d", [array([[[[1.0], [np.nan], [np.inf]], [[-np.inf], [0.0], [2.0]]]])], label="special", oracle=pooled_image,
+     pool_size=(2, 2), pool_mode="avg")
