@@ -83,19 +83,19 @@ SYNCLINE_ORACLE_CALL(random_normal_variable) {
 
 SYNCLINE_ORACLE_CALL(dropout) {
   const double level = call.get<double>("level");
-  const Expr x = tile(call.tensor(0), {2000, 1});
+  const Expr x = tile(call.tensor(0), {1, 4000});
   std::optional<Dims> noise_shape;
   if (call.has("noise_shape")) noise_shape = call.get<Shape>("noise_shape");
   const Expr y = dropout(x, level, noise_shape);
-  const Expr kept = not_equal(y, scalar_like(0, y)), wanted = x / (1 - level);
-  const Expr scaled = all(less_equal(abs(y - select(kept, wanted, zeros_like(y))), abs(wanted) * 1e-6));
-  std::vector<int> shared;
-  const Shape noise = call.has("noise_shape") ? call.get<Shape>("noise_shape") : Shape{};
-  for (int axis = 0; axis < noise.ndim(); ++axis)
-    if (noise[axis] == 1) shared.push_back(axis);
-  Expr alike = all(equal(kept, kept));
-  if (!shared.empty()) alike = all(equal(any(kept, shared), all(kept, shared)));
-  return {mean(cast(kept, DType::kFloat64)), scaled, alike};
+  const Expr kept = not_equal(y, zeros_like(y)), wanted = select(kept, x / (1 - level), zeros_like(y));
+  auto number = [](const Expr& truth) { return sum(cast(truth, DType::kFloat64)); };
+  Expr parted = scalar_like(0, number(kept));
+  if (noise_shape && noise_shape->numbers()[0] == 1) {
+    const Expr column = sum(cast(kept, DType::kFloat64), {0}), rows = count(kept, {0}, DType::kFloat64);
+    parted = number(logical_and(not_equal(column, zeros_like(column)), not_equal(column, rows)));
+  }
+  return {mean(cast(kept, DType::kFloat64)), number(greater(abs(y - wanted), abs(wanted) * 1e-6)), parted,
+          cast(mean(y) / mean(x), DType::kFloat64), slice_axis(y - wanted, 1, 0, 2)};
 }
 
 }  // namespace syncline::testing

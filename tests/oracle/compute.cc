@@ -33,22 +33,17 @@ Expr axis_back(const Expr& x, int axis) {
   return permute_dimensions(x, pattern);
 }
 
-// The operands of one computation, and what feeds them.
-struct Fed {
-  std::vector<Expr> values, placeholders;
-  std::vector<Array> feeds;
-
-  void add(const std::optional<Array>& value, Operand operand) {
-    if (!value) return values.push_back({});
-    if (operand.kind == Operand::kVariable) return values.push_back(variable(*value));
-    const bool permuted = operand.kind == Operand::kSplit && operand.axis > 0;
-    feeds.push_back(permuted ? axis_first(*value, operand.axis) : *value);
-    Shape shape = feeds.back().shape();
-    if (operand.kind == Operand::kOpenBatch && shape.ndim() > 0) shape[0] = kUnknown;
-    placeholders.push_back(placeholder({.shape = shape, .dtype = value->dtype()}));
-    values.push_back(permuted ? axis_back(placeholders.back(), operand.axis) : placeholders.back());
-  }
-};
+void add_operand(CaseGraph& graph, const std::optional<Array>& value, Operand operand) {
+  if (!value) return graph.values.push_back({});
+  if (operand.kind == Operand::kVariable) return graph.values.push_back(variable(*value));
+  const bool permuted = operand.kind == Operand::kSplit && operand.axis > 0;
+  graph.feeds.push_back(permuted ? axis_first(*value, operand.axis) : *value);
+  Shape shape = graph.feeds.back().shape();
+  if (operand.kind == Operand::kOpenBatch && shape.ndim() > 0) shape[0] = kUnknown;
+  const Expr fed = placeholder({.shape = shape, .dtype = value->dtype()});
+  graph.placeholders.push_back(fed);
+  graph.values.push_back(permuted ? axis_back(fed, operand.axis) : fed);
+}
 
 // weights_of in tests/oracle/generate/oracle.py
 Array weights_of(const Shape& shape, DType dtype) {
@@ -56,17 +51,6 @@ Array weights_of(const Shape& shape, DType dtype) {
   for (std::int64_t i = 0; i < weights.size(); ++i)
     weights.data<double>()[i] = static_cast<double>((7 * i + 3) % 11 - 5) / 8;
   return weights.cast(dtype);
-}
-
-Expr loss_of(const OracleCase& row, const std::vector<Expr>& outputs) {
-  Expr loss;
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const DType dtype = outputs[k].dtype();
-    if (!is_floating(dtype)) continue;
-    const Expr term = cast(sum(outputs[k] * constant(weights_of(row.outputs.at(k).shape(), dtype))), DType::kFloat64);
-    loss = loss ? loss + term : term;
-  }
-  return loss;
 }
 
 std::string unequal(const std::string& what, const Array& wanted, const Array& got, const std::string& kind) {
@@ -94,15 +78,32 @@ std::string unequal(const std::string& what, const Array& wanted, const Array& g
 
 Operands alike(const OracleCase& row, Operand operand) { return Operands(row.inputs.size(), operand); }
 
-Computed compute(const OracleCase& row, const Operands& operands, bool gradients) {
+CaseGraph graph_of(const OracleCase& row, const Operands& operands) {
   const OracleCall call = oracle_call(row.function);
   if (call == nullptr) fail("there is no adapter of ", row.function, "; write one in tests/oracle/calls_*.cc");
-  Fed fed;
+  CaseGraph graph;
   for (std::size_t i = 0; i < row.inputs.size(); ++i) {
     const bool closed = operands[i].kind == Operand::kOpenBatch && !row.open_batch[i];
-    fed.add(row.inputs[i], closed ? Operand{} : operands[i]);
+    add_operand(graph, row.inputs[i], closed ? Operand{} : operands[i]);
   }
-  const std::vector<Expr> outputs = call(Call(row, fed.values)).outputs;
+  graph.outputs = call(Call(row, graph.values)).outputs;
+  return graph;
+}
+
+Expr loss_of(const OracleCase& row, const std::vector<Expr>& outputs) {
+  Expr loss;
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const DType dtype = outputs[k].dtype();
+    if (!is_floating(dtype)) continue;
+    const Expr term = cast(sum(outputs[k] * constant(weights_of(row.outputs.at(k).shape(), dtype))), DType::kFloat64);
+    loss = loss ? loss + term : term;
+  }
+  return loss;
+}
+
+Computed compute(const OracleCase& row, const Operands& operands, bool gradients) {
+  const CaseGraph graph = graph_of(row, operands);
+  const std::vector<Expr>& outputs = graph.outputs;
   std::vector<Expr> roots = outputs;
   std::vector<std::size_t> derived;  // the inputs whose gradients are among the roots
   if (gradients && !row.gradients.empty()) {
@@ -110,12 +111,12 @@ Computed compute(const OracleCase& row, const Operands& operands, bool gradients
     for (std::size_t i = 0; i < row.gradients.size(); ++i) {
       if (!row.gradients[i]) continue;
       derived.push_back(i);
-      wrt.push_back(fed.values[i]);
+      wrt.push_back(graph.values[i]);
     }
     const std::vector<Expr> dx = syncline::gradients(loss_of(row, outputs), wrt);
     for (std::size_t k = 0; k < wrt.size(); ++k) roots.push_back(dx[k] ? dx[k] : zeros_like(wrt[k]));
   }
-  std::vector<Array> results = Function(fed.placeholders, roots)(fed.feeds);
+  std::vector<Array> results = Function(graph.placeholders, roots)(graph.feeds);
   Computed computed;
   computed.gradients.resize(row.gradients.size());
   for (std::size_t k = 0; k < outputs.size(); ++k) computed.outputs.push_back(results[k].copy());

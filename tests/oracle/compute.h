@@ -20,6 +20,17 @@ using Operands = std::vector<Operand>;
 // All operands alike.
 Operands alike(const OracleCase& row, Operand operand);
 
+// A case as a graph: what the adapter was given and what it returned.
+struct CaseGraph {
+  std::vector<Expr> values;  // one an input; empty where the argument is absent
+  std::vector<Expr> placeholders;
+  std::vector<Array> feeds;  // of the placeholders
+  std::vector<Expr> outputs;
+};
+CaseGraph graph_of(const OracleCase& row, const Operands& operands);
+// The weighted sum of all floating outputs; empty if there is none.
+Expr loss_of(const OracleCase& row, const std::vector<Expr>& outputs);
+
 // Outputs in the order of the case; then, with `gradients`, those that the case has.
 struct Computed {
   std::vector<Array> outputs;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "base/error.h"
 #include "runtime/function.h"
@@ -74,18 +75,38 @@ OracleCase case_from(const std::string& function, const json& stored) {
   return row;
 }
 
+// Names and groups, from functions.tsv: name, signature, group, documents.
+const std::vector<std::pair<std::string, std::string>>& listed_functions() {
+  static const auto list = [] {
+    std::vector<std::pair<std::string, std::string>> found;
+    std::ifstream file(SYNCLINE_ORACLE_DIR "/functions.tsv");
+    std::string line, name, signature, group;
+    std::getline(file, line);  // the heading
+    while (std::getline(file, line)) {
+      std::istringstream cells(line);
+      std::getline(std::getline(std::getline(cells, name, '\t'), signature, '\t'), group, '\t');
+      found.emplace_back(name, group);
+    }
+    return found;
+  }();
+  return list;
+}
+
 }  // namespace
 
 const std::vector<std::string>& oracle_functions() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> found;
-    std::ifstream file(SYNCLINE_ORACLE_DIR "/functions.tsv");
-    std::string line;
-    std::getline(file, line);  // the heading
-    while (std::getline(file, line)) found.push_back(line.substr(0, line.find('\t')));
+    for (const auto& [name, group] : listed_functions()) found.push_back(name);
     return found;
   }();
   return names;
+}
+
+const std::string& oracle_group(const std::string& function) {
+  for (const auto& [name, group] : listed_functions())
+    if (name == function) return group;
+  fail(function, " is not in tests/oracle/functions.tsv");
 }
 
 std::vector<OracleCase> oracle_cases(const std::string& function) {

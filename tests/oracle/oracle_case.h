@@ -27,6 +27,8 @@ struct OracleCase {
 
 // The functions of functions.tsv, in its order.
 const std::vector<std::string>& oracle_functions();
+// The section of the documents that a function stands in.
+const std::string& oracle_group(const std::string& function);
 // The cases of a function; none if it has no fixture. Throws IoError for a damaged fixture.
 std::vector<OracleCase> oracle_cases(const std::string& function);
 
