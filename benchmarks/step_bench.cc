@@ -8,13 +8,12 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "benchmarks/networks.h"
 #include "comm/make_communicator.h"
-#include "examples/models.h"
 #include "ops/kernels/parallel.h"
 #include "runtime/config.h"
 #include "runtime/data_parallel.h"
 #include "runtime/function.h"
-#include "runtime/optimizers.h"
 #include "runtime/session.h"
 
 namespace {
@@ -27,29 +26,16 @@ struct Options {
   bool json = false, plan = false;
 };
 
-struct Work {
-  Expr x, labels;
-  examples::Model model;
-  Optimizer optimizer;
-  Expr loss;
-  int rows = 0;  // of one rank
-};
-
-Work make_work(const std::string& name) {
-  Work w;
-  const bool small = name == "mlp_small";
-  w.rows = small ? 32 : 128;
-  const Shape sample = small ? Shape{kUnknown, 64} : Shape{kUnknown, 28, 28};
-  w.x = placeholder({.shape = sample, .name = "x"});
-  w.labels = placeholder({.shape = {kUnknown}, .dtype = DType::kInt32, .name = "labels"});
-  if (small) w.model = examples::mlp(w.x, {64, 64}, 0);
-  else w.model = examples::make_model(name, w.x);
-  w.loss = examples::mean_loss(w.labels, w.model.logits);
-  const auto weights = w.model.weights();
-  if (small) w.optimizer = sgd(w.loss, weights);
-  else if (name == "cnn") w.optimizer = adadelta(w.loss, weights);
-  else w.optimizer = adam(w.loss, weights);
-  return w;
+// A batch of random values.
+std::vector<Array> make_feeds(const benchmarks::Network& net, int rank) {
+  Shape shape = net.x.shape();
+  shape[0] = net.rows;
+  Array x = net.words == 0 ? eval(random_uniform(shape)) : Array(net.x.dtype(), shape);
+  for (std::int64_t i = 0; net.words > 0 && i < x.size(); ++i)
+    x.data<std::int32_t>()[i] = static_cast<std::int32_t>(i * 7919 % net.words);
+  Array labels(DType::kInt32, Shape{net.rows});
+  for (int i = 0; i < net.rows; ++i) labels.data<std::int32_t>()[i] = (i * 7 + rank) % net.classes;
+  return {x, labels};
 }
 
 double peak_mib() {
@@ -67,15 +53,9 @@ int run(const Options& options) {
   kernels::set_thread_count(options.threads);
   if (wire->size() > 1) session.distribute(make_data_parallel(*wire, {.local_feeds = true}));
   set_learning_phase(true);
-  Work w = make_work(options.model);
-  Function step({w.x, w.labels}, {w.loss}, w.optimizer.updates, "train");
-
-  Shape shape = w.x.shape();
-  shape[0] = w.rows;
-  Array x = eval(random_uniform(shape));
-  Array labels(DType::kInt32, Shape{w.rows});
-  for (int i = 0; i < w.rows; ++i) labels.data<std::int32_t>()[i] = (i * 7 + wire->rank()) % 10;
-  const std::vector<Array> feeds{x, labels};
+  const benchmarks::Network net = benchmarks::make_network(options.model);
+  Function step({net.x, net.labels}, {net.loss}, net.updates, "train");
+  const std::vector<Array> feeds = make_feeds(net, wire->rank());
   std::vector<Array> results = step(feeds);
   if (const std::string plan = step.describe(feeds); options.plan && wire->rank() == 0) std::cerr << plan;
   for (int i = 0; i < options.warmup; ++i) step.run(feeds, results);
@@ -93,9 +73,9 @@ int run(const Options& options) {
   const nlohmann::json line{{"model", options.model},
                             {"threads", options.threads},
                             {"ranks", wire->size()},
-                            {"batch", w.rows},
+                            {"batch", net.rows},
                             {"step_ms", ms[ms.size() / 2]},
-                            {"samples_per_s", static_cast<double>(w.rows) * wire->size() * options.steps / seconds},
+                            {"samples_per_s", static_cast<double>(net.rows) * wire->size() * options.steps / seconds},
                             {"peak_mib", peak_mib()},
                             {"loss", results[0].item()}};
   if (options.json) std::cout << line.dump() << '\n';
@@ -108,7 +88,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Times training steps.");
-  app.add_option("--model", options.model, "mlp_small, mlp or cnn")->check(CLI::IsMember({"mlp_small", "mlp", "cnn"}));
+  app.add_option("--model", options.model, "the network")->check(CLI::IsMember(benchmarks::network_names()));
   app.add_option("--threads", options.threads, "threads of a rank")->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps, "steps timed")->check(CLI::PositiveNumber);
   app.add_option("--warmup", options.warmup, "steps before")->check(CLI::NonNegativeNumber);
