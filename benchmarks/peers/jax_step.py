@@ -17,6 +17,9 @@ SHAPES = {
     "mlp_small": [(64, 64), (64, 64), (64, 10)],
     "mlp": [(784, 512), (512, 512), (512, 10)],
     "cnn": [(3, 3, 1, 32), (3, 3, 32, 64), (9216, 128), (128, 10)],
+    "lstm": [(measure.WORDS, 128), (128, 512), (128, 512), (128, 1)],
+    "gru": [(64, 768), (256, 768), (256, 10)],
+    "residual": [(3, 3, 3, 64), *[(3, 3, 64, 64)] * 6, (64, 10)],
 }
 
 
@@ -36,7 +39,52 @@ def dropout(x, rate, key):
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
 
 
+def lstm(layers, x):
+    (table, _), (kernel, bias), (recurrent, _), (w, b) = layers
+
+    def turn(state, z):
+        h, c = state
+        i, f, g, o = jnp.split(z + h @ recurrent, 4, axis=1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+    z = jnp.swapaxes(table[x] @ kernel + bias, 0, 1)
+    start = jnp.zeros((x.shape[0], 128))
+    (h, _), _ = lax.scan(turn, (start, start), z)
+    return h @ w + b
+
+
+def gru(layers, x):
+    (kernel, input_bias), (recurrent, recurrent_bias), (w, b) = layers
+
+    def turn(h, z):
+        update, reset, candidate = jnp.split(z, 3, axis=1)
+        own_update, own_reset, own_candidate = jnp.split(h @ recurrent + recurrent_bias, 3, axis=1)
+        update = jax.nn.sigmoid(update + own_update)
+        candidate = jnp.tanh(candidate + jax.nn.sigmoid(reset + own_reset) * own_candidate)
+        return update * h + (1 - update) * candidate, None
+
+    z = jnp.swapaxes(x @ kernel + input_bias, 0, 1)
+    h, _ = lax.scan(turn, jnp.zeros((x.shape[0], 256)), z)
+    return h @ w + b
+
+
+def residual(layers, x):
+    def normalized_conv(x, w, scale):
+        y = lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        mean, var = jnp.mean(y, (0, 1, 2)), jnp.var(y, (0, 1, 2))
+        return (y - mean) * lax.rsqrt(var + 1e-3) * (1 + scale)
+
+    *convs, (w, b) = layers
+    y = jax.nn.relu(normalized_conv(x, *convs[0]))
+    for (w1, s1), (w2, s2) in zip(convs[1::2], convs[2::2]):
+        y = jax.nn.relu(normalized_conv(jax.nn.relu(normalized_conv(y, w1, s1)), w2, s2) + y)
+    return jnp.mean(y, (1, 2)) @ w + b
+
+
 def logits(model, layers, x, key):
+    if model in ("lstm", "gru", "residual"):
+        return {"lstm": lstm, "gru": gru, "residual": residual}[model](layers, x)
     keys = jax.random.split(key)
     if model == "cnn":
         for w, b in layers[:2]:
@@ -57,6 +105,11 @@ def sgd(p, g, state, _):
     return p - 0.01 * g, state
 
 
+def momentum(p, g, state, _):
+    m = 0.9 * state[0] - 0.01 * g
+    return p + m, (m, state[1])
+
+
 def adam(p, g, state, t):
     m, v = 0.9 * state[0] + 0.1 * g, 0.999 * state[1] + 0.001 * g * g
     rate = 0.001 * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
@@ -70,10 +123,13 @@ def adadelta(p, g, state, _):
 
 
 def make_step(model, x, labels):
-    rule = {"mlp_small": sgd, "mlp": adam, "cnn": adadelta}[model]
+    rule = {"mlp_small": sgd, "gru": sgd, "residual": momentum, "cnn": adadelta}.get(model, adam)
 
     def loss_of(layers, key):
-        chosen = jax.nn.log_softmax(logits(model, layers, x, key))
+        y = logits(model, layers, x, key)
+        if model == "lstm":
+            return jnp.mean(jax.nn.softplus(y[:, 0]) - labels * y[:, 0])
+        chosen = jax.nn.log_softmax(y)
         return -jnp.mean(jnp.take_along_axis(chosen, labels[:, None], 1))
 
     def step(values, states, key, t):

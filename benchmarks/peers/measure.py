@@ -1,11 +1,16 @@
 """What the peers' step programs share: arguments, timing, the one line of JSON.
 
-The three networks, the same for every contender (benchmarks/step_bench.cc has ours):
+The networks, the same for every contender (benchmarks/networks.cc has ours):
   mlp_small  dense 64-64-64-10, ReLU between; batch 32; SGD, rate 0.01
   mlp        dense 784-512-512-10, ReLU and dropout 0.2 after the first two; batch 128; Adam, rate 0.001
   cnn        28x28x1; conv 32 3x3, ReLU; conv 64 3x3, ReLU (no padding); max-pool 2; dropout 0.25; dense 128, ReLU;
              dense 10; batch 128; Adadelta, rate 1, rho 0.95
-Loss: mean crossentropy of the softmax over 10 classes. A step is forward, backward and update on random data that is in
+  lstm       embedding 20000x128 of 80 words, LSTM 128, dense 1 of its last output; batch 32; Adam, rate 0.001
+  gru        GRU 256 (reset gate behind the recurrent product) on 100 turns of 64 features, dense 10 of its last output;
+             batch 32; SGD, rate 0.01
+  residual   32x32x3; conv 64 3x3, batch-norm, ReLU; three blocks of conv, batch-norm, ReLU, conv, batch-norm, sum,
+             ReLU (64 channels, 3x3, same padding); global mean; dense 10; batch 32; SGD, rate 0.01, momentum 0.9
+Loss: mean crossentropy of the softmax over 10 classes, for lstm of the sigmoid. A step is forward, backward and update on random data that is in
 memory already. Nothing is fetched: a contender that runs ahead of its caller is waited for once a chunk of steps.
 """
 
@@ -15,8 +20,12 @@ import resource
 import statistics
 import time
 
-BATCH = {"mlp_small": 32, "mlp": 128, "cnn": 128}
-INPUT = {"mlp_small": (64,), "mlp": (784,), "cnn": (28, 28, 1)}
+BATCH = {"mlp_small": 32, "mlp": 128, "cnn": 128, "lstm": 32, "gru": 32, "residual": 32}
+INPUT = {
+    "mlp_small": (64,), "mlp": (784,), "cnn": (28, 28, 1), "lstm": (80,), "gru": (100, 64), "residual": (32, 32, 3),
+}  # fmt: skip
+WORDS = 20000
+CLASSES = {"lstm": 2}  # 10 for the others
 CHUNKS = 20  # the median is taken over this many chunks of steps
 
 
@@ -38,12 +47,16 @@ def peak_mib():
 
 
 def data(model):
-    """Random inputs in [0, 1) and labels, equal for every peer."""
+    """Random inputs in [0, 1), for lstm words, and labels, equal for every peer."""
     import numpy
 
     random = numpy.random.default_rng(1)
-    x = random.random((BATCH[model], *INPUT[model]), dtype=numpy.float32)
-    return x, random.integers(0, 10, BATCH[model]).astype(numpy.int32)
+    shape = (BATCH[model], *INPUT[model])
+    if model == "lstm":
+        x = random.integers(0, WORDS, shape).astype(numpy.int32)
+    else:
+        x = random.random(shape, dtype=numpy.float32)
+    return x, random.integers(0, CLASSES.get(model, 10), BATCH[model]).astype(numpy.int32)
 
 
 def median_step_seconds(step, wait, steps):
