@@ -5,6 +5,7 @@
 
 #include "examples/models.h"
 #include "ops/control.h"
+#include "ops/convolution.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
 #include "ops/nn.h"

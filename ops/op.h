@@ -15,8 +15,9 @@
 // A missing member is a compile error (the concept OpDefinition). `infer` runs when a node is built (dimensions may be
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
 // returns one Expr an input, empty where the input has no gradient. Optional members: `scratch` (bytes a kernel needs
-// beside its buffers), `simplify` (a cheaper form once shapes are known), kView, kInPlace, kRandom, kShapeOnly, kLeaf,
-// kTakesFloat16 (below). Registration happens before main; the registry is then immutable.
+// beside its buffers), `simplify` (a cheaper form once shapes are known), `prepare` (what a loop need not do in each
+// turn), kView, kInPlace, kRandom, kShapeOnly, kLeaf, kTakesFloat16 (below). Registration happens before main; the
+// registry is then immutable.
 #pragma once
 
 #include <concepts>
@@ -86,6 +87,9 @@ struct OpDef {
   std::string_view no_gradient;
   // Once shapes are known: a cheaper expression of the same value, or empty. Rewrites of the op itself only.
   Expr (*simplify)(const void* attrs, std::span<const Expr> in, const Meta& out) = nullptr;
+  // In a loop's body, once shapes are known: an equal expression, or empty, one of whose operands depends only on
+  // inputs that are the same in every turn (`fixed`) and is computed before the loop.
+  Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
   bool random = false;      // reads the random step
   bool in_place = false;    // output 0 may be the same buffer as input 0
   bool shape_only = false;  // what it computes follows from the shapes of its inputs
@@ -148,6 +152,10 @@ OpDef make_def() {
   if constexpr (requires { Op::simplify; })
     def.simplify = [](const void* a, std::span<const Expr> in, const Meta& out) {
       return Op::simplify(*static_cast<const Attrs*>(a), in, out);
+    };
+  if constexpr (requires { Op::prepare; })
+    def.prepare = [](const void* a, std::span<const Expr> in, const std::vector<bool>& fixed) {
+      return Op::prepare(*static_cast<const Attrs*>(a), in, fixed);
     };
   def.view = requires { Op::kView; };
   def.random = requires { Op::kRandom; };

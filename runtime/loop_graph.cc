@@ -11,6 +11,7 @@
 #include "ops/math.h"
 #include "runtime/concretize.h"
 #include "runtime/evaluate.h"
+#include "runtime/loop_prepare.h"
 
 namespace syncline {
 namespace {
@@ -184,7 +185,9 @@ class Pruner {
       kept.push_back(output);
     }
     prune_body(parts.body);
-    const Expr fresh = parts.loop(loop.input(0).shape()[0]);
+    const std::int64_t turns = loop.input(0).shape()[0];
+    if (turns > 1) prepare_body(parts.body, parts.captured);
+    const Expr fresh = parts.loop(turns);
     for (std::size_t i = 0; i < kept.size(); ++i)
       now_[Expr(loop.handle(), kept[i])] = Expr(fresh.handle(), static_cast<int>(i));
   }

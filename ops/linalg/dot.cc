@@ -4,6 +4,7 @@
 #include "ops/core.h"
 #include "ops/kernels/gemm.h"
 #include "ops/linalg.h"
+#include "ops/linalg/packed.h"
 #include "ops/op.h"
 #include "ops/shape.h"
 
@@ -59,6 +60,13 @@ struct Dot {
       kernels::gemm<T>(Trans::kNo, a.transpose_y ? Trans::kYes : Trans::kNo, rows_of(k.in_shape(0)), n, inner, T(1),
                        k.input<T>(0), inner, k.input<T>(1), w[1], T(0), k.output<T>(), n);
     });
+  }
+  // A weight that a few rows are multiplied by in every turn of a loop is packed once.
+  static Expr prepare(const Attrs& a, std::span<const Expr> in, const std::vector<bool>& fixed) {
+    constexpr std::int64_t kMostRows = 128;  // above, packing is lost in the product
+    const Shape &x = in[0].shape(), &w = in[1].shape();
+    if (!fixed[1] || fixed[0] || rows_of(x) > kMostRows || w.size() < 16 * 16) return {};
+    return dot_packed(in[0], pack_matrix(in[1], a.transpose_y), w[a.transpose_y ? 0 : 1]);
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const Expr &x = y.input(0), &w = y.input(1);

@@ -3,6 +3,7 @@
 
 #include "ops/gradients.h"
 #include "ops/leaf.h"
+#include "ops/linalg/packed.h"
 #include "ops/math.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
@@ -55,6 +56,14 @@ std::vector<OpCase> product_rows() {
                   .reference = [](std::span<const Tensor> in) { return contract(in[0], in[1], 1); },
                   .large = {{.shape = {128, 512}}, {.shape = {784, 512}}},
                   .second_gradient = true});
+  for (const bool transpose : {false, true})
+    rows.push_back({.name = transpose ? "dot_packed_transposed" : "dot_packed",
+                    .inputs = {{.shape = {11, 7}}, {.shape = transpose ? Shape{37, 7} : Shape{7, 37}}},
+                    .build = [=](const Exprs& x) { return dot_packed(x[0], pack_matrix(x[1], transpose), 37); },
+                    .reference = [=](std::span<const Tensor> in) { return contract(in[0], in[1], transpose ? 1 : 0); },
+                    .large = {{.shape = {32, 256}}, {.shape = transpose ? Shape{37, 256} : Shape{256, 37}}},
+                    .open_batch = false,
+                    .gradient = false});
   rows.push_back({.name = "dot_kernel_grad",
                   .inputs = {{.shape = {5, 2, 3}}, {.shape = {5, 2, 4}}},
                   .build = [](const Exprs& x) { return dot_kernel_grad(x[0], x[1]); },
