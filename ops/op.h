@@ -16,8 +16,8 @@
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
 // returns one Expr an input, empty where the input has no gradient. Optional members: `scratch` (bytes a kernel needs
 // beside its buffers), `simplify` (a cheaper form once shapes are known), `prepare` (what a loop need not do in each
-// turn), kView, kInPlace, kRandom, kShapeOnly, kLeaf, kTakesFloat16 (below). Registration happens before main; the
-// registry is then immutable.
+// turn), `window` (where its elements lie in its input), kView, kInPlace, kRandom, kShapeOnly, kLeaf, kTakesFloat16
+// (below). Registration happens before main; the registry is then immutable.
 #pragma once
 
 #include <concepts>
@@ -66,6 +66,13 @@ struct KernelArgs {
   DType out_dtype(int i = 0) const { return out_meta[static_cast<std::size_t>(i)].dtype; }
 };
 
+// Where elements of a value lie in another one: element (i, j, ...) at offset + i * strides[0] + j * strides[1] + ...
+// In elements, not bytes.
+struct StridedWindow {
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> strides;
+};
+
 // Computes n elements of an elementwise op; `in` are blocks of n elements. The plan chains these through blocks that
 // stay in the first-level cache.
 using BlockFn = void (*)(const void* attrs, const void* const* in, void* out, std::int64_t n);
@@ -90,6 +97,8 @@ struct OpDef {
   // In a loop's body, once shapes are known: an equal expression, or empty, one of whose operands depends only on
   // inputs that are the same in every turn (`fixed`) and is computed before the loop.
   Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
+  // Where output 0 lies in input 0, of the given metas: elementwise ops then read it there.
+  StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
   bool random = false;      // reads the random step
   bool in_place = false;    // output 0 may be the same buffer as input 0
   bool shape_only = false;  // what it computes follows from the shapes of its inputs
@@ -157,6 +166,8 @@ OpDef make_def() {
     def.prepare = [](const void* a, std::span<const Expr> in, const std::vector<bool>& fixed) {
       return Op::prepare(*static_cast<const Attrs*>(a), in, fixed);
     };
+  if constexpr (requires { Op::window; })
+    def.window = [](const void* a, const Meta& in) { return Op::window(*static_cast<const Attrs*>(a), in); };
   def.view = requires { Op::kView; };
   def.random = requires { Op::kRandom; };
   def.in_place = requires { Op::kInPlace; };

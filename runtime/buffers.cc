@@ -110,10 +110,13 @@ void Buffers::choose_output_memory() {
   }
 }
 
-// In how many ways (itself, a view of it) a task reads a value.
+// In how many ways (itself, a view of it, a window onto it) a task reads a value.
 int Buffers::reads_of(const Task& task, const Expr& base) const {
-  return static_cast<int>(std::count_if(task.reads.begin(), task.reads.end(),
-                                        [&](const Expr& read) { return local_.resolve(read).base == base; }));
+  const auto views = std::count_if(task.reads.begin(), task.reads.end(),
+                                   [&](const Expr& read) { return local_.resolve(read).base == base; });
+  const auto windows = std::count_if(task.windows.begin(), task.windows.end(),
+                                     [&](const Expr& window) { return local_.resolve(window.input(0)).base == base; });
+  return static_cast<int>(views + windows);
 }
 
 bool Buffers::may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const {

@@ -117,7 +117,12 @@ class Lowering {
     std::vector<Expr> reads;
     auto input = [&](const Expr& value) {
       const auto [it, fresh] = operand.emplace(value, static_cast<int>(reads.size()));
-      if (fresh) reads.push_back(value.is<Fill>() ? number(value) : value);
+      if (!fresh) return ~it->second;
+      const bool window = std::find(task.windows.begin(), task.windows.end(), value) != task.windows.end();
+      reads.push_back(value.is<Fill>() ? number(value) : window ? value.input(0) : value);
+      spec.inputs.push_back(local_.meta(window ? value : reads.back()));
+      spec.windows.push_back(window ? value.op().window(value.node().attrs.get(), local_.meta(reads.back()))
+                                    : StridedWindow{});
       return ~it->second;
     };
     Step step;
@@ -133,7 +138,6 @@ class Lowering {
       spec.nodes.push_back(std::move(node));
       step.label += join_text(' ', value.op().name);
     }
-    for (const Expr& read : reads) spec.inputs.push_back(local_.meta(read));
     for (const Expr& value : task.writes) {
       spec.outputs.push_back(member.at(value));
       spec.overwrites.push_back(overwritten_input(value, reads));

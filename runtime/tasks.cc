@@ -61,7 +61,7 @@ class TaskMaker {
       const Expr value(node);
       const Shape space = local_.meta(value).shape;
       std::size_t laid_out = 0;
-      for (const Expr& input : node->inputs) laid_out += local_.meta(input).shape != space;
+      for (const Expr& input : node->inputs) laid_out += local_.meta(input).shape != space || is_window(input);
       int group = group_of_users(*node, space, laid_out);
       if (group < 0) {
         group = static_cast<int>(groups_.size());
@@ -133,7 +133,7 @@ class TaskMaker {
       if (group.members.back() == value) add(fused_task(group), group_is_late(group));
       return;
     }
-    if (node->op == &def_of<Fill>() && !needs_storage(*node)) return;
+    if ((node->op == &def_of<Fill>() || is_window(value)) && !needs_storage(*node)) return;
     Task task;
     task.kind = node->op == &def_of<AllReduce>()   ? Task::kAllReduce
                 : node->op == &def_of<AllGather>() ? Task::kAllGather
@@ -153,7 +153,17 @@ class TaskMaker {
     return output.output() < static_cast<int>(output.attrs<Loop::Attrs>().body->states.size());
   }
 
-  // Fused programs take a fill as a number.
+  // A value that fused programs can read in its input.
+  bool is_window(const Expr& e) const {
+    if (e.op().window == nullptr) return false;
+    const Shape shape = local_.meta(e).shape;
+    const StridedWindow window = e.op().window(e.node().attrs.get(), local_.meta(e.input(0)));
+    int axis = shape.ndim() - 1;
+    while (axis > 0 && shape[axis] == 1) --axis;
+    return axis < 0 || shape[axis] == 1 || window.strides[static_cast<std::size_t>(axis)] == 1;
+  }
+
+  // Fused programs take a fill as a number and a window where it lies.
   bool needs_storage(const Node& node) const {
     if (is_root_.contains(&node)) return true;
     const auto users = users_.find(&node);
@@ -169,12 +179,18 @@ class TaskMaker {
       for (const Expr& input : member.node().inputs) {
         const auto found = group_of_.find(&input.node());
         const bool inside = found != group_of_.end() && found->second == group_of_.at(&member.node());
-        if (!inside && std::find(task.reads.begin(), task.reads.end(), input) == task.reads.end())
-          task.reads.push_back(input);
+        if (inside) continue;
+        const bool window = is_window(input) && !needs_storage(input.node());
+        if (window) add_once(input, task.windows);
+        add_once(window ? input.input(0) : input, task.reads);
       }
       if (is_root_.contains(&member.node()) || member == group.members.back()) task.writes.push_back(member);
     }
     return task;
+  }
+
+  static void add_once(const Expr& value, std::vector<Expr>& values) {
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
   }
 
   void add(Task task, bool late) { (late ? late_tasks_ : tasks_).push_back(std::move(task)); }

@@ -41,7 +41,7 @@ void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n,
 }
 
 void lay_out_bytes(const Input& input, const void* x, std::int64_t begin, std::int64_t n, void* y) {
-  auto go = [&]<class T>(T) { lay_out(input, static_cast<const T*>(x), begin, n, static_cast<T*>(y)); };
+  auto go = [&]<class T>(T) { lay_out(input, static_cast<const T*>(x) + input.offset, begin, n, static_cast<T*>(y)); };
   if (input.element == 1) go(std::uint8_t{});
   else if (input.element == 2) go(std::uint16_t{});
   else if (input.element == 4) go(std::uint32_t{});
@@ -71,7 +71,7 @@ void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, 
       const Input& input = p.inputs[i];
       if (input.buffer < 0) {
         const std::int64_t at = input.spread == Input::kPeriodic ? begin % input.period : begin;
-        regs[i] = static_cast<const std::byte*>(in[i]) + at * input.element;
+        regs[i] = static_cast<const std::byte*>(in[i]) + (input.offset + at) * input.element;
       } else {
         if (input.spread == Input::kStrided) lay_out_bytes(input, in[i], begin, n, buffers.at[input.buffer]);
         regs[i] = buffers.at[input.buffer];
@@ -94,24 +94,25 @@ void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, 
   }
 }
 
-// Right-aligned strides of an operand in the iteration space, with neighbouring dimensions of one kind collapsed.
-Input describe(const Meta& meta, const Shape& space) {
+// Right-aligned strides of an operand in the iteration space, with dimensions that follow each other collapsed.
+Input describe(const Meta& meta, const StridedWindow& window, const Shape& space) {
   Input input;
   input.element = static_cast<std::uint8_t>(size_of(meta.dtype));
-  if (meta.shape == space) return input;
+  input.offset = window.offset;
+  if (meta.shape == space && window.strides.empty()) return input;
   const int lead = space.ndim() - meta.shape.ndim();
   std::int64_t step = 1;
   for (int axis = space.ndim() - 1; axis >= 0; --axis) {
     const std::int64_t dim = axis >= lead ? meta.shape[axis - lead] : 1;
     if (space[axis] == 1) continue;
-    const std::int64_t stride = dim == 1 ? 0 : step;
-    const bool joins =
-        !input.dims.empty() && ((stride == 0 && input.stride.back() == 0) || (stride != 0 && input.stride.back() != 0));
-    if (joins) {
+    const std::int64_t stride = dim == 1                 ? 0
+                                : window.strides.empty() ? step
+                                                         : window.strides[static_cast<std::size_t>(axis - lead)];
+    if (!input.dims.empty() && stride == input.stride.back() * input.dims.back()) {
       input.dims.back() *= space[axis];
     } else {
       input.dims.push_back(space[axis]);
-      input.stride.push_back(stride == 0 ? 0 : stride);
+      input.stride.push_back(stride);
     }
     step *= dim;
   }
@@ -187,8 +188,9 @@ class Fuser {
 
   FusedProgram run() {
     std::size_t widest = 1;
-    for (const Meta& meta : spec_.inputs) {
-      p_.inputs.push_back(describe(meta, spec_.space));
+    for (std::size_t i = 0; i < spec_.inputs.size(); ++i) {
+      const Meta& meta = spec_.inputs[i];
+      p_.inputs.push_back(describe(meta, spec_.windows.empty() ? StridedWindow{} : spec_.windows[i], spec_.space));
       widest = std::max(widest, size_of(meta.dtype));
     }
     for (const FusedNode& node : spec_.nodes) widest = std::max(widest, size_of(node.out.dtype));

@@ -27,6 +27,7 @@ struct FusedProgram {
     };
     Spread spread = kFull;
     std::uint8_t element = 4;          // bytes
+    std::int64_t offset = 0;           // of its first element
     int buffer = -1;                   // where blocks of it are laid out, if not read in place
     std::int64_t period = 1;           // kPeriodic: elements
     std::vector<std::int64_t> dims;    // kStrided: the collapsed iteration space ...
@@ -74,6 +75,9 @@ struct FusedNode {
 struct FusedSpec {
   Shape space;               // the iteration space: the shape of every output
   std::vector<Meta> inputs;  // local metas; they broadcast to `space`
+  // Of an input that is a window onto a larger value: where its elements lie there (along the last axis of more than
+  // one element side by side). Empty, or one an input; without strides: as C-ordered.
+  std::vector<StridedWindow> windows{};
   std::vector<FusedNode> nodes;
   std::vector<int> outputs;  // indices of nodes
   // inputs_of_output[j]: the input whose memory output j will overwrite, or -1

@@ -71,6 +71,11 @@ struct SliceBox {
     kernels::copy_box(k.out_shape().dims(), first(in, ndim), first(out, ndim), size,
                       k.input<std::byte>(0) + static_cast<std::size_t>(offset_of(a.start, in)) * size, k.out[0]);
   }
+  static StridedWindow window(const Attrs& a, const Meta& in) {
+    const Strides strides = strides_of(in.shape);
+    const auto used = first(strides, in.shape.ndim());
+    return {offset_of(a.start, strides), {used.begin(), used.end()}};
+  }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     return out.shape.is_known() && in[0].shape() == out.shape ? in[0] : Expr{};
   }
