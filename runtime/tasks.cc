@@ -189,11 +189,62 @@ class TaskMaker {
     return task;
   }
 
-  static void add_once(const Expr& value, std::vector<Expr>& values) {
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  static bool contains(const std::vector<Expr>& values, const Expr& value) {
+    return std::find(values.begin(), values.end(), value) != values.end();
   }
 
-  void add(Task task, bool late) { (late ? late_tasks_ : tasks_).push_back(std::move(task)); }
+  static void add_once(const Expr& value, std::vector<Expr>& values) {
+    if (!contains(values, value)) values.push_back(value);
+  }
+
+  void add(Task task, bool late) {
+    if (late) late_tasks_.push_back(std::move(task));
+    else if (!tasks_.empty() && can_join(tasks_.back(), task)) join(tasks_.back(), std::move(task));
+    else tasks_.push_back(std::move(task));
+  }
+
+  Shape space_of(const Task& fused) const { return local_.meta(fused.nodes.back()).shape; }
+
+  // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
+  // reads of the first's results it must read element by element.
+  bool can_join(const Task& first, const Task& second) const {
+    if (first.kind != Task::kFused || second.kind != Task::kFused) return false;
+    const Shape space = space_of(first);
+    if (space != space_of(second) || first.nodes.size() + second.nodes.size() > kLargestGroup) return false;
+    bool shared = false;
+    for (const Expr& read : second.reads) {
+      const bool whole = local_.meta(read).shape == space;
+      shared = shared || (whole && (contains(first.reads, read) || contains(first.writes, read)));
+      const Expr base = local_.resolve(read).base;
+      if (contains(first.writes, base) && (!whole || !(base == read))) return false;
+    }
+    for (const Expr& window : second.windows)
+      if (contains(first.writes, local_.resolve(window.input(0)).base)) return false;
+    return shared && laid_out(first, space) + laid_out(second, space) <= kMostLaidOut;
+  }
+
+  std::size_t laid_out(const Task& task, const Shape& space) const {
+    const auto others = std::count_if(task.reads.begin(), task.reads.end(),
+                                      [&](const Expr& read) { return local_.meta(read).shape != space; });
+    return static_cast<std::size_t>(others) + task.windows.size();
+  }
+
+  void join(Task& first, Task second) const {
+    first.nodes.insert(first.nodes.end(), second.nodes.begin(), second.nodes.end());
+    for (const Expr& read : second.reads)
+      if (!contains(first.writes, read)) add_once(read, first.reads);
+    for (const Expr& window : second.windows) add_once(window, first.windows);
+    // What only the other one wanted stays in the cache.
+    std::erase_if(first.writes, [&](const Expr& value) {
+      const auto users = users_.find(&value.node());
+      return !is_root_.contains(&value.node()) && users != users_.end() &&
+             std::all_of(users->second.begin(), users->second.end(), [&](const Node* user) {
+               return std::any_of(first.nodes.begin(), first.nodes.end(),
+                                  [&](const Expr& member) { return &member.node() == user; });
+             });
+    });
+    first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());
+  }
 
   // Buckets in the order in which their last element gets ready; the start stands right behind that element's task.
   void place_buckets() {

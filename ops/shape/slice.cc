@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/kernels/box.h"
+#include "ops/math.h"
 #include "ops/shape.h"
 #include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
@@ -76,9 +77,11 @@ struct SliceBox {
     const auto used = first(strides, in.shape.ndim());
     return {offset_of(a.start, strides), {used.begin(), used.end()}};
   }
-  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
-    return out.shape.is_known() && in[0].shape() == out.shape ? in[0] : Expr{};
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    if (!out.shape.is_known() || !in[0].shape().is_known()) return {};
+    return in[0].shape() == out.shape ? in[0] : sum_of_slices(a, in[0], out.shape);
   }
+  static Expr sum_of_slices(const Attrs& a, const Expr& x, const Shape& out);
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 
@@ -148,6 +151,24 @@ std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) 
     else return {apply<PadLike>({dy, x}, {a.start})};
   }
   return {pad(dy, a.start, after)};
+}
+
+// A slice of a sum as a sum of slices, which elementwise ops read where they lie: the gates of a recurrent layer, each
+// a slice of a product with a bias. Empty if x is no sum.
+Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
+  if (x.op().name != "add") return {};
+  std::vector<Expr> terms;
+  for (const Expr& term : x.node().inputs) {
+    const int lead = x.ndim() - term.ndim();
+    Numbers start, size;
+    for (int axis = lead; axis < x.ndim(); ++axis) {
+      const bool whole = term.shape()[axis - lead] == 1;
+      start.push_back(whole ? 0 : a.start[static_cast<std::size_t>(axis)]);
+      size.push_back(whole ? 1 : out[axis]);
+    }
+    terms.push_back(term.ndim() == 0 ? term : apply<SliceBox>({term}, {std::move(start), std::move(size)}));
+  }
+  return terms[0] + terms[1];
 }
 
 SYNCLINE_REGISTER_OP(SliceBox)
