@@ -8,6 +8,7 @@
 #include "ops/core/fill.h"
 #include "ops/core/phase.h"
 #include "ops/leaf.h"
+#include "ops/linalg/rows.h"
 #include "ops/math.h"
 #include "ops/op.h"
 #include "runtime/evaluate.h"
@@ -159,7 +160,7 @@ class Concretizer {
 }  // namespace
 
 std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings) {
-  return prune_loops(Concretizer(bindings).run(roots));
+  return prune_loops(share_dense_rows(Concretizer(bindings).run(roots)));
 }
 
 }  // namespace syncline

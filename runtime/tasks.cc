@@ -15,7 +15,7 @@ namespace syncline {
 namespace {
 
 constexpr std::size_t kLargestGroup = 40;  // nodes; with their operands they fit a fused program's registers
-constexpr std::size_t kMostLaidOut = 10;   // operands that need a block buffer of their own
+constexpr std::size_t kMostLaidOut = 14;   // operands that need a block buffer of their own
 
 bool is_collective(const Node& node) { return node.op == &def_of<AllReduce>() || node.op == &def_of<AllGather>(); }
 

@@ -60,7 +60,7 @@ struct FusedProgram {
   std::vector<std::uint8_t> output_element;
 };
 
-inline constexpr int kFusedBuffers = 24;       // temporaries and laid-out operands of one program
+inline constexpr int kFusedBuffers = 32;       // temporaries and laid-out operands of one program
 inline constexpr int kFusedBlockBytes = 4096;  // of one of them
 inline constexpr int kFusedRegisters = 96;
 

@@ -8,6 +8,7 @@
 #include "ops/math.h"
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "ops/substitute.h"
 
 namespace syncline {
 namespace {
