@@ -41,6 +41,45 @@ Chunks forward_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g));
 }
 
+// With strides of 1, dx is itself a convolution, of dy with the kernel turned round. That needs no sums of overlapping
+// patches, but makes rows of taps times out_c; it pays where a row is used for enough columns.
+constexpr Index kEnoughColumns = 16;
+
+bool is_convolution(const ConvGeometry& g) {
+  const bool plain = g.stride_d * g.stride_h * g.stride_w == 1 && !is_pointwise(g);
+  return plain && (g.in_c >= kEnoughColumns || g.in_c >= g.out_c);
+}
+
+ConvGeometry turned(const ConvGeometry& g) {
+  ConvGeometry t = g;
+  t.in_d = g.out_d, t.in_h = g.out_h, t.in_w = g.out_w, t.in_c = g.out_c;
+  t.out_d = g.in_d, t.out_h = g.in_h, t.out_w = g.in_w, t.out_c = g.in_c;
+  t.pad_front = (g.k_d - 1) * g.dilation_d - g.pad_front;
+  t.pad_top = (g.k_h - 1) * g.dilation_h - g.pad_top;
+  t.pad_left = (g.k_w - 1) * g.dilation_w - g.pad_left;
+  return t;
+}
+
+template <class T>
+Index turned_kernel_bytes(const ConvGeometry& g) {
+  return round_up(depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)), 64);
+}
+
+// (taps, in, out) -> (taps, out, in), the last tap first.
+template <class T>
+void turn_kernel(const ConvGeometry& g, const T* w, T* kernel) {
+  const Index taps = g.k_d * g.k_h * g.k_w, size = g.in_c * g.out_c;
+  parallel_for(taps, static_cast<double>(size), [&](Index begin, Index end) {
+    for (Index tap = begin; tap < end; ++tap) {
+      const T* from = w + (taps - 1 - tap) * size;
+      T* to = kernel + tap * size;
+      for (Index k = 0; k < g.out_c; ++k) {
+        for (Index c = 0; c < g.in_c; ++c) to[k * g.in_c + c] = from[c * g.out_c + k];
+      }
+    }
+  });
+}
+
 // Patches of one image overlap in dx, so an image belongs to one slot.
 template <class T>
 Chunks grad_input_slots(const ConvGeometry& g) {
@@ -109,6 +148,11 @@ void add_patches(const ConvGeometry& g, const T* patches, Index begin, Index end
   const Index width = g.k_w * g.in_c;
   for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
     const T* from = patches + (row * g.k_d * g.k_h + line) * width;
+    if (g.dilation_w == 1) {
+      T* to = dx + pixel;
+      for (Index i = span.lo * g.in_c; i < span.hi * g.in_c; ++i) to[i] += from[i];
+      return;
+    }
     for (Index b = span.lo; b < span.hi; ++b) {
       T* tap = dx + pixel + b * g.dilation_w * g.in_c;
       for (Index c = 0; c < g.in_c; ++c) tap[c] += from[b * g.in_c + c];
@@ -151,11 +195,18 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch)
 
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
+  if (is_convolution(g))
+    return static_cast<std::size_t>(turned_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(turned(g));
   return static_cast<std::size_t>(grad_input_slots<T>(g).count * block_bytes<T>(g));
 }
 
 template <class T>
 void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+  if (is_convolution(g)) {
+    auto* kernel = static_cast<T*>(scratch);
+    turn_kernel(g, w, kernel);
+    return forward(turned(g), dy, kernel, dx, static_cast<std::byte*>(scratch) + turned_kernel_bytes<T>(g));
+  }
   const Index rows = block_rows<T>(g), depth = depth_of(g);
   const auto product = [&](Index begin, Index end, T* patches) {
     gemm_serial(Trans::kNo, Trans::kYes, end - begin, depth, g.out_c, T(1), dy + begin * g.out_c, g.out_c, w, g.out_c,

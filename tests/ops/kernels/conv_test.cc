@@ -119,6 +119,7 @@ std::vector<Problem> geometries() {
       deep(geometry(2, 6, 7, 3, 4, 3, 2), 5, 3),             // depth
       deep(geometry(2, 5, 5, 20, 24, 3, 3, 1, 1, 1, 1, 1, 1), 4, 3, 1, 1, 1, 1),  // depth: no Winograd
       deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: all steps, no direct
+      deep(geometry(2, 6, 5, 9, 7, 3, 2, 1, 2, 2, 1, 1, 1), 4, 2, 1, 2, 1, 2),    // depth: dilation, dx a convolution
       deep(geometry(2, 4, 4, 5, 6, 1, 1), 3, 1),                                  // depth: pointwise
       depthwise(geometry(2, 7, 8, 5, 1, 3, 3)),                                   // depthwise: single lanes
       depthwise(geometry(2, 9, 20, 37, 1, 3, 3, 1, 1, 1, 1, 1, 1)),               // depthwise: pads, all tails
