@@ -29,6 +29,10 @@ inline Meta infer_comparison(std::string_view op, std::span<const Meta> in) {
   return {DType::kBool, broadcast(op, in[0].shape, in[1].shape)};
 }
 
+// The gradients of sigmoid and tanh, from the values y and dy of one shape.
+Expr sigmoid_gradient(const Expr& y, const Expr& dy);
+Expr tanh_gradient(const Expr& y, const Expr& dy);
+
 // Sums dy over the axes along which an operand of the shape of `like` was broadcast.
 Expr unbroadcast(const Expr& dy, const Expr& like);
 

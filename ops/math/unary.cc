@@ -136,11 +136,11 @@ struct Cos : Floating<Cos> {
 };
 struct Tanh : Floating<Tanh> {
   static constexpr std::string_view kName = "tanh";
-  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * (1.0 - square(y))}; }
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {tanh_gradient(y, dy)}; }
 };
 struct Sigmoid : Floating<Sigmoid> {
   static constexpr std::string_view kName = "sigmoid";
-  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * y * (1.0 - y)}; }
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {sigmoid_gradient(y, dy)}; }
 };
 struct Softplus : Floating<Softplus> {
   static constexpr std::string_view kName = "softplus";

@@ -1,0 +1,85 @@
+// What the gradients of sigmoid and tanh are made of: one pass instead of three, which recurrent layers take for each
+// gate of each turn.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/math/curve_gradients.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/highway.h>
+
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+struct SigmoidGradientF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V y, V dy) const {
+    return hn::Mul(dy, hn::NegMulAdd(y, y, y));
+  }
+};
+
+struct TanhGradientF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V y, V dy) const {
+    return hn::NegMulAdd(hn::Mul(dy, y), y, dy);
+  }
+};
+
+constexpr NamedBlock kBlocks[] = {{"sigmoid_gradient", &floating_block<2, SigmoidGradientF>},
+                                  {"tanh_gradient", &floating_block<2, TanhGradientF>}};
+
+BlockFn curve_gradient_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/math.h"
+#include "ops/math/elementwise.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(curve_gradient_block);
+
+// Inputs: y, the curve's value, and dy.
+template <class Self>
+struct CurveGradient {
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(curve_gradient_block)(Self::kName, in[0].dtype);
+  }
+};
+
+struct SigmoidGradient : CurveGradient<SigmoidGradient> {  // dy y (1 - y)
+  static constexpr std::string_view kName = "sigmoid_gradient";
+  static std::vector<Expr> grad(const NoAttrs&, const Expr& e, const Expr& d) {
+    const Expr &y = e.input(0), &dy = e.input(1);
+    return {d * dy * (1.0 - y * 2.0), sigmoid_gradient(y, d)};
+  }
+};
+
+struct TanhGradient : CurveGradient<TanhGradient> {  // dy (1 - y^2)
+  static constexpr std::string_view kName = "tanh_gradient";
+  static std::vector<Expr> grad(const NoAttrs&, const Expr& e, const Expr& d) {
+    const Expr &y = e.input(0), &dy = e.input(1);
+    return {d * dy * y * -2.0, tanh_gradient(y, d)};
+  }
+};
+
+SYNCLINE_REGISTER_OP(SigmoidGradient)
+SYNCLINE_REGISTER_OP(TanhGradient)
+
+}  // namespace
+
+Expr sigmoid_gradient(const Expr& y, const Expr& dy) { return apply<SigmoidGradient>({y, dy}); }
+Expr tanh_gradient(const Expr& y, const Expr& dy) { return apply<TanhGradient>({y, dy}); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE
