@@ -5,13 +5,14 @@
 #include <cstring>
 
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/transpose_square.h"
 
 namespace syncline::kernels {
 namespace {
 
 using Index = std::int64_t;
 
-constexpr Index kTile = 32;
+constexpr Index kTile = 64;  // rows of a plane that are copied together
 constexpr double kNanosecondsPerByte = 0.1;
 
 // Neighbouring axes that walk through memory as one are merged; axes of one element are dropped.
@@ -91,15 +92,26 @@ void copy_rows(const Planes& p, const T* in, T* out, Index begin, Index end) {
 }
 
 template <class T>
+void copy_elements(const Planes& p, const T* in, T* out, Index begin, Index end, Index left, Index right) {
+  for (Index row = begin; row < end; ++row)
+    for (Index column = left; column < right; ++column) out[row * p.row_out + column] = in[column * p.column_in + row];
+}
+
+// Square by square: of each side the cache lines of one square are in use, however far apart they lie (at powers of two
+// more of them would evict each other).
+template <class T>
 void copy_tiles(const Planes& p, const T* in, T* out, Index begin, Index end) {
-  for (Index left = 0; left < p.columns; left += kTile) {
-    const Index right = std::min(p.columns, left + kTile);
-    for (Index row = begin; row < end; ++row) {
-      const T* from = in + row;
-      T* to = out + row * p.row_out;
-      for (Index column = left; column < right; ++column) to[column] = from[column * p.column_in];
+  Index row = begin;
+  if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+    const Index squares = p.columns / kSquare;
+    for (; row + kSquare <= end; row += kSquare) {
+      transpose_squares(in + row, p.column_in, out + row * p.row_out, p.row_out, squares);
+      copy_elements(p, in, out, row, row + kSquare, squares * kSquare, p.columns);
     }
   }
+  for (; row < end; row += kSquare)
+    for (Index left = 0; left < p.columns; left += kSquare)
+      copy_elements(p, in, out, row, std::min(end, row + kSquare), left, std::min(p.columns, left + kSquare));
 }
 
 template <class T>
