@@ -50,7 +50,7 @@ def number(value):
 
 
 def verdict(row, ratios):
-    """The row's bounds; in bold those that are missed."""
+    """The row's bounds, those of "best" on the ratio to the fastest peer; in bold those that are missed."""
     parts = []
     for name, bound in row.get("at_most", {}).items():
         if ratios.get(name) is not None:
@@ -81,10 +81,11 @@ def table_lines(table, contenders, measured, missing):
         ours = values["syncline"]
         ratios = {p: ours / values[p] if ours and values.get(p) else None for p in peers}
         theirs = [values[p] for p in row["against"] if values[p]]
+        ratios["best"] = ours / min(theirs) if best and ours and theirs else None
         cells = [row["name"], str(row["threads"]), number(ours), *(number(values.get(p)) for p in peers)]
         cells += [f"{ratios[p]:.2f}" if ratios[p] else "-" for p in peers]
         if best:
-            cells.append(f"{ours / min(theirs):.2f}" if ours and theirs else "-")
+            cells.append(f"{ratios['best']:.2f}" if ratios["best"] else "-")
         lines.append("| " + " | ".join([*cells, verdict(row, ratios)]) + " |")
     return [*lines, ""]
 
