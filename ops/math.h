@@ -43,7 +43,7 @@ Expr select(const Expr& condition, const Expr& x, const Expr& y);
 Expr logical_and(const Expr& x, const Expr& y);
 Expr logical_not(const Expr& x);
 
-// bool becomes 0 and 1; floating to integer truncates; to bool: != 0.
+// bool becomes 0 and 1; floating to integer truncates; to bool: != 0. A sparse x stays sparse.
 Expr cast(const Expr& x, DType dtype);
 
 // A scalar of x's dtype.

@@ -53,6 +53,9 @@ std::shared_ptr<const Node> make_node(const OpDef& op, std::shared_ptr<const voi
   metas.reserve(inputs.size());
   for (const Expr& input : inputs) {
     if (!input) fail<ValueError>(op.name, ": an input is empty (the gradient of something that has none?)");
+    if (input.op().sparse)
+      fail<ValueError>(op.name, ": does not take the sparse tensor '", input.name(), "' of shape ", input.shape(),
+                       "; give it to_dense(x)");
     metas.push_back(input.meta());
   }
   auto node = std::make_shared<Node>();

@@ -106,6 +106,7 @@ struct OpDef {
   // Moves, makes or converts elements (or needs only their shape), so float16 is a dtype like others. The other ops
   // accept float16 in `infer`, and plans run them on float32 instead (runtime/half_precision.h).
   bool takes_float16 = false;
+  bool sparse = false;  // a sparse tensor (ops/sparse/tensor.h), which no op takes as an input
 
   std::uint64_t (*hash)(const void* attrs) = nullptr;
   bool (*equal)(const void* a, const void* b) = nullptr;
@@ -175,6 +176,7 @@ OpDef make_def() {
   def.leaf = requires { Op::kLeaf; };
   def.takes_float16 = requires { Op::kTakesFloat16; };
   def.takes_float16 = def.takes_float16 || def.view || def.leaf || (!def.run && !def.block);
+  def.sparse = requires { Op::kSparse; };
   def.hash = &attrs::hash<Op>;
   def.equal = &attrs::equal<Op>;
   def.print = &attrs::print<Op>;

@@ -34,6 +34,7 @@ Expr transpose(const Expr& x);  // all axes reversed
 Expr reverse(const Expr& x, std::vector<int> axes);
 
 // ---- joining and cutting ----
+// Of sparse tensors only: sparse. If some are sparse, they are made dense.
 Expr concatenate(std::vector<Expr> tensors, int axis = -1);
 Expr stack(const std::vector<Expr>& tensors, int axis = 0);
 // x[start[0] : start[0] + size[0], ...]; a size of -1 reaches to the end. One entry an axis.

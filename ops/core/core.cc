@@ -6,6 +6,7 @@
 #include "ops/leaf.h"
 #include "ops/math.h"
 #include "ops/op.h"
+#include "ops/sparse.h"
 
 namespace syncline {
 namespace {
@@ -110,10 +111,12 @@ Expr fill_like(const Expr& x, double value, DType dtype) {
   if (x.shape().is_known()) return fill(x.shape(), value, dtype);
   return apply<FillLike>({x}, {value, dtype});
 }
-Expr identity(const Expr& x) { return apply<Identity>({x}); }
+Expr identity(const Expr& x) { return is_sparse(x) ? x : apply<Identity>({x}); }
 Expr stop_gradient(const Expr& x) { return apply<StopGradient>({x}); }
-Expr shape(const Expr& x) { return apply<ShapeOf>({x}); }
-Expr count(const Expr& x, std::vector<int> axes, DType dtype) {
+// No plan keeps these two, so a sparse tensor is not really made dense.
+Expr shape(const Expr& x) { return apply<ShapeOf>({to_dense(x)}); }
+Expr count(const Expr& tensor, std::vector<int> axes, DType dtype) {
+  const Expr x = to_dense(tensor);
   const Expr counted = apply<Count>({x}, {std::move(axes), dtype});
   const Expr known = Count::simplify(counted.attrs<Count::Attrs>(), {&x, 1}, counted.meta());
   return known ? known : counted;

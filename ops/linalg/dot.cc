@@ -7,6 +7,8 @@
 #include "ops/linalg/packed.h"
 #include "ops/op.h"
 #include "ops/shape.h"
+#include "ops/sparse.h"
+#include "ops/sparse/tensor.h"
 
 namespace syncline {
 namespace {
@@ -134,6 +136,7 @@ Expr dot_many(const Expr& x, const Expr& y) {
 }  // namespace
 
 Expr dot(const Expr& x, const Expr& y) {
+  if (is_sparse(x)) return sparse_dot(x, y);
   if (y.ndim() == 1) return squeeze(dot(x, expand_dims(y, 1)), x.ndim() - 1);
   if (x.ndim() < 1 || y.ndim() < 1)
     fail<ShapeError>("dot: x ", x.shape(), " and y ", y.shape(), " must have an axis each; multiply scalars instead");

@@ -35,6 +35,8 @@ HWY_AFTER_NAMESPACE();
 #include "ops/core.h"
 #include "ops/core/fill.h"
 #include "ops/math.h"
+#include "ops/sparse.h"
+#include "ops/sparse/tensor.h"
 
 namespace syncline {
 namespace {
@@ -74,7 +76,10 @@ SYNCLINE_REGISTER_OP(Cast)
 
 }  // namespace
 
-Expr cast(const Expr& x, DType dtype) { return x.dtype() == dtype ? x : apply<Cast>({x}, {dtype}); }
+Expr cast(const Expr& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return is_sparse(x) ? with_sparse_values(x, cast(sparse_values(x), dtype)) : apply<Cast>({x}, {dtype});
+}
 
 }  // namespace syncline
 #endif  // HWY_ONCE

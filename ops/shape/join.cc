@@ -5,6 +5,8 @@
 #include "ops/kernels/box.h"
 #include "ops/shape.h"
 #include "ops/shape/strides.h"
+#include "ops/sparse.h"
+#include "ops/sparse/tensor.h"
 
 namespace syncline {
 namespace {
@@ -118,7 +120,12 @@ SYNCLINE_REGISTER_OP(JoinedPart)
 
 }  // namespace
 
-Expr concatenate(std::vector<Expr> tensors, int axis) { return apply<Concatenate>(std::move(tensors), {axis}); }
+Expr concatenate(std::vector<Expr> tensors, int axis) {
+  if (!tensors.empty() && std::all_of(tensors.begin(), tensors.end(), is_sparse))
+    return sparse_concatenate(tensors, axis);
+  for (Expr& x : tensors) x = to_dense(x);
+  return apply<Concatenate>(std::move(tensors), {axis});
+}
 
 Expr stack(const std::vector<Expr>& tensors, int axis) {
   std::vector<Expr> expanded;

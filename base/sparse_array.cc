@@ -1,0 +1,150 @@
+#include "base/sparse_array.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace syncline {
+namespace {
+
+constexpr std::string_view kName = "sparse array";
+
+void check(const Shape& shape, std::size_t columns, const Array& values) {
+  if (shape.ndim() != 2 || !shape.is_known())
+    fail<ShapeError>(kName, ": the shape is ", shape, "; it must be two known dimensions");
+  if (values.shape().ndim() != 1 || static_cast<std::size_t>(values.size()) != columns)
+    fail<ShapeError>(kName, ": ", columns, " columns and values of shape ", values.shape(),
+                     "; give one value an entry");
+}
+
+void check_inside(std::string_view what, std::span<const std::int64_t> numbers, std::int64_t size) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i] < 0 || numbers[i] >= size)
+      fail<ValueError>(kName, ": ", what, ' ', numbers[i], " of entry ", i, " is outside [0, ", size, ')');
+}
+
+void check_splits(std::span<const std::int64_t> splits, std::int64_t rows, std::size_t entries) {
+  if (static_cast<std::int64_t>(splits.size()) != rows + 1)
+    fail<ShapeError>(kName, ": ", splits.size(), " row splits for ", rows, " rows; give one more than rows");
+  for (std::size_t i = 0; i + 1 < splits.size(); ++i)
+    if (splits[i] > splits[i + 1])
+      fail<ValueError>(kName, ": row splits fall from ", splits[i], " to ", splits[i + 1], " at row ", i);
+  if (splits.front() != 0 || splits.back() != static_cast<std::int64_t>(entries))
+    fail<ValueError>(kName, ": row splits run from ", splits.front(), " to ", splits.back(),
+                     "; they must run from 0 to ", entries, ", the number of entries");
+}
+
+template <class T>
+T sum_of(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else return static_cast<T>(a + b);
+}
+
+}  // namespace
+
+SparseArray SparseArray::csr(Shape shape, std::span<const std::int64_t> row_splits,
+                             std::span<const std::int64_t> columns, const Array& values) {
+  check(shape, columns.size(), values);
+  check_splits(row_splits, shape[0], columns.size());
+  std::vector<std::int64_t> rows;
+  rows.reserve(columns.size());
+  for (std::size_t r = 0; r + 1 < row_splits.size(); ++r)
+    rows.insert(rows.end(), static_cast<std::size_t>(row_splits[r + 1] - row_splits[r]), static_cast<std::int64_t>(r));
+  return coo(std::move(shape), rows, columns, values);
+}
+
+SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns,
+                             const Array& values) {
+  check(shape, columns.size(), values);
+  if (rows.size() != columns.size())
+    fail<ShapeError>(kName, ": ", rows.size(), " rows and ", columns.size(), " columns; give one of each an entry");
+  check_inside("row", rows, shape[0]);
+  check_inside("column", columns, shape[1]);
+  std::vector<std::size_t> order(columns.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Stable: the terms of a sum keep their order.
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return rows[a] != rows[b] ? rows[a] < rows[b] : columns[a] < columns[b];
+  });
+  auto same_place = [&](std::size_t a, std::size_t b) { return rows[a] == rows[b] && columns[a] == columns[b]; };
+  std::size_t distinct = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) distinct += i == 0 || !same_place(order[i - 1], order[i]);
+
+  SparseArray result;
+  result.row_splits_.assign(static_cast<std::size_t>(shape[0]) + 1, 0);
+  result.column_indices_.reserve(distinct);
+  result.values_ = Array(values.dtype(), Shape{static_cast<std::int64_t>(distinct)});
+  result.shape_ = std::move(shape);
+  with_dtype(values.dtype(), [&]<class T>(T) {
+    const T* from = values.data<T>();
+    T* to = result.values_.data<T>();
+    std::int64_t last = -1;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i > 0 && same_place(order[i - 1], order[i])) {
+        to[last] = sum_of(to[last], from[order[i]]);
+        continue;
+      }
+      to[++last] = from[order[i]];
+      result.column_indices_.push_back(columns[order[i]]);
+      ++result.row_splits_[static_cast<std::size_t>(rows[order[i]]) + 1];
+    }
+  });
+  std::partial_sum(result.row_splits_.begin(), result.row_splits_.end(), result.row_splits_.begin());
+  return result;
+}
+
+SparseArray SparseArray::from_dense(const Array& matrix) {
+  if (matrix.shape().ndim() != 2)
+    fail<ShapeError>(kName, ": a value of shape ", matrix.shape(), " is no matrix; two dimensions are needed");
+  SparseArray result;
+  result.shape_ = matrix.shape();
+  const std::int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
+  with_dtype(matrix.dtype(), [&]<class T>(T) {
+    const T* from = matrix.data<T>();
+    const auto zeros = std::count(from, from + matrix.size(), T{});
+    result.values_ = Array(matrix.dtype(), Shape{matrix.size() - zeros});
+    T* to = result.values_.data<T>();
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        const T value = from[r * columns + c];
+        if (value == T{}) continue;
+        *to++ = value;
+        result.column_indices_.push_back(c);
+      }
+      result.row_splits_.push_back(static_cast<std::int64_t>(result.column_indices_.size()));
+    }
+  });
+  return result;
+}
+
+Array SparseArray::to_dense() const {
+  Array dense(dtype(), shape_);
+  with_dtype(dtype(), [&]<class T>(T) {
+    const T* from = values_.data<T>();
+    for (std::size_t r = 0; r + 1 < row_splits_.size(); ++r)
+      for (std::int64_t i = row_splits_[r]; i < row_splits_[r + 1]; ++i)
+        dense.data<T>()[static_cast<std::int64_t>(r) * columns() + column_indices_[static_cast<std::size_t>(i)]] =
+            from[i];
+  });
+  return dense;
+}
+
+SparseArray SparseArray::cast(DType dtype) const {
+  SparseArray result = *this;
+  result.values_ = values_.cast(dtype);
+  return result;
+}
+
+SparseArray SparseArray::slice_rows(std::int64_t begin, std::int64_t end) const {
+  if (begin < 0 || end < begin || end > rows())
+    fail<ShapeError>(kName, ": rows ", begin, " to ", end, " of shape ", shape_);
+  const auto first = row_splits_.begin() + begin;
+  std::vector<std::int64_t> splits(first, first + (end - begin) + 1);
+  const std::int64_t skipped = splits.front();
+  for (std::int64_t& split : splits) split -= skipped;
+  const auto column = column_indices_.begin() + skipped;
+  return csr(Shape{end - begin, columns()}, splits, std::vector<std::int64_t>(column, column + splits.back()),
+             values_.rows(skipped, skipped + splits.back()));
+}
+
+}  // namespace syncline
