@@ -1,8 +1,8 @@
 #include "base/sparse_array.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
+#include <vector>
 
 namespace syncline {
 namespace {
@@ -71,10 +71,12 @@ SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, st
   for (std::size_t i = 0; i < order.size(); ++i) distinct += i == 0 || !same_place(order[i - 1], order[i]);
 
   SparseArray result;
-  result.row_splits_.assign(static_cast<std::size_t>(shape[0]) + 1, 0);
-  result.column_indices_.reserve(distinct);
+  result.row_splits_ = Array(DType::kInt64, Shape{shape[0] + 1});
+  result.column_indices_ = Array(DType::kInt64, Shape{static_cast<std::int64_t>(distinct)});
   result.values_ = Array(values.dtype(), Shape{static_cast<std::int64_t>(distinct)});
   result.shape_ = std::move(shape);
+  auto* splits = result.row_splits_.data<std::int64_t>();
+  auto* indices = result.column_indices_.data<std::int64_t>();
   with_dtype(values.dtype(), [&]<class T>(T) {
     const T* from = values.data<T>();
     T* to = result.values_.data<T>();
@@ -85,11 +87,11 @@ SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, st
         continue;
       }
       to[++last] = from[order[i]];
-      result.column_indices_.push_back(columns[order[i]]);
-      ++result.row_splits_[static_cast<std::size_t>(rows[order[i]]) + 1];
+      indices[last] = columns[order[i]];
+      ++splits[rows[order[i]] + 1];
     }
   });
-  std::partial_sum(result.row_splits_.begin(), result.row_splits_.end(), result.row_splits_.begin());
+  std::partial_sum(splits, splits + result.row_splits_.size(), splits);
   return result;
 }
 
@@ -103,15 +105,17 @@ SparseArray SparseArray::from_dense(const Array& matrix) {
     const T* from = matrix.data<T>();
     const auto zeros = std::count(from, from + matrix.size(), T{});
     result.values_ = Array(matrix.dtype(), Shape{matrix.size() - zeros});
-    T* to = result.values_.data<T>();
+    result.column_indices_ = Array(DType::kInt64, result.values_.shape());
+    result.row_splits_ = Array(DType::kInt64, Shape{rows + 1});
+    std::int64_t count = 0;
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t c = 0; c < columns; ++c) {
         const T value = from[r * columns + c];
         if (value == T{}) continue;
-        *to++ = value;
-        result.column_indices_.push_back(c);
+        result.values_.data<T>()[count] = value;
+        result.column_indices_.data<std::int64_t>()[count++] = c;
       }
-      result.row_splits_.push_back(static_cast<std::int64_t>(result.column_indices_.size()));
+      result.row_splits_.data<std::int64_t>()[r + 1] = count;
     }
   });
   return result;
@@ -120,11 +124,11 @@ SparseArray SparseArray::from_dense(const Array& matrix) {
 Array SparseArray::to_dense() const {
   Array dense(dtype(), shape_);
   with_dtype(dtype(), [&]<class T>(T) {
-    const T* from = values_.data<T>();
-    for (std::size_t r = 0; r + 1 < row_splits_.size(); ++r)
-      for (std::int64_t i = row_splits_[r]; i < row_splits_[r + 1]; ++i)
-        dense.data<T>()[static_cast<std::int64_t>(r) * columns() + column_indices_[static_cast<std::size_t>(i)]] =
-            from[i];
+    const auto* splits = row_splits_.data<std::int64_t>();
+    const auto* indices = column_indices_.data<std::int64_t>();
+    for (std::int64_t r = 0; r < rows(); ++r)
+      for (std::int64_t i = splits[r]; i < splits[r + 1]; ++i)
+        dense.data<T>()[r * columns() + indices[i]] = values_.data<T>()[i];
   });
   return dense;
 }
@@ -138,13 +142,15 @@ SparseArray SparseArray::cast(DType dtype) const {
 SparseArray SparseArray::slice_rows(std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || end < begin || end > rows())
     fail<ShapeError>(kName, ": rows ", begin, " to ", end, " of shape ", shape_);
-  const auto first = row_splits_.begin() + begin;
-  std::vector<std::int64_t> splits(first, first + (end - begin) + 1);
-  const std::int64_t skipped = splits.front();
-  for (std::int64_t& split : splits) split -= skipped;
-  const auto column = column_indices_.begin() + skipped;
-  return csr(Shape{end - begin, columns()}, splits, std::vector<std::int64_t>(column, column + splits.back()),
-             values_.rows(skipped, skipped + splits.back()));
+  SparseArray result;
+  result.shape_ = Shape{end - begin, columns()};
+  result.row_splits_ = row_splits_.rows(begin, end + 1).copy();
+  auto* splits = result.row_splits_.data<std::int64_t>();
+  const std::int64_t first = splits[0], last = splits[end - begin];
+  for (std::int64_t r = 0; r <= end - begin; ++r) splits[r] -= first;
+  result.column_indices_ = column_indices_.rows(first, last);
+  result.values_ = values_.rows(first, last);
+  return result;
 }
 
 }  // namespace syncline

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/array.h"
 
@@ -32,11 +31,12 @@ class SparseArray {
   std::int64_t columns() const { return shape_[1]; }
   std::int64_t count() const { return values_.size(); }
 
-  std::span<const std::int64_t> row_splits() const { return row_splits_; }          // rows() + 1 of them
-  std::span<const std::int64_t> column_indices() const { return column_indices_; }  // one an entry
-  const Array& values() const { return values_; }                                   // a vector, one an entry
+  // rows() + 1 of them: row r's entries are [row_splits[r], row_splits[r + 1]).
+  std::span<const std::int64_t> row_splits() const { return row_splits_.values<std::int64_t>(); }
+  std::span<const std::int64_t> column_indices() const { return column_indices_.values<std::int64_t>(); }
+  const Array& values() const { return values_; }  // a vector, one an entry
   std::int64_t count_in_rows(std::int64_t begin, std::int64_t end) const {
-    return row_splits_[static_cast<std::size_t>(end)] - row_splits_[static_cast<std::size_t>(begin)];
+    return row_splits()[static_cast<std::size_t>(end)] - row_splits()[static_cast<std::size_t>(begin)];
   }
 
   Array to_dense() const;
@@ -46,8 +46,8 @@ class SparseArray {
 
  private:
   Shape shape_{0, 0};
-  std::vector<std::int64_t> row_splits_{0};
-  std::vector<std::int64_t> column_indices_;
+  Array row_splits_{DType::kInt64, Shape{1}};
+  Array column_indices_{DType::kInt64, Shape{0}};
   Array values_;
 };
 
