@@ -156,12 +156,20 @@ class DataParallel : public Distributor {
   int size() const override { return wire_.size(); }
   bool feeds_are_local() const override { return options_.local_feeds; }
 
-  RowShares share(std::span<Meta> feeds, std::vector<bool>& split, bool& local) override {
+  RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split, bool& local) override {
     local = options_.local_feeds;
     RowShares shares{.begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1), .rank = rank()};
     std::vector<std::int64_t> own;
     for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
-    const auto leading = local ? gather_rows(own) : std::vector<std::vector<std::int64_t>>{own};
+    auto leading = std::vector<std::vector<std::int64_t>>{own};
+    if (local) {
+      own.insert(own.end(), most.begin(), most.end());
+      leading = gather_rows(own);
+      for (auto& numbers : leading) {
+        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], numbers[feeds.size() + i]);
+        numbers.resize(feeds.size());
+      }
+    }
     split = feeds_with_rows(leading);
     const auto first = static_cast<std::size_t>(std::find(split.begin(), split.end(), true) - split.begin());
     if (first == split.size()) return shares;

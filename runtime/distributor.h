@@ -56,9 +56,10 @@ class Distributor {
   virtual bool feeds_are_local() const = 0;
 
   // Decides which feeds are split and how. Feeds' shapes are those that this rank was handed; the shapes become global
-  // ones. `split[i]` says whether feed i is split along axis 0, and `local[i]` whether only this rank's rows were
-  // handed over.
-  virtual RowShares share(std::span<Meta> feeds, std::vector<bool>& split, bool& local) = 0;
+  // ones. `split[i]` says whether feed i is split along axis 0, and `local` whether only this rank's rows were handed
+  // over; the numbers `most` are then made the largest of all ranks.
+  virtual RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split,
+                          bool& local) = 0;
 
   // Gives every value a placement and inserts the collectives. `leaves` are the placements of placeholders. Each root
   // comes out replicated unless `wanted` says otherwise.

@@ -7,6 +7,8 @@
 #include "ops/dims.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
+#include "ops/sparse.h"
+#include "ops/sparse/tensor.h"
 #include "runtime/concretize.h"
 #include "runtime/distributor.h"
 #include "runtime/plan.h"
@@ -21,14 +23,29 @@ std::uint64_t next_placeholder_key() {
   return ++key;
 }
 
+Expr sparse_placeholder(const PlaceholderOptions& options, const std::string& name) {
+  if (options.shape.ndim() != 2)
+    fail<ShapeError>("placeholder: the sparse placeholder '", name, "' has the shape ", options.shape,
+                     "; sparse tensors have two dimensions");
+  static constexpr std::string_view kParts[] = {"values", "columns", "spans", "extent"};
+  std::vector<Expr> parts;
+  for (const Meta& m : packed_metas(options.dtype, options.shape, kUnknown))
+    parts.push_back(
+        apply<Placeholder>({}, {m.dtype, m.shape, next_placeholder_key()}, join_text(name, '/', kParts[parts.size()])));
+  return sparse_tensor({parts[0], parts[1], parts[2], parts[3]}, name);
+}
+
 }  // namespace
 
 Expr placeholder(PlaceholderOptions options) {
   std::string name = Session::current().unique_name(options.name.empty() ? "placeholder" : options.name);
+  if (options.sparse) return sparse_placeholder(options, name);
   return apply<Placeholder>({}, {options.dtype, std::move(options.shape), next_placeholder_key()}, std::move(name));
 }
 
-bool is_placeholder(const Expr& x) { return x.is<Placeholder>(); }
+bool is_placeholder(const Expr& x) {
+  return x.is<Placeholder>() || (is_sparse(x) && sparse_values(x).is<Placeholder>());
+}
 
 Expr constant(const Array& value, std::string name) { return constant_of(value.copy(), std::move(name)); }
 Expr constant(double value, DType dtype, Shape shape, std::string) { return fill(std::move(shape), value, dtype); }
@@ -41,6 +58,8 @@ Expr in_train_phase(const Expr& x, const Expr& alt, const Expr& training) {
 Expr in_test_phase(const Expr& x, const Expr& alt, const Expr& training) { return in_train_phase(alt, x, training); }
 
 struct Function::Impl {
+  explicit Impl(FedInputs inputs) : fed(std::move(inputs)) {}
+
   struct Cached {
     std::vector<Meta> metas;       // of the feeds as handed over
     std::vector<double> steering;  // values of the feeds that steer, in order
@@ -49,25 +68,13 @@ struct Function::Impl {
     std::uint64_t arena_moves = 0;  // when the plan was bound
   };
 
-  std::vector<Expr> inputs, outputs;
-  std::vector<bool> steers;  // inputs whose values are known when the plan is made
+  FedInputs fed;
+  std::vector<Expr> outputs;
+  std::vector<bool> steers;  // leaves whose values are known when the plan is made
   std::vector<Update> updates;
   std::string name;
   std::vector<std::unique_ptr<Cached>> plans;  // the one used last comes first
   std::vector<const void*> pointers;
-
-  void check(std::span<const Array> feeds) const {
-    if (feeds.size() != inputs.size())
-      fail<ValueError>(name, ": ", feeds.size(), " values for ", inputs.size(), " inputs");
-    for (std::size_t i = 0; i < feeds.size(); ++i) {
-      if (feeds[i].dtype() != inputs[i].dtype())
-        fail<DTypeError>(name, ": input '", inputs[i].name(), "' takes ", inputs[i].dtype(), ", but was fed ",
-                         feeds[i].dtype(), "; cast the value");
-      if (!accepts(inputs[i].shape(), feeds[i].shape()))
-        fail<ShapeError>(name, ": input '", inputs[i].name(), "' takes the shape ", inputs[i].shape(), ", but was fed ",
-                         feeds[i].shape());
-    }
-  }
 
   void check_outputs(std::span<const Array> arrays, const Plan& plan) const {
     if (arrays.size() != plan.outputs())
@@ -82,33 +89,34 @@ struct Function::Impl {
     }
   }
 
-  bool fits(const Cached& cached, std::span<const Array> feeds) const {
+  bool fits(const Cached& cached) const {
     std::size_t steer = 0;
-    for (std::size_t i = 0; i < feeds.size(); ++i) {
-      if (cached.metas[i].shape != feeds[i].shape()) return false;
-      if (steers[i] && cached.steering[steer++] != feeds[i].item()) return false;
+    for (std::size_t i = 0; i < fed.leaves().size(); ++i) {
+      const Array& feed = *fed.arrays()[i];
+      if (cached.metas[i].shape != feed.shape()) return false;
+      if (steers[i] && cached.steering[steer++] != feed.item()) return false;
     }
     return true;
   }
 
-  // Where each rank's rows are is asked anew in each step if every rank brings its own.
-  Cached& plan_for(std::span<const Array> feeds, Session& session) {
-    check(feeds);
+  // Where each rank's rows are is asked anew in each step if every rank brings its own, and for a sparse value, whose
+  // tensors are made by rank.
+  template <class Value>
+  Cached& plan_for(std::span<const Value> feeds, Session& session) {
+    fed.take(feeds);
     Distributor* distributor = session.distributor();
-    const bool ask = distributor != nullptr && distributor->feeds_are_local();
+    const bool ask = fed.any_sparse() || (distributor != nullptr && distributor->feeds_are_local());
     if (!ask)
       for (auto it = plans.begin(); it != plans.end(); ++it)
-        if (fits(**it, feeds)) return use(it, session);
+        if (fits(**it)) return use(it, session);
     std::vector<Meta> metas;  // from here on memory is allocated
-    std::vector<bool> split(feeds.size(), false);
-    RowShares shares;
+    std::vector<bool> split;
     bool local = false;
-    for (const Array& feed : feeds) metas.push_back({feed.dtype(), feed.shape()});
-    if (distributor != nullptr) shares = distributor->share(metas, split, local);
+    RowShares shares = fed.share(distributor, metas, split, local);
     if (ask)
       for (auto it = plans.begin(); it != plans.end(); ++it)
-        if ((*it)->shares == shares && fits(**it, feeds)) return use(it, session);
-    plans.insert(plans.begin(), make(feeds, metas, split, std::move(shares), local, session));
+        if ((*it)->shares == shares && fits(**it)) return use(it, session);
+    plans.insert(plans.begin(), make(metas, split, std::move(shares), local, session));
     constexpr std::size_t kMostPlans = 32;
     if (plans.size() > kMostPlans) plans.pop_back();
     return use(plans.begin(), session);
@@ -125,21 +133,23 @@ struct Function::Impl {
     return cached;
   }
 
-  std::unique_ptr<Cached> make(std::span<const Array> feeds, const std::vector<Meta>& global,
-                               const std::vector<bool>& split, RowShares shares, bool local, Session& session) const {
+  std::unique_ptr<Cached> make(const std::vector<Meta>& global, const std::vector<bool>& split, RowShares shares,
+                               bool local, Session& session) const {
     auto cached = std::make_unique<Cached>();
     LowerRequest request;
     Bindings bindings;
     PlacementMap placement;
-    for (std::size_t i = 0; i < feeds.size(); ++i) {
-      cached->metas.push_back({feeds[i].dtype(), feeds[i].shape()});
-      const Expr feed = apply<Placeholder>({}, {global[i].dtype, global[i].shape, i + 1}, inputs[i].name());
+    for (std::size_t i = 0; i < global.size(); ++i) {
+      const Expr& leaf = fed.leaves()[i];
+      const Array& array = *fed.arrays()[i];
+      cached->metas.push_back({array.dtype(), array.shape()});
+      const Expr feed = apply<Placeholder>({}, {global[i].dtype, global[i].shape, i + 1}, leaf.name());
       if (split[i]) placement[feed] = Placement::split(0);
       request.feeds.push_back(feed);
-      bindings[inputs[i]] = feed;
+      bindings[leaf] = feed;
       if (steers[i]) {
-        cached->steering.push_back(feeds[i].item());
-        bindings[inputs[i]] = scalar(cached->steering.back(), inputs[i].dtype());
+        cached->steering.push_back(array.item());
+        bindings[leaf] = scalar(cached->steering.back(), leaf.dtype());
       }
     }
     cached->shares = std::move(shares);
@@ -173,7 +183,7 @@ struct Function::Impl {
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);
     const std::vector<Expr> sizes = sizes_fed(roots);
-    for (const Expr& input : inputs)
+    for (const Expr& input : fed.leaves())
       steers.push_back((input.ndim() == 0 && input.dtype() == DType::kBool) ||
                        std::find(sizes.begin(), sizes.end(), input) != sizes.end());
   }
@@ -199,7 +209,7 @@ struct Function::Impl {
     return text;
   }
 
-  void step(std::span<const Array> feeds, Cached& cached, Session& session) {
+  void step(Cached& cached, Session& session) {
     if (Distributor* distributor = session.distributor())
       for (const auto& state : cached.plan.variables())
         if (state->changed()) {
@@ -207,23 +217,46 @@ struct Function::Impl {
           state->set_changed(false);
         }
     pointers.clear();
-    for (const Array& feed : feeds) pointers.push_back(feed.raw());
+    for (const Array* feed : fed.arrays()) pointers.push_back(feed->raw());
     cached.plan.run(session, pointers);
     session.count_step(cached.plan.random());
+  }
+
+  template <class Value>
+  void run(std::span<const Value> feeds, std::span<Array> arrays) {
+    Session& session = Session::current();
+    Cached& cached = plan_for(feeds, session);
+    check_outputs(arrays, cached.plan);
+    step(cached, session);
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      if (arrays[i].bytes() > 0) std::memcpy(arrays[i].raw(), cached.plan.output(i), arrays[i].bytes());
+  }
+
+  template <class Value>
+  std::vector<Array> call(std::span<const Value> feeds) {
+    Session& session = Session::current();
+    Cached& cached = plan_for(feeds, session);
+    step(cached, session);
+    std::vector<Array> results;
+    for (std::size_t i = 0; i < cached.plan.outputs(); ++i) {
+      results.emplace_back(cached.plan.output_meta(i).dtype, cached.plan.output_meta(i).shape);
+      if (results.back().bytes() > 0) std::memcpy(results.back().raw(), cached.plan.output(i), results.back().bytes());
+    }
+    return results;
   }
 };
 
 Function::Function(std::vector<Expr> inputs, std::vector<Expr> outputs, std::vector<Update> updates, std::string name)
-    : impl_(std::make_unique<Impl>()) {
-  for (const Expr& input : inputs)
-    if (!is_placeholder(input))
-      fail<ValueError>(name, ": input '", input.name(), "' (", input.op().name, ") is not a placeholder");
+    : impl_(std::make_unique<Impl>(FedInputs(name, std::move(inputs)))) {
   std::set<const VariableState*> updated;
   for (const Update& u : updates)
     if (!updated.insert(&u.target.state()).second)
       fail<ValueError>(name, ": variable '", u.target.name(), "' is updated twice in one function");
-  impl_->pointers.reserve(inputs.size());
-  impl_->inputs = std::move(inputs);
+  for (const Expr& output : outputs)
+    if (is_sparse(output))
+      fail<ValueError>(name, ": output '", output.name(), "' of shape ", output.shape(),
+                       " is a sparse tensor; ask for to_dense(x)");
+  impl_->pointers.reserve(impl_->fed.leaves().size());
   impl_->outputs = std::move(outputs);
   impl_->updates = std::move(updates);
   impl_->name = std::move(name);
@@ -234,28 +267,15 @@ Function::~Function() = default;
 Function::Function(Function&&) noexcept = default;
 Function& Function::operator=(Function&&) noexcept = default;
 
-void Function::run(std::span<const Array> feeds, std::span<Array> outputs) {
-  Session& session = Session::current();
-  Impl::Cached& cached = impl_->plan_for(feeds, session);
-  impl_->check_outputs(outputs, cached.plan);
-  impl_->step(feeds, cached, session);
-  for (std::size_t i = 0; i < outputs.size(); ++i)
-    if (outputs[i].bytes() > 0) std::memcpy(outputs[i].raw(), cached.plan.output(i), outputs[i].bytes());
-}
-
-std::vector<Array> Function::operator()(std::span<const Array> feeds) {
-  Session& session = Session::current();
-  Impl::Cached& cached = impl_->plan_for(feeds, session);
-  impl_->step(feeds, cached, session);
-  std::vector<Array> results;
-  for (std::size_t i = 0; i < cached.plan.outputs(); ++i) {
-    results.emplace_back(cached.plan.output_meta(i).dtype, cached.plan.output_meta(i).shape);
-    if (results.back().bytes() > 0) std::memcpy(results.back().raw(), cached.plan.output(i), results.back().bytes());
-  }
-  return results;
-}
+void Function::run(std::span<const Array> feeds, std::span<Array> outputs) { impl_->run(feeds, outputs); }
+void Function::run(std::span<const Feed> feeds, std::span<Array> outputs) { impl_->run(feeds, outputs); }
+std::vector<Array> Function::operator()(std::span<const Array> feeds) { return impl_->call(feeds); }
+std::vector<Array> Function::operator()(std::span<const Feed> feeds) { return impl_->call(feeds); }
 
 std::string Function::describe(std::span<const Array> feeds) {
+  return impl_->plan_for(feeds, Session::current()).plan.describe();
+}
+std::string Function::describe(std::span<const Feed> feeds) {
   return impl_->plan_for(feeds, Session::current()).plan.describe();
 }
 
@@ -263,6 +283,6 @@ std::size_t Function::arena_bytes(std::span<const Array> feeds) {
   return impl_->plan_for(feeds, Session::current()).plan.arena_bytes();
 }
 
-Array eval(const Expr& x) { return Function({}, {x}, {}, "eval")({}).front(); }
+Array eval(const Expr& x) { return Function({}, {to_dense(x)}, {}, "eval")({}).front(); }
 
 }  // namespace syncline

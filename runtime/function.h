@@ -17,6 +17,7 @@
 #include "base/array.h"
 #include "ops/core.h"
 #include "ops/expr.h"
+#include "runtime/feeds.h"
 #include "runtime/variable.h"
 
 namespace syncline {
@@ -26,6 +27,7 @@ class Session;
 struct PlaceholderOptions {
   Shape shape;  // kUnknown for dimensions that come with the feeds
   DType dtype = DType::kFloat32;
+  bool sparse = false;  // a sparse tensor (ops/sparse.h), of two dimensions
   std::string name{};
 };
 Expr placeholder(PlaceholderOptions options);
@@ -43,7 +45,7 @@ Expr in_test_phase(const Expr& x, const Expr& alt, const Expr& training = {});
 
 class Function {
  public:
-  // Throws ValueError if an input is no placeholder or a variable is updated twice.
+  // Throws ValueError if an input is no placeholder, a variable is updated twice, or an output is sparse.
   Function(std::vector<Expr> inputs, std::vector<Expr> outputs, std::vector<Update> updates = {},
            std::string name = "function");
   ~Function();
@@ -53,14 +55,18 @@ class Function {
   // One value for each input. Returns one for each output, computed with the variables' values from before the updates.
   // Throws ValueError, ShapeError, DTypeError for wrong feeds (nothing is changed then) and CommError from the wire.
   std::vector<Array> operator()(std::span<const Array> feeds);
-  std::vector<Array> operator()(std::initializer_list<Array> feeds) {
-    return (*this)(std::span<const Array>(feeds.begin(), feeds.size()));
+  std::vector<Array> operator()(std::span<const Feed> feeds);
+  std::vector<Array> operator()(std::initializer_list<Feed> feeds) {
+    return (*this)(std::span<const Feed>(feeds.begin(), feeds.size()));
   }
   // The same into arrays that have the outputs' shapes already: allocates nothing after the first call.
+  // (With sparse inputs it allocates a little.)
   void run(std::span<const Array> feeds, std::span<Array> outputs);
+  void run(std::span<const Feed> feeds, std::span<Array> outputs);
 
   // The plan for such feeds, a line a step. Makes it if need be; under several ranks all ranks must ask.
   std::string describe(std::span<const Array> feeds);
+  std::string describe(std::span<const Feed> feeds);
   // Bytes of the arena that the plan for such feeds computes in.
   std::size_t arena_bytes(std::span<const Array> feeds);
 
@@ -69,7 +75,7 @@ class Function {
   std::unique_ptr<Impl> impl_;
 };
 
-// The value of an expression that needs no feeds.
+// The value of an expression that needs no feeds; a sparse tensor's with its zeros, as Keras does.
 Array eval(const Expr& x);
 
 }  // namespace syncline

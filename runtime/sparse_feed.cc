@@ -44,7 +44,8 @@ void pack(const SparseArray& value, std::int64_t slots, std::span<const std::int
       spans[2 * r] = to + splits[r] - from - static_cast<std::int64_t>(r) * slots;
       spans[2 * r + 1] = splits[r + 1] - splits[r];
     }
-    const auto indices = value.column_indices().subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count));
+    const auto indices =
+        value.column_indices().subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(count));
     std::transform(indices.begin(), indices.end(), columns + to, [](auto c) { return static_cast<std::int32_t>(c); });
     if (count > 0)
       std::memcpy(packed[kValues].raw() + static_cast<std::size_t>(to) * size,
