@@ -37,7 +37,14 @@ void check_splits(std::span<const std::int64_t> splits, std::int64_t rows, std::
 template <class T>
 T sum_of(T a, T b) {
   if constexpr (std::is_same_v<T, bool>) return a || b;
+  else if constexpr (std::is_same_v<T, Float16>) return Float16(static_cast<float>(a) + static_cast<float>(b));
   else return static_cast<T>(a + b);
+}
+
+template <class T>
+bool is_zero(T value) {
+  if constexpr (std::is_same_v<T, Float16>) return static_cast<float>(value) == 0;
+  else return value == T{};
 }
 
 }  // namespace
@@ -77,7 +84,7 @@ SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, st
   result.shape_ = std::move(shape);
   auto* splits = result.row_splits_.data<std::int64_t>();
   auto* indices = result.column_indices_.data<std::int64_t>();
-  with_dtype(values.dtype(), [&]<class T>(T) {
+  with_stored_dtype(values.dtype(), [&]<class T>(T) {
     const T* from = values.data<T>();
     T* to = result.values_.data<T>();
     std::int64_t last = -1;
@@ -101,9 +108,9 @@ SparseArray SparseArray::from_dense(const Array& matrix) {
   SparseArray result;
   result.shape_ = matrix.shape();
   const std::int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
-  with_dtype(matrix.dtype(), [&]<class T>(T) {
+  with_stored_dtype(matrix.dtype(), [&]<class T>(T) {
     const T* from = matrix.data<T>();
-    const auto zeros = std::count(from, from + matrix.size(), T{});
+    const auto zeros = std::count_if(from, from + matrix.size(), is_zero<T>);
     result.values_ = Array(matrix.dtype(), Shape{matrix.size() - zeros});
     result.column_indices_ = Array(DType::kInt64, result.values_.shape());
     result.row_splits_ = Array(DType::kInt64, Shape{rows + 1});
@@ -111,7 +118,7 @@ SparseArray SparseArray::from_dense(const Array& matrix) {
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t c = 0; c < columns; ++c) {
         const T value = from[r * columns + c];
-        if (value == T{}) continue;
+        if (is_zero(value)) continue;
         result.values_.data<T>()[count] = value;
         result.column_indices_.data<std::int64_t>()[count++] = c;
       }
@@ -123,7 +130,7 @@ SparseArray SparseArray::from_dense(const Array& matrix) {
 
 Array SparseArray::to_dense() const {
   Array dense(dtype(), shape_);
-  with_dtype(dtype(), [&]<class T>(T) {
+  with_stored_dtype(dtype(), [&]<class T>(T) {
     const auto* splits = row_splits_.data<std::int64_t>();
     const auto* indices = column_indices_.data<std::int64_t>();
     for (std::int64_t r = 0; r < rows(); ++r)

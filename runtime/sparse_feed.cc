@@ -64,7 +64,7 @@ SparseArray unpack(const PackedSparse& packed) {
       slot_of.push_back(e);
     }
   Array values(packed[kValues].dtype(), Shape{static_cast<std::int64_t>(slot_of.size())});
-  with_dtype(values.dtype(), [&]<class T>(T) {
+  with_stored_dtype(values.dtype(), [&]<class T>(T) {
     for (std::size_t i = 0; i < slot_of.size(); ++i) values.data<T>()[i] = packed[kValues].data<T>()[slot_of[i]];
   });
   return SparseArray::coo(Shape{rows, packed[kExtent].shape()[1]}, row_of, column_of, values);

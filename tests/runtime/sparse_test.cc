@@ -118,6 +118,19 @@ TEST_F(Sparse, ADenseLayerLearnsFromSparseInputAndTargets) {
   expect_near(train(x, value), train(dense_x, value.to_dense()), 1e-12);
 }
 
+TEST_F(Sparse, EveryDtypeIsFed) {
+  for (const DType dtype : {DType::kBool, DType::kUint8, DType::kInt32, DType::kFloat16, DType::kFloat32}) {
+    const Expr x = placeholder({.shape = {kUnknown, 2}, .dtype = dtype, .sparse = true});
+    const Array dense = doubles({2, 2}, {0, 1, 1, 0}).cast(dtype);
+    const auto got = Function({x}, {to_dense(x), to_dense(concatenate({x, x})), to_dense(cast(x, DType::kFloat64))})(
+        {SparseArray::from_dense(dense)});
+    expect_near(got[0], dense, 0);
+    expect_values(got[1], {0, 1, 0, 1, 1, 0, 1, 0});
+    expect_values(got[2], {0, 1, 1, 0});
+    if (is_floating(dtype)) expect_values(Function({x}, {dot(x, constant(dense))})({dense})[0], {1, 0, 0, 1});
+  }
+}
+
 TEST_F(Sparse, Variables) {
   const SparseArray value = uneven(5, 4, 3, 1);
   const SparseVariable v = variable(value, {.name = "table"});
