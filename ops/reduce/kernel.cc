@@ -12,6 +12,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
 
 // Plain loops that the compiler vectorizes for each instruction set; the order of additions is in the source.
 template <class T>
@@ -85,10 +86,64 @@ void narrow_columns(const T* x, std::int64_t m, std::int64_t w, T* acc) {
     for (std::int64_t j = 0; j < w; ++j) acc[j] = f(acc[j], x[i * w + j]);
 }
 
+// The same functions of vectors.
+template <class D, class V>
+HWY_INLINE V apply(SumF, D, V a, V b) {
+  return hn::Add(a, b);
+}
+template <class D, class V>
+HWY_INLINE V apply(ProdF, D, V a, V b) {
+  return hn::Mul(a, b);
+}
+// Without NaN, which one_column looks for by itself.
+template <class D, class V>
+HWY_INLINE V apply(MaxF, D, V a, V b) {
+  return hn::IfThenElse(hn::Gt(a, b), a, b);
+}
+template <class D, class V>
+HWY_INLINE V apply(MinF, D, V a, V b) {
+  return hn::IfThenElse(hn::Lt(a, b), a, b);
+}
+
+// One column of numbers side by side: sixty-four lanes, as many vectors as that takes, folded every kDepth times.
+template <class F, class T>
+HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
+  constexpr std::int64_t kLanes = 64, kDepth = 256;
+  const hn::ScalableTag<T> d;
+  constexpr auto kWidth = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+  constexpr std::int64_t kVectors = kLanes / kWidth;
+  // The sum is NaN if an element is (or two infinities met): then elements are compared one by one.
+  constexpr bool kWatch = std::is_same_v<F, MaxF> || std::is_same_v<F, MinF>;
+  const F f;
+  while (m >= kLanes) {
+    const std::int64_t depth = std::min(kDepth, m / kLanes);
+    hn::Vec<decltype(d)> v[kVectors], watch[kVectors];
+    for (std::int64_t k = 0; k < kVectors; ++k) v[k] = watch[k] = hn::LoadU(d, x + k * kWidth);
+    for (std::int64_t i = 1; i < depth; ++i)
+      for (std::int64_t k = 0; k < kVectors; ++k) {
+        const auto next = hn::LoadU(d, x + i * kLanes + k * kWidth);
+        v[k] = apply(f, d, v[k], next);
+        if (kWatch) watch[k] = hn::Add(watch[k], next);
+      }
+    for (std::int64_t k = 1; k < kVectors; ++k) watch[0] = hn::Add(watch[0], watch[k]);
+    if (kWatch && !hn::AllFalse(d, hn::IsNaN(watch[0]))) break;
+    alignas(64) T lane[kLanes];
+    for (std::int64_t k = 0; k < kVectors; ++k) hn::Store(v[k], d, lane + k * kWidth);
+    for (std::int64_t half = kLanes / 2; half > 0; half /= 2)
+      for (std::int64_t j = 0; j < half; ++j) lane[j] = f(lane[j], lane[j + half]);
+    *acc = f(*acc, lane[0]);
+    x += depth * kLanes;
+    m -= depth * kLanes;
+  }
+  for (std::int64_t i = 0; i < m; ++i) *acc = f(*acc, x[i]);
+}
+
 template <class F, class T>
 void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t stride, void* raw_acc) {
   const T* x = static_cast<const T*>(raw);
   T* acc = static_cast<T*>(raw_acc);
+  if constexpr (std::is_floating_point_v<T>)
+    if (stride == 1 && w == 1 && m >= 64) return one_column<F, T>(x, m, acc);
   if (stride == w && w < 32 && m * w >= 512) narrow_columns<F, T, 64>(x, m, w, acc);
   else if (stride == w && w <= 8 && m * w >= 32) narrow_columns<F, T, 16>(x, m, w, acc);
   else wide_columns<F, T>(x, m, w, stride, acc);
