@@ -1,4 +1,4 @@
-// Tensors made from other tensors without arithmetic: fills, identity, shapes, the learning phase.
+// Tensors made from other tensors without arithmetic: fills, identity, shapes.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,5 @@ Expr stop_gradient(const Expr& x);
 Expr shape(const Expr& x);
 // How many elements x has along `axes` (all axes if empty), as a scalar of the given dtype. The global number.
 Expr count(const Expr& x, std::vector<int> axes, DType dtype);
-
-// x while training, alt otherwise. `phase` is a bool or integer scalar, usually learning_phase(); when a step's phase
-// is fed as a plain 0 or 1, the plan computes the taken branch only.
-Expr in_phase(const Expr& phase, const Expr& x, const Expr& alt);
 
 }  // namespace syncline

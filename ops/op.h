@@ -16,8 +16,8 @@
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
 // returns one Expr an input, empty where the input has no gradient. Optional members: `scratch` (bytes a kernel needs
 // beside its buffers), `simplify` (a cheaper form once shapes are known), `prepare` (what a loop need not do in each
-// turn), `window` (where its elements lie in its input), kView, kInPlace, kRandom, kShapeOnly, kLeaf, kTakesFloat16
-// (below). Registration happens before main; the registry is then immutable.
+// turn), `window` (where its elements lie in its input), kView, kInPlace, kRandom, kEffect, kShapeOnly, kLeaf,
+// kTakesFloat16 (below). Registration happens before main; the registry is then immutable.
 #pragma once
 
 #include <concepts>
@@ -51,6 +51,7 @@ struct KernelArgs {
   void* scratch = nullptr;                     // as many bytes as the op's `scratch` asked for
   const std::uint64_t* random_step = nullptr;  // counts the steps that draw random numbers
   Slice slice;                                 // of output 0, in the global value
+  bool speaks = true;                          // this rank writes what the whole job writes once
 
   template <class T>
   const T* input(int i) const {
@@ -100,6 +101,7 @@ struct OpDef {
   // Where output 0 lies in input 0, of the given metas: elementwise ops then read it there.
   StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
   bool random = false;      // reads the random step
+  bool effect = false;      // does something beside its output: never folded, joined with an equal node or repeated
   bool in_place = false;    // output 0 may be the same buffer as input 0
   bool shape_only = false;  // what it computes follows from the shapes of its inputs
   bool leaf = false;        // a placeholder, variable or constant: nothing to run
@@ -171,6 +173,7 @@ OpDef make_def() {
     def.window = [](const void* a, const Meta& in) { return Op::window(*static_cast<const Attrs*>(a), in); };
   def.view = requires { Op::kView; };
   def.random = requires { Op::kRandom; };
+  def.effect = requires { Op::kEffect; };
   def.in_place = requires { Op::kInPlace; };
   def.shape_only = requires { Op::kShapeOnly; };
   def.leaf = requires { Op::kLeaf; };

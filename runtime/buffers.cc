@@ -34,6 +34,10 @@ void Buffers::measure_uses() {
       last_use_[base] = t;
       ++readers_[base];
     }
+    for (const Guard& guard : task.guards) {
+      last_use_[guard.condition] = t;
+      ++readers_[guard.condition];
+    }
     if (task.kind == Task::kWait) {
       // The wire reads and writes until the wait is over.
       for (const Expr& node : starts.at(task.transfer)->nodes) {

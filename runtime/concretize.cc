@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ops/control/branch.h"
 #include "ops/control/loop.h"
 #include "ops/core.h"
 #include "ops/core/fill.h"
-#include "ops/core/phase.h"
 #include "ops/leaf.h"
 #include "ops/linalg/rows.h"
 #include "ops/math.h"
@@ -20,7 +20,7 @@ namespace {
 
 class Concretizer {
  public:
-  explicit Concretizer(const Bindings& bindings) : bindings_(bindings) {}
+  explicit Concretizer(const Bindings& bindings) : done_(bindings) {}
 
   std::vector<Expr> run(std::span<const Expr> roots) {
     for (const auto& node : live_nodes(roots)) rewrite(node);
@@ -30,22 +30,22 @@ class Concretizer {
   }
 
  private:
-  // What a step can need, without the branches that the phase rules out.
-  std::vector<std::shared_ptr<const Node>> live_nodes(std::span<const Expr> roots) {
-    std::vector<std::shared_ptr<const Node>> found;
+  using Nodes = std::vector<std::shared_ptr<const Node>>;
+
+  // What a step can need, without the sides that known conditions rule out.
+  Nodes live_nodes(std::span<const Expr> roots) const {
+    Nodes found;
     std::unordered_set<const Node*> seen;
     auto visit = [&](const Expr& e) {
-      if (seen.insert(&e.node()).second) found.push_back(e.handle());
+      if (seen.insert(&e.node()).second && !done_.contains(Expr(e.handle()))) found.push_back(e.handle());
     };
     for (const Expr& root : roots) visit(root);
     for (std::size_t i = 0; i < found.size(); ++i) {
       const auto node = found[i];
-      if (bindings_.contains(Expr(node))) continue;
-      double phase = 0;
-      if (node->op == &def_of<InPhase>() && known_phase(node->inputs[0], phase)) {
-        const Expr& taken = node->inputs[phase != 0 ? 1 : 2];
-        branch_[node.get()] = taken;
-        visit(taken);
+      if (node->op == &def_of<Choose>() && is_known(node->inputs[2])) {
+        visit(node->inputs[value_of(node->inputs[2]) ? 0 : 1]);
+      } else if (node->op == &def_of<Branch>() && is_known(node->inputs[0])) {
+        for (const std::size_t k : captures_of(*node, value_of(node->inputs[0]))) visit(node->inputs[k + 1]);
       } else {
         for (const Expr& input : node->inputs) visit(input);
       }
@@ -54,9 +54,35 @@ class Concretizer {
     return found;
   }
 
-  bool known_phase(const Expr& phase, double& value) const {
-    const auto bound = bindings_.find(phase);
-    return scalar_value(bound == bindings_.end() ? phase : bound->second, value);
+  // Conditions that are fed or fixed; the plan knows them before it looks at anything else.
+  Expr source_of(const Expr& condition) const {
+    const Expr source = condition.is<Condition>() ? condition.input(0) : condition;
+    const auto found = done_.find(source);
+    return found == done_.end() ? source : found->second;
+  }
+  bool is_known(const Expr& condition) const {
+    double value = 0;
+    return scalar_value(source_of(condition), value);
+  }
+  bool value_of(const Expr& condition) const {
+    double value = 0;
+    scalar_value(source_of(condition), value);
+    return value != 0;
+  }
+
+  // The numbers of the captured values that one side of a branch uses.
+  static std::vector<std::size_t> captures_of(const Node& branch, bool side) {
+    const BranchBodies& bodies = bodies_of(branch);
+    std::unordered_set<const Node*> used;
+    for (const auto& node : nodes_under(bodies.outputs(side))) used.insert(node.get());
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < bodies.captures.size(); ++i)
+      if (used.contains(&bodies.captures[i].node())) numbers.push_back(i);
+    return numbers;
+  }
+
+  static const BranchBodies& bodies_of(const Node& branch) {
+    return *static_cast<const Branch::Attrs*>(branch.attrs.get())->bodies;
   }
 
   Expr of(const Expr& old) const {
@@ -67,31 +93,55 @@ class Concretizer {
 
   void rewrite(const std::shared_ptr<const Node>& node) {
     const Expr old(node);
-    if (const auto bound = bindings_.find(old); bound != bindings_.end()) {
-      done_[old] = bound->second;
-    } else if (const auto taken = branch_.find(node.get()); taken != branch_.end()) {
-      done_[old] = of(taken->second);
-    } else {
-      std::vector<Expr> inputs;
-      for (const Expr& input : node->inputs) inputs.push_back(of(input));
-      const bool same = inputs == node->inputs && std::all_of(node->outputs.begin(), node->outputs.end(),
-                                                              [](const Meta& m) { return m.shape.is_known(); });
-      if (node->op == &def_of<Loop>()) {
-        const std::vector<Expr> outputs = concretize_loop(old, inputs);
-        for (std::size_t i = 0; i < outputs.size(); ++i) done_[Expr(node, static_cast<int>(i))] = outputs[i];
-        return;
-      }
-      const auto fresh = same ? node : make_node(*node->op, node->attrs, std::move(inputs), node->name);
-      if (node->outputs.size() == 1) {
-        done_[old] = simplify(Expr(fresh));
-        return;
-      }
-      const Expr kept = unique(computes_on_float16(*fresh) ? with_simple_inputs(on_float32(*fresh)) : Expr(fresh));
-      for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
-        const Expr output(kept.handle(), i);
-        done_[Expr(node, i)] = simplify(cast(output, Expr(node, i).dtype()));
-      }
+    if (node->op == &def_of<Choose>() && is_known(node->inputs[2])) {
+      done_[old] = of(node->inputs[value_of(node->inputs[2]) ? 0 : 1]);
+      return;
     }
+    std::vector<Expr> outputs;
+    if (node->op == &def_of<Branch>()) outputs = rewrite_branch(*node);
+    else if (node->op == &def_of<Loop>()) outputs = concretize_loop(old, inputs_of(*node));
+    else outputs = rewrite_plain(node);
+    for (std::size_t i = 0; i < outputs.size(); ++i) done_[Expr(node, static_cast<int>(i))] = outputs[i];
+  }
+
+  std::vector<Expr> inputs_of(const Node& node) const {
+    std::vector<Expr> inputs;
+    for (const Expr& input : node.inputs) inputs.push_back(of(input));
+    return inputs;
+  }
+
+  std::vector<Expr> rewrite_plain(const std::shared_ptr<const Node>& node) {
+    std::vector<Expr> inputs = inputs_of(*node);
+    const bool same = inputs == node->inputs && std::all_of(node->outputs.begin(), node->outputs.end(),
+                                                            [](const Meta& m) { return m.shape.is_known(); });
+    const auto fresh = same ? node : make_node(*node->op, node->attrs, std::move(inputs), node->name);
+    if (node->outputs.size() == 1) return {simplify(Expr(fresh))};
+    const Expr kept = unique(computes_on_float16(*fresh) ? with_simple_inputs(on_float32(*fresh)) : Expr(fresh));
+    std::vector<Expr> outputs;
+    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i)
+      outputs.push_back(simplify(cast(Expr(kept.handle(), i), node->outputs[static_cast<std::size_t>(i)].dtype)));
+    return outputs;
+  }
+
+  // Both bodies become part of this graph, where a forward branch and its gradient meet again; or one, if the condition
+  // is known.
+  std::vector<Expr> rewrite_branch(const Node& branch) {
+    if (is_known(branch.inputs[0])) return rewrite_side(branch, value_of(branch.inputs[0]));
+    const Expr condition = of(branch.inputs[0]);
+    const std::vector<Expr> x = rewrite_side(branch, true), alt = rewrite_side(branch, false);
+    std::vector<Expr> outputs;
+    for (std::size_t i = 0; i < x.size(); ++i) outputs.push_back(simplify(apply<Choose>({x[i], alt[i], condition})));
+    return outputs;
+  }
+
+  std::vector<Expr> rewrite_side(const Node& branch, bool side) {
+    const BranchBodies& bodies = bodies_of(branch);
+    Bindings outer;
+    for (const std::size_t k : captures_of(branch, side)) outer[bodies.captures[k]] = of(branch.inputs[k + 1]);
+    std::swap(done_, outer);
+    std::vector<Expr> outputs = run(bodies.outputs(side));
+    std::swap(done_, outer);
+    return outputs;
   }
 
   // Applies the op's own rewrites until nothing changes. A rewrite may return several new nodes, whose inputs are
@@ -124,7 +174,8 @@ class Concretizer {
 
   static bool foldable(const Node& node) {
     constexpr std::int64_t kLargest = 1 << 16;  // elements: larger ones are computed again rather than stored
-    if (node.op->leaf || node.op->random || node.inputs.empty() || node.outputs.size() != 1) return false;
+    if (node.op->leaf || node.op->random || node.op->effect || node.inputs.empty() || node.outputs.size() != 1)
+      return false;
     if (node.op->run == nullptr && node.op->block == nullptr && !node.op->view) return false;
     if (!node.outputs[0].shape.is_known() || node.outputs[0].shape.size() > kLargest) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [](const Expr& e) { return is_constant(e); });
@@ -138,7 +189,7 @@ class Concretizer {
   // The first node that computes the same from the same.
   Expr unique(const Expr& e) {
     const Node& node = e.node();
-    if (node.op == &def_of<Placeholder>() || node.op == &def_of<VariableLeaf>()) return e;
+    if (node.op == &def_of<Placeholder>() || node.op == &def_of<VariableLeaf>() || node.op->effect) return e;
     std::uint64_t h = attrs::mix(reinterpret_cast<std::uint64_t>(node.op), node.op->hash(node.attrs.get()));
     for (const Expr& input : node.inputs) h = attrs::mix(h, ExprHash{}(input));
     auto& same_hash = nodes_[h];
@@ -150,9 +201,8 @@ class Concretizer {
     return e;
   }
 
-  const Bindings& bindings_;
-  std::unordered_map<const Node*, Expr> branch_;
-  std::unordered_map<Expr, Expr, ExprHash> done_, simplified_;
+  Bindings done_;  // of the graph, or of the body of a branch, that is being rewritten
+  std::unordered_map<Expr, Expr, ExprHash> simplified_;
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const Node>>> nodes_;
   std::vector<Expr> keep_;  // addresses are keys: nothing may be freed and its address used again meanwhile
 };

@@ -52,10 +52,21 @@ Expr constant(double value, DType dtype, Shape shape, std::string) { return fill
 
 Expr learning_phase() { return Session::current().learning_phase(); }
 void set_learning_phase(bool training) { Session::current().set_learning_phase(training); }
-Expr in_train_phase(const Expr& x, const Expr& alt, const Expr& training) {
-  return in_phase(training ? training : learning_phase(), x, alt);
+
+std::optional<bool> TrainingPhase::known() const {
+  double value = 0;
+  if (known_ || !scalar_value(tensor(), value)) return known_;
+  return value != 0;
 }
-Expr in_test_phase(const Expr& x, const Expr& alt, const Expr& training) { return in_train_phase(alt, x, training); }
+
+Expr in_train_phase(const TensorOrFunction& x, const TensorOrFunction& alt, const TrainingPhase& training) {
+  if (const std::optional<bool> known = training.known()) return (*known ? x : alt).get();
+  return switch_(training.tensor(), x, alt);
+}
+
+Expr in_test_phase(const TensorOrFunction& x, const TensorOrFunction& alt, const TrainingPhase& training) {
+  return in_train_phase(alt, x, training);
+}
 
 struct Function::Impl {
   explicit Impl(FedInputs inputs) : fed(std::move(inputs)) {}

@@ -8,13 +8,16 @@
 // Ownership: a function keeps its graph alive, nothing else. One thread at a time calls the functions of a session.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/array.h"
+#include "ops/control.h"
 #include "ops/core.h"
 #include "ops/expr.h"
 #include "runtime/feeds.h"
@@ -39,9 +42,27 @@ Expr constant(double value, DType dtype = DType::kFloat32, Shape shape = {}, std
 // True while training: a placeholder to be fed (bool), or what set_learning_phase said.
 Expr learning_phase();
 void set_learning_phase(bool training);
-// x while training, alt otherwise; `training` overrides the learning phase.
-Expr in_train_phase(const Expr& x, const Expr& alt, const Expr& training = {});
-Expr in_test_phase(const Expr& x, const Expr& alt, const Expr& training = {});
+// The phase that in_train_phase asks for: the session's unless given; a number or a scalar tensor.
+class TrainingPhase {
+ public:
+  TrainingPhase() = default;
+  TrainingPhase(const Expr& phase) : phase_(phase) {}
+  template <std::integral T>
+  TrainingPhase(T training) : known_(training != 0) {}
+
+  // The phase if it is known already.
+  std::optional<bool> known() const;
+  Expr tensor() const { return phase_ ? phase_ : learning_phase(); }
+
+ private:
+  Expr phase_;
+  std::optional<bool> known_;
+};
+
+// x while training, alt otherwise. Of functions only one is called if the phase is known; otherwise both sides are
+// built, and a step computes the one that it takes.
+Expr in_train_phase(const TensorOrFunction& x, const TensorOrFunction& alt, const TrainingPhase& training = {});
+Expr in_test_phase(const TensorOrFunction& x, const TensorOrFunction& alt, const TrainingPhase& training = {});
 
 class Function {
  public:

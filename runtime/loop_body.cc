@@ -7,8 +7,12 @@
 namespace syncline {
 namespace {
 
-// The placement of one turn's part of a value that is stacked along a new first axis.
-Placement of_one_turn(Placement whole) { return whole.is_split() ? Placement::split(whole.axis - 1) : whole; }
+// The placement of one turn's part of a value that is stacked along a new first axis. If the turns themselves are
+// shared out, a rank has all of a turn.
+Placement of_one_turn(Placement whole) {
+  if (!whole.is_split()) return whole;
+  return whole.axis == 0 ? Placement::replicated() : Placement::split(whole.axis - 1);
+}
 
 // A body as this plan needs it: the taps that are stored, and placements.
 struct PlacedBody {
@@ -28,12 +32,14 @@ PlacedBody place_body(const Expr& loop, const std::vector<Expr>& outputs, const 
     const Placement p = local.placement(loop.input(static_cast<int>(i)));
     if (!p.is_replicated()) placed.placement[placed.feeds[i]] = i < body.elements.size() ? of_one_turn(p) : p;
   }
+  const bool shared_turns = local.placement(loop.input(0)).is_split(0);
   std::vector<Placement> wanted;
   for (const Expr& output : outputs) {
     const auto i = static_cast<std::size_t>(output.output());
     const Placement p = local.placement(output);
     placed.roots.push_back(i < n_states ? body.next_states[i] : body.taps[i - n_states].value);
-    wanted.push_back(i < n_states || body.taps[i - n_states].sum ? p : of_one_turn(p));
+    const bool whole = i < n_states || (body.taps[i - n_states].sum && !shared_turns);
+    wanted.push_back(whole ? p : body.taps[i - n_states].sum ? Placement::replicated() : of_one_turn(p));
   }
   if (request.distributor != nullptr) {
     PlacedGraph graph = request.distributor->place(placed.roots, placed.placement, *request.shares, wanted);
@@ -65,7 +71,8 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   copy_kept_states(placed, n_states, inner);
 
   LoopStep step;
-  step.turns = loop.input(0).shape()[0];
+  step.turns = local.meta(loop.input(0)).shape[0];
+  if (local.placement(loop.input(0)).is_split(0)) step.first_turn = local.slice(loop.input(0)).begin;
   step.reverse = body.reverse;
   step.feeds.resize(placed.feeds.size() + placed.roots.size());
   step.random_step = std::make_unique<std::uint64_t>(0);

@@ -41,7 +41,18 @@ class Lowering {
         buffers_(request, roots_, tasks_, local_) {}
 
   Plan run() {
-    for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) emit(t);
+    const Guards* open = nullptr;  // of the tasks last emitted
+    std::size_t first = 0;         // the step of the first of these guards
+    for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) {
+      if (open == nullptr || tasks_[t].guards != *open) {
+        if (open != nullptr) close_guards(first, open->size());
+        open = &tasks_[t].guards;
+        first = plan_.steps_.size();
+        for (const Guard& guard : *open) emit_guard(guard);
+      }
+      emit(t);
+    }
+    if (open != nullptr) close_guards(first, open->size());
     emit_assignments();
     finish();
     return std::move(plan_);
@@ -52,6 +63,23 @@ class Lowering {
   std::size_t slot(const Location& at) {
     slots_.push_back(at);
     return slots_.size() - 1;
+  }
+
+  void emit_guard(const Guard& guard) {
+    Step step;
+    step.kind = Step::kGuard;
+    step.needed_if = guard.needed_if;
+    add_step(std::move(step), {guard.condition}, {});
+  }
+
+  // These guards skip what has been emitted since.
+  void close_guards(std::size_t first, std::size_t count) {
+    const std::size_t end = plan_.steps_.size();
+    for (std::size_t i = first; i < first + count; ++i) {
+      Step& step = plan_.steps_[i];
+      step.index = static_cast<int>(end);
+      step.label = join_text(step.needed_if ? "if, " : "unless, ", end - first - count, " steps");
+    }
   }
 
   void emit(int t) {
@@ -260,6 +288,7 @@ class Lowering {
       step.args.in_meta = step.in_meta;
       step.args.out_meta = step.out_meta;
       step.args.random_step = request_.random_step;
+      step.args.speaks = request_.distributor == nullptr || request_.distributor->rank() == 0;
     }
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : roots_) plan_.keep_.push_back(root);

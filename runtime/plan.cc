@@ -40,7 +40,8 @@ void Plan::set_fingerprint(std::uint64_t fingerprint) {
 void Plan::run(Session& session, std::span<const void* const> feeds) {
   for (const FeedSlot& s : feed_slots_)
     pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
-  for (const Step& step : steps_) {
+  for (std::size_t at = 0; at < steps_.size(); ++at) {
+    const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
@@ -51,6 +52,9 @@ void Plan::run(Session& session, std::span<const void* const> feeds) {
         break;
       case Step::kWait: session.distributor()->wait(tickets_[i]); break;
       case Step::kLoop: run_loop(session, step); break;
+      case Step::kGuard:
+        if (*static_cast<const bool*>(step.args.in[0]) != step.needed_if) at = i - 1;
+        break;
     }
   }
 }
@@ -77,7 +81,7 @@ void Plan::run_loop(Session& session, const Step& step) {
       loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
     for (std::size_t i = 0; i < loop.taps.size(); ++i) loop.feeds[first_output + n_states + i] = memory_of_tap(i);
     // By the element, so that a gradient's loop draws what the forward turn drew.
-    *loop.random_step = attrs::mix(*step.args.random_step, at + 1);
+    *loop.random_step = attrs::mix(*step.args.random_step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
     loop.body.run(session, loop.feeds);
     for (std::size_t i = 0; i < loop.taps.size(); ++i) {
       const void* value = loop.body.output(n_states + i);

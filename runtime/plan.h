@@ -22,9 +22,10 @@ class Session;
 struct LoopStep;
 
 struct Step {
-  enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop };
+  enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
-  int index = -1;  // of the fused program, the transfer or the loop
+  int index = -1;          // of the fused program, the transfer or the loop; a guard's: of the step to go on with
+  bool needed_if = false;  // a guard goes on there if its operand is not this
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
   const void* attrs = nullptr;
   KernelArgs args;
@@ -97,6 +98,7 @@ class Plan {
 struct LoopStep {
   Plan body;  // feeds: elements, states, captures; outputs: next states, taps
   std::int64_t turns = 0;
+  std::int64_t first_turn = 0;  // the number of this rank's first one among the turns of all
   bool reverse = false;
   std::vector<std::size_t> element_bytes, state_bytes;  // of one turn
   struct Tap {

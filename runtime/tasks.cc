@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ops/control/branch.h"
 #include "ops/control/loop.h"
 #include "ops/core/fill.h"
 #include "ops/kernels/fused.h"
@@ -22,7 +23,7 @@ bool is_collective(const Node& node) { return node.op == &def_of<AllReduce>() ||
 class TaskMaker {
  public:
   TaskMaker(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor)
-      : local_(local), distributor_(distributor), nodes_(nodes_under(roots)) {
+      : local_(local), distributor_(distributor), guarded_(roots), nodes_(guarded_.in_order()) {
     for (const Expr& root : roots) {
       is_root_.insert(&root.node());
       is_read_.insert(root);
@@ -46,6 +47,7 @@ class TaskMaker {
   struct Group {
     std::vector<Expr> members;  // by id
     Shape space;
+    Guards guards;
     std::size_t laid_out = 0;
     bool terminal = false;  // nothing reads what it computes
   };
@@ -65,7 +67,11 @@ class TaskMaker {
       int group = group_of_users(*node, space, laid_out);
       if (group < 0) {
         group = static_cast<int>(groups_.size());
-        groups_.push_back({.members = {}, .space = space, .laid_out = 0, .terminal = !users_.contains(node.get())});
+        groups_.push_back({.members = {},
+                           .space = space,
+                           .guards = guarded_.of(*node),
+                           .laid_out = 0,
+                           .terminal = !users_.contains(node.get())});
       }
       groups_[group].members.push_back(value);
       groups_[group].laid_out += laid_out;
@@ -89,7 +95,7 @@ class TaskMaker {
     }
     for (const int candidate : candidates) {
       const Group& g = groups_[static_cast<std::size_t>(candidate)];
-      if (g.space != space || (candidates.size() > 1 && !g.terminal)) return -1;
+      if (g.space != space || g.guards != guarded_.of(node) || (candidates.size() > 1 && !g.terminal)) return -1;
       members += g.members.size();
       laid_out += g.laid_out;
     }
@@ -106,14 +112,16 @@ class TaskMaker {
     b.members.clear();
   }
 
-  // An all-reduce may wait in a bucket if no other transfer depends on it. What depends on such a one is late.
+  // An all-reduce may wait in a bucket if no other transfer depends on it, nor a condition (under which there may be
+  // transfers), and if it takes place in every step. What depends on such a one is late.
   void find_late_nodes() {
     std::unordered_set<const Node*> leads_to_wire;
     for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it)
-      if (is_collective(**it) || leads_to_wire.contains(it->get()))
+      if (is_collective(**it) || (*it)->op == &def_of<Condition>() || leads_to_wire.contains(it->get()))
         for (const Expr& input : (*it)->inputs) leads_to_wire.insert(&input.node());
     for (const auto& node : nodes_) {
-      if (node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get())) bucketable_.insert(node.get());
+      if (node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get()) && guarded_.of(*node).empty())
+        bucketable_.insert(node.get());
       for (const Expr& input : node->inputs)
         if (bucketable_.contains(&input.node()) || late_.contains(&input.node())) late_.insert(node.get());
     }
@@ -144,6 +152,7 @@ class TaskMaker {
     for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i)
       if (is_stored(Expr(node, i))) task.writes.push_back(Expr(node, i));
     if (is_collective(*node)) task.transfer = transfers_++;
+    task.guards = guarded_.of(*node);
     add(std::move(task), late_.contains(node.get()));
   }
 
@@ -175,6 +184,7 @@ class TaskMaker {
     Task task;
     task.kind = Task::kFused;
     task.nodes = group.members;
+    task.guards = group.guards;
     for (const Expr& member : group.members) {
       for (const Expr& input : member.node().inputs) {
         const auto found = group_of_.find(&input.node());
@@ -208,7 +218,7 @@ class TaskMaker {
   // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
   // reads of the first's results it must read element by element.
   bool can_join(const Task& first, const Task& second) const {
-    if (first.kind != Task::kFused || second.kind != Task::kFused) return false;
+    if (first.kind != Task::kFused || second.kind != Task::kFused || first.guards != second.guards) return false;
     const Shape space = space_of(first);
     if (space != space_of(second) || first.nodes.size() + second.nodes.size() > kLargestGroup) return false;
     bool shared = false;
@@ -317,14 +327,21 @@ class TaskMaker {
 
   std::vector<Task> insert_waits() {
     std::unordered_map<const Node*, int> pending;  // collective -> its transfer
-    for (const Task& task : tasks_)
-      if (task.transfer >= 0)
-        for (const Expr& node : task.nodes) pending[&node.node()] = task.transfer;
+    std::vector<Guards> guards(static_cast<std::size_t>(transfers_));
+    for (const Task& task : tasks_) {
+      if (task.transfer < 0) continue;
+      for (const Expr& node : task.nodes) pending[&node.node()] = task.transfer;
+      guards[static_cast<std::size_t>(task.transfer)] = task.guards;
+    }
     std::unordered_set<int> waited;
     std::vector<Task> result;
     auto wait = [&](int transfer) {
       if (!waited.insert(transfer).second) return;
-      result.push_back({.kind = Task::kWait, .nodes = {}, .reads = {}, .writes = {}, .transfer = transfer});
+      Task task;
+      task.kind = Task::kWait;
+      task.transfer = transfer;
+      task.guards = guards[static_cast<std::size_t>(transfer)];
+      result.push_back(std::move(task));
     };
     for (Task& task : tasks_) {
       for (const Expr& value : task.reads)
@@ -338,7 +355,8 @@ class TaskMaker {
 
   const LocalView& local_;
   const Distributor* distributor_;
-  std::vector<std::shared_ptr<const Node>> nodes_;
+  const GuardedNodes guarded_;
+  const std::vector<std::shared_ptr<const Node>>& nodes_;
   std::unordered_set<Expr, ExprHash> is_read_;
   std::unordered_set<const Node*> is_root_, bucketable_, late_;
   std::unordered_map<const Node*, std::vector<const Node*>> users_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/distributor.h"
+#include "runtime/guards.h"
 #include "runtime/local.h"
 
 namespace syncline {
@@ -20,13 +21,14 @@ struct Task {
     kLoop,
   };
   Kind kind = kKernel;
-  std::vector<Expr> nodes;    // fused: the members in order, the last is the one that the others lead to; else as above
-  std::vector<Expr> reads;    // values
+  std::vector<Expr> nodes;  // fused: the members in order, the last is the one that the others lead to; else as above
+  std::vector<Expr> reads;  // values
   std::vector<Expr> windows{};  // fused: operands that are no values of their own but windows onto their inputs, which
-                              // are among `reads`
-  std::vector<Expr> writes;   // values that must be stored
-  int transfer = -1;          // kAllReduce, kAllGather, kWait: a number that joins start and wait
-  bool bucketed = false;      // kAllReduce: put off to a bucket
+                                // are among `reads`
+  std::vector<Expr> writes;     // values that must be stored
+  int transfer = -1;            // kAllReduce, kAllGather, kWait: a number that joins start and wait
+  bool bucketed = false;        // kAllReduce: put off to a bucket
+  Guards guards = {};           // runs only if all of them hold
 };
 
 // In running order. Every value read is a leaf, a view, or written by an earlier task.

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "ops/control/body.h"
 #include "ops/leaf.h"
 
 namespace syncline {
 namespace {
 
 SYNCLINE_REGISTER_OP(Loop)
-
-using Metas = std::unordered_map<const Node*, std::vector<Meta>>;
 
 Shape of_one_turn(Shape whole) {
   whole.erase(0);
@@ -55,6 +54,17 @@ Meta merge_state(std::size_t i, const Meta& now, const Meta& next) {
   return merged;
 }
 
+// What is known of every value of a body if the loop's inputs are `in`.
+BodyMetas infer_body(const LoopBody& body, std::span<const Meta> in) {
+  const std::vector<Expr> leaves = leaves_of(body);
+  if (in.size() != leaves.size())
+    fail<ValueError>(Loop::kName, ": ", in.size(), " inputs for a body of ", body.elements.size(), " sequences, ",
+                     body.states.size(), " states and ", body.captures.size(), " captured values");
+  std::vector<Meta> metas(in.begin(), in.end());
+  for (std::size_t i = 0; i < body.elements.size(); ++i) metas[i].shape = of_one_turn(metas[i].shape);
+  return infer_under(Loop::kName, body.roots(), leaves, metas);
+}
+
 // A body's placements for given placements of the loop's inputs.
 class BodyPlacer {
  public:
@@ -84,7 +94,7 @@ class BodyPlacer {
     std::vector<Meta> in;
     std::vector<Placement> at_inputs;
     for (const Expr& input : node->inputs) {
-      in.push_back(metas_.at(&input.node())[static_cast<std::size_t>(input.output())]);
+      in.push_back(meta_of(metas_, input));
       at_inputs.push_back(at(input));
     }
     if (std::all_of(at_inputs.begin(), at_inputs.end(), [](Placement p) { return p.is_replicated(); })) return;
@@ -96,15 +106,32 @@ class BodyPlacer {
   const LoopBody& body_;
   const PlaceArgs& args_;
   std::vector<Expr> leaves_;
-  Metas metas_;
+  BodyMetas metas_;
   std::vector<std::shared_ptr<const Node>> nodes_;
   std::unordered_map<Expr, Placement, ExprHash> at_;
 };
 
 Placement whole_if_partial(Placement p) { return p.is_partial() ? Placement::replicated() : p; }
 
-// Time is not computed in parallel.
+// Where one turn needs the one before, time is not computed in parallel.
 Placement of_sequence(Placement p) { return p.is_split() && p.axis > 0 ? p : Placement::replicated(); }
+
+// Turns that need nothing of each other are shared out like rows of a batch, if they come so. What they print must
+// come in order.
+bool shares_turns(const LoopBody& body, std::span<const Placement> at) {
+  const auto sequences = at.first(body.elements.size());
+  return body.states.empty() && !has_effect(body.roots()) &&
+         std::any_of(sequences.begin(), sequences.end(), [](Placement p) { return p.is_split(0); });
+}
+
+// Each rank has the turns of its rows, and in each turn whole values.
+Placed place_turns(const LoopBody& body, const PlaceArgs& args) {
+  Placed placed = gathered(args);
+  for (std::size_t i = 0; i < body.elements.size(); ++i) placed.in[i] = Placement::split(0);
+  for (std::size_t i = 0; i < body.taps.size(); ++i)
+    placed.out[i] = body.taps[i].sum ? Placement::partial() : Placement::split(0);
+  return placed;
+}
 
 // How a tap of the body, placed so, comes out of the loop.
 Placement of_tap(Placement p, bool sum) { return p.is_split() && !sum ? Placement::split(p.axis + 1) : p; }
@@ -118,55 +145,14 @@ std::vector<Expr> LoopBody::roots() const {
 }
 
 std::string LoopBody::describe() const {
-  std::unordered_map<const Node*, std::string> name;
-  auto name_all = [&](const std::vector<Expr>& leaves, const char* prefix) {
-    for (std::size_t i = 0; i < leaves.size(); ++i) name[&leaves[i].node()] = join_text(prefix, i);
-  };
-  name_all(elements, "element");
-  name_all(states, "state");
-  name_all(captures, "capture");
-  auto text_of = [&](const Expr& e) {
-    return e.output() == 0 ? name.at(&e.node()) : join_text(name.at(&e.node()), '.', e.output());
-  };
-  std::string text = reverse ? "backwards {" : "{";
-  int count = 0;
-  for (const auto& node : nodes_under(roots())) {
-    if (name.contains(node.get())) continue;
-    const auto& own = name[node.get()] = join_text('%', count++);
-    text += join_text(' ', own, '=', node->op->name, '(', node->op->print(node->attrs.get()), ')');
-    for (const Expr& input : node->inputs) text += ' ' + text_of(input);
-    text += ';';
-  }
-  for (const Expr& next : next_states) text += " next " + text_of(next) + ';';
-  for (const Tap& t : taps) text += (t.sum ? " sum " : " stack ") + text_of(t.value) + ';';
+  BodyNames names;
+  name_leaves(names, elements, "element");
+  name_leaves(names, states, "state");
+  name_leaves(names, captures, "capture");
+  std::string text = (reverse ? "backwards {" : "{") + describe_nodes(names, roots());
+  for (const Expr& next : next_states) text += " next " + name_of(names, next) + ';';
+  for (const Tap& t : taps) text += (t.sum ? " sum " : " stack ") + name_of(names, t.value) + ';';
   return text + " }";
-}
-
-std::unordered_map<const Node*, std::vector<Meta>> infer_body(const LoopBody& body, std::span<const Meta> in) {
-  Metas metas;
-  const std::vector<Expr> leaves = leaves_of(body);
-  if (in.size() != leaves.size())
-    fail<ValueError>(Loop::kName, ": ", in.size(), " inputs for a body of ", body.elements.size(), " sequences, ",
-                     body.states.size(), " states and ", body.captures.size(), " captured values");
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    Meta meta = in[i];
-    if (i < body.elements.size()) meta.shape = of_one_turn(meta.shape);
-    if (meta.dtype != leaves[i].dtype())
-      fail<DTypeError>(Loop::kName, ": input ", i, " is ", meta.dtype, ", but the body takes ", leaves[i].dtype());
-    metas[&leaves[i].node()] = {meta};
-  }
-  for (const auto& node : nodes_under(body.roots())) {
-    if (metas.contains(node.get())) continue;
-    if (node->inputs.empty()) {
-      metas[node.get()] = node->outputs;
-      continue;
-    }
-    std::vector<Meta> of_inputs;
-    for (const Expr& input : node->inputs)
-      of_inputs.push_back(metas.at(&input.node())[static_cast<std::size_t>(input.output())]);
-    metas[node.get()] = node->op->infer(node->attrs.get(), of_inputs);
-  }
-  return metas;
 }
 
 std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
@@ -174,15 +160,14 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
   if (body.elements.empty()) fail<ValueError>(kName, ": there is no sequence to go through; give at least one");
   if (in.size() < body.elements.size()) fail<ValueError>(kName, ": a sequence is missing");
   const std::int64_t time = common_time(body, in);
-  const Metas metas = infer_body(body, in);
-  auto meta_of = [&](const Expr& e) { return metas.at(&e.node())[static_cast<std::size_t>(e.output())]; };
+  const BodyMetas metas = infer_body(body, in);
   if (body.next_states.size() != body.states.size())
     fail<ValueError>(kName, ": the body has ", body.states.size(), " states, but makes ", body.next_states.size());
   std::vector<Meta> out;
   for (std::size_t i = 0; i < body.states.size(); ++i)
-    out.push_back(merge_state(i, in[body.elements.size() + i], meta_of(body.next_states[i])));
+    out.push_back(merge_state(i, in[body.elements.size() + i], meta_of(metas, body.next_states[i])));
   for (const Tap& t : body.taps) {
-    Meta meta = meta_of(t.value);
+    Meta meta = meta_of(metas, t.value);
     if (!t.sum) meta.shape = of_all_turns(meta.shape, time);
     out.push_back(std::move(meta));
   }
@@ -195,6 +180,7 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
 // over turns is formed once, behind the loop.
 Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
   const LoopBody& body = *a.body;
+  if (shares_turns(body, args.at)) return place_turns(body, args);
   const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
   Placed placed;
   std::vector<Placement> leaves;

@@ -1,10 +1,9 @@
-// Loop: the one op for recurrence (rnn, and later foldl, foldr, map_fn). A body, itself a graph, runs once for each
+// Loop: the one op for recurrence (rnn, foldl, foldr, map_fn). A body, itself a graph, runs once for each
 // element of the sequences; states flow from one run to the next.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "ops/op.h"
@@ -52,8 +51,5 @@ struct Loop {
 
 // The loop's output that holds `value`, a value of its body: asks for it if nobody has yet.
 Expr tap(const Expr& loop, const Expr& value, bool sum = false);
-
-// What is known of every value of a body if the loop's inputs are `in`.
-std::unordered_map<const Node*, std::vector<Meta>> infer_body(const LoopBody& body, std::span<const Meta> in);
 
 }  // namespace syncline

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "ops/control/branch.h"
 #include "ops/core/fill.h"
-#include "ops/core/phase.h"
 #include "ops/leaf.h"
 #include "ops/substitute.h"
 
@@ -12,13 +12,6 @@ namespace syncline {
 namespace {
 
 bool is_number(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
-
-bool is_random(const Node& node) {
-  if (node.op->random) return true;
-  if (node.op != &def_of<Loop>()) return false;
-  const auto inner = nodes_under(static_cast<const Loop::Attrs*>(node.attrs.get())->body->roots());
-  return std::any_of(inner.begin(), inner.end(), [](const auto& n) { return is_random(*n); });
-}
 
 std::uint64_t first_id(const LoopParts& parts) {
   std::uint64_t first = UINT64_MAX;
@@ -40,7 +33,7 @@ std::vector<Expr> find_captures(const LoopParts& parts, std::span<const Expr> ro
   for (const auto& node : nodes_since(first_id(parts), roots, [](const Expr&) { return false; })) {
     const bool depends = std::any_of(node->inputs.begin(), node->inputs.end(),
                                      [&](const Expr& input) { return inside.contains(&input.node()); });
-    if (!depends && !is_random(*node)) continue;
+    if (!depends && is_repeatable(*node)) continue;
     inside.insert(node.get());
     for (const Expr& input : node->inputs) use(input);
   }
@@ -74,13 +67,14 @@ class WholeSequences {
   // Whether an operand may be the same in every turn: time is a new first axis, to which it must broadcast.
   static bool may_be_fixed(const Expr& e, std::size_t operand) {
     if (is_product(e)) return operand == 1;
-    if (e.is<InPhase>() || e.op().name == "broadcast_like") return operand == 0;
+    if (e.is<Choose>()) return operand == 2;
+    if (e.op().name == "broadcast_like") return operand == 0;
     return true;
   }
 
   Expr build(const Expr& e) {
     const Node& node = e.node();
-    const bool elementwise = (node.op->block != nullptr || e.is<InPhase>()) && !node.op->random;
+    const bool elementwise = (node.op->block != nullptr || e.is<Choose>()) && !node.op->random;
     if (!is_product(e) && !elementwise) return {};
     std::vector<Expr> inputs;
     bool any = false;
@@ -137,8 +131,6 @@ void drop_unused(const std::vector<Expr>& roots, std::vector<Expr>& leaves, std:
 }
 
 }  // namespace
-
-Expr stand_in(const Expr& value) { return apply<Placeholder>({}, {value.dtype(), value.shape(), 0}, value.name()); }
 
 Expr element_of(const Expr& sequence) {
   Shape shape = sequence.shape();

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ops/control/body.h"
 #include "ops/control/loop.h"
 
 namespace syncline {
@@ -16,13 +17,13 @@ struct LoopParts {
   bool reverse = false;
 };
 
-// A placeholder for one turn's element of a sequence; for a value of the same dtype and shape.
+// A placeholder for one turn's element of a sequence.
 Expr element_of(const Expr& sequence);
-Expr stand_in(const Expr& value);
 
 // The loop's output 0; its outputs are the final states, then the taps. What the body uses but does not depend on an
 // element or a state is computed outside, once, and so are products of elements alone with a fixed matrix: one product
-// over the whole sequence takes the place of one in each turn. Random numbers made in the body are drawn in each turn.
+// over the whole sequence takes the place of one in each turn. Random numbers made in the body are drawn in each turn,
+// and what is printed there is printed in each turn.
 // Throws ShapeError and DTypeError if the parts do not fit together.
 Expr make_loop(LoopParts parts);
 

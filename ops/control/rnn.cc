@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/control.h"
+#include "ops/control/branch.h"
 #include "ops/control/loop_build.h"
 #include "ops/core.h"
 #include "ops/math.h"
@@ -18,6 +19,14 @@ Expr time_and_samples(const Expr& x) {
 
 // The value at one point of time of (samples, time, ...).
 Expr at_time(const Expr& x, std::int64_t t) { return squeeze(slice_axis(x, 1, t, 1), 1); }
+
+// Something of the first input's shape: that input, unless there is none.
+Expr first_input(const Expr& inputs) {
+  if (inputs.shape()[1] > 0) return at_time(inputs, 0);
+  std::vector<std::int64_t> none(static_cast<std::size_t>(inputs.ndim()), 0), one = none;
+  one[1] = 1;
+  return at_time(pad(inputs, none, one), 0);
+}
 
 // (samples, time) of bool.
 Expr checked_mask(const Expr& mask, const Expr& inputs) {
@@ -45,6 +54,10 @@ class Recurrence {
       : step_(step), inputs_(inputs), initial_(states), options_(options) {
     if (inputs.ndim() < 3)
       fail<ShapeError>("rnn: inputs ", inputs.shape(), " have fewer than 3 axes; they must be (samples, time, ...)");
+    const std::int64_t time = inputs.shape()[1], promised = options.input_length.value_or(time);
+    if (promised < 0 ? options.input_length.has_value() : time >= 0 && promised != time)
+      fail<ShapeError>("rnn: input_length is ", promised, ", but inputs are ", inputs.shape(),
+                       "; it is the length of their second axis");
     if (!options.mask) return;
     if (states.empty())
       fail<ValueError>(
@@ -56,7 +69,8 @@ class Recurrence {
   RnnResult unrolled() {
     std::int64_t time = inputs_.shape()[1];
     if (time < 0) time = options_.input_length.value_or(kUnknown);
-    if (time <= 0)
+    if (time == 0) return looped();
+    if (time < 0)
       fail<ValueError>("rnn: unroll needs a fixed number of turns, but inputs are ", inputs_.shape(),
                        "; give that dimension, or loop");
     std::vector<Expr> states = initial_, outputs;
@@ -74,7 +88,7 @@ class Recurrence {
 
   RnnResult looped() {
     std::vector<Expr> states = initial_;
-    const Expr sample = step(at_time(inputs_, 0), states);
+    const Expr sample = step(first_input(inputs_), states);
     LoopParts parts;
     parts.reverse = options_.go_backwards;
     auto element = [&](const Expr& x) {
@@ -101,8 +115,11 @@ class Recurrence {
     }
     parts.taps = {{output, false}};
     const int first_tap = static_cast<int>(parts.next_states.size());
+    const bool is_a_state = same != states.end();
     const Expr loop = make_loop(std::move(parts));
-    RnnResult result{Expr(loop.handle(), last), time_and_samples(Expr(loop.handle(), first_tap)), {}};
+    Expr last_output(loop.handle(), last);
+    if (is_a_state) last_output = zeros_without_turns(last_output);
+    RnnResult result{last_output, time_and_samples(Expr(loop.handle(), first_tap)), {}};
     if (options_.go_backwards) result.outputs = reverse(result.outputs, {1});
     for (int i = 0; i < static_cast<int>(initial_.size()); ++i) result.new_states.push_back(Expr(loop.handle(), i));
     return result;
@@ -119,6 +136,12 @@ class Recurrence {
       fail<ValueError>("rnn: the step function turns ", initial_.size(), " states into ", next.size());
     states = std::move(next);
     return output;
+  }
+
+  // A state is what it was at the beginning if there is no turn, but there is no output then. The plan knows.
+  Expr zeros_without_turns(const Expr& state) const {
+    if (inputs_.shape()[1] > 0) return state;
+    return apply<Choose>({state, zeros_like(state), apply<Condition>({count(inputs_, {1}, DType::kInt32)})});
   }
 
   // Undoes a turn where the mask does not hold.

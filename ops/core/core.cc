@@ -1,10 +1,8 @@
-// Identity, stop_gradient, shape, count and the choice by learning phase. None of them is left in a plan.
+// Identity, stop_gradient, shape and count. None of them is left in a plan.
 #include "ops/core.h"
 
 #include "ops/core/fill.h"
-#include "ops/core/phase.h"
 #include "ops/leaf.h"
-#include "ops/math.h"
 #include "ops/op.h"
 #include "ops/sparse.h"
 
@@ -75,30 +73,8 @@ SYNCLINE_REGISTER_OP(Identity)
 SYNCLINE_REGISTER_OP(StopGradient)
 SYNCLINE_REGISTER_OP(ShapeOf)
 SYNCLINE_REGISTER_OP(Count)
-SYNCLINE_REGISTER_OP(InPhase)
 
 }  // namespace
-
-Meta InPhase::infer(const Attrs&, std::span<const Meta> in) {
-  if (in[0].shape.ndim() != 0)
-    fail<ShapeError>(kName, ": the learning phase is a scalar, but has the shape ", in[0].shape);
-  if (in[1].dtype != in[2].dtype)
-    fail<DTypeError>(kName, ": branches of ", in[1].dtype, " and ", in[2].dtype, "; cast one of them");
-  if (!accepts(in[1].shape, in[2].shape) && !accepts(in[2].shape, in[1].shape))
-    fail<ShapeError>(kName, ": branches of shapes ", in[1].shape, " and ", in[2].shape, "; both must have one shape");
-  return in[1];
-}
-
-Expr InPhase::simplify(const Attrs&, std::span<const Expr> in, const Meta&) {
-  double phase = 0;
-  if (scalar_value(in[0], phase)) return phase != 0 ? in[1] : in[2];
-  return select(in[0].dtype() == DType::kBool ? in[0] : cast(in[0], DType::kBool), in[1], in[2]);
-}
-
-std::vector<Expr> InPhase::grad(const Attrs&, const Expr& y, const Expr& dy) {
-  const Expr zero = zeros_like(dy);
-  return {Expr{}, in_phase(y.input(0), dy, zero), in_phase(y.input(0), zero, dy)};
-}
 
 Expr fill(const Dims& shape, double value, DType dtype) {
   return with_numbers("fill", {}, shape, {dtype, shape.numbers()}, [=](std::span<const Expr>, const Shape& numbers) {
@@ -121,6 +97,5 @@ Expr count(const Expr& tensor, std::vector<int> axes, DType dtype) {
   const Expr known = Count::simplify(counted.attrs<Count::Attrs>(), {&x, 1}, counted.meta());
   return known ? known : counted;
 }
-Expr in_phase(const Expr& phase, const Expr& x, const Expr& alt) { return apply<InPhase>({phase, x, alt}); }
 
 }  // namespace syncline

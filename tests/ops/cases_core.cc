@@ -54,19 +54,6 @@ std::vector<OpCase> core_rows() {
              return count(x[0], {0, -1}, DType::kInt64);
            },
        .reference = literal({}, {10})},
-      {.name = "in_phase",
-       .inputs = {{.shape = {}, .dtype = DType::kBool, .values = {1}}, {.shape = {5, 3}}, {.shape = {5, 3}}},
-       .build = [](const Exprs& x) { return in_phase(x[0], x[1], x[2]); },
-       .reference = [](std::span<const Tensor> in) { return in[1]; },
-       .second_gradient = true},
-      {.name = "in_phase_of_integer",
-       .inputs = {{.shape = {}, .dtype = DType::kInt32, .values = {0}}, {.shape = {5, 3}}, {.shape = {5, 3}}},
-       .build = [](const Exprs& x) { return in_phase(x[0], x[1], x[2]); },
-       .reference = [](std::span<const Tensor> in) { return in[2]; }},
-      {.name = "in_phase_that_is_known",
-       .inputs = {{.shape = {5, 3}}, {.shape = {5, 3}}},
-       .build = [](const Exprs& x) { return in_phase(scalar(0, DType::kBool), x[0], x[1]); },
-       .reference = [](std::span<const Tensor> in) { return in[1]; }},
   };
 }
 

@@ -1,0 +1,82 @@
+#include "ops/control/body.h"
+
+#include <algorithm>
+
+#include "ops/control/branch.h"
+#include "ops/control/loop.h"
+#include "ops/leaf.h"
+
+namespace syncline {
+namespace {
+
+// What the bodies of a node compute.
+std::vector<Expr> inner_roots(const Node& node) {
+  if (node.op == &def_of<Loop>()) return static_cast<const Loop::Attrs*>(node.attrs.get())->body->roots();
+  if (node.op == &def_of<Branch>()) return static_cast<const Branch::Attrs*>(node.attrs.get())->bodies->roots();
+  return {};
+}
+
+template <class Predicate>
+bool any_within(const Node& node, const Predicate& predicate) {
+  if (predicate(node)) return true;
+  const auto inner = nodes_under(inner_roots(node));
+  return std::any_of(inner.begin(), inner.end(), [&](const auto& n) { return any_within(*n, predicate); });
+}
+
+}  // namespace
+
+BodyMetas infer_under(std::string_view op, std::span<const Expr> roots, std::span<const Expr> leaves,
+                      std::span<const Meta> metas) {
+  BodyMetas known;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (metas[i].dtype != leaves[i].dtype())
+      fail<DTypeError>(op, ": input ", i, " is ", metas[i].dtype, ", but the body takes ", leaves[i].dtype());
+    known[&leaves[i].node()] = {metas[i]};
+  }
+  for (const auto& node : nodes_under(roots)) {
+    if (known.contains(node.get())) continue;
+    if (node->inputs.empty()) {
+      known[node.get()] = node->outputs;
+      continue;
+    }
+    std::vector<Meta> of_inputs;
+    for (const Expr& input : node->inputs) of_inputs.push_back(meta_of(known, input));
+    known[node.get()] = node->op->infer(node->attrs.get(), of_inputs);
+  }
+  return known;
+}
+
+void name_leaves(BodyNames& names, std::span<const Expr> leaves, std::string_view prefix) {
+  for (std::size_t i = 0; i < leaves.size(); ++i) names[&leaves[i].node()] = join_text(prefix, i);
+}
+
+std::string name_of(const BodyNames& names, const Expr& e) {
+  return e.output() == 0 ? names.at(&e.node()) : join_text(names.at(&e.node()), '.', e.output());
+}
+
+std::string describe_nodes(BodyNames& names, std::span<const Expr> roots) {
+  std::string text;
+  int count = 0;
+  for (const auto& node : nodes_under(roots)) {
+    if (names.contains(node.get())) continue;
+    const auto& own = names[node.get()] = join_text('%', count++);
+    text += join_text(' ', own, '=', node->op->name, '(', node->op->print(node->attrs.get()), ')');
+    for (const Expr& input : node->inputs) text += ' ' + name_of(names, input);
+    text += ';';
+  }
+  return text;
+}
+
+bool is_repeatable(const Node& node) {
+  return !any_within(node, [](const Node& n) { return n.op->random || n.op->effect; });
+}
+
+bool has_effect(std::span<const Expr> roots) {
+  const auto nodes = nodes_under(roots);
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const auto& node) { return any_within(*node, [](const Node& n) { return n.op->effect; }); });
+}
+
+Expr stand_in(const Expr& value) { return apply<Placeholder>({}, {value.dtype(), value.shape(), 0}, value.name()); }
+
+}  // namespace syncline

@@ -1,0 +1,130 @@
+// map_fn, foldl and foldr beyond single values (which tests/ops/cases_fold.cc has).
+#include <gtest/gtest.h>
+
+#include "comm/local/local_communicator.h"
+#include "ops/control.h"
+#include "ops/gradients.h"
+#include "ops/math.h"
+#include "ops/random.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/data_parallel.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+
+namespace syncline {
+namespace {
+
+using Exprs = std::vector<Expr>;
+
+class Fold : public ::testing::Test {
+ protected:
+  Session session_{3};
+  SessionScope scope_{session_};
+};
+
+Array counted(const Shape& shape) {
+  Array a(DType::kFloat64, shape);
+  for (std::int64_t i = 0; i < a.size(); ++i) a.data<double>()[i] = 1 + static_cast<double>(i % 7);
+  return a;
+}
+
+template <class E>
+void expect_refused(const std::function<void()>& call, const std::string& part) {
+  try {
+    call();
+    ADD_FAILURE() << "not refused; expected a message with: " << part;
+  } catch (const E& error) {
+    EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
+
+Expr product(const Expr& a, const Expr& e) { return a * e; }
+
+TEST_F(Fold, RefusesWhatDoesNotFit) {
+  const Expr scalar = placeholder({.shape = {}}), x = placeholder({.shape = {4, 2}}), y = placeholder({.shape = {3}});
+  const Expr none = placeholder({.shape = {0, 2}}), open = placeholder({.shape = {kUnknown, 2}});
+  const auto same = [](const Expr& e) { return e; };
+  expect_refused<ShapeError>([&] { map_fn(same, scalar); }, "got a scalar");
+  expect_refused<ShapeError>([&] { foldl(&product, scalar); }, "foldl: elems");
+  expect_refused<ShapeError>([&] { foldr(&product, none); }, "there is no initializer");
+  expect_refused<ShapeError>([&] { foldl(&product, x, placeholder({.shape = {3}})); }, "");
+  expect_refused<ShapeError>([&] { foldl(&product, x, y); }, "(3,)");
+  const auto widen = [](const Expr& a, const Expr& e) { return concatenate({a, e}); };
+  expect_refused<ShapeError>([&] { foldl(widen, x); }, "must keep its dtype and shape");
+  const MapFunctionOfMany empty = [](const Exprs&) { return Exprs{}; }, one = [](const Exprs&e) { return Exprs{e[0]}; };
+  expect_refused<ValueError>([&] { map_fn(empty, Exprs{x}); }, "returns nothing");
+  expect_refused<ValueError>([&] { map_fn(one, Exprs{}); }, "no elems");
+  expect_refused<ShapeError>([&] { map_fn(one, Exprs{x, y}); }, "equally long");
+  expect_refused<ValueError>([&] { map_fn(one, Exprs{x}, {DType::kInt32, DType::kInt32}); }, "2 dtypes for the 1");
+  const FoldFunctionOfMany loses = [](const Exprs& a, const Exprs&) { return Exprs{a[0]}; };
+  expect_refused<ValueError>([&] { foldl(loses, Exprs{x, x}); }, "2 accumulators into 1");
+  // An empty batch shows only when it is fed.
+  Function f({open}, {foldl(&product, open)});
+  EXPECT_THROW(f({Array(DType::kFloat32, {0, 2})}), ShapeError);
+}
+
+TEST_F(Fold, LengthComesWithTheFeeds) {
+  const Expr x = placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat64});
+  const Expr one = constant(1.0, DType::kFloat64, {2});
+  const Expr left = foldl(&product, x, one), right = foldr([](const Expr&a, const Expr&e) { return e - a; }, x);
+  Function with({x}, {left, gradients(sum(left), {x})[0], map_fn([](const Expr& e) { return sum(e); }, x)});
+  for (const std::int64_t rows : {0, 1, 4}) {
+    const Array feed = counted({rows, 2});
+    const auto results = with({feed});
+    double wanted = 1;
+    for (std::int64_t i = 0; i < rows; ++i) wanted *= feed.data<double>()[2 * i];
+    EXPECT_DOUBLE_EQ(results[0].data<double>()[0], wanted);
+    EXPECT_EQ(results[1].shape(), (Shape{rows, 2}));
+    EXPECT_EQ(results[2].shape(), (Shape{rows}));
+    for (std::int64_t i = 0; i < rows; ++i)
+      EXPECT_DOUBLE_EQ(results[1].data<double>()[2 * i], wanted / feed.data<double>()[2 * i]);
+  }
+  Function f({x}, {right});
+  EXPECT_EQ(f({counted({3, 2})})[0].data<double>()[0], 1 - (3 - 5));
+}
+
+TEST_F(Fold, DtypesOfResults) {
+  const Expr x = placeholder({.shape = {3}, .dtype = DType::kInt32});
+  EXPECT_EQ(map_fn([](const Expr& e) { return e; }, x, DType::kFloat64).dtype(), DType::kFloat64);
+  EXPECT_EQ(map_fn([](const Expr& e) { return greater(e, e); }, x).dtype(), DType::kBool);
+}
+
+// Rows of the batch stay where they are, and each draws what it draws alone.
+std::vector<Array> mapped(std::string* plan = nullptr) {
+  const Expr x = placeholder({.shape = {kUnknown, 40}, .dtype = DType::kFloat64});
+  const Variable w = variable(counted({40}));
+  const Expr y = map_fn([&](const Expr& e) { return dropout(e * w, 0.5, {3, 1}) + sum(e); }, x);
+  Function f({x}, {mean(y), gradients(mean(y), {w})[0], y, gradients(mean(y), {x})[0]});
+  const Array feed = counted({7, 40});
+  if (plan != nullptr) *plan = Function({x}, {mean(y), gradients(mean(y), {w})[0]}).describe({&feed, 1});
+  std::vector<Array> results = f({feed});
+  for (Array& a : results) a = a.copy();
+  return results;
+}
+
+TEST_F(Fold, RanksMapTheirRows) {
+  const auto alone = mapped();
+  for (int row = 1; row < 7; ++row) {
+    int equal = 0;
+    for (int j = 0; j < 40; ++j)
+      equal += alone[3].data<double>()[j] == alone[3].data<double>()[row * 40 + j];
+    EXPECT_LT(equal, 40) << "each row draws its own";
+  }
+  for (const int size : {2, 3}) {
+    comm::spawn_ranks(size, [&](comm::Communicator& wire) {
+      Session session(3);
+      session.distribute(make_data_parallel(wire));
+      SessionScope scope(session);
+      std::string plan;
+      const auto results = mapped(&plan);
+      EXPECT_EQ(plan.find("all_gather"), std::string::npos) << plan;
+      for (std::size_t k = 0; k < alone.size(); ++k)
+        for (std::int64_t i = 0; i < alone[k].size(); ++i)
+          ASSERT_NEAR(results[k].data<double>()[i], alone[k].data<double>()[i], 1e-10);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace syncline
