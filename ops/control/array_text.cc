@@ -31,6 +31,20 @@ Parts split(std::string text) {
   return parts;
 }
 
+// The number of the fewest digits that float16 rounds to x.
+double shortest(Float16 x) {
+  const auto value = static_cast<double>(x);
+  if (!std::isfinite(value)) return value;
+  double candidate = value;
+  char text[64];
+  for (int precision = 0; precision < 6; ++precision) {
+    const char* end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, precision).ptr;
+    std::from_chars(text, end, candidate);
+    if (Float16(candidate).bits == x.bits) return candidate;
+  }
+  return value;
+}
+
 // The shortest digits that give x back, or as many as the precision allows; no zeros at the end.
 template <class T>
 Parts digits_of(T x, std::chars_format format) {
@@ -41,6 +55,8 @@ Parts digits_of(T x, std::chars_format format) {
   while (!parts.fraction.empty() && parts.fraction.back() == '0') parts.fraction.pop_back();
   return parts;
 }
+
+Parts digits_of(Float16 x, std::chars_format format) { return digits_of(shortest(x), format); }
 
 std::string padded_left(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
@@ -53,12 +69,13 @@ class FloatFormat {
   explicit FloatFormat(const std::vector<T>& values) {
     choose_exponent(values);
     bool nan = false, inf = false, negative_inf = false;
-    for (const T x : values) {
+    for (const T element : values) {
+      const auto x = static_cast<double>(element);
       nan = nan || std::isnan(x);
       inf = inf || std::isinf(x);
       negative_inf = negative_inf || (std::isinf(x) && x < 0);
       if (!std::isfinite(x)) continue;
-      const Parts parts = digits_of(x, format());
+      const Parts parts = digits_of(element, format());
       left_ = std::max(left_, parts.whole.size());
       right_ = std::max(right_, parts.fraction.size());
       exponent_ = std::max(exponent_, parts.exponent.size());
@@ -68,14 +85,14 @@ class FloatFormat {
     if (widest > behind) left_ = std::max(left_, widest - behind);
   }
 
-  std::string operator()(T x) const {
+  std::string operator()(T element) const {
+    const auto x = static_cast<double>(element);
     const std::size_t width = left_ + 1 + right_ + exponent_;
     if (std::isnan(x)) return padded_left("nan", width);
     if (std::isinf(x)) return padded_left(x < 0 ? "-inf" : "inf", width);
-    const Parts parts = digits_of(x, format());
-    std::string text = padded_left(parts.whole, left_) + '.' + parts.fraction;
-    text += std::string(right_ - parts.fraction.size(), scientific_ ? '0' : ' ');
-    if (parts.exponent.empty()) return text;
+    const Parts parts = scientific_ ? all_digits(x) : digits_of(element, format());
+    const std::string text = padded_left(parts.whole, left_) + '.' + parts.fraction;
+    if (!scientific_) return text + std::string(right_ - parts.fraction.size(), ' ');
     return text + parts.exponent.substr(0, 2) + std::string(exponent_ - parts.exponent.size(), '0') +
            parts.exponent.substr(2);
   }
@@ -83,15 +100,24 @@ class FloatFormat {
  private:
   std::chars_format format() const { return scientific_ ? std::chars_format::scientific : std::chars_format::fixed; }
 
+  // As many digits as the longest fraction has, whether or not x needs them.
+  Parts all_digits(double x) const {
+    char text[64];
+    const auto precision = static_cast<int>(right_);
+    return split(
+        std::string(text, std::to_chars(text, text + sizeof text, x, std::chars_format::scientific, precision).ptr));
+  }
+
   void choose_exponent(const std::vector<T>& values) {
-    T largest = 0, smallest = 0;
-    for (const T x : values) {
+    double largest = 0, smallest = 0;
+    for (const T element : values) {
+      const auto x = static_cast<double>(element);
       if (!std::isfinite(x) || x == 0) continue;
       largest = std::max(largest, std::abs(x));
       smallest = smallest == 0 ? std::abs(x) : std::min(smallest, std::abs(x));
     }
     if (largest == 0) return;
-    scientific_ = largest >= T{1e8} || smallest < T{0.0001} || largest / smallest > T{1000};
+    scientific_ = largest >= 1e8 || smallest < 1e-4 || largest / smallest > 1000;
   }
 
   bool scientific_ = false;
@@ -186,31 +212,15 @@ Writer writer_of(const T* data, const std::vector<std::int64_t>& indices, bool s
     for (const std::int64_t i : indices) width = std::max(width, std::to_string(data[i]).size());
     return [data, width](std::int64_t i) { return padded_left(std::to_string(data[i]), width); };
   } else {
-    if (scalar) return [data](std::int64_t i) { return text_of_number(data[i]); };
+    if (scalar) {
+      if constexpr (std::is_same_v<T, Float16>)
+        return [data](std::int64_t i) { return text_of_number(shortest(data[i])); };
+      else return [data](std::int64_t i) { return text_of_number(data[i]); };
+    }
     std::vector<T> values;
     for (const std::int64_t i : indices) values.push_back(data[i]);
     return [data, format = FloatFormat<T>(values)](std::int64_t i) { return format(data[i]); };
   }
-}
-
-// The number of the fewest digits that float16 rounds to x.
-double shortest(Float16 x) {
-  const auto value = static_cast<double>(x);
-  if (!std::isfinite(value)) return value;
-  double candidate = value;
-  char text[64];
-  for (int precision = 0; precision < 6; ++precision) {
-    const char* end = std::to_chars(text, text + sizeof text, value, std::chars_format::scientific, precision).ptr;
-    std::from_chars(text, end, candidate);
-    if (Float16(candidate).bits == x.bits) return candidate;
-  }
-  return value;
-}
-
-Array with_shortest_digits(const Array& halves) {
-  Array doubles(DType::kFloat64, halves.shape());
-  for (std::int64_t i = 0; i < halves.size(); ++i) doubles.data<double>()[i] = shortest(halves.data<Float16>()[i]);
-  return doubles;
 }
 
 }  // namespace
@@ -218,15 +228,16 @@ Array with_shortest_digits(const Array& halves) {
 std::string text_of(const Array& value) {
   const Shape& shape = value.shape();
   if (shape.size() == 0) return "[]";
-  if (value.dtype() == DType::kFloat16) return text_of(with_shortest_digits(value));
   const bool summarize = shape.size() > kMostElements;
   std::vector<std::int64_t> indices;
   collect(shape, 0, 0, summarize, indices);
   std::string text;
-  with_dtype(value.dtype(), [&]<class T>(T) {
+  const auto write_all = [&]<class T>(T) {
     const Writer write = writer_of(value.data<T>(), indices, shape.ndim() == 0);
     text = Layout(shape, summarize, write).text(0, 0, " ", kLineWidth);
-  });
+  };
+  if (value.dtype() == DType::kFloat16) write_all(Float16{});
+  else with_dtype(value.dtype(), write_all);
   return text;
 }
 
