@@ -79,12 +79,17 @@ void BeamSearch::offer(Candidate candidate) {
   if (heap_count_ <= width_) return;
   std::pop_heap(heap_, heap_ + heap_count_, better);
   --heap_count_;
+  if (heap_[heap_count_].node != kNone) nodes_[heap_[heap_count_].node].active = false;
 }
 
 void BeamSearch::grow(std::int32_t parent, const double* scores) {
   const Node& from = nodes_[parent];
-  for (std::int32_t c = from.first_child; c != kNone; c = nodes_[c].sibling)
-    is_leaf_[nodes_[c].label] = nodes_[c].active;
+  for (std::int32_t c = from.first_child; c != kNone; c = nodes_[c].sibling) {
+    Node& child = nodes_[c];
+    is_leaf_[child.label] = child.active;
+    // One that has just lost its place will not grow itself; so does TensorFlow.
+    if (!child.active) child.old_total = kNever;
+  }
   for (std::int32_t label = 0; label + 1 < classes_; ++label) {
     if (is_leaf_[label] != 0) continue;
     const double total = scores[label] + (label == from.label ? from.old_blank : from.old_total);

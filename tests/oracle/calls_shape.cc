@@ -1,10 +1,22 @@
 #include "ops/linalg.h"
 #include "ops/shape.h"
 #include "tests/oracle/oracle_case.h"
+#include "tests/oracle/sparse_operand.h"
 
 namespace syncline::testing {
 
-SYNCLINE_ORACLE_CALL(concatenate) { return concatenate(call.tensors(), call.get("axis", -1)); }
+SYNCLINE_ORACLE_CALL(concatenate) {
+  const int axis = call.get("axis", -1);
+  if (!call.has("sparse_by")) return concatenate(call.tensors(), axis);
+  std::vector<bool> sparse(static_cast<std::size_t>(call.size()), true);
+  std::string how = call.get<std::string>("sparse_by");
+  if (how == "first") {
+    how = "variable";
+    sparse.assign(sparse.size(), false);
+    sparse[0] = true;
+  }
+  return with_sparse_operands(call, how, sparse, [&](const std::vector<Expr>& x) { return concatenate(x, axis); });
+}
 SYNCLINE_ORACLE_CALL(stack) { return stack(call.tensors(), call.get("axis", 0)); }
 SYNCLINE_ORACLE_CALL(reshape) { return reshape(call.tensor(0), call.get<Shape>("shape")); }
 SYNCLINE_ORACLE_CALL(transpose) { return transpose(call.tensor(0)); }
