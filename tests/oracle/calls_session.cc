@@ -119,21 +119,29 @@ SYNCLINE_ORACLE_CALL(learning_phase) {
 
 namespace {
 
-Expr training_of(const Call& call) {
+TrainingPhase training_of(const Call& call) {
   if (call.has("phase")) set_learning_phase(call.get<int>("phase") != 0);
-  return call.has("training") ? constant(Array::scalar(call.get<int>("training") != 0)) : Expr();
+  if (call.has(2)) return call.tensor(2);
+  return call.has("training") ? TrainingPhase(call.get<int>("training")) : TrainingPhase();
+}
+
+// Cases with a third operand, even an absent one, have functions for sides.
+std::pair<TensorOrFunction, TensorOrFunction> sides_of(const Call& call) {
+  const Expr x = call.tensor(0), alt = call.tensor(1);
+  if (call.size() < 3) return {x, alt};
+  return {[=] { return exp(x); }, [=] { return x * alt; }};
 }
 
 }  // namespace
 
 SYNCLINE_ORACLE_CALL(in_train_phase) {
-  const Expr training = training_of(call);
-  return in_train_phase(call.tensor(0), call.tensor(1), training);
+  const auto [x, alt] = sides_of(call);
+  return in_train_phase(x, alt, training_of(call));
 }
 
 SYNCLINE_ORACLE_CALL(in_test_phase) {
-  const Expr training = training_of(call);
-  return in_test_phase(call.tensor(0), call.tensor(1), training);
+  const auto [x, alt] = sides_of(call);
+  return in_test_phase(x, alt, training_of(call));
 }
 
 }  // namespace syncline::testing

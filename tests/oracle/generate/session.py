@@ -127,3 +127,23 @@ for values in ([0], [1], [0, 1], [1, 0], [1, 1, 0]):
 for dtype in ("float32", "float64"):
     # TensorFlow cannot call a function without outputs.
     case("function", [real(2, 3, dtype=dtype), real(2, 3, dtype=dtype)], oracle=lambda x, y, kind: 0, kind="none")
+
+
+def phase_of_functions(function):
+    """The sides as functions; `training` as a tensor, if there is one."""
+
+    def call(K, x, alt, training, phase):
+        if phase is not None:
+            K.set_learning_phase(phase)
+        return getattr(K, function)(lambda: K.exp(x), lambda: x * alt, training)
+
+    return call
+
+
+for name in ("in_train_phase", "in_test_phase"):
+    for dtype in ("float32", "float64"):
+        for value in (0, 1):
+            x, alt = real(3, 2, dtype=dtype), real(3, 2, dtype=dtype)
+            case(name, [x, alt, None], call=phase_of_functions(name), phase=value)
+            case(name, [x, alt, array(value, "int32")], call=phase_of_functions(name), phase=None)
+            case(name, [x, alt, array(value, "bool")], call=phase_of_functions(name), phase=None)
