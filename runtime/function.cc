@@ -176,6 +176,7 @@ struct Function::Impl {
     }
     const auto values = roots.begin() + static_cast<std::ptrdiff_t>(outputs.size());
     request.outputs.assign(roots.begin(), values);
+    request.in_callers_memory.assign(outputs.size(), true);
     for (std::size_t i = 0; i < updates.size(); ++i)
       request.updates.push_back({updates[i].target, values[static_cast<std::ptrdiff_t>(i)]});
     request.local = local;
@@ -220,7 +221,9 @@ struct Function::Impl {
     return text;
   }
 
-  void step(Cached& cached, Session& session) {
+  // Outputs are computed where they belong if that can be; the others are copied there. The caller's arrays must not be
+  // read meanwhile: a feed that shares memory with an output is copied first.
+  void step(Cached& cached, Session& session, std::span<Array> results) {
     if (Distributor* distributor = session.distributor())
       for (const auto& state : cached.plan.variables())
         if (state->changed()) {
@@ -228,9 +231,23 @@ struct Function::Impl {
           state->set_changed(false);
         }
     pointers.clear();
-    for (const Array* feed : fed.arrays()) pointers.push_back(feed->raw());
+    std::vector<Array> copies;
+    for (const Array* feed : fed.arrays()) {
+      const bool shared =
+          std::any_of(results.begin(), results.end(), [&](const Array& r) { return overlap(*feed, r); });
+      if (shared) copies.push_back(feed->copy());
+      pointers.push_back(shared ? copies.back().raw() : feed->raw());
+    }
+    for (const Array& result : results) pointers.push_back(result.raw());
     cached.plan.run(session, pointers);
     session.count_step(cached.plan.random());
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (const void* value = cached.plan.output(i); value != results[i].raw() && results[i].bytes() > 0)
+        std::memcpy(results[i].raw(), value, results[i].bytes());
+  }
+
+  static bool overlap(const Array& a, const Array& b) {
+    return a.raw() < b.raw() + b.bytes() && b.raw() < a.raw() + a.bytes();
   }
 
   template <class Value>
@@ -238,21 +255,17 @@ struct Function::Impl {
     Session& session = Session::current();
     Cached& cached = plan_for(feeds, session);
     check_outputs(arrays, cached.plan);
-    step(cached, session);
-    for (std::size_t i = 0; i < arrays.size(); ++i)
-      if (arrays[i].bytes() > 0) std::memcpy(arrays[i].raw(), cached.plan.output(i), arrays[i].bytes());
+    step(cached, session, arrays);
   }
 
   template <class Value>
   std::vector<Array> call(std::span<const Value> feeds) {
     Session& session = Session::current();
     Cached& cached = plan_for(feeds, session);
-    step(cached, session);
     std::vector<Array> results;
-    for (std::size_t i = 0; i < cached.plan.outputs(); ++i) {
+    for (std::size_t i = 0; i < cached.plan.outputs(); ++i)
       results.emplace_back(cached.plan.output_meta(i).dtype, cached.plan.output_meta(i).shape);
-      if (results.back().bytes() > 0) std::memcpy(results.back().raw(), cached.plan.output(i), results.back().bytes());
-    }
+    step(cached, session, results);
     return results;
   }
 };
@@ -267,7 +280,7 @@ Function::Function(std::vector<Expr> inputs, std::vector<Expr> outputs, std::vec
     if (is_sparse(output))
       fail<ValueError>(name, ": output '", output.name(), "' of shape ", output.shape(),
                        " is a sparse tensor; ask for to_dense(x)");
-  impl_->pointers.reserve(impl_->fed.leaves().size());
+  impl_->pointers.reserve(impl_->fed.leaves().size() + outputs.size());
   impl_->outputs = std::move(outputs);
   impl_->updates = std::move(updates);
   impl_->name = std::move(name);

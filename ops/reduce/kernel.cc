@@ -127,9 +127,11 @@ HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
       }
     for (std::int64_t k = 1; k < kVectors; ++k) watch[0] = hn::Add(watch[0], watch[k]);
     if (kWatch && !hn::AllFalse(d, hn::IsNaN(watch[0]))) break;
-    alignas(64) T lane[kLanes];
-    for (std::int64_t k = 0; k < kVectors; ++k) hn::Store(v[k], d, lane + k * kWidth);
-    for (std::int64_t half = kLanes / 2; half > 0; half /= 2)
+    for (std::int64_t half = kVectors / 2; half > 0; half /= 2)
+      for (std::int64_t k = 0; k < half; ++k) v[k] = apply(f, d, v[k], v[k + half]);
+    alignas(64) T lane[kWidth];
+    hn::Store(v[0], d, lane);
+    for (std::int64_t half = kWidth / 2; half > 0; half /= 2)
       for (std::int64_t j = 0; j < half; ++j) lane[j] = f(lane[j], lane[j + half]);
     *acc = f(*acc, lane[0]);
     x += depth * kLanes;
