@@ -21,24 +21,27 @@ constexpr std::int64_t kRanks = 2;
 // ---- gradient ----
 
 struct Slope {
-  bool depends = false;  // a floating output depends on an operand
+  bool depends = false;  // an output depends on an operand
   bool exists = false;
   std::set<std::string> reasons;
 };
 
+bool depends_on_operands(const CaseGraph& graph) {
+  std::set<const Node*> operands;
+  for (const Expr& value : graph.values)
+    if (value) operands.insert(&value.node());
+  return std::ranges::any_of(nodes_under(graph.outputs),
+                             [&](const auto& node) { return operands.contains(node.get()); });
+}
+
 void look_at_slope(const OracleCase& row, Slope& slope) {
   const CaseGraph graph = graph_of(row, alike(row, {Operand::kFed}));
-  std::set<const Node*> operands;
   std::vector<Expr> wrt;
-  for (const Expr& value : graph.values) {
-    if (!value) continue;
-    operands.insert(&value.node());
-    if (is_floating(value.dtype())) wrt.push_back(value);
-  }
-  const auto nodes = nodes_under(graph.outputs);
-  slope.depends |= std::ranges::any_of(nodes, [&](const auto& node) { return operands.contains(node.get()); });
-  for (const auto& node : nodes)
-    if (!node->op->leaf && node->op->grad == nullptr) slope.reasons.insert(std::string(node->op->no_gradient));
+  for (const Expr& value : graph.values)
+    if (value && is_floating(value.dtype())) wrt.push_back(value);
+  slope.depends |= depends_on_operands(graph);
+  for (const auto& node : nodes_under(graph.outputs))
+    if (!node->inputs.empty() && node->op->grad == nullptr) slope.reasons.insert(std::string(node->op->no_gradient));
   const Expr loss = loss_of(row, graph.outputs);
   if (!loss || wrt.empty()) return;
   for (const Expr& dx : gradients(loss, wrt)) slope.exists |= static_cast<bool>(dx);
@@ -84,10 +87,12 @@ Expr without_collective(Expr root, bool& split, bool& summed) {
   return root.input(0);
 }
 
-// One case, with operand `first` and those of the batch split along axis 0.
+// One case, with operand `first` and those of the batch split along axis 0. Empty: its results are no tensors of the
+// operands.
 std::string placement_of_case(const OracleCase& row, const std::vector<bool>& batch, std::size_t first) {
   const std::int64_t rows = row.inputs[first]->shape()[0];
   const CaseGraph graph = graph_of(row, alike(row, {Operand::kFed}));
+  if (!depends_on_operands(graph)) return {};
   PlacementMap leaves;
   for (std::size_t i = 0; i < graph.values.size(); ++i)
     if ((batch[i] || i == first) && has_rows(row.inputs[i], rows)) leaves[graph.values[i]] = Placement::split(0);
@@ -118,7 +123,9 @@ Kinds kinds_of(const std::vector<OracleCase>& rows, const std::vector<bool>& bat
     Session session(3);
     SessionScope scope(session);
     const auto operand = static_cast<std::size_t>(first);
-    auto& [cases, words] = kinds[placement_of_case(row, batch, operand)];
+    const std::string kind = placement_of_case(row, batch, operand);
+    if (kind.empty()) continue;
+    auto& [cases, words] = kinds[kind];
     if (cases++ == 0) words = join_text(row.inputs[operand]->shape(), row.args.empty() ? "" : " " + row.args.dump());
   }
   return kinds;

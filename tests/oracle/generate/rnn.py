@@ -57,7 +57,7 @@ def operands(kind, n, t, f, u, dtype):
             "lstm": (x, [draw(n, u), draw(n, u)], [], [draw(f, 4 * u), draw(u, 4 * u), draw(4 * u)])}[kind]
 
 
-def add(kind, mask=None, dtype="float32", n=3, t=4, f=2, u=3, **options):
+def add(kind, mask=None, dtype="float32", n=3, t=4, f=2, u=4, **options):
     x, states, constants, weights = operands(kind, n, t, f, u, dtype)
     # The shapes of weights are known; the batch of inputs, mask, states and constants may come with the feeds.
     open_batch = list(range(2 + len(states)))
