@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/convolution.h"
 #include "ops/core.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
@@ -311,8 +312,60 @@ OpCase nested_row() {
           .second_gradient = true};
 }
 
+// Images over time: h = tanh(x * w + h * u), both products convolutions that keep the size. Masked steps of a sample
+// stay.
+OpCase image_row() {
+  return {.name = "rnn_of_images",
+          .inputs = {{.shape = {3, 2, 4, 3, 2}},
+                     {.shape = {3, 2, 2, 2}},
+                     {.shape = {3, 2, 2, 2}},
+                     {.shape = {3, 4, 3, 2}},
+                     {.shape = {3, 2}, .dtype = DType::kBool, .values = {1, 1, 0, 1, 1, 0}}},
+          .build =
+              [](const Exprs& x) {
+                const RnnStep step = [&](const Expr& e, const Exprs& s) {
+                  const Expr h = tanh(conv2d(e, x[1], {.padding = "same"}) + conv2d(s[0], x[2], {.padding = "same"}));
+                  return std::pair{h, Exprs{h}};
+                };
+                return rnn(step, x[0], {x[3]}, {.mask = x[4]}).outputs;
+              },
+          .reference =
+              [](std::span<const Tensor> in) {
+                Tensor h = in[3];
+                // One more row above and below, one more column on the right.
+                auto convolved = [](const Tensor& image, const Index& place, const Tensor& w) {
+                  double z = 0;
+                  for (std::int64_t i = 0; i < 3; ++i)
+                    for (std::int64_t j = 0; j < 2; ++j)
+                      for (std::int64_t c = 0; c < 2; ++c) {
+                        const std::int64_t row = place[1] + i - 1, column = place[2] + j;
+                        if (row < 0 || row >= 4 || column >= 3) continue;
+                        z += at(image, {place[0], row, column, c}) * at(w, {i, j, c, place[3]});
+                      }
+                  return z;
+                };
+                Tensor last{{3, 4, 3, 2}, Numbers(72)};
+                std::vector<Tensor> turns;
+                for (std::int64_t t = 0; t < 2; ++t) {
+                  const Tensor x = tabulate({3, 4, 3, 2}, [&](const Index& i) {
+                    return at(in[0], {i[0], t, i[1], i[2], i[3]});
+                  });
+                  auto counts = [&](const Index& i) { return at(in[4], {i[0], t}) != 0; };
+                  const Tensor next = tabulate({3, 4, 3, 2}, [&](const Index& i) {
+                    return std::tanh(convolved(x, i, in[1]) + convolved(h, i, in[2]));
+                  });
+                  last = tabulate({3, 4, 3, 2}, [&](const Index& i) { return counts(i) ? at(next, i) : at(last, i); });
+                  h = tabulate({3, 4, 3, 2}, [&](const Index& i) { return counts(i) ? at(next, i) : at(h, i); });
+                  turns.push_back(last);
+                }
+                return tabulate({3, 2, 4, 3, 2}, [&](const Index& i) {
+                  return at(turns[static_cast<std::size_t>(i[1])], {i[0], i[2], i[3], i[4]});
+                });
+              }};
+}
+
 std::vector<OpCase> other_rows() {
-  return {linear_row(), constants_row(), stateless_row(), concatenated_row(), nested_row()};
+  return {linear_row(), constants_row(), stateless_row(), concatenated_row(), nested_row(), image_row()};
 }
 
 SYNCLINE_OP_CASES(recurrent_rows)

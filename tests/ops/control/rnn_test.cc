@@ -63,6 +63,8 @@ TEST_F(Rnn, RefusesWhatDoesNotFit) {
   EXPECT_NE(message(x, {}, {.mask = mask}).find("no initial states"), std::string::npos);
   const Expr long_mask = placeholder({.shape = {4, 5}, .dtype = DType::kBool});
   EXPECT_NE(message(x, {state}, {.mask = long_mask}).find("(4, 5)"), std::string::npos);
+  EXPECT_NE(message(x, {state}, {.input_length = 4}).find("input_length is 4"), std::string::npos);
+  EXPECT_NE(message(open, {state}, {.unroll = true, .input_length = -1}).find("input_length is -1"), std::string::npos);
   const RnnStep loses = [](const Expr& e, const Exprs&) { return std::pair{e, Exprs{}}; };
   EXPECT_NE(message_of<ValueError>([&] { rnn(loses, x, {state}); }).find("1 states into 0"), std::string::npos);
   const RnnStep widens = [](const Expr& e, const Exprs& s) { return std::pair{e, Exprs{concatenate({s[0], e})}}; };
@@ -92,6 +94,33 @@ TEST_F(Rnn, LengthComesWithTheFeeds) {
         EXPECT_DOUBLE_EQ(results[1].data<double>()[s * 2 + j], total);
       }
   }
+}
+
+// Without any turn there is no output; the states stay what they were, and so do their gradients.
+TEST_F(Rnn, MayHaveNoTurns) {
+  const Array none(DType::kFloat64, {3, 0, 2}), state = counted({3, 2}), mask(DType::kBool, {3, 0});
+  for (const std::int64_t time : {kUnknown, std::int64_t{0}}) {
+    const Expr x = placeholder({.shape = {3, time, 2}, .dtype = DType::kFloat64});
+    const Expr m = placeholder({.shape = {3, time}, .dtype = DType::kBool});
+    const Expr h = placeholder({.shape = {3, 2}, .dtype = DType::kFloat64});
+    for (const RnnOptions& options : {RnnOptions{}, RnnOptions{.mask = m}, RnnOptions{.go_backwards = true}}) {
+      const RnnResult r = rnn(&running_sum, x, {h}, options);
+      const Expr loss = sum(r.last_output) + sum(r.outputs) + sum(r.new_states[0] * 2.0);
+      Function f({x, m, h}, {r.last_output, r.outputs, r.new_states[0], gradients(loss, {h})[0]});
+      const auto results = f({none, mask, state});
+      EXPECT_EQ(results[1].shape(), none.shape());
+      for (int i = 0; i < 6; ++i) {
+        EXPECT_EQ(results[0].data<double>()[i], 0);
+        EXPECT_EQ(results[2].data<double>()[i], state.data<double>()[i]);
+        EXPECT_EQ(results[3].data<double>()[i], 2);
+      }
+      if (time < 0) {
+        EXPECT_EQ(f({counted({3, 4, 2}), Array(DType::kBool, {3, 4}), state})[1].shape(), (Shape{3, 4, 2}));
+      }
+    }
+  }
+  const Expr x = placeholder({.shape = {3, 0, 2}, .dtype = DType::kFloat64});
+  EXPECT_EQ(rnn(&running_sum, x, {sum(x, {1})}, {.unroll = true}).outputs.shape(), (Shape{3, 0, 2}));
 }
 
 TEST_F(Rnn, UnrollsToTheGivenLength) {
