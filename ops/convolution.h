@@ -11,6 +11,7 @@
 #include <array>
 #include <string>
 
+#include "ops/config.h"
 #include "ops/expr.h"
 
 namespace syncline {
@@ -18,24 +19,24 @@ namespace syncline {
 // x + bias. bias: a vector along the channels, or one value for each place and channel, (space..., channels), which has
 // one dimension less than x. With "channels_first" the latter's elements are laid out as (channels, space...), as in
 // Keras. x of up to two dimensions has its channels last.
-Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format = "channels_last");
+Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format = current_config().image_data_format);
 
 struct Conv1DOptions {
   int strides = 1;
   std::string padding = "valid";
-  std::string data_format = "channels_last";
+  std::string data_format = current_config().image_data_format;
   int dilation_rate = 1;
 };
 struct Conv2DOptions {
   std::array<int, 2> strides{1, 1};
   std::string padding = "valid";
-  std::string data_format = "channels_last";
+  std::string data_format = current_config().image_data_format;
   std::array<int, 2> dilation_rate{1, 1};
 };
 struct Conv3DOptions {
   std::array<int, 3> strides{1, 1, 1};
   std::string padding = "valid";
-  std::string data_format = "channels_last";
+  std::string data_format = current_config().image_data_format;
   std::array<int, 3> dilation_rate{1, 1, 1};
 };
 
@@ -65,20 +66,20 @@ Expr separable_conv2d(const Expr& x, const Expr& depthwise_kernel, const Expr& p
 // a window in the order of x's axes: (space..., channels), or (channels, space...) with "channels_first". local_conv1d
 // has as many positions as its kernel, local_conv2d output_shape's rows and columns.
 Expr local_conv1d(const Expr& inputs, const Expr& kernel, int kernel_size, int strides,
-                  const std::string& data_format = "channels_last");
+                  const std::string& data_format = current_config().image_data_format);
 Expr local_conv2d(const Expr& inputs, const Expr& kernel, std::array<int, 2> kernel_size, std::array<int, 2> strides,
-                  std::array<int, 2> output_shape, const std::string& data_format = "channels_last");
+                  std::array<int, 2> output_shape, const std::string& data_format = current_config().image_data_format);
 
 struct Pool2DOptions {
   std::array<int, 2> strides{1, 1};
   std::string padding = "valid";
-  std::string data_format = "channels_last";
+  std::string data_format = current_config().image_data_format;
   std::string pool_mode = "max";  // or "avg": the mean of the elements inside the image
 };
 struct Pool3DOptions {
   std::array<int, 3> strides{1, 1, 1};
   std::string padding = "valid";
-  std::string data_format = "channels_last";
+  std::string data_format = current_config().image_data_format;
   std::string pool_mode = "max";
 };
 Expr pool2d(const Expr& x, std::array<int, 2> pool_size, const Pool2DOptions& options = {});

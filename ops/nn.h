@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "ops/axes.h"
+#include "ops/config.h"
 #include "ops/expr.h"
 
 namespace syncline {
@@ -33,9 +35,9 @@ Expr softmax(const Expr& x, int axis = -1);
 // Losses, one value a sample: the shape of output without `axis` (binary: the shape of output).
 
 struct CrossentropyOptions {
-  bool from_logits = false;  // otherwise `output` holds probabilities, made to sum to 1 along the axis
-  int axis = -1;             // of the classes
-  double epsilon = 1e-7;     // probabilities are kept in [epsilon, 1 - epsilon]
+  bool from_logits = false;                   // otherwise `output` holds probabilities, made to sum to 1 along the axis
+  int axis = -1;                              // of the classes
+  double epsilon = current_config().epsilon;  // probabilities are kept in [epsilon, 1 - epsilon]
 };
 // target: probabilities, of output's shape and dtype.
 Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options = {});
@@ -44,7 +46,7 @@ Expr categorical_crossentropy(const Expr& target, const Expr& output, const Cros
 Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options = {});
 struct BinaryCrossentropyOptions {
   bool from_logits = false;
-  double epsilon = 1e-7;
+  double epsilon = current_config().epsilon;
 };
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options = {});
 
@@ -61,7 +63,7 @@ Expr in_top_k(const Expr& predictions, const Expr& targets, int k);
 // Normalization.
 
 // x / sqrt(max(sum(x^2), 1e-12)), the sum over `axes`; empty: over all.
-Expr l2_normalize(const Expr& x, std::vector<int> axes = {});
+Expr l2_normalize(const Expr& x, Axes axes = {});
 
 // (x - mean) / sqrt(var + epsilon) * gamma + beta. The four are vectors along `axis`, or broadcast to x as they are;
 // beta and gamma may be empty.

@@ -1,13 +1,14 @@
 // Random tensors and dropout, counter-based: an element depends on the key, the number of the step and its place in the
 // global value, never on how many ranks or threads compute it. Two ops of one key draw the same numbers.
 //
-// Results are floating; float64 is drawn with 53 bits, float16 is float32 rounded. All throw ValueError, ShapeError and DTypeError while
-// the graph is built.
+// Results are floating; float64 is drawn with 53 bits, float16 is float32 rounded. All throw ValueError, ShapeError and
+// DTypeError while the graph is built.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
+#include "ops/config.h"
 #include "ops/dims.h"
 
 namespace syncline {
@@ -20,19 +21,19 @@ struct RandomKey {
 struct UniformOptions {
   double minval = 0;
   double maxval = 1;
-  DType dtype = DType::kFloat32;
+  DType dtype = current_config().floatx;
 };
 struct NormalOptions {
   double mean = 0;
   double stddev = 1;
-  DType dtype = DType::kFloat32;
+  DType dtype = current_config().floatx;
 };
 struct BinomialOptions {
   double p = 0;
-  DType dtype = DType::kFloat32;
+  DType dtype = current_config().floatx;
 };
 
-// In [minval, maxval).
+// In [minval, maxval); integers: each number from minval on and below maxval alike.
 Expr random_uniform(const Dims& shape, RandomKey key, const UniformOptions& options = {});
 Expr random_normal(const Dims& shape, RandomKey key, const NormalOptions& options = {});
 // The normal distribution without what lies farther than two standard deviations from the mean.

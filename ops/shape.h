@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "ops/axes.h"
+#include "ops/config.h"
 #include "ops/dims.h"
 #include "ops/expr.h"
 
@@ -31,7 +33,7 @@ Expr batch_flatten(const Expr& x);  // two axes: the first, and all others
 // ---- order ----
 Expr permute_dimensions(const Expr& x, std::vector<int> pattern);
 Expr transpose(const Expr& x);  // all axes reversed
-Expr reverse(const Expr& x, std::vector<int> axes);
+Expr reverse(const Expr& x, Axes axes);
 
 // ---- joining and cutting ----
 // Of sparse tensors only: sparse. If some are sparse, they are made dense.
@@ -59,14 +61,15 @@ Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);
 Expr trim(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 // Zeros around x: `before` and `after` have one entry an axis.
 Expr pad(const Expr& x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
-// Zeros around the space of images: before and after each of its axes. data_format is "channels_last" (the default) or
-// "channels_first"; anything else is a ValueError. temporal_padding pads the middle axis of (batch, time, features).
+// Zeros around the space of images: before and after each of its axes. data_format is "channels_last" or
+// "channels_first" (the configuration's unless given); anything else is a ValueError. temporal_padding pads the middle
+// axis of (batch, time, features).
 using Pads = std::pair<int, int>;
 Expr temporal_padding(const Expr& x, Pads padding = {1, 1});
 Expr spatial_2d_padding(const Expr& x, const std::array<Pads, 2>& padding = {{{1, 1}, {1, 1}}},
-                        std::string_view data_format = "channels_last");
+                        std::string_view data_format = current_config().image_data_format);
 Expr spatial_3d_padding(const Expr& x, const std::array<Pads, 3>& padding = {{{1, 1}, {1, 1}, {1, 1}}},
-                        std::string_view data_format = "channels_last");
+                        std::string_view data_format = current_config().image_data_format);
 
 // ---- repeating ----
 // y in the shape that x has, by NumPy's broadcasting; x contributes its shape only.
@@ -91,7 +94,7 @@ Expr arange(double stop, DType dtype = DType::kInt32);
 // The same with tensors among the numbers.
 Expr arange(const Dim& start, const Dim& stop, const Dim& step = 1, DType dtype = DType::kInt32);
 Expr arange(const Dim& stop, DType dtype = DType::kInt32);
-// The identity matrix.
-Expr eye(std::int64_t size, DType dtype = DType::kFloat32);
+// A matrix with ones on its diagonal.
+Expr diagonal_of_ones(std::int64_t rows, std::int64_t columns, DType dtype);
 
 }  // namespace syncline

@@ -8,9 +8,8 @@ namespace {
 
 RandomKey key(Seed seed) { return Session::current().next_random_key(seed); }
 
-Variable filled(Shape shape, double value, VariableOptions options) {
-  return variable(fill(std::move(shape), value, floatx()), std::move(options));
-}
+// Numbers that are drawn have no dtype of their own.
+DType dtype_of(const VariableOptions& options) { return options.dtype.value_or(floatx()); }
 
 }  // namespace
 
@@ -52,21 +51,19 @@ Expr random_binomial(const Dims& shape, const BinomialOptions& options, Seed see
 }
 
 Variable random_uniform_variable(Shape shape, double low, double high, VariableOptions options, Seed seed) {
-  return variable(random_uniform(std::move(shape), {.minval = low, .maxval = high, .dtype = floatx()}, seed),
-                  std::move(options));
+  const UniformOptions uniform{.minval = low, .maxval = high, .dtype = dtype_of(options)};
+  return variable(random_uniform(shape, uniform, seed), std::move(options));
 }
 Variable random_normal_variable(Shape shape, double mean, double scale, VariableOptions options, Seed seed) {
-  return variable(random_normal(std::move(shape), {.mean = mean, .stddev = scale, .dtype = floatx()}, seed),
-                  std::move(options));
+  const NormalOptions normal{.mean = mean, .stddev = scale, .dtype = dtype_of(options)};
+  return variable(random_normal(shape, normal, seed), std::move(options));
 }
 
 Expr dropout(const Expr& x, double level, const std::optional<Dims>& noise_shape, Seed seed) {
   return dropout(x, level, key(seed), noise_shape);
 }
 
-Variable zeros(Shape shape, VariableOptions options) { return filled(std::move(shape), 0, std::move(options)); }
-Variable ones(Shape shape, VariableOptions options) { return filled(std::move(shape), 1, std::move(options)); }
-
-int count_params(const Variable& x) { return static_cast<int>(x.shape().size()); }
+void manual_variable_initialization(bool value) { Session::current().set_manual_initialization(value); }
+bool manual_variable_initialization() { return Session::current().manual_initialization(); }
 
 }  // namespace syncline

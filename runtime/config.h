@@ -36,10 +36,9 @@ Variable random_normal_variable(Shape shape, double mean, double scale, Variable
 // x with a fraction `level` of its elements set to 0 and the others scaled by 1 / (1 - level).
 Expr dropout(const Expr& x, double level, const std::optional<Dims>& noise_shape = {}, Seed seed = {});
 
-// Variables and tensors of one value, of floatx.
-Variable zeros(Shape shape, VariableOptions options = {});
-Variable ones(Shape shape, VariableOptions options = {});
-
-int count_params(const Variable& x);
+// Whether variables are left for the program to initialize. Kept for programs that set it: a variable here has its
+// initial value from the start, whatever this says.
+void manual_variable_initialization(bool value);
+bool manual_variable_initialization();
 
 }  // namespace syncline

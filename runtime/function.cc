@@ -7,6 +7,7 @@
 #include "ops/dims.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 #include "ops/sparse.h"
 #include "ops/sparse/tensor.h"
 #include "runtime/concretize.h"
@@ -38,6 +39,11 @@ Expr sparse_placeholder(const PlaceholderOptions& options, const std::string& na
 }  // namespace
 
 Expr placeholder(PlaceholderOptions options) {
+  if (options.ndim && options.shape.ndim() == 0)
+    options.shape = Shape(std::vector<std::int64_t>(static_cast<std::size_t>(std::max(0, *options.ndim)), kUnknown));
+  if (options.ndim && options.shape.ndim() != *options.ndim)
+    fail<ValueError>("placeholder: the shape ", options.shape, " has not ", *options.ndim,
+                     " dimensions; give shape or ndim");
   std::string name = Session::current().unique_name(options.name.empty() ? "placeholder" : options.name);
   if (options.sparse) return sparse_placeholder(options, name);
   return apply<Placeholder>({}, {options.dtype, std::move(options.shape), next_placeholder_key()}, std::move(name));
@@ -47,11 +53,25 @@ bool is_placeholder(const Expr& x) {
   return x.is<Placeholder>() || (is_sparse(x) && sparse_values(x).is<Placeholder>());
 }
 
-Expr constant(const Array& value, std::string name) { return constant_of(value.copy(), std::move(name)); }
-Expr constant(double value, DType dtype, Shape shape, std::string) { return fill(std::move(shape), value, dtype); }
+Expr constant(const Array& value, std::optional<DType> dtype, const std::optional<Shape>& shape, std::string name) {
+  const Array own = dtype && *dtype != value.dtype() ? value.cast(*dtype) : value.copy();
+  if (!shape || *shape == own.shape()) return constant_of(own, std::move(name));
+  if (own.size() == 1) return identity(broadcast_like(reshape(constant_of(own), {}), fill(*shape, 0)), std::move(name));
+  if (!shape->is_known() || shape->size() != own.size())
+    fail<ShapeError>("constant: a value of shape ", own.shape(), " does not fill the shape ", *shape,
+                     "; give as many elements, or one");
+  return constant_of(own.reshaped(*shape), std::move(name));
+}
+Expr constant(double value, DType dtype, const Shape& shape, std::string name) {
+  const Expr filled = fill(shape, value, dtype);
+  return name.empty() ? filled : identity(filled, std::move(name));
+}
 
 Expr learning_phase() { return Session::current().learning_phase(); }
-void set_learning_phase(bool training) { Session::current().set_learning_phase(training); }
+void set_learning_phase(int value) {
+  if (value != 0 && value != 1) fail<ValueError>("set_learning_phase: ", value, "; give 0 (testing) or 1 (training)");
+  Session::current().set_learning_phase(value != 0);
+}
 
 std::optional<bool> TrainingPhase::known() const {
   double value = 0;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/array.h"
+#include "ops/config.h"
 #include "ops/control.h"
 #include "ops/core.h"
 #include "ops/expr.h"
@@ -28,20 +29,26 @@ namespace syncline {
 class Session;
 
 struct PlaceholderOptions {
-  Shape shape;  // kUnknown for dimensions that come with the feeds
-  DType dtype = DType::kFloat32;
+  Shape shape{};              // kUnknown for dimensions that come with the feeds
+  std::optional<int> ndim{};  // instead of a shape: so many unknown dimensions
+  DType dtype = current_config().floatx;
   bool sparse = false;  // a sparse tensor (ops/sparse.h), of two dimensions
   std::string name{};
 };
+// Throws ValueError if shape and ndim do not agree.
 Expr placeholder(PlaceholderOptions options);
 bool is_placeholder(const Expr& x);
 
-Expr constant(const Array& value, std::string name = {});
-Expr constant(double value, DType dtype = DType::kFloat32, Shape shape = {}, std::string name = {});
+// A tensor that never changes. dtype: the array's unless given. With a shape, the array holds as many elements, or one
+// that fills it. Throws ShapeError otherwise.
+Expr constant(const Array& value, std::optional<DType> dtype = {}, const std::optional<Shape>& shape = {},
+              std::string name = {});
+Expr constant(double value, DType dtype = current_config().floatx, const Shape& shape = {}, std::string name = {});
 
 // True while training: a placeholder to be fed (bool), or what set_learning_phase said.
 Expr learning_phase();
-void set_learning_phase(bool training);
+// 0: testing, 1: training. Throws ValueError for any other number.
+void set_learning_phase(int value);
 // The phase that in_train_phase asks for: the session's unless given; a number or a scalar tensor.
 class TrainingPhase {
  public:

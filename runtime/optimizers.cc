@@ -37,6 +37,9 @@ Variable slot(Start& s, const std::string& optimizer, const Variable& x, const s
   return v;
 }
 
+// x's new value, projected as the variable's constraint wants it.
+Update moved(const Variable& x, const Expr& new_x) { return update(x, x.constraint() ? x.constraint()(new_x) : new_x); }
+
 }  // namespace
 
 Optimizer sgd(const Expr& loss, std::span<const Variable> variables, const SgdOptions& options) {
@@ -46,13 +49,14 @@ Optimizer sgd(const Expr& loss, std::span<const Variable> variables, const SgdOp
     const Variable& x = variables[i];
     const Expr change = lr * s.gradients[i];
     if (options.momentum == 0) {
-      s.optimizer.updates.push_back(update_sub(x, change));
+      s.optimizer.updates.push_back(moved(x, x.expr() - change));
       continue;
     }
     const Variable m = slot(s, "sgd", x, "momentum");
     const Expr velocity = m.expr() * options.momentum - change;
     s.optimizer.updates.push_back(update(m, velocity));
-    s.optimizer.updates.push_back(update_add(x, options.nesterov ? velocity * options.momentum - change : velocity));
+    s.optimizer.updates.push_back(
+        moved(x, x.expr() + (options.nesterov ? velocity * options.momentum - change : velocity)));
   }
   return s.optimizer;
 }
@@ -65,7 +69,7 @@ Optimizer rmsprop(const Expr& loss, std::span<const Variable> variables, const R
     const Variable a = slot(s, "rmsprop", variables[i], "a");
     const Expr new_a = a.expr() * options.rho + square(g) * (1 - options.rho);
     s.optimizer.updates.push_back(update(a, new_a));
-    s.optimizer.updates.push_back(update_sub(variables[i], lr * g / (sqrt(new_a) + epsilon())));
+    s.optimizer.updates.push_back(moved(variables[i], variables[i].expr() - lr * g / (sqrt(new_a) + epsilon())));
   }
   return s.optimizer;
 }
@@ -82,7 +86,7 @@ Optimizer adam(const Expr& loss, std::span<const Variable> variables, const Adam
     const Expr new_v = v.expr() * options.beta_2 + square(g) * (1 - options.beta_2);
     s.optimizer.updates.push_back(update(m, new_m));
     s.optimizer.updates.push_back(update(v, new_v));
-    s.optimizer.updates.push_back(update_sub(variables[i], lr_t * new_m / (sqrt(new_v) + epsilon())));
+    s.optimizer.updates.push_back(moved(variables[i], variables[i].expr() - lr_t * new_m / (sqrt(new_v) + epsilon())));
   }
   return s.optimizer;
 }
@@ -98,7 +102,7 @@ Optimizer adadelta(const Expr& loss, std::span<const Variable> variables, const 
     const Expr new_d = d.expr() * options.rho + square(change) * (1 - options.rho);
     s.optimizer.updates.push_back(update(a, new_a));
     s.optimizer.updates.push_back(update(d, new_d));
-    s.optimizer.updates.push_back(update_sub(variables[i], lr * change));
+    s.optimizer.updates.push_back(moved(variables[i], variables[i].expr() - lr * change));
   }
   return s.optimizer;
 }

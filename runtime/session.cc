@@ -9,6 +9,9 @@ namespace {
 
 thread_local Session* current_session = nullptr;
 
+[[maybe_unused]] const bool gives_config =
+    set_config_source([]() -> Config& { return Session::current().config(); });
+
 }  // namespace
 
 Session::Session(std::uint64_t seed) : seed_(seed), arena_(DType::kUint8, Shape{64}) {}

@@ -13,19 +13,13 @@
 #include <unordered_map>
 
 #include "base/array.h"
+#include "ops/config.h"
 #include "ops/expr.h"
 #include "ops/random.h"
 
 namespace syncline {
 
 class Distributor;
-
-// Keras's configuration of one session.
-struct Config {
-  DType floatx = DType::kFloat32;
-  double epsilon = 1e-7;
-  std::string image_data_format = "channels_last";
-};
 
 class Session {
  public:
@@ -62,6 +56,9 @@ class Session {
   Expr learning_phase();
   void set_learning_phase(bool training);
 
+  bool manual_initialization() const { return manual_initialization_; }
+  void set_manual_initialization(bool manual) { manual_initialization_ = manual; }
+
   // Forgets names, phase and counters; variables and functions that somebody holds stay usable.
   void clear();
 
@@ -80,6 +77,7 @@ class Session {
  private:
   std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
   Config config_;
+  bool manual_initialization_ = false;
   std::unique_ptr<Distributor> distributor_;
   std::unordered_map<std::string, int> names_, uids_;
   Expr learning_phase_;

@@ -2,36 +2,68 @@
 
 #include <cstring>
 
+#include "ops/config.h"
+#include "ops/gradients.h"
 #include "ops/math.h"
+#include "ops/shape.h"
 #include "runtime/function.h"
 #include "runtime/session.h"
 
 namespace syncline {
 namespace {
 
-void check_fits(const Variable& x, const Array& value) {
-  if (value.dtype() != x.dtype())
-    fail<DTypeError>("set_value: variable '", x.name(), "' holds ", x.dtype(), ", the value is ", value.dtype(),
-                     "; cast it");
-  if (value.shape() != x.shape())
-    fail<ShapeError>("set_value: variable '", x.name(), "' has the shape ", x.shape(), ", the value ", value.shape());
-}
-
 void assign(const Variable& x, const Array& value) {
   std::memcpy(x.state().value().raw(), value.raw(), value.bytes());
   x.state().set_changed(true);
 }
 
+// Numbers have no dtype of their own.
+VariableOptions with_floatx(VariableOptions options) {
+  if (!options.dtype) options.dtype = current_config().floatx;
+  return options;
+}
+
+Variable filled(const Shape& shape, double value, VariableOptions options) {
+  options = with_floatx(std::move(options));
+  return variable(fill(shape, value, *options.dtype), std::move(options));
+}
+
 }  // namespace
+
+Array Value::for_variable(const std::string& caller, const Variable& x) const {
+  const Array value = number_ ? array_.cast(x.dtype()) : array_;
+  if (value.dtype() != x.dtype())
+    fail<DTypeError>(caller, ": variable '", x.name(), "' holds ", x.dtype(), ", the value is ", value.dtype(),
+                     "; cast it");
+  if (value.shape() != x.shape())
+    fail<ShapeError>(caller, ": variable '", x.name(), "' has the shape ", x.shape(), ", the value ", value.shape());
+  return value;
+}
 
 Variable variable(const Array& value, VariableOptions options) {
   Session& session = Session::current();
   const std::string name = session.unique_name(options.name.empty() ? "variable" : options.name);
-  auto state = std::make_shared<VariableState>(value.copy(), name);
-  return Variable(apply<VariableLeaf>({}, {std::move(state), value.dtype(), value.shape()}, name));
+  Array own = options.dtype && *options.dtype != value.dtype() ? value.cast(*options.dtype) : value.copy();
+  const DType dtype = own.dtype();
+  auto state = std::make_shared<VariableState>(std::move(own), name, std::move(options.constraint));
+  return Variable(apply<VariableLeaf>({}, {std::move(state), dtype, value.shape()}, name));
 }
 
 Variable variable(const Expr& value, VariableOptions options) { return variable(eval(value), std::move(options)); }
+
+Variable variable(double value, VariableOptions options) {
+  return variable(Array::scalar(value), with_floatx(std::move(options)));
+}
+
+Variable zeros(const Shape& shape, VariableOptions options) { return filled(shape, 0, std::move(options)); }
+Variable ones(const Shape& shape, VariableOptions options) { return filled(shape, 1, std::move(options)); }
+
+Variable eye(const Shape& size, VariableOptions options) {
+  if (size.ndim() < 1 || size.ndim() > 2)
+    fail<ValueError>("eye: the size is ", size, "; give the number of rows, or rows and columns");
+  options = with_floatx(std::move(options));
+  return variable(diagonal_of_ones(size[0], size.back(), *options.dtype), std::move(options));
+}
 
 Array get_value(const Variable& x) { return x.state().value().copy(); }
 
@@ -41,14 +73,12 @@ std::vector<Array> batch_get_value(std::span<const Variable> variables) {
   return values;
 }
 
-void set_value(const Variable& x, const Array& value) {
-  check_fits(x, value);
-  assign(x, value);
-}
+void set_value(const Variable& x, const Value& value) { assign(x, value.for_variable("set_value", x)); }
 
-void batch_set_value(std::span<const std::pair<Variable, Array>> values) {
-  for (const auto& [x, value] : values) check_fits(x, value);
-  for (const auto& [x, value] : values) assign(x, value);
+void batch_set_value(std::span<const std::pair<Variable, Value>> values) {
+  std::vector<Array> arrays;
+  for (const auto& [x, value] : values) arrays.push_back(value.for_variable("batch_set_value", x));
+  for (std::size_t i = 0; i < arrays.size(); ++i) assign(values[i].first, arrays[i]);
 }
 
 Update update(const Variable& x, const Expr& new_x) {
@@ -62,8 +92,16 @@ Update update(const Variable& x, const Expr& new_x) {
 
 Update update_add(const Variable& x, const Expr& increment) { return update(x, add(x, increment)); }
 Update update_sub(const Variable& x, const Expr& decrement) { return update(x, sub(x, decrement)); }
+Update update(const Variable& x, double new_x) { return update(x, fill(x.shape(), new_x, x.dtype())); }
+Update update_add(const Variable& x, double increment) { return update(x, x.expr() + increment); }
+Update update_sub(const Variable& x, double decrement) { return update(x, x.expr() - decrement); }
 Update moving_average_update(const Variable& x, const Expr& value, double momentum) {
   return update(x, x.expr() * momentum + value * (1.0 - momentum));
+}
+
+std::vector<Expr> gradients(const Expr& loss, std::span<const Variable> variables) {
+  const std::vector<Expr> wrt(variables.begin(), variables.end());
+  return gradients(loss, wrt);
 }
 
 }  // namespace syncline

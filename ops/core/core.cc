@@ -5,6 +5,7 @@
 #include "ops/leaf.h"
 #include "ops/op.h"
 #include "ops/sparse.h"
+#include "ops/sparse/tensor.h"
 
 namespace syncline {
 namespace {
@@ -82,13 +83,32 @@ Expr fill(const Dims& shape, double value, DType dtype) {
     return apply<Fill>({}, {value, dtype, numbers});
   });
 }
+static Expr named_fill_like(const Expr& x, double value, const TensorOptions& options) {
+  const Expr y = fill_like(x, value, options.dtype.value_or(x.dtype()));
+  return options.name.empty() ? y : identity(y, options.name);
+}
 Expr fill_like(const Expr& x, double value) { return fill_like(x, value, x.dtype()); }
 Expr fill_like(const Expr& x, double value, DType dtype) {
   if (x.shape().is_known()) return fill(x.shape(), value, dtype);
   return apply<FillLike>({x}, {value, dtype});
 }
-Expr identity(const Expr& x) { return is_sparse(x) ? x : apply<Identity>({x}); }
+Expr zeros_like(const Expr& x, const TensorOptions& options) { return named_fill_like(x, 0, options); }
+Expr ones_like(const Expr& x, const TensorOptions& options) { return named_fill_like(x, 1, options); }
+Expr identity(const Expr& x, std::string name) { return is_sparse(x) ? x : apply<Identity>({x}, {}, std::move(name)); }
 Expr stop_gradient(const Expr& x) { return apply<StopGradient>({x}); }
+std::vector<Expr> stop_gradient(std::vector<Expr> tensors) {
+  for (Expr& x : tensors) x = stop_gradient(x);
+  return tensors;
+}
+
+bool is_variable_tensor(const Expr& x) {
+  return x && (x.is<VariableLeaf>() || (is_sparse(x) && sparse_values(x).is<VariableLeaf>()));
+}
+std::int64_t count_params(const Expr& x) {
+  if (!x.shape().is_known())
+    fail<ShapeError>("count_params: x ", x.shape(), " has an unknown dimension; count(x) gives the number as a tensor");
+  return x.shape().size();
+}
 // No plan keeps these two, so a sparse tensor is not really made dense.
 Expr shape(const Expr& x) { return apply<ShapeOf>({to_dense(x)}); }
 Expr count(const Expr& tensor, std::vector<int> axes, DType dtype) {

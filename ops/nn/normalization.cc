@@ -26,7 +26,7 @@ Expr inverse_deviation(const Expr& var, double epsilon) { return 1.0 / sqrt(var 
 
 }  // namespace
 
-Expr l2_normalize(const Expr& x, std::vector<int> axes) {
+Expr l2_normalize(const Expr& x, Axes axes) {
   const Expr length2 = sum(square(x), std::move(axes), /*keepdims=*/true);
   return x * (1.0 / sqrt(maximum(length2, scalar_like(1e-12, x))));
 }

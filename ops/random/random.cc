@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/math.h"
 #include "ops/random/draw.h"
 #include "ops/random/inverse_normal.h"
 
@@ -30,10 +31,11 @@ struct Random {
   static constexpr bool kRandom = true;
   static constexpr bool kTakesFloat16 = true;
   static constexpr double kCost = 1;
+  static constexpr bool kIntegers = false;
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    if (!is_floating(a.dtype))
-      fail<DTypeError>(Self::kName, ": draws floating numbers, not ", a.dtype, "; cast the result");
+    const bool allowed = is_floating(a.dtype) || (Self::kIntegers && is_integer(a.dtype));
+    if (!allowed) fail<DTypeError>(Self::kName, ": draws no numbers of ", a.dtype, "; cast the result");
     const Shape& shape = in.empty() ? a.shape : in[0].shape;
     if (in.empty() && !shape.is_known())
       fail<ShapeError>(Self::kName, ": the shape ", shape, " has an unknown dimension; draw one like a tensor instead");
@@ -50,10 +52,12 @@ struct Random {
       return for_global_runs<Float16>(k, Self::kCost, [&](std::uint64_t first, std::int64_t n, Float16* out) {
         draw_halves(a, stream, first, n, out);
       });
-    with_floating(k.out_dtype(), [&]<class T>(T) {
+    const auto draw_all = [&]<class T>(T) {
       for_global_runs<T>(k, Self::kCost,
                          [&](std::uint64_t first, std::int64_t n, T* out) { Self::draw(a, stream, first, n, out); });
-    });
+    };
+    if constexpr (Self::kIntegers) with_dtype(k.out_dtype(), draw_all);
+    else with_floating(k.out_dtype(), draw_all);
   }
   // The numbers of float32, rounded.
   static void draw_halves(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, Float16* out) {
@@ -71,6 +75,19 @@ struct Random {
 
 struct RandomUniform : Random<RandomUniform> {
   static constexpr std::string_view kName = "random_uniform";
+  static constexpr bool kIntegers = true;
+  template <class T>
+  requires std::is_integral_v<T>
+  static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
+    constexpr std::int64_t kPart = 256;
+    double part[kPart];
+    for (std::int64_t begin = 0; begin < n; begin += kPart) {
+      const std::int64_t size = std::min(kPart, n - begin);
+      draw_uniform(stream, first + static_cast<std::uint64_t>(begin), size, part);
+      for (std::int64_t i = 0; i < size; ++i)
+        out[begin + i] = static_cast<T>(a.first + std::floor(part[i] * (a.second - a.first)));
+    }
+  }
   template <class T>
   static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
     draw_uniform(stream, first, n, out);
@@ -132,6 +149,10 @@ SYNCLINE_REGISTER_OP(RandomBinomial)
 RandomAttrs attrs_of(const UniformOptions& o, RandomKey key, Shape shape) {
   if (!(o.minval <= o.maxval) || !std::isfinite(o.maxval - o.minval))
     fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " is no interval; give minval <= maxval");
+  if (is_integer(o.dtype) &&
+      (std::floor(o.minval) != o.minval || std::floor(o.maxval) != o.maxval || o.minval == o.maxval))
+    fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " in ", o.dtype,
+                     "; give two whole numbers, the first below the second");
   return {o.minval, o.maxval, o.dtype, std::move(shape), key.seed, key.op};
 }
 
@@ -143,6 +164,13 @@ RandomAttrs attrs_of(const NormalOptions& o, RandomKey key, Shape shape) {
 RandomAttrs attrs_of(const BinomialOptions& o, RandomKey key, Shape shape) {
   if (!(o.p >= 0 && o.p <= 1)) fail<ValueError>("random_binomial: p is ", o.p, "; give a probability from 0 to 1");
   return {o.p, 0, o.dtype, std::move(shape), key.seed, key.op};
+}
+
+// Zeros and ones of dtypes that no numbers are drawn in.
+template <class Draw>
+Expr of_any_dtype(const BinomialOptions& options, Draw draw) {
+  if (is_floating(options.dtype)) return draw(options);
+  return cast(draw({.p = options.p, .dtype = DType::kFloat32}), options.dtype);
 }
 
 template <class Op>
@@ -167,7 +195,9 @@ Expr truncated_normal(const Dims& shape, RandomKey key, const NormalOptions& opt
   return draw<TruncatedNormal>(shape, attrs_of(options, key, shape.numbers()));
 }
 Expr random_binomial(const Dims& shape, RandomKey key, const BinomialOptions& options) {
-  return draw<RandomBinomial>(shape, attrs_of(options, key, shape.numbers()));
+  return of_any_dtype(options, [&](const BinomialOptions& o) {
+    return draw<RandomBinomial>(shape, attrs_of(o, key, shape.numbers()));
+  });
 }
 Expr random_uniform_like(const Expr& x, RandomKey key, const UniformOptions& options) {
   return apply<RandomUniform>({x}, attrs_of(options, key, {}));
@@ -179,7 +209,8 @@ Expr truncated_normal_like(const Expr& x, RandomKey key, const NormalOptions& op
   return apply<TruncatedNormal>({x}, attrs_of(options, key, {}));
 }
 Expr random_binomial_like(const Expr& x, RandomKey key, const BinomialOptions& options) {
-  return apply<RandomBinomial>({x}, attrs_of(options, key, {}));
+  return of_any_dtype(options,
+                      [&](const BinomialOptions& o) { return apply<RandomBinomial>({x}, attrs_of(o, key, {})); });
 }
 
 }  // namespace syncline

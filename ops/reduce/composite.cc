@@ -21,21 +21,21 @@ Expr rounded(const Expr& y, const Expr& x) { return x.dtype() == DType::kFloat16
 
 }  // namespace
 
-Expr mean(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr mean(const Expr& x, Axes axes, bool keepdims) {
   const Expr number = computed_with(x);
   return rounded(sum(number, axes, keepdims) / count(x, axes, number.dtype()), x);
 }
 
-Expr var(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr var(const Expr& x, Axes axes, bool keepdims) {
   const Expr number = computed_with(x);
   return rounded(mean(square(number - mean(number, axes, /*keepdims=*/true)), axes, keepdims), x);
 }
 
-Expr std(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr std(const Expr& x, Axes axes, bool keepdims) {
   return rounded(sqrt(var(computed_with(x), std::move(axes), keepdims)), x);
 }
 
-Expr logsumexp(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr logsumexp(const Expr& x, Axes axes, bool keepdims) {
   const Expr number = computed_with(x);
   // Any shift gives the same value and gradient; the largest element keeps exp from overflowing.
   const Expr top = stop_gradient(max(number, axes, /*keepdims=*/true));

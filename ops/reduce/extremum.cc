@@ -80,10 +80,10 @@ SYNCLINE_REGISTER_OP(All)
 
 }  // namespace
 
-Expr max(const Expr& x, std::vector<int> axes, bool keepdims) { return apply<Max>({x}, {std::move(axes), keepdims}); }
-Expr min(const Expr& x, std::vector<int> axes, bool keepdims) { return apply<Min>({x}, {std::move(axes), keepdims}); }
+Expr max(const Expr& x, Axes axes, bool keepdims) { return apply<Max>({x}, {std::move(axes), keepdims}); }
+Expr min(const Expr& x, Axes axes, bool keepdims) { return apply<Min>({x}, {std::move(axes), keepdims}); }
 
-Expr prod(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr prod(const Expr& x, Axes axes, bool keepdims) {
   const AxisMask mask = axis_mask(Prod::kName, axes, x.ndim());
   Expr y = x;
   for (int axis = x.ndim() - 1; axis >= 0; --axis)
@@ -91,10 +91,10 @@ Expr prod(const Expr& x, std::vector<int> axes, bool keepdims) {
   return y;
 }
 
-Expr any(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr any(const Expr& x, Axes axes, bool keepdims) {
   return apply<Any>({cast(x, DType::kBool)}, {std::move(axes), keepdims});
 }
-Expr all(const Expr& x, std::vector<int> axes, bool keepdims) {
+Expr all(const Expr& x, Axes axes, bool keepdims) {
   return apply<All>({cast(x, DType::kBool)}, {std::move(axes), keepdims});
 }
 

@@ -85,7 +85,7 @@ SYNCLINE_REGISTER_OP(SumLike)
 
 }  // namespace
 
-Expr sum(const Expr& x, std::vector<int> axes, bool keepdims) { return apply<Sum>({x}, {std::move(axes), keepdims}); }
+Expr sum(const Expr& x, Axes axes, bool keepdims) { return apply<Sum>({x}, {std::move(axes), keepdims}); }
 
 Expr sum_like(const Expr& dy, const Expr& like) {
   const Expr known = summed_like(dy, like);

@@ -71,6 +71,7 @@ Strides strides_of(const CutAttrs& a, const Shape& shape, std::int64_t& first_el
 
 struct StridedSlice {
   static constexpr std::string_view kName = "strided_slice";
+  static constexpr bool kTakesFloat16 = true;
   using Attrs = CutAttrs;
   static constexpr auto fields = std::tuple{field("start", &Attrs::start), field("stop", &Attrs::stop),
                                             field("step", &Attrs::step), field("picked", &Attrs::picked)};
@@ -109,6 +110,7 @@ struct StridedSlice {
 // x at the places of `shape` that a strided slice reads, zeros elsewhere.
 struct StridedPad {
   static constexpr std::string_view kName = "strided_pad";
+  static constexpr bool kTakesFloat16 = true;
   struct Attrs : CutAttrs {
     Shape shape;
   };

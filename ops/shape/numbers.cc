@@ -1,4 +1,5 @@
-// one_hot, arange and eye.
+// one_hot, arange and what eye is made of.
+#include <algorithm>
 #include <cmath>
 
 #include "base/convert.h"
@@ -76,13 +77,11 @@ Expr arange(const Dim& start, const Dim& stop, const Dim& step, DType dtype) {
 }
 Expr arange(const Dim& stop, DType dtype) { return arange(Dim(0), stop, 1, dtype); }
 
-Expr eye(std::int64_t size, DType dtype) {
-  if (size < 0) fail<ValueError>("eye: size is ", size, "; it must not be negative");
-  Array values(dtype, Shape{size, size});
-  with_stored_dtype(dtype, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < size; ++i) values.data<T>()[i * size + i] = T(1);
-  });
-  return constant_of(std::move(values));
+Expr diagonal_of_ones(std::int64_t rows, std::int64_t columns, DType dtype) {
+  if (rows < 0 || columns < 0) fail<ValueError>("eye: ", rows, " rows and ", columns, " columns; give 0 or more");
+  Array values(DType::kInt8, Shape{rows, columns});
+  for (std::int64_t i = 0; i < std::min(rows, columns); ++i) values.data<std::int8_t>()[i * columns + i] = 1;
+  return constant_of(values.cast(dtype));
 }
 
 }  // namespace syncline

@@ -116,6 +116,6 @@ Expr transpose(const Expr& x) {
   for (int axis = x.ndim() - 1; axis >= 0; --axis) pattern.push_back(axis);
   return apply<Permute>({x}, {std::move(pattern)});
 }
-Expr reverse(const Expr& x, std::vector<int> axes) { return apply<Reverse>({x}, {std::move(axes)}); }
+Expr reverse(const Expr& x, Axes axes) { return apply<Reverse>({x}, {std::move(axes)}); }
 
 }  // namespace syncline

@@ -13,7 +13,6 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 using Values = std::vector<double>;
-using Axes = std::vector<int>;
 using Reduction = Expr (*)(const Expr&, Axes, bool);
 
 double total_of(const Values& v) { return std::accumulate(v.begin(), v.end(), 0.0); }

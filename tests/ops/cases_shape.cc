@@ -376,7 +376,7 @@ std::vector<OpCase> number_rows() {
        .open_batch = false},
       {.name = "eye",
        .inputs = {{.shape = {3, 3}}},
-       .build = [](const Exprs& x) { return x[0] + eye(3, x[0].dtype()); },
+       .build = [](const Exprs& x) { return x[0] + diagonal_of_ones(3, 3, x[0].dtype()); },
        .reference =
            [](std::span<const Tensor> in) {
              return tabulate({3, 3}, [&](const Index& i) { return at(in[0], i) + double(i[0] == i[1]); });

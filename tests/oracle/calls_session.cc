@@ -103,7 +103,7 @@ SYNCLINE_ORACLE_CALL(function) {
 SYNCLINE_ORACLE_CALL(set_learning_phase) {
   std::vector<float> seen;
   for (const int value : call.list("values")) {
-    set_learning_phase(value != 0);
+    set_learning_phase(value);
     seen.push_back(static_cast<float>(eval(in_train_phase(constant(1.0), constant(2.0))).item()));
   }
   return Array::from({static_cast<std::int64_t>(seen.size())}, seen);
@@ -120,7 +120,7 @@ SYNCLINE_ORACLE_CALL(learning_phase) {
 namespace {
 
 TrainingPhase training_of(const Call& call) {
-  if (call.has("phase")) set_learning_phase(call.get<int>("phase") != 0);
+  if (call.has("phase")) set_learning_phase(call.get<int>("phase"));
   if (call.has(2)) return call.tensor(2);
   return call.has("training") ? TrainingPhase(call.get<int>("training")) : TrainingPhase();
 }

@@ -1,5 +1,6 @@
 #include "ops/linalg.h"
 #include "ops/shape.h"
+#include "runtime/variable.h"
 #include "tests/oracle/oracle_case.h"
 #include "tests/oracle/sparse_operand.h"
 
@@ -58,6 +59,6 @@ SYNCLINE_ORACLE_CALL(arange) {
   return arange(call.get<double>("start"), call.get<double>("stop"), call.get("step", 1.0), dtype);
 }
 
-SYNCLINE_ORACLE_CALL(eye) { return eye(call.get<int>("size"), call.get("dtype", DType::kFloat32)); }
+SYNCLINE_ORACLE_CALL(eye) { return eye(call.get<int>("size"), {.dtype = call.optional<DType>("dtype")}).expr(); }
 
 }  // namespace syncline::testing

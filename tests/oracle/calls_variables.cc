@@ -39,7 +39,7 @@ SYNCLINE_ORACLE_CALL(set_value) {
 
 SYNCLINE_ORACLE_CALL(batch_set_value) {
   std::vector<Variable> variables;
-  std::vector<std::pair<Variable, Array>> values;
+  std::vector<std::pair<Variable, Value>> values;
   for (int i = 0; i < call.size(); i += 2) {
     variables.push_back(variable(call.array(i)));
     values.emplace_back(variables.back(), call.array(i + 1));
@@ -54,9 +54,15 @@ SYNCLINE_ORACLE_CALL(batch_get_value) {
   return tensors_of(batch_get_value(variables));
 }
 
-SYNCLINE_ORACLE_CALL(update) { return two_steps(call, update); }
-SYNCLINE_ORACLE_CALL(update_add) { return two_steps(call, update_add); }
-SYNCLINE_ORACLE_CALL(update_sub) { return two_steps(call, update_sub); }
+SYNCLINE_ORACLE_CALL(update) {
+  return two_steps(call, [](const Variable& x, const Expr& value) { return update(x, value); });
+}
+SYNCLINE_ORACLE_CALL(update_add) {
+  return two_steps(call, [](const Variable& x, const Expr& value) { return update_add(x, value); });
+}
+SYNCLINE_ORACLE_CALL(update_sub) {
+  return two_steps(call, [](const Variable& x, const Expr& value) { return update_sub(x, value); });
+}
 
 SYNCLINE_ORACLE_CALL(moving_average_update) {
   const double momentum = call.get<double>("momentum");
@@ -69,7 +75,9 @@ SYNCLINE_ORACLE_CALL(ones) { return ones(call.get<Shape>("shape")).expr(); }
 SYNCLINE_ORACLE_CALL(zeros_like) { return zeros_like(call.tensor(0)); }
 SYNCLINE_ORACLE_CALL(ones_like) { return ones_like(call.tensor(0)); }
 SYNCLINE_ORACLE_CALL(identity) { return identity(call.tensor(0)); }
-SYNCLINE_ORACLE_CALL(count_params) { return Answer::as_tensor(count_params(variable(call.array(0)))); }
+SYNCLINE_ORACLE_CALL(count_params) {
+  return Answer::as_tensor(static_cast<int>(count_params(variable(call.array(0)))));
+}
 SYNCLINE_ORACLE_CALL(shape) { return shape(call.tensor(0)); }
 
 SYNCLINE_ORACLE_CALL(stop_gradient) {

@@ -57,10 +57,10 @@ TEST_F(VariableTest, SetValueRefusesWhatDoesNotFit) {
 
 TEST_F(VariableTest, BatchSetValueIsAllOrNothing) {
   const Variable a = variable(doubles({1})), b = variable(doubles({2, 3}));
-  const std::vector<std::pair<Variable, Array>> wrong{{a, doubles({7})}, {b, doubles({8})}};
+  const std::vector<std::pair<Variable, Value>> wrong{{a, doubles({7})}, {b, doubles({8})}};
   EXPECT_THROW(batch_set_value(wrong), ShapeError);
   expect_values(get_value(a), {1});
-  const std::vector<std::pair<Variable, Array>> right{{a, doubles({7})}, {b, doubles({8, 9})}};
+  const std::vector<std::pair<Variable, Value>> right{{a, doubles({7})}, {b, doubles({8, 9})}};
   batch_set_value(right);
   const std::vector<Variable> both{a, b};
   const auto values = batch_get_value(both);

@@ -243,7 +243,8 @@ TEST(RandomOps, EdgesOfProbabilities) {
 
 TEST(RandomOps, BadArgumentsAreRefused) {
   EXPECT_THROW(random_uniform({2, kUnknown}, {}), ShapeError);
-  EXPECT_THROW(random_uniform({2}, {}, {.dtype = DType::kInt32}), DTypeError);
+  EXPECT_THROW(random_normal({2}, {}, {.dtype = DType::kInt32}), DTypeError);
+  EXPECT_THROW(random_uniform({2}, {}, {.minval = 0.5, .maxval = 3, .dtype = DType::kInt32}), ValueError);
   EXPECT_THROW(random_uniform({2}, {}, {.minval = 1, .maxval = 0}), ValueError);
   EXPECT_THROW(random_normal({2}, {}, {.stddev = -1}), ValueError);
   EXPECT_THROW(random_binomial({2}, {}, {.p = 1.5}), ValueError);
