@@ -142,7 +142,7 @@ void Training::resume() {
     fail<IoError>(path, ": was written with --batch ", found.state.batch, " on ", found.state.samples,
                   " samples; this run has --batch ", state_.batch, " on ", state_.samples,
                   ": the place in the epoch would be another");
-  std::vector<std::pair<Variable, Array>> values;
+  std::vector<std::pair<Variable, Value>> values;
   for (std::size_t l = 0; l < model_.layers.size(); ++l)
     for (std::size_t w = 0; w < model_.layers[l].weights.size(); ++w)
       values.emplace_back(model_.layers[l].weights[w], found.layers[l].weights[w].value);

@@ -1,0 +1,82 @@
+// What products, rows, subscripts and other functions of shapes refuse, and what they say then.
+#include <gtest/gtest.h>
+
+#include "ops/leaf.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "tests/ops/refusal.h"
+
+namespace syncline::testing {
+namespace {
+
+Expr of_shape(Shape shape, DType dtype = DType::kFloat32) {
+  return apply<Placeholder>({}, {.dtype = dtype, .shape = std::move(shape)});
+}
+
+TEST(Refusals, BatchDot) {
+  const Expr x = of_shape({2, 3, 4});
+  expect_refused<ShapeError>([&] { batch_dot(of_shape({3}), x); }, "at least two axes");
+  expect_refused<ShapeError>([&] { batch_dot(x, of_shape({5, 4, 3})); }, "2 samples and y (5, 4, 3) has 5");
+  expect_refused<ShapeError>([&] { batch_dot(x, of_shape({2, 3, 4})); }, "4 and 3 elements along the axes");
+  expect_refused<ValueError>([&] { batch_dot(x, x, 0); }, "axis 0 holds the samples");
+  expect_refused<ValueError>([&] { batch_dot(x, x, {1, -3}); }, "axis 0 holds the samples");
+  expect_refused<ValueError>([&] { batch_dot(x, x, 3); }, "out of range");
+  expect_refused<DTypeError>([&] { batch_dot(x, of_shape({2, 4, 3}, DType::kFloat64)); }, "float32 and float64");
+}
+
+TEST(Refusals, Dot) {
+  expect_refused<ShapeError>([] { dot(of_shape({2, 3}), of_shape({4, 3})); }, "do not fit");
+  expect_refused<ShapeError>([] { dot(of_shape({}), of_shape({4, 3})); }, "multiply scalars");
+  expect_refused<ShapeError>([] { dot(of_shape({2, 3}), of_shape({2, 4, 3})); }, "do not fit");
+}
+
+TEST(Refusals, Rows) {
+  expect_refused<ShapeError>([] { gather(of_shape({}), of_shape({2}, DType::kInt32)); }, "axis of rows");
+  expect_refused<DTypeError>([] { gather(of_shape({3}), of_shape({2})); }, "float32");
+}
+
+TEST(Refusals, Subscripts) {
+  const Expr x = of_shape({5, 3});
+  expect_refused<ValueError>([&] { index(x, {5}); }, "5 is outside axis 0");
+  expect_refused<ValueError>([&] { index(x, {0, -4}); }, "-4 is outside axis 1");
+  expect_refused<ValueError>([&] { index(x, {0, 0, 0}); }, "3 subscripts");
+  expect_refused<ValueError>([&] { index(x, {Ellipsis{}, Ellipsis{}}); }, "2 ellipses");
+  expect_refused<ValueError>([&] { index(x, {Range{.step = 0}}); }, "the step of axis 0 is 0");
+  expect_refused<DTypeError>([&] { index(x, {of_shape({5}, DType::kBool)}); }, "a mask");
+}
+
+TEST(Refusals, Slices) {
+  const Expr x = of_shape({5, 3});
+  expect_refused<ShapeError>([&] { slice(x, {0}, {1}); }, "2 numbers in both lists");
+  expect_refused<ShapeError>([&] { slice(x, {3, 0}, {3, 1}); }, "reach outside x");
+  expect_refused<ValueError>([&] { slice(x, {0, 0}, {-2, 1}); }, "sizes count elements");
+}
+
+TEST(Refusals, Shapes) {
+  const Expr x = of_shape({5, 3});
+  expect_refused<ShapeError>([&] { reshape(x, {4, -1}); }, "do not fit the target");
+  expect_refused<ShapeError>([&] { reshape(x, {-1, -1}); }, "give all but one");
+  expect_refused<ShapeError>([&] { squeeze(x, 1); }, "only an axis of one");
+  expect_refused<ValueError>([&] { squeeze(x, 2); }, "out of range");
+  expect_refused<ValueError>([&] { expand_dims(x, 4); }, "out of range");
+  expect_refused<ShapeError>([&] { concatenate({x, of_shape({4, 4})}, 0); }, "must agree on every axis");
+  expect_refused<ValueError>([&] { concatenate({}); }, "no tensors");
+  expect_refused<DTypeError>([&] { concatenate({x, of_shape({5, 3}, DType::kInt32)}); }, "int32");
+  expect_refused<ShapeError>([&] { stack({x, of_shape({5, 4})}); }, "must agree");
+  expect_refused<ShapeError>([&] { repeat(of_shape({2, 3, 4}), 2); }, "(samples, dim)");
+  expect_refused<ValueError>([&] { repeat(x, -1); }, "must not be negative");
+  expect_refused<ValueError>([&] { repeat_elements(x, 2, 2); }, "out of range");
+  expect_refused<ShapeError>([&] { tile(x, {1, 2, 3}); }, "3 numbers");
+  expect_refused<ShapeError>([&] { permute_dimensions(x, {0, 0}); }, "once");
+  expect_refused<ValueError>([&] { reverse(x, 2); }, "out of range");
+  expect_refused<ValueError>([&] { one_hot(of_shape({2}, DType::kInt32), 0); }, "num_classes is 0");
+  expect_refused<ValueError>([&] { arange(0, 5, 0); }, "step must not be 0");
+  expect_refused<ValueError>([&] { cumsum(x, 2); }, "out of range");
+  expect_refused<ValueError>([&] { sum(x, 2); }, "out of range");
+  expect_refused<ValueError>([&] { sum(x, {0, -2}); }, "named twice");
+}
+
+}  // namespace
+}  // namespace syncline::testing
