@@ -1,0 +1,110 @@
+// How few passes over memory a plan makes of elementwise ops, slices and loops, and that this changes no result.
+#include <gtest/gtest.h>
+
+#include "ops/control.h"
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/session.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+class PassesTest : public ::testing::Test {
+ protected:
+  Expr input(Shape shape) { return placeholder({.shape = std::move(shape), .dtype = DType::kFloat64}); }
+  Session session_;
+  SessionScope scope_{session_};
+};
+
+TEST_F(PassesTest, SlicesAreReadWhereTheyLie) {
+  const Expr x = input({2, 4}), bias = input({4});
+  const Expr z = x + bias;
+  Function f({x, bias}, {slice_axis(z, 1, 0, 2) * slice_axis(z, 1, 2, 2)});
+  const std::vector<Array> feeds{doubles(Shape{2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), doubles({1, 0, 0, 2})};
+  EXPECT_EQ(lines(f.describe(feeds)).size(), 1u) << f.describe(feeds);
+  expect_values(f(feeds)[0], {2 * 3, 2 * 6, 6 * 7, 6 * 10});
+}
+
+TEST_F(PassesTest, ASliceOverEveryRowOfItsVariable) {
+  const Variable v = variable(doubles(Shape{3, 2}, {1, 2, 10, 20, 100, 200}));
+  Function f({}, {}, {update(v, v.expr() + slice_axis(v, 0, 0, 1))});
+  f({});
+  expect_values(get_value(v), {2, 4, 11, 22, 101, 202});
+}
+
+TEST_F(PassesTest, ASliceOfWhatTheSamePassWrites) {
+  const Expr x = input({2, 4});
+  const Expr y = square(x);
+  Function f({x}, {y, slice_axis(y, 1, 1, 3) + slice_axis(x, 1, 0, 3)});
+  const std::vector<Array> got = f({doubles(Shape{2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})});
+  expect_values(got[0], {1, 4, 9, 16, 25, 36, 49, 64});
+  expect_values(got[1], {5, 11, 19, 41, 55, 71});
+}
+
+TEST_F(PassesTest, NeighboursThatShareOperandsAreOnePass) {
+  const Expr x = input({2, 3}), y = input({2, 3});
+  const Expr product = x * y, difference = x - y;
+  Function f({x, y}, {sum(product), sum(difference), product, difference});
+  const std::vector<Array> feeds{random_doubles({2, 3}, 1), random_doubles({2, 3}, 2)};
+  EXPECT_EQ(count_lines(f.describe(feeds), "fused"), 1) << f.describe(feeds);
+  const std::vector<Array> got = f(feeds);
+  double total = 0;
+  for (const double value : numbers(got[2])) total += value;
+  EXPECT_NEAR(got[0].item(), total, 1e-12);
+}
+
+TEST_F(PassesTest, AnOutputMayBeAFeed) {
+  const Expr x = input({4});
+  Function f({x}, {reverse(x, {0}), x * 2.0});
+  Array a = doubles({1, 2, 3, 4});
+  std::vector<Array> outputs{a, doubles({0, 0, 0, 0})};
+  f.run(std::vector<Array>{a}, outputs);
+  expect_values(outputs[0], {4, 3, 2, 1});
+  expect_values(outputs[1], {2, 4, 6, 8});
+}
+
+TEST_F(PassesTest, TheSameOutputTwice) {
+  const Expr x = input({2});
+  const Expr y = exp(x);
+  Function f({x}, {y, y, x});
+  const std::vector<Array> got = f({doubles({0, 1})});
+  EXPECT_TRUE(same_bits(got[0], got[1]));
+  expect_values(got[2], {0, 1});
+}
+
+TEST_F(PassesTest, ALoopsWeightIsPackedOnce) {
+  const Expr x = input({3, 4, 20}), w = input({20, 20});
+  const RnnStep step = [&](const Expr& e, const std::vector<Expr>& s) {
+    const Expr h = tanh(e + dot(s[0], w));
+    return std::pair{h, std::vector<Expr>{h}};
+  };
+  Function f({x, w}, {rnn(step, x, {fill({3, 20}, 0, DType::kFloat64)}).last_output});
+  const std::vector<Array> feeds{random_doubles({3, 4, 20}, 1), random_doubles({20, 20}, 2)};
+  const std::string plan = f.describe(feeds);
+  EXPECT_EQ(count_lines(plan, "pack_matrix"), 1) << plan;
+  EXPECT_LT(first_line(plan, "pack_matrix"), first_line(plan, "loop")) << plan;
+  Expr h = fill({3, 20}, 0, DType::kFloat64);
+  for (int turn = 0; turn < 4; ++turn) h = tanh(squeeze(slice_axis(x, 1, turn, 1), 1) + dot(h, w));
+  expect_near(f(feeds)[0], Function({x, w}, {h})(feeds)[0], 1e-12);
+}
+
+TEST_F(PassesTest, AdamUsesOneDenseGradientOfATable) {
+  const Variable table = variable(random_doubles({6, 2}, 1));
+  const Expr indices = placeholder({.shape = {kUnknown}, .dtype = DType::kInt32});
+  const Expr loss = sum(square(gather(table, indices)));
+  Function f({indices}, {loss}, adam(loss, std::vector<Variable>{table}).updates);
+  const std::vector<Array> feeds{Array::from<std::int32_t>({3}, {4, 1, 4})};
+  const std::string plan = f.describe(feeds);
+  EXPECT_EQ(count_lines(plan, "scatter_rows"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "scatter_sub"), 0) << plan;
+}
+
+}  // namespace
+}  // namespace syncline::testing
