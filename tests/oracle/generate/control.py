@@ -150,3 +150,7 @@ for shape in ((5,), (2, 3), (2, 2, 2), (1, 1)):
     case("print_tensor", [real(*shape, dtype="float64")], oracle=printed, message="msg", ranks=False)
     case("print_tensor", [whole(*shape, low=-200, high=1000)], oracle=printed, message="msg", ranks=False)
     case("print_tensor", [real(*shape)], oracle=printed, message="msg", ranks=False)
+for shape in ((2,), (2, 2)):
+    # What goes on through it; this does appear in the test's output.
+    case("print_tensor", [real(*shape, dtype="float64")], oracle=lambda x, message, through: x,
+         gradient=lambda weights, x: weights, message="through", through=True)
