@@ -73,11 +73,13 @@ SYNCLINE_ORACLE_CALL(random_binomial) {
 
 SYNCLINE_ORACLE_CALL(random_uniform_variable) {
   const double low = call.get<double>("low"), high = call.get<double>("high");
-  return summary(random_uniform_variable(call.get<Shape>("shape"), low, high), low, high);
+  return summary(random_uniform_variable(call.get<Shape>("shape"), low, high, {.dtype = call.get<DType>("dtype")}), low,
+                 high);
 }
 
 SYNCLINE_ORACLE_CALL(random_normal_variable) {
-  const Expr x = random_normal_variable(call.get<Shape>("shape"), call.get<double>("mean"), call.get<double>("scale"));
+  const Expr x = random_normal_variable(call.get<Shape>("shape"), call.get<double>("mean"), call.get<double>("scale"),
+                                        {.dtype = call.get<DType>("dtype")});
   return summary(x, -kInfinity, kInfinity);
 }
 

@@ -70,8 +70,8 @@ SYNCLINE_ORACLE_CALL(moving_average_update) {
                    [&](const Variable& x, const Expr& value) { return moving_average_update(x, value, momentum); });
 }
 
-SYNCLINE_ORACLE_CALL(zeros) { return zeros(call.get<Shape>("shape")).expr(); }
-SYNCLINE_ORACLE_CALL(ones) { return ones(call.get<Shape>("shape")).expr(); }
+SYNCLINE_ORACLE_CALL(zeros) { return zeros(call.get<Shape>("shape"), {.dtype = call.optional<DType>("dtype")}).expr(); }
+SYNCLINE_ORACLE_CALL(ones) { return ones(call.get<Shape>("shape"), {.dtype = call.optional<DType>("dtype")}).expr(); }
 SYNCLINE_ORACLE_CALL(zeros_like) { return zeros_like(call.tensor(0)); }
 SYNCLINE_ORACLE_CALL(ones_like) { return ones_like(call.tensor(0)); }
 SYNCLINE_ORACLE_CALL(identity) { return identity(call.tensor(0)); }

@@ -16,9 +16,9 @@ namespace {
 constexpr const char* kHead = R"(# Functions
 
 The 152 functions of the Keras 2 backend. Written by `scripts/functions` from the headers, the operations' own statements and the
-oracle cases (tests/oracle); a test fails if this file differs.
+oracle cases (tests/oracle); a test fails if this file differs. `runtime/backend.h` includes all the headers.
 
-- **dtypes**: of the operands in the oracle cases.
+- **dtypes**: of the operands in the oracle cases, or those that a function without operands is asked for.
 - **gradient**: whether `gradients` goes through it, or why not; "–" where a result is no function of tensors.
 - **cases**: oracle cases, and how many of them compare gradients as well.
 - **several ranks**: what a plan does with operands whose rows (axis 0) are split over ranks, and in how many cases. *Row by row*: each rank
@@ -47,7 +47,7 @@ std::string row_of(const std::string& function, const std::string& group) {
   for (const OracleCase& row : cases) with_gradient += row.gradients.empty() ? 0 : 1;
   std::string count = std::to_string(cases.size());
   if (with_gradient > 0) count += " (" + std::to_string(with_gradient) + ")";
-  return join_text("| `", function, "` | ", group, " | ", cell(declarations), " | ", signature.header, " | ",
+  return join_text("| `", function, "` | ", group, " | ", cell(declarations), " | ", signature.headers, " | ",
                    dtypes_of(cases), " | ", cell(gradient_of(cases)), " | ", count, " | ", cell(placement_of(cases)),
                    " |\n");
 }

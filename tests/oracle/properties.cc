@@ -147,22 +147,14 @@ std::string text_of(const Kinds& kinds) {
 std::string dtypes_of(const std::vector<OracleCase>& rows) {
   std::set<DType> seen;
   for (const OracleCase& row : rows) {
-    bool operands = false;
-    for (const auto& input : row.inputs) {
-      if (!input) continue;
-      seen.insert(input->dtype());
-      operands = true;
-    }
-    if (operands) continue;
-    if (row.args.contains("dtype")) {
-      seen.insert(argument<DType>(row.args["dtype"]));
-      continue;
-    }
-    for (const Array& output : row.outputs) seen.insert(output.dtype());
+    for (const auto& input : row.inputs)
+      if (input) seen.insert(input->dtype());
+    const auto asked = row.args.find("dtype");
+    if (asked != row.args.end() && asked->is_string() && row.inputs.empty()) seen.insert(argument<DType>(*asked));
   }
   std::string text;
   for (const DType dtype : seen) text += (text.empty() ? "" : ", ") + std::string(name_of(dtype));
-  return text;
+  return text.empty() ? "–" : text;
 }
 
 std::string gradient_of(const std::vector<OracleCase>& rows) {

@@ -8,7 +8,7 @@
 
 namespace syncline::testing {
 
-// The operands' dtypes (without operands: the outputs'), in the order of DType.
+// The operands' dtypes (without operands: those asked for), in the order of DType.
 std::string dtypes_of(const std::vector<OracleCase>& rows);
 // "yes", or why not.
 std::string gradient_of(const std::vector<OracleCase>& rows);

@@ -67,6 +67,11 @@ bool declares(const std::string& statement, const std::string& name) {
   return at == 0 ? name == "Function" : statement[at - 1] == ' ' || statement[at - 1] == '&';
 }
 
+// Not the backend's: a random function of a given key, the class Function's move.
+bool is_hidden(const std::string& statement) {
+  return statement.find("RandomKey") != std::string::npos || statement.find("Function&&") != std::string::npos;
+}
+
 }  // namespace
 
 std::string spelling_of(const std::string& function) {
@@ -76,15 +81,15 @@ std::string spelling_of(const std::string& function) {
 
 Signature signature_of(const std::string& root, const std::string& function) {
   Signature signature;
-  // The runtime's headers come last.
   for (const auto& [header, statements] : headers(root)) {
-    std::vector<std::string> found;
+    bool named = false;
     for (std::string statement : statements) {
       if (statement.starts_with("inline ")) statement.erase(0, 7);
-      const bool moves = statement.find("Function&&") != std::string::npos;
-      if (declares(statement, spelling_of(function)) && !moves) found.push_back(statement);
+      if (!declares(statement, spelling_of(function)) || is_hidden(statement)) continue;
+      signature.declarations.push_back(statement);
+      if (!named) signature.headers += (signature.headers.empty() ? "" : ", ") + header;
+      named = true;
     }
-    if (!found.empty()) signature = {header, found};
   }
   return signature;
 }

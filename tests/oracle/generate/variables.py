@@ -92,3 +92,6 @@ for dtype in ("int32", "int64", "uint8", "bool"):
 case("identity", [array([np.nan, np.inf, -0.0])], label="special")
 case("zeros_like", [array([np.nan, np.inf])], label="special")
 case("identity", [truth(3)])
+for name in ("zeros", "ones"):
+    for dtype in (*FLOATS, "float16", "int32", "int64", "uint8"):
+        case(name, script=lambda K, shape, dtype, f=name: getattr(K, f)(shape, dtype), shape=(2, 3), dtype=dtype)
