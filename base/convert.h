@@ -33,4 +33,13 @@ constexpr To convert(From x) {
   else return static_cast<To>(x);
 }
 
+// x in a type whose arithmetic wraps around instead of being undefined: integers compute modulo 2^bits, as NumPy and
+// TensorFlow have it. Cast the result back. Floating numbers, and integers that C++ computes as int, stay what they
+// are.
+template <class T>
+constexpr auto wrapping(T x) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) >= sizeof(int)) return static_cast<std::make_unsigned_t<T>>(x);
+  else return x;
+}
+
 }  // namespace syncline

@@ -85,6 +85,23 @@ decltype(auto) with_dtype(DType dtype, F&& f) {
   fail<InternalError>("a kernel met elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
 }
 
+// The same for those among them that are numbers, not truth values.
+template <class F>
+decltype(auto) with_number(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kUint8: return f(std::uint8_t{});
+    case DType::kInt8: return f(std::int8_t{});
+    case DType::kInt16: return f(std::int16_t{});
+    case DType::kInt32: return f(std::int32_t{});
+    case DType::kInt64: return f(std::int64_t{});
+    case DType::kFloat32: return f(float{});
+    case DType::kFloat64: return f(double{});
+    case DType::kBool:
+    case DType::kFloat16: break;
+  }
+  fail<InternalError>("a kernel met elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
+}
+
 // The same for float32 and float64. Callers have checked is_floating in their shape and dtype rule.
 template <class F>
 decltype(auto) with_floating(DType dtype, F&& f) {

@@ -14,6 +14,7 @@
 #include "runtime/config.h"
 #include "runtime/data_parallel.h"
 #include "runtime/function.h"
+#include "runtime/keras_json.h"
 #include "runtime/session.h"
 
 namespace {
@@ -45,7 +46,7 @@ double peak_mib() {
 }
 
 int run(const Options& options) {
-  comm::WorkerOptions transfers = comm::options_for_threads(options.threads);
+  comm::WorkerOptions transfers = comm::options_for_threads(options.threads, keras_json().comm);
   if (options.background >= 0) transfers.background = options.background != 0;
   const auto wire = comm::make_communicator(transfers);
   Session session(1);

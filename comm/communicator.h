@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <span>
 
 #include "base/dtype.h"
@@ -32,6 +33,12 @@ struct Tag {
 };
 
 enum class Reduce : std::uint8_t { kSum, kMax, kMin };
+
+// What a file of configuration may say about a communicator; the other options (comm/worker.h) stay as they are.
+struct Settings {
+  std::optional<double> wait_limit;  // seconds
+  std::optional<bool> background;    // whether transfers go on while the caller computes
+};
 
 // Names a submitted collective; tickets count up from 1.
 using Ticket = std::uint64_t;

@@ -17,10 +17,11 @@ std::unique_ptr<Communicator> make_communicator(const WorkerOptions& worker) {
   return make_mpi_communicator(options);
 }
 
-WorkerOptions options_for_threads(int threads_a_rank) {
+WorkerOptions options_for_threads(int threads_a_rank, const Settings& settings) {
   const int busy = read_launch_environment().local_size * threads_a_rank;
   WorkerOptions options;
-  options.background = busy < static_cast<int>(std::thread::hardware_concurrency());
+  options.background = settings.background.value_or(busy < static_cast<int>(std::thread::hardware_concurrency()));
+  if (settings.wait_limit) options.wait_limit = std::chrono::duration<double>(*settings.wait_limit);
   return options;
 }
 

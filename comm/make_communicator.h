@@ -14,6 +14,7 @@ std::unique_ptr<Communicator> make_communicator(const WorkerOptions& options = {
 
 // Options for ranks that compute with so many threads each: transfers go on in the background only if that leaves this
 // node a processor to spare. Otherwise they would take more time from the computation than they hide.
-WorkerOptions options_for_threads(int threads_a_rank);
+// `settings` override.
+WorkerOptions options_for_threads(int threads_a_rank, const Settings& settings = {});
 
 }  // namespace syncline::comm

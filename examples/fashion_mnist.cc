@@ -19,6 +19,7 @@
 #include "ops/kernels/parallel.h"
 #include "runtime/config.h"
 #include "runtime/data_parallel.h"
+#include "runtime/keras_json.h"
 #include "runtime/session.h"
 
 namespace {
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
     const bool quiet = comm::read_launch_environment().rank != 0;
     if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) return code;
     if (options.threads > 0) kernels::set_thread_count(options.threads);
-    wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count()));
+    wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), keras_json().comm));
   } catch (const std::exception& e) {
     complain(e.what());
     return 1;

@@ -8,8 +8,8 @@
 namespace syncline {
 
 // Keras's dot: sums over the last axis of x and the second last of y (its only one, if y is a vector). x: (..., k),
-// y: (k,), (k, n) or (..., k, n); the result has x's axes but the last, then y's but that one. Floating dtypes. x may be
-// sparse (ops/sparse.h), with y (k,) or (k, n).
+// y: (k,), (k, n) or (..., k, n); the result has x's axes but the last, then y's but that one. Any number. x may be
+// sparse (ops/sparse.h; then floating), with y (k,) or (k, n).
 Expr dot(const Expr& x, const Expr& y);
 // Keras's batch_dot: for each sample, the sum over axes[0] of x and axes[1] of y, which have equal sizes. x and y: at
 // least two axes, samples first. The result: x's axes without the summed one, then y's without the summed one and the

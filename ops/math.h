@@ -1,5 +1,6 @@
 // Elementwise functions of the Keras backend, and operators. Operands broadcast as in NumPy and have one dtype (cast
-// first); plain numbers take the tensor's dtype. Results have the broadcast shape. All throw ShapeError and DTypeError
+// first); plain numbers take the tensor's dtype
+// (docs/dtypes.md); integers wrap around. Results have the broadcast shape. All throw ShapeError and DTypeError
 // while the graph is built. Source of meanings: Keras 2 backend documentation, sections on element-wise operations.
 #pragma once
 
@@ -11,11 +12,15 @@ namespace syncline {
 
 Expr add(const Expr& x, const Expr& y);
 Expr sub(const Expr& x, const Expr& y);
-Expr mul(const Expr& x, const Expr& y);
-Expr div(const Expr& x, const Expr& y);  // integers: C++'s truncating division
+Expr mul(const Expr& x, const Expr& y);  // of two bools: logical_and
+// Of integers, as Python and TensorFlow divide: float32 for int8, uint8 and int16, float64 for int32 and int64.
+Expr div(const Expr& x, const Expr& y);
+// Python's x // y of integers: rounded down. x // 0 is 0.
+Expr floordiv(const Expr& x, const Expr& y);
 Expr neg(const Expr& x);
 Expr maximum(const Expr& x, const Expr& y);
 Expr minimum(const Expr& x, const Expr& y);
+// An integer to a negative power throws ValueError when the step runs.
 Expr pow(const Expr& x, const Expr& a);
 Expr pow(const Expr& x, double a);
 
@@ -43,10 +48,12 @@ Expr select(const Expr& condition, const Expr& x, const Expr& y);
 Expr logical_and(const Expr& x, const Expr& y);
 Expr logical_not(const Expr& x);
 
-// bool becomes 0 and 1; floating to integer truncates; to bool: != 0. A sparse x stays sparse.
+// bool becomes 0 and 1; floating to integer truncates; to bool: != 0. What does not fit: base/convert.h. A sparse x
+// stays sparse.
 Expr cast(const Expr& x, DType dtype);
 
-// A scalar of x's dtype.
+// A scalar of x's dtype. Throws DTypeError for a fraction where x holds integers; whole numbers that do not fit wrap
+// around.
 Expr scalar_like(double value, const Expr& x);
 
 inline Expr operator+(const Expr& x, const Expr& y) { return add(x, y); }

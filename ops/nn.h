@@ -41,7 +41,7 @@ struct CrossentropyOptions {
 };
 // target: probabilities, of output's shape and dtype.
 Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options = {});
-// target: class numbers of any dtype but bool, of output's shape without `axis` or with 1 there. A class number outside
+// target: class numbers of any dtype, of output's shape without `axis` or with 1 there. A class number outside
 // the range throws ValueError when the step runs.
 Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options = {});
 struct BinaryCrossentropyOptions {

@@ -28,7 +28,7 @@ struct ScanOptions {
 Expr cumsum(const Expr& x, int axis = 0, ScanOptions options = {});
 Expr cumprod(const Expr& x, int axis = 0, ScanOptions options = {});
 
-// Integers and bool are cast to float32 first, as in Keras. var divides by the number of elements.
+// Integers and bool become floatx first. var divides by the number of elements.
 Expr mean(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr var(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr std(const Expr& x, Axes axes = {}, bool keepdims = false);

@@ -1,6 +1,8 @@
 #include "runtime/config.h"
 
 #include "ops/core.h"
+#include "ops/math.h"
+#include "runtime/keras_json.h"
 #include "runtime/session.h"
 
 namespace syncline {
@@ -16,22 +18,27 @@ DType dtype_of(const VariableOptions& options) { return options.dtype.value_or(f
 std::string backend() { return "syncline"; }
 
 DType floatx() { return Session::current().config().floatx; }
-void set_floatx(DType dtype) {
-  if (!is_floating(dtype)) fail<ValueError>("set_floatx: ", dtype, "; use float32 or float64");
-  Session::current().config().floatx = dtype;
-}
+void set_floatx(std::string_view name) { Session::current().config().floatx = checked_floatx("set_floatx", name); }
+void set_floatx(DType dtype) { set_floatx(name_of(dtype)); }
 
 double epsilon() { return Session::current().config().epsilon; }
-void set_epsilon(double e) { Session::current().config().epsilon = e; }
+void set_epsilon(double e) { Session::current().config().epsilon = checked_epsilon("set_epsilon", e); }
 
 std::string image_data_format() { return Session::current().config().image_data_format; }
 void set_image_data_format(const std::string& data_format) {
-  if (data_format != "channels_last" && data_format != "channels_first")
-    fail<ValueError>("set_image_data_format: '", data_format, "'; use channels_last or channels_first");
-  Session::current().config().image_data_format = data_format;
+  Session::current().config().image_data_format = checked_data_format("set_image_data_format", data_format);
+}
+
+std::string image_dim_ordering() { return image_data_format() == "channels_first" ? "th" : "tf"; }
+void set_image_dim_ordering(const std::string& dim_ordering) {
+  if (dim_ordering != "tf" && dim_ordering != "th")
+    fail<ValueError>("set_image_dim_ordering: unknown dim_ordering '", dim_ordering, "'; give tf or th");
+  set_image_data_format(dim_ordering == "th" ? "channels_first" : "channels_last");
 }
 
 Array cast_to_floatx(const Array& x) { return x.cast(floatx()); }
+Array cast_to_floatx(double x) { return Array::scalar(x).cast(floatx()); }
+Expr cast_to_floatx(const Expr& x) { return cast(x, floatx()); }
 
 int get_uid(const std::string& prefix) { return Session::current().uid(prefix); }
 void reset_uids() { Session::current().reset_uids(); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/array.h"
 #include "ops/random.h"
@@ -11,14 +12,23 @@
 
 namespace syncline {
 
-std::string backend();         // "syncline"
-DType floatx();                // float32 unless set
-void set_floatx(DType dtype);  // throws ValueError unless floating
-double epsilon();              // 1e-7 unless set
-void set_epsilon(double e);
+std::string backend();  // "syncline"
+
+// These begin as keras.json and the environment say (runtime/keras_json.h). The setters throw ValueError.
+DType floatx();                          // float32 unless set
+void set_floatx(std::string_view name);  // float16, float32 or float64
+void set_floatx(DType dtype);
+double epsilon();                 // 1e-7 unless set
+void set_epsilon(double e);       // finite, not negative
 std::string image_data_format();  // "channels_last" unless set
 void set_image_data_format(const std::string& data_format);
+// The same in Keras 1's names: "tf" for channels_last, "th" for channels_first.
+std::string image_dim_ordering();
+void set_image_dim_ordering(const std::string& dim_ordering);
+
 Array cast_to_floatx(const Array& x);
+Array cast_to_floatx(double x);
+Expr cast_to_floatx(const Expr& x);
 
 // Names for layers and the like: 1, 2, 3, ... for each prefix.
 int get_uid(const std::string& prefix = "");

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/convert.h"
 #include "runtime/session.h"
 
 namespace syncline {
@@ -11,7 +12,7 @@ void add_to(DType dtype, void* sum, const void* value, std::size_t bytes) {
   with_dtype(dtype, [&]<class T>(T) {
     auto* to = static_cast<T*>(sum);
     const auto* from = static_cast<const T*>(value);
-    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) to[i] = static_cast<T>(to[i] + from[i]);
+    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) to[i] = static_cast<T>(wrapping(to[i]) + wrapping(from[i]));
   });
 }
 

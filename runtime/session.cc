@@ -3,6 +3,7 @@
 #include "ops/core.h"
 #include "ops/leaf.h"
 #include "runtime/distributor.h"
+#include "runtime/keras_json.h"
 
 namespace syncline {
 namespace {
@@ -14,7 +15,7 @@ thread_local Session* current_session = nullptr;
 
 }  // namespace
 
-Session::Session(std::uint64_t seed) : seed_(seed), arena_(DType::kUint8, Shape{64}) {}
+Session::Session(std::uint64_t seed) : seed_(seed), config_(keras_json().config), arena_(DType::kUint8, Shape{64}) {}
 
 Session::~Session() = default;
 

@@ -23,6 +23,7 @@ class Distributor;
 
 class Session {
  public:
+  // Begins with the configuration of keras.json. Throws what reading that throws (runtime/keras_json.h).
   explicit Session(std::uint64_t seed = 0);
   ~Session();
   Session(const Session&) = delete;

@@ -29,8 +29,7 @@ struct BatchDot {
     const Shape &x = in[0].shape, &y = in[1].shape;
     if (in[0].dtype != in[1].dtype)
       fail<DTypeError>(kName, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; cast one of them");
-    if (!is_floating(in[0].dtype))
-      fail<DTypeError>(kName, ": x is ", in[0].dtype, "; cast it to a floating dtype first");
+    if (in[0].dtype == DType::kBool) fail<DTypeError>(kName, ": operands of bool; cast them to numbers first");
     if (!agree(x[0], y[0]))
       fail<ShapeError>(kName, ": x ", x, " has ", x[0], " samples and y ", y, " has ", y[0], "; they must be as many");
     const int x_at = summed_at(a.summed_first_x, x, a.summed), y_at = summed_at(a.summed_first_y, y, a.summed);
@@ -74,7 +73,7 @@ struct BatchDot {
     const Trans x_trans = a.summed_first_x ? Trans::kYes : Trans::kNo;
     const Trans y_trans = a.summed_first_y ? Trans::kNo : Trans::kYes;
     const double cost = 50 + 0.02 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    with_floating(args.out_dtype(), [&]<class T>(T) {
+    with_number(args.out_dtype(), [&]<class T>(T) {
       const auto product = [&](auto gemm, std::int64_t i) {
         gemm(x_trans, y_trans, m, n, k, T(1), args.input<T>(0) + i * m * k, a.summed_first_x ? m : k,
              args.input<T>(1) + i * n * k, a.summed_first_y ? n : k, T(0), args.output<T>() + i * m * n, n);

@@ -18,7 +18,7 @@ using kernels::Trans;
 void check_product(std::string_view op, std::span<const Meta> in) {
   if (in[0].dtype != in[1].dtype)
     fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; cast one of them");
-  if (!is_floating(in[0].dtype)) fail<DTypeError>(op, ": x is ", in[0].dtype, "; cast it to a floating dtype first");
+  if (in[0].dtype == DType::kBool) fail<DTypeError>(op, ": operands of bool; cast them to numbers first");
 }
 
 bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
@@ -58,7 +58,7 @@ struct Dot {
   static void run(const Attrs& a, const KernelArgs& k) {
     const Shape& w = k.in_shape(1);
     const std::int64_t inner = k.in_shape(0).back(), n = w[a.transpose_y ? 0 : 1];
-    with_floating(k.out_dtype(), [&]<class T>(T) {
+    with_number(k.out_dtype(), [&]<class T>(T) {
       kernels::gemm<T>(Trans::kNo, a.transpose_y ? Trans::kYes : Trans::kNo, rows_of(k.in_shape(0)), n, inner, T(1),
                        k.input<T>(0), inner, k.input<T>(1), w[1], T(0), k.output<T>(), n);
     });
@@ -102,7 +102,7 @@ struct DotKernelGrad {
   }
   static void run(const Attrs&, const KernelArgs& args) {
     const std::int64_t k = args.in_shape(0).back(), n = args.in_shape(1).back();
-    with_floating(args.out_dtype(), [&]<class T>(T) {
+    with_number(args.out_dtype(), [&]<class T>(T) {
       kernels::gemm<T>(Trans::kYes, Trans::kNo, k, n, rows_of(args.in_shape(0)), T(1), args.input<T>(0), k,
                        args.input<T>(1), n, T(0), args.output<T>(), n);
     });

@@ -1,5 +1,6 @@
 // gather(reference, indices), its gradient scatter_rows, and scatter_sub, which updates a table in place.
 #include "ops/linalg/rows.h"
+#include "base/convert.h"
 
 #include <cstring>
 
@@ -120,7 +121,7 @@ struct ScatterRows {
       const Rows<Index> r{k.input<Index>(1), k.in_shape(1).size(), k.out_shape()[0], width_of(k.out_shape())};
       r.check(kName);
       with_dtype(k.out_dtype(), [&]<class T>(T) {
-        for_rows(r, k.input<T>(0), k.output<T>(), [](T a, T b) { return static_cast<T>(a + b); });
+        for_rows(r, k.input<T>(0), k.output<T>(), [](T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); });
       });
     });
   }
@@ -168,7 +169,7 @@ struct ScatterSub {
       const Rows<Index> r{k.input<Index>(2), k.in_shape(2).size(), k.out_shape()[0], width_of(k.out_shape())};
       r.check(kName);
       with_dtype(k.out_dtype(), [&]<class T>(T) {
-        for_rows(r, k.input<T>(1), k.output<T>(), [](T a, T b) { return static_cast<T>(a - b); });
+        for_rows(r, k.input<T>(1), k.output<T>(), [](T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); });
       });
     });
   }

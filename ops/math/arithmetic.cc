@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "base/convert.h"
 #include "ops/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,10 +15,10 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 
 // clang-format off
-struct AddF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(x + y); } };
-struct SubF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(x - y); } };
-struct MulF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(x * y); } };
-struct NegF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(-x); } };
+struct AddF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) + wrapping(y)); } };
+struct SubF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) - wrapping(y)); } };
+struct MulF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) * wrapping(y)); } };
+struct NegF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(-wrapping(x)); } };
 // NaN in either operand gives NaN, as NumPy and TensorFlow have it.
 struct MaxF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x > y || x != x ? x : y; } };
 struct MinF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x < y || x != x ? x : y; } };
@@ -27,14 +28,28 @@ struct DivF : Stateless {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return x / y;
-    else return y == 0 ? T{0} : static_cast<T>(x / y);  // never a trap
+    else if (y == 0) return T{0};  // never a trap
+    else if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(-wrapping(x));
+    else return static_cast<T>(x / y - ((x % y != 0) && ((x < T{}) != (y < T{})) ? 1 : 0));  // rounded down
   }
 };
 struct PowF : Stateless {
   using Stateless::Stateless;
   template <class T>
   T operator()(T x, T y) const {
-    return static_cast<T>(std::pow(x, y));
+    if constexpr (std::is_floating_point_v<T>) return std::pow(x, y);
+    else if constexpr (std::is_same_v<T, bool>) return x || !y;
+    else return power(x, y);
+  }
+  template <class T>
+  static T power(T x, T y) {
+    if (y < 0) fail<ValueError>("pow: an integer to the power ", +y, "; cast to a floating dtype first");
+    T result = 1;
+    for (; y > 0; y = static_cast<T>(y >> 1)) {
+      if ((y & 1) != 0) result = static_cast<T>(wrapping(result) * wrapping(x));
+      x = static_cast<T>(wrapping(x) * wrapping(x));
+    }
+    return result;
   }
 };
 
@@ -202,14 +217,33 @@ SYNCLINE_REGISTER_OP(Neg)
 
 Expr add(const Expr& x, const Expr& y) { return apply<Add>({x, y}); }
 Expr sub(const Expr& x, const Expr& y) { return apply<Sub>({x, y}); }
-Expr mul(const Expr& x, const Expr& y) { return apply<Mul>({x, y}); }
-Expr div(const Expr& x, const Expr& y) { return apply<Div>({x, y}); }
+Expr mul(const Expr& x, const Expr& y) {
+  const bool truths = x.dtype() == DType::kBool && y.dtype() == DType::kBool;
+  return truths ? logical_and(x, y) : apply<Mul>({x, y});
+}
+Expr div(const Expr& x, const Expr& y) {
+  if (!is_integer(x.dtype()) || x.dtype() != y.dtype()) return apply<Div>({x, y});
+  const DType quotient = size_of(x.dtype()) < 4 ? DType::kFloat32 : DType::kFloat64;
+  return apply<Div>({cast(x, quotient), cast(y, quotient)});
+}
+Expr floordiv(const Expr& x, const Expr& y) {
+  if (!is_integer(x.dtype())) fail<DTypeError>("floordiv: x is ", x.dtype(), "; it divides integers, div anything");
+  return apply<Div>({x, y});
+}
 Expr neg(const Expr& x) { return apply<Neg>({x}); }
 Expr maximum(const Expr& x, const Expr& y) { return apply<Maximum>({x, y}); }
 Expr minimum(const Expr& x, const Expr& y) { return apply<Minimum>({x, y}); }
 Expr pow(const Expr& x, const Expr& a) { return apply<Pow>({x, a}); }
 Expr pow(const Expr& x, double a) { return pow(x, scalar_like(a, x)); }
-Expr scalar_like(double value, const Expr& x) { return scalar(value, x.dtype()); }
+Expr scalar_like(double value, const Expr& x) {
+  if (!is_integer(x.dtype())) return scalar(value, x.dtype());
+  if (!std::isfinite(value) || value != std::trunc(value))
+    fail<DTypeError>("the number ", value, " for a tensor of ", x.dtype(),
+                     "; cast the tensor to a floating dtype first");
+  const double wrapped =
+      with_number(x.dtype(), [&]<class T>(T) { return convert<double>(convert<T>(convert<std::int64_t>(value))); });
+  return scalar(wrapped, x.dtype());
+}
 
 }  // namespace syncline
 #endif  // HWY_ONCE

@@ -6,6 +6,7 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
+#include "base/convert.h"
 #include "ops/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,8 +14,8 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 
 // clang-format off
-struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x * x); } };
-struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x < T{} ? -x : x); } };
+struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(wrapping(x) * wrapping(x)); } };
+struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return x < T{} ? static_cast<T>(-wrapping(x)) : x; } };
 struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
 struct SqrtF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sqrt(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x)); } };
 struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };

@@ -1,6 +1,7 @@
 // mean, var, std and logsumexp, in terms of other functions.
 #include <limits>
 
+#include "ops/config.h"
 #include "ops/core.h"
 #include "ops/math.h"
 #include "ops/reduce.h"
@@ -11,13 +12,16 @@ namespace syncline {
 
 namespace {
 
-// What the functions below compute in: integers and bool become float32, as in Keras; float16 is widened for the whole
-// function, so that neither a sum nor a number of elements overflows.
+// What the functions below compute in: bool and integers become floatx; float16 is widened for the whole function, so
+// that neither a sum nor a number of elements overflows.
 Expr computed_with(const Expr& x) {
-  return is_floating(x.dtype()) && x.dtype() != DType::kFloat16 ? x : cast(x, DType::kFloat32);
+  const DType dtype = is_floating(x.dtype()) ? x.dtype() : current_config().floatx;
+  return cast(x, dtype == DType::kFloat16 ? DType::kFloat32 : dtype);
 }
 
-Expr rounded(const Expr& y, const Expr& x) { return x.dtype() == DType::kFloat16 ? cast(y, DType::kFloat16) : y; }
+Expr rounded(const Expr& y, const Expr& x) {
+  return cast(y, is_floating(x.dtype()) ? x.dtype() : current_config().floatx);
+}
 
 }  // namespace
 

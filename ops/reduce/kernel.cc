@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/convert.h"
 #include "ops/reduce/kernel.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,8 +28,8 @@ constexpr T greatest() {
 }
 
 // clang-format off
-struct SumF { template <class T> static constexpr T kStart = T(0); template <class T> T operator()(T a, T b) const { return static_cast<T>(a + b); } };
-struct ProdF { template <class T> static constexpr T kStart = T(1); template <class T> T operator()(T a, T b) const { return static_cast<T>(a * b); } };
+struct SumF { template <class T> static constexpr T kStart = T(0); template <class T> T operator()(T a, T b) const { return static_cast<T>(wrapping(a) + wrapping(b)); } };
+struct ProdF { template <class T> static constexpr T kStart = T(1); template <class T> T operator()(T a, T b) const { return static_cast<T>(wrapping(a) * wrapping(b)); } };
 struct AnyF { template <class T> static constexpr T kStart = T(0); template <class T> T operator()(T a, T b) const { return static_cast<T>(a | b); } };
 struct AllF { template <class T> static constexpr T kStart = T(1); template <class T> T operator()(T a, T b) const { return static_cast<T>(a & b); } };
 // A NaN wins, as in NumPy and TensorFlow.

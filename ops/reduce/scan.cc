@@ -1,4 +1,5 @@
 // cumsum and cumprod, and the recurrence that cumprod's gradient is.
+#include "base/convert.h"
 #include "ops/core.h"
 #include "ops/kernels/parallel.h"
 #include "ops/math.h"
@@ -61,7 +62,9 @@ struct Scan {
     with_dtype(k.in_dtype(0), [&]<class T>(T) {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
-      auto join = [](T left, T right) { return static_cast<T>(Self::kLinear ? left + right : left * right); };
+      auto join = [](T left, T right) {
+        return static_cast<T>(Self::kLinear ? wrapping(left) + wrapping(right) : wrapping(left) * wrapping(right));
+      };
       for_steps(lanes, a.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
         const std::int64_t newest = a.exclusive ? before : at;
         for (std::int64_t j = 0; j < width; ++j) {

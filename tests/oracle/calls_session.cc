@@ -25,7 +25,7 @@ Answer set_each(const Call& call, Get get, Set set) {
 Answer set_each_floatx(const Call& call) {
   return set_each<std::string>(
       call, [] { return std::string(name_of(floatx())); },
-      [](const std::string& value) { set_floatx(parse_dtype(value)); });
+      [](const std::string& value) { set_floatx(value); });
 }
 
 Answer uids(const Call& call, void (*forget)()) {
@@ -49,10 +49,18 @@ SYNCLINE_ORACLE_CALL(image_data_format) {
 SYNCLINE_ORACLE_CALL(set_image_data_format) {
   return set_each<std::string>(call, image_data_format, set_image_data_format);
 }
+SYNCLINE_ORACLE_CALL(image_dim_ordering) {
+  return set_each<std::string>(call, image_dim_ordering, set_image_data_format);
+}
+SYNCLINE_ORACLE_CALL(set_image_dim_ordering) {
+  return set_each<std::string>(call, image_data_format, set_image_dim_ordering);
+}
 SYNCLINE_ORACLE_CALL(backend) { return Answer::as_tensor(backend()); }
 
 SYNCLINE_ORACLE_CALL(cast_to_floatx) {
   set_floatx(call.get<DType>("floatx"));
+  if (call.has("number")) return cast_to_floatx(call.get<double>("number"));
+  if (call.has("tensor")) return cast_to_floatx(call.tensor(0));
   return cast_to_floatx(call.array(0));
 }
 

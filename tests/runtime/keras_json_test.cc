@@ -1,0 +1,186 @@
+// keras.json: what is read, written, overridden and refused. The environment is a table here; the real home is not
+// touched.
+#include "runtime/keras_json.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include "comm/make_communicator.h"
+#include "ops/math.h"
+#include "runtime/config.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+class KerasJsonFile : public ::testing::Test {
+ protected:
+  KerasJsonFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "keras_json_XXXXXX").string();
+    home_ = mkdtemp(name.data());
+    environment_["KERAS_HOME"] = home_;
+  }
+  ~KerasJsonFile() override { std::filesystem::remove_all(home_); }
+
+  KerasJson load() const {
+    return load_keras_json([this](const char* name) {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? nullptr : found->second.c_str();
+    });
+  }
+  void write(const std::string& text) const { std::ofstream(path()) << text; }
+  static std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string path() const { return home_ + "/keras.json"; }
+  template <class E>
+  std::string refusal(const std::string& of) const {
+    write(of);
+    return message_of<E>([&] { load(); });
+  }
+
+  std::string home_;
+  std::map<std::string, std::string> environment_;
+};
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nlacks\n" << part;
+}
+
+TEST_F(KerasJsonFile, IsWrittenWithDefaultsWhereThereIsNone) {
+  environment_["KERAS_HOME"] = home_ + "/new/folder";
+  const KerasJson found = load();
+  EXPECT_EQ(found.config.floatx, DType::kFloat32);
+  EXPECT_EQ(found.config.epsilon, 1e-7);
+  EXPECT_EQ(found.config.image_data_format, "channels_last");
+  EXPECT_EQ(text_of(home_ + "/new/folder/keras.json"), R"({
+    "floatx": "float32",
+    "epsilon": 1e-07,
+    "backend": "tensorflow",
+    "image_data_format": "channels_last"
+}
+)");
+  EXPECT_EQ(load().config.epsilon, 1e-7);
+}
+
+TEST_F(KerasJsonFile, IsReadAndLeftAsItIs) {
+  const std::string before =
+      R"({"floatx": "float64", "epsilon": 0.001, "image_data_format": "channels_first", "backend": "theano", "other": 1,
+          "syncline": {"wait_limit": 2.5, "background": false}})";
+  write(before);
+  const KerasJson found = load();
+  EXPECT_EQ(found.config.floatx, DType::kFloat64);
+  EXPECT_EQ(found.config.epsilon, 0.001);
+  EXPECT_EQ(found.config.image_data_format, "channels_first");
+  EXPECT_EQ(found.backend, "theano");
+  EXPECT_EQ(text_of(path()), before);
+  const comm::WorkerOptions options = comm::options_for_threads(1, found.comm);
+  EXPECT_EQ(options.wait_limit.count(), 2.5);
+  EXPECT_FALSE(options.background);
+}
+
+TEST_F(KerasJsonFile, AbsentKeysHaveKerasDefaults) {
+  write(R"({"floatx": "float16"})");
+  EXPECT_EQ(load().config.floatx, DType::kFloat16);
+  EXPECT_EQ(load().config.epsilon, 1e-7);
+  EXPECT_FALSE(load().comm.wait_limit.has_value());
+}
+
+TEST_F(KerasJsonFile, IsLookedForInKerasHomeAndThenInHome) {
+  environment_.erase("KERAS_HOME");
+  environment_["HOME"] = home_;
+  load();
+  EXPECT_TRUE(std::filesystem::exists(home_ + "/.keras/keras.json"));
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(KerasJsonFile, WhereNothingCanBeWrittenNothingIs) {
+  write("a file, not a folder");
+  environment_["KERAS_HOME"] = path() + "/below";
+  EXPECT_EQ(load().config.floatx, DType::kFloat32);
+  environment_.clear();
+  EXPECT_EQ(load().config.floatx, DType::kFloat32);
+}
+
+TEST_F(KerasJsonFile, TheEnvironmentOverridesTheFile) {
+  write(R"({"floatx": "float64", "epsilon": 0.001, "image_data_format": "channels_first"})");
+  environment_["SYNCLINE_FLOATX"] = "float16";
+  environment_["SYNCLINE_EPSILON"] = "1e-5";
+  environment_["SYNCLINE_IMAGE_DATA_FORMAT"] = "channels_last";
+  EXPECT_EQ(load().config.floatx, DType::kFloat16);
+  EXPECT_EQ(load().config.epsilon, 1e-5);
+  EXPECT_EQ(load().config.image_data_format, "channels_last");
+  environment_["SYNCLINE_EPSILON"] = "small";
+  expect_contains(message_of<ValueError>([&] { load(); }), "SYNCLINE_EPSILON is 'small'; give a number");
+  environment_["SYNCLINE_EPSILON"] = "-1";
+  expect_contains(message_of<ValueError>([&] { load(); }), "SYNCLINE_EPSILON");
+  environment_["SYNCLINE_FLOATX"] = "int8";
+  expect_contains(message_of<ValueError>([&] { load(); }), "SYNCLINE_FLOATX: unknown floatx 'int8'");
+}
+
+TEST_F(KerasJsonFile, AMalformedFileNamesItselfAndThePlace) {
+  expect_contains(refusal<IoError>("{\"floatx\": \"float32\",\n  epsilon: 1}"),
+                  path() + ": is no JSON at line 2, column 3");
+  expect_contains(refusal<IoError>(""), path() + ": is no JSON at line 1, column 1");
+  expect_contains(refusal<ValueError>("[1]"), path() + ": holds [1]");
+}
+
+TEST_F(KerasJsonFile, AMalformedValueNamesTheFileAndTheKey) {
+  expect_contains(refusal<ValueError>(R"({"floatx": "int99"})"), path() + ": \"floatx\": unknown floatx 'int99'");
+  expect_contains(refusal<ValueError>(R"({"floatx": 32})"), path() + ": \"floatx\" is 32; give a name");
+  expect_contains(refusal<ValueError>(R"({"epsilon": "1e-7"})"), path() + ": \"epsilon\" is \"1e-7\"; give a number");
+  expect_contains(refusal<ValueError>(R"({"epsilon": -1})"), path() + ": \"epsilon\"");
+  expect_contains(refusal<ValueError>(R"({"image_data_format": "th"})"), "unknown data_format 'th'");
+  expect_contains(refusal<ValueError>(R"({"backend": null})"), path() + ": \"backend\" is null");
+  expect_contains(refusal<ValueError>(R"({"syncline": 1})"), path() + ": \"syncline\" is 1; give an object");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"wait": 1}})"), "\"syncline.wait\" is no option; known are");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"wait_limit": 0}})"), "\"syncline.wait_limit\" is 0");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"background": 1}})"), "\"syncline.background\" is 1");
+}
+
+// Ranks that start together in an empty home: each sees no file or a whole one, and nothing else is left behind.
+TEST_F(KerasJsonFile, IsWrittenOnceByMany) {
+  environment_["KERAS_HOME"] = home_ + "/shared";
+  std::vector<std::thread> ranks;
+  for (int i = 0; i < 8; ++i) ranks.emplace_back([&] { EXPECT_EQ(load().config.image_data_format, "channels_last"); });
+  for (std::thread& rank : ranks) rank.join();
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(home_ + "/shared")) {
+    EXPECT_EQ(entry.path().filename(), "keras.json");
+    ++files;
+  }
+  EXPECT_EQ(files, 1);
+}
+
+TEST(Configuration, SettersOverrideAndRefuse) {
+  Session session;
+  SessionScope scope(session);
+  set_floatx("float16");
+  EXPECT_EQ(floatx(), DType::kFloat16);
+  EXPECT_EQ(cast_to_floatx(2.5).dtype(), DType::kFloat16);
+  EXPECT_EQ(cast_to_floatx(constant(Array::scalar(std::int32_t{3}))).dtype(), DType::kFloat16);
+  expect_contains(message_of<ValueError>([] { set_floatx("int99"); }), "set_floatx: unknown floatx 'int99'");
+  expect_contains(message_of<ValueError>([] { set_floatx(DType::kInt32); }), "set_floatx: unknown floatx 'int32'");
+  expect_contains(message_of<ValueError>([] { set_epsilon(-1); }), "set_epsilon: epsilon -1");
+  expect_contains(message_of<ValueError>([] { set_image_data_format("rows"); }), "unknown data_format 'rows'");
+  set_image_dim_ordering("th");
+  EXPECT_EQ(image_data_format(), "channels_first");
+  EXPECT_EQ(image_dim_ordering(), "th");
+  expect_contains(message_of<ValueError>([] { set_image_dim_ordering("cntk"); }), "unknown dim_ordering 'cntk'");
+  EXPECT_EQ(floatx(), DType::kFloat16);
+  Session other;
+  SessionScope inner(other);
+  EXPECT_EQ(floatx(), keras_json().config.floatx);
+}
+
+}  // namespace
+}  // namespace syncline::testing
