@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 
 #include "tests/oracle/oracle_case.h"
 
@@ -22,13 +21,12 @@ TEST(OracleCoverage, NamesAreThoseOfTheBackend) {
 TEST(OracleCoverage, EveryFunctionHasCases) {
   std::size_t total = 0;
   for (const std::string& name : oracle_functions()) {
+    EXPECT_NE(oracle_call(name), nullptr) << "no adapter of " << name;
     const std::size_t cases = oracle_cases(name).size();
+    EXPECT_GE(cases, name == "backend" ? 1 : kCasesOfAFunction) << name;  // backend() has one result
     total += cases;
-    if (oracle_call(name) == nullptr) std::cout << "no adapter of " << name << "\n";
-    else EXPECT_GE(cases, name == "backend" ? 1 : kCasesOfAFunction) << name;  // backend() has one result
-    EXPECT_TRUE(cases == 0 || oracle_call(name) != nullptr) << "cases but no adapter of " << name;
   }
-  std::cout << total << " cases of " << kCasesInAll << "\n";
+  EXPECT_GE(total, kCasesInAll);
 }
 
 TEST(OracleCoverage, FixturesAreSmall) {
