@@ -6,6 +6,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "base/convert.h"
 #include "comm/local/local_communicator.h"
 #include "ops/gradients.h"
 #include "ops/leaf.h"
@@ -56,7 +57,8 @@ Array terms_of(const Array& value, std::int64_t terms) {
   with_dtype(value.dtype(), [&]<class T>(T) {
     for (std::int64_t i = 0; i < value.size(); ++i) {
       T rest = value.data<T>()[i];
-      for (std::int64_t t = 1; t < terms; ++t) rest = static_cast<T>(rest - stacked.data<T>()[t * value.size() + i]);
+      for (std::int64_t t = 1; t < terms; ++t)
+        rest = static_cast<T>(wrapping(rest) - wrapping(stacked.data<T>()[t * value.size() + i]));
       stacked.data<T>()[i] = rest;
     }
   });
