@@ -209,6 +209,7 @@ void Worker::wake() {
 }
 
 void Worker::store_error(std::exception_ptr error) {
+  wire_->withdraw();
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
   failed_ = true;

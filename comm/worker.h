@@ -30,8 +30,8 @@ namespace syncline::comm {
 // long as waking a thread and going back to sleep.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
 
-// What a worker drives. All calls come one at a time, from any thread; all but transfer return at once. What they throw
-// ends the worker.
+// What a worker drives. All calls but withdraw come one at a time, from any thread; all but transfer return at once.
+// What they throw ends the worker.
 class Wire {
  public:
   enum class Meeting {
@@ -51,6 +51,9 @@ class Wire {
   virtual void transfer(const Job& job) = 0;
   // For the error of a wait that took too long: who has not come, or "" if the wire cannot tell.
   virtual std::string name_missing() const = 0;
+  // From now on no other rank touches this rank's buffers, where the wire can see to that: a caller that gives up frees
+  // them. The one call that may come at any time, from any thread.
+  virtual void withdraw() noexcept {}
   // The last call. `clean`: no error, no job left over, no exception under way.
   virtual void close(bool clean) noexcept = 0;
 };

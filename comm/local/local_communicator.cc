@@ -4,6 +4,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,7 +19,8 @@ namespace {
 struct Hub {
   explicit Hub(int size) : jobs(size), arrived(size, 0), worked(size, 0), left(size, false) {}
 
-  std::mutex mutex;  // guards all; the buffers behind the jobs are ordered by it too
+  std::shared_mutex buffers;  // held shared by who works on the ranks' buffers, alone by who takes its own away
+  std::mutex mutex;           // guards what follows; the buffers behind the jobs are ordered by it too
   std::vector<Job> jobs;
   std::vector<std::uint64_t> arrived, worked;  // by rank: how many jobs it brought, how many parts it has done
   std::vector<bool> left;
@@ -108,10 +110,13 @@ class LocalWire : public Wire {
     return names.empty() ? names : names + " has not called it";
   }
 
-  void close(bool) noexcept override {
+  void withdraw() noexcept override {
+    const std::lock_guard alone(hub_->buffers);
     const std::lock_guard lock(hub_->mutex);
     hub_->left[rank_] = true;
   }
+
+  void close(bool) noexcept override { withdraw(); }
 
  private:
   // Throws if a rank that has not come this far will never come.
@@ -120,12 +125,22 @@ class LocalWire : public Wire {
     bool all = true;
     for (int r = 0; r < size(); ++r) {
       if (counters[r] >= round_) continue;
-      if (hub_->left[r])
-        fail<CommError>("rank ", rank_, " waits for ", describe(hub_->jobs[rank_].header), ", but rank ", r,
-                        " has left the job; see its own error");
+      if (hub_->left[r]) fail_without(r);
       all = false;
     }
     return all;
+  }
+
+  [[noreturn]] void fail_without(int missing) const {
+    fail<CommError>("rank ", rank_, " waits for ", describe(hub_->jobs[rank_].header), ", but rank ", missing,
+                    " has left the job; see its own error");
+  }
+
+  // Nobody has finished the job before this rank has done its part, so a rank that left has given it up.
+  void check_nobody_left() const {
+    const std::lock_guard lock(hub_->mutex);
+    for (int r = 0; r < size(); ++r)
+      if (hub_->left[r]) fail_without(r);
   }
 
   void check_agreement() const {
@@ -139,6 +154,8 @@ class LocalWire : public Wire {
 
   // All jobs stand still until every rank has done its part, so they are read without the lock.
   void do_part() {
+    const std::shared_lock working(hub_->buffers);
+    check_nobody_left();
     switch (hub_->jobs[rank_].kind) {
       case Kind::kAllReduce: reduce_part(hub_->jobs, rank_); break;
       case Kind::kAllGather: gather_part(hub_->jobs, rank_); break;

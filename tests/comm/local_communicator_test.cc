@@ -128,6 +128,29 @@ TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
   EXPECT_NE(text.find("rank 1, rank 3 has not called it"), text.npos) << text;
 }
 
+// Who gave up frees its buffers, so nobody may touch them any more.
+TEST(LocalCommunicator, LateRankLeavesAloneWhoGaveUp) {
+  for (const std::int64_t count : {3, 200000}) {
+    std::atomic<int> gave_up = 0;
+    std::atomic<bool> told = false;
+    spawn_ranks(
+        3,
+        [&](Communicator& c) {
+          std::vector<float> data(count, 1.f);
+          while (c.rank() == 2 && gave_up < 2) std::this_thread::sleep_for(1ms);
+          const std::string text =
+              error_of([&] { c.wait(c.all_reduce({}, data.data(), count, DType::kFloat32, Reduce::kSum)); });
+          const std::string wanted = c.rank() == 2 ? "has left the job" : "rank 2 has not called it";
+          EXPECT_NE(text.find(wanted), text.npos) << text;
+          if (c.rank() == 2) told = true;
+          else ++gave_up;
+          while (!told) std::this_thread::sleep_for(1ms);
+          EXPECT_EQ(data.back(), 1.f);
+        },
+        100ms);
+  }
+}
+
 TEST(LocalCommunicator, RankThatLeftIsTold) {
   std::atomic<int> told = 0;
   EXPECT_THROW(spawn_ranks(3,
