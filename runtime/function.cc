@@ -183,6 +183,9 @@ struct Function::Impl {
         bindings[leaf] = scalar(cached->steering.back(), leaf.dtype());
       }
     }
+    // The learning phase is testing where it is not fed.
+    if (const Expr phase = session.learning_phase(); phase.is<Placeholder>() && !bindings.contains(phase))
+      bindings[phase] = scalar(0, DType::kBool);
     cached->shares = std::move(shares);
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);

@@ -29,6 +29,8 @@ void Session::distribute(std::unique_ptr<Distributor> distributor) {
   distributor_->broadcast(&seed_, sizeof seed_);
 }
 
+void Session::undistribute() { distributor_.reset(); }
+
 RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) { return {seed.value_or(seed_), ++random_ops_}; }
 
 std::string Session::unique_name(const std::string& prefix) {

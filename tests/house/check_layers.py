@@ -34,6 +34,7 @@ LIBRARIES = [
     (r"^(oneapi/)?tbb[/.]", ("ops/kernels/parallel.h", "ops/kernels/parallel.cc")),
     (r"^hwy/", ("ops/",)),
     (r"^omp\.h$", ()),
+    (r"^(nanobind/|Python\.h$)", ("python/",)),
     (r"^(gtest|gmock)/", ("tests/",)),
     (r"^benchmark/", ("benchmarks/",)),
 ]

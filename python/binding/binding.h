@@ -1,0 +1,21 @@
+// The parts of the extension module `syncline._core`, one a file, in the order of the documentation's groups. The
+// documented names, defaults and docstrings are Python's (python/syncline); what is here takes all arguments in order.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace syncline::python {
+
+void bind_config(nanobind::module_& m);
+void bind_variables(nanobind::module_& m);
+void bind_function(nanobind::module_& m);
+void bind_random(nanobind::module_& m);
+void bind_math(nanobind::module_& m);
+void bind_shape(nanobind::module_& m);
+void bind_nn(nanobind::module_& m);
+void bind_convolution(nanobind::module_& m);
+void bind_control(nanobind::module_& m);
+void bind_ctc(nanobind::module_& m);
+void bind_distributed(nanobind::module_& m);
+
+}  // namespace syncline::python

@@ -1,0 +1,110 @@
+// Control flow. Python's functions are called while the graph is built, with the GIL held; none is kept.
+#include "ops/control.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/binding/binding.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+#include "runtime/function.h"
+
+namespace syncline::python {
+namespace {
+
+bool is_function(nb::handle value) { return !nb::isinstance<Tensor>(value) && PyCallable_Check(value.ptr()) != 0; }
+
+TensorOrFunction side_from(nb::handle value, std::optional<DType> dtype) {
+  if (!is_function(value)) return expr_from(value, dtype);
+  return std::function<Expr()>([value, dtype] { return expr_from(value(), dtype); });
+}
+
+// A side that is no tensor takes the other one's dtype.
+std::optional<DType> dtype_of_side(nb::handle value) {
+  if (!nb::isinstance<Tensor>(value)) return {};
+  return nb::cast<Tensor&>(value).expr.dtype();
+}
+
+Expr choose(nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
+  return switch_(expr_from(condition), side_from(then_expression, dtype_of_side(else_expression)),
+                 side_from(else_expression, dtype_of_side(then_expression)));
+}
+
+nb::list list_of(const std::vector<Expr>& exprs) {
+  nb::list result;
+  for (const Expr& e : exprs) result.append(tensor(e));
+  return result;
+}
+
+nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, nb::handle mask,
+                nb::handle constants, bool unroll, std::optional<std::int64_t> input_length) {
+  const RnnStep turn = [step](const Expr& x, const std::vector<Expr>& states) {
+    const nb::object result = step(tensor(x), list_of(states));
+    return std::pair{expr_from(result[0]), exprs_from(result[1])};
+  };
+  const RnnResult result = rnn(turn, expr_from(inputs), exprs_from(initial_states),
+                               {.go_backwards = go_backwards,
+                                .mask = optional_expr_from(mask),
+                                .constants = constants.is_none() ? std::vector<Expr>{} : exprs_from(constants),
+                                .unroll = unroll,
+                                .input_length = input_length});
+  return nb::make_tuple(tensor(result.last_output), tensor(result.outputs), list_of(result.new_states));
+}
+
+bool is_several(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
+nb::object map_over(nb::callable fn, nb::handle elems, nb::handle dtype) {
+  if (!is_several(elems)) {
+    const MapFunction f = [fn](const Expr& element) { return expr_from(fn(tensor(element))); };
+    return nb::cast(tensor(map_fn(f, expr_from(elems), optional_dtype_from(dtype))));
+  }
+  bool single = false;
+  const MapFunctionOfMany f = [fn, &single](const std::vector<Expr>& elements) {
+    const nb::object result = fn(list_of(elements));
+    single = !is_several(result);
+    return single ? std::vector<Expr>{expr_from(result)} : exprs_from(result);
+  };
+  std::vector<DType> dtypes;
+  if (is_several(dtype))
+    for (nb::handle d : nb::iter(dtype)) dtypes.push_back(dtype_from(d));
+  else if (!dtype.is_none()) dtypes.push_back(dtype_from(dtype));
+  const nb::list results = list_of(map_fn(f, exprs_from(elems), dtypes));
+  return single ? nb::object(results[0]) : nb::object(results);
+}
+
+nb::object fold_over(nb::callable fn, nb::handle elems, nb::handle initializer, bool from_right) {
+  if (!is_several(elems)) {
+    const FoldFunction f = [fn](const Expr& a, const Expr& x) { return expr_from(fn(tensor(a), tensor(x))); };
+    const Expr e = expr_from(elems), first = optional_expr_from(initializer);
+    return nb::cast(tensor(from_right ? foldr(f, e, first) : foldl(f, e, first)));
+  }
+  const FoldFunctionOfMany f = [fn](const std::vector<Expr>& accumulators, const std::vector<Expr>& elements) {
+    const nb::object a =
+        accumulators.size() == 1 ? nb::cast(tensor(accumulators[0])) : nb::object(list_of(accumulators));
+    const nb::object result = fn(a, list_of(elements));
+    return is_several(result) ? exprs_from(result) : std::vector<Expr>{expr_from(result)};
+  };
+  std::vector<Expr> first;
+  if (is_several(initializer)) first = exprs_from(initializer);
+  else if (!initializer.is_none()) first = {expr_from(initializer)};
+  const std::vector<Expr> e = exprs_from(elems);
+  const nb::list results = list_of(from_right ? foldr(f, e, first) : foldl(f, e, first));
+  return nb::len(results) == 1 ? nb::object(results[0]) : nb::object(results);
+}
+
+}  // namespace
+
+void bind_control(nb::module_& m) {
+  m.def("switch", [](nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
+    return tensor(choose(condition, then_expression, else_expression));
+  });
+  m.def("rnn", &recur, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(),
+        nb::arg().none());
+  m.def("map_fn", &map_over, nb::arg(), nb::arg(), nb::arg().none());
+  m.def("fold", &fold_over, nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  m.def("print_tensor",
+        [](nb::handle x, const std::string& message) { return tensor(print_tensor(expr_from(x), message)); });
+}
+
+}  // namespace syncline::python

@@ -1,0 +1,290 @@
+#include "python/binding/conversion.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <unordered_map>
+
+#include "ops/config.h"
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/shape.h"
+#include "python/binding/tensor.h"
+
+namespace syncline::python {
+namespace {
+
+nb::object& numpy() {
+  // Never freed: modules may be gone when static objects are destroyed.
+  static nb::object& module = *new nb::object(nb::module_::import_("numpy"));
+  return module;
+}
+
+nb::object attribute(nb::handle value, const char* name) {
+  PyObject* found = PyObject_GetAttrString(value.ptr(), name);
+  if (found == nullptr) PyErr_Clear();
+  return nb::steal(found);
+}
+
+std::string text(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
+
+bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
+bool is_tensor(nb::handle value) { return nb::isinstance<Tensor>(value); }
+
+// Python's own numbers; NumPy's float64 is one of them by inheritance, but has a dtype.
+bool is_python_number(nb::handle value) {
+  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr());
+}
+
+std::int64_t int64_from(nb::handle value) {
+  nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    fail<ValueError>("a whole number expected, not ", text(nb::repr(value)));
+  }
+  const std::int64_t number = PyLong_AsLongLong(index.ptr());
+  if (number == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    fail<ValueError>("the number ", text(value), " does not fit 64 bits");
+  }
+  return number;
+}
+
+// What Keras makes of numbers without a dtype.
+DType usual_dtype(DType dtype) {
+  if (dtype == DType::kFloat64) return current_config().floatx;
+  return dtype == DType::kInt64 ? DType::kInt32 : dtype;
+}
+
+Array number_array(nb::handle value, std::optional<DType> dtype) {
+  if (PyBool_Check(value.ptr())) {
+    const Array flag = Array::scalar(value.ptr() == Py_True);
+    return dtype ? flag.cast(*dtype) : flag;
+  }
+  if (PyLong_CheckExact(value.ptr())) return Array::scalar(int64_from(value)).cast(dtype.value_or(DType::kInt32));
+  return Array::scalar(PyFloat_AS_DOUBLE(value.ptr())).cast(dtype.value_or(current_config().floatx));
+}
+
+// The dtype that a buffer's format names; nothing for dates, texts, complex numbers and the like.
+std::optional<DType> dtype_of_format(const Py_buffer& view) {
+  const char* format = view.format == nullptr ? "B" : view.format;
+  if (*format == '=' || *format == '@' || *format == '<') ++format;
+  if (format[0] == '\0' || format[1] != '\0') return {};
+  switch (format[0]) {
+    case '?': return DType::kBool;
+    case 'e': return DType::kFloat16;
+    case 'f': return DType::kFloat32;
+    case 'd': return DType::kFloat64;
+    case 'b': return DType::kInt8;
+    case 'B': return DType::kUint8;
+    case 'h': return DType::kInt16;
+    case 'i': return DType::kInt32;
+    case 'l':
+    case 'q': return view.itemsize == 8 ? DType::kInt64 : DType::kInt32;
+    default: return {};
+  }
+}
+
+void release_buffer(void* p) noexcept {
+  auto* view = static_cast<Py_buffer*>(p);
+  PyBuffer_Release(view);
+  delete view;
+}
+
+// An array over the buffer's bytes, or nothing if they lie otherwise or are of a dtype that we have not.
+std::optional<HeldArray> borrow_buffer(nb::handle value) {
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(value.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return {};
+  }
+  const std::optional<DType> dtype = dtype_of_format(*view);
+  Shape shape;
+  for (int i = 0; i < view->ndim; ++i) shape.push_back(view->shape[i]);
+  // Elements that NumPy has not aligned would be read wrongly by vector instructions.
+  const bool usable = dtype && reinterpret_cast<std::uintptr_t>(view->buf) % size_of(*dtype) == 0;
+  void* bytes = view->buf;
+  nb::capsule keeper(view.release(), release_buffer);
+  if (!usable) return {};
+  return HeldArray{Array::borrow(*dtype, std::move(shape), bytes), std::move(keeper)};
+}
+
+HeldArray numpy_array(nb::handle value) {
+  if (PyObject_CheckBuffer(value.ptr()) && !PyBytes_Check(value.ptr()) && !PyByteArray_Check(value.ptr()))
+    if (std::optional<HeldArray> held = borrow_buffer(value)) return std::move(*held);
+  const nb::object array = numpy().attr("ascontiguousarray")(value);
+  if (nb::cast<int>(attribute(value, "ndim").is_valid() ? nb::object(attribute(value, "ndim")) : nb::int_(1)) == 0) {
+    const nb::object scalar = array.attr("reshape")(nb::make_tuple());  // ascontiguousarray makes one axis of none
+    if (std::optional<HeldArray> held = borrow_buffer(scalar)) return std::move(*held);
+  }
+  if (std::optional<HeldArray> held = borrow_buffer(array)) return std::move(*held);
+  const std::string dtype = text(array.attr("dtype"));
+  if (dtype.starts_with("uint") || dtype.starts_with(">")) {  // no dtype of ours holds every value; int64 does most
+    const char* wider = dtype.starts_with("uint") ? "int64" : "float64";
+    if (std::optional<HeldArray> held = borrow_buffer(array.attr("astype")(wider))) return std::move(*held);
+  }
+  fail<DTypeError>("an array of dtype ", dtype, " cannot become a tensor; give numbers (", text(value.type()), ")");
+}
+
+bool holds_tensors(nb::handle sequence) {
+  for (nb::handle entry : nb::borrow<nb::sequence>(sequence))
+    if (is_tensor(entry) || (is_sequence(entry) && holds_tensors(entry))) return true;
+  return false;
+}
+
+// K.prod([x, y]), K.stack-like lists: the entries become the elements along a new first axis.
+Expr stack_of(nb::handle sequence, std::optional<DType> dtype) {
+  if (!dtype)
+    for (nb::handle entry : nb::borrow<nb::sequence>(sequence))
+      if (is_tensor(entry)) dtype = nb::cast<Tensor&>(entry).expr.dtype();
+  std::vector<Expr> entries;
+  for (nb::handle entry : nb::borrow<nb::sequence>(sequence)) entries.push_back(expr_from(entry, dtype));
+  return stack(entries);
+}
+
+}  // namespace
+
+DType dtype_from(nb::handle dtype) {
+  if (dtype.is_none()) return current_config().floatx;
+  if (PyUnicode_Check(dtype.ptr())) return parse_dtype(nb::cast<std::string>(dtype));
+  return parse_dtype(nb::cast<std::string>(numpy().attr("dtype")(dtype).attr("name")));
+}
+
+std::optional<DType> optional_dtype_from(nb::handle dtype) {
+  if (dtype.is_none()) return {};
+  return dtype_from(dtype);
+}
+
+nb::object name_of_dtype(DType dtype) {
+  const std::string_view name = name_of(dtype);
+  return nb::steal(PyUnicode_InternFromString(std::string(name).c_str()));
+}
+
+Shape shape_from(nb::handle shape) {
+  Shape result;
+  if (nb::isinstance<nb::int_>(shape)) {
+    result.push_back(int64_from(shape));
+    return result;
+  }
+  for (nb::handle dim : nb::iter(shape)) result.push_back(dim.is_none() ? kUnknown : int64_from(dim));
+  return result;
+}
+
+nb::tuple shape_to(const Shape& shape) {
+  nb::list dims;
+  for (const std::int64_t dim : shape) {
+    if (dim == kUnknown) dims.append(nb::none());
+    else dims.append(nb::int_(dim));
+  }
+  return nb::tuple(dims);
+}
+
+Dim dim_from(nb::handle number) {
+  if (is_tensor(number)) return Dim(expr_from(number));
+  return number.is_none() ? Dim(kUnknown) : Dim(int64_from(number));
+}
+
+Dims dims_from(nb::handle shape) {
+  if (is_tensor(shape)) return Dims(expr_from(shape));
+  if (PyIndex_Check(shape.ptr())) return Dims(shape_from(nb::make_tuple(shape)));
+  Dims result;
+  for (nb::handle entry : nb::iter(shape)) result.append(dim_from(entry));
+  return result;
+}
+
+Axes axes_from(nb::handle axis) {
+  Axes axes;
+  if (axis.is_none()) return axes;
+  if (PyIndex_Check(axis.ptr())) return Axes(static_cast<int>(int64_from(axis)));
+  for (nb::handle entry : nb::iter(axis)) axes.push_back(static_cast<int>(int64_from(entry)));
+  return axes;
+}
+
+HeldArray array_from(nb::handle value, std::optional<DType> dtype) {
+  if (is_python_number(value)) return {number_array(value, dtype), {}};
+  if (is_tensor(value))
+    fail<ValueError>("a value expected, but ", text(nb::repr(value)), " is a tensor, whose value is not known yet; ",
+                     "K.eval(x) computes it");
+  HeldArray held = numpy_array(value);
+  const DType given = held.array.dtype();
+  const DType wanted = dtype ? *dtype : is_sequence(value) ? usual_dtype(given) : given;
+  if (wanted != given) held = {held.array.cast(wanted), {}};
+  return held;
+}
+
+nb::object array_to(Array array) {
+  const bool scalar = array.shape().ndim() == 0;
+  auto* owner = new Array(std::move(array));
+  const nb::capsule keeper(owner, [](void* p) noexcept { delete static_cast<Array*>(p); });
+  std::vector<std::size_t> dims(owner->shape().begin(), owner->shape().end());
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(owner->dtype()));
+  const DType dtype = owner->dtype();
+  const auto code = dtype == DType::kBool    ? nb::dlpack::dtype_code::Bool
+                    : is_floating(dtype)     ? nb::dlpack::dtype_code::Float
+                    : dtype == DType::kUint8 ? nb::dlpack::dtype_code::UInt
+                                             : nb::dlpack::dtype_code::Int;
+  nb::ndarray<nb::numpy> view(owner->raw(), dims.size(), dims.data(), keeper, nullptr,
+                              nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1});
+  nb::object result = view.cast();
+  return scalar ? nb::object(result[nb::make_tuple()]) : result;
+}
+
+bool is_scipy_sparse(nb::handle value) {
+  return !is_tensor(value) && !is_sequence(value) && attribute(value, "tocsr").is_valid();
+}
+
+SparseArray sparse_from(nb::handle value) {
+  const nb::object csr = value.attr("tocsr")();
+  const Array values = array_from(csr.attr("data")).array;
+  const Array splits = array_from(csr.attr("indptr"), DType::kInt64).array;
+  const Array columns = array_from(csr.attr("indices"), DType::kInt64).array;
+  return SparseArray::csr(shape_from(csr.attr("shape")), splits.values<std::int64_t>(), columns.values<std::int64_t>(),
+                          values);
+}
+
+nb::object sparse_to(const SparseArray& value) {
+  const nb::object csr = nb::module_::import_("scipy.sparse").attr("csr_matrix");
+  const auto indices = [](std::span<const std::int64_t> numbers) {
+    return array_to(Array::from<std::int64_t>(Shape{static_cast<std::int64_t>(numbers.size())}, numbers));
+  };
+  const nb::tuple parts =
+      nb::make_tuple(array_to(value.values().copy()), indices(value.column_indices()), indices(value.row_splits()));
+  return csr(parts, nb::arg("shape") = shape_to(value.shape()));
+}
+
+Expr expr_from(nb::handle value, std::optional<DType> dtype) {
+  if (VariableTensor* variable = nullptr; nb::try_cast(value, variable) && variable != nullptr) return read(*variable);
+  if (Tensor* x = nullptr; nb::try_cast(value, x) && x != nullptr) return x->expr;
+  if (value.is_none()) fail<ValueError>("a tensor expected, not None");
+  if (is_sequence(value) && holds_tensors(value)) return stack_of(value, dtype);
+  HeldArray held = array_from(value, dtype);
+  return constant_of(held.keeper.is_valid() ? held.array.copy() : held.array);
+}
+
+Operands operands_from(nb::handle x, nb::handle y) {
+  if (is_tensor(x) && !is_tensor(y)) {
+    Expr left = expr_from(x);
+    if (is_python_number(y))
+      return {left,
+              scalar_like(PyFloat_CheckExact(y.ptr()) ? PyFloat_AS_DOUBLE(y.ptr()) : nb::cast<double>(nb::float_(y)),
+                          left)};
+    return {left, expr_from(y, left.dtype())};
+  }
+  if (is_tensor(y) && !is_tensor(x)) {
+    const Operands swapped = operands_from(y, x);
+    return {swapped.y, swapped.x};
+  }
+  return {expr_from(x), expr_from(y)};
+}
+
+std::vector<Expr> exprs_from(nb::handle values) {
+  std::vector<Expr> exprs;
+  for (nb::handle value : nb::iter(values)) exprs.push_back(expr_from(value));
+  return exprs;
+}
+
+Expr optional_expr_from(nb::handle value) { return value.is_none() ? Expr{} : expr_from(value); }
+
+}  // namespace syncline::python

@@ -1,0 +1,66 @@
+// Between Python's values and ours: numbers, sequences, NumPy and SciPy arrays on one side; Array, SparseArray, Expr,
+// Dims on the other. All need the GIL. They throw ValueError, ShapeError and DTypeError for what cannot be converted,
+// and nanobind's python_error for what Python itself raised.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/array.h"
+#include "base/sparse_array.h"
+#include "ops/axes.h"
+#include "ops/dims.h"
+#include "ops/expr.h"
+#include "runtime/feeds.h"
+
+namespace syncline::python {
+
+namespace nb = nanobind;
+
+// ---- dtypes and shapes ----
+// "float32", numpy.float32, numpy.dtype("float32"), or a tensor's own dtype; None: floatx.
+DType dtype_from(nb::handle dtype);
+// None: nothing.
+std::optional<DType> optional_dtype_from(nb::handle dtype);
+nb::object name_of_dtype(DType dtype);  // a str, made once
+// A number or a sequence; None stands for an unknown dimension.
+Shape shape_from(nb::handle shape);
+// (2, None, 3)
+nb::tuple shape_to(const Shape& shape);
+// The same with tensors among the entries, or a tensor of integers.
+Dims dims_from(nb::handle shape);
+Dim dim_from(nb::handle number);
+// None: all axes.
+Axes axes_from(nb::handle axis);
+
+// ---- arrays ----
+// Any value that NumPy understands. The array borrows the bytes of a C-ordered array (`keeper` keeps them) and copies
+// anything else. Numbers and lists of numbers: floatx for fractions, int32 for whole numbers, as Keras has it.
+struct HeldArray {
+  Array array;
+  nb::object keeper;
+};
+HeldArray array_from(nb::handle value, std::optional<DType> dtype = {});
+// A NumPy array over the same bytes; of no axes: a NumPy scalar.
+nb::object array_to(Array array);
+// SciPy's sparse matrices, which have `tocsr`.
+bool is_scipy_sparse(nb::handle value);
+SparseArray sparse_from(nb::handle value);
+nb::object sparse_to(const SparseArray& value);
+
+// ---- tensors ----
+// A tensor's expression; a constant of any other value, of dtype `dtype` where that is given.
+Expr expr_from(nb::handle value, std::optional<DType> dtype = {});
+// Two operands: what is no tensor takes the dtype of the other.
+struct Operands {
+  Expr x, y;
+};
+Operands operands_from(nb::handle x, nb::handle y);
+std::vector<Expr> exprs_from(nb::handle values);
+// None: empty.
+Expr optional_expr_from(nb::handle value);
+
+}  // namespace syncline::python

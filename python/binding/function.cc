@@ -1,0 +1,181 @@
+// Functions, their values, and gradients.
+#include "runtime/function.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+#include <unordered_map>
+
+#include "ops/gradients.h"
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/shape.h"
+#include "ops/sparse.h"
+#include "ops/substitute.h"
+#include "python/binding/binding.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+
+namespace syncline::python {
+namespace {
+
+// A session is used by one thread at a time, but Python's threads may call functions at once. Taken after the GIL was
+// given up, so nobody waits for one while holding the other.
+std::mutex& session_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// The updates of a function, each variable once: what is updated twice is updated in order, the second time from the
+// value that the first gave.
+class Updates {
+ public:
+  // An Update, a pair (variable, new value), or a sequence of such. None is nothing.
+  void add(nb::handle item) {
+    if (item.is_none()) return;
+    if (UpdateTensor* update = nullptr; nb::try_cast(item, update) && update != nullptr) return add(update->update);
+    VariableTensor* variable = nullptr;
+    if (PyTuple_Check(item.ptr()) && nb::len(item) == 2 && nb::try_cast(item[0], variable) && variable != nullptr) {
+      Expr value = expr_from(item[1], variable->variable.dtype());
+      if (value.dtype() != variable->variable.dtype()) value = cast(value, variable->variable.dtype());
+      if (value.ndim() == 0 && variable->variable.shape().ndim() > 0)
+        value = broadcast_like(value, variable->variable.expr());
+      return add(update(variable->variable, value));
+    }
+    if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
+      for (nb::handle entry : nb::iter(item)) add(entry);
+      return;
+    }
+    fail<ValueError>("function: the update ", nb::cast<std::string>(nb::str(nb::repr(item))),
+                     " is neither what update(...) returns nor a pair (variable, new value)");
+  }
+
+  std::vector<Update> take() { return std::move(updates_); }
+
+ private:
+  void add(const Update& u) {
+    for (const auto& [state, value] : given_)
+      if (state == &u.target.state() && value == u.value) return;
+    given_.emplace_back(&u.target.state(), u.value);
+    for (Update& earlier : updates_)
+      if (&earlier.target.state() == &u.target.state()) {
+        const Replacements first{{u.target.expr(), earlier.value}};
+        earlier.value = substitute(std::span(&u.value, 1), first).front();
+        return;
+      }
+    updates_.push_back(u);
+  }
+
+  std::vector<Update> updates_;
+  std::vector<std::pair<const VariableState*, Expr>> given_;
+};
+
+class FunctionObject {
+ public:
+  FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name)
+      : inputs_(exprs_from(inputs)), function_(make(inputs_, outputs, updates, name)) {}
+
+  nb::list call(nb::handle values) {
+    std::vector<Feed> feeds = feeds_from(values);
+    std::vector<Array> results;
+    {
+      nb::gil_scoped_release release;
+      const std::lock_guard lock(session_mutex());
+      results = function_(std::span<const Feed>(feeds));
+    }
+    nb::list list;
+    for (Array& result : results) list.append(array_to(std::move(result)));
+    keepers_.clear();
+    return list;
+  }
+
+  std::string describe(nb::handle values) {
+    std::vector<Feed> feeds = feeds_from(values);
+    nb::gil_scoped_release release;
+    const std::lock_guard lock(session_mutex());
+    return function_.describe(std::span<const Feed>(feeds));
+  }
+
+ private:
+  static Function make(const std::vector<Expr>& inputs, nb::handle outputs, nb::handle updates,
+                       const std::string& name) {
+    Updates collected;
+    std::vector<Expr> values;
+    for (nb::handle output : nb::iter(outputs)) {
+      if (nb::isinstance<UpdateTensor>(output)) collected.add(output);
+      values.push_back(to_dense(expr_from(output)));
+    }
+    collected.add(updates);
+    return Function(inputs, std::move(values), collected.take(), name);
+  }
+
+  std::vector<Feed> feeds_from(nb::handle values) {
+    std::vector<Feed> feeds;
+    keepers_.clear();
+    for (nb::handle value : nb::iter(values)) {
+      if (feeds.size() == inputs_.size())
+        fail<ValueError>("function: ", nb::len(values), " values for ", inputs_.size(), " inputs");
+      const DType dtype = inputs_[feeds.size()].dtype();
+      if (is_scipy_sparse(value)) {
+        feeds.emplace_back(sparse_from(value).cast(dtype));
+        continue;
+      }
+      HeldArray held = array_from(value, dtype);
+      if (held.keeper.is_valid()) keepers_.push_back(std::move(held.keeper));
+      feeds.emplace_back(std::move(held.array));
+    }
+    return feeds;
+  }
+
+  std::vector<Expr> inputs_;
+  Function function_;
+  std::vector<nb::object> keepers_;  // of the arrays that a call borrows
+};
+
+nb::object evaluate(nb::handle x) {
+  if (UpdateTensor* update = nullptr; nb::try_cast(x, update) && update != nullptr) {
+    std::vector<Array> results;
+    {
+      nb::gil_scoped_release release;
+      const std::lock_guard lock(session_mutex());
+      results = Function({}, {update->expr}, {update->update}, "eval")({});
+    }
+    return array_to(std::move(results.front()));
+  }
+  const Expr value = expr_from(x);
+  Array result;
+  {
+    nb::gil_scoped_release release;
+    const std::lock_guard lock(session_mutex());
+    result = eval(value);
+  }
+  return array_to(std::move(result));
+}
+
+nb::list gradients_of(nb::handle loss, nb::handle variables) {
+  std::vector<Expr> wrt;
+  for (nb::handle v : nb::iter(variables)) wrt.push_back(nb::cast<Tensor&>(v).expr);
+  nb::list result;
+  for (Expr& gradient : gradients(expr_from(loss), wrt)) {
+    if (gradient) result.append(tensor(std::move(gradient)));
+    else result.append(nb::none());
+  }
+  return result;
+}
+
+}  // namespace
+
+void bind_function(nb::module_& m) {
+  nb::class_<FunctionObject>(m, "Function", "A function of placeholders: call it with a list of values.")
+      .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&>(), nb::arg("inputs"), nb::arg("outputs"),
+           nb::arg("updates").none(), nb::arg("name"))
+      .def("__call__", &FunctionObject::call, nb::arg("inputs"),
+           "One value for each input. Returns a list: a NumPy value for each output.")
+      .def("describe", &FunctionObject::describe, nb::arg("inputs"),
+           "The plan for values of these shapes, a line a step.");
+  m.def("eval", &evaluate);
+  m.def("gradients", &gradients_of);
+}
+
+}  // namespace syncline::python

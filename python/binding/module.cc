@@ -1,0 +1,46 @@
+// The extension module: the one place where our errors become Python's.
+#include <nanobind/nanobind.h>
+
+#include "base/error.h"
+#include "python/binding/binding.h"
+#include "python/binding/tensor.h"
+
+namespace syncline::python {
+namespace {
+
+void translate(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const ValueError& e) {  // ShapeError too
+    PyErr_SetString(PyExc_ValueError, e.what());
+  } catch (const DTypeError& e) {
+    PyErr_SetString(PyExc_TypeError, e.what());
+  } catch (const IoError& e) {
+    PyErr_SetString(PyExc_OSError, e.what());
+  } catch (const Error& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+}  // namespace
+}  // namespace syncline::python
+
+NB_MODULE(_core, m) {
+  using namespace syncline::python;
+  m.doc() = "Syncline's graph, steps and ranks. The documented functions are in the package `syncline`.";
+  nanobind::register_exception_translator(&translate);
+  // Tensors live in Keras's modules until the interpreter ends; that is no leak worth a message.
+  nanobind::set_leak_warnings(false);
+  bind_tensors(m);
+  bind_config(m);
+  bind_variables(m);
+  bind_function(m);
+  bind_random(m);
+  bind_math(m);
+  bind_shape(m);
+  bind_nn(m);
+  bind_convolution(m);
+  bind_control(m);
+  bind_ctc(m);
+  bind_distributed(m);
+}

@@ -1,0 +1,76 @@
+// Activations, losses and normalization.
+#include "ops/nn.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "python/binding/binding.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+
+namespace syncline::python {
+namespace {
+
+void bind_activations(nb::module_& m) {
+  m.def(
+      "relu",
+      [](nb::handle x, double alpha, std::optional<double> max_value, double threshold) {
+        return tensor(relu(expr_from(x), {.alpha = alpha, .max_value = max_value, .threshold = threshold}));
+      },
+      nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  m.def("elu", [](nb::handle x, double alpha) { return tensor(elu(expr_from(x), alpha)); });
+  m.def("softmax", [](nb::handle x, int axis) { return tensor(softmax(expr_from(x), axis)); });
+  const auto activation = [&m](const char* name, Expr (*op)(const Expr&)) {
+    m.def(name, [op](nb::handle x) { return tensor(op(expr_from(x))); });
+  };
+  activation("sigmoid", sigmoid);
+  activation("hard_sigmoid", hard_sigmoid);
+  activation("tanh", tanh);
+  activation("softplus", softplus);
+  activation("softsign", softsign);
+}
+
+void bind_losses(nb::module_& m) {
+  m.def("categorical_crossentropy", [](nb::handle target, nb::handle output, bool from_logits, int axis) {
+    const Operands o = operands_from(target, output);
+    return tensor(categorical_crossentropy(o.x, o.y, {.from_logits = from_logits, .axis = axis}));
+  });
+  m.def("sparse_categorical_crossentropy", [](nb::handle target, nb::handle output, bool from_logits, int axis) {
+    return tensor(sparse_categorical_crossentropy(expr_from(target), expr_from(output),
+                                                  {.from_logits = from_logits, .axis = axis}));
+  });
+  m.def("binary_crossentropy", [](nb::handle target, nb::handle output, bool from_logits) {
+    const Operands o = operands_from(target, output);
+    return tensor(binary_crossentropy(o.x, o.y, {.from_logits = from_logits}));
+  });
+  m.def("in_top_k", [](nb::handle predictions, nb::handle targets, int k) {
+    return tensor(in_top_k(expr_from(predictions), expr_from(targets), k));
+  });
+}
+
+}  // namespace
+
+void bind_nn(nb::module_& m) {
+  bind_activations(m);
+  bind_losses(m);
+  m.def(
+      "l2_normalize", [](nb::handle x, nb::handle axis) { return tensor(l2_normalize(expr_from(x), axes_from(axis))); },
+      nb::arg(), nb::arg().none());
+  m.def(
+      "batch_normalization",
+      [](nb::handle x, nb::handle mean, nb::handle var, nb::handle beta, nb::handle gamma, int axis, double epsilon) {
+        return tensor(batch_normalization(expr_from(x), expr_from(mean), expr_from(var), optional_expr_from(beta),
+                                          optional_expr_from(gamma), axis, epsilon));
+      },
+      nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
+  m.def(
+      "normalize_batch_in_training",
+      [](nb::handle x, nb::handle gamma, nb::handle beta, nb::handle reduction_axes, double epsilon) {
+        const NormalizedBatch batch = normalize_batch_in_training(
+            expr_from(x), optional_expr_from(gamma), optional_expr_from(beta), axes_from(reduction_axes), epsilon);
+        return nb::make_tuple(tensor(batch.normalized), tensor(batch.mean), tensor(batch.variance));
+      },
+      nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
+}
+
+}  // namespace syncline::python

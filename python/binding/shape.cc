@@ -1,0 +1,134 @@
+// Functions that rearrange elements, and what is known of a tensor while the graph is built.
+#include "ops/shape.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "ops/core.h"
+#include "ops/math.h"
+#include "ops/sparse.h"
+#include "python/binding/binding.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+
+namespace syncline::python {
+namespace {
+
+Pads pads_from(nb::handle pair) {
+  const Shape numbers = shape_from(pair);
+  if (numbers.ndim() != 2) fail<ValueError>("padding: ", numbers, " is no pair (before, after)");
+  return {static_cast<int>(numbers[0]), static_cast<int>(numbers[1])};
+}
+
+template <std::size_t n>
+std::array<Pads, n> pads_of(nb::handle padding) {
+  std::array<Pads, n> pads{};
+  std::size_t i = 0;
+  for (nb::handle pair : nb::iter(padding)) {
+    if (i < n) pads[i] = pads_from(pair);
+    ++i;
+  }
+  if (i != n) fail<ValueError>("padding: ", i, " pairs for ", n, " axes");
+  return pads;
+}
+
+// Whole numbers stay int32 or what `dtype` says; fractions among them need a floating dtype.
+Expr range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype) {
+  const DType type = dtype_from(dtype);
+  const auto is_fraction = [](nb::handle x) { return !nb::isinstance<Tensor>(x) && PyFloat_Check(x.ptr()); };
+  const auto scalar = [](nb::handle x) {  // Keras passes tensors of (1,) as well
+    if (!nb::isinstance<Tensor>(x)) return dim_from(x);
+    return Dim(reshape(expr_from(x), Shape{}));
+  };
+  if (is_fraction(start) || is_fraction(stop) || is_fraction(step)) {
+    const auto number = [](nb::handle x) { return nb::cast<double>(nb::float_(x)); };
+    return stop.is_none() ? arange(0, number(start), number(step), type)
+                          : arange(number(start), number(stop), number(step), type);
+  }
+  return stop.is_none() ? arange(Dim(0), scalar(start), scalar(step), type)
+                        : arange(scalar(start), scalar(stop), scalar(step), type);
+}
+
+void bind_views(nb::module_& m) {
+  m.def("reshape", [](nb::handle x, nb::handle shape) { return tensor(reshape(expr_from(x), dims_from(shape))); });
+  m.def("expand_dims", [](nb::handle x, int axis) { return tensor(expand_dims(expr_from(x), axis)); });
+  m.def("squeeze", [](nb::handle x, int axis) { return tensor(squeeze(expr_from(x), axis)); });
+  m.def("flatten", [](nb::handle x) { return tensor(flatten(expr_from(x))); });
+  m.def("batch_flatten", [](nb::handle x) { return tensor(batch_flatten(expr_from(x))); });
+  m.def("permute_dimensions",
+        [](nb::handle x, nb::handle pattern) { return tensor(permute_dimensions(expr_from(x), axes_from(pattern))); });
+  m.def("transpose", [](nb::handle x) { return tensor(transpose(expr_from(x))); });
+  m.def("reverse", [](nb::handle x, nb::handle axes) { return tensor(reverse(expr_from(x), axes_from(axes))); });
+}
+
+void bind_parts(nb::module_& m) {
+  m.def("concatenate", [](nb::handle tensors, int axis) { return tensor(concatenate(exprs_from(tensors), axis)); });
+  m.def("stack", [](nb::handle tensors, int axis) {
+    std::optional<DType> dtype;
+    for (nb::handle x : nb::iter(tensors))
+      if (nb::isinstance<Tensor>(x)) dtype = nb::cast<Tensor&>(x).expr.dtype();
+    std::vector<Expr> entries;
+    for (nb::handle x : nb::iter(tensors)) entries.push_back(expr_from(x, dtype));
+    return tensor(stack(entries, axis));
+  });
+  m.def("slice", [](nb::handle x, nb::handle start, nb::handle size) {
+    return tensor(slice(expr_from(x), dims_from(start), dims_from(size)));
+  });
+  m.def("temporal_padding",
+        [](nb::handle x, nb::handle padding) { return tensor(temporal_padding(expr_from(x), pads_from(padding))); });
+  m.def("spatial_2d_padding", [](nb::handle x, nb::handle padding, const std::string& data_format) {
+    return tensor(spatial_2d_padding(expr_from(x), pads_of<2>(padding), data_format));
+  });
+  m.def("spatial_3d_padding", [](nb::handle x, nb::handle padding, const std::string& data_format) {
+    return tensor(spatial_3d_padding(expr_from(x), pads_of<3>(padding), data_format));
+  });
+}
+
+void bind_repeats(nb::module_& m) {
+  m.def("repeat_elements",
+        [](nb::handle x, int rep, int axis) { return tensor(repeat_elements(expr_from(x), rep, axis)); });
+  m.def("repeat", [](nb::handle x, nb::handle n) { return tensor(repeat(expr_from(x), dim_from(n))); });
+  m.def("resize_images", [](nb::handle x, int height_factor, int width_factor, const std::string& data_format,
+                            const std::string& interpolation) {
+    return tensor(resize_images(expr_from(x), height_factor, width_factor, data_format, interpolation));
+  });
+  m.def("resize_volumes",
+        [](nb::handle x, int depth_factor, int height_factor, int width_factor, const std::string& data_format) {
+          return tensor(resize_volumes(expr_from(x), depth_factor, height_factor, width_factor, data_format));
+        });
+  m.def("tile", [](nb::handle x, nb::handle n) { return tensor(tile(expr_from(x), dims_from(n))); });
+  m.def("one_hot", [](nb::handle indices, nb::handle num_classes) {
+    return tensor(one_hot(expr_from(indices), dim_from(num_classes)));
+  });
+  m.def(
+      "arange",
+      [](nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype) {
+        return tensor(range(start, stop, step, dtype));
+      },
+      nb::arg(), nb::arg().none(), nb::arg(), nb::arg().none());
+}
+
+}  // namespace
+
+void bind_shape(nb::module_& m) {
+  bind_views(m);
+  bind_parts(m);
+  bind_repeats(m);
+  m.def("shape", [](nb::handle x) { return tensor(shape(expr_from(x))); });
+  m.def("size", [](nb::handle x) { return tensor(count(expr_from(x), {}, DType::kInt32)); });
+  m.def("count_params", [](nb::handle x) { return count_params(expr_from(x)); });
+  m.def("static_shape", [](nb::handle x) { return shape_to(expr_from(x).shape()); });
+  m.def("is_sparse", [](nb::handle x) { return is_sparse(expr_from(x)); });
+  m.def("to_dense", [](nb::handle x) { return tensor(to_dense(expr_from(x))); });
+  m.def("identity", [](nb::handle x, const std::string& name) { return tensor(identity(expr_from(x), name)); });
+  m.def("stop_gradient", [](nb::handle x) { return tensor(stop_gradient(expr_from(x))); });
+  const auto like = [](Expr (*make)(const Expr&, const TensorOptions&)) {
+    return [make](nb::handle x, nb::handle dtype, const std::string& name) {
+      return tensor(make(expr_from(x), {.dtype = optional_dtype_from(dtype), .name = name}));
+    };
+  };
+  m.def("zeros_like", like(zeros_like), nb::arg(), nb::arg().none(), nb::arg());
+  m.def("ones_like", like(ones_like), nb::arg(), nb::arg().none(), nb::arg());
+}
+
+}  // namespace syncline::python

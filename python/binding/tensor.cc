@@ -1,0 +1,109 @@
+#include "python/binding/tensor.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "ops/leaf.h"
+#include "ops/op.h"
+#include "ops/sparse.h"
+#include "python/binding/conversion.h"
+#include "runtime/function.h"
+
+namespace syncline::python {
+namespace {
+
+// Blocks within blocks: the innermost update of a variable counts.
+std::vector<std::vector<Update>>& updates_in_force() {
+  thread_local std::vector<std::vector<Update>> blocks;
+  return blocks;
+}
+
+std::string shape_text(const Tensor& x) { return join_text(x.expr.shape()); }
+
+std::string describe(const Tensor& x, const char* kind) {
+  return join_text('<', kind, " '", name_of(x), "' shape=", shape_text(x), " dtype=", x.expr.dtype(), '>');
+}
+
+std::string repr(const Tensor& x) {
+  if (is_sparse(x.expr)) return describe(x, "SparseTensor");
+  const Expr& e = x.expr;
+  std::string text = describe(x, is_placeholder(e) ? "Placeholder" : "Tensor");
+  if (e.node().inputs.empty()) return text;
+  text.pop_back();
+  text += join_text(" = ", e.op().name, '(');
+  const std::vector<Expr>& inputs = e.node().inputs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (i == 4) {
+      text += ", ...";
+      break;
+    }
+    text += join_text(i == 0 ? "" : ", ", name_of(tensor(inputs[i])));
+  }
+  return text + ")>";
+}
+
+}  // namespace
+
+std::vector<Tensor> tensors(std::vector<Expr> exprs) {
+  std::vector<Tensor> result;
+  for (Expr& e : exprs) result.push_back(tensor(std::move(e)));
+  return result;
+}
+
+std::string name_of(const Tensor& x) {
+  const std::string& name = x.expr.name();
+  if (!name.empty()) return join_text(name, ':', x.expr.output());
+  return join_text(x.expr.op().name, '_', x.expr.node().id, ':', x.expr.output());
+}
+
+void push_updates(std::vector<Update> updates) { updates_in_force().push_back(std::move(updates)); }
+void pop_updates() { updates_in_force().pop_back(); }
+
+Expr read(const VariableTensor& x) {
+  const auto& blocks = updates_in_force();
+  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block)
+    for (auto u = block->rbegin(); u != block->rend(); ++u)
+      if (&u->target.state() == &x.variable.state()) return u->value;
+  return x.expr;
+}
+
+void bind_tensors(nb::module_& m) {
+  nb::class_<Tensor> tensor_class(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable());
+  tensor_class.doc() =
+      "A value of the graph: what a step of a function computes. Compared and hashed by identity; equal(x, y)\n"
+      "compares elements. Any attribute may be set on it.";
+  tensor_class.def_prop_ro("name", &name_of)
+      .def_prop_ro(
+          "dtype", [](const Tensor& x) { return name_of_dtype(x.expr.dtype()); }, "Its NumPy name: 'float32'.")
+      .def_prop_ro(
+          "shape", [](const Tensor& x) { return shape_to(x.expr.shape()); },
+          "A tuple; None where it comes with a feed.")
+      .def_prop_ro("ndim", [](const Tensor& x) { return x.expr.ndim(); })
+      .def_prop_ro(
+          "op", [](const Tensor& x) { return std::string(x.expr.op().name); }, "The operation's name.")
+      .def("__repr__", &repr);
+  bind_operators(tensor_class);
+
+  nb::class_<VariableTensor, Tensor>(m, "Variable", nb::dynamic_attr(),
+                                     "A tensor whose value outlives steps; the same on every rank.")
+      .def_prop_ro("name", [](const VariableTensor& x) { return x.variable.name() + ":0"; })
+      .def("__repr__", [](const VariableTensor& x) {
+        return join_text("<Variable '", x.variable.name(), ":0' shape=", shape_text(x), " dtype=", x.expr.dtype(), '>');
+      });
+  nb::class_<SparseVariableTensor, Tensor>(m, "SparseVariable", nb::dynamic_attr(),
+                                           "A sparse matrix whose value outlives steps.");
+  nb::class_<UpdateTensor, Tensor>(m, "Update", nb::dynamic_attr(),
+                                   "A variable's new value. A function that gets it among its updates or outputs, and\n"
+                                   "eval, store it.")
+      .def("__repr__", [](const UpdateTensor& x) {
+        return join_text("<Update of '", x.update.target.name(), ":0' shape=", shape_text(x), '>');
+      });
+  m.def("push_updates", [](const std::vector<nb::object>& updates) {
+    std::vector<Update> found;
+    for (const nb::object& u : updates) found.push_back(nb::cast<UpdateTensor&>(u).update);
+    push_updates(std::move(found));
+  });
+  m.def("pop_updates", &pop_updates);
+}
+
+}  // namespace syncline::python

@@ -1,0 +1,57 @@
+// The Python types Tensor, Variable, SparseVariable and Update: handles of values in a graph, which Keras hangs its own
+// attributes on. A Python object owns a reference to its node; no node owns a Python object, so a graph is freed when
+// Python forgets it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/expr.h"
+#include "runtime/sparse_variable.h"
+#include "runtime/variable.h"
+
+namespace syncline::python {
+
+namespace nb = nanobind;
+
+struct Tensor {
+  Expr expr;
+};
+
+struct VariableTensor : Tensor {
+  explicit VariableTensor(Variable v) : Tensor{v.expr()}, variable(std::move(v)) {}
+  Variable variable;
+};
+
+struct SparseVariableTensor : Tensor {
+  explicit SparseVariableTensor(SparseVariable v) : Tensor{v.expr()}, variable(std::move(v)) {}
+  SparseVariable variable;
+};
+
+// "The variable gets this value": a tensor of the new value, for functions to carry out.
+struct UpdateTensor : Tensor {
+  explicit UpdateTensor(Update u) : Tensor{u.value}, update(std::move(u)) {}
+  Update update;
+};
+
+inline Tensor tensor(Expr expr) { return Tensor{std::move(expr)}; }
+std::vector<Tensor> tensors(std::vector<Expr> exprs);
+
+// "dense_1/kernel:0", "add_12:0"
+std::string name_of(const Tensor& x);
+
+// What Keras's control_dependencies means here: while updates are in force, reading their variables gives the new
+// values. Of the calling thread.
+void push_updates(std::vector<Update> updates);
+void pop_updates();
+// The variable's value as the graph is to read it now.
+Expr read(const VariableTensor& x);
+
+void bind_tensors(nb::module_& m);
+// The parts of the class of tensors that Python's operators stand for.
+void bind_operators(nb::class_<Tensor>& tensor);
+
+}  // namespace syncline::python

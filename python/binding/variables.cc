@@ -1,0 +1,153 @@
+// Variables, constants, placeholders and updates.
+#include "runtime/variable.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "ops/leaf.h"
+#include "ops/math.h"
+#include "ops/shape.h"
+#include "python/binding/binding.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+#include "runtime/function.h"
+#include "runtime/sparse_variable.h"
+
+namespace syncline::python {
+namespace {
+
+nb::object make_variable(nb::handle value, nb::handle dtype, const std::string& name) {
+  const DType type = dtype_from(dtype);
+  const VariableOptions options{.dtype = type, .name = name};
+  if (is_scipy_sparse(value)) return nb::cast(SparseVariableTensor(variable(sparse_from(value).cast(type), options)));
+  if (!nb::isinstance<Tensor>(value)) return nb::cast(VariableTensor(variable(array_from(value, type).array, options)));
+  const Expr initial = cast(expr_from(value), type);
+  nb::gil_scoped_release release;
+  const Variable made = variable(initial, options);
+  nb::gil_scoped_acquire acquire;
+  return nb::cast(VariableTensor(made));
+}
+
+Expr make_constant(nb::handle value, nb::handle dtype, nb::handle shape, const std::string& name) {
+  const DType type = dtype_from(dtype);
+  std::optional<Shape> wanted;
+  if (!shape.is_none()) wanted = shape_from(shape);
+  return constant(array_from(value, type).array, type, wanted, name);
+}
+
+// Zeros or ones: a variable; with a tensor among the sizes a tensor, for a variable's shape is fixed.
+nb::object filled(double value, nb::handle shape, nb::handle dtype, const std::string& name) {
+  const Dims dims = dims_from(shape);
+  const DType type = dtype_from(dtype);
+  if (dims.has_tensors() || !dims.numbers().is_known()) return nb::cast(tensor(fill(dims, value, type)));
+  const VariableOptions options{.dtype = type, .name = name};
+  return nb::cast(VariableTensor(value == 0 ? zeros(dims.numbers(), options) : ones(dims.numbers(), options)));
+}
+
+Tensor make_placeholder(nb::handle shape, std::optional<int> ndim, nb::handle dtype, bool sparse,
+                        const std::string& name) {
+  PlaceholderOptions options{.dtype = dtype_from(dtype), .sparse = sparse, .name = name};
+  if (!shape.is_none()) options.shape = shape_from(shape);
+  else options.ndim = ndim;
+  return tensor(placeholder(std::move(options)));
+}
+
+const Variable& variable_of(nb::handle x, const char* caller) {
+  VariableTensor* found = nullptr;
+  if (!nb::try_cast(x, found) || found == nullptr)
+    fail<ValueError>(caller, ": ", nb::cast<std::string>(nb::str(nb::repr(x))), " is no variable");
+  return found->variable;
+}
+
+// What the variable is to become: its dtype, and one number fills its shape.
+Expr new_value(const Variable& x, nb::handle value) {
+  Expr e = expr_from(value, x.dtype());
+  if (e.dtype() != x.dtype()) e = cast(e, x.dtype());
+  return e.ndim() == 0 && x.shape().ndim() > 0 ? broadcast_like(e, x.expr()) : e;
+}
+
+void set_one(nb::handle x, nb::handle value) {
+  if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr) {
+    const SparseArray matrix =
+        is_scipy_sparse(value) ? sparse_from(value) : SparseArray::from_dense(array_from(value).array);
+    return set_value(sparse->variable, matrix.cast(sparse->variable.dtype()));
+  }
+  const Variable& variable = variable_of(x, "set_value");
+  set_value(variable, Value(array_from(value, variable.dtype()).array));
+}
+
+void set_all(nb::handle pairs) {
+  std::vector<std::pair<Variable, Value>> values;
+  std::vector<nb::object> keepers;
+  for (nb::handle pair : nb::iter(pairs)) {
+    const Variable& variable = variable_of(pair[0], "batch_set_value");
+    HeldArray held = array_from(pair[1], variable.dtype());
+    // One number fills the variable, as NumPy assigns it.
+    if (held.array.size() == 1 && held.array.shape().ndim() == 0 && variable.shape().ndim() > 0) {
+      const double number = held.array.item();
+      Array full(DType::kFloat64, variable.shape());
+      std::fill_n(full.data<double>(), full.size(), number);
+      held.array = full.cast(variable.dtype());
+    }
+    keepers.push_back(held.keeper);
+    values.emplace_back(variable, Value(held.array));
+  }
+  batch_set_value(values);
+}
+
+nb::object value_of(nb::handle x) {
+  if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr)
+    return sparse_to(get_value(sparse->variable));
+  return array_to(get_value(variable_of(x, "get_value")));
+}
+
+void bind_updates(nb::module_& m) {
+  m.def("update", [](nb::handle x, nb::handle new_x) {
+    const Variable& v = variable_of(x, "update");
+    return UpdateTensor(update(v, new_value(v, new_x)));
+  });
+  m.def("update_add", [](nb::handle x, nb::handle increment) {
+    const Variable& v = variable_of(x, "update_add");
+    return UpdateTensor(update_add(v, new_value(v, increment)));
+  });
+  m.def("update_sub", [](nb::handle x, nb::handle decrement) {
+    const Variable& v = variable_of(x, "update_sub");
+    return UpdateTensor(update_sub(v, new_value(v, decrement)));
+  });
+  m.def("moving_average_update", [](nb::handle x, nb::handle value, double momentum) {
+    const Variable& v = variable_of(x, "moving_average_update");
+    return UpdateTensor(moving_average_update(v, new_value(v, value), momentum));
+  });
+}
+
+}  // namespace
+
+void bind_variables(nb::module_& m) {
+  m.def("variable", &make_variable, nb::arg(), nb::arg().none(), nb::arg());
+  m.def(
+      "constant",
+      [](nb::handle value, nb::handle dtype, nb::handle shape, const std::string& name) {
+        return tensor(make_constant(value, dtype, shape, name));
+      },
+      nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg());
+  m.def("filled", &filled, nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  m.def(
+      "eye",
+      [](nb::handle size, nb::handle dtype, const std::string& name) {
+        return VariableTensor(eye(shape_from(size), {.dtype = dtype_from(dtype), .name = name}));
+      },
+      nb::arg(), nb::arg().none(), nb::arg());
+  m.def("placeholder", &make_placeholder, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
+  m.def("is_placeholder", [](nb::handle x) {
+    Tensor* found = nullptr;
+    return nb::try_cast(x, found) && found != nullptr && is_placeholder(found->expr);
+  });
+  m.def("tensor", [](nb::handle value) { return tensor(expr_from(value)); });
+  m.def("get_value", &value_of);
+  m.def("set_value", &set_one);
+  m.def("batch_set_value", &set_all);
+  bind_updates(m);
+}
+
+}  // namespace syncline::python

@@ -1,0 +1,97 @@
+"""The session's names, uids and learning phase."""
+
+from syncline import _core
+
+# The phase as the graph knows it: None (not asked for yet), a placeholder, or the number that was set.
+_phase = None
+
+
+def get_uid(prefix=""):
+    """1, 2, 3, ... for each prefix: numbers for the names of layers and the like."""
+    return _core.get_uid(prefix)
+
+
+def reset_uids():
+    """Lets get_uid begin anew for every prefix."""
+    _core.reset_uids()
+
+
+def clear_session():
+    """Forgets names, uids and the learning phase. Tensors, variables and functions that somebody holds stay usable; the
+    others are gone already, for no graph is owned by the session."""
+    global _phase
+    _phase = None
+    _core.clear_session()
+
+
+def manual_variable_initialization(value):
+    """Whether the program initializes variables itself. Kept for programs that set it: a variable has its initial value
+    from the start."""
+    _core.manual_variable_initialization(bool(value))
+
+
+def learning_phase():
+    """The phase: a placeholder (bool scalar), to be fed with 1 (training) or 0 (testing, also where it is not fed),
+    or the number that set_learning_phase was given."""
+    global _phase
+    if _phase is None:
+        _phase = _core.learning_phase()
+        _phase._uses_learning_phase = True
+    return _phase
+
+
+def set_learning_phase(value):
+    """Fixes the phase to 0 (testing) or 1 (training) for graphs that are built from now on. Raises ValueError for any
+    other value."""
+    global _phase
+    if value not in (0, 1):
+        raise ValueError(f"set_learning_phase: {value!r}; give 0 (testing) or 1 (training)")
+    _phase = int(value)
+
+
+class name_scope:
+    """Context manager: variables and placeholders made inside are named 'name/...'. Scopes nest."""
+
+    _stack = []
+
+    def __init__(self, name, default_name=None, values=None):
+        self.name = name or default_name or ""
+
+    def __enter__(self):
+        self._stack.append(self.name)
+        return "/".join(self._stack) + "/"
+
+    def __exit__(self, *exception):
+        self._stack.pop()
+
+    @classmethod
+    def scoped(cls, name):
+        """`name` within the scopes that are open."""
+        return "/".join([scope for scope in cls._stack if scope] + [name])
+
+
+class control_dependencies:
+    """Context manager: within it, reading a variable that one of the updates changes gives its new value.
+
+    # Arguments
+        control_inputs: what update, update_add, update_sub or moving_average_update returned, or (nested) lists of
+            such; tensors that are no update do not matter.
+    """
+
+    def __init__(self, control_inputs):
+        self._updates = list(_updates_among(control_inputs))
+
+    def __enter__(self):
+        _core.push_updates(self._updates)
+        return self
+
+    def __exit__(self, *exception):
+        _core.pop_updates()
+
+
+def _updates_among(values):
+    if isinstance(values, _core.Update):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _updates_among(value)

@@ -1,0 +1,251 @@
+"""Tensors and variables: making them, asking about them, setting them; functions and gradients."""
+
+import numpy as np
+
+from syncline import _core
+from syncline._core import Tensor, Variable
+from syncline.session import name_scope
+
+
+
+def _name(name, default):
+    return name_scope.scoped(name or default)
+
+
+def _marked(x, constraint=None):
+    """x with the attributes that Keras expects on variables and placeholders."""
+    x._keras_shape = x.shape
+    x._uses_learning_phase = False
+    if is_variable(x):
+        x.constraint = constraint
+    return x
+
+
+def variable(value, dtype=None, name=None, constraint=None):
+    """A variable with this initial value.
+
+    # Arguments
+        value: number, list, NumPy array, SciPy sparse matrix, or a tensor that needs no feeds (an initializer such as
+            random_uniform(...)), which is computed at once.
+        dtype: of the variable; floatx() unless given.
+        name: made unique, and put into the open name scopes.
+        constraint: function of the variable that optimizers project its new values with; kept as `x.constraint`.
+    # Returns
+        A Variable of the value's shape. Under several ranks it holds rank 0's value.
+    """
+    return _marked(_core.variable(value, dtype, _name(name, "Variable")), constraint)
+
+
+def constant(value, dtype=None, shape=None, name=None):
+    """A tensor that never changes, of dtype floatx() unless given. With a shape, `value` holds as many elements, or one
+    that fills it; otherwise ValueError."""
+    return _core.constant(value, dtype, shape, name or "")
+
+
+def placeholder(shape=None, ndim=None, dtype=None, sparse=False, name=None):
+    """A tensor whose value is fed to a function.
+
+    # Arguments
+        shape: tuple; None for dimensions that come with the feeds.
+        ndim: number of axes, all unknown, instead of a shape.
+        dtype: floatx() unless given.
+        sparse: a sparse matrix; then of two axes.
+    """
+    return _marked(_core.placeholder(shape, ndim, dtype, bool(sparse), _name(name, "Placeholder")))
+
+
+def is_placeholder(x):
+    """Whether x is a placeholder. Any Python object may be asked."""
+    return _core.is_placeholder(x)
+
+
+def is_tensor(x):
+    """Whether x is a tensor or a variable. Any Python object may be asked."""
+    return isinstance(x, Tensor)
+
+
+def is_variable(x):
+    """Whether x is a variable. Any Python object may be asked."""
+    return isinstance(x, (Variable, _core.SparseVariable))
+
+
+def is_keras_tensor(x):
+    """Whether x is the output of a Keras layer or of Input(). Raises ValueError if it is no tensor at all."""
+    if not is_tensor(x):
+        raise ValueError(
+            f"is_keras_tensor: {type(x).__name__} is no tensor; give a placeholder, a variable, or what a function of "
+            "the backend returned"
+        )
+    return hasattr(x, "_keras_history")
+
+
+def is_sparse(tensor):
+    """Whether the tensor is sparse."""
+    return is_tensor(tensor) and _core.is_sparse(tensor)
+
+
+def to_dense(tensor):
+    """A sparse tensor with its zeros; a dense one is returned as it is."""
+    return _core.to_dense(tensor) if is_sparse(tensor) else tensor
+
+
+def shape(x):
+    """The shape as a tensor: int32 of ndim(x) elements."""
+    return _core.shape(x)
+
+
+def size(x, name=None):
+    """The number of elements as a tensor: an int32 scalar."""
+    return _core.size(x)
+
+
+def int_shape(x):
+    """The shape as a tuple, None where a dimension comes with the feeds. A Keras layer's word (`_keras_shape`) counts
+    more than what the graph knows."""
+    if hasattr(x, "_keras_shape"):
+        return x._keras_shape
+    return x.shape if isinstance(x, Tensor) else tuple(np.shape(x))
+
+
+def get_variable_shape(x):
+    """int_shape by its old name."""
+    return int_shape(x)
+
+
+def ndim(x):
+    """The number of axes."""
+    return x.ndim if isinstance(x, Tensor) else np.ndim(x)
+
+
+def dtype(x):
+    """The dtype's name, as 'float32'."""
+    return x.dtype if isinstance(x, Tensor) else str(np.asarray(x).dtype)
+
+
+def count_params(x):
+    """The number of elements of a variable or of a tensor of known shape. Raises ValueError if it is not known."""
+    return _core.count_params(x)
+
+
+def zeros(shape, dtype=None, name=None):
+    """A variable of zeros, of dtype floatx() unless given; with a tensor among the sizes a tensor."""
+    return _filled(0.0, shape, dtype, name)
+
+
+def ones(shape, dtype=None, name=None):
+    """A variable of ones, of dtype floatx() unless given; with a tensor among the sizes a tensor."""
+    return _filled(1.0, shape, dtype, name)
+
+
+def _filled(value, shape, dtype, name):
+    made = _core.filled(value, shape, dtype, _name(name, "Variable"))
+    return _marked(made) if is_variable(made) else made
+
+
+def eye(size, dtype=None, name=None):
+    """A variable: the identity matrix of `size` rows, or (rows, columns)."""
+    return _marked(_core.eye(size, dtype, _name(name, "Variable")))
+
+
+def zeros_like(x, dtype=None, name=None):
+    """Zeros of x's shape, and dtype unless one is given."""
+    return _core.zeros_like(x, dtype, name or "")
+
+
+def ones_like(x, dtype=None, name=None):
+    """Ones of x's shape, and dtype unless one is given."""
+    return _core.ones_like(x, dtype, name or "")
+
+
+def identity(x, name=None):
+    """A tensor of the same value."""
+    return _core.identity(x, name or "")
+
+
+def cast(x, dtype):
+    """x in another dtype. bool becomes 0 and 1, fractions are cut towards zero."""
+    return _core.cast(x, dtype)
+
+
+def stop_gradient(variables):
+    """The same tensor, or list of tensors, that gradients() does not look through."""
+    if isinstance(variables, (list, tuple)):
+        return [_core.stop_gradient(x) for x in variables]
+    return _core.stop_gradient(variables)
+
+
+def eval(x):
+    """The value of a tensor that needs no feeds, as a NumPy array; sparse ones with their zeros. An update is carried
+    out."""
+    return _core.eval(x)
+
+
+def get_value(x):
+    """A copy of a variable's value, as a NumPy array (a sparse one: scipy.sparse.csr_matrix)."""
+    return _core.get_value(x)
+
+
+def batch_get_value(ops):
+    """The values of a list of variables."""
+    return [_core.get_value(x) for x in ops]
+
+
+def set_value(x, value):
+    """Sets a variable's value. Raises ValueError if the shape does not fit; nothing is changed then."""
+    _core.set_value(x, value)
+
+
+def batch_set_value(tuples):
+    """Sets several variables, given as pairs (variable, value): all, or none if a value does not fit (ValueError)."""
+    _core.batch_set_value(tuples)
+
+
+def update(x, new_x):
+    """The update that gives the variable x the value new_x, for the `updates` of a function."""
+    return _core.update(x, new_x)
+
+
+def update_add(x, increment):
+    """The update that adds `increment` to the variable x."""
+    return _core.update_add(x, increment)
+
+
+def update_sub(x, decrement):
+    """The update that subtracts `decrement` from the variable x."""
+    return _core.update_sub(x, decrement)
+
+
+def moving_average_update(x, value, momentum):
+    """The update x = momentum * x + (1 - momentum) * value."""
+    return _core.moving_average_update(x, value, float(momentum))
+
+
+def gradients(loss, variables):
+    """The derivatives of sum(loss) with respect to a list of tensors, as a list of tensors; None where the loss does
+    not depend on one. They may be differentiated again."""
+    return _core.gradients(loss, variables if isinstance(variables, (list, tuple)) else [variables])
+
+
+def function(inputs, outputs, updates=None, name=None, **kwargs):
+    """A callable that computes tensors from placeholders and updates variables on the way.
+
+    # Arguments
+        inputs: list of placeholders. learning_phase() counts as 0 where it is not among them.
+        outputs: list of tensors, computed with the variables' values from before the updates.
+        updates: list of updates, or of pairs (variable, new value).
+        name: for messages.
+    # Returns
+        A Function: called with a list of values it returns a list of NumPy values. Under several ranks all ranks call
+        the same functions in the same order with the same (global) batch, and get the same results.
+    # Raises
+        ValueError: for an input that is no placeholder and for unknown arguments.
+    """
+    if kwargs:
+        raise ValueError(f"function: unknown arguments {sorted(kwargs)}; inputs, outputs, updates and name are known")
+    return _core.Function(
+        _list(inputs), _list(outputs), [] if updates is None else updates, name or "function"
+    )
+
+
+def _list(values):
+    return list(values) if isinstance(values, (list, tuple)) else [values]
