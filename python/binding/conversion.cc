@@ -114,11 +114,7 @@ std::optional<HeldArray> borrow_buffer(nb::handle value) {
 HeldArray numpy_array(nb::handle value) {
   if (PyObject_CheckBuffer(value.ptr()) && !PyBytes_Check(value.ptr()) && !PyByteArray_Check(value.ptr()))
     if (std::optional<HeldArray> held = borrow_buffer(value)) return std::move(*held);
-  const nb::object array = numpy().attr("ascontiguousarray")(value);
-  if (nb::cast<int>(attribute(value, "ndim").is_valid() ? nb::object(attribute(value, "ndim")) : nb::int_(1)) == 0) {
-    const nb::object scalar = array.attr("reshape")(nb::make_tuple());  // ascontiguousarray makes one axis of none
-    if (std::optional<HeldArray> held = borrow_buffer(scalar)) return std::move(*held);
-  }
+  const nb::object array = numpy().attr("require")(value, nb::none(), "CA");  // C-ordered and aligned
   if (std::optional<HeldArray> held = borrow_buffer(array)) return std::move(*held);
   const std::string dtype = text(array.attr("dtype"));
   if (dtype.starts_with("uint") || dtype.starts_with(">")) {  // no dtype of ours holds every value; int64 does most
@@ -228,6 +224,7 @@ nb::object array_to(Array array) {
   nb::ndarray<nb::numpy> view(owner->raw(), dims.size(), dims.data(), keeper, nullptr,
                               nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1});
   nb::object result = view.cast();
+  if (dtype == DType::kInt64) result = result.attr("view")("int64");  // NumPy has two types of 64 bits: not longlong
   return scalar ? nb::object(result[nb::make_tuple()]) : result;
 }
 

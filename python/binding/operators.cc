@@ -48,8 +48,12 @@ Subscript subscript_from(nb::handle key) {
     return range;
   }
   if (PyBool_Check(key.ptr())) fail<DTypeError>("x[", nb::cast<bool>(key) ? "True" : "False", "]: bool is no index");
-  if (PyIndex_Check(key.ptr()) && !nb::isinstance<Tensor>(key))
-    return nb::cast<std::int64_t>(nb::object(nb::steal(PyNumber_Index(key.ptr()))));
+  if (nb::isinstance<Tensor>(key)) return expr_from(key);
+  if (PyIndex_Check(key.ptr()) != 0) {  // arrays say yes, and then fail unless they hold one number
+    if (const nb::object number = nb::steal(PyNumber_Index(key.ptr())); number.is_valid())
+      return nb::cast<std::int64_t>(number);
+    PyErr_Clear();
+  }
   return expr_from(key);
 }
 

@@ -1,0 +1,107 @@
+"""The module as the documents describe it: names, signatures, docstrings, error types."""
+
+import ast
+import inspect
+import pathlib
+
+import numpy as np
+import pytest
+
+import syncline as K
+
+ORACLE = pathlib.Path(__file__).parent.parent / "oracle"
+# Keras 2.3.1 asks a backend for these beyond the documents.
+UNDOCUMENTED = {"is_variable", "name_scope", "size", "control_dependencies"}
+# Ours have a parameter more than the documents, as TensorFlow's have.
+EXTENDED = {"function": {"name", "kwargs"}, "ctc_decode": {"merge_repeated"}}
+
+
+def documented():
+    rows = (ORACLE / "functions.tsv").read_text().splitlines()[1:]
+    return [tuple(row.split("\t")[:2]) for row in rows]
+
+
+@pytest.mark.parametrize("name, signature", documented())
+def test_signature(name, signature):
+    function = getattr(K, name)
+    wanted = ast.parse(f"def f{signature}: pass").body[0].args
+    defaults = [inspect.Parameter.empty] * (len(wanted.args) - len(wanted.defaults))
+    defaults += [ast.literal_eval(d) for d in wanted.defaults]
+    extra = EXTENDED.get(name, set())
+    ours = [(p.name, p.default) for p in inspect.signature(function).parameters.values() if p.name not in extra]
+    assert ours == [(a.arg, d) for a, d in zip(wanted.args, defaults)]
+    assert inspect.getdoc(function)
+
+
+def test_there_are_152():
+    assert len(documented()) == 152
+
+
+def test_every_name_is_in_the_modules_dict():
+    assert (UNDOCUMENTED | {name for name, _ in documented()}) <= set(vars(K))
+
+
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda: K.dot(K.placeholder((2, 3)), K.placeholder((4, 5))), ValueError, "dot"),
+        (lambda: K.placeholder((2,)) + K.placeholder((2,), dtype="int32"), TypeError, "cast"),
+        (lambda: K.exp("text"), TypeError, "dtype"),
+        (lambda: K.exp(None), TypeError, "NoneType"),
+        (lambda: K.sum(K.placeholder((2,)), axis=3), ValueError, "axis"),
+        (lambda: K.cast(K.placeholder((2,)), "float31"), TypeError, "float31"),
+        (lambda: K.conv2d(K.placeholder((1, 3, 3, 1)), K.ones((2, 2, 1, 1)), padding="full"), ValueError, "full"),
+        (lambda: K.conv2d(K.placeholder((1, 3, 3, 1)), K.ones((2, 2, 1, 1)), data_format="last"), ValueError, "last"),
+        (lambda: K.pool2d(K.placeholder((1, 3, 3, 1)), (2, 2), pool_mode="mean"), ValueError, "mean"),
+        (lambda: K.rnn(lambda x, s: (x, s), K.placeholder((2, 3)), []), ValueError, "rnn"),
+        (lambda: K.rnn(lambda x, s: (x, s), K.placeholder((2, 3, 1)), [], mask=K.ones((2, 3))), ValueError, "mask"),
+        (lambda: K.is_keras_tensor(np.ones(2)), ValueError, "ndarray"),
+        (lambda: K.set_learning_phase(2), ValueError, "2"),
+        (lambda: K.set_floatx("float31"), ValueError, "float31"),
+        (lambda: K.set_image_dim_ordering("channels"), ValueError, "channels"),
+        (lambda: K.function([K.ones((2,))], []), ValueError, "placeholder"),
+        (lambda: K.function([], [], unknown=1), ValueError, "unknown"),
+        (lambda: K.get_value(K.placeholder((2,))), ValueError, "variable"),
+        (lambda: K.set_value(K.ones((2,)), np.ones(3)), ValueError, "(3,)"),
+        (lambda: bool(K.placeholder((2,))), TypeError, "truth"),
+        (lambda: iter(K.placeholder((2,))), TypeError, "not iterable"),
+        (lambda: len(K.placeholder((2,))), TypeError, "len"),
+        (lambda: np.float32(1) + K.placeholder((2,), dtype="int32") + "x", TypeError, "unsupported"),
+        (lambda: K.get_value(K.gather(K.ones((2, 2)), K.constant([5], "int32"))), ValueError, "variable"),
+        (lambda: K.eval(K.gather(K.ones((2, 2)), K.constant([5], "int32"))), ValueError, "5"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error) as caught:
+        call()
+    assert words in str(caught.value)
+
+
+def test_feeds_are_checked():
+    x = K.placeholder((None, 3), name="x")
+    f = K.function([x], [x * 2])
+    for feeds in ([np.ones((2, 4))], [], [np.ones((2, 3)), 1]):
+        with pytest.raises(ValueError):
+            f(feeds)
+    assert f([np.ones((2, 3))])[0].shape == (2, 3)
+
+
+def test_configuration_is_followed():
+    try:
+        K.set_floatx("float64")
+        assert K.dtype(K.placeholder((1,))) == K.dtype(K.zeros((1,))) == K.dtype(K.constant(1.5)) == "float64"
+        assert K.cast_to_floatx([1]).dtype == np.float64
+    finally:
+        K.set_floatx("float32")
+    try:
+        K.set_image_data_format("channels_first")
+        assert K.conv2d(K.placeholder((1, 2, 5, 5)), K.ones((3, 3, 2, 4))).shape == (1, 4, 3, 3)
+        assert K.image_dim_ordering() == "th"
+    finally:
+        K.set_image_data_format("channels_last")
+    try:
+        K.set_epsilon(1e-3)
+        loss = K.eval(K.binary_crossentropy(K.constant([1.0]), K.constant([0.0])))
+        np.testing.assert_allclose(loss, -np.log(1e-3), rtol=1e-4)
+    finally:
+        K.set_epsilon(1e-7)

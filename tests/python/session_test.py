@@ -1,0 +1,191 @@
+"""Variables, updates, functions, phases, names, control flow: what takes several calls."""
+
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import syncline as K
+
+
+def test_variables():
+    v = K.variable(np.arange(3), name="weights")
+    assert (v.dtype, v.shape, K.is_variable(v), K.is_tensor(v)) == ("float32", (3,), True, True)
+    K.set_value(v, [1, 2, 3])
+    w = K.variable(7, dtype="int64")
+    K.batch_set_value([(v, np.ones(3)), (w, 2)])
+    np.testing.assert_array_equal(K.batch_get_value([v])[0], [1, 1, 1])
+    K.batch_set_value([(v, 0)])  # Keras resets metrics so
+    assert K.get_value(v).sum() == 0 and K.get_value(w) == 2
+    assert K.eval(K.variable(K.random_uniform((2, 2), 3, 4))).min() >= 3
+    assert not K.is_variable(3) and not K.is_variable(K.placeholder(()))
+
+
+def test_batch_set_value_sets_all_or_none():
+    v, w = K.zeros((2,)), K.zeros((3,))
+    with pytest.raises(ValueError):
+        K.batch_set_value([(v, [1, 1]), (w, [1, 1])])
+    assert K.get_value(v).sum() == 0
+
+
+def test_updates_see_the_values_from_before():
+    v, w = K.variable(1.0), K.variable(10.0)
+    f = K.function([], [v, w], [K.update(v, w), (w, v + 1), K.update_add(K.variable(0.0), v)])
+    assert f([]) == [1, 10] and (K.get_value(v), K.get_value(w)) == (10, 2)
+
+
+def test_eval_carries_out_an_update():
+    v = K.variable(1.0)
+    assert K.eval(K.update_add(v, 2)) == 3 and K.get_value(v) == 3
+    K.eval(K.moving_average_update(v, 1.0, 0.5))
+    assert K.get_value(v) == 2
+    K.eval(K.update_sub(v, np.float64(0.5)))
+    assert K.function([], [K.update(v, 5)])([]) == [5] and K.get_value(v) == 5
+
+
+def test_a_variable_updated_twice_is_updated_in_order():
+    v = K.variable(1.0)
+    K.function([], [], [K.update_add(v, 1), K.update(v, v * 10)])([])
+    assert K.get_value(v) == 20
+    once = K.update_add(v, 1)
+    K.function([], [], [once, [once]])([])
+    assert K.get_value(v) == 21
+
+
+def test_control_dependencies():
+    total = K.variable(1.0)
+    added = K.update_add(total, 5)
+    with K.control_dependencies([added]):
+        after = total * 2
+    before = total * 2
+    assert K.function([], [before, after], [added])([]) == [2, 12]
+    assert K.function([], [before, after], [added])([]) == [12, 22]
+
+
+def test_learning_phase():
+    K.clear_session()
+    x = K.placeholder((None,))
+    y = K.in_train_phase(x * 2, lambda: x)
+    assert y._uses_learning_phase
+    f = K.function([x, K.learning_phase()], [y])
+    assert f([[3.0], 1])[0] == 6 and f([[3.0], 0])[0] == 3
+    assert K.function([x], [y])([[3.0]])[0] == 3  # not fed: testing
+    assert K.learning_phase() is K.learning_phase()
+    K.set_learning_phase(1)
+    try:
+        assert K.learning_phase() == 1 and K.function([x], [K.in_train_phase(x * 2, x)])([[3.0]])[0] == 6
+    finally:
+        K.clear_session()
+    assert K.is_tensor(K.learning_phase())
+
+
+def test_names():
+    K.clear_session()
+    with K.name_scope("dense_1"):
+        kernel, bias = K.zeros((1,), name="kernel"), K.variable(0, name="kernel")
+        with K.name_scope("inner"):
+            assert K.zeros((1,), name="w").name == "dense_1/inner/w:0"
+    assert (kernel.name, bias.name) == ("dense_1/kernel:0", "dense_1/kernel_1:0")
+    assert (K.get_uid("dense"), K.get_uid("dense")) == (1, 2)
+    K.reset_uids()
+    assert K.get_uid("dense") == 1
+
+
+def test_gradients():
+    x, w = K.placeholder((None, 2)), K.variable([[1.0], [2.0]])
+    loss = K.sum(K.square(K.dot(x, w)))
+    gradient, none = K.gradients(loss, [w, K.variable(1.0)])
+    assert none is None
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    expected = 2 * rows.T @ (rows @ [[1.0], [2.0]])
+    np.testing.assert_allclose(K.function([x], [gradient])([rows])[0], expected)
+    assert K.gradients(loss, []) == []
+
+
+def test_sparse():
+    matrix = scipy.sparse.csr_matrix(np.array([[0, 1.0], [2, 0], [0, 0]]))
+    v = K.variable(matrix)
+    assert K.is_sparse(v) and K.is_variable(v)
+    np.testing.assert_array_equal(K.eval(K.dot(v, K.variable(np.eye(2)))), matrix.toarray())
+    np.testing.assert_array_equal(K.get_value(v).toarray(), matrix.toarray())
+    x = K.placeholder((None, 2), sparse=True)
+    y = K.to_dense(x)
+    for given in (matrix, matrix.tocoo(), matrix.toarray()):
+        np.testing.assert_array_equal(K.function([x], [y])([given])[0], matrix.toarray())
+    dense = K.placeholder((None, 2))
+    np.testing.assert_array_equal(K.function([dense], [dense + 0])([matrix])[0], matrix.toarray())
+
+
+def test_recurrence():
+    x = K.placeholder((None, 4, 2))
+
+    def step(x, states):
+        return x + states[0] * states[1], [states[0] + x]
+
+    last, outputs, states = K.rnn(step, x, [K.zeros_like(x[:, 0])], constants=[K.constant(2.0)])
+    values = np.random.rand(3, 4, 2).astype("float32")
+    sums = np.cumsum(values, axis=1)
+    expected = values + 2 * np.concatenate([np.zeros((3, 1, 2)), sums[:, :-1]], 1)
+    got = K.function([x], [last, outputs, states[0]])([values])
+    for result, wanted in zip(got, (expected[:, -1], expected, sums[:, -1])):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5)
+
+
+def test_folds_and_maps():
+    x = K.variable(np.arange(1.0, 5.0))
+    assert K.eval(K.foldl(lambda a, b: a * 2 + b, x)) == ((1 * 2 + 2) * 2 + 3) * 2 + 4
+    assert K.eval(K.foldr(lambda a, b: a - b, x, 0.0)) == -10
+    np.testing.assert_array_equal(K.eval(K.map_fn(lambda e: e * e, x)), [1, 4, 9, 16])
+    np.testing.assert_array_equal(K.eval(K.map_fn(lambda e: e[0] + e[1], (x, x))), [2, 4, 6, 8])
+
+
+def test_switch_is_lazy():
+    flag = K.placeholder((), dtype="bool")
+    table = K.ones((1, 1))
+    wrong = K.gather(table, K.constant([9], "int32"))  # fails where it is computed
+    f = K.function([flag], [K.switch(flag, lambda: wrong, lambda: table * 2)])
+    assert f([False])[0] == 2
+    with pytest.raises(ValueError):
+        f([True])
+
+
+def test_an_error_in_a_callback_is_pythons_own():
+    def step(x, states):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        K.rnn(step, K.placeholder((None, 3, 2)), [])
+    with pytest.raises(KeyError):
+        K.switch(K.placeholder((), dtype="bool"), lambda: {}["x"], lambda: K.constant(1.0))
+
+
+def test_random_numbers_follow_numpys_seed():
+    def draw():
+        K.clear_session()
+        np.random.seed(3)
+        return K.eval(K.random_normal((5,)))
+
+    first = draw()
+    assert not np.array_equal(first, K.eval(K.random_normal((5,))))
+    x = K.placeholder((1000,))
+    kept = K.function([x], [K.dropout(x, 0.25)])([np.ones(1000)])[0]
+    assert set(np.unique(kept)) == {np.float32(0), np.float32(1 / 0.75)} and 150 < (kept == 0).sum() < 350
+
+
+def test_threads_take_turns():
+    x = K.placeholder((200, 200))
+    f = K.function([x], [K.sum(K.dot(x, x))])
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(float(f([np.eye(200)])[0]))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == [200.0] * 8
+
+
+def test_print_tensor(capfd):
+    x = K.print_tensor(K.constant([[1.0]]), "msg")
+    K.eval(x)
+    assert "msg" in capfd.readouterr().out
