@@ -1,0 +1,39 @@
+"""`pip wheel` of the clone: what it holds, and that it works away from the clone."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built in build/wheel, which stays: what did not change is not compiled again."""
+    folder = tmp_path_factory.mktemp("wheel")
+    options = ["--no-build-isolation", "--no-deps", "--no-index", "--config-settings=build-dir=build/wheel"]
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "-w", folder, ROOT], check=True, timeout=1500)
+    return next(folder.glob("syncline-*.whl"))
+
+
+def test_holds_the_package_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"syncline"}
+    sources = {f"syncline/{path.name}" for path in (ROOT / "python" / "syncline").glob("*.py")}
+    assert sources <= set(names)
+    assert sum(name.startswith("syncline/_core.") and name.endswith(".so") for name in names) == 1
+
+
+def test_works_installed(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", tmp_path, wheel], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "KERAS_BACKEND": "syncline", "KERAS_HOME": str(tmp_path)}
+    script = "import keras, syncline; assert syncline.__file__.startswith(%r); print(keras.backend.eval(syncline.ones((2,))))"
+    run = subprocess.run(
+        [sys.executable, "-c", script % str(tmp_path)], env=environment, cwd=tmp_path, capture_output=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    assert run.stdout == b"[1. 1.]\n"
