@@ -77,7 +77,8 @@ class Distributor {
   // Blocking, of rank 0's bytes.
   virtual void broadcast(void* data, std::size_t bytes) = 0;
 
-  // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait.
+  // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait,
+  // which is not 0.
   virtual std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
                               void* receive) = 0;
   virtual void wait(std::uint64_t ticket) = 0;

@@ -1,6 +1,7 @@
 #include "runtime/plan.h"
 
 #include <cstring>
+#include <utility>
 
 #include "base/convert.h"
 #include "runtime/session.h"
@@ -41,6 +42,27 @@ void Plan::set_fingerprint(std::uint64_t fingerprint) {
 void Plan::run(Session& session, std::span<const void* const> feeds) {
   for (const FeedSlot& s : feed_slots_)
     pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
+  try {
+    run_steps(session);
+  } catch (...) {
+    finish_transfers(session);
+    throw;
+  }
+}
+
+// What goes wrong on this rank alone (an index, say) does not keep the others from their part of a transfer.
+void Plan::finish_transfers(Session& session) noexcept {
+  for (std::uint64_t& ticket : tickets_) {
+    const std::uint64_t under_way = std::exchange(ticket, 0);
+    if (under_way == 0) continue;
+    try {
+      session.distributor()->wait(under_way);
+    } catch (...) {  // the wire has failed, which ends all transfers
+    }
+  }
+}
+
+void Plan::run_steps(Session& session) {
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
@@ -51,7 +73,7 @@ void Plan::run(Session& session, std::span<const void* const> feeds) {
         tickets_[i] = session.distributor()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0],
                                                    step.args.out[0]);
         break;
-      case Step::kWait: session.distributor()->wait(tickets_[i]); break;
+      case Step::kWait: session.distributor()->wait(std::exchange(tickets_[i], 0)); break;
       case Step::kLoop: run_loop(session, step); break;
       case Step::kGuard:
         if (*static_cast<const bool*>(step.args.in[0]) != step.needed_if) at = i - 1;

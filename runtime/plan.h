@@ -43,7 +43,8 @@ class Plan {
   // Memory that the steps compute in; must be bound before the first run and again when it moves.
   std::size_t arena_bytes() const { return arena_bytes_; }
   void bind(std::byte* arena);
-  // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire throws.
+  // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire and the kernels throw;
+  // no transfer is under way then, so that the arena and the feeds may go.
   void run(Session& session, std::span<const void* const> feeds);
   // After a run, until the next: output i's bytes on this rank, and their shape.
   const void* output(std::size_t i) const { return pointers_[outputs_[i].slot]; }
@@ -73,7 +74,9 @@ class Plan {
     std::size_t slot;
     Meta meta;
   };
+  void run_steps(Session& session);
   void run_loop(Session& session, const Step& step);
+  void finish_transfers(Session& session) noexcept;
 
   std::vector<Step> steps_;
   std::vector<void*> pointers_;  // all steps' operands
@@ -83,7 +86,7 @@ class Plan {
   std::vector<Output> outputs_;
   std::vector<kernels::FusedProgram> fused_;
   std::vector<Transfer> transfers_;
-  std::vector<std::uint64_t> tickets_;
+  std::vector<std::uint64_t> tickets_;  // 0: the transfer is not under way
   std::vector<LoopStep> loops_;
   std::vector<std::shared_ptr<VariableState>> variables_;
   std::vector<Expr> keep_;  // attributes and constants live as long as their nodes

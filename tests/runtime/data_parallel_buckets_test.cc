@@ -1,6 +1,10 @@
 // Where the collectives stand in a plan.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "comm/single.h"
 #include "ops/control/loop_build.h"
 #include "ops/convolution.h"
@@ -249,6 +253,28 @@ TEST(Buckets, OfSeveralDtypesAndNoElements) {
                                  sum(x[2])};
       },
       1e-6);
+}
+
+// Memory that the wire works on is freed when the error leaves the program's own scopes.
+TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
+  std::atomic<bool> other_came = false;
+  on_ranks(2, [&](comm::Communicator& wire) {
+    const Expr x = placeholder({.shape = {2, 3}, .dtype = DType::kFloat64});
+    const Expr words = placeholder({.shape = {2}, .dtype = DType::kInt32});
+    const Expr total = sum(x, {0}), rows = gather(variable(random_doubles({4, 2}, 1)), words);
+    Function f({x, words}, {total, rows});
+    const Array batch = random_doubles({2, 3}, 2);
+    f({batch, Array::from<std::int32_t>({2}, {0, 1})});
+    const Array second_is_wrong = Array::from<std::int32_t>({2}, {0, 9});
+    if (wire.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      other_came = true;
+      EXPECT_THROW(f({batch, second_is_wrong}), CommError);  // the other rank has left before the rows are gathered
+    } else {
+      EXPECT_THROW(f({batch, second_is_wrong}), ValueError);
+      EXPECT_TRUE(other_came);
+    }
+  });
 }
 
 }  // namespace
