@@ -101,6 +101,11 @@ void add_all() {
   add_product("gemm/784x512x128/AtB", kYes, kNo, 784, 512, 128);
   add_product("gemm/128x784x512/ABt", kNo, kYes, 128, 784, 512);
   add_product("gemm/128x128x9216", kNo, kNo, 128, 128, 9216);
+  add_product("gemm/256x768x3200/AtB", kYes, kNo, 256, 768, 3200);
+  add_product("gemm/64x768x3200/AtB", kYes, kNo, 64, 768, 3200);
+  add_product("gemm/3200x768x64", kNo, kNo, 3200, 768, 64);
+  add_product("gemm/128x512x2560/AtB", kYes, kNo, 128, 512, 2560);
+  add_product("gemm/2560x128x512/ABt", kNo, kYes, 2560, 128, 512);
   add_product("gemm/1024x1024x1024", kNo, kNo, 1024, 1024, 1024);
   const ConvGeometry first = square(128, 28, 1, 32, 0), second = square(128, 26, 32, 64, 0);
   const ConvGeometry deep = square(32, 32, 64, 64, 1), wide = square(8, 16, 256, 256, 1);

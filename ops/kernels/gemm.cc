@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "ops/kernels/blocked_product.h"
 #include "ops/kernels/parallel.h"
 
 namespace syncline::kernels {
@@ -73,6 +74,8 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
                  T beta, T* C, Index ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(m, n, beta, C, ldc);
+  if (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k))
+    return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
   prepare_blas();
   blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,
        static_cast<int>(ldb), beta, C, static_cast<int>(ldc));

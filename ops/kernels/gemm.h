@@ -2,7 +2,8 @@
 //
 // A, B and C are the caller's, and C overlaps neither A nor B. lda, ldb, ldc are the distances between stored rows.
 // With beta == 0, C is only written: what it held (NaN too) does not matter. k == 0 scales C by beta. m, n and k may be
-// 0. T: float, double (BLAS) and the integer types, which wrap around. Thread-safe; allocates nothing; throws nothing.
+// 0. T: float, double (own loops where they are quicker, otherwise a BLAS) and the integer types, which wrap around.
+// Thread-safe; allocates nothing but a thread's buffer at its first large product; throws nothing else.
 // Every dimension and distance must fit an int (BLAS's index).
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
 #include "tests/ops/kernels/random_values.h"
 
@@ -18,9 +19,9 @@ struct Shape {
   Index m, n, k;
 };
 
-const std::vector<Shape> kShapes = {{1, 1, 1},  {32, 64, 64}, {32, 10, 64},    {64, 64, 32},
-                                    {5, 1, 17}, {1, 9, 300},  {17, 33, 7},     {400, 3, 50},
-                                    {3, 4, 0},  {0, 4, 3},    {130, 530, 780}, {700, 130, 300}};
+const std::vector<Shape> kShapes = {{1, 1, 1},       {32, 64, 64},    {32, 10, 64},   {64, 64, 32}, {5, 1, 17},
+                                    {1, 9, 300},     {17, 33, 7},     {400, 3, 50},   {3, 4, 0},    {0, 4, 3},
+                                    {130, 530, 780}, {700, 130, 300}, {70, 1100, 400}};
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -73,6 +74,7 @@ void check_all(double tolerance) {
         for (Index gap : {0, 3}) {
           const Product<T> p(s, ta, tb, gap);
           EXPECT_LT(largest_error(p.run(T(1), T(0)), p.expected(1, 0)), tolerance) << s.m << " " << s.n << " " << s.k;
+          EXPECT_LT(largest_error(p.run(T(1), T(1)), p.expected(1, 1)), tolerance) << s.m << " " << s.n << " " << s.k;
           EXPECT_LT(largest_error(p.run(T(2), T(0.5)), p.expected(2, 0.5)), tolerance)
               << s.m << " " << s.n << " " << s.k;
         }
@@ -81,6 +83,17 @@ void check_all(double tolerance) {
 TEST(Gemm, FloatEqualsPlainLoops) { check_all<float>(2e-6); }
 
 TEST(Gemm, DoubleEqualsPlainLoops) { check_all<double>(1e-14); }
+
+TEST(Gemm, EveryInstructionSetMultiplies) {
+  for (const InstructionSet& set : instruction_sets()) {
+    use_instruction_set(set);
+    for (const Trans ta : {Trans::kNo, Trans::kYes}) {
+      const Product<float> p({130, 530, 780}, ta, Trans::kNo, 1);
+      EXPECT_LT(largest_error(p.run(1, 0), p.expected(1, 0)), 2e-6) << set.name;
+    }
+  }
+  use_best_instruction_set();
+}
 
 TEST(Gemm, WithoutBetaNothingIsReadFromTheResult) {
   for (const Shape& s : kShapes) {
