@@ -1,0 +1,89 @@
+"""What the examples' command lines share: options, random seeds, exit codes, checkpoints to go on from."""
+
+import argparse
+import glob
+import os
+import random
+import sys
+
+import numpy as np
+
+
+def at_least(least):
+    """An argparse type: whole numbers from `least` on."""
+
+    def number(text):
+        value = int(text)
+        if value < least:
+            raise ValueError
+        return value
+
+    number.__name__ = f"whole number of at least {least}"  # argparse says: invalid whole number of at least 1 value: '0'
+    return number
+
+
+def options(description, epochs, batch_size, samples):
+    """An argparse parser with the options that every example has, and these defaults."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--epochs", type=at_least(1), default=epochs, help="passes over the training set (%(default)s)")
+    parser.add_argument("--batch-size", type=at_least(1), default=batch_size, help="of all ranks together (%(default)s)")
+    parser.add_argument("--samples", type=at_least(1), default=samples, help="of the training set (%(default)s)")
+    parser.add_argument("--seed", type=at_least(0), default=1, help="of weights, data order, dropout (%(default)s)")
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="write the model to FOLDER/epoch-0001.h5 and so on")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint if there is one")
+    parser.add_argument("--history", metavar="FILE", help="write each epoch's losses and metrics to this CSV file")
+    parser.add_argument("--verbose", type=int, choices=(0, 1, 2), default=2, help="what fit prints (%(default)s)")
+    return parser
+
+
+def parse(parser):
+    """The arguments. The random generators of Python and NumPy, which Keras draws from, are seeded with --seed."""
+    args = parser.parse_args()
+    if args.resume and not args.checkpoint:
+        parser.error("--resume needs --checkpoint")
+    if args.checkpoint:
+        os.makedirs(args.checkpoint, exist_ok=True)
+    random.seed(args.seed)
+    np.random.seed(args.seed)
+    return args
+
+
+def callbacks(args):
+    """Keras callbacks for --checkpoint and --history."""
+    from keras.callbacks import CSVLogger, ModelCheckpoint
+
+    result = []
+    if args.checkpoint:
+        result.append(ModelCheckpoint(os.path.join(args.checkpoint, "epoch-{epoch:04d}.h5")))
+    if args.history:
+        result.append(CSVLogger(args.history, append=args.resume))
+    return result
+
+
+def start(args, build, custom_objects=None):
+    """(model, epochs that it has been trained for): the last checkpoint's with --resume, otherwise a new one from build().
+
+    A job may have been ended while it wrote; a file that cannot be read is passed over for the one before it.
+    """
+    from keras.models import load_model
+
+    paths = sorted(glob.glob(os.path.join(args.checkpoint, "epoch-*.h5"))) if args.resume else []
+    for path in reversed(paths):
+        try:
+            model = load_model(path, custom_objects=custom_objects)
+        except (OSError, KeyError, ValueError) as error:
+            print(f"checkpoint '{path}' cannot be read: {error}", file=sys.stderr)
+            continue
+        epoch = int(os.path.basename(path)[len("epoch-") : -len(".h5")])
+        np.random.seed(args.seed + epoch)  # another order of the data than in the epochs before
+        print(f"resumed {path}")
+        return model, epoch
+    return build(), 0
+
+
+def run(main):
+    """Ends the process: code 0 after main(), 1 with one line after an OSError or ValueError; argparse uses 2."""
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {error}")
