@@ -7,8 +7,10 @@
 #include "ops/control/loop.h"
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
+#include "ops/shape/join.h"
 #include "runtime/buffers.h"
 #include "runtime/collectives.h"
+#include "runtime/joined_outputs.h"
 #include "runtime/loop_body.h"
 
 namespace syncline {
@@ -37,7 +39,7 @@ class Lowering {
       : request_(request),
         local_(*request.placement, *request.shares),
         roots_(roots_of(request, local_)),
-        tasks_(make_tasks(roots_, local_, request.distributor)),
+        tasks_(join_outputs(make_tasks(roots_, local_, request.distributor), roots_, local_)),
         buffers_(request, roots_, tasks_, local_) {}
 
   Plan run() {
@@ -167,12 +169,26 @@ class Lowering {
       step.label += join_text(' ', value.op().name);
     }
     for (const Expr& value : task.writes) {
-      spec.outputs.push_back(member.at(value));
-      spec.overwrites.push_back(overwritten_input(value, reads));
+      const auto node = member.find(value);
+      if (node == member.end()) add_parts(value, member, spec, step.label);
+      spec.outputs.push_back(node == member.end() ? -1 : node->second);
+      spec.overwrites.push_back(node == member.end() ? -1 : overwritten_input(value, reads));
     }
     plan_.fused_.push_back(kernels::fuse(spec));
     step.index = static_cast<int>(plan_.fused_.size()) - 1;
     add_step(std::move(step), reads, task.writes);
+  }
+
+  // The next output is a concatenation of members.
+  void add_parts(const Expr& joined, const std::unordered_map<Expr, int, ExprHash>& member, kernels::FusedSpec& spec,
+                 std::string& label) {
+    std::vector<Meta> metas;
+    for (const Expr& operand : joined.node().inputs) metas.push_back(local_.meta(operand));
+    const std::vector<StridedWindow> windows = joined_windows(joined, metas);
+    for (std::size_t i = 0; i < windows.size(); ++i)
+      spec.parts.push_back(
+          {member.at(joined.input(static_cast<int>(i))), static_cast<int>(spec.outputs.size()), windows[i]});
+    label += join_text(' ', joined.op().name);
   }
 
   // A fill as the one element that a fused program needs of it.

@@ -26,9 +26,10 @@ struct Task {
   std::vector<Expr> windows{};  // fused: operands that are no values of their own but windows onto their inputs, which
                                 // are among `reads`
   std::vector<Expr> writes;     // values that must be stored
-  int transfer = -1;            // kAllReduce, kAllGather, kWait: a number that joins start and wait
-  bool bucketed = false;        // kAllReduce: put off to a bucket
-  Guards guards = {};           // runs only if all of them hold
+  std::vector<Expr> joined{};  // fused: those of `writes` that are concatenations of members (runtime/joined_outputs.h)
+  int transfer = -1;           // kAllReduce, kAllGather, kWait: a number that joins start and wait
+  bool bucketed = false;       // kAllReduce: put off to a bucket
+  Guards guards = {};          // runs only if all of them hold
 };
 
 // In running order. Every value read is a leaf, a view, or written by an earlier task.

@@ -11,12 +11,13 @@ namespace {
 
 using Input = FusedProgram::Input;
 
-// Lays out elements [begin, begin + n) of a broadcast operand, one run of the innermost dimension at a time.
-template <class T>
-void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n, T* y) {
+// Calls run(at, count) for elements [begin, begin + n) of a strided operand, one run of the innermost dimension at a
+// time; at: where the run's first element lies.
+template <class Run>
+void for_runs(const Input& input, std::int64_t begin, std::int64_t n, Run run) {
   const int ndim = static_cast<int>(input.dims.size());
   std::int64_t index[16] = {};
-  std::int64_t rest = begin, at = 0;
+  std::int64_t rest = begin, at = input.offset;
   for (int d = ndim - 1; d >= 0; --d) {
     index[d] = rest % input.dims[d];
     rest /= input.dims[d];
@@ -24,11 +25,9 @@ void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n,
   }
   const std::int64_t inner = input.dims[ndim - 1];
   while (n > 0) {
-    const std::int64_t run = std::min(n, inner - index[ndim - 1]);
-    if (input.stride[ndim - 1] == 0) std::fill_n(y, run, x[at]);
-    else std::memcpy(y, x + at, static_cast<std::size_t>(run) * sizeof(T));
-    y += run;
-    n -= run;
+    const std::int64_t count = std::min(n, inner - index[ndim - 1]);
+    run(at, count);
+    n -= count;
     at -= index[ndim - 1] * input.stride[ndim - 1];
     index[ndim - 1] = 0;
     for (int d = ndim - 2; d >= 0; --d) {
@@ -40,12 +39,37 @@ void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n,
   }
 }
 
+// Lays out elements [begin, begin + n) of a broadcast operand.
+template <class T>
+void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n, T* y) {
+  const bool one = input.stride.back() == 0;
+  for_runs(input, begin, n, [&](std::int64_t at, std::int64_t count) {
+    if (one) std::fill_n(y, count, x[at]);
+    else std::memcpy(y, x + at, static_cast<std::size_t>(count) * sizeof(T));
+    y += count;
+  });
+}
+
 void lay_out_bytes(const Input& input, const void* x, std::int64_t begin, std::int64_t n, void* y) {
-  auto go = [&]<class T>(T) { lay_out(input, static_cast<const T*>(x) + input.offset, begin, n, static_cast<T*>(y)); };
+  auto go = [&]<class T>(T) { lay_out(input, static_cast<const T*>(x), begin, n, static_cast<T*>(y)); };
   if (input.element == 1) go(std::uint8_t{});
   else if (input.element == 2) go(std::uint16_t{});
   else if (input.element == 4) go(std::uint32_t{});
   else go(std::uint64_t{});
+}
+
+// The other way: elements [begin, begin + n) to where they lie.
+void put(const Input& place, const void* x, std::int64_t begin, std::int64_t n, void* y) {
+  const std::size_t element = place.element;
+  const auto* from = static_cast<const std::byte*>(x);
+  auto* to = static_cast<std::byte*>(y);
+  auto copy = [&](std::int64_t at, std::int64_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * element;
+    std::memcpy(to + static_cast<std::size_t>(at) * element, from, bytes);
+    from += bytes;
+  };
+  if (place.spread == Input::kFull) copy(place.offset + begin, n);
+  else for_runs(place, begin, n, copy);
 }
 
 struct Buffers {
@@ -86,11 +110,7 @@ void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, 
       code.fn(code.attrs.get(), operands, y, n);
       regs[code.out] = y;
     }
-    for (const auto& store : p.stores) {
-      const auto element = p.output_element[store.output];
-      std::memcpy(static_cast<std::byte*>(out[store.output]) + begin * element, regs[store.reg],
-                  static_cast<std::size_t>(n * element));
-    }
+    for (const auto& store : p.stores) put(store.place, regs[store.reg], begin, n, out[store.output]);
   }
 }
 
@@ -197,7 +217,6 @@ class Fuser {
     p_.size = spec_.space.size();
     choose_block(p_, widest);
     place_inputs(p_, used_);
-    p_.output_element.resize(spec_.outputs.size());
     for (int i = 0; i < nodes_; ++i) add(i);
     p_.cost = 0.15 * static_cast<double>(nodes_ + inputs_);
     return std::move(p_);
@@ -234,11 +253,13 @@ class Fuser {
     FusedProgram::Result result{.element = static_cast<std::uint8_t>(size_of(spec_.nodes[i].out.dtype))};
     for (int j = 0; j < static_cast<int>(spec_.outputs.size()); ++j) {
       if (spec_.outputs[j] != i) continue;
-      p_.output_element[j] = result.element;
       const int overwritten = spec_.overwrites.empty() ? -1 : spec_.overwrites[j];
       if (result.output < 0 && (overwritten < 0 || last_use_[overwritten] <= i)) result.output = j;
-      else p_.stores.push_back({inputs_ + i, j});
+      else p_.stores.push_back({inputs_ + i, j, describe(spec_.nodes[i].out, {}, spec_.space)});
     }
+    for (const FusedSpec::Part& part : spec_.parts)
+      if (part.node == i)
+        p_.stores.push_back({inputs_ + i, part.output, describe(spec_.nodes[i].out, part.window, spec_.space)});
     return result;
   }
 

@@ -45,9 +45,11 @@ struct FusedProgram {
     int output = -1;  // written where it belongs
     std::uint8_t element = 4;
   };
-  struct Store {  // outputs copied at the end of a block, because an operand in the same memory is read until then
+  // Copied at the end of a block: outputs in whose memory an operand is read until then, and parts of larger outputs.
+  struct Store {
     int reg = 0;
     int output = 0;
+    Input place{};  // how the elements cover the output
   };
 
   std::int64_t size = 0;   // elements of the iteration space
@@ -57,7 +59,6 @@ struct FusedProgram {
   std::vector<Instruction> code;
   std::vector<Result> results;
   std::vector<Store> stores;
-  std::vector<std::uint8_t> output_element;
 };
 
 inline constexpr int kFusedBuffers = 32;       // temporaries and laid-out operands of one program
@@ -73,15 +74,23 @@ struct FusedNode {
 };
 
 struct FusedSpec {
-  Shape space;               // the iteration space: the shape of every output
+  Shape space;               // the iteration space: the shape of every node's value
   std::vector<Meta> inputs;  // local metas; they broadcast to `space`
   // Of an input that is a window onto a larger value: where its elements lie there (along the last axis of more than
   // one element side by side). Empty, or one an input; without strides: as C-ordered.
   std::vector<StridedWindow> windows{};
   std::vector<FusedNode> nodes;
-  std::vector<int> outputs;  // indices of nodes
-  // inputs_of_output[j]: the input whose memory output j will overwrite, or -1
+  std::vector<int> outputs;  // indices of nodes; -1: made of parts
+  // The input whose memory output j will overwrite, or -1. Empty: none does.
   std::vector<int> overwrites;
+  // Parts of larger outputs: where the elements of a node lie in one of them, side by side along the last axis of more
+  // than one element.
+  struct Part {
+    int node = 0;
+    int output = 0;
+    StridedWindow window;
+  };
+  std::vector<Part> parts{};
 };
 
 // How many buffers a chain of so many nodes and inputs may need at most; a plan keeps groups below kFusedBuffers.

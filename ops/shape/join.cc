@@ -1,4 +1,6 @@
 // concatenate and stack.
+#include "ops/shape/join.h"
+
 #include <algorithm>
 
 #include "ops/core.h"
@@ -119,6 +121,22 @@ SYNCLINE_REGISTER_OP(Concatenate)
 SYNCLINE_REGISTER_OP(JoinedPart)
 
 }  // namespace
+
+std::vector<StridedWindow> joined_windows(const Expr& joined, std::span<const Meta> in) {
+  if (!joined.is<Concatenate>()) return {};
+  const int ndim = in[0].shape.ndim(), axis = wrap_axis(Concatenate::kName, joined.attrs<JoinAttrs>().axis, ndim);
+  Shape whole = in[0].shape;
+  for (const Meta& m : in.subspan(1)) whole[axis] += m.shape[axis];
+  const Strides strides = strides_of(whole);
+  const auto used = first(strides, ndim);
+  std::vector<StridedWindow> windows;
+  std::int64_t at = 0;
+  for (const Meta& m : in) {
+    windows.push_back({at * strides[static_cast<std::size_t>(axis)], {used.begin(), used.end()}});
+    at += m.shape[axis];
+  }
+  return windows;
+}
 
 Expr concatenate(std::vector<Expr> tensors, int axis) {
   if (!tensors.empty() && std::all_of(tensors.begin(), tensors.end(), is_sparse))

@@ -38,6 +38,17 @@ TEST_F(PlanTest, ConstantsAreComputedOnce) {
   expect_values(f(feeds)[0], {2 * (e1 + 2 * e2), 2 * (3 * e1 + 4 * e2), 2 * (e3 + 2 * e4), 2 * (3 * e3 + 4 * e4)});
 }
 
+TEST_F(PlanTest, AConcatenationIsWrittenByTheProgramThatComputesItsParts) {
+  const Expr x = input({2, 3}), a = x * 2.0, b = a + 1.0, joined = concatenate({b, a, a * a}, 1);
+  Function f({x}, {joined, concatenate({b, a}, 0), b});
+  const std::vector<Array> feeds{doubles(Shape{2, 3}, {0, 1, 2, 3, 4, 5})};
+  EXPECT_EQ(steps(f, feeds), 1) << f.describe(feeds);
+  const std::vector<Array> results = f(feeds);
+  expect_values(results[0], {1, 3, 5, 0, 2, 4, 0, 4, 16, 7, 9, 11, 6, 8, 10, 36, 64, 100});
+  expect_values(results[1], {1, 3, 5, 7, 9, 11, 0, 2, 4, 6, 8, 10});
+  expect_values(results[2], {1, 3, 5, 7, 9, 11});
+}
+
 TEST_F(PlanTest, AllConstantNeedsNoStep) {
   Function f({}, {constant(2, DType::kFloat64, {3}) * 4.0});
   EXPECT_LE(steps(f, {}), 1);
