@@ -27,6 +27,12 @@ HWY_INLINE HWY_ATTR void store_first(D d, V v, T* p, std::int64_t n) {
   std::memcpy(p, copy, static_cast<std::size_t>(n) * sizeof(T));
 }
 
+// e^x for x <= 0, minus infinity or NaN.
+template <class D, class V>
+HWY_INLINE HWY_ATTR V exp_of_negative(D d, V x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+}
+
 // One lane whose elements lie side by side. y may be x.
 template <class T>
 HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
@@ -35,15 +41,23 @@ HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   const std::int64_t whole = length / lanes * lanes, left = length - whole;
   const auto lowest = hn::Neg(hn::Inf(d));
   const auto rest = left > 0 ? load_first(d, x + whole, left, lowest) : lowest;
-  auto top = rest;
-  for (std::int64_t i = 0; i < whole; i += lanes) top = hn::Max(top, hn::LoadU(d, x + i));
-  top = hn::MaxOfLanes(d, top);
+  auto top = rest, top1 = lowest, top2 = lowest, top3 = lowest;  // none waits for another
+  std::int64_t at = 0;
+  for (; at + 4 * lanes <= whole; at += 4 * lanes) {
+    top = hn::Max(top, hn::LoadU(d, x + at));
+    top1 = hn::Max(top1, hn::LoadU(d, x + at + lanes));
+    top2 = hn::Max(top2, hn::LoadU(d, x + at + 2 * lanes));
+    top3 = hn::Max(top3, hn::LoadU(d, x + at + 3 * lanes));
+  }
+  for (; at < whole; at += lanes) top = hn::Max(top, hn::LoadU(d, x + at));
+  top = hn::MaxOfLanes(d, hn::Max(hn::Max(top, top1), hn::Max(top2, top3)));
 
   // Lanes that do not exist hold -infinity, whose exponential is 0; only if `top` is -infinity too must they be told.
-  const auto last = hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(left)), exp_of(d, hn::Sub(rest, top)));
+  const auto last =
+      hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(left)), exp_of_negative(d, hn::Sub(rest, top)));
   auto total = last;
   for (std::int64_t i = 0; i < whole; i += lanes) {
-    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, x + i), top));
+    const auto e = exp_of_negative(d, hn::Sub(hn::LoadU(d, x + i), top));
     hn::StoreU(e, d, y + i);
     total = hn::Add(total, e);
   }
@@ -67,7 +81,7 @@ HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_
   for (std::int64_t i = 0; i < length; ++i) top = hn::Max(top, load(x + i * stride));
   auto total = zero;
   for (std::int64_t i = 0; i < length; ++i) {
-    const auto e = exp_of(d, hn::Sub(load(x + i * stride), top));
+    const auto e = exp_of_negative(d, hn::Sub(load(x + i * stride), top));
     store(e, y + i * stride);
     total = hn::Add(total, e);
   }

@@ -99,11 +99,34 @@ HWY_INLINE V apply(ProdF, D, V a, V b) {
 // Without NaN, which one_column looks for by itself.
 template <class D, class V>
 HWY_INLINE V apply(MaxF, D, V a, V b) {
-  return hn::IfThenElse(hn::Gt(a, b), a, b);
+  return hn::Max(a, b);
 }
 template <class D, class V>
 HWY_INLINE V apply(MinF, D, V a, V b) {
-  return hn::IfThenElse(hn::Lt(a, b), a, b);
+  return hn::Min(a, b);
+}
+
+// A vector's lanes made one.
+template <class D, class V>
+HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+template <class D, class V>
+HWY_INLINE HWY_ATTR hn::TFromD<D> fold(MaxF, D d, V v) {
+  return hn::GetLane(hn::MaxOfLanes(d, v));
+}
+template <class D, class V>
+HWY_INLINE HWY_ATTR hn::TFromD<D> fold(MinF, D d, V v) {
+  return hn::GetLane(hn::MinOfLanes(d, v));
+}
+template <class D, class V>
+HWY_INLINE HWY_ATTR hn::TFromD<D> fold(ProdF f, D d, V v) {
+  using T = hn::TFromD<D>;
+  alignas(64) T lane[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(v, d, lane);
+  for (std::size_t half = hn::Lanes(d) / 2; half > 0; half /= 2)
+    for (std::size_t j = 0; j < half; ++j) lane[j] = f(lane[j], lane[j + half]);
+  return lane[0];
 }
 
 // One column of numbers side by side: sixty-four lanes, as many vectors as that takes, folded every kDepth times.
@@ -130,11 +153,7 @@ HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
     if (kWatch && !hn::AllFalse(d, hn::IsNaN(watch[0]))) break;
     for (std::int64_t half = kVectors / 2; half > 0; half /= 2)
       for (std::int64_t k = 0; k < half; ++k) v[k] = apply(f, d, v[k], v[k + half]);
-    alignas(64) T lane[kWidth];
-    hn::Store(v[0], d, lane);
-    for (std::int64_t half = kWidth / 2; half > 0; half /= 2)
-      for (std::int64_t j = 0; j < half; ++j) lane[j] = f(lane[j], lane[j + half]);
-    *acc = f(*acc, lane[0]);
+    *acc = f(*acc, fold(f, d, v[0]));
     x += depth * kLanes;
     m -= depth * kLanes;
   }
