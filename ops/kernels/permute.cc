@@ -14,6 +14,7 @@ using Index = std::int64_t;
 
 constexpr Index kTile = 64;  // rows of a plane that are copied together
 constexpr double kNanosecondsPerByte = 0.1;
+constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;  // larger results go past the caches
 
 // Neighbouring axes that walk through memory as one are merged; axes of one element are dropped.
 struct Geometry {
@@ -104,8 +105,9 @@ void copy_tiles(const Planes& p, const T* in, T* out, Index begin, Index end) {
   Index row = begin;
   if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
     const Index squares = p.columns / kSquare;
+    const bool stream = static_cast<std::size_t>(p.count * p.rows * p.columns) * sizeof(T) >= kStreamedBytes;
     for (; row + kSquare <= end; row += kSquare) {
-      transpose_squares(in + row, p.column_in, out + row * p.row_out, p.row_out, squares);
+      transpose_squares(in + row, p.column_in, out + row * p.row_out, p.row_out, squares, stream);
       copy_elements(p, in, out, row, row + kSquare, squares * kSquare, p.columns);
     }
   }
