@@ -309,6 +309,7 @@ class Lowering {
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : roots_) plan_.keep_.push_back(root);
     collect_variables();
+    plan_.find_first_write();
   }
 
   // In the order of the graph, which is the same on every rank.

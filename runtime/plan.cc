@@ -1,5 +1,6 @@
 #include "runtime/plan.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -34,6 +35,19 @@ void Plan::bind(std::byte* arena) {
   }
 }
 
+void Plan::find_first_write() {
+  const auto writes = [this](const Step& step) {
+    for (std::size_t i = 0; i < step.out_meta.size(); ++i)
+      for (const auto& state : variables_) {
+        const auto* at = static_cast<const std::byte*>(step.args.out[i]);
+        const std::byte* begin = state->value().raw();
+        if (at >= begin && at < begin + state->value().bytes()) return true;
+      }
+    return false;
+  };
+  first_write_ = static_cast<std::size_t>(std::find_if(steps_.begin(), steps_.end(), writes) - steps_.begin());
+}
+
 void Plan::set_fingerprint(std::uint64_t fingerprint) {
   fingerprint_ = fingerprint;
   for (std::size_t i = 0; i < loops_.size(); ++i) loops_[i].body.set_fingerprint(attrs::mix(fingerprint, i + 1));
@@ -66,6 +80,7 @@ void Plan::run_steps(Session& session) {
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
+    if (at <= first_write_) session.interrupt_if_asked();
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
       case Step::kFused: kernels::run_fused(fused_[i], step.args.in, step.args.out); break;

@@ -77,6 +77,7 @@ class Plan {
   void run_steps(Session& session);
   void run_loop(Session& session, const Step& step);
   void finish_transfers(Session& session) noexcept;
+  void find_first_write();
 
   std::vector<Step> steps_;
   std::vector<void*> pointers_;  // all steps' operands
@@ -91,6 +92,7 @@ class Plan {
   std::vector<std::shared_ptr<VariableState>> variables_;
   std::vector<Expr> keep_;  // attributes and constants live as long as their nodes
   std::size_t arena_bytes_ = 0;
+  std::size_t first_write_ = 0;  // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
   bool random_ = false;
 };

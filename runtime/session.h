@@ -5,8 +5,10 @@
 // current, or else the process's default session. Ranks as threads give each thread its own.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +72,16 @@ class Session {
   std::byte* arena(std::size_t bytes);
   std::uint64_t arena_moves() const { return arena_moves_; }
 
+  // Between two steps of a plan, as long as it has changed no variable, `handler` is called if `asked` is set. What it
+  // throws ends the run, and every variable has its value from before. Both must outlive the session.
+  void set_interruption(const std::atomic<bool>* asked, std::function<void()> handler) {
+    interruption_asked_ = asked;
+    interruption_ = std::move(handler);
+  }
+  void interrupt_if_asked() const {
+    if (interruption_asked_ != nullptr && interruption_asked_->load(std::memory_order_relaxed)) interruption_();
+  }
+
   // Steps run so far, over all functions: part of every message's tag.
   std::uint64_t steps() const { return steps_; }
   void count_step(bool random) {
@@ -82,6 +94,8 @@ class Session {
   Config config_;
   bool manual_initialization_ = false;
   std::unique_ptr<Distributor> distributor_;
+  const std::atomic<bool>* interruption_asked_ = nullptr;
+  std::function<void()> interruption_;
   std::unordered_map<std::string, int> names_, uids_;
   Expr learning_phase_;
   Array arena_;  // never empty: values of no elements have an address too

@@ -39,6 +39,7 @@ class TaskMaker {
     group_elementwise();
     find_late_nodes();
     for (const auto& node : nodes_) emit(node);
+    std::stable_partition(tasks_.begin(), tasks_.end(), [&](const Task& task) { return !is_small_end(task); });
     place_buckets();
     return insert_waits();
   }
@@ -211,6 +212,17 @@ class TaskMaker {
     if (late) late_tasks_.push_back(std::move(task));
     else if (!tasks_.empty() && can_join(tasks_.back(), task)) join(tasks_.back(), std::move(task));
     else tasks_.push_back(std::move(task));
+  }
+
+  // A counter's or a running mean's new value: nobody reads it, and its operands take little memory until the end. Last
+  // of all, they leave a step that is stopped on its way without a changed variable.
+  bool is_small_end(const Task& task) const {
+    constexpr std::int64_t kSmall = 64 << 10;  // bytes
+    std::int64_t bytes = 0;
+    for (const Expr& read : task.reads) bytes += local_.bytes(read);
+    const bool ends = std::all_of(task.writes.begin(), task.writes.end(),
+                                  [&](const Expr& value) { return !users_.contains(&value.node()); });
+    return task.kind == Task::kFused && ends && bytes <= kSmall;
   }
 
   Shape space_of(const Task& fused) const { return local_.meta(fused.nodes.back()).shape; }

@@ -4,9 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <mutex>
-#include <unordered_map>
-
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
@@ -15,17 +12,11 @@
 #include "ops/substitute.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
+#include "python/binding/running.h"
 #include "python/binding/tensor.h"
 
 namespace syncline::python {
 namespace {
-
-// A session is used by one thread at a time, but Python's threads may call functions at once. Taken after the GIL was
-// given up, so nobody waits for one while holding the other.
-std::mutex& session_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
 
 // The updates of a function, each variable once: what is updated twice is updated in order, the second time from the
 // value that the first gave.
@@ -80,8 +71,7 @@ class FunctionObject {
     std::vector<Feed> feeds = feeds_from(values);
     std::vector<Array> results;
     {
-      nb::gil_scoped_release release;
-      const std::lock_guard lock(session_mutex());
+      const Running running;
       results = function_(std::span<const Feed>(feeds));
     }
     nb::list list;
@@ -92,8 +82,7 @@ class FunctionObject {
 
   std::string describe(nb::handle values) {
     std::vector<Feed> feeds = feeds_from(values);
-    nb::gil_scoped_release release;
-    const std::lock_guard lock(session_mutex());
+    const Running running;
     return function_.describe(std::span<const Feed>(feeds));
   }
 
@@ -137,8 +126,7 @@ nb::object evaluate(nb::handle x) {
   if (UpdateTensor* update = nullptr; nb::try_cast(x, update) && update != nullptr) {
     std::vector<Array> results;
     {
-      nb::gil_scoped_release release;
-      const std::lock_guard lock(session_mutex());
+      const Running running;
       results = Function({}, {update->expr}, {update->update}, "eval")({});
     }
     return array_to(std::move(results.front()));
@@ -146,8 +134,7 @@ nb::object evaluate(nb::handle x) {
   const Expr value = expr_from(x);
   Array result;
   {
-    nb::gil_scoped_release release;
-    const std::lock_guard lock(session_mutex());
+    const Running running;
     result = eval(value);
   }
   return array_to(std::move(result));

@@ -10,6 +10,7 @@
 #include "ops/shape.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
+#include "python/binding/running.h"
 #include "python/binding/tensor.h"
 #include "runtime/function.h"
 #include "runtime/sparse_variable.h"
@@ -23,9 +24,11 @@ nb::object make_variable(nb::handle value, nb::handle dtype, const std::string& 
   if (is_scipy_sparse(value)) return nb::cast(SparseVariableTensor(variable(sparse_from(value).cast(type), options)));
   if (!nb::isinstance<Tensor>(value)) return nb::cast(VariableTensor(variable(array_from(value, type).array, options)));
   const Expr initial = cast(expr_from(value), type);
-  nb::gil_scoped_release release;
-  const Variable made = variable(initial, options);
-  nb::gil_scoped_acquire acquire;
+  Variable made;
+  {
+    const Running running;
+    made = variable(initial, options);
+  }
   return nb::cast(VariableTensor(made));
 }
 

@@ -1,5 +1,7 @@
 """Variables, updates, functions, phases, names, control flow: what takes several calls."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -189,3 +191,33 @@ def test_print_tensor(capfd):
     x = K.print_tensor(K.constant([[1.0]]), "msg")
     K.eval(x)
     assert "msg" in capfd.readouterr().out
+
+
+INTERRUPTED = """
+import signal, threading, time, numpy as np, os
+import syncline as K
+v = K.variable(1.0)
+x = K.placeholder((400, 400))
+y = x
+for _ in range(300):
+    y = K.dot(y, x)
+f = K.function([x], [K.sum(y)], [K.update_add(v, 1)])
+if HANDLER:
+    signal.signal(signal.SIGINT, lambda *_: print("handled", flush=True))
+threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+begin = time.time()
+try:
+    f([np.eye(400)])
+    print("ended", K.get_value(v))
+except KeyboardInterrupt:
+    print("stopped", K.get_value(v), time.time() - begin < 2)
+f([np.eye(400)])
+print(K.get_value(v))
+"""
+
+
+@pytest.mark.parametrize("handler, printed", [(0, ["stopped 1.0 True", "2.0"]), (1, ["handled", "ended 2.0", "3.0"])])
+def test_ctrl_c_stops_between_nodes(handler, printed):
+    script = INTERRUPTED.replace("HANDLER", str(handler))
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+    assert run.stdout.decode().split("\n")[:-1] == printed, run.stderr.decode()

@@ -1,0 +1,60 @@
+#include "python/binding/running.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+#include "runtime/session.h"
+
+namespace syncline::python {
+namespace {
+
+namespace nb = nanobind;
+
+std::mutex& session_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+// Python's handler only notes a signal; a run hears of it through ours, which stands before it while the run lasts.
+std::atomic<bool> signal_came = false;
+struct sigaction python_action;
+
+void note_signal(int signal) {
+  signal_came.store(true, std::memory_order_relaxed);
+  python_action.sa_handler(signal);
+}
+
+// Lets Python look at its signals: raises what its handlers raise.
+void run_python_handlers() {
+  signal_came.store(false, std::memory_order_relaxed);
+  const nb::gil_scoped_acquire acquire;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+bool is_main_thread() { return getpid() == gettid(); }
+
+bool is_function(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL;
+}
+
+}  // namespace
+
+Running::Running() : lock_(session_mutex()) {
+  Session& session = Session::current();
+  if (session.distributor() != nullptr || !is_main_thread()) return;
+  struct sigaction ours = {};
+  ours.sa_handler = note_signal;
+  ours.sa_flags = SA_ONSTACK;
+  if (sigaction(SIGINT, nullptr, &python_action) != 0 || !is_function(python_action)) return;
+  session.set_interruption(&signal_came, run_python_handlers);
+  listens_ = sigaction(SIGINT, &ours, nullptr) == 0;
+}
+
+Running::~Running() {
+  if (listens_) sigaction(SIGINT, &python_action, nullptr);
+  Session::current().set_interruption(nullptr, {});
+}
+
+}  // namespace syncline::python
