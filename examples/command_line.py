@@ -9,6 +9,10 @@ import sys
 import numpy as np
 
 
+class DataError(Exception):
+    """Data that are missing or damaged; the message says which and what to do."""
+
+
 def at_least(least):
     """An argparse type: whole numbers from `least` on."""
 
@@ -42,7 +46,10 @@ def parse(parser):
     if args.resume and not args.checkpoint:
         parser.error("--resume needs --checkpoint")
     if args.checkpoint:
-        os.makedirs(args.checkpoint, exist_ok=True)
+        try:
+            os.makedirs(args.checkpoint, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--checkpoint: {error}")
     random.seed(args.seed)
     np.random.seed(args.seed)
     return args
@@ -82,8 +89,8 @@ def start(args, build, custom_objects=None):
 
 
 def run(main):
-    """Ends the process: code 0 after main(), 1 with one line after an OSError or ValueError; argparse uses 2."""
+    """Ends the process: code 0 after main(), 1 with one line after a DataError; argparse uses 2."""
     try:
         main()
-    except (OSError, ValueError) as error:
+    except DataError as error:
         sys.exit(f"{os.path.basename(sys.argv[0])}: {error}")
