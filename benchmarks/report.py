@@ -17,8 +17,8 @@ import interleave
 HEAD = """# Benchmarks
 
 Written by `scripts/bench`; do not edit. `benchmarks/rows.json` lists the rows and their bounds, `benchmarks/peers/measure.py`
-says what a step is. Each contender is run in turn, {rounds} rounds, each time as a new process; a value is the median over
-the rounds, a ratio is ours divided by theirs. A process of one rank is held to as many cores as it has threads.
+and `keras_fit.py` beside it say what is measured. Each contender is run in turn, {rounds} rounds, each time as a new process; a
+value is the median over the rounds, a ratio is ours divided by theirs. A process of one rank is held to as many cores as it has threads.
 """
 
 
@@ -50,7 +50,7 @@ def number(value):
 
 
 def verdict(row, ratios):
-    """The row's bounds, those of "best" on the ratio to the fastest peer; in bold those that are missed."""
+    """The row's bounds, those of "best" on the ratio to the fastest peer, of "value" on our value; missed ones in bold."""
     parts = []
     for name, bound in row.get("at_most", {}).items():
         if ratios.get(name) is not None:
@@ -81,6 +81,7 @@ def table_lines(table, contenders, measured, missing):
         ours = values["syncline"]
         ratios = {p: ours / values[p] if ours and values.get(p) else None for p in peers}
         theirs = [values[p] for p in row["against"] if values[p]]
+        ratios["value"] = ours
         ratios["best"] = ours / min(theirs) if best and ours and theirs else None
         cells = [row["name"], str(row["threads"]), number(ours), *(number(values.get(p)) for p in peers)]
         cells += [f"{ratios[p]:.2f}" if ratios[p] else "-" for p in peers]

@@ -29,9 +29,9 @@ CLASSES = {"lstm": 2}  # 10 for the others
 CHUNKS = 20  # the median is taken over this many chunks of steps
 
 
-def arguments(ranks=False):
+def arguments(ranks=False, models=tuple(BATCH)):
     parser = argparse.ArgumentParser()
-    parser.add_argument("--model", choices=sorted(BATCH), required=True)
+    parser.add_argument("--model", choices=sorted(models), required=True)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--json", action="store_true", help="the only form of output; accepted for symmetry")
@@ -75,19 +75,20 @@ def median_step_seconds(step, wait, steps):
     return statistics.median(times)
 
 
-def report(args, seconds, version, ranks=1):
+def report(args, seconds, version, ranks=1, **more):
     print(
         json.dumps(
             {
                 "model": args.model,
                 "threads": args.threads,
                 "ranks": ranks,
-                "batch": BATCH[args.model],
+                "batch": BATCH.get(args.model, 1),
                 "step_ms": seconds * 1e3,
-                "samples_per_s": ranks * BATCH[args.model] / seconds,
+                "samples_per_s": ranks * BATCH.get(args.model, 1) / seconds,
                 "peak_mib": peak_mib(),
                 "libraries_mib": args.libraries_mib,
                 "version": version,
+                **more,
             }
         ),
         flush=True,
