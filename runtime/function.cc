@@ -326,6 +326,10 @@ std::string Function::describe(std::span<const Feed> feeds) {
   return impl_->plan_for(feeds, Session::current()).plan.describe();
 }
 
+const Plan* Function::last_plan() const {
+  return impl_->plans.empty() ? nullptr : &impl_->plans.front()->plan;
+}
+
 std::size_t Function::arena_bytes(std::span<const Array> feeds) {
   return impl_->plan_for(feeds, Session::current()).plan.arena_bytes();
 }

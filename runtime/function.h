@@ -26,6 +26,7 @@
 
 namespace syncline {
 
+class Plan;
 class Session;
 
 struct PlaceholderOptions {
@@ -95,6 +96,8 @@ class Function {
   // The plan for such feeds, a line a step. Makes it if need be; under several ranks all ranks must ask.
   std::string describe(std::span<const Array> feeds);
   std::string describe(std::span<const Feed> feeds);
+  // The plan that was used last; null before the first call. Valid until the next call.
+  const Plan* last_plan() const;
   // Bytes of the arena that the plan for such feeds computes in.
   std::size_t arena_bytes(std::span<const Array> feeds);
 

@@ -115,9 +115,24 @@ class Lowering {
     return at;
   }
 
+  std::vector<StepValue> named(const std::vector<Expr>& values) const {
+    std::vector<StepValue> result;
+    for (const Expr& value : values) {
+      const Expr base = local_.resolve(value).base;
+      StepValue named{base, local_.placement(base), {}};
+      for (std::size_t i = 0; i < request_.updates.size(); ++i)
+        if (local_.resolve(roots_[request_.outputs.size() + i]).base == base)
+          named.assigned = request_.updates[i].target.name();
+      result.push_back(std::move(named));
+    }
+    return result;
+  }
+
   void add_step(Step step, const std::vector<Expr>& in, const std::vector<Expr>& out) {
     for (const Expr& value : in) step.in_meta.push_back(local_.meta(value));
     for (const Expr& value : out) step.out_meta.push_back(local_.meta(value));
+    step.reads = named(in);
+    step.writes = named(out);
     push_step(std::move(step), locate(in), locate(out));
   }
 
@@ -255,6 +270,8 @@ class Lowering {
     step.index = static_cast<int>(plan_.transfers_.size());
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
     for (const Expr& node : task.nodes) step.out_meta.push_back(local_.meta(node));
+    for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());
+    step.writes = named(task.nodes);
     plan_.transfers_.push_back(std::move(transfer));
     push_step(std::move(step), {&from, 1}, {&to, 1});
   }

@@ -37,6 +37,7 @@ void Plan::bind(std::byte* arena) {
 
 void Plan::find_first_write() {
   const auto writes = [this](const Step& step) {
+    if (step.kind != Step::kKernel && step.kind != Step::kFused && step.kind != Step::kLoop) return false;
     for (std::size_t i = 0; i < step.out_meta.size(); ++i)
       for (const auto& state : variables_) {
         const auto* at = static_cast<const std::byte*>(step.args.out[i]);

@@ -21,6 +21,13 @@ namespace syncline {
 class Session;
 struct LoopStep;
 
+// For people who look at a plan: a value that a step reads or computes.
+struct StepValue {
+  Expr value;  // a view stands for what it looks at
+  Placement at;
+  std::string assigned;  // the variable whose new value it is
+};
+
 struct Step {
   enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
@@ -30,7 +37,8 @@ struct Step {
   const void* attrs = nullptr;
   KernelArgs args;
   std::vector<Meta> in_meta, out_meta;  // what args point to
-  std::string label;                    // for people
+  std::string label;                    // for people, as are
+  std::vector<StepValue> reads, writes;
 };
 
 class Plan {

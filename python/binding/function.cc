@@ -14,6 +14,7 @@
 #include "python/binding/conversion.h"
 #include "python/binding/running.h"
 #include "python/binding/tensor.h"
+#include "runtime/plan.h"
 
 namespace syncline::python {
 namespace {
@@ -62,6 +63,31 @@ class Updates {
   std::vector<std::pair<const VariableState*, Expr>> given_;
 };
 
+nb::list described(const std::vector<StepValue>& values) {
+  nb::list list;
+  for (const StepValue& v : values) {
+    const Meta& meta = v.value.meta();
+    const std::string at = v.at.is_replicated() ? "" : join_text(v.at);
+    list.append(nb::make_tuple(join_text(v.value.node().id, '.', v.value.output()), name_of(tensor(v.value)),
+                               name_of_dtype(meta.dtype), shape_to(meta.shape), at, v.assigned));
+  }
+  return list;
+}
+
+nb::list steps_of(const Plan& plan) {
+  static constexpr const char* kKinds[] = {"kernel", "fused", "start", "wait", "loop", "guard"};
+  nb::list list;
+  for (const Step& step : plan.steps()) {
+    nb::dict row;
+    row["label"] = step.label;
+    row["kind"] = kKinds[step.kind];
+    row["reads"] = described(step.reads);
+    row["writes"] = described(step.writes);
+    list.append(row);
+  }
+  return list;
+}
+
 class FunctionObject {
  public:
   FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name)
@@ -78,6 +104,11 @@ class FunctionObject {
     for (Array& result : results) list.append(array_to(std::move(result)));
     keepers_.clear();
     return list;
+  }
+
+  nb::list steps() const {
+    const Plan* plan = function_.last_plan();
+    return plan == nullptr ? nb::list() : steps_of(*plan);
   }
 
   std::string describe(nb::handle values) {
@@ -159,6 +190,9 @@ void bind_function(nb::module_& m) {
            nb::arg("updates").none(), nb::arg("name"))
       .def("__call__", &FunctionObject::call, nb::arg("inputs"),
            "One value for each input. Returns a list: a NumPy value for each output.")
+      .def("steps", &FunctionObject::steps,
+           "The steps of the plan that was used last, as dicts: 'label', 'kind', and 'reads' and 'writes', lists of\n"
+           "(number, name, dtype, shape, placement, assigned variable). Empty before the first call.")
       .def("describe", &FunctionObject::describe, nb::arg("inputs"),
            "The plan for values of these shapes, a line a step.");
   m.def("eval", &evaluate);

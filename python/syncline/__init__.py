@@ -93,6 +93,7 @@ from syncline.linear_algebra import (
     gather,
     transpose,
 )
+from syncline.picture import Picture, plot_graph
 from syncline.random_tensors import (
     dropout,
     random_binomial,
