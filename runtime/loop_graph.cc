@@ -9,6 +9,7 @@
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
+#include "ops/substitute.h"
 #include "runtime/concretize.h"
 #include "runtime/evaluate.h"
 #include "runtime/loop_prepare.h"
@@ -104,7 +105,7 @@ class Pruner {
  public:
   std::vector<Expr> run(const std::vector<Expr>& roots) {
     const auto nodes = nodes_under(roots);
-    for (const Expr& root : roots) read_.insert(root);
+    for (const Expr& root : roots) read(root);
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) read_inputs(*it);
     for (const auto& node : nodes) rebuild(node);
     std::vector<Expr> result;
@@ -123,7 +124,7 @@ class Pruner {
     if (!any) return;
     live_.insert(node.get());
     if (node->op != &def_of<Loop>()) {
-      read_.insert(node->inputs.begin(), node->inputs.end());
+      for (const Expr& input : node->inputs) read(input);
       return;
     }
     const LoopBody& body = body_of(Expr(node));
@@ -135,7 +136,12 @@ class Pruner {
   }
 
   void read_if(bool needed, const Expr& e) {
-    if (needed) read_.insert(e);
+    if (needed) read(e);
+  }
+
+  void read(const Expr& e) {
+    read_.insert(e);
+    ++readers_[e];
   }
 
   Expr now(const Expr& e) const {
@@ -168,7 +174,11 @@ class Pruner {
       }
       ++input;
     };
-    for (const Expr& leaf : body.elements) keep(needed.has(leaf), leaf, parts.body.elements, parts.sequences);
+    std::unordered_set<Expr, ExprHash> own;  // elements whose sequence only this loop reads
+    for (const Expr& leaf : body.elements) {
+      if (readers_[*input] == 1) own.insert(leaf);
+      keep(needed.has(leaf), leaf, parts.body.elements, parts.sequences);
+    }
     for (std::size_t i = 0; i < body.states.size(); ++i)
       keep(needed.states()[i], body.states[i], parts.body.states, parts.initial_states);
     for (const Expr& leaf : body.captures) keep(needed.has(leaf), leaf, parts.body.captures, parts.captured);
@@ -186,15 +196,48 @@ class Pruner {
     }
     prune_body(parts.body);
     const std::int64_t turns = loop.input(0).shape()[0];
-    if (turns > 1) prepare_body(parts.body, parts.captured);
+    if (turns > 1) {
+      multiply_in_turns(parts, own);
+      prepare_body(parts.body, parts.captured);
+    }
     const Expr fresh = parts.loop(turns);
     for (std::size_t i = 0; i < kept.size(); ++i)
       now_[Expr(loop.handle(), kept[i])] = Expr(fresh.handle(), static_cast<int>(i));
   }
 
+  // A product of a sequence with a matrix moves into the body if only the body reads it: with the matrix packed once
+  // (`prepare`), a turn's part is as quick as a part of the whole, and it is still in the cache where it is used.
+  static void multiply_in_turns(Parts& parts, const std::unordered_set<Expr, ExprHash>& own) {
+    Bindings products;
+    for (std::size_t i = parts.sequences.size(); i-- > 0;) {
+      const Expr leaf = parts.body.elements[i], product = parts.sequences[i];
+      if (!own.contains(leaf) || !pays_in_turns(product)) continue;
+      parts.body.elements.erase(parts.body.elements.begin() + static_cast<std::ptrdiff_t>(i));
+      parts.sequences.erase(parts.sequences.begin() + static_cast<std::ptrdiff_t>(i));
+      const Node& node = product.node();
+      products[leaf] =
+          Expr(make_node(*node.op, node.attrs, {parts.element(node.inputs[0]), parts.capture(node.inputs[1])}));
+    }
+    if (products.empty()) return;
+    set_roots(parts.body, substitute(parts.body.roots(), products));
+  }
+
+  // Rows enough for a product's inner loops, and no more to read than the product itself would be.
+  static bool pays_in_turns(const Expr& sequence) {
+    constexpr std::int64_t kFewestRows = 8;
+    if (sequence.op().name != "dot" || sequence.ndim() < 3 || !is_floating(sequence.dtype())) return false;
+    const Expr &x = sequence.input(0), &w = sequence.input(1);
+    const Shape& shape = x.shape();
+    if (shape.product(1, shape.ndim() - 1) < kFewestRows || shape.back() > sequence.shape().back()) return false;
+    const Expr turn = element_of(x);
+    const std::vector<Expr> inputs{turn, w};
+    return sequence.op().prepare(sequence.node().attrs.get(), inputs, {false, true}).handle() != nullptr;
+  }
+
   // Loops within the body.
-  static void prune_body(LoopBody& body) {
-    const std::vector<Expr> roots = prune_loops(body.roots());
+  static void prune_body(LoopBody& body) { set_roots(body, prune_loops(body.roots())); }
+
+  static void set_roots(LoopBody& body, const std::vector<Expr>& roots) {
     for (std::size_t i = 0; i < roots.size(); ++i)
       (i < body.next_states.size() ? body.next_states[i] : body.taps[i - body.next_states.size()].value) = roots[i];
   }
@@ -202,6 +245,7 @@ class Pruner {
   std::unordered_set<Expr, ExprHash> read_;
   std::unordered_set<const Node*> live_;
   std::unordered_map<const Node*, Needed> needed_;
+  std::unordered_map<Expr, int, ExprHash> readers_;
   std::unordered_map<Expr, Expr, ExprHash> now_;
 };
 

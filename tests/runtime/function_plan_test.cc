@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "ops/control.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
@@ -53,6 +54,26 @@ TEST_F(PlanTest, AllConstantNeedsNoStep) {
   Function f({}, {constant(2, DType::kFloat64, {3}) * 4.0});
   EXPECT_LE(steps(f, {}), 1);
   expect_values(f({})[0], {8, 8, 8});
+}
+
+TEST_F(PlanTest, ALoopMultipliesManyRowsInItsTurnsAndFewRowsAtOnce) {
+  const Expr w = input({16, 16});
+  auto last_of = [&](const Expr& x, bool unroll) {
+    auto step = [&](const Expr& element, const std::vector<Expr>& states) {
+      const Expr next = tanh(dot(element, w) + states[0]);
+      return std::pair{next, std::vector<Expr>{next}};
+    };
+    return rnn(step, x, {fill(Shape{x.shape()[0], 16}, 0, DType::kFloat64)}, {.unroll = unroll}).last_output;
+  };
+  for (const std::int64_t rows : {2, 8}) {
+    const Expr x = input({rows, 5, 16});
+    Function f({x, w}, {last_of(x, false), last_of(x, true)});
+    const std::vector<Array> feeds{random_doubles({rows, 5, 16}, 1), random_doubles({16, 16}, 2)};
+    EXPECT_EQ(count_lines(f.describe(feeds), "dot_packed"), rows == 8 ? 1 : 0) << f.describe(feeds);
+    const std::vector<Array> results = f(feeds);
+    for (std::int64_t i = 0; i < rows * 16; ++i)
+      EXPECT_NEAR(results[0].data<double>()[i], results[1].data<double>()[i], 1e-14);
+  }
 }
 
 TEST_F(PlanTest, RepeatedSubexpressionsAreComputedOnce) {
