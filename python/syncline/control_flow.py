@@ -1,20 +1,23 @@
 """Control flow: choice, recurrence, folds; and print_tensor. Functions that are passed in are called while the graph is
 built, with tensors."""
 
+from __future__ import annotations
+
 from syncline import _core
 from syncline.session import learning_phase
+from syncline.types import Any, Callable, DType, List, Optional, Sequence, Side, StepFunction, Tensor, TensorLike, Tuple
 
 
 def rnn(
-    step_function,
-    inputs,
-    initial_states,
-    go_backwards=False,
-    mask=None,
-    constants=None,
-    unroll=False,
-    input_length=None,
-):
+    step_function: StepFunction,
+    inputs: TensorLike,
+    initial_states: Sequence[TensorLike],
+    go_backwards: bool = False,
+    mask: Optional[TensorLike] = None,
+    constants: Optional[Sequence[TensorLike]] = None,
+    unroll: bool = False,
+    input_length: Optional[int] = None,
+) -> Tuple[Tensor, Tensor, List[Tensor]]:
     """Goes through inputs along time.
 
     # Arguments
@@ -47,7 +50,7 @@ def rnn(
     return last_output, outputs, new_states
 
 
-def switch(condition, then_expression, else_expression):
+def switch(condition: TensorLike, then_expression: Side, else_expression: Side) -> Tensor:
     """then_expression where the condition holds, otherwise else_expression.
 
     A scalar condition takes one side as a whole; the sides may be functions without arguments, and only the side that
@@ -57,7 +60,7 @@ def switch(condition, then_expression, else_expression):
     return _core.switch(condition, then_expression, else_expression)
 
 
-def in_train_phase(x, alt, training=None):
+def in_train_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> Tensor:
     """x while training, alt otherwise. Both may be functions without arguments. training: True, False, 1, 0 or a scalar
     tensor; the learning phase unless given."""
     from_phase = training is None
@@ -72,28 +75,32 @@ def in_train_phase(x, alt, training=None):
     return chosen
 
 
-def in_test_phase(x, alt, training=None):
+def in_test_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> Tensor:
     """x while testing, alt while training; as in_train_phase."""
     return in_train_phase(alt, x, training=training)
 
 
-def map_fn(fn, elems, name=None, dtype=None):
+def map_fn(fn: Callable[..., Any], elems: TensorLike, name: Optional[str] = None, dtype: Optional[DType] = None) -> Any:
     """fn of each element of `elems` along its first axis, stacked. Of a list of tensors fn gets a list. dtype: of the
     result, if fn changes it."""
     return _core.map_fn(fn, elems, dtype)
 
 
-def foldl(fn, elems, initializer=None, name=None):
+def foldl(
+    fn: Callable[..., Any], elems: TensorLike, initializer: Optional[TensorLike] = None, name: Optional[str] = None
+) -> Any:
     """fn(... fn(fn(initializer, elems[0]), elems[1]) ...). Without an initializer the first element takes its place."""
     return _core.fold(fn, elems, initializer, False)
 
 
-def foldr(fn, elems, initializer=None, name=None):
+def foldr(
+    fn: Callable[..., Any], elems: TensorLike, initializer: Optional[TensorLike] = None, name: Optional[str] = None
+) -> Any:
     """As foldl, beginning with the last element."""
     return _core.fold(fn, elems, initializer, True)
 
 
-def print_tensor(x, message=""):
+def print_tensor(x: TensorLike, message: str = "") -> Tensor:
     """x. In each step that uses the result, `message` and the value appear on standard output, once whatever the
     number of ranks."""
     return _core.print_tensor(x, message)

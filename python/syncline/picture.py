@@ -3,7 +3,14 @@
 import shutil
 import subprocess
 
-_COLORS = {"kernel": "#dbe9f6", "fused": "#e2f0d9", "loop": "#fde9d0", "start": "#f8d7da", "wait": "#f8d7da", "guard": "#eeeeee"}
+_COLORS = {
+    "kernel": "#dbe9f6",
+    "fused": "#e2f0d9",
+    "loop": "#fde9d0",
+    "start": "#f8d7da",
+    "wait": "#f8d7da",
+    "guard": "#eeeeee",
+}
 
 
 def plot_graph(fn, to_file=None):
@@ -26,9 +33,11 @@ def plot_graph(fn, to_file=None):
 
 
 def _steps(fn):
-    functions = [fn] if hasattr(fn, "steps") else [
-        getattr(fn, name, None) for name in ("train_function", "test_function", "predict_function")
-    ]
+    functions = (
+        [fn]
+        if hasattr(fn, "steps")
+        else [getattr(fn, name, None) for name in ("train_function", "test_function", "predict_function")]
+    )
     for function in functions:
         if function is not None and function.steps():
             return function.steps()

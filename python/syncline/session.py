@@ -1,22 +1,25 @@
 """The session's names, uids and learning phase."""
 
+from __future__ import annotations
+
 from syncline import _core
+from syncline.types import Any
 
 # The phase as the graph knows it: None (not asked for yet), a placeholder, or the number that was set.
 _phase = None
 
 
-def get_uid(prefix=""):
+def get_uid(prefix: str = "") -> int:
     """1, 2, 3, ... for each prefix: numbers for the names of layers and the like."""
     return _core.get_uid(prefix)
 
 
-def reset_uids():
+def reset_uids() -> None:
     """Lets get_uid begin anew for every prefix."""
     _core.reset_uids()
 
 
-def clear_session():
+def clear_session() -> None:
     """Forgets names, uids and the learning phase. Tensors, variables and functions that somebody holds stay usable; the
     others are gone already, for no graph is owned by the session."""
     global _phase
@@ -24,13 +27,13 @@ def clear_session():
     _core.clear_session()
 
 
-def manual_variable_initialization(value):
+def manual_variable_initialization(value: bool) -> None:
     """Whether the program initializes variables itself. Kept for programs that set it: a variable has its initial value
     from the start."""
     _core.manual_variable_initialization(bool(value))
 
 
-def learning_phase():
+def learning_phase() -> Any:
     """The phase: a placeholder (bool scalar), to be fed with 1 (training) or 0 (testing, also where it is not fed),
     or the number that set_learning_phase was given."""
     global _phase
@@ -40,7 +43,7 @@ def learning_phase():
     return _phase
 
 
-def set_learning_phase(value):
+def set_learning_phase(value: int) -> None:
     """Fixes the phase to 0 (testing) or 1 (training) for graphs that are built from now on. Raises ValueError for any
     other value."""
     global _phase

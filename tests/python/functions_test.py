@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pathlib
+import typing
 
 import numpy as np
 import pytest
@@ -31,6 +32,21 @@ def test_signature(name, signature):
     ours = [(p.name, p.default) for p in inspect.signature(function).parameters.values() if p.name not in extra]
     assert ours == [(a.arg, d) for a, d in zip(wanted.args, defaults)]
     assert inspect.getdoc(function)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in documented()])
+def test_annotations(name):
+    function = getattr(K, name)
+    hints = typing.get_type_hints(function)
+    assert set(hints) == set(inspect.signature(function).parameters) | {"return"}
+
+
+def test_types_are_shipped():
+    folder = pathlib.Path(K.__file__).parent
+    assert (folder / "py.typed").exists()
+    stub = (folder / "_core.pyi").read_text()
+    for name in ("class Tensor", "class Variable", "def __matmul__", "class Function", "def batch_dot"):
+        assert name in stub
 
 
 def test_there_are_152():

@@ -26,7 +26,9 @@ def trained():
 def test_text_names_steps_values_and_what_is_assigned():
     K.clear_session()
     text = str(K.plot_graph(trained()))
-    assert re.search(r"1 dot\(.*\n +images:0 float32\(4, 7\), kernel:0 float32\(7, 3\) -> dot_\d+:0 float32\(4, 3\)", text)
+    assert re.search(
+        r"1 dot\(.*\n +images:0 float32\(4, 7\), kernel:0 float32\(7, 3\) -> dot_\d+:0 float32\(4, 3\)", text
+    )
     assert "= kernel" in text
 
 
@@ -53,9 +55,7 @@ def test_without_graphviz(monkeypatch):
 
 
 def test_placement_and_buckets_of_two_ranks():
-    script = (
-        "import sys; sys.path.insert(0, %r); import picture_test, syncline as K; print(K.plot_graph(picture_test.trained()))"
-    )
+    script = "import sys; sys.path.insert(0, %r); import picture_test, syncline as K; print(K.plot_graph(picture_test.trained()))"
     run = subprocess.run(
         [ROOT / "scripts" / "launch", "2", sys.executable, "-c", script % os.path.dirname(__file__)],
         capture_output=True, timeout=120,

@@ -93,7 +93,15 @@ def test_attributes():
 def test_arrays_of_every_dtype_and_layout(dtype):
     x = K.placeholder((None, 2), dtype=dtype)
     array = np.array([[0, 1], [2, 3], [4, 5]]).astype(dtype)
-    for given in (array, np.asfortranarray(array), array[::-1], array[::2], array[:0], array.tolist(), array.astype(">f4")):
+    for given in (
+        array,
+        np.asfortranarray(array),
+        array[::-1],
+        array[::2],
+        array[:0],
+        array.tolist(),
+        array.astype(">f4"),
+    ):
         result = K.function([x], [K.identity(x)])([given])[0]
         np.testing.assert_array_equal(result, np.asarray(given).astype(dtype))
         assert result.dtype == dtype

@@ -24,12 +24,14 @@ def test_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"syncline"}
     sources = {f"syncline/{path.name}" for path in (ROOT / "python" / "syncline").glob("*.py")}
-    assert sources <= set(names)
+    assert sources | {"syncline/py.typed", "syncline/_core.pyi"} <= set(names)
     assert sum(name.startswith("syncline/_core.") and name.endswith(".so") for name in names) == 1
 
 
 def test_works_installed(wheel, tmp_path):
-    subprocess.run([sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", tmp_path, wheel], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", tmp_path, wheel], check=True
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "KERAS_BACKEND": "syncline", "KERAS_HOME": str(tmp_path)}
     script = "import keras, syncline; assert syncline.__file__.startswith(%r); print(keras.backend.eval(syncline.ones((2,))))"
     run = subprocess.run(
