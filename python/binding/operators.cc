@@ -23,11 +23,14 @@ void bind_binary(nb::class_<Tensor>& c, const char* name, const char* reflected)
     const Operands o = swap ? operands_from(y, x) : operands_from(x, y);
     return nb::cast(tensor(op(o.x, o.y)));
   };
-  c.def(
-      name, [apply](nb::handle x, nb::handle y) { return apply(x, y, false); }, nb::arg("y").none());
-  if (reflected != nullptr)
+  const auto def = [&](const char* method, bool swap) {
+    const std::string signature = join_text("def ", method, "(self, y: object) -> Tensor");
     c.def(
-        reflected, [apply](nb::handle x, nb::handle y) { return apply(x, y, true); }, nb::arg("y").none());
+        method, [apply, swap](nb::handle x, nb::handle y) { return apply(x, y, swap); }, nb::arg("y").none(),
+        nb::sig(signature.c_str()));
+  };
+  def(name, false);
+  if (reflected != nullptr) def(reflected, true);
 }
 
 Expr logical_or(const Expr& x, const Expr& y) { return logical_not(logical_and(logical_not(x), logical_not(y))); }
