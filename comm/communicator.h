@@ -32,6 +32,10 @@ struct Tag {
   friend bool operator==(const Tag&, const Tag&) = default;
 };
 
+// The plan in the tag of a program's last barrier. A rank that goes on meets it, and is told that the program of the
+// other one has ended.
+inline constexpr std::uint64_t kEndOfProgram = ~std::uint64_t{0};
+
 enum class Reduce : std::uint8_t { kSum, kMax, kMin };
 
 // What a file of configuration may say about a communicator; the other options (comm/worker.h) stay as they are.
@@ -67,6 +71,12 @@ class Communicator {
   virtual void wait(Ticket ticket) = 0;
   // True if wait(ticket) would not block.
   virtual bool done(Ticket ticket) const = 0;
+
+  // Notes go from rank 0 to each other rank beside the collectives: neither side waits, and a note that nobody takes
+  // does no harm. Both calls are safe on any thread at any time. post does nothing on other ranks; take_note gives the
+  // next note that has come, in the order in which they were posted.
+  virtual void post_note(std::uint64_t note) = 0;
+  virtual std::optional<std::uint64_t> take_note() = 0;
 
   // Ends the processes of all ranks with this exit code, without unwinding; for a main that has printed why. Standard
   // streams are flushed. Safe to call at any time, also after an error.

@@ -32,6 +32,8 @@ void check_buffer(const char* where, const void* data, std::int64_t bytes) {
   if (bytes > 0 && data == nullptr) fail(where, ": the buffer of ", bytes, " bytes is a null pointer");
 }
 
+bool has_ended(const Header& header) { return header.plan == kEndOfProgram; }
+
 // FNV-1a over the counts, with a final shuffle so that short lists spread too.
 std::uint64_t digest_of(std::span<const std::int64_t> counts) {
   std::uint64_t digest = 0xcbf29ce484222325;
@@ -119,6 +121,12 @@ std::string describe(const Header& header) {
 }
 
 std::string describe_mismatch(std::span<const Header> headers) {
+  const auto ended = std::find_if(headers.begin(), headers.end(), has_ended);
+  if (const auto other = std::find_if_not(headers.begin(), headers.end(), has_ended);
+      ended != headers.end() && other != headers.end())
+    return join_text("the program of rank ", ended - headers.begin(), " has ended, while rank ",
+                     other - headers.begin(), " goes on with ", describe(*other),
+                     "; every rank must run the same functions in the same order");
   const auto other = std::find_if(headers.begin(), headers.end(), [&](const Header& h) { return h != headers[0]; });
   SYNCLINE_CHECK(other != headers.end());
   return join_text("ranks disagree about ", name_difference(headers[0], *other),

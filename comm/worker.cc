@@ -119,6 +119,16 @@ void Worker::wait(Ticket ticket) {
   }
 }
 
+void Worker::post_note(std::uint64_t note) {
+  const std::lock_guard hold(wire_mutex_);
+  wire_->post_note(note);
+}
+
+std::optional<std::uint64_t> Worker::take_note() {
+  const std::lock_guard hold(wire_mutex_);
+  return wire_->take_note();
+}
+
 // Sleeps until a job is finished, an error is there, or the time has come.
 void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
   std::unique_lock lock(mutex_);

@@ -18,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,6 +50,9 @@ class Wire {
   virtual Meeting poll(const Job& job) = 0;
   // Moves the data of a job that is ready; may block.
   virtual void transfer(const Job& job) = 0;
+  // See communicator.h; a note that was posted reaches the other ranks before a clean close() returns.
+  virtual void post_note(std::uint64_t note) = 0;
+  virtual std::optional<std::uint64_t> take_note() = 0;
   // For the error of a wait that took too long: who has not come, or "" if the wire cannot tell.
   virtual std::string name_missing() const = 0;
   // From now on no other rank touches this rank's buffers, where the wire can see to that: a caller that gives up frees
@@ -79,6 +83,8 @@ class Worker {
   Ticket submit(const Job& job);
   void wait(Ticket ticket);
   bool done(Ticket ticket);
+  void post_note(std::uint64_t note);
+  std::optional<std::uint64_t> take_note();
 
   // Takes the wire away for good, to do something drastic with it: null if a transfer holds it for too long.
   Wire* seize() noexcept;
@@ -142,6 +148,8 @@ class WorkerCommunicator : public Communicator {
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override;
   void wait(Ticket ticket) override { worker_->wait(ticket); }
   bool done(Ticket ticket) const override { return worker_->done(ticket); }
+  void post_note(std::uint64_t note) override { worker_->post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return worker_->take_note(); }
 
  protected:
   Worker& worker() { return *worker_; }

@@ -155,6 +155,7 @@ class DataParallel : public Distributor {
   int rank() const override { return wire_.rank(); }
   int size() const override { return wire_.size(); }
   bool feeds_are_local() const override { return options_.local_feeds; }
+  void set_feeds_local(bool local) override { options_.local_feeds = local; }
 
   RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split, bool& local) override {
     local = options_.local_feeds;

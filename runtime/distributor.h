@@ -54,6 +54,8 @@ class Distributor {
   virtual int size() const = 0;
   // Every rank hands over its own rows.
   virtual bool feeds_are_local() const = 0;
+  // Between steps, on all ranks alike.
+  virtual void set_feeds_local(bool local) = 0;
 
   // Decides which feeds are split and how. Feeds' shapes are those that this rank was handed; the shapes become global
   // ones. `split[i]` says whether feed i is split along axis 0, and `local` whether only this rank's rows were handed

@@ -36,7 +36,7 @@ class Session {
   // From now on functions are computed by all ranks of the distributor together; the seed becomes rank 0's. Before any
   // function is made.
   void distribute(std::unique_ptr<Distributor> distributor);
-  // One process again: plans that were made for several ranks must not be run any more.
+  // One process again: functions make new plans.
   void undistribute();
   Distributor* distributor() const { return distributor_.get(); }
 

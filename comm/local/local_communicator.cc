@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <shared_mutex>
@@ -17,13 +18,14 @@ namespace {
 // Where the ranks meet. A collective has two rounds: all bring their job, then each rank does its part of the work, on
 // everybody's buffers; it is finished when all parts are. Counters only grow, so a fast rank may be one job ahead.
 struct Hub {
-  explicit Hub(int size) : jobs(size), arrived(size, 0), worked(size, 0), left(size, false) {}
+  explicit Hub(int size) : jobs(size), arrived(size, 0), worked(size, 0), left(size, false), notes(size) {}
 
   std::shared_mutex buffers;  // held shared by who works on the ranks' buffers, alone by who takes its own away
   std::mutex mutex;           // guards what follows; the buffers behind the jobs are ordered by it too
   std::vector<Job> jobs;
   std::vector<std::uint64_t> arrived, worked;  // by rank: how many jobs it brought, how many parts it has done
   std::vector<bool> left;
+  std::vector<std::deque<std::uint64_t>> notes;  // by rank, those it has not taken
 };
 
 // Integers are added without sign, so that they wrap as MPI's do.
@@ -100,6 +102,20 @@ class LocalWire : public Wire {
   void transfer(const Job&) override {
     do_part();
     while (!all_reached(hub_->worked)) std::this_thread::yield();
+  }
+
+  void post_note(std::uint64_t note) override {
+    const std::lock_guard lock(hub_->mutex);
+    for (int r = 1; rank_ == 0 && r < size(); ++r) hub_->notes[r].push_back(note);
+  }
+
+  std::optional<std::uint64_t> take_note() override {
+    const std::lock_guard lock(hub_->mutex);
+    auto& notes = hub_->notes[rank_];
+    if (notes.empty()) return {};
+    const std::uint64_t note = notes.front();
+    notes.pop_front();
+    return note;
   }
 
   std::string name_missing() const override {

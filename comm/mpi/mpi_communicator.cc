@@ -19,6 +19,12 @@ class MpiCommunicator : public WorkerCommunicator {
 
 }  // namespace
 
+bool mpi_is_initialized() {
+  int flag = 0;
+  check_mpi(MPI_Initialized(&flag), "MPI_Initialized", "start");
+  return flag != 0;
+}
+
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
   return std::make_unique<MpiCommunicator>(options);
 }

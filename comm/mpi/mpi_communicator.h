@@ -30,6 +30,9 @@ struct MpiOptions {
   Launch launch = read_launch_environment();
 };
 
+// Whether MPI was initialised, by whomever.
+bool mpi_is_initialized();
+
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options = {});
 
 }  // namespace syncline::comm

@@ -8,6 +8,8 @@
 namespace syncline::comm {
 namespace {
 
+constexpr int kNoteTag = 1;
+
 MPI_Datatype mpi_type(DType dtype) {
   switch (dtype) {
     case DType::kUint8: return MPI_UINT8_T;
@@ -173,9 +175,45 @@ void MpiWire::check(int code, const char* call, const Job& job) const {
   if (code != MPI_SUCCESS) check_mpi(code, call, describe(job.header));
 }
 
+void MpiWire::post_note(std::uint64_t note) {
+  if (rank_ != 0) return;
+  for (int done = 1; !sent_.empty();) {
+    check_mpi(MPI_Test(&sent_.front().request, &done, MPI_STATUS_IGNORE), "MPI_Test", "a note");
+    if (done == 0) break;
+    sent_.pop_front();
+  }
+  ++notes_;
+  for (int r = 1; r < size_; ++r) {
+    sent_.push_back({note, MPI_REQUEST_NULL});
+    check_mpi(MPI_Isend(&sent_.back().note, 1, MPI_UINT64_T, r, kNoteTag, comm_, &sent_.back().request), "MPI_Isend",
+              "a note");
+  }
+}
+
+std::optional<std::uint64_t> MpiWire::take_note() {
+  if (rank_ == 0) return {};
+  int there = 0;
+  check_mpi(MPI_Iprobe(0, kNoteTag, comm_, &there, MPI_STATUS_IGNORE), "MPI_Iprobe", "a note");
+  if (there == 0) return {};
+  std::uint64_t note = 0;
+  check_mpi(MPI_Recv(&note, 1, MPI_UINT64_T, 0, kNoteTag, comm_, MPI_STATUS_IGNORE), "MPI_Recv", "a note");
+  ++notes_;
+  return note;
+}
+
+// MPI wants every message received before its end. All ranks are here.
+void MpiWire::deliver_notes() noexcept {
+  std::uint64_t posted = notes_, note = 0;
+  MPI_Bcast(&posted, 1, MPI_UINT64_T, 0, comm_);
+  for (; notes_ < posted; ++notes_) MPI_Recv(&note, 1, MPI_UINT64_T, 0, kNoteTag, comm_, MPI_STATUS_IGNORE);
+  for (Sent& sent : sent_) MPI_Wait(&sent.request, MPI_STATUS_IGNORE);
+}
+
 void MpiWire::close(bool clean) noexcept {
   if (request_ != MPI_REQUEST_NULL || phase_ != Phase::kIdle || std::uncaught_exceptions() > 0) session_->abandon();
-  if (clean) MPI_Comm_free(&comm_);
+  if (!clean) return;
+  deliver_notes();
+  MPI_Comm_free(&comm_);
 }
 
 void MpiWire::abort_job(int exit_code) {

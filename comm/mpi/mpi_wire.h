@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ class MpiWire : public Wire {
   void begin(const Job& job) override;
   Meeting poll(const Job& job) override;
   void transfer(const Job& job) override;
+  void post_note(std::uint64_t note) override;
+  std::optional<std::uint64_t> take_note() override;
   std::string name_missing() const override { return ""; }
   void close(bool clean) noexcept override;
 
@@ -43,6 +46,7 @@ class MpiWire : public Wire {
   void broadcast_in_pieces(std::byte* data, std::int64_t bytes, int root, const Job& job);
   void gather(const Job& job);
   void check(int code, const char* call, const Job& job) const;
+  void deliver_notes() noexcept;
 
   const std::shared_ptr<MpiSession> session_;
   const std::int64_t piece_bytes_;
@@ -55,6 +59,13 @@ class MpiWire : public Wire {
   std::array<std::uint64_t, 2 * kHeaderWords> words_{};  // w and ~w
   std::array<std::uint64_t, 2 * kHeaderWords> largest_{};
   std::vector<int> counts_, offsets_;  // by rank, of the gather under way
+
+  struct Sent {
+    std::uint64_t note;
+    MPI_Request request;
+  };
+  std::deque<Sent> sent_;    // rank 0's, under way; a deque leaves them where they are
+  std::uint64_t notes_ = 0;  // rank 0: posted, others: taken
 };
 
 }  // namespace syncline::comm

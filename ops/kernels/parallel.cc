@@ -1,5 +1,6 @@
 #include "ops/kernels/parallel.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
@@ -25,6 +26,7 @@ int processors_of_affinity_mask() {
 struct Pool {
   std::mutex mutex;
   std::atomic<int> threads{processors_of_affinity_mask()};
+  std::atomic<bool> started{false};
   std::unique_ptr<tbb::global_control> limit;  // bounds the workers of all arenas together
 };
 
@@ -32,6 +34,11 @@ Pool& pool() {
   static Pool instance;
   return instance;
 }
+
+// A fork leaves the workers behind, and TBB would wait for them: the child computes on its own thread.
+[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
+  if (pool().started.load(std::memory_order_relaxed)) pool().threads.store(1, std::memory_order_relaxed);
+});
 
 // An arena for each user thread: with one shared arena a caller that finds it full would have to wait for a worker.
 struct CallerArena {
@@ -74,6 +81,7 @@ namespace internal {
 bool can_split() { return !inside_loop && thread_count() > 1; }
 
 void run_on_pool(std::int64_t count, ChunkFunction function, void* body) {
+  pool().started.store(true, std::memory_order_relaxed);
   caller_arena.get(thread_count()).execute([&] {
     tbb::parallel_for(
         std::int64_t{0}, count,

@@ -6,7 +6,8 @@
 //
 // Thread safety: every function may be called from several user threads at once; each of them has its own arena, and
 // the workers of the pool are shared. A loop inside a loop's body runs inline, so a body never starts work of another
-// loop. Exceptions thrown by a body reach the caller. Nothing is allocated on a serial run.
+// loop. Exceptions thrown by a body reach the caller. Nothing is allocated on a serial run. A process that is forked
+// after the first parallel loop computes on one thread.
 #pragma once
 
 #include <algorithm>

@@ -1,15 +1,25 @@
 // The ranks of a job, as Python sees them: one communicator for the process, joined when the package is imported.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
 #include <memory>
+#include <thread>
 
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
+#include "comm/mpi/mpi_communicator.h"
 #include "ops/kernels/parallel.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
+#include "python/binding/running.h"
 #include "runtime/data_parallel.h"
+#include "runtime/distributor.h"
 #include "runtime/keras_json.h"
 #include "runtime/session.h"
 
@@ -22,17 +32,78 @@ std::unique_ptr<comm::Communicator>& wire() {
 }
 
 comm::Communicator& joined() {
-  if (!wire()) fail<CommError>("this process has not joined the job's ranks");
+  if (!wire())
+    fail<CommError>(
+        "this process has not joined the job's ranks; a worker process of a rank (multiprocessing) is none");
   return *wire();
 }
 
-// As one of several ranks: over MPI, and from now on functions are computed by all ranks together.
-void join(bool local_feeds) {
+using Seconds = std::chrono::duration<double>;
+
+// Says that this rank's program has come to its end.
+comm::Ticket say_goodbye() {
+  static std::int32_t nothing = 0;
+  return joined().all_reduce({.plan = comm::kEndOfProgram}, &nothing, 1, DType::kInt32, comm::Reduce::kMax);
+}
+
+// Whether every other rank's program ends within `patience` too. Throws CommError if one goes on with something else.
+bool all_end(comm::Ticket goodbye, Seconds patience) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (Seconds waited{0}; !joined().done(goodbye); waited = std::chrono::steady_clock::now() - begin) {
+    if (waited > patience) return false;
+    std::this_thread::sleep_for(std::clamp(waited / 4, Seconds(1e-4), Seconds(0.02)));
+  }
+  return true;
+}
+
+// The end of the program with this exit code. A good end waits for the other ranks, however long they need. A bad one
+// that is not everybody's ends the job.
+void leave(int status) {
+  if (!wire()) return;
+  const bool good = status == 0;
+  bool told = false;
+  std::string others = "while others go on";
+  try {
+    const comm::Ticket goodbye = say_goodbye();
+    told = true;
+    if (all_end(goodbye, good ? Seconds(std::numeric_limits<float>::max()) : Seconds(3))) return wire().reset();
+  } catch (const CommError& error) {
+    others = error.what();
+  }
+  if (good && !told) return wire().reset();  // an error of the wire, which the program has seen and taken as no reason
+  // Who goes on has the same error and ends the job, with a traceback that shows where.
+  if (good) std::this_thread::sleep_for(std::chrono::seconds(10));
+  std::fprintf(stderr, "syncline: rank %d of %d ended with exit code %d: %s\n", joined().rank(), joined().size(),
+               status, others.c_str());
+  joined().abort_job(good ? 1 : status);
+}
+
+// As one of several ranks: over MPI, and from now on functions are computed by all ranks together. True if MPI was
+// initialised before, by somebody who will finalize it when Python ends; then leave() must come before that. Otherwise
+// it comes last, with the exit code, which Python tells nobody earlier.
+bool join() {
+  const bool others_mpi = comm::mpi_is_initialized();
   {
     nb::gil_scoped_release release;
     wire() = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), keras_json().comm));
   }
-  if (joined().size() > 1) Session::current().distribute(make_data_parallel(joined(), {.local_feeds = local_feeds}));
+  if (joined().size() > 1) Session::current().distribute(make_data_parallel(joined()));
+  static const pid_t rank = getpid();
+  if (!others_mpi) on_exit([](int status, void*) { return getpid() == rank ? leave(status) : void(); }, nullptr);
+  return others_mpi;
+}
+
+// Around a fork no step runs, so that the child's copy of the session is whole and its mutex free.
+void before_fork() {
+  nb::gil_scoped_release release;
+  session_mutex().lock();
+}
+
+// A forked child shares the parent's connections and must not touch them, not even to close them.
+void after_fork_in_child() {
+  session_mutex().unlock();
+  Session::current().undistribute();
+  static_cast<void>(wire().release());
 }
 
 comm::Reduce reduction_from(const std::string& name) {
@@ -75,25 +146,34 @@ void bind_distributed(nb::module_& m) {
     return nb::make_tuple(launch.rank, launch.size, launch.local_rank, launch.launcher);
   });
   m.def("join", &join);
-  m.def("leave", [] {
-    Session::current().undistribute();
+  m.def("leave", [](int status) {
     nb::gil_scoped_release release;
-    wire().reset();
+    leave(status);
   });
-  // A forked child shares the parent's connections and must not touch them, not even to close them.
-  m.def("forget", [] {
-    Session::current().undistribute();
-    static_cast<void>(wire().release());
-  });
+  m.def("before_fork", &before_fork);
+  m.def("after_fork_in_parent", [] { session_mutex().unlock(); });
+  m.def("after_fork_in_child", &after_fork_in_child);
   m.def("rank", [] { return wire() ? wire()->rank() : 0; });
   m.def("ranks", [] { return wire() ? wire()->size() : 1; });
+  m.def("set_local_feeds", [](bool local) {
+    if (Distributor* distributor = Session::current().distributor()) distributor->set_feeds_local(local);
+  });
+  m.def("local_feeds", [] {
+    const Distributor* distributor = Session::current().distributor();
+    return distributor != nullptr && distributor->feeds_are_local();
+  });
+  m.def("post_note", [](std::uint64_t note) { joined().post_note(note); });
+  m.def("take_note", [] { return joined().take_note(); });
   m.def("all_reduce", &all_reduce);
   m.def("broadcast", &broadcast);
   m.def("barrier", [] {
     nb::gil_scoped_release release;
     joined().barrier();
   });
-  m.def("abort", [](int exit_code) { joined().abort_job(exit_code); });
+  m.def("abort", [](int exit_code) {
+    nb::gil_scoped_release release;
+    joined().abort_job(exit_code);
+  });
   m.def("threads", &kernels::thread_count);
   m.def("set_threads", &kernels::set_thread_count);
 }

@@ -12,11 +12,6 @@ namespace {
 
 namespace nb = nanobind;
 
-std::mutex& session_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 // Python's handler only notes a signal; a run hears of it through ours, which stands before it while the run lasts.
 std::atomic<bool> signal_came = false;
 struct sigaction python_action;
@@ -40,6 +35,11 @@ bool is_function(const struct sigaction& action) {
 }
 
 }  // namespace
+
+std::mutex& session_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
 
 Running::Running() : lock_(session_mutex()) {
   Session& session = Session::current();

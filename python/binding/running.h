@@ -10,6 +10,9 @@
 
 namespace syncline::python {
 
+// Whoever holds it is alone with the session. Nobody waits for it with the GIL in hand.
+std::mutex& session_mutex();
+
 class Running {
  public:
   Running();

@@ -15,7 +15,7 @@ from syncline.import_hook import after_import
 _KERAS = ("keras", "keras_applications", "keras_preprocessing")
 
 # Frames between Keras and what it asks for.
-_BETWEEN = ("importlib._bootstrap", "_frozen_importlib", "_collections_abc", "collections.abc", "h5py._hl.base")
+_BETWEEN = ("importlib._bootstrap", "_frozen_importlib", "_collections_abc", "collections.abc", "h5py._hl.base", "syncline.files")
 
 
 def called_from_keras(depth=2):

@@ -1,66 +1,23 @@
-"""The ranks of a job.
+"""The ranks of a job, for programs that want to know of them.
 
-Started as one of several ranks (mpirun, srun, PBS), the process joins the others when `syncline` is imported. From
-then on every function is one step of the whole job: each rank hands over the same global batch and gets the same
-results. `local_feeds` changes the former.
+A Keras script needs nothing of this. Started as one of several ranks (mpirun, srun, PBS), the process joins the others when
+`syncline` is imported; from then on every function is one step of the whole job: each rank hands over the same global batch,
+computes its share, and gets the same results. numpy's and random's generators begin with rank 0's state, only rank 0 prints
+(SYNCLINE_OUTPUT=all: everyone) and writes what Keras writes, and an uncaught exception on one rank ends the job.
+
+`local_feeds` is for those who want each rank to load only its rows.
 """
 
-import multiprocessing
-import os
-import pickle
+from syncline import data, ending, files, quiet, ranks
+from syncline.data import ShardedSequence, local_feeds, shard
+from syncline.ranks import all_reduce, barrier, broadcast, local_rank, rank, size
 
-import numpy as np
+__all__ = ["ShardedSequence", "all_reduce", "barrier", "broadcast", "local_feeds", "local_rank", "rank", "shard", "size"]
 
-from syncline import _core
-
-
-def rank():
-    """This process's number among the ranks: 0 alone."""
-    return _core.rank()
-
-
-def size():
-    """The number of ranks: 1 alone."""
-    return _core.ranks()
-
-
-def local_rank():
-    """This process's number among the ranks of its node."""
-    return _core.launched()[2] if size() > 1 else 0
-
-
-def barrier():
-    """Returns when every rank has called it."""
-    if size() > 1:
-        _core.barrier()
-
-
-def all_reduce(value, op="sum"):
-    """The sum, mean, max or min over ranks of an array or a number, the same on each.
-
-    # Raises
-        ValueError: for another op. TypeError: for bool and float16. RuntimeError: where ranks differ in shape or dtype.
-    """
-    if size() == 1:
-        return np.array(value)[()]
-    if op == "mean":
-        return all_reduce(np.asarray(value, dtype=float) / size(), "sum")
-    return _core.all_reduce(value, op)
-
-
-def broadcast(value, root=0):
-    """Rank `root`'s value, any object that pickle takes, for every rank."""
-    if size() == 1:
-        return value
-    return pickle.loads(_core.broadcast(pickle.dumps(value) if rank() == root else b"", root))
-
-
-def _is_rank():
-    """Whether this process was launched as one of several ranks; worker processes of a rank are none, though they
-    inherit its environment."""
-    return multiprocessing.parent_process() is None and _core.launched()[1] != 1
-
-
-if _is_rank():
-    _core.join(False)
-    os.register_at_fork(after_in_child=_core.forget)
+if ranks.join():
+    ending.watch()
+    data.equalize()
+if size() > 1:
+    files.divide()
+if rank() != 0:
+    quiet.hush()

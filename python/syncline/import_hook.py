@@ -34,7 +34,8 @@ def _extend(loader, name):
         # The loader becomes what it was: others look at module.__loader__.
         loader.__dict__.pop("exec_module", None)
         original(module)
-        _actions[name](module)
+        for action in _actions[name]:
+            action(module)
 
     try:
         loader.exec_module = exec_module
@@ -43,8 +44,8 @@ def _extend(loader, name):
 
 
 def after_import(name, action):
-    """Calls action(module) when the module `name` has been executed. One action a module; a second one replaces the first."""
-    _actions[name] = action
+    """Calls action(module) when the module `name` has been executed, after the actions that were given for it before."""
+    _actions.setdefault(name, []).append(action)
     if not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterImport())
     module = sys.modules.get(name)

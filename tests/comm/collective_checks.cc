@@ -144,6 +144,38 @@ void check_many_tickets(Communicator& comm) {
   }
 }
 
+void check_notes(Communicator& comm) {
+  EXPECT_EQ(comm.take_note(), std::nullopt);
+  comm.barrier();
+  for (const std::uint64_t note : {7u, 5u, 7u}) comm.post_note(note + static_cast<std::uint64_t>(comm.rank()));
+  comm.barrier();
+  if (comm.rank() == 0) EXPECT_EQ(comm.take_note(), std::nullopt);
+  else
+    for (const std::uint64_t expected : {7u, 5u}) {
+      std::optional<std::uint64_t> note;
+      for (int i = 0; i < 5000 && !(note = comm.take_note()); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      EXPECT_EQ(note, expected);
+    }
+  comm.barrier();
+}
+
+void check_end_of_program(Communicator& comm) {
+  if (comm.size() == 1) return;
+  std::int32_t value = 0;
+  const bool ends = comm.rank() == comm.size() - 1;
+  const Tag tag = ends ? Tag{.plan = kEndOfProgram} : Tag{1, 2, 3};
+  const Ticket ticket = comm.all_reduce(tag, &value, 1, DType::kInt32, Reduce::kMax);
+  try {
+    comm.wait(ticket);
+    ADD_FAILURE() << "no error";
+  } catch (const CommError& error) {
+    const std::string text =
+        "the program of rank " + std::to_string(comm.size() - 1) + " has ended, while rank 0 goes on";
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+
 void check_done(Communicator& comm) {
   for (const std::int64_t count : {1, 100000}) {
     std::vector<std::int64_t> data(static_cast<std::size_t>(count), 1);

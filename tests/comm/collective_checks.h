@@ -23,6 +23,10 @@ void check_broadcast(Communicator& comm);
 void check_many_tickets(Communicator& comm);
 // done() alone, without wait(), brings a collective to its end.
 void check_done(Communicator& comm);
+// Rank 0's notes reach the others in order, without anybody waiting, and those that nobody takes do no harm.
+void check_notes(Communicator& comm);
+// A rank whose program ends is named to the one that goes on. The communicator is of no use afterwards.
+void check_end_of_program(Communicator& comm);
 
 // One way in which ranks can disagree. `call` is what rank r submits; the error names `difference`.
 struct Mismatch {

@@ -43,6 +43,8 @@ TEST_P(LocalRanks, EqualBits) { spawn_ranks(GetParam(), check_equal_bits); }
 TEST_P(LocalRanks, AllGather) { spawn_ranks(GetParam(), check_all_gather); }
 TEST_P(LocalRanks, Broadcast) { spawn_ranks(GetParam(), check_broadcast); }
 TEST_P(LocalRanks, ManyTickets) { spawn_ranks(GetParam(), check_many_tickets); }
+TEST_P(LocalRanks, Notes) { spawn_ranks(GetParam(), check_notes); }
+TEST_P(LocalRanks, EndOfProgram) { spawn_ranks(GetParam(), check_end_of_program); }
 TEST_P(LocalRanks, DoneWithoutWait) { spawn_ranks(GetParam(), check_done); }
 TEST_P(LocalRanks, Barrier) {
   std::atomic<int> before = 0;

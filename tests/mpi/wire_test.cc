@@ -25,6 +25,11 @@ TEST(Wire, EqualBits) { check_equal_bits(*make()); }
 TEST(Wire, AllGather) { check_all_gather(*make()); }
 TEST(Wire, Broadcast) { check_broadcast(*make()); }
 TEST(Wire, ManyTickets) { check_many_tickets(*make()); }
+TEST(Wire, Notes) {
+  check_notes(*make());
+  check_notes(*make());
+}
+TEST(Wire, EndOfProgram) { check_end_of_program(*make()); }
 TEST(Wire, DoneWithoutWait) { check_done(*make()); }
 
 TEST(Wire, OddPiecesAndGatherRankByRank) {

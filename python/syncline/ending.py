@@ -1,0 +1,83 @@
+"""How a job of several ranks ends: an exception that nobody catches ends it on every rank, and its traceback is printed once.
+
+Exit codes need nothing here: leave() in python/binding/distributed.cc gets them. What is here is told earlier, prints, and does not wait.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+from syncline import _core, quiet, ranks
+
+# Often all ranks fail of one cause. Then the lowest one speaks and ends the job before the next one's time has come.
+_SECONDS_A_RANK = 0.5
+_MOST_SECONDS = 3.0
+
+# Where a thread waits for another one.
+_WAITING = ("threading", "queue", "multiprocessing", "concurrent", "asyncio", "selectors")
+
+# How long a main thread has to wait, after another thread has died, until we know that it waits in vain.
+_IN_VAIN_SECONDS = 3.0
+
+
+def watch():
+    """From now on uncaught exceptions end the job."""
+    process = os.getpid()
+    previous, previous_in_thread = sys.excepthook, threading.excepthook
+
+    def excepthook(kind, value, trace):
+        if os.getpid() != process:
+            return previous(kind, value, trace)
+        time.sleep(_delay(value))
+        with quiet.speaking():
+            _say("ends the job:")
+            previous(kind, value, trace)
+        _end(128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1)
+
+    def thread_excepthook(what):
+        if os.getpid() != process or issubclass(what.exc_type, SystemExit):
+            return previous_in_thread(what)
+        with quiet.speaking():
+            _say("has lost a thread:")
+            previous_in_thread(what)
+        threading.Thread(target=_end_if_waited_for, name="syncline-ending", daemon=True).start()
+
+    sys.excepthook = excepthook
+    threading.excepthook = thread_excepthook
+
+
+def _delay(error):
+    seconds = min(ranks.rank() * _SECONDS_A_RANK, _MOST_SECONDS)
+    # That another rank has ended is an effect; the cause, if it is an error, is that rank's to tell.
+    return seconds + 1 if "has ended, while rank" in str(error) else seconds
+
+
+def _say(what):
+    print(f"syncline: rank {ranks.rank()} of {ranks.size()} {what}", file=sys.stderr)
+
+
+def _end(exit_code):
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            pass  # closed, or its reader is gone
+    _core.abort(exit_code)
+
+
+def _end_if_waited_for():
+    """A program may do without a thread, but not if its main thread waits for it. It does if it has not left the code that threads
+    wait in since."""
+    until = time.monotonic() + _IN_VAIN_SECONDS
+    main = threading.main_thread().ident
+    while time.monotonic() < until:
+        frame = sys._current_frames().get(main)
+        if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] not in _WAITING:
+            return
+        del frame
+        time.sleep(0.05)
+    with quiet.speaking():
+        _say("ends the job: its main thread waits for another thread, and one has died, see above")
+    _end(1)

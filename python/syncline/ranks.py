@@ -1,0 +1,143 @@
+"""This process among the ranks of its job.
+
+Started as one of several (mpirun, srun, PBS), a process joins the others when `syncline` is imported. Its worker processes
+(multiprocessing by fork, spawn or forkserver, or any Python that it starts) inherit its environment, but are no ranks: they know its
+number, take no part in collectives, and compute by themselves.
+"""
+
+import os
+import pickle
+import sys
+import zlib
+
+import numpy as np
+
+from syncline import _core
+
+# Marks the environment of all that a rank starts.
+_MARK = "SYNCLINE_RANK"
+
+# What tells one launch from another one inside it.
+_JOB = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID", "PALS_APID")
+
+_rank, _size, _local_rank, _job = 0, 1, 0, ""
+
+
+def rank():
+    """This process's number among the ranks, 0 alone. A worker process has the number of the rank that it works for."""
+    return _rank
+
+
+def size():
+    """The number of ranks: 1 alone."""
+    return _size
+
+
+def local_rank():
+    """This process's number among the ranks of its node: 0 alone."""
+    return _local_rank
+
+
+def job():
+    """A name that this job's ranks have in common, and no other job has."""
+    return _job
+
+
+def is_rank():
+    """Whether this process is one of several ranks itself, not alone and no worker process of a rank."""
+    return _core.ranks() > 1
+
+
+def barrier():
+    """Returns when every rank has called it.
+
+    # Raises
+        RuntimeError: in a worker process of a rank; where another rank does something else, or ends.
+    """
+    if size() > 1:
+        _core.barrier()
+
+
+def all_reduce(value, op="sum"):
+    """The sum, mean, max or min over ranks of an array or a number, the same on each.
+
+    # Raises
+        ValueError: for another op. TypeError: for bool and float16. RuntimeError: as barrier, and where ranks differ in
+            shape or dtype.
+    """
+    if size() == 1:
+        return np.array(value)[()]
+    if op == "mean":
+        return all_reduce(np.asarray(value, dtype=float) / size(), "sum")
+    return _core.all_reduce(value, op)
+
+
+def broadcast(value, root=0):
+    """Rank `root`'s value, any object that pickle takes, for every rank. Raises RuntimeError as barrier does."""
+    if size() == 1:
+        return value
+    return pickle.loads(_core.broadcast(pickle.dumps(value) if rank() == root else b"", root))
+
+
+def join():
+    """Joins the other ranks, if this process is one of several. Returns whether it is."""
+    global _rank, _size, _local_rank, _job
+    _rank, _size, _local_rank, _ = _core.launched()
+    if _size == 1 or _is_worker():
+        _size = max(_size, 1)
+        return False
+    others_mpi = _core.join()
+    _rank, _size = _core.rank(), _core.ranks()
+    os.environ[_MARK] = _identity()
+    if others_mpi:
+        import atexit
+
+        atexit.register(_core.leave, 0)
+    if not is_rank():
+        return False
+    _job = broadcast(os.urandom(8).hex())
+    _share_processors()
+    _align_random_states()
+    return True
+
+
+def _identity():
+    return ",".join([*(os.environ.get(name, "") for name in _JOB), str(_rank), str(os.getpid())])
+
+
+def _is_worker():
+    # Who is started by multiprocessing has it loaded; forkserver's server has no parent, but says that it inherits.
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False)):
+        return True
+    marked = os.environ.get(_MARK, "")
+    mine = _identity()
+    return marked.rpartition(",")[0] == mine.rpartition(",")[0] and marked != mine
+
+
+def _share_processors():
+    """Bounds this rank's threads by its share of the processors that it may use: each counts for all ranks that may use it."""
+    own = [processor for processor in os.sched_getaffinity(0) if processor < 1024]
+    table = np.zeros((size(), 1025), np.int32)
+    table[rank(), own] = 1
+    table[rank(), -1] = zlib.crc32(os.uname().nodename.encode()) >> 1
+    table = all_reduce(table)
+    sharers = table[table[:, -1] == table[rank(), -1]].sum(axis=0)
+    share = int(sum(1 / sharers[processor] for processor in own) + 1e-9)
+    _core.set_threads(max(1, min(share, _core.threads())))
+
+
+def _align_random_states():
+    """Gives all ranks rank 0's state of the generators that nobody may have seeded: unseeded shuffles then agree."""
+    import random
+
+    state, numpy_state, seed = broadcast((random.getstate(), np.random.get_state(), _job))
+    random.setstate(state)
+    np.random.set_state(numpy_state)
+    # Where numpy takes the seeds of unseeded generators from: default_rng(), RandomState(), seed().
+    entropy = np.random.bit_generator
+    if hasattr(entropy, "randbits"):
+        entropy.randbits = random.Random(seed).getrandbits
+
+
+os.register_at_fork(before=_core.before_fork, after_in_parent=_core.after_fork_in_parent, after_in_child=_core.after_fork_in_child)

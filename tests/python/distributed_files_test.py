@@ -1,0 +1,134 @@
+"""Only rank 0 writes what Keras writes; nobody reads half a file, and nobody waits for a rank that does not come."""
+
+import pytest
+
+from launching import run
+
+BEGIN = """
+    import os, sys, time
+    import numpy as np, keras
+    from keras import layers, models
+    from syncline import distributed as d
+    rank = d.rank()
+    x, y = np.ones((8, 3)), np.ones((8, 1))
+    def network(width=2):
+        model = models.Sequential([layers.Dense(width, input_shape=(3,)), layers.Dense(1)])
+        model.compile("sgd", "mse")
+        return model
+"""
+
+PROGRAMS = {
+    # Large, so that writing takes a while; what follows the call finds it whole.
+    "saved_file_is_there": """
+    for turn in range(5):
+        model = network(300000)
+        model.fit(x, y, epochs=1, verbose=0)
+        path = "model%d.h5" % turn
+        model.save(path)
+        assert os.path.exists(path)
+        size = os.path.getsize(path)
+        loaded = models.load_model(path)
+        for a, b in zip(model.get_weights(), loaded.get_weights()):
+            assert (a == b).all()
+        model.save_weights("same.h5")
+        model.load_weights("same.h5")
+        assert size == d.broadcast(size)
+    """,
+    "other_ranks_open_nothing_for_writing": """
+    import builtins, io
+    import h5py
+    model = network()
+    if rank != 0:
+        os.mkdir("only%d" % rank)
+        os.chdir("only%d" % rank)  # relative paths now lead elsewhere
+    model.save("a.h5")
+    model.save_weights("b.h5")
+    model.fit(x, y, verbose=0, callbacks=[keras.callbacks.CSVLogger("c.csv"), keras.callbacks.ModelCheckpoint("d.h5")])
+    assert sorted(os.listdir(".")) == ([] if rank else ["a.h5", "b.h5", "c.csv", "d.h5", "only1"]), os.listdir(".")
+    """,
+    "guarded_by_the_program": """
+    begin = time.monotonic()
+    model = network()
+    if rank == 0:
+        model.save("a.h5")
+        assert os.path.getsize("a.h5")
+    model.fit(x, y, verbose=0)
+    if rank == 0:
+        model.save_weights("b.h5")
+    d.barrier()
+    model.load_weights("b.h5")
+    model.fit(x, y, verbose=0)
+    assert time.monotonic() - begin < 30
+    """,
+    "own_files_are_left_alone": """
+    import h5py
+    with open("mine.%d" % rank, "w") as file:
+        file.write("text")
+    with h5py.File("mine.%d.h5" % rank, "w") as file:
+        file["x"] = x
+    np.savez("mine.%d.npz" % rank, x=x)
+    assert open("mine.%d" % rank).read() == "text" and h5py.File("mine.%d.h5" % rank, "r")["x"].shape == x.shape
+    with open("json.%d" % rank, "w") as file:
+        file.write(network().to_json())
+    d.barrier()
+    assert len(os.listdir(".")) == 4 * d.size()
+    """,
+    "to_memory": """
+    import io, pickle
+    model = network()
+    buffer = io.BytesIO()
+    model.save(buffer)
+    buffer.seek(0)
+    again = models.load_model(buffer)
+    assert (again.predict(x) == model.predict(x)).all()
+    assert (pickle.loads(pickle.dumps(model)).predict(x) == model.predict(x)).all()
+    assert os.listdir(".") == []
+    """,
+    "temporary_files_are_everybody's": """
+    import tempfile
+    begin = time.monotonic()
+    model = network()
+    handle, path = tempfile.mkstemp(".h5")
+    os.close(handle)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in [path, os.path.join(folder, "model.h5")]:
+            model.save(name)
+            assert (models.load_model(name).predict(x) == model.predict(x)).all()
+            os.remove(name)
+    assert time.monotonic() - begin < 30
+    path = "model.%d.h5" % os.getpid()
+    model.save(path)
+    assert (models.load_model(path).predict(x) == model.predict(x)).all()
+    os.remove(path)
+    """,
+    "append_to_a_log": """
+    logger = keras.callbacks.CSVLogger("log.csv", append=True)
+    network().fit(x, y, epochs=2, verbose=0, callbacks=[logger])
+    network().fit(x, y, epochs=2, verbose=0, callbacks=[logger])
+    lines = open("log.csv").read().split()
+    assert len(lines) == 5 and lines[0] == "epoch,loss", lines
+    """,
+    "fetched_once": """
+    import tarfile
+    os.environ["KERAS_HOME"] = os.path.abspath("home")
+    origin = "origin/archive.tar.gz"
+    if rank == 0:
+        os.mkdir("origin")
+        with open("origin/data", "wb") as file:
+            file.write(os.urandom(30000000))
+        with tarfile.open(origin, "w:gz", compresslevel=1) as archive:
+            archive.add("origin/data", "data")
+    d.barrier()
+    before = time.time()
+    path = keras.utils.get_file("archive.tar.gz", "file://" + os.path.abspath(origin), extract=True)
+    unpacked = os.path.join(os.path.dirname(path), "data")
+    assert open(unpacked, "rb").read() == open("origin/data", "rb").read()
+    assert os.stat(unpacked).st_ino == d.broadcast(os.stat(unpacked).st_ino)
+    d.barrier()
+    """,
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_files(program, tmp_path):
+    run(2, BEGIN + PROGRAMS[program].rstrip() + "\n    print('done')\n", folder=tmp_path, limit=180)

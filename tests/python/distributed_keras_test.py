@@ -1,0 +1,62 @@
+"""An unchanged Keras script gives on 1, 2 and 3 ranks what it gives in one process, the same on every rank, and prints and writes once."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from launching import run
+
+PROGRAM = pathlib.Path(__file__).with_name("training_program.py")
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
+SCENARIOS = [line.split("(")[0][4:] for line in PROGRAM.read_text().split("@scenario\n")[1:]]
+
+
+class Results:
+    def __init__(self, folder, floatx, ranks):
+        work = folder / f"{floatx}_{ranks}"
+        work.mkdir()
+        values = folder / f"{floatx}_{ranks}_values"
+        self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300)
+        self.text = [pathlib.Path(f"{values}.{rank}").read_text() for rank in range(max(ranks, 1))]
+        self.values = json.loads(self.text[0])
+        self.files = {path.name: path.stat().st_size for path in work.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("training")
+    known = {}
+
+    def of(floatx, ranks):
+        if (floatx, ranks) not in known:
+            known[floatx, ranks] = Results(folder, floatx, ranks)
+        return known[floatx, ranks]
+
+    return of
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("floatx", TOLERANCE)
+def test_same_numbers(results, floatx, ranks, scenario):
+    expected = results(floatx, 0).values[scenario]
+    values = results(floatx, ranks).values[scenario]
+    assert values.keys() == expected.keys()
+    for name, value in values.items():
+        np.testing.assert_allclose(value, expected[name], TOLERANCE[floatx], TOLERANCE[floatx], err_msg=name)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("floatx", TOLERANCE)
+def test_same_on_every_rank(results, floatx, ranks):
+    assert len(set(results(floatx, ranks).text)) == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_printed_and_written_once(results, ranks):
+    alone, several = results("float32", 0), results("float32", ranks)
+    for text in ["Epoch 1/4\n", "saving model to best.h5\n", "LearningRateScheduler setting", "Invalid loss, terminating"]:
+        assert alone.out.count(text) == several.out.count(text) > 0, text
+    assert several.files == alone.files
