@@ -18,8 +18,9 @@ _MOST_SECONDS = 3.0
 # Where a thread waits for another one.
 _WAITING = ("threading", "queue", "multiprocessing", "concurrent", "asyncio", "selectors")
 
-# How long a main thread has to wait, after another thread has died, until we know that it waits in vain.
-_IN_VAIN_SECONDS = 3.0
+# After a thread has died the main one is watched for a while. If it then waits so long, it waits in vain.
+_WATCHED_SECONDS = 60.0
+_IN_VAIN_SECONDS = 4.0
 
 
 def watch():
@@ -68,16 +69,24 @@ def _end(exit_code):
 
 
 def _end_if_waited_for():
-    """A program may do without a thread, but not if its main thread waits for it. It does if it has not left the code that threads
-    wait in since."""
-    until = time.monotonic() + _IN_VAIN_SECONDS
+    """A program may do without a thread, but not if its main thread then waits for another one, and nothing comes."""
+    watched_until = time.monotonic() + _WATCHED_SECONDS
     main = threading.main_thread().ident
-    while time.monotonic() < until:
-        frame = sys._current_frames().get(main)
-        if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] not in _WAITING:
-            return
-        del frame
+    place, since = None, 0.0
+    while time.monotonic() < watched_until:
         time.sleep(0.05)
+        frame = sys._current_frames().get(main)
+        if frame is None:
+            return
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _WAITING:
+            place = None
+        elif place != (id(frame), frame.f_lasti):
+            place, since = (id(frame), frame.f_lasti), time.monotonic()
+        elif time.monotonic() - since > _IN_VAIN_SECONDS:
+            break
+        del frame
+    else:
+        return
     with quiet.speaking():
         _say("ends the job: its main thread waits for another thread, and one has died, see above")
     _end(1)

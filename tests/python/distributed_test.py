@@ -1,12 +1,12 @@
 """syncline.distributed: ranks, what they print, and local feeds; worker processes of ranks."""
 
-import pathlib
-import sys
+import os
+import textwrap
 
 import numpy as np
 import pytest
 
-from launching import ROOT, launch, run
+from launching import launch, run
 
 
 def test_alone():
@@ -148,8 +148,6 @@ WORKERS = """
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_worker_processes_are_no_ranks(method, tmp_path):
-    import textwrap
-
     program = tmp_path / "workers.py"
     program.write_text(textwrap.dedent(WORKERS))
     assert run(2, program, method) == "done\n"
@@ -258,15 +256,16 @@ def test_sharded_sequence():
 
 
 def test_processors_are_shared():
+    # scripts/launch binds ranks only where each has a processor of its own.
     program = """
         import os, syncline
         from syncline import _core
-        from syncline.distributed import size
-        print(_core.threads(), len(os.sched_getaffinity(0)))
+        processors = len(os.sched_getaffinity(0))
+        assert _core.threads() == max(1, processors // int(os.environ["SHARERS"])), (_core.threads(), processors)
     """
-    out = run(3, program, SYNCLINE_OUTPUT="all").split("\n")
-    processors = int(out[0].split()[1])
-    assert out[:3] == [f"{max(1, processors // 3)} {processors}"] * 3  # scripts/launch binds no more ranks than processors
+    processors = len(os.sched_getaffinity(0))
+    run(processors + 1, program, SHARERS=str(processors + 1))
+    run(1, program, SHARERS="1")
 
 
 @pytest.mark.parametrize("first", ["mpi", "syncline"])
