@@ -21,7 +21,8 @@ class Results:
         self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300)
         self.text = [pathlib.Path(f"{values}.{rank}").read_text() for rank in range(max(ranks, 1))]
         self.values = json.loads(self.text[0])
-        self.files = {path.name: path.stat().st_size for path in work.iterdir()}
+        # A log's size depends on the last digits of numbers.
+        self.files = {path.name: path.suffix == ".csv" or path.stat().st_size for path in work.iterdir()}
 
 
 @pytest.fixture(scope="module")
