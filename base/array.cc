@@ -18,13 +18,13 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLarge = kHugePage / 2;
 
-std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+std::shared_ptr<std::byte> allocate(std::size_t bytes, bool zeros) {
   const std::size_t alignment = bytes >= kLarge ? kHugePage : kAlignment;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, std::max(rounded, alignment));
   if (memory == nullptr) throw std::bad_alloc();
   if (bytes >= kLarge) madvise(memory, rounded, MADV_HUGEPAGE);  // advice: without it the array is only slower
-  std::memset(memory, 0, bytes);
+  if (zeros) std::memset(memory, 0, bytes);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 
@@ -32,7 +32,16 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes) {
 
 Array::Array(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)) {
   if (!shape_.is_known()) fail<ShapeError>("array: shape ", shape_, " has unknown dimensions");
-  bytes_ = allocate(bytes());
+  bytes_ = allocate(bytes(), true);
+}
+
+Array Array::uninitialized(DType dtype, Shape shape) {
+  if (!shape.is_known()) fail<ShapeError>("array: shape ", shape, " has unknown dimensions");
+  Array a;
+  a.dtype_ = dtype;
+  a.shape_ = std::move(shape);
+  a.bytes_ = allocate(a.bytes(), false);
+  return a;
 }
 
 Array Array::borrow(DType dtype, Shape shape, void* bytes) {
@@ -49,7 +58,7 @@ double Array::item() const {
 }
 
 Array Array::copy() const {
-  Array a(dtype_, shape_);
+  Array a = uninitialized(dtype_, shape_);
   if (bytes() > 0) std::memcpy(a.raw(), raw(), bytes());
   return a;
 }
@@ -73,15 +82,21 @@ Array Array::rows(std::int64_t begin, std::int64_t end) const {
 }
 
 Array Array::cast(DType dtype) const {
-  Array a(dtype, shape_);
+  Array a = uninitialized(dtype, shape_);
+  cast_into(a, 0, size());
+  return a;
+}
+
+void Array::cast_into(Array& target, std::int64_t begin, std::int64_t end) const {
+  target.check_count(static_cast<std::size_t>(size()));
+  if (begin < 0 || end > size()) fail<ShapeError>("array: elements ", begin, " to ", end, " of shape ", shape_);
   with_stored_dtype(dtype_, [&]<class From>(From) {
-    with_stored_dtype(dtype, [&]<class To>(To) {
+    with_stored_dtype(target.dtype(), [&]<class To>(To) {
       const From* from = data<From>();
-      To* to = a.data<To>();
-      for (std::int64_t i = 0, n = size(); i < n; ++i) to[i] = convert<To>(from[i]);
+      To* to = target.data<To>();
+      for (std::int64_t i = begin; i < end; ++i) to[i] = convert<To>(from[i]);
     });
   });
-  return a;
 }
 
 void Array::check_type(DType wanted) const {

@@ -21,6 +21,8 @@ class Array {
   Array() = default;  // a float32 array of shape (0,)
   // Zero-filled, aligned to 64 bytes. `shape` must be known.
   Array(DType dtype, Shape shape);
+  // The same with elements of any value, to be written before they are read. A tenth of the time where that is soon.
+  static Array uninitialized(DType dtype, Shape shape);
 
   // A scalar.
   template <class T>
@@ -80,6 +82,8 @@ class Array {
   Array rows(std::int64_t begin, std::int64_t end) const;
   // Element by element conversion (base/convert.h).
   Array cast(DType dtype) const;
+  // The same for elements [begin, end), into an array of as many elements.
+  void cast_into(Array& target, std::int64_t begin, std::int64_t end) const;
 
  private:
   void check_type(DType wanted) const;

@@ -293,7 +293,7 @@ struct Function::Impl {
     Cached& cached = plan_for(feeds, session);
     std::vector<Array> results;
     for (std::size_t i = 0; i < cached.plan.outputs(); ++i)
-      results.emplace_back(cached.plan.output_meta(i).dtype, cached.plan.output_meta(i).shape);
+      results.push_back(Array::uninitialized(cached.plan.output_meta(i).dtype, cached.plan.output_meta(i).shape));
     step(cached, session, results);
     return results;
   }

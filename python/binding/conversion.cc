@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ops/config.h"
+#include "ops/kernels/parallel.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
 #include "ops/shape.h"
@@ -198,7 +199,9 @@ Axes axes_from(nb::handle axis) {
   return axes;
 }
 
-HeldArray array_from(nb::handle value, std::optional<DType> dtype) {
+namespace {
+
+HeldArray converted(nb::handle value, std::optional<DType> dtype, Array memory) {
   if (is_python_number(value)) return {number_array(value, dtype), {}};
   if (is_tensor(value))
     fail<ValueError>("a value expected, but ", text(nb::repr(value)), " is a tensor, whose value is not known yet; ",
@@ -206,9 +209,20 @@ HeldArray array_from(nb::handle value, std::optional<DType> dtype) {
   HeldArray held = numpy_array(value);
   const DType given = held.array.dtype();
   const DType wanted = dtype ? *dtype : is_sequence(value) ? usual_dtype(given) : given;
-  if (wanted != given) held = {held.array.cast(wanted), {}};
-  return held;
+  if (wanted == given) return held;
+  if (memory.dtype() != wanted || memory.shape() != held.array.shape())
+    memory = Array::uninitialized(wanted, held.array.shape());
+  constexpr double kNanoseconds = 1.0;  // an element of large arrays, which lie in memory
+  kernels::parallel_for(held.array.size(), kNanoseconds,
+                        [&](std::int64_t begin, std::int64_t end) { held.array.cast_into(memory, begin, end); });
+  return {std::move(memory), {}};
 }
+
+}  // namespace
+
+HeldArray array_from(nb::handle value, std::optional<DType> dtype) { return converted(value, dtype, {}); }
+
+HeldArray array_from(nb::handle value, DType dtype, Array memory) { return converted(value, dtype, std::move(memory)); }
 
 nb::object array_to(Array array) {
   const bool scalar = array.shape().ndim() == 0;

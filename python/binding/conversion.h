@@ -44,6 +44,9 @@ struct HeldArray {
   nb::object keeper;
 };
 HeldArray array_from(nb::handle value, std::optional<DType> dtype = {});
+// The same into `memory`, an earlier result that nobody reads any more, where the value has to be converted and has its
+// dtype and shape.
+HeldArray array_from(nb::handle value, DType dtype, Array memory);
 // A NumPy array over the same bytes; of no axes: a NumPy scalar.
 nb::object array_to(Array array);
 // SciPy's sparse matrices, which have `tocsr`.

@@ -94,15 +94,15 @@ class FunctionObject {
       : inputs_(exprs_from(inputs)), function_(make(inputs_, outputs, updates, name)) {}
 
   nb::list call(nb::handle values) {
-    std::vector<Feed> feeds = feeds_from(values);
+    Fed fed = feeds_from(values);
     std::vector<Array> results;
     {
       const Running running;
-      results = function_(std::span<const Feed>(feeds));
+      results = function_(std::span<const Feed>(fed.feeds));
     }
+    converted_ = std::move(fed.converted);
     nb::list list;
     for (Array& result : results) list.append(array_to(std::move(result)));
-    keepers_.clear();
     return list;
   }
 
@@ -112,9 +112,9 @@ class FunctionObject {
   }
 
   std::string describe(nb::handle values) {
-    std::vector<Feed> feeds = feeds_from(values);
+    const Fed fed = feeds_from(values);
     const Running running;
-    return function_.describe(std::span<const Feed>(feeds));
+    return function_.describe(std::span<const Feed>(fed.feeds));
   }
 
  private:
@@ -130,9 +130,19 @@ class FunctionObject {
     return Function(inputs, std::move(values), collected.take(), name);
   }
 
-  std::vector<Feed> feeds_from(nb::handle values) {
+  // What one call is fed with, and what must outlive it.
+  struct Fed {
     std::vector<Feed> feeds;
-    keepers_.clear();
+    std::vector<nb::object> keepers;  // of arrays that are borrowed
+    std::vector<Array> converted;     // one an input: the value if it had to be converted
+  };
+
+  // Takes what the last call converted into: a second thread's call meanwhile finds nothing, and allocates.
+  Fed feeds_from(nb::handle values) {
+    Fed fed;
+    fed.converted = std::move(converted_);
+    std::vector<Feed>& feeds = fed.feeds;
+    fed.converted.resize(inputs_.size());
     for (nb::handle value : nb::iter(values)) {
       if (feeds.size() == inputs_.size())
         fail<ValueError>("function: ", nb::len(values), " values for ", inputs_.size(), " inputs");
@@ -141,16 +151,18 @@ class FunctionObject {
         feeds.emplace_back(sparse_from(value).cast(dtype));
         continue;
       }
-      HeldArray held = array_from(value, dtype);
-      if (held.keeper.is_valid()) keepers_.push_back(std::move(held.keeper));
+      Array& memory = fed.converted[feeds.size()];
+      HeldArray held = array_from(value, dtype, std::move(memory));
+      if (held.keeper.is_valid()) fed.keepers.push_back(std::move(held.keeper));
+      else memory = held.array;
       feeds.emplace_back(std::move(held.array));
     }
-    return feeds;
+    return fed;
   }
 
   std::vector<Expr> inputs_;
   Function function_;
-  std::vector<nb::object> keepers_;  // of the arrays that a call borrows
+  std::vector<Array> converted_;  // one an input: memory that the next call may convert its value into
 };
 
 nb::object evaluate(nb::handle x) {

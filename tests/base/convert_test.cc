@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "base/array.h"
 
@@ -59,6 +60,19 @@ TEST(Convert, ArraysCastBetweenAllDtypes) {
       EXPECT_EQ(result.rows(0, 1).item(), 0) << from << " to " << to;
       EXPECT_EQ(result.rows(2, 3).item(), truth ? 1 : 100) << from << " to " << to;
     }
+}
+
+TEST(Convert, ArraysCastIntoOthers) {
+  const Array numbers = Array::from<double>(Shape{2, 2}, {1, 2, 3, 4});
+  Array target = Array::from<std::int32_t>(Shape{4}, {0, 0, 0, 0});
+  numbers.cast_into(target, 1, 3);
+  EXPECT_EQ(std::vector(target.values<std::int32_t>().begin(), target.values<std::int32_t>().end()),
+            (std::vector<std::int32_t>{0, 2, 3, 0}));
+  EXPECT_THROW(numbers.cast_into(target, 0, 5), ShapeError);
+  EXPECT_THROW(numbers.cast_into(target, -1, 2), ShapeError);
+  Array smaller = Array::uninitialized(DType::kFloat32, Shape{3});
+  EXPECT_THROW(numbers.cast_into(smaller, 0, 3), ShapeError);
+  EXPECT_THROW(Array::uninitialized(DType::kFloat32, Shape{kUnknown}), ShapeError);
 }
 
 TEST(Convert, NamesOfDtypesAreTheirOwnInverse) {

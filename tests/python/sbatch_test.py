@@ -158,12 +158,12 @@ def test_goes_on_where_the_queue_refuses(slurm):
 
 
 def test_a_keras_script_goes_on_after_a_restart(slurm):
-    """The example itself: what the made-up mpirun starts, scripts/launch starts in earnest."""
+    """The example itself, on two ranks: what the made-up mpirun starts, scripts/launch starts in earnest."""
     launch = os.path.join(ROOT, "scripts", "launch")
     slurm.write("bin/mpirun", f"""#!/bin/bash
 export PATH=${{PATH#*:}}
 for name in ${{!SLURM_@}}; do unset "$name"; done
-exec {launch} 1 "${{@:5}}"
+exec {launch} 2 "${{@:5}}"
 """)  # fmt: skip
     script, options = os.path.join(ROOT, "examples", "text_lstm.py"), ["--samples", "64", "--epochs"]
     code, output, errors = slurm.run(script, *options, "1")
