@@ -22,7 +22,7 @@ def at_least(least):
             raise ValueError
         return value
 
-    number.__name__ = f"whole number of at least {least}"  # argparse says: invalid whole number of at least 1 value: '0'
+    number.__name__ = f"whole number of at least {least}"  # argparse says: invalid whole number ... value: '0'
     return number
 
 
@@ -30,7 +30,7 @@ def options(description, epochs, batch_size, samples):
     """An argparse parser with the options that every example has, and these defaults."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--epochs", type=at_least(1), default=epochs, help="passes over the training set (%(default)s)")
-    parser.add_argument("--batch-size", type=at_least(1), default=batch_size, help="of all ranks together (%(default)s)")
+    parser.add_argument("--batch-size", type=at_least(1), default=batch_size, help="of all ranks (%(default)s)")
     parser.add_argument("--samples", type=at_least(1), default=samples, help="of the training set (%(default)s)")
     parser.add_argument("--seed", type=at_least(0), default=1, help="of weights, data order, dropout (%(default)s)")
     parser.add_argument("--checkpoint", metavar="FOLDER", help="write the model to FOLDER/epoch-0001.h5 and so on")
@@ -68,7 +68,7 @@ def callbacks(args):
 
 
 def start(args, build, custom_objects=None):
-    """(model, epochs that it has been trained for): the last checkpoint's with --resume, otherwise a new one from build().
+    """(model, epochs that it has been trained for): with --resume the last checkpoint's, otherwise what build() gives.
 
     A job may have been ended while it wrote; a file that cannot be read is passed over for the one before it.
     """

@@ -3,8 +3,8 @@
     KERAS_BACKEND=syncline python ctc_lines.py
     KERAS_BACKEND=syncline mpirun -n 2 python ctc_lines.py
 
-Each line is an image of 3 to 7 digits at uneven distances and heights, with noise; where a digit stands is not told. Two
-convolutions, a bidirectional GRU over the columns, CTC. The defaults reach a character error rate of 0.03.
+Each line is an image of 3 to 7 digits at uneven distances and heights, with noise; where a digit stands is not told.
+Two convolutions, a bidirectional GRU over the columns, CTC. The defaults reach a character error rate of 0.03.
 """
 
 import numpy as np

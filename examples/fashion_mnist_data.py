@@ -32,7 +32,9 @@ def _load_split(directory, prefix, samples):
     if images.shape[1:] != (SIDE, SIDE):
         raise DataError(f"data file '{images_path}': holds images of {images.shape[1:]}, {(SIDE, SIDE)} expected")
     if len(images) != len(labels):
-        raise DataError(f"data file '{labels_path}': holds {len(labels)} labels for {len(images)} images in '{images_path}'")
+        raise DataError(
+            f"data file '{labels_path}': holds {len(labels)} labels for {len(images)} images in '{images_path}'"
+        )
     if labels.max(initial=0) >= CLASSES:
         raise DataError(f"data file '{labels_path}': holds label {labels.max()}, 0 to {CLASSES - 1} expected")
     if samples:
@@ -51,14 +53,16 @@ def _find_file(directory, name):
 
 
 def read_idx(path, ndim):
-    """The uint8 array of `ndim` axes that an IDX file, plain or gzipped, holds. Raises DataError if it holds no such."""
+    """The uint8 array of `ndim` axes that an IDX file, plain or gzipped, holds. Raises DataError otherwise."""
     try:
         with gzip.open(path) if path.endswith(".gz") else open(path, "rb") as file:
             content = file.read()
     except (EOFError, zlib.error, OSError) as error:
         raise DataError(f"data file '{path}': cannot read: {error}; fetch the file again") from None
     if len(content) < 4 + 4 * ndim or content[:4] != bytes([0, 0, 8, ndim]):
-        raise DataError(f"data file '{path}': begins with {list(content[:4])}, {[0, 0, 8, ndim]} expected; it is no IDX file")
+        raise DataError(
+            f"data file '{path}': begins with {list(content[:4])}, {[0, 0, 8, ndim]} expected; it is no IDX file"
+        )
     shape = np.frombuffer(content, ">i4", ndim, offset=4)
     if len(content) - 4 - 4 * ndim != shape.prod(dtype=np.int64):
         raise DataError(

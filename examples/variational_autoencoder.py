@@ -3,8 +3,8 @@
     KERAS_BACKEND=syncline python variational_autoencoder.py
     KERAS_BACKEND=syncline mpirun -n 2 python variational_autoencoder.py
 
-The loss is the negative of the evidence lower bound: crossentropy of the pixels plus the divergence of the code from the
-standard normal distribution. The defaults reach a test loss of 244.
+The loss is the negative of the evidence lower bound: crossentropy of the pixels plus the divergence of the code from
+the standard normal distribution. The defaults reach a test loss of 244.
 """
 
 import numpy as np

@@ -1,9 +1,10 @@
-"""The wall time of Keras's own `fit`, a whole epoch, of a fresh process: what it builds before the first step counts too.
+"""The wall time of Keras's own `fit`, a whole epoch of a new process: what it builds before the first step counts.
 
 keras_fit.py --model cnn|lstm --threads T --steps N --json
 
-The same program for Keras 2.3.1 on Syncline (KERAS_BACKEND=syncline) and for Keras 2 on TensorFlow (tf_keras). The networks are
-those of measure.py, with Keras's losses and accuracy; the data are 60,000 random images, or 25,000 random texts, shuffled by fit.
+The same program for Keras 2.3.1 on Syncline (KERAS_BACKEND=syncline) and for Keras 2 on TensorFlow (tf_keras). The
+networks are those of measure.py, with Keras's losses and accuracy; the data are 60,000 random images, or 25,000 random
+texts, shuffled by fit.
 """
 
 import os

@@ -1,6 +1,6 @@
 """What the Python module costs before it computes: python_calls.py --model import|call --steps N --json
 
-import: until the backend is imported by a fresh process, NumPy included. call: one K.function call, [[x]] -> 2 x + 1, that
+import: until a new process has imported the backend, NumPy included. call: one K.function call, x -> 2 x + 1, that
 computes next to nothing. KERAS_BACKEND=syncline asks for Syncline; without it tf_keras.
 """
 

@@ -25,8 +25,9 @@ LIMIT = 240  # seconds for a job
 
 
 def write_idx(path, array):
+    header = struct.pack(f">4B{array.ndim}i", 0, 0, 8, array.ndim, *array.shape)
     with gzip.open(path, "wb") as file:
-        file.write(struct.pack(f">4B{array.ndim}i", 0, 0, 8, array.ndim, *array.shape) + array.astype(np.uint8).tobytes())
+        file.write(header + array.astype(np.uint8).tobytes())
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +73,8 @@ def test_one_rank_and_two_agree(script, data, tmp_path):
     histories, last = [], []
     for ranks in (1, 2):
         path = str(tmp_path / f"history.{ranks}.csv")
-        printed = train(
-            script, tmp_path, data, "--samples", "90", "--batch-size", "30", "--epochs", "2", "--history", path, ranks=ranks
-        )
+        arguments = ["--samples", "90", "--batch-size", "30", "--epochs", "2", "--history", path]
+        printed = train(script, tmp_path, data, *arguments, ranks=ranks)
         histories.append(history(path))
         last.append(printed.splitlines()[-1])
         assert len(re.findall(FINAL_LINES[script], printed)) == 1, printed  # rank 0 speaks, the other does not

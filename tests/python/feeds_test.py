@@ -14,7 +14,8 @@ LARGE = 40_000  # elements: enough that several threads convert them
 def test_converted_values(dtype):
     x = K.placeholder((None, None))
     function = K.function([x], [x, x * 2])
-    values = [np.random.RandomState(i).randint(0, 2 if dtype == "bool" else 100, (4, LARGE // 4)).astype(dtype) for i in range(3)]
+    random, below = np.random.RandomState(3), 2 if dtype == "bool" else 100
+    values = [random.randint(0, below, (4, LARGE // 4)).astype(dtype) for _ in range(3)]
     values.append(values[0][:, ::3])  # another shape, elements that do not lie side by side
     results = [function([value]) for value in values]
     for value, (same, twice) in zip(values, results):  # later calls have left earlier results alone

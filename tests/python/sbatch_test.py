@@ -45,7 +45,8 @@ class Slurm:
         return str(path)
 
     def start(self, *arguments, **variables):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "OMPI_", "PMI"))}
+        launchers = ("SLURM_", "OMPI_", "PMI")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(launchers)}
         environment |= {
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "CALLS": str(self.calls), "PYTHON": sys.executable,
             "SLURM_JOB_ID": "17", "SLURM_NTASKS": "2", "SLURM_CPUS_PER_TASK": "3", "SLURM_SUBMIT_DIR": str(self.folder),
@@ -53,7 +54,12 @@ class Slurm:
         }  # fmt: skip
         environment = {name: value for name, value in environment.items() if value is not None}
         return subprocess.Popen(
-            ["bash", SCRIPT, *arguments], env=environment, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            ["bash", SCRIPT, *arguments],
+            env=environment,
+            cwd="/",
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def run(self, *arguments, **variables):
@@ -103,8 +109,8 @@ def test_programs_under_mpirun(slurm):
     program = slurm.write("program", "#!/bin/bash\necho ran $KERAS_BACKEND\n")
     code, output, errors = slurm.run("./program", "--model", "mlp", KERAS_BACKEND=None)
     assert (code, output, errors) == (0, "ran\n", "")
-    wanted = "mpirun --map-by slot:PE=3 --bind-to core ./program --model mlp --checkpoint checkpoints/job-17.h5 --resume"
-    assert slurm.noted() == [wanted]
+    options = "--map-by slot:PE=3 --bind-to core"
+    assert slurm.noted() == [f"mpirun {options} ./program --model mlp --checkpoint checkpoints/job-17.h5 --resume"]
     assert os.path.isdir(slurm.folder / "checkpoints") and program
 
 
@@ -134,7 +140,11 @@ def test_errors(slurm, arguments, variables, complaint):
     assert slurm.noted() == []
 
 
-WAITS = "#!/bin/bash\ntrap 'echo terminated; exit 143' TERM\ntouch started\nfor ((i = 0; i < 600; ++i)); do sleep 0.1; done\n"
+WAITS = """#!/bin/bash
+trap 'echo terminated; exit 143' TERM
+touch started
+for ((i = 0; i < 600; ++i)); do sleep 0.1; done
+"""
 
 
 def test_requeued_before_its_time_is_over(slurm):
