@@ -5,7 +5,7 @@ KERAS_BACKEND=syncline, alone or under `mpirun -n N`.
 """
 
 from syncline import compat  # first: Keras imports us before anything that newer Pythons have broken
-from syncline import distributed
+from syncline import callback_times, distributed
 from syncline._core import Function, SparseVariable, Tensor, Update, Variable
 from syncline.activations import (
     batch_normalization,
