@@ -1,4 +1,6 @@
 // The ranks of a job, as Python sees them: one communicator for the process, joined when the package is imported.
+#include "python/binding/distributed.h"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -10,7 +12,9 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <vector>
 
+#include "base/digest.h"
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
@@ -138,7 +142,30 @@ nb::bytes broadcast(const nb::bytes& value, int root) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+std::int64_t digest_of(const Array& array) {
+  constexpr std::size_t kPart = 256 << 10;
+  const auto* bytes = static_cast<const std::byte*>(array.raw());
+  const std::size_t size = array.bytes(), part = std::min(size, kPart);
+  return static_cast<std::int64_t>(digest_bytes(bytes + (size - part), part, digest_bytes(bytes, part)));
+}
+
 }  // namespace
+
+int differing_feed(std::span<const Feed> feeds) {
+  const Distributor* distributor = Session::current().distributor();
+  if (distributor == nullptr || distributor->feeds_are_local() || feeds.empty()) return -1;
+  // A digest is equal everywhere if its largest value is its smallest: the largest of ~d is ~ of the smallest d.
+  std::vector<std::int64_t> largest;
+  for (const Feed& feed : feeds) {
+    largest.push_back(feed.dense() == nullptr ? 0 : digest_of(*feed.dense()));
+    largest.push_back(~largest.back());
+  }
+  joined().wait(joined().all_reduce({}, largest.data(), static_cast<std::int64_t>(largest.size()), DType::kInt64,
+                                    comm::Reduce::kMax));
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    if (largest[2 * i] != ~largest[2 * i + 1]) return static_cast<int>(i);
+  return -1;
+}
 
 void bind_distributed(nb::module_& m) {
   m.def("launched", [] {

@@ -80,6 +80,32 @@ def test_random_states_are_aligned():
     run(2, program)
 
 
+def test_different_data_is_told():
+    program = """
+        import sys, warnings
+        import numpy as np, syncline as K
+        from syncline import distributed as d
+        warnings.simplefilter("error")
+        x, y = K.placeholder((None, 2)), K.placeholder((None, 300000), name="targets")
+        f = K.function([x, y], [K.sum(x) + K.sum(y)], name="step")
+        large = np.zeros((2, 300000), "float32")
+        for _ in range(20):
+            f([np.ones((4, 2)), large])
+        with d.local_feeds():
+            for _ in range(20):
+                f([np.full((2, 2), d.rank()), large])
+        large[-1, -1] = d.rank()
+        try:
+            for _ in range(200):
+                f([np.ones((4, 2)), large])
+            raise SystemExit("no warning")
+        except RuntimeWarning as warning:
+            assert "step: ranks were given different values for input 1 (targets)" in str(warning), warning
+        print("told")
+    """
+    assert run(2, program) == "told\n"
+
+
 PRINTS = """
     import os, subprocess, sys, traceback, warnings, logging
     import syncline as K
