@@ -107,13 +107,20 @@ def test_different_data_is_told():
 
 
 PRINTS = """
-    import os, subprocess, sys, traceback, warnings, logging
+    import os, subprocess, sys, time, traceback, warnings
     import syncline as K
     rank = K.distributed.rank()
-    print("out", rank)
-    print("err", rank, file=sys.stderr)
-    warnings.warn("warning %d" % rank)
-    print("explicit", rank, file=sys.__stdout__, flush=True)
+    d = K.distributed
+    for turn in range(d.size()):  # one after the other: mpirun mixes lines
+        d.barrier()
+        if turn == rank:
+            sys.stdout.write("out %d\\n" % rank)
+            sys.stdout.flush()
+            sys.stderr.write("err %d\\n" % rank)
+            warnings.warn("warning %d" % rank)
+            sys.__stdout__.write("explicit %d\\n" % rank)
+            sys.__stdout__.flush()
+            time.sleep(0.2)
     subprocess.run([sys.executable, "-c", "import syncline"], stdout=sys.stdout)
     try:
         raise ValueError("told by rank %d" % rank)
