@@ -15,6 +15,14 @@ namespace {
 
 SYNCLINE_REGISTER_OP(Print)
 
+std::function<void(const std::string&)>& writer() {
+  static std::function<void(const std::string&)> write = [](const std::string& text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  };
+  return write;
+}
+
 // The attributes of a node whose body prints, with a body that does not.
 std::shared_ptr<const void> silent_attrs(const Node& node) {
   if (node.op == &def_of<Branch>()) {
@@ -46,9 +54,7 @@ void Print::run(const Attrs& a, const KernelArgs& k) {
   if (k.in[0] != k.out[0] && bytes > 0) std::memcpy(k.out[0], k.in[0], bytes);
   if (!k.speaks) return;
   const Array value = Array::borrow(k.in_dtype(1), k.in_shape(1), const_cast<void*>(k.in[1]));
-  const std::string text = (a.message.empty() ? "" : a.message + ' ') + text_of(value) + '\n';
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  writer()((a.message.empty() ? "" : a.message + ' ') + text_of(value) + '\n');
 }
 
 std::vector<Expr> without_prints(const std::vector<Expr>& roots) {
@@ -73,6 +79,8 @@ std::vector<Expr> without_prints(const std::vector<Expr>& roots) {
   for (const Expr& root : roots) result.push_back(now(root));
   return result;
 }
+
+void print_to(std::function<void(const std::string& text)> write) { writer() = std::move(write); }
 
 Expr print_tensor(const Expr& x, std::string message) { return apply<Print>({x, x}, {std::move(message)}); }
 

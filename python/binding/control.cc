@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/error.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/tensor.h"
@@ -29,6 +30,18 @@ std::optional<DType> dtype_of_side(nb::handle value) {
 Expr choose(nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
   return switch_(expr_from(condition), side_from(then_expression, dtype_of_side(else_expression)),
                  side_from(else_expression, dtype_of_side(then_expression)));
+}
+
+// Python's own standard output, which notebooks and tests replace.
+void write_to_python(const std::string& text) {
+  const nb::gil_scoped_acquire gil;
+  try {
+    const nb::object out = nb::module_::import_("sys").attr("stdout");
+    out.attr("write")(text);
+    out.attr("flush")();
+  } catch (const nb::python_error& e) {
+    fail<Error>("print_tensor: cannot write to sys.stdout: ", e.what());
+  }
 }
 
 nb::list list_of(const std::vector<Expr>& exprs) {
@@ -103,6 +116,7 @@ void bind_control(nb::module_& m) {
         nb::arg().none());
   m.def("map_fn", &map_over, nb::arg(), nb::arg(), nb::arg().none());
   m.def("fold", &fold_over, nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
+  print_to(&write_to_python);
   m.def("print_tensor",
         [](nb::handle x, const std::string& message) { return tensor(print_tensor(expr_from(x), message)); });
 }

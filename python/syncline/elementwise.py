@@ -49,6 +49,10 @@ def pow(x: TensorLike, a: TensorLike) -> Tensor:
 
 def clip(x: TensorLike, min_value: Optional[float], max_value: Optional[float]) -> Tensor:
     """x limited to [min_value, max_value]; either may be None. A max_value below min_value counts as min_value."""
+    if isinstance(min_value, _core.Tensor) or isinstance(max_value, _core.Tensor):
+        if max_value is not None:
+            x = minimum(x, max_value if min_value is None else maximum(max_value, min_value))
+        return x if min_value is None else maximum(x, min_value)
     return _core.clip(x, _number(min_value), _number(max_value))
 
 

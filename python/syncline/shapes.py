@@ -42,7 +42,9 @@ def resize_volumes(
 
 def repeat_elements(x: TensorLike, rep: int, axis: int) -> Tensor:
     """Each element `rep` times in a row along an axis, as numpy.repeat."""
-    return _core.repeat_elements(x, rep, axis)
+    result = _core.repeat_elements(x, rep, axis)
+    result._keras_shape = result.shape  # as Keras's own backends leave it
+    return result
 
 
 def repeat(x: TensorLike, n: Size) -> Tensor:
