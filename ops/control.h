@@ -115,8 +115,8 @@ std::vector<Expr> foldr(const FoldFunctionOfMany& fn, const std::vector<Expr>& e
 // once, whatever the number of ranks.
 Expr print_tensor(const Expr& x, std::string message = {});
 
-// Where the texts of print_tensor go instead of standard output: to `write`, with the newline, one call a text, from a thread that
-// runs a step. To be set before the first step.
+// Where the texts of print_tensor go instead of standard output: to `write`, with the newline, one call a text, from a
+// thread that runs a step. To be set before the first step.
 void print_to(std::function<void(const std::string& text)> write);
 
 }  // namespace syncline

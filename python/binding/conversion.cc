@@ -287,6 +287,15 @@ Operands operands_from(nb::handle x, nb::handle y) {
     const Operands swapped = operands_from(y, x);
     return {swapped.y, swapped.x};
   }
+  // Arrays and numbers alone, as NumPy has it: the number takes the array's dtype.
+  if (is_python_number(y) && !is_python_number(x)) {
+    Expr left = expr_from(x);
+    return {left, expr_from(y, left.dtype())};
+  }
+  if (is_python_number(x) && !is_python_number(y)) {
+    Expr right = expr_from(y);
+    return {expr_from(x, right.dtype()), right};
+  }
   return {expr_from(x), expr_from(y)};
 }
 

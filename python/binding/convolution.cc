@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "ops/dims.h"
 #include "ops/linalg.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
@@ -35,10 +36,18 @@ Conv3DOptions options_3d(nb::handle strides, Text padding, Text data_format, nb:
   return {numbers<3>(strides, "strides"), padding, data_format, numbers<3>(dilation_rate, "dilation_rate")};
 }
 
-// Sizes that are tensors count as unknown: they follow from x.
-Shape output_shape_from(nb::handle shape) {
-  const Dims dims = dims_from(shape);
-  return dims.numbers();
+// rule(x, kernel, output_shape), when the sizes among output_shape that are tensors are known. Until then the number of
+// rows is x's.
+template <class Rule>
+Tensor transposed(const char* name, nb::handle x, nb::handle kernel, nb::handle output_shape, Rule rule) {
+  const Dims dims = dims_from(output_shape);
+  std::vector<Expr> operands{expr_from(x), expr_from(kernel)};
+  if (!dims.has_tensors()) return tensor(rule(operands[0], operands[1], dims.numbers()));
+  Meta unknown{operands[0].dtype(), dims.numbers()};
+  if (unknown.shape.ndim() > 0 && unknown.shape[0] == kUnknown) unknown.shape[0] = operands[0].shape()[0];
+  return tensor(with_numbers(
+      name, std::move(operands), dims, unknown,
+      [rule](std::span<const Expr> known, const Shape& numbers) { return rule(known[0], known[1], numbers); }));
 }
 
 void bind_dense(nb::module_& m) {
@@ -53,13 +62,19 @@ void bind_dense(nb::module_& m) {
   });
   m.def("conv2d_transpose", [](nb::handle x, nb::handle kernel, nb::handle output_shape, nb::handle strides,
                                Text padding, Text format, nb::handle rate) {
-    return tensor(conv2d_transpose(expr_from(x), expr_from(kernel), output_shape_from(output_shape),
-                                   options_2d(strides, padding, format, rate)));
+    const Conv2DOptions options = options_2d(strides, padding, format, rate);
+    return transposed("conv2d_transpose", x, kernel, output_shape,
+                      [options](const Expr& values, const Expr& weights, const Shape& shape) {
+                        return conv2d_transpose(values, weights, shape, options);
+                      });
   });
   m.def("conv3d_transpose", [](nb::handle x, nb::handle kernel, nb::handle output_shape, nb::handle strides,
                                Text padding, Text format, nb::handle rate) {
-    return tensor(conv3d_transpose(expr_from(x), expr_from(kernel), output_shape_from(output_shape),
-                                   options_3d(strides, padding, format, rate)));
+    const Conv3DOptions options = options_3d(strides, padding, format, rate);
+    return transposed("conv3d_transpose", x, kernel, output_shape,
+                      [options](const Expr& values, const Expr& weights, const Shape& shape) {
+                        return conv3d_transpose(values, weights, shape, options);
+                      });
   });
 }
 

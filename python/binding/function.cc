@@ -46,6 +46,12 @@ class Updates {
                      " is neither what update(...) returns nor a pair (variable, new value)");
   }
 
+  // What computing the tensor carries out.
+  void add_of(const Tensor& x) {
+    if (x.after == nullptr) return;
+    for (const Update& u : *x.after) add(u);
+  }
+
   std::vector<Update> take() { return std::move(updates_); }
 
  private:
@@ -140,6 +146,7 @@ class FunctionObject {
     std::vector<Expr> values;
     for (nb::handle output : nb::iter(outputs)) {
       if (nb::isinstance<UpdateTensor>(output)) collected.add(output);
+      else if (const Tensor* x = nullptr; nb::try_cast(output, x) && x != nullptr) collected.add_of(*x);
       values.push_back(to_dense(expr_from(output)));
     }
     collected.add(updates);
@@ -184,19 +191,15 @@ class FunctionObject {
 };
 
 nb::object evaluate(nb::handle x) {
-  if (UpdateTensor* update = nullptr; nb::try_cast(x, update) && update != nullptr) {
-    std::vector<Array> results;
-    {
-      const Running running;
-      results = Function({}, {update->expr}, {update->update}, "eval")({});
-    }
-    return array_to(std::move(results.front()));
-  }
+  Updates updates;
+  if (nb::isinstance<UpdateTensor>(x)) updates.add(x);
+  else if (const Tensor* known = nullptr; nb::try_cast(x, known) && known != nullptr) updates.add_of(*known);
   const Expr value = expr_from(x);
+  std::vector<Update> stored = updates.take();
   Array result;
   {
     const Running running;
-    result = eval(value);
+    result = stored.empty() ? eval(value) : std::move(Function({}, {value}, std::move(stored), "eval")({}).front());
   }
   return array_to(std::move(result));
 }

@@ -12,9 +12,10 @@
 namespace syncline::python {
 namespace {
 
-// Blocks within blocks: the innermost update of a variable counts.
-std::vector<std::vector<Update>>& updates_in_force() {
-  thread_local std::vector<std::vector<Update>> blocks;
+// Blocks within blocks: each with its own updates behind those of the blocks around it. The last update of a variable
+// counts.
+std::vector<std::shared_ptr<const std::vector<Update>>>& updates_in_force() {
+  thread_local std::vector<std::shared_ptr<const std::vector<Update>>> blocks;
   return blocks;
 }
 
@@ -56,14 +57,25 @@ std::string name_of(const Tensor& x) {
   return join_text(x.expr.op().name, '_', x.expr.node().id, ':', x.expr.output());
 }
 
-void push_updates(std::vector<Update> updates) { updates_in_force().push_back(std::move(updates)); }
+Tensor tensor(Expr expr) {
+  const auto& blocks = updates_in_force();
+  if (blocks.empty() || blocks.back()->empty()) return Tensor{std::move(expr), {}};
+  return Tensor{std::move(expr), blocks.back()};
+}
+
+void push_updates(std::vector<Update> updates) {
+  auto& blocks = updates_in_force();
+  if (!blocks.empty()) updates.insert(updates.begin(), blocks.back()->begin(), blocks.back()->end());
+  blocks.push_back(std::make_shared<const std::vector<Update>>(std::move(updates)));
+}
+
 void pop_updates() { updates_in_force().pop_back(); }
 
 Expr read(const VariableTensor& x) {
   const auto& blocks = updates_in_force();
-  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block)
-    for (auto u = block->rbegin(); u != block->rend(); ++u)
-      if (&u->target.state() == &x.variable.state()) return u->value;
+  if (blocks.empty()) return x.expr;
+  for (auto u = blocks.back()->rbegin(); u != blocks.back()->rend(); ++u)
+    if (&u->target.state() == &x.variable.state()) return u->value;
   return x.expr;
 }
 

@@ -5,6 +5,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,32 +20,34 @@ namespace nb = nanobind;
 
 struct Tensor {
   Expr expr;
+  // Updates that a step carries out when it computes this tensor: it was made while they were in force. Null: none.
+  std::shared_ptr<const std::vector<Update>> after;
 };
 
 struct VariableTensor : Tensor {
-  explicit VariableTensor(Variable v) : Tensor{v.expr()}, variable(std::move(v)) {}
+  explicit VariableTensor(Variable v) : Tensor{v.expr(), {}}, variable(std::move(v)) {}
   Variable variable;
 };
 
 struct SparseVariableTensor : Tensor {
-  explicit SparseVariableTensor(SparseVariable v) : Tensor{v.expr()}, variable(std::move(v)) {}
+  explicit SparseVariableTensor(SparseVariable v) : Tensor{v.expr(), {}}, variable(std::move(v)) {}
   SparseVariable variable;
 };
 
 // "The variable gets this value": a tensor of the new value, for functions to carry out.
 struct UpdateTensor : Tensor {
-  explicit UpdateTensor(Update u) : Tensor{u.value}, update(std::move(u)) {}
+  explicit UpdateTensor(Update u) : Tensor{u.value, {}}, update(std::move(u)) {}
   Update update;
 };
 
-inline Tensor tensor(Expr expr) { return Tensor{std::move(expr)}; }
+Tensor tensor(Expr expr);
 std::vector<Tensor> tensors(std::vector<Expr> exprs);
 
 // "dense_1/kernel:0", "add_12:0"
 std::string name_of(const Tensor& x);
 
 // What Keras's control_dependencies means here: while updates are in force, reading their variables gives the new
-// values. Of the calling thread.
+// values, and a function whose output is a tensor made meanwhile, or eval of it, stores them. Of the calling thread.
 void push_updates(std::vector<Update> updates);
 void pop_updates();
 // The variable's value as the graph is to read it now.
