@@ -17,8 +17,9 @@ import interleave
 HEAD = """# Benchmarks
 
 Written by `scripts/bench`; do not edit. `benchmarks/rows.json` lists the rows and their bounds, `benchmarks/peers/measure.py`
-and `keras_fit.py` beside it say what is measured. Each contender is run in turn, {rounds} rounds, each time as a new process; a
-value is the median over the rounds, a ratio is ours divided by theirs. A process of one rank is held to as many cores as it has threads.
+and `keras_fit.py` beside it say what is measured. Each contender is run in turn, {rounds} rounds, each time as a new process;
+a value is the median over the rounds, a ratio is ours divided by theirs. A process of one rank is held to as many cores as
+it has threads.
 """
 
 
