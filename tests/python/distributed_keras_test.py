@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from launching import run
+from launching import launch, run
 
 PROGRAM = pathlib.Path(__file__).with_name("training_program.py")
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
@@ -61,3 +61,30 @@ def test_printed_and_written_once(results, ranks):
     for text in ["Epoch 1/4\n", "saving model to best.h5\n", "LearningRateScheduler setting", "Invalid loss, terminating"]:
         assert alone.out.count(text) == several.out.count(text) > 0, text
     assert several.files == alone.files
+
+
+UNSEEDED = """
+    import random, sys, warnings
+    import numpy as np
+    import keras
+    from keras import layers, models
+    from keras.preprocessing.image import ImageDataGenerator
+    from syncline import distributed as d
+    warnings.simplefilter("error", RuntimeWarning)  # of ranks that are given different data
+    x = np.random.rand(60, 8, 8, 1)
+    y = np.array([random.choice([0.0, 1.0]) for _ in x])
+    x += np.random.default_rng().random(x.shape)
+    model = models.Sequential([layers.Conv2D(3, 3, input_shape=(8, 8, 1)), layers.Dropout(0.5), layers.Flatten(), layers.Dense(1)])
+    model.compile("adam", "mse")
+    history = [model.fit(x, y, epochs=2, batch_size=16).history]
+    flipped = ImageDataGenerator(horizontal_flip=True, width_shift_range=2).flow(x, y, batch_size=16)
+    history += [model.fit_generator(flipped, epochs=3).history]
+    assert d.broadcast(history) == history
+    for mine, rank_0s in zip(model.get_weights(), d.broadcast(model.get_weights())):
+        assert mine.tobytes() == rank_0s.tobytes()
+"""
+
+
+def test_unseeded_programs_agree():
+    ended = launch(2, UNSEEDED)
+    assert ended.code == 0 and ended.err.count("Using syncline backend.") == 1, ended
