@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/kernels/chain.h"
+#include "ops/kernels/find_chains.h"
 #include "ops/kernels/parallel.h"
 
 namespace syncline::kernels {
@@ -85,6 +87,15 @@ void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffe
   }
 }
 
+void run_links(const FusedProgram::Instruction& code, const void* const* regs, void* const* results, std::int64_t n) {
+  ChainLink links[kLongestChain];
+  for (std::size_t i = 0; i < code.links.size(); ++i) {
+    const FusedProgram::Link& link = code.links[i];
+    links[i] = {link.code, link.in < 0 ? nullptr : regs[link.in], results[i]};
+  }
+  run_chain(code.dtype, regs[code.in[0]], {links, code.links.size()}, n);
+}
+
 void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t first, std::int64_t last) {
   Buffers buffers;  // not initialized: every byte read is written first
   const void* regs[kFusedRegisters];
@@ -94,21 +105,32 @@ void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, 
     for (std::size_t i = 0; i < p.inputs.size(); ++i) {
       const Input& input = p.inputs[i];
       if (input.buffer < 0) {
-        const std::int64_t at = input.spread == Input::kPeriodic ? begin % input.period : begin;
+        const std::int64_t at = input.spread == Input::kPeriodic ? begin % input.period
+                                : input.spread == Input::kScalar ? 0
+                                                                 : begin;
         regs[i] = static_cast<const std::byte*>(in[i]) + (input.offset + at) * input.element;
       } else {
         if (input.spread == Input::kStrided) lay_out_bytes(input, in[i], begin, n, buffers.at[input.buffer]);
         regs[i] = buffers.at[input.buffer];
       }
     }
-    for (std::size_t c = 0; c < p.code.size(); ++c) {
-      const auto& code = p.code[c];
-      const auto& result = p.results[c];
-      void* y = result.output >= 0 ? static_cast<std::byte*>(out[result.output]) + begin * result.element
-                                   : static_cast<void*>(buffers.at[result.buffer]);
-      const void* operands[3] = {regs[code.in[0]], regs[code.in[1]], regs[code.in[2]]};
-      code.fn(code.attrs.get(), operands, y, n);
-      regs[code.out] = y;
+    auto place = [&](std::int16_t reg) -> void* {
+      const auto& result = p.results[static_cast<std::size_t>(reg) - p.inputs.size()];
+      if (result.output >= 0) return static_cast<std::byte*>(out[result.output]) + begin * result.element;
+      return result.buffer >= 0 ? buffers.at[result.buffer] : nullptr;
+    };
+    for (const auto& code : p.code) {
+      if (code.links.empty()) {
+        const void* operands[3] = {regs[code.in[0]], regs[code.in[1]], regs[code.in[2]]};
+        void* y = place(code.out);
+        code.fn(code.attrs.get(), operands, y, n);
+        regs[code.out] = y;
+      } else {
+        void* results[kLongestChain];
+        for (std::size_t i = 0; i < code.links.size(); ++i) results[i] = place(code.links[i].out);
+        run_links(code, regs, results, n);
+        for (std::size_t i = 0; i < code.links.size(); ++i) regs[code.links[i].out] = results[i];
+      }
     }
     for (const auto& store : p.stores) put(store.place, regs[store.reg], begin, n, out[store.output]);
   }
@@ -177,9 +199,11 @@ int take_buffer(std::vector<bool>& used) {
   fail<InternalError>("fused program needs more than ", used.size(), " buffers");
 }
 
-void place_inputs(FusedProgram& p, std::vector<bool>& used) {
-  for (Input& input : p.inputs) {
-    bool lay = input.spread == Input::kScalar || input.spread == Input::kStrided;
+// Chains take a number as it is (`number_only`).
+void place_inputs(FusedProgram& p, const std::vector<bool>& number_only, std::vector<bool>& used) {
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    Input& input = p.inputs[i];
+    bool lay = (input.spread == Input::kScalar && !number_only[i]) || input.spread == Input::kStrided;
     if (input.spread == Input::kPeriodic) {
       if (p.block % input.period == 0) lay = true;
       else if (input.period % p.block != 0) {
@@ -191,39 +215,60 @@ void place_inputs(FusedProgram& p, std::vector<bool>& used) {
   }
 }
 
-// Turns a chain into instructions over block buffers.
+// Turns a group of ops into instructions over block buffers.
 class Fuser {
  public:
   explicit Fuser(const FusedSpec& spec)
-      : spec_(spec),
-        inputs_(static_cast<int>(spec.inputs.size())),
+      : inputs_(static_cast<int>(spec.inputs.size())),
         nodes_(static_cast<int>(spec.nodes.size())),
         metas_(spec.inputs),
         last_use_(static_cast<std::size_t>(inputs_ + nodes_), -1),
         used_(kFusedBuffers, false) {
     SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
+    std::vector<bool> is_number;
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+      p_.inputs.push_back(
+          describe(spec.inputs[i], spec.windows.empty() ? StridedWindow{} : spec.windows[i], spec.space));
+      is_number.push_back(p_.inputs.back().spread == Input::kScalar);
+    }
+    chains_ = find_chains(spec, is_number);
+    spec_ = reorder(spec, chains_);
     for (int i = 0; i < nodes_; ++i)
-      for (const int operand : spec.nodes[i].operands) last_use_[reg_of(operand)] = i;
+      for (const int operand : spec_.nodes[i].operands) last_use_[reg_of(operand)] = i;
   }
 
   FusedProgram run() {
     std::size_t widest = 1;
-    for (std::size_t i = 0; i < spec_.inputs.size(); ++i) {
-      const Meta& meta = spec_.inputs[i];
-      p_.inputs.push_back(describe(meta, spec_.windows.empty() ? StridedWindow{} : spec_.windows[i], spec_.space));
-      widest = std::max(widest, size_of(meta.dtype));
-    }
+    for (const Meta& meta : spec_.inputs) widest = std::max(widest, size_of(meta.dtype));
     for (const FusedNode& node : spec_.nodes) widest = std::max(widest, size_of(node.out.dtype));
     p_.size = spec_.space.size();
     choose_block(p_, widest);
-    place_inputs(p_, used_);
-    for (int i = 0; i < nodes_; ++i) add(i);
+    place_inputs(p_, read_by_chains_only(), used_);
+    int next = 0;
+    for (const auto& chain : chains_) {
+      if (chain.size() == 1) add(next);
+      else add_chain(next, static_cast<int>(chain.size()));
+      next += static_cast<int>(chain.size());
+    }
     p_.cost = 0.15 * static_cast<double>(nodes_ + inputs_);
     return std::move(p_);
   }
 
  private:
   int reg_of(int operand) const { return operand >= 0 ? inputs_ + operand : ~operand; }
+
+  // By input.
+  std::vector<bool> read_by_chains_only() const {
+    std::vector<bool> only(p_.inputs.size(), true);
+    std::size_t next = 0;
+    for (const auto& chain : chains_) {
+      if (chain.size() == 1)
+        for (const int operand : spec_.nodes[next].operands)
+          if (operand < 0) only[static_cast<std::size_t>(~operand)] = false;
+      next += chain.size();
+    }
+    return only;
+  }
 
   void add(int i) {
     const FusedNode& node = spec_.nodes[i];
@@ -237,14 +282,51 @@ class Fuser {
     code.fn = node.op->block(node.attrs.get(), operands);
     SYNCLINE_CHECK(code.fn != nullptr);
     code.out = static_cast<std::int16_t>(inputs_ + i);
-    metas_.push_back(node.out);
+    p_.code.push_back(std::move(code));
+    add_result(i, /*wanted=*/true);
+  }
+
+  void add_chain(int first, int count) {
+    FusedProgram::Instruction code;
+    const auto& operands = spec_.nodes[first].operands;
+    const int start = is_number(operands[0]) ? operands[1] : operands[0];
+    code.in[0] = static_cast<std::int16_t>(reg_of(start));
+    code.dtype = spec_.nodes[first].out.dtype;
+    for (int i = first; i < first + count; ++i) {
+      code.links.push_back(link(i, i == first ? start : i - 1));
+      add_result(i, /*wanted=*/i + 1 == first + count);
+    }
+    p_.code.push_back(std::move(code));
+  }
+
+  bool is_number(int operand) const { return operand < 0 && p_.inputs[~operand].spread == Input::kScalar; }
+
+  // Node i as the link of a chain whose value so far is `value`, one of its operands.
+  FusedProgram::Link link(int i, int value) const {
+    const FusedNode& node = spec_.nodes[i];
+    FusedProgram::Link made{.out = static_cast<std::int16_t>(inputs_ + i)};
+    Beside beside = Beside::kNothing;
+    if (node.operands.size() == 2) {
+      const bool first = node.operands[0] != value;
+      const int other = node.operands[first ? 0 : 1];
+      if (is_number(other)) beside = first ? Beside::kNumberFirst : Beside::kNumber;
+      else beside = other == value ? Beside::kItself : first ? Beside::kBlockFirst : Beside::kBlock;
+      made.in = static_cast<std::int16_t>(reg_of(other));
+    }
+    made.code = chain_code(node.op->name, beside);
+    return made;
+  }
+
+  // Where node i's value goes. `wanted`: somewhere; otherwise only where the group's outputs want it.
+  void add_result(int i, bool wanted) {
+    metas_.push_back(spec_.nodes[i].out);
+    const std::size_t stores = p_.stores.size();
     FusedProgram::Result result = result_of(i);
     // Operands that end here free their buffers: before the result takes one where elements are equally wide, since
     // blocks may run in place, and otherwise after it, since a result would overtake a narrower operand.
     free_dead_operands(i, result.element, /*same_width=*/true);
-    if (result.output < 0) result.buffer = take_buffer(used_);
+    if (result.output < 0 && (wanted || p_.stores.size() > stores)) result.buffer = take_buffer(used_);
     free_dead_operands(i, result.element, /*same_width=*/false);
-    p_.code.push_back(std::move(code));
     p_.results.push_back(result);
   }
 
@@ -273,7 +355,8 @@ class Fuser {
     }
   }
 
-  const FusedSpec& spec_;
+  FusedSpec spec_;                        // its nodes in the order of the chains
+  std::vector<std::vector<int>> chains_;  // of the nodes as they were given
   const int inputs_, nodes_;
   std::vector<Meta> metas_;    // by register
   std::vector<int> last_use_;  // by register: the node

@@ -33,16 +33,24 @@ struct FusedProgram {
     std::vector<std::int64_t> dims;    // kStrided: the collapsed iteration space ...
     std::vector<std::int64_t> stride;  // ... and the operand's steps in it (0: broadcast)
   };
+  // One op of a chain (chain.h).
+  struct Link {
+    std::uint8_t code = 0;
+    std::int16_t in = -1;  // the register that it takes beside the chain's value, or -1
+    std::int16_t out = 0;
+  };
   struct Instruction {
     BlockFn fn = nullptr;
     std::shared_ptr<const void> attrs;
     std::array<std::int16_t, 3> in{};  // registers
     std::int16_t out = 0;
+    std::vector<Link> links{};  // instead of fn: a chain of ops on in[0]
+    DType dtype{};              // of a chain
   };
-  // Registers: the inputs, then one for each instruction's result.
+  // Registers: the inputs, then one for each op's result.
   struct Result {
     int buffer = -1;  // a temporary, or
-    int output = -1;  // written where it belongs
+    int output = -1;  // written where it belongs; neither: handed on within a chain
     std::uint8_t element = 4;
   };
   // Copied at the end of a block: outputs in whose memory an operand is read until then, and parts of larger outputs.
@@ -61,7 +69,7 @@ struct FusedProgram {
   std::vector<Store> stores;
 };
 
-inline constexpr int kFusedBuffers = 32;       // temporaries and laid-out operands of one program
+inline constexpr int kFusedBuffers = 56;       // temporaries and laid-out operands of one program
 inline constexpr int kFusedBlockBytes = 4096;  // of one of them
 inline constexpr int kFusedRegisters = 96;
 

@@ -6,27 +6,12 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
+#include "ops/kernels/curves-inl.h"
 #include "ops/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
-
-struct SigmoidGradientF : Stateless {
-  using Stateless::Stateless;
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D, V y, V dy) const {
-    return hn::Mul(dy, hn::NegMulAdd(y, y, y));
-  }
-};
-
-struct TanhGradientF : Stateless {
-  using Stateless::Stateless;
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D, V y, V dy) const {
-    return hn::NegMulAdd(hn::Mul(dy, y), y, dy);
-  }
-};
 
 constexpr NamedBlock kBlocks[] = {{"sigmoid_gradient", &floating_block<2, SigmoidGradientF>},
                                   {"tanh_gradient", &floating_block<2, TanhGradientF>}};

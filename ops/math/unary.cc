@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "base/convert.h"
+#include "ops/kernels/curves-inl.h"
 #include "ops/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,7 +18,6 @@ namespace HWY_NAMESPACE {
 struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(wrapping(x) * wrapping(x)); } };
 struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return x < T{} ? static_cast<T>(-wrapping(x)) : x; } };
 struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
-struct SqrtF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::Sqrt(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x)); } };
 struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };
 struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
 struct SinF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsFinite(x), hn::Sin(d, x), hn::NaN(d)); } };
@@ -34,40 +34,6 @@ struct LogF : Stateless {
     y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(inf), y);
     y = hn::IfThenElse(hn::Eq(x, inf), inf, y);
     return hn::IfThenElse(hn::Or(hn::Lt(x, zero), hn::IsNaN(x)), hn::NaN(d), y);
-  }
-};
-
-struct TanhF : Stateless {
-  using Stateless::Stateless;
-  // float32: x times a quotient of two polynomials in x^2, fitted to tanh(x) / x on [-9, 9] to 2e-8 of the value;
-  // beyond, the float is 1.
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
-    if constexpr (sizeof(hn::TFromD<D>) == sizeof(double)) {
-      return hn::Tanh(d, x);
-    } else {
-      const auto one = hn::Set(d, 1.0f), limit = hn::Set(d, 9.0f);
-      const V near = hn::Max(hn::Neg(limit), hn::Min(limit, x)), z = hn::Mul(near, near);
-      V p = hn::MulAdd(hn::Set(d, 1.33536937e-8f), z, hn::Set(d, 2.06083898e-5f));
-      p = hn::MulAdd(p, z, hn::Set(d, 3.49554644e-3f));
-      p = hn::MulAdd(p, z, hn::Set(d, 1.33809907e-1f));
-      p = hn::MulAdd(p, z, hn::Set(d, 0.999999979f));
-      V q = hn::MulAdd(hn::Set(d, 7.77616368e-7f), z, hn::Set(d, 3.28556635e-4f));
-      q = hn::MulAdd(q, z, hn::Set(d, 2.58768241e-2f));
-      q = hn::MulAdd(q, z, hn::Set(d, 4.67143063e-1f));
-      q = hn::MulAdd(q, z, one);
-      const V y = hn::Max(hn::Neg(one), hn::Min(one, hn::Div(hn::Mul(near, p), q)));
-      return hn::IfThenElse(hn::IsNaN(x), x, y);
-    }
-  }
-};
-
-struct SigmoidF : Stateless {
-  using Stateless::Stateless;
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
-    const auto one = hn::Set(d, 1);
-    return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
   }
 };
 
