@@ -10,8 +10,7 @@ namespace {
 
 thread_local Session* current_session = nullptr;
 
-[[maybe_unused]] const bool gives_config =
-    set_config_source([]() -> Config& { return Session::current().config(); });
+[[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
 
 }  // namespace
 
@@ -31,7 +30,10 @@ void Session::distribute(std::unique_ptr<Distributor> distributor) {
 
 void Session::undistribute() { distributor_.reset(); }
 
-RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) { return {seed.value_or(seed_), ++random_ops_}; }
+RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) {
+  if (seed) return {*seed, 0};
+  return {seed_, ++random_ops_};
+}
 
 std::string Session::unique_name(const std::string& prefix) {
   const int n = names_[prefix]++;

@@ -48,7 +48,8 @@ class Session {
   std::uint64_t random_step() const { return random_step_; }
   void set_random_step(std::uint64_t step) { random_step_ = step; }
   const std::uint64_t* random_step_address() const { return &random_step_; }
-  // The next random operation's key: its number in the order of creation, and the seed (the session's unless given).
+  // A random operation's key: its own seed, so that operations with equal seeds draw equal numbers, as in TensorFlow; or
+  // else the session's, and its number in the order of creation.
   RandomKey next_random_key(std::optional<std::uint64_t> seed = {});
 
   // prefix, prefix_1, prefix_2, ...

@@ -87,9 +87,14 @@ void leave(int status) {
 // it comes last, with the exit code, which Python tells nobody earlier.
 bool join() {
   const bool others_mpi = comm::mpi_is_initialized();
+  // A script may well let rank 0 work for minutes while the others wait for the next step; a rank that ends is noticed
+  // at once, whatever the limit.
+  constexpr double kWaitLimit = 1800;  // seconds
+  comm::Settings settings = keras_json().comm;
+  if (!settings.wait_limit) settings.wait_limit = kWaitLimit;
   {
     nb::gil_scoped_release release;
-    wire() = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), keras_json().comm));
+    wire() = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), settings));
   }
   if (joined().size() > 1) Session::current().distribute(make_data_parallel(joined()));
   static const pid_t rank = getpid();

@@ -175,6 +175,14 @@ def test_random_numbers_follow_numpys_seed():
     assert set(np.unique(kept)) == {np.float32(0), np.float32(1 / 0.75)} and 150 < (kept == 0).sum() < 350
 
 
+def test_equal_seeds_draw_equal_numbers():
+    x, y = K.random_uniform((5,), seed=7), K.random_uniform((5,), seed=7)
+    third, fourth = K.function([], [x, y])([])
+    np.testing.assert_array_equal(third, fourth)
+    f = K.function([], [K.random_normal((5,))])
+    assert not np.array_equal(f([]), f([]))  # each step draws anew
+
+
 def test_threads_take_turns():
     x = K.placeholder((200, 200))
     f = K.function([x], [K.sum(K.dot(x, x))])
