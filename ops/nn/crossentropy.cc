@@ -49,8 +49,9 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options) {
   check_output("binary_crossentropy", output);
   if (options.from_logits) return softplus(output) - output * target;
+  // Keras 2.3 adds epsilon a second time, and its own tests ask for the values at 0 and 1 that this gives.
   const Expr p = bounded(output, options.epsilon);
-  return neg(target * log(p) + (1.0 - target) * log(1.0 - p));
+  return neg(target * log(p + options.epsilon) + (1.0 - target) * log(1.0 - p + options.epsilon));
 }
 
 }  // namespace syncline

@@ -188,7 +188,7 @@ std::vector<OpCase> crossentropy_rows() {
               return z * std::log1p(std::exp(-x)) + (1 - z) * std::log1p(std::exp(x));
             })
                                      : elementwise([](double z, double p) {
-                                         return -z * std::log(p) - (1 - z) * std::log(1 - p);
+                                         return -z * std::log(p + kFuzz) - (1 - z) * std::log(1 - p + kFuzz);
                                        }),
             .second_gradient = true};
   };
