@@ -1,0 +1,112 @@
+"""Runs Keras's examples with 1 and 2 ranks and compares their histories (scripts/keras_examples).
+
+usage: examples.py EXAMPLES-FOLDER [--whole] [NAME...]
+
+Prints a line an example. Fails if an example that expected_examples.txt does not explain does not run, if the histories of 1 and 2
+ranks differ, or (without names) if fewer than 25 examples run.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import made_data
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAUNCH = os.path.join(HERE, "..", "..", "scripts", "launch")
+WHOLE = ("addition_rnn", "lstm_stateful")
+ENOUGH = 25
+TOLERANCE = 1e-4
+
+
+def expected():
+    """{name: why it does not run, or why its histories differ}"""
+    with open(os.path.join(HERE, "expected_examples.txt"), encoding="utf-8") as file:
+        return dict(line.strip().split("  # ", 1) for line in file if line.strip() and not line.startswith("#"))
+
+
+def needs(name):
+    """An example whose file another one reads."""
+    return "lstm_seq2seq" if name == "lstm_seq2seq_restore" else None
+
+
+def run(folder, name, ranks, data, whole):
+    """(histories or None, seconds, the last line of an error)"""
+    with tempfile.TemporaryDirectory() as work:
+        shutil.copytree(data, work, dirs_exist_ok=True)
+        start = time.monotonic()
+        for each in [n for n in (needs(name), name) if n]:
+            out = os.path.join(work, each + ".json")
+            command = [LAUNCH, str(ranks), sys.executable, os.path.join(HERE, "run_example.py")]
+            command += [os.path.join(folder, each + ".py"), out] + ["--whole"] * whole
+            limit = 3600 if whole else 300
+            try:
+                done = subprocess.run(command, cwd=work, timeout=limit, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                status, said = done.returncode, done.stdout + done.stderr
+            except subprocess.TimeoutExpired:
+                status, said = 1, f"longer than {limit} s"
+        seconds = time.monotonic() - start
+        if status == 0 and os.path.exists(out):
+            with open(out, encoding="utf-8") as file:
+                return json.load(file), seconds, ""
+        errors = [line for line in said.split("\n") if "Error" in line or "no training" in line or "longer" in line]
+        return None, seconds, (errors or said.strip().split("\n"))[-1][:160]
+
+
+def difference(a, b):
+    """The largest difference between two lists of histories, relative where values are above 1."""
+    if [sorted(x) for x in a] != [sorted(x) for x in b]:
+        return float("inf")
+    worst = 0.0
+    for x, y in zip(a, b):
+        for name in x:
+            p, q = np.array(x[name]), np.array(y[name])
+            if p.shape != q.shape:
+                return float("inf")
+            gap = np.abs(p - q) / np.maximum(1, np.abs(p))
+            # Two NaN are the same.
+            worst = max(worst, float(np.max(np.where(np.isnan(p) & np.isnan(q), 0, gap), initial=0)))
+    return worst
+
+
+def check(folder, name, data, whole, known):
+    """(whether it runs, whether that is as it should be, its line)"""
+    one, seconds, error = run(folder, name, 1, data, whole)
+    if one is None:
+        why = known.get(name)
+        return False, why is not None, f"does not run: {why or error}"
+    two, seconds_2, error = run(folder, name, 2, data, whole)
+    if two is None:
+        return False, False, f"runs with 1 rank in {seconds:.1f} s, with 2 not: {error}"
+    worst = difference(one, two)
+    text = f"{seconds:6.1f} s {seconds_2:6.1f} s   difference {worst:.1e}"
+    if worst <= TOLERANCE:
+        return True, True, text
+    return False, name in known, text + f"   {known.get(name, 'TOO LARGE')}"
+
+
+def main(folder, *arguments):
+    whole = "--whole" in arguments
+    names = [a for a in arguments if not a.startswith("--")]
+    everything = sorted(f[:-3] for f in os.listdir(folder) if f.endswith(".py"))
+    known = expected()
+    ran, wrong = [], []
+    with tempfile.TemporaryDirectory() as data:
+        made_data.write_files(data)
+        for name in names or everything:
+            runs, right, line = check(folder, name, data, whole and name in WHOLE, known)
+            ran += [name] * runs
+            wrong += [name] * (not right)
+            print(f"{'' if right else '!':2}{name:32}{line}", flush=True)
+    print(f"keras_examples: {len(ran)} of {len(names or everything)} run with 1 and 2 ranks alike; not as expected: {', '.join(wrong) or 'none'}")
+    if wrong or (not names and len(ran) < ENOUGH):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,135 @@
+"""Runs one of Keras's examples, unmodified, on small data and for a few steps, and writes the histories of its training.
+
+usage: run_example.py EXAMPLE.py HISTORIES.json [--whole]     (in a folder of its own, that made_data.write_files filled)
+
+Loaders of data sets give Fashion-MNIST's first rows or made data; fit and its like do at most two epochs of a few batches.
+--whole: as many epochs and batches as the example says. An example that loops by itself ends after some calls.
+"""
+
+import json
+import os
+import random
+import runpy
+import sys
+
+import numpy as np
+
+SAMPLES, TEST_SAMPLES = 512, 128
+EPOCHS, BATCHES, CALLS, STEPS = 2, 3, 3, 6
+# These reshape all of MNIST, and one step of this one takes a trillion operations.
+NEED_ALL_IMAGES = ("antirectifier", "mnist_mlp")
+LARGE = ("conv_lstm",)
+
+histories = []
+
+
+class Enough(Exception):
+    """The example did as much as we want to see."""
+
+
+def replace_loaders(keras, name):
+    import made_data
+
+    rows = (60000, 10000) if name in NEED_ALL_IMAGES else (SAMPLES, TEST_SAMPLES)
+
+    def loaders(load):
+        return lambda *_, **options: load(options)
+
+    def words(classes):
+        return loaders(lambda o: made_data.sequences(SAMPLES, TEST_SAMPLES, o.get("num_words"), classes))
+
+    for data_set in ("mnist", "fashion_mnist"):
+        getattr(keras.datasets, data_set).load_data = loaders(lambda _: made_data.images(*rows))
+    keras.datasets.cifar10.load_data = loaders(lambda _: made_data.colour_images(SAMPLES, TEST_SAMPLES))
+    keras.datasets.imdb.load_data = words(2)
+    keras.datasets.imdb.get_word_index = keras.datasets.reuters.get_word_index = lambda *_, **__: {}
+    keras.datasets.reuters.load_data = words(46)
+
+    def get_file(fname, *_, **__):
+        if not os.path.exists(fname):
+            raise OSError(f"{fname} is a download")
+        return os.path.abspath(fname)
+
+    keras.utils.get_file = keras.utils.data_utils.get_file = get_file
+
+
+def first_rows(data, rows):
+    if isinstance(data, dict):
+        return {name: first_rows(part, rows) for name, part in data.items()}
+    if isinstance(data, (list, tuple)):
+        return type(data)(first_rows(part, rows) for part in data)
+    return data if data is None else data[:rows]
+
+
+def record(values):
+    histories.append({name: [float(v) for v in row] for name, row in values.items()})
+
+
+def shorten_training(Model, whole, batches, max_epochs):
+    fit, fit_generator, train_on_batch = Model.fit, Model.fit_generator, Model.train_on_batch
+    inside = []
+
+    def run(method, *arguments, **options):
+        if len(histories) >= CALLS and not whole:
+            raise Enough
+        inside.append(True)
+        try:
+            history = method(*arguments, **options)
+        finally:
+            inside.pop()
+        record(history.history)
+        return history
+
+    def short_fit(self, x=None, y=None, batch_size=None, epochs=1, *arguments, **options):
+        if not whole:
+            rows = (batch_size or 32) * batches
+            x, y = first_rows(x, rows), first_rows(y, rows)
+            if options.get("validation_data") is not None:
+                options["validation_data"] = first_rows(options["validation_data"], (batch_size or 32) * 2)
+            epochs = min(epochs, max_epochs)
+        return run(fit, self, x, y, batch_size, epochs, *arguments, **options)
+
+    def short_fit_generator(self, generator, steps_per_epoch=None, epochs=1, *arguments, **options):
+        if not whole:
+            steps_per_epoch, epochs = min(steps_per_epoch or batches, batches), min(epochs, max_epochs)
+            # Samples that several workers draw at once come in no certain order.
+            options.update(workers=0, use_multiprocessing=False)
+        return run(fit_generator, self, generator, steps_per_epoch, epochs, *arguments, **options)
+
+    def recorded_step(self, *arguments, **options):
+        values = train_on_batch(self, *arguments, **options)
+        if not inside:
+            record({"train_on_batch": np.ravel(values)})
+            if len(histories) >= STEPS and not whole:
+                raise Enough
+        return values
+
+    Model.fit, Model.fit_generator, Model.train_on_batch = short_fit, short_fit_generator, recorded_step
+
+
+def main(example, output, *options):
+    random.seed(0)
+    np.random.seed(0)
+    import keras
+
+    name = os.path.splitext(os.path.basename(example))[0]
+    replace_loaders(keras, name)
+    size = (1, 1) if name in LARGE else (BATCHES, EPOCHS)
+    shorten_training(keras.engine.training.Model, "--whole" in options, *size)
+    sys.argv = [example]
+    sys.path.insert(0, os.path.dirname(example))
+    try:
+        runpy.run_path(example, run_name="__main__")
+    except Enough:
+        pass
+    from syncline import distributed
+
+    if not histories:
+        sys.exit("no training was seen")
+    if distributed.rank() == 0:
+        with open(output, "w", encoding="utf-8") as file:
+            json.dump(histories, file)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
