@@ -14,8 +14,8 @@ import sys
 
 import numpy as np
 
-SAMPLES, TEST_SAMPLES = 512, 128
-EPOCHS, BATCHES, CALLS, STEPS = 2, 3, 3, 6
+SAMPLES, TEST_SAMPLES = 512, 900
+EPOCHS, BATCHES, CALLS, STEPS = 2, 2, 3, 4
 # These reshape all of MNIST, and one step of this one takes a trillion operations.
 NEED_ALL_IMAGES = ("antirectifier", "mnist_mlp")
 LARGE = ("conv_lstm",)
