@@ -246,8 +246,26 @@ def _downloads(module):
     module.get_file = get_file
 
 
+def _folders():
+    """Ranks that all ask whether a folder is there and then make it: a folder that appeared since this job began is as good as made."""
+    original, began = os.mkdir, time.time()
+
+    @functools.wraps(original)
+    def mkdir(path, *arguments, **keywords):
+        try:
+            original(path, *arguments, **keywords)
+        except FileExistsError:
+            if not _is_path(path) or keywords or _is_of_this_process(path) or not os.path.isdir(path):
+                raise
+            if os.stat(path).st_ctime < began:
+                raise
+
+    os.mkdir = mkdir
+
+
 def divide():
     """From now on, what Keras writes rank 0 writes."""
+    _folders()
     after_import("tempfile", _temporary_files)
     after_import("h5py", _hdf5)
     after_import("keras.callbacks", _callbacks)  # Keras 2.2
