@@ -27,10 +27,10 @@ bool is_chain_op(std::string_view op, DType dtype);
 // The link's code. Undefined where is_chain_op says no.
 std::uint8_t chain_code(std::string_view op, Beside beside);
 
-struct ChainLink {
-  std::uint8_t code = 0;
-  const void* x = nullptr;  // a block's elements, a number, or null
-  void* store = nullptr;    // where this link's results are wanted, or null
+struct ChainLink {  // without initial values: arrays of them are made for every block
+  std::uint8_t code;
+  const void* x;  // a block's elements, a number, or null
+  void* store;    // where this link's results are wanted, or null
 };
 
 // Applies the links (at most kLongestChain) one after the other to the n elements of `first`, of the dtype float32 or

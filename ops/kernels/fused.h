@@ -23,13 +23,14 @@ struct FusedProgram {
       kFull,      // element by element
       kScalar,    // one element for all
       kPeriodic,  // its elements again and again (a bias over rows)
-      kStrided,   // any other broadcast
+      kStrided,   // any other broadcast, or a window
     };
     Spread spread = kFull;
     std::uint8_t element = 4;          // bytes
     std::int64_t offset = 0;           // of its first element
     int buffer = -1;                   // where blocks of it are laid out, if not read in place
     std::int64_t period = 1;           // kPeriodic: elements
+    std::int64_t step = -1;            // elements from each block to the next, if always as many
     std::vector<std::int64_t> dims;    // kStrided: the collapsed iteration space ...
     std::vector<std::int64_t> stride;  // ... and the operand's steps in it (0: broadcast)
   };
@@ -52,6 +53,7 @@ struct FusedProgram {
     int buffer = -1;  // a temporary, or
     int output = -1;  // written where it belongs; neither: handed on within a chain
     std::uint8_t element = 4;
+    Input place{};  // of an output: how the elements cover it
   };
   // Copied at the end of a block: outputs in whose memory an operand is read until then, and parts of larger outputs.
   struct Store {

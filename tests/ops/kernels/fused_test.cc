@@ -1,0 +1,97 @@
+// Windows onto larger operands and parts of larger outputs, for rows of many lengths: blocks that lie within a row are
+// read and written in place, others are copied.
+#include "ops/kernels/fused.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "ops/kernels/parallel.h"
+#include "ops/op.h"
+
+namespace syncline::kernels {
+namespace {
+
+constexpr std::int64_t kColumns[] = {2, 7, 64, 100, 128, 129, 256, 1021, 1024, 1500, 2042, 4096};
+
+std::vector<float> numbers(std::int64_t n, float first) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  std::iota(x.begin(), x.end(), first);
+  return x;
+}
+
+FusedNode node(const char* name, std::vector<int> operands, Meta out) {
+  return {find_op(name), std::make_shared<NoAttrs>(), std::move(operands), out};
+}
+
+// With a, b, c the thirds of the columns of x, and a bias for a row: (a + bias, a + bias - b, c * 2) side by side,
+// (c * 2, a + bias) side by side, and c * 2 alone.
+void check_thirds(std::int64_t rows, std::int64_t columns) {
+  const Meta part{DType::kFloat32, {rows, columns}};
+  const std::vector<float> x = numbers(rows * columns * 3, 1), bias = numbers(columns, 5), two{2};
+  FusedSpec spec{.space = part.shape,
+                 .inputs = {part, part, part, {DType::kFloat32, {columns}}, {DType::kFloat32, {}}},
+                 .nodes = {node("add", {~0, ~3}, part), node("sub", {0, ~1}, part), node("mul", {~2, ~4}, part)},
+                 .outputs = {-1, -1, 2},
+                 .overwrites = {-1, -1, -1}};
+  for (std::int64_t i = 0; i < 3; ++i) spec.windows.push_back({i * columns, {3 * columns, 1}});
+  spec.windows.resize(5);
+  for (int i = 0; i < 3; ++i) spec.parts.push_back({i, 0, {i * columns, {3 * columns, 1}}});
+  spec.parts.push_back({2, 1, {0, {2 * columns, 1}}});
+  spec.parts.push_back({0, 1, {columns, {2 * columns, 1}}});
+
+  std::vector<float> first(x.size()), second(static_cast<std::size_t>(rows * columns * 2)),
+      third(static_cast<std::size_t>(rows * columns));
+  const void* in[] = {x.data(), x.data(), x.data(), bias.data(), two.data()};
+  void* out[] = {first.data(), second.data(), third.data()};
+  run_fused(fuse(spec), in, out);
+  std::int64_t wrong = 0;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const float* at = x.data() + r * 3 * columns + c;
+      const float a = at[0] + bias[static_cast<std::size_t>(c)], b = at[columns], doubled = 2 * at[2 * columns];
+      const float* y = first.data() + r * 3 * columns + c;
+      const float* z = second.data() + r * 2 * columns + c;
+      wrong += y[0] != a || y[columns] != a - b || y[2 * columns] != doubled;
+      wrong += z[0] != doubled || z[columns] != a || third[static_cast<std::size_t>(r * columns + c)] != doubled;
+    }
+  EXPECT_EQ(wrong, 0) << rows << " rows of " << columns;
+}
+
+TEST(Fused, WindowsAndParts) {
+  for (const std::int64_t columns : kColumns)
+    for (const std::int64_t rows : {1, 2, 33}) check_thirds(rows, columns);
+}
+
+TEST(Fused, WindowsAndPartsOfManyBlocksOnTwoThreads) {
+  set_thread_count(2);
+  for (const std::int64_t columns : {256, 300, 2048}) check_thirds(3000, columns);
+  set_thread_count(1);
+}
+
+// Rows of a window of three dimensions: a step from block to block that is not always the same.
+TEST(Fused, WindowOfThreeDimensions) {
+  constexpr std::int64_t kPlanes = 3, kRows = 5;
+  for (const std::int64_t columns : kColumns) {
+    const Meta whole{DType::kFloat32, {kPlanes, kRows, columns}};
+    const std::vector<float> x = numbers(kPlanes * 8 * 2 * columns, 0);
+    FusedSpec spec{
+        .space = whole.shape, .inputs = {whole}, .nodes = {node("neg", {~0}, whole)}, .outputs = {0}, .overwrites = {}};
+    const std::int64_t row = 2 * columns, plane = 8 * row;
+    spec.windows.push_back({plane / 4, {plane, row, 1}});
+    std::vector<float> y(static_cast<std::size_t>(whole.shape.size()));
+    const void* in[] = {x.data()};
+    void* out[] = {y.data()};
+    run_fused(fuse(spec), in, out);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < whole.shape.size(); ++i) {
+      const std::int64_t at = plane / 4 + i / (kRows * columns) * plane + i / columns % kRows * row + i % columns;
+      wrong += y[static_cast<std::size_t>(i)] != -x[static_cast<std::size_t>(at)];
+    }
+    EXPECT_EQ(wrong, 0) << columns;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::kernels
