@@ -27,6 +27,7 @@ INPUT = {
 WORDS = 20000
 CLASSES = {"lstm": 2}  # 10 for the others
 CHUNKS = 20  # the median is taken over this many chunks of steps
+WARM_UP = 0.3  # seconds: until then the kernel may not have moved new threads to cores of their own
 
 
 def arguments(ranks=False, models=tuple(BATCH)):
@@ -59,12 +60,14 @@ def data(model):
     return x, random.integers(0, CLASSES.get(model, 10), BATCH[model]).astype(numpy.int32)
 
 
-def median_step_seconds(step, wait, steps):
-    """Median time of a step. `wait` returns when all steps so far are done."""
+def median_step_seconds(step, wait, steps, warm_up=WARM_UP):
+    """Median time of a step. `wait` returns when all steps so far are done. warm_up=0 where several ranks count together."""
     chunk = max(1, steps // CHUNKS)
-    for _ in range(max(3, chunk)):
+    begin, warm = time.perf_counter(), 0
+    while warm < max(3, chunk) or time.perf_counter() - begin < warm_up:
         step()
-    wait()
+        wait()
+        warm += 1
     times = []
     for _ in range(max(3, steps // chunk)):
         start = time.perf_counter()

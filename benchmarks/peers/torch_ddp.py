@@ -21,7 +21,7 @@ def rank_main(rank, args, meeting_point):
     distributed.init_process_group("gloo", init_method=f"file://{meeting_point}", rank=rank, world_size=args.ranks)
     net = DistributedDataParallel(torch_model.network(args.model).train())
     step = torch_model.training_step(args.model, net)
-    seconds = measure.median_step_seconds(step, distributed.barrier, args.steps)
+    seconds = measure.median_step_seconds(step, distributed.barrier, args.steps, warm_up=0)
     if rank == 0:
         measure.report(args, seconds, f"PyTorch {torch.__version__}", args.ranks)
     distributed.destroy_process_group()
