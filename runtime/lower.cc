@@ -40,7 +40,10 @@ class Lowering {
         local_(*request.placement, *request.shares),
         roots_(roots_of(request, local_)),
         tasks_(join_outputs(make_tasks(roots_, local_, request.distributor), roots_, local_)),
-        buffers_(request, roots_, tasks_, local_) {}
+        buffers_(request, roots_, tasks_, local_) {
+    for (std::size_t i = 0; i < request.updates.size(); ++i)
+      assigned_[local_.resolve(roots_[request.outputs.size() + i]).base] = request.updates[i].target.name();
+  }
 
   Plan run() {
     const Guards* open = nullptr;  // of the tasks last emitted
@@ -120,9 +123,7 @@ class Lowering {
     for (const Expr& value : values) {
       const Expr base = local_.resolve(value).base;
       StepValue named{base, local_.placement(base), {}};
-      for (std::size_t i = 0; i < request_.updates.size(); ++i)
-        if (local_.resolve(roots_[request_.outputs.size() + i]).base == base)
-          named.assigned = request_.updates[i].target.name();
+      if (const auto found = assigned_.find(base); found != assigned_.end()) named.assigned = found->second;
       result.push_back(std::move(named));
     }
     return result;
@@ -350,6 +351,7 @@ class Lowering {
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // of a step: operands, outputs
   std::unordered_map<int, int> transfer_index_;
+  std::unordered_map<Expr, std::string, ExprHash> assigned_;  // a new value -> its variable
   std::vector<std::shared_ptr<VariableState>> loop_variables_;
 };
 

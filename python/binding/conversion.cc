@@ -3,9 +3,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
-#include <cstring>
-#include <unordered_map>
-
 #include "ops/config.h"
 #include "ops/kernels/parallel.h"
 #include "ops/leaf.h"
@@ -129,16 +126,6 @@ bool holds_tensors(nb::handle sequence) {
   for (nb::handle entry : nb::borrow<nb::sequence>(sequence))
     if (is_tensor(entry) || (is_sequence(entry) && holds_tensors(entry))) return true;
   return false;
-}
-
-// K.prod([x, y]), K.stack-like lists: the entries become the elements along a new first axis.
-Expr stack_of(nb::handle sequence, std::optional<DType> dtype) {
-  if (!dtype)
-    for (nb::handle entry : nb::borrow<nb::sequence>(sequence))
-      if (is_tensor(entry)) dtype = nb::cast<Tensor&>(entry).expr.dtype();
-  std::vector<Expr> entries;
-  for (nb::handle entry : nb::borrow<nb::sequence>(sequence)) entries.push_back(expr_from(entry, dtype));
-  return stack(entries);
 }
 
 }  // namespace
@@ -269,7 +256,8 @@ Expr expr_from(nb::handle value, std::optional<DType> dtype) {
   if (VariableTensor* variable = nullptr; nb::try_cast(value, variable) && variable != nullptr) return read(*variable);
   if (Tensor* x = nullptr; nb::try_cast(value, x) && x != nullptr) return x->expr;
   if (value.is_none()) fail<ValueError>("a tensor expected, not None");
-  if (is_sequence(value) && holds_tensors(value)) return stack_of(value, dtype);
+  // K.prod([x, y]): the entries become the elements along a new first axis.
+  if (is_sequence(value) && holds_tensors(value)) return stack(alike_exprs_from(value, dtype));
   HeldArray held = array_from(value, dtype);
   return constant_of(held.keeper.is_valid() ? held.array.copy() : held.array);
 }
@@ -303,6 +291,21 @@ std::vector<Expr> exprs_from(nb::handle values) {
   std::vector<Expr> exprs;
   for (nb::handle value : nb::iter(values)) exprs.push_back(expr_from(value));
   return exprs;
+}
+
+std::vector<Expr> alike_exprs_from(nb::handle values, std::optional<DType> dtype) {
+  if (!dtype)
+    for (nb::handle value : nb::iter(values))
+      if (is_tensor(value)) dtype = nb::cast<Tensor&>(value).expr.dtype();
+  std::vector<Expr> exprs;
+  for (nb::handle value : nb::iter(values)) exprs.push_back(expr_from(value, dtype));
+  return exprs;
+}
+
+Expr new_value_from(const Variable& x, nb::handle value) {
+  Expr e = expr_from(value, x.dtype());
+  if (e.dtype() != x.dtype()) e = cast(e, x.dtype());
+  return e.ndim() == 0 && x.shape().ndim() > 0 ? broadcast_like(e, x.expr()) : e;
 }
 
 Expr optional_expr_from(nb::handle value) { return value.is_none() ? Expr{} : expr_from(value); }

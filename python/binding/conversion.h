@@ -15,6 +15,7 @@
 #include "ops/dims.h"
 #include "ops/expr.h"
 #include "runtime/feeds.h"
+#include "runtime/variable.h"
 
 namespace syncline::python {
 
@@ -63,6 +64,10 @@ struct Operands {
 };
 Operands operands_from(nb::handle x, nb::handle y);
 std::vector<Expr> exprs_from(nb::handle values);
+// The same for what is to be stacked: numbers and arrays among tensors take the tensors' dtype.
+std::vector<Expr> alike_exprs_from(nb::handle values, std::optional<DType> dtype = {});
+// What a variable is to become: of its dtype, and one number fills its shape.
+Expr new_value_from(const Variable& x, nb::handle value);
 // None: empty.
 Expr optional_expr_from(nb::handle value);
 

@@ -8,8 +8,6 @@
 
 #include "ops/gradients.h"
 #include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/shape.h"
 #include "ops/sparse.h"
 #include "ops/substitute.h"
 #include "python/binding/binding.h"
@@ -32,11 +30,7 @@ class Updates {
     if (UpdateTensor* update = nullptr; nb::try_cast(item, update) && update != nullptr) return add(update->update);
     VariableTensor* variable = nullptr;
     if (PyTuple_Check(item.ptr()) && nb::len(item) == 2 && nb::try_cast(item[0], variable) && variable != nullptr) {
-      Expr value = expr_from(item[1], variable->variable.dtype());
-      if (value.dtype() != variable->variable.dtype()) value = cast(value, variable->variable.dtype());
-      if (value.ndim() == 0 && variable->variable.shape().ndim() > 0)
-        value = broadcast_like(value, variable->variable.expr());
-      return add(update(variable->variable, value));
+      return add(update(variable->variable, new_value_from(variable->variable, item[1])));
     }
     if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
       for (nb::handle entry : nb::iter(item)) add(entry);
@@ -46,10 +40,12 @@ class Updates {
                      " is neither what update(...) returns nor a pair (variable, new value)");
   }
 
-  // What computing the tensor carries out.
-  void add_of(const Tensor& x) {
-    if (x.after == nullptr) return;
-    for (const Update& u : *x.after) add(u);
+  // What computing a value carries out: an Update itself, a tensor the updates that it was made after.
+  void add_of(nb::handle value) {
+    if (nb::isinstance<UpdateTensor>(value)) return add(value);
+    const Tensor* x = nullptr;
+    if (!nb::try_cast(value, x) || x == nullptr || x->after == nullptr) return;
+    for (const Update& u : *x->after) add(u);
   }
 
   std::vector<Update> take() { return std::move(updates_); }
@@ -145,8 +141,7 @@ class FunctionObject {
     Updates collected;
     std::vector<Expr> values;
     for (nb::handle output : nb::iter(outputs)) {
-      if (nb::isinstance<UpdateTensor>(output)) collected.add(output);
-      else if (const Tensor* x = nullptr; nb::try_cast(output, x) && x != nullptr) collected.add_of(*x);
+      collected.add_of(output);
       values.push_back(to_dense(expr_from(output)));
     }
     collected.add(updates);
@@ -192,8 +187,7 @@ class FunctionObject {
 
 nb::object evaluate(nb::handle x) {
   Updates updates;
-  if (nb::isinstance<UpdateTensor>(x)) updates.add(x);
-  else if (const Tensor* known = nullptr; nb::try_cast(x, known) && known != nullptr) updates.add_of(*known);
+  updates.add_of(x);
   const Expr value = expr_from(x);
   std::vector<Update> stored = updates.take();
   Array result;

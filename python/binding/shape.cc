@@ -63,14 +63,7 @@ void bind_views(nb::module_& m) {
 
 void bind_parts(nb::module_& m) {
   m.def("concatenate", [](nb::handle tensors, int axis) { return tensor(concatenate(exprs_from(tensors), axis)); });
-  m.def("stack", [](nb::handle tensors, int axis) {
-    std::optional<DType> dtype;
-    for (nb::handle x : nb::iter(tensors))
-      if (nb::isinstance<Tensor>(x)) dtype = nb::cast<Tensor&>(x).expr.dtype();
-    std::vector<Expr> entries;
-    for (nb::handle x : nb::iter(tensors)) entries.push_back(expr_from(x, dtype));
-    return tensor(stack(entries, axis));
-  });
+  m.def("stack", [](nb::handle tensors, int axis) { return tensor(stack(alike_exprs_from(tensors), axis)); });
   m.def("slice", [](nb::handle x, nb::handle start, nb::handle size) {
     return tensor(slice(expr_from(x), dims_from(start), dims_from(size)));
   });

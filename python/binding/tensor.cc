@@ -45,12 +45,6 @@ std::string repr(const Tensor& x) {
 
 }  // namespace
 
-std::vector<Tensor> tensors(std::vector<Expr> exprs) {
-  std::vector<Tensor> result;
-  for (Expr& e : exprs) result.push_back(tensor(std::move(e)));
-  return result;
-}
-
 std::string name_of(const Tensor& x) {
   const std::string& name = x.expr.name();
   if (!name.empty()) return join_text(name, ':', x.expr.output());

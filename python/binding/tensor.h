@@ -41,7 +41,6 @@ struct UpdateTensor : Tensor {
 };
 
 Tensor tensor(Expr expr);
-std::vector<Tensor> tensors(std::vector<Expr> exprs);
 
 // "dense_1/kernel:0", "add_12:0"
 std::string name_of(const Tensor& x);

@@ -7,7 +7,6 @@
 
 #include "ops/leaf.h"
 #include "ops/math.h"
-#include "ops/shape.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/running.h"
@@ -63,13 +62,6 @@ const Variable& variable_of(nb::handle x, const char* caller) {
   return found->variable;
 }
 
-// What the variable is to become: its dtype, and one number fills its shape.
-Expr new_value(const Variable& x, nb::handle value) {
-  Expr e = expr_from(value, x.dtype());
-  if (e.dtype() != x.dtype()) e = cast(e, x.dtype());
-  return e.ndim() == 0 && x.shape().ndim() > 0 ? broadcast_like(e, x.expr()) : e;
-}
-
 void set_one(nb::handle x, nb::handle value) {
   if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr) {
     const SparseArray matrix =
@@ -108,19 +100,19 @@ nb::object value_of(nb::handle x) {
 void bind_updates(nb::module_& m) {
   m.def("update", [](nb::handle x, nb::handle new_x) {
     const Variable& v = variable_of(x, "update");
-    return UpdateTensor(update(v, new_value(v, new_x)));
+    return UpdateTensor(update(v, new_value_from(v, new_x)));
   });
   m.def("update_add", [](nb::handle x, nb::handle increment) {
     const Variable& v = variable_of(x, "update_add");
-    return UpdateTensor(update_add(v, new_value(v, increment)));
+    return UpdateTensor(update_add(v, new_value_from(v, increment)));
   });
   m.def("update_sub", [](nb::handle x, nb::handle decrement) {
     const Variable& v = variable_of(x, "update_sub");
-    return UpdateTensor(update_sub(v, new_value(v, decrement)));
+    return UpdateTensor(update_sub(v, new_value_from(v, decrement)));
   });
   m.def("moving_average_update", [](nb::handle x, nb::handle value, double momentum) {
     const Variable& v = variable_of(x, "moving_average_update");
-    return UpdateTensor(moving_average_update(v, new_value(v, value), momentum));
+    return UpdateTensor(moving_average_update(v, new_value_from(v, value), momentum));
   });
 }
 
@@ -146,7 +138,6 @@ void bind_variables(nb::module_& m) {
     Tensor* found = nullptr;
     return nb::try_cast(x, found) && found != nullptr && is_placeholder(found->expr);
   });
-  m.def("tensor", [](nb::handle value) { return tensor(expr_from(value)); });
   m.def("get_value", &value_of);
   m.def("set_value", &set_one);
   m.def("batch_set_value", &set_all);
