@@ -22,8 +22,14 @@ struct ShapeError : ValueError {  // shapes do not fit together
 struct DTypeError : Error {  // an operation does not take this dtype
   using Error::Error;
 };
-struct CommError : Error {  // ranks disagree, or the wire failed
+struct CommError : Error {  // the wire failed
   using Error::Error;
+};
+struct DisagreementError : CommError {  // ranks do different things, or hold different values
+  using CommError::CommError;
+};
+struct StallError : CommError {  // other ranks did not come within the limit
+  using CommError::CommError;
 };
 struct IoError : Error {  // a file is missing, damaged, or cannot be written
   using Error::Error;

@@ -241,7 +241,7 @@ void Worker::give_up(Clock::duration waited) {
       join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ",
                 std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
                 cause, "; a rank died, hangs, or computes longer than the limit allows");
-  store_error(std::make_exception_ptr(CommError(text)));
+  store_error(std::make_exception_ptr(StallError(text)));
   throw_if_failed();
 }
 

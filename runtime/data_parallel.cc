@@ -297,7 +297,7 @@ class DataParallel : public Distributor {
     std::size_t line = 0;
     while (line < a.size() && line < b.size() && a[line] == b[line]) ++line;
     const std::string nothing = "nothing";
-    fail<CommError>("ranks 0 and ", other, " built different functions; the first difference (line ", line + 1,
+    fail<DisagreementError>("ranks 0 and ", other, " built different functions; the first difference (line ", line + 1,
                     "): rank 0 has ", line < a.size() ? a[line] : nothing, ", rank ", other, " has ",
                     line < b.size() ? b[line] : nothing, "; every rank must run the same program");
   }

@@ -165,7 +165,7 @@ class LocalWire : public Wire {
     if (std::all_of(hub_->jobs.begin(), hub_->jobs.end(), same)) return;
     std::vector<Header> headers;
     for (const Job& job : hub_->jobs) headers.push_back(job.header);
-    fail<CommError>(describe_mismatch(headers));
+    fail<DisagreementError>(describe_mismatch(headers));
   }
 
   // All jobs stand still until every rank has done its part, so they are read without the lock.

@@ -94,7 +94,7 @@ void MpiWire::tell_mismatch(const Job& job) {
   check(MPI_Allgather(&job.header, sizeof(Header), MPI_BYTE, headers.data(), sizeof(Header), MPI_BYTE, comm_),
         "MPI_Allgather", job);
   phase_ = Phase::kIdle;
-  fail<CommError>(describe_mismatch(headers));
+  fail<DisagreementError>(describe_mismatch(headers));
 }
 
 void MpiWire::start_small(const Job& job) {
