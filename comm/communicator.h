@@ -19,6 +19,8 @@
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "base/dtype.h"
 
@@ -29,8 +31,15 @@ struct Tag {
   std::uint64_t plan = 0;    // fingerprint of the plan (equal on all ranks for equal graphs)
   std::uint64_t step = 0;    // how many steps ran before, over all functions
   std::uint32_t bucket = 0;  // which collective of the step
+  std::uint64_t names = 0;   // what it is for: of remember_names, or 0
   friend bool operator==(const Tag&, const Tag&) = default;
 };
+
+// Keeps a text ("gradients of dense_1/kernel, dense_1/bias") for as long as the process lives, so that errors can say
+// what a collective was for. Returns its digest, equal on all ranks for equal texts. Safe to call from several threads.
+std::uint64_t remember_names(std::string_view text);
+// The text of a digest, or something that stands for it if this process never saw it.
+std::string names_of(std::uint64_t digest);
 
 // The plan in the tag of a program's last barrier. A rank that goes on meets it, and is told that the program of the
 // other one has ended.

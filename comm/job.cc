@@ -25,6 +25,7 @@ void fill_header(Job& job, const Tag& tag) {
   job.header.plan = tag.plan;
   job.header.step = tag.step;
   job.header.bucket = tag.bucket;
+  job.header.names = tag.names;
   job.header.count = static_cast<std::uint64_t>(job.count);
 }
 
@@ -45,6 +46,7 @@ std::string name_difference(const Header& a, const Header& b) {
   if (kind_of(a) != kind_of(b)) return "the kind";
   if (a.plan != b.plan) return "the plan";
   if (a.step != b.step) return "the step";
+  if (a.names != b.names) return "the purpose";
   if (a.bucket != b.bucket) return "the bucket";
   if (dtype_of(a) != dtype_of(b)) return "the dtype";
   if (reduce_of(a) != reduce_of(b)) return "the reduction";
@@ -111,7 +113,9 @@ std::string describe(const Header& header) {
   const Kind kind = kind_of(header);
   std::ostringstream text;
   text << kKindNames.at(static_cast<std::size_t>(kind)) << " of plan " << std::hex << header.plan << std::dec
-       << " step " << header.step << " bucket " << header.bucket << ", ";
+       << " step " << header.step << " bucket " << header.bucket;
+  if (header.names != 0) text << " (" << names_of(header.names) << ')';
+  text << ", ";
   if (kind == Kind::kAllReduce)
     text << kReduceNames.at(static_cast<std::size_t>(reduce_of(header))) << " of " << dtype_of(header) << " x "
          << header.count;

@@ -23,10 +23,11 @@ struct Header {
   std::uint64_t step = 0;
   std::uint64_t bucket = 0;
   std::uint64_t count = 0;          // elements of an all_reduce, bytes on all ranks otherwise
+  std::uint64_t names = 0;          // of the tag
   std::uint64_t counts_digest = 0;  // of an all_gather's byte counts
   friend bool operator==(const Header&, const Header&) = default;
 };
-inline constexpr int kHeaderWords = 6;
+inline constexpr int kHeaderWords = 7;
 using HeaderWords = std::array<std::uint64_t, kHeaderWords>;
 static_assert(sizeof(Header) == sizeof(HeaderWords) && std::has_unique_object_representations_v<Header>);
 

@@ -24,6 +24,17 @@ TEST(Job, Describes) {
             "broadcast of plan 12ab step 3 bucket 1, 16 bytes from rank 1");
 }
 
+TEST(Job, SaysWhatACollectiveIsFor) {
+  const Tag kernel{1, 2, 0, remember_names("gradient of kernel")}, bias{1, 2, 0, remember_names("gradient of bias")};
+  const std::vector<Header> headers{all_reduce_job(kernel, buffer, 4, DType::kFloat32, Reduce::kSum).header,
+                                    all_reduce_job(bias, buffer, 4, DType::kFloat32, Reduce::kSum).header};
+  EXPECT_EQ(describe(headers[0]), "all_reduce of plan 1 step 2 bucket 0 (gradient of kernel), sum of float32 x 4");
+  const std::string text = describe_mismatch(headers);
+  EXPECT_NE(text.find("ranks disagree about the purpose of a collective"), text.npos) << text;
+  EXPECT_NE(text.find("(gradient of bias), sum of float32 x 4 on rank 1"), text.npos) << text;
+  EXPECT_EQ(names_of(0x12ab), "names of digest 12ab");
+}
+
 TEST(Job, RefusesWrongArguments) {
   const std::vector<std::int64_t> one{4}, negative{4, -1};
   EXPECT_THROW(all_reduce_job({}, buffer, 4, DType::kBool, Reduce::kSum), DTypeError);
