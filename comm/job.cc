@@ -109,11 +109,13 @@ Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int 
   return job;
 }
 
+const char* name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
+
 std::string describe(const Header& header) {
   const Kind kind = kind_of(header);
   std::ostringstream text;
-  text << kKindNames.at(static_cast<std::size_t>(kind)) << " of plan " << std::hex << header.plan << std::dec
-       << " step " << header.step << " bucket " << header.bucket;
+  text << name_of(kind) << " of plan " << std::hex << header.plan << std::dec << " step " << header.step << " bucket "
+       << header.bucket;
   if (header.names != 0) text << " (" << names_of(header.names) << ')';
   text << ", ";
   if (kind == Kind::kAllReduce)

@@ -14,6 +14,7 @@
 namespace syncline::comm {
 
 enum class Kind : std::uint8_t { kAllReduce, kAllGather, kBroadcast };
+const char* name_of(Kind kind);
 
 // Fixed-width words without padding, so that a wire can compare headers as numbers or as bytes.
 struct Header {

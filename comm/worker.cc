@@ -102,6 +102,7 @@ void Worker::wait(Ticket ticket) {
     }
   } urgency(*this);
 
+  const Account::Wait waiting(account_, slot(ticket));
   const Clock::time_point begin = Clock::now();
   for (int polls = 0;; ++polls) {
     const Ticket seen = finished_;
@@ -151,17 +152,22 @@ Worker::State Worker::drive(bool may_block) {
   if (failed_ || !unfinished()) return State::kIdle;
   try {
     const Job& job = slot(finished_ + 1);
-    if (!begun_) wire_->begin(job);
+    if (!begun_) {
+      account_.arrive();
+      wire_->begin(job);
+    }
     begun_ = true;
     const Wire::Meeting meeting = wire_->poll(job);
     if (meeting == Wire::Meeting::kWaiting) return State::kWaiting;
     if (meeting == Wire::Meeting::kReady) {
+      account_.meet();
       if (!may_block) return State::kReady;
       transferring_ = true;
       wire_->transfer(job);
       transferring_ = false;
     }
     begun_ = false;
+    account_.finish(job, wire_->last_arrival());
     ++finished_;
   } catch (...) {
     transferring_ = false;

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/account.h"
 #include "comm/job.h"
 
 namespace syncline::comm {
@@ -55,6 +56,8 @@ class Wire {
   virtual std::optional<std::uint64_t> take_note() = 0;
   // For the error of a wait that took too long: who has not come, or "" if the wire cannot tell.
   virtual std::string name_missing() const = 0;
+  // Who came last to the collective that has just finished, if the wire can tell.
+  virtual std::optional<Arrival> last_arrival() const { return {}; }
   // From now on no other rank touches this rank's buffers, where the wire can see to that: a caller that gives up frees
   // them. The one call that may come at any time, from any thread.
   virtual void withdraw() noexcept {}
@@ -117,6 +120,7 @@ class Worker {
 
   std::mutex wire_mutex_;  // its holder drives the wire
   bool begun_ = false;     // guarded by wire_mutex_: the wire knows the first unfinished job
+  Account account_;
   std::atomic<bool> transferring_ = false;
   std::atomic<bool> urgent_ = false;          // a caller is in wait() and drives
   std::atomic<bool> caller_blocked_ = false;  // and sleeps on progress_

@@ -1,0 +1,377 @@
+#include "base/timeline.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace syncline::timeline {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMostEvents = 32768;
+constexpr std::size_t kLongestText = 200;  // bytes; several such texts and the numbers of an event fit in a page
+constexpr std::size_t kPage = 4096;
+constexpr auto kWriteEvery = 200ms;
+
+void append_number(std::string& text, std::int64_t value, int base = 10) {
+  char digits[24];
+  const auto end = base == 16 ? std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr
+                              : std::to_chars(digits, std::end(digits), value).ptr;
+  text.append(digits, end);
+}
+
+// Nanoseconds as the format's microseconds.
+void append_time(std::string& text, std::int64_t nanoseconds) {
+  append_number(text, nanoseconds / 1000);
+  const auto rest = static_cast<int>(nanoseconds % 1000);
+  const char digits[] = {'.', static_cast<char>('0' + rest / 100), static_cast<char>('0' + rest / 10 % 10),
+                         static_cast<char>('0' + rest % 10)};
+  text.append(digits, sizeof digits);
+}
+
+// The number of bytes of the character of UTF-8 that begins here, 0 if none does.
+std::size_t character_bytes(std::string_view text) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const std::size_t bytes = at(0) < 0x80                    ? 1
+                            : at(0) >= 0xc2 && at(0) < 0xe0 ? 2
+                            : at(0) >= 0xe0 && at(0) < 0xf0 ? 3
+                            : at(0) >= 0xf0 && at(0) < 0xf5 ? 4
+                                                            : 0;
+  if (bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i)
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  // Not in the shortest form, half of a surrogate pair, or beyond the last character.
+  if (bytes == 3 && ((at(0) == 0xe0 && at(1) < 0xa0) || (at(0) == 0xed && at(1) >= 0xa0))) return 0;
+  if (bytes == 4 && ((at(0) == 0xf0 && at(1) < 0x90) || (at(0) == 0xf4 && at(1) >= 0x90))) return 0;
+  return bytes;
+}
+
+// What may stand between the quotes of a JSON string.
+std::string escaped(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    if (result.size() >= kLongestText) return result + "...";
+    const std::size_t bytes = character_bytes(text);
+    const char c = text[0];
+    if (bytes == 0 || static_cast<unsigned char>(c) < 0x20) result += '?';
+    else if (c == '"' || c == '\\') (result += '\\') += c;
+    else result += text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return result;
+}
+
+struct TextHash : std::hash<std::string_view> {
+  using is_transparent = void;
+};
+
+// The file. One thread at a time.
+class File {
+ public:
+  bool open(const std::string& path) {
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    return fd_ >= 0;
+  }
+  bool is_open() const { return fd_ >= 0; }
+
+  // A line must fit in a page. One that does not fit in this page any more begins the next: spaces between events mean
+  // nothing. The kernel cuts the write of a process that is killed at the end of a page only.
+  void add(std::string_view line) {
+    const std::size_t in_page = (written_ + text_.size()) % kPage;
+    if (in_page + line.size() > kPage) {
+      text_.append(kPage - in_page, ' ');
+      write();
+    }
+    text_ += line;
+  }
+
+  void write() {
+    for (std::string_view rest = text_; !rest.empty() && fd_ >= 0;) {
+      const ssize_t done = ::write(fd_, rest.data(), rest.size());
+      if (done > 0) {
+        written_ += static_cast<std::size_t>(done);
+        rest.remove_prefix(static_cast<std::size_t>(done));
+      } else if (errno != EINTR) {
+        std::fprintf(stderr, "syncline: the timeline ends here: its file cannot be written: %s\n",
+                     std::strerror(errno));
+        recording = false;
+        close();
+      }
+    }
+    text_.clear();
+  }
+
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+  std::size_t written_ = 0;
+  std::string text_;
+};
+
+class Recorder {
+ public:
+  static Recorder& instance() {
+    static Recorder* const recorder = new Recorder;  // threads may record until the very end
+    return *recorder;
+  }
+
+  void start(const std::string& directory, int rank, int ranks, const std::string& about);
+  void record(const Event& event);
+  void describe(const char* name, const std::string& members);
+  void flush();
+  void stop();
+  const char* keep(std::string_view text);
+  // In a forked child, where only the forking thread lives: the file is the parent's, and mutexes may be locked.
+  void forget() {
+    recording = false;
+    forgotten_ = true;
+    file_.close();
+  }
+
+ private:
+  void run();
+  void add_description(const char* name, const std::string& members, const char* end);
+  void add_event(const Event& event);
+
+  std::mutex mutex_;  // guards what follows; taken while file_mutex_ is held, not the other way round
+  std::vector<Event> events_;
+  std::size_t count_ = 0;
+  std::int64_t left_out_ = 0;
+  bool stop_ = false;
+  std::condition_variable wake_;
+  std::thread thread_;
+
+  std::mutex file_mutex_;  // guards what follows
+  File file_;
+  std::vector<Event> taken_;  // changes places with events_
+  std::string line_;
+  int rank_ = 0;
+  std::int64_t begin_ = 0;
+
+  bool forgotten_ = false;
+  std::mutex texts_mutex_;
+  std::unordered_map<std::string, std::string, TextHash, std::equal_to<>> texts_;
+};
+
+void Recorder::start(const std::string& directory, int rank, int ranks, const std::string& about) {
+  const std::lock_guard hold(file_mutex_);
+  if (forgotten_ || file_.is_open()) return;
+  if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
+    fail<IoError>("SYNCLINE_TRACE: the folder ", directory, " cannot be made: ", std::strerror(errno));
+  const std::string path = join_text(directory, "/rank", rank, ".json");
+  if (!file_.open(path)) fail<IoError>("SYNCLINE_TRACE: ", path, " cannot be written: ", std::strerror(errno));
+  rank_ = rank;
+  begin_ = now();
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  file_.add("[\n");
+  add_description("syncline",
+                  join_text("\"format\":1,\"rank\":", rank, ",\"ranks\":", ranks, ",\"host\":\"", escaped(host),
+                            "\",\"process\":", getpid(), ",\"begin_ns\":", begin_, about.empty() ? "" : ",", about),
+                  ",\n");
+  add_description("process_name", join_text("\"name\":\"rank ", rank, "\""), ",\n");
+  add_description("process_sort_index", join_text("\"sort_index\":", rank), ",\n");
+  for (const auto& [row, name] : {std::pair{Row::kProgram, "program"}, {Row::kWire, "wire"}})
+    file_.add(join_text("{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":", rank, ",\"tid\":", static_cast<int>(row),
+                        ",\"args\":{\"name\":\"", name, "\"}},\n"));
+  file_.write();
+  {
+    const std::lock_guard lock(mutex_);
+    events_.resize(kMostEvents);
+    count_ = 0;
+    left_out_ = 0;
+    stop_ = false;
+  }
+  taken_.resize(kMostEvents);
+  thread_ = std::thread([this] { run(); });
+  recording = true;
+}
+
+void Recorder::record(const Event& event) {
+  const std::lock_guard lock(mutex_);
+  if (count_ == events_.size()) {
+    ++left_out_;
+    return;
+  }
+  events_[count_++] = event;
+  if (count_ == events_.size() / 2) wake_.notify_one();
+}
+
+void Recorder::run() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
+  pthread_setname_np(pthread_self(), "syncline-trace");
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    wake_.wait_for(lock, kWriteEvery, [&] { return stop_ || count_ >= events_.size() / 2; });
+    lock.unlock();
+    flush();
+    lock.lock();
+  }
+}
+
+void Recorder::flush() {
+  const std::lock_guard hold(file_mutex_);
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(count, count_);
+    events_.swap(taken_);
+  }
+  for (std::size_t i = 0; i < count; ++i) add_event(taken_[i]);
+  file_.write();
+}
+
+void Recorder::describe(const char* name, const std::string& members) {
+  const std::lock_guard hold(file_mutex_);
+  add_description(name, members, ",\n");
+  file_.write();
+}
+
+void Recorder::stop() {
+  recording = false;
+  if (forgotten_ || !thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    wake_.notify_one();
+  }
+  thread_.join();
+  flush();
+  const std::lock_guard hold(file_mutex_);
+  add_description("end", join_text("\"left_out\":", left_out_), "\n");
+  file_.add("]\n");
+  file_.write();
+  file_.close();
+}
+
+const char* Recorder::keep(std::string_view text) {
+  const std::lock_guard lock(texts_mutex_);
+  if (const auto found = texts_.find(text); found != texts_.end()) return found->second.c_str();
+  return texts_.try_emplace(std::string(text), escaped(text)).first->second.c_str();
+}
+
+void Recorder::add_description(const char* name, const std::string& members, const char* end) {
+  file_.add(
+      join_text("{\"name\":\"", name, "\",\"ph\":\"M\",\"pid\":", rank_, ",\"tid\":0,\"args\":{", members, "}}", end));
+}
+
+void Recorder::add_event(const Event& event) {
+  line_ = "{\"name\":\"";
+  ((((line_ += event.name) += "\",\"cat\":\"") += event.category) += "\",\"ph\":\"X\",\"ts\":");
+  append_time(line_, std::max<std::int64_t>(event.begin - begin_, 0));
+  line_ += ",\"dur\":";
+  append_time(line_, event.end - event.begin);
+  const auto member = [this](const char* key, std::int64_t value) {
+    (line_ += '"') += key;
+    line_ += "\":";
+    append_number(line_, value);
+    line_ += ',';
+  };
+  line_ += ',';
+  member("pid", rank_);
+  member("tid", static_cast<int>(event.row));
+  line_ += "\"args\":{";
+  if (event.has_tag) {
+    line_ += "\"plan\":\"";
+    append_number(line_, static_cast<std::int64_t>(event.plan), 16);
+    line_ += "\",";
+    member("step", static_cast<std::int64_t>(event.step));
+    member("bucket", event.bucket);
+  }
+  if (event.bytes >= 0) member("bytes", event.bytes);
+  if (event.for_rank >= 0) member("rank", event.for_rank);
+  if (event.what != nullptr) ((line_ += "\"what\":\"") += event.what) += "\",";
+  if (line_.back() == ',') line_.pop_back();
+  line_ += "}},\n";
+  file_.add(line_);
+}
+
+thread_local Times thread_times;
+thread_local bool in_step = false;
+
+}  // namespace
+
+std::int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+void record(const Event& event) {
+  if (on()) Recorder::instance().record(event);
+}
+
+const char* keep(std::string_view text) { return Recorder::instance().keep(text); }
+
+void start(const std::string& directory, int rank, int ranks, const std::string& about) {
+  Recorder::instance().start(directory, rank, ranks, about);
+  [[maybe_unused]] static const int once = [] {
+    std::atexit([] { stop(); });
+    return pthread_atfork(nullptr, nullptr, [] { Recorder::instance().forget(); });
+  }();
+}
+
+void describe(const char* name, const std::string& members) {
+  if (on()) Recorder::instance().describe(name, members);
+}
+void flush() noexcept {
+  if (on()) Recorder::instance().flush();
+}
+void stop() noexcept { Recorder::instance().stop(); }
+
+const Times& times() { return thread_times; }
+
+void count_wait(std::int64_t nanoseconds) {
+  (in_step ? thread_times.waited_in_steps : thread_times.waited_between) += nanoseconds;
+}
+
+void Step::begin(std::string_view name, std::uint64_t plan, std::uint64_t step) {
+  event_ = {.category = "step", .name = keep(name), .begin = now(), .has_tag = true, .plan = plan, .step = step};
+  Times& t = thread_times;
+  if (t.steps == 0) {
+    t.first_begin = event_.begin;
+    t.waited_between = 0;
+  } else {
+    t.between_steps += event_.begin - t.last_end;
+  }
+  in_step = true;
+}
+
+void Step::end() {
+  event_.end = now();
+  Times& t = thread_times;
+  ++t.steps;
+  t.in_steps += event_.end - event_.begin;
+  t.last_end = event_.end;
+  in_step = false;
+  record(event_);
+}
+
+}  // namespace syncline::timeline
