@@ -1,0 +1,100 @@
+// Jobs over the nodes that `nodes` makes.
+//   node_job traffic: checks that no more leaves a node than the pieces that the other nodes need of it
+//   node_job endless: all-reduces until one fails; exits with the error's code
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "comm/make_communicator.h"
+
+namespace syncline::comm {
+namespace {
+
+// Bytes that left this node over the network "data" so far: the ninth number behind the name.
+std::int64_t bytes_sent() {
+  std::ifstream file("/proc/self/net/dev");
+  for (std::string word; file >> word;) {
+    if (word != "data:") continue;
+    std::int64_t number = 0;
+    for (int i = 0; i < 9; ++i) file >> number;
+    return number;
+  }
+  throw std::runtime_error("no network called data: run it with tests/mpi/namespaces/nodes");
+}
+
+std::vector<std::int32_t> gather(Communicator& comm, std::int32_t value) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(comm.size()));
+  const std::vector<std::int64_t> counts(values.size(), sizeof(value));
+  comm.wait(comm.all_gather({}, &value, values.data(), counts));
+  return values;
+}
+
+// Hosts are called node0, node1, ...
+std::int32_t node_number() {
+  std::string name(64, '\0');
+  if (gethostname(name.data(), name.size() - 1) != 0 || name.compare(0, 4, "node") != 0)
+    throw std::runtime_error("this host is no node: run it with tests/mpi/namespaces/nodes");
+  return std::stoi(name.substr(4));
+}
+
+// One node's sums go to the others once, cut into slices: (n - 1) / n of the buffer leave it on the way to the sum, and
+// as much when the sum is spread.
+int check_traffic(Communicator& comm) {
+  const std::vector<std::int32_t> places = gather(comm, node_number());
+  const auto nodes = static_cast<double>(std::set<std::int32_t>(places.begin(), places.end()).size());
+  constexpr std::int64_t kCount = 4 << 20;
+  constexpr int kRepetitions = 4;
+  std::vector<float> data(kCount, 1.f);
+  comm.barrier();
+  const std::int64_t before = bytes_sent();
+  comm.barrier();
+  for (int i = 0; i < kRepetitions; ++i)
+    comm.wait(comm.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
+  comm.barrier();
+  const double sent = static_cast<double>(bytes_sent() - before) / (kRepetitions * kCount * sizeof(float));
+  const double needed = 2 * (nodes - 1) / nodes;
+  std::printf("rank %d: %.3f times the buffer left its node, %.3f are needed\n", comm.rank(), sent, needed);
+  // Headers, acknowledgements and retransmissions come on top.
+  const bool good = sent > needed && sent < 1.15 * needed;
+  for (const std::int32_t other : gather(comm, good ? 1 : 0))
+    if (other == 0) return 1;
+  return 0;
+}
+
+[[noreturn]] void reduce_forever(Communicator& comm) {
+  std::vector<float> data(1 << 18, 1.f);
+  for (std::uint64_t step = 0;; ++step) {
+    data.assign(data.size(), 1.f);
+    comm.wait(comm.all_reduce(Tag{.plan = 0xbeef, .step = step}, data.data(), std::ssize(data), DType::kFloat32,
+                              Reduce::kSum));
+    if (data.back() != static_cast<float>(comm.size())) throw std::runtime_error("a wrong sum");
+  }
+}
+
+int run_job(const std::string& what) {
+  const auto comm = make_communicator();
+  try {
+    if (what == "traffic") return check_traffic(*comm);
+    reduce_forever(*comm);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), error.what());
+    comm->abort_job(exit_code_of(error));
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace syncline::comm
+
+int main(int argc, char** argv) {
+  const std::string what = argc == 2 ? argv[1] : "";
+  if (what != "traffic" && what != "endless") return 2;
+  return syncline::comm::run_job(what);
+}
