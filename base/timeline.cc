@@ -67,21 +67,6 @@ std::size_t character_bytes(std::string_view text) {
   return bytes;
 }
 
-// What may stand between the quotes of a JSON string.
-std::string escaped(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    if (result.size() >= kLongestText) return result + "...";
-    const std::size_t bytes = character_bytes(text);
-    const char c = text[0];
-    if (bytes == 0 || static_cast<unsigned char>(c) < 0x20) result += '?';
-    else if (c == '"' || c == '\\') (result += '\\') += c;
-    else result += text.substr(0, bytes);
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return result;
-}
-
 struct TextHash : std::hash<std::string_view> {
   using is_transparent = void;
 };
@@ -196,7 +181,8 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
                   ",\n");
   add_description("process_name", join_text("\"name\":\"rank ", rank, "\""), ",\n");
   add_description("process_sort_index", join_text("\"sort_index\":", rank), ",\n");
-  for (const auto& [row, name] : {std::pair{Row::kProgram, "program"}, {Row::kWire, "wire"}})
+  for (const auto& [row, name] :
+       {std::pair{Row::kProgram, "program"}, {Row::kWire, "wire"}, {Row::kPlan, "steps of the plan"}})
     file_.add(join_text("{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":", rank, ",\"tid\":", static_cast<int>(row),
                         ",\"args\":{\"name\":\"", name, "\"}},\n"));
   file_.write();
@@ -250,6 +236,7 @@ void Recorder::flush() {
 
 void Recorder::describe(const char* name, const std::string& members) {
   const std::lock_guard hold(file_mutex_);
+  if (!file_.is_open()) return;
   add_description(name, members, ",\n");
   file_.write();
 }
@@ -274,7 +261,7 @@ void Recorder::stop() {
 const char* Recorder::keep(std::string_view text) {
   const std::lock_guard lock(texts_mutex_);
   if (const auto found = texts_.find(text); found != texts_.end()) return found->second.c_str();
-  return texts_.try_emplace(std::string(text), escaped(text)).first->second.c_str();
+  return texts_.try_emplace(std::string(text), escaped(text, kLongestText)).first->second.c_str();
 }
 
 void Recorder::add_description(const char* name, const std::string& members, const char* end) {
@@ -303,8 +290,8 @@ void Recorder::add_event(const Event& event) {
     append_number(line_, static_cast<std::int64_t>(event.plan), 16);
     line_ += "\",";
     member("step", static_cast<std::int64_t>(event.step));
-    member("bucket", event.bucket);
   }
+  if (event.bucket >= 0) member("bucket", event.bucket);
   if (event.bytes >= 0) member("bytes", event.bytes);
   if (event.for_rank >= 0) member("rank", event.for_rank);
   if (event.what != nullptr) ((line_ += "\"what\":\"") += event.what) += "\",";
@@ -328,6 +315,20 @@ void record(const Event& event) {
   if (on()) Recorder::instance().record(event);
 }
 
+std::string escaped(std::string_view text, std::size_t longest) {
+  std::string result;
+  while (!text.empty()) {
+    if (result.size() >= longest) return result + "...";
+    const std::size_t bytes = character_bytes(text);
+    const char c = text[0];
+    if (bytes == 0 || static_cast<unsigned char>(c) < 0x20) result += '?';
+    else if (c == '"' || c == '\\') (result += '\\') += c;
+    else result += text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return result;
+}
+
 const char* keep(std::string_view text) { return Recorder::instance().keep(text); }
 
 void start(const std::string& directory, int rank, int ranks, const std::string& about) {
@@ -338,9 +339,7 @@ void start(const std::string& directory, int rank, int ranks, const std::string&
   }();
 }
 
-void describe(const char* name, const std::string& members) {
-  if (on()) Recorder::instance().describe(name, members);
-}
+void describe(const char* name, const std::string& members) { Recorder::instance().describe(name, members); }
 void flush() noexcept {
   if (on()) Recorder::instance().flush();
 }
@@ -371,6 +370,13 @@ void Step::end() {
   t.in_steps += event_.end - event_.begin;
   t.last_end = event_.end;
   in_step = false;
+  record(event_);
+}
+
+void Detail::end() {
+  event_.end = now();
+  event_.category = "kernel";
+  event_.row = Row::kPlan;
   record(event_);
 }
 

@@ -16,13 +16,14 @@
 namespace syncline::timeline {
 
 inline std::atomic<bool> recording{false};
+inline std::atomic<bool> detail{false};  // also each step of a plan
 inline bool on() { return recording.load(std::memory_order_relaxed); }
 
 // The clock of all times here: CLOCK_MONOTONIC in nanoseconds, which the processes of a machine share.
 std::int64_t now();
 
 // The rows in which a rank's events are drawn. Events of a row lie one after the other or one inside the other.
-enum class Row : std::uint8_t { kProgram = 1, kWire = 2 };
+enum class Row : std::uint8_t { kProgram = 1, kWire = 2, kPlan = 3 };
 
 struct Event {
   // These live as long as the process and need no escaping in JSON: literals, or what keep() gave.
@@ -31,16 +32,18 @@ struct Event {
   const char* what = nullptr;  // more about it
   std::int64_t begin = 0, end = 0;
   Row row = Row::kProgram;
-  bool has_tag = false;  // whether the next three mean anything
-  std::uint32_t bucket = 0;
+  bool has_tag = false;  // whether the next two mean anything
   std::uint64_t plan = 0, step = 0;
-  std::int64_t bytes = -1;  // left out if negative
-  int for_rank = -1;        // the rank that was waited for; left out if negative
+  std::int64_t bucket = -1, bytes = -1;  // left out if negative
+  int for_rank = -1;                     // the rank that was waited for; left out if negative
 };
 void record(const Event& event);
 
 // A text for events. Allocates when it sees a text for the first time. Long texts are cut.
 const char* keep(std::string_view text);
+// What stands for a text between the quotes of a JSON string. Bytes that are no UTF-8, and control characters, become
+// question marks; what goes beyond `longest` bytes is cut.
+std::string escaped(std::string_view text, std::size_t longest = 2000);
 
 // Begins DIRECTORY/rankR.json, and the directory if need be. `about` is what the first line says besides: members of a
 // JSON object. Throws IoError if the file cannot be written. Once started, a second start does nothing.
@@ -95,6 +98,24 @@ class Step {
 
  private:
   void begin(std::string_view name, std::uint64_t plan, std::uint64_t step);
+  void end();
+
+  Event event_;
+};
+
+// A step of a plan, by its label.
+class Detail {
+ public:
+  explicit Detail(std::string_view label) {
+    if (detail.load(std::memory_order_relaxed)) event_ = {.name = keep(label), .begin = now()};
+  }
+  ~Detail() {
+    if (event_.begin != 0) end();
+  }
+  Detail(const Detail&) = delete;
+  Detail& operator=(const Detail&) = delete;
+
+ private:
   void end();
 
   Event event_;

@@ -70,7 +70,7 @@ void Account::blame(const Job& job, int rank, std::int64_t time) {
 
 timeline::Event Account::event_of(const Job& job, const char* category, const char* name) {
   timeline::Event event{.category = category, .name = name, .has_tag = true};
-  event.bucket = static_cast<std::uint32_t>(job.header.bucket);
+  event.bucket = static_cast<std::int64_t>(job.header.bucket);
   event.plan = job.header.plan;
   event.step = job.header.step;
   event.bytes = job.bytes;

@@ -23,6 +23,7 @@
 #include <string_view>
 
 #include "base/dtype.h"
+#include "base/timeline.h"
 
 namespace syncline::comm {
 
@@ -91,6 +92,7 @@ class Communicator {
   // streams are flushed. Safe to call at any time, also after an error.
   [[noreturn]] virtual void abort_job(int exit_code) {
     std::fflush(nullptr);
+    timeline::flush();
     std::_Exit(exit_code);
   }
 

@@ -3,12 +3,15 @@
 #include <cstring>
 
 #include "comm/job.h"
+#include "comm/trace.h"
 
 namespace syncline::comm {
 namespace {
 
 class SingleCommunicator : public Communicator {
  public:
+  ~SingleCommunicator() override { end_trace(*this, nullptr, /*clean=*/true); }
+
   int rank() const override { return 0; }
   int size() const override { return 1; }
 

@@ -8,6 +8,8 @@
 #include <csignal>
 #include <utility>
 
+#include "comm/trace.h"
+
 namespace syncline::comm {
 namespace {
 
@@ -60,7 +62,7 @@ void Worker::stop() noexcept {
     }
   }
   thread_.join();
-  wire_->close(!failed_ && !unfinished() && std::uncaught_exceptions() == 0);
+  wire_->close(clean() && std::uncaught_exceptions() == 0);
 }
 
 Wire* Worker::seize() noexcept {
@@ -256,7 +258,10 @@ WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerO
   Worker::start(worker_);
 }
 
-WorkerCommunicator::~WorkerCommunicator() { worker_->stop(); }
+WorkerCommunicator::~WorkerCommunicator() {
+  end_trace(*this, &worker_->account(), worker_->clean() && std::uncaught_exceptions() == 0);
+  worker_->stop();
+}
 
 Ticket WorkerCommunicator::all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
   return worker_->submit(all_reduce_job(tag, data, count, dtype, reduce));

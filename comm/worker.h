@@ -92,6 +92,9 @@ class Worker {
   // Takes the wire away for good, to do something drastic with it: null if a transfer holds it for too long.
   Wire* seize() noexcept;
   const Wire& wire() const { return *wire_; }
+  const Account& account() const { return account_; }
+  // No error, and no collective under way.
+  bool clean() const { return !failed_ && !unfinished(); }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/timeline.h"
 #include "ops/dims.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
@@ -172,6 +173,7 @@ struct Function::Impl {
 
   std::unique_ptr<Cached> make(const std::vector<Meta>& global, const std::vector<bool>& split, RowShares shares,
                                bool local, Session& session) const {
+    const timeline::Span traced("plan", "make a plan");
     auto cached = std::make_unique<Cached>();
     LowerRequest request;
     Bindings bindings;
@@ -253,6 +255,7 @@ struct Function::Impl {
   // Outputs are computed where they belong if that can be; the others are copied there. The caller's arrays must not be
   // read meanwhile: a feed that shares memory with an output is copied first.
   void step(Cached& cached, Session& session, std::span<Array> results) {
+    const timeline::Step traced(name, cached.plan.fingerprint(), session.steps());
     if (Distributor* distributor = session.distributor())
       for (const auto& state : cached.plan.variables())
         if (state->changed()) {

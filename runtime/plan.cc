@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/convert.h"
+#include "base/timeline.h"
 #include "runtime/session.h"
 
 namespace syncline {
@@ -17,6 +18,48 @@ void add_to(DType dtype, void* sum, const void* value, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes / sizeof(T); ++i) to[i] = static_cast<T>(wrapping(to[i]) + wrapping(from[i]));
   });
 }
+
+// For the timeline: the computation of a step, from one call of the wire to the next.
+class Computation {
+ public:
+  Computation(bool calls, std::uint64_t plan, std::uint64_t step) : calls_(calls) {
+    event_ = {.category = "compute", .name = "compute", .has_tag = true, .plan = plan, .step = step};
+    begin();
+  }
+  ~Computation() { end(); }
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
+
+  // Around a call.
+  class Pause {
+   public:
+    Pause(Computation& computation, std::uint32_t bucket) : computation_(computation) {
+      computation_.event_.bucket = bucket;
+      computation_.end();
+    }
+    ~Pause() { computation_.begin(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Computation& computation_;
+  };
+
+ private:
+  void begin() {
+    event_.bucket = -1;
+    if (calls_ && timeline::on()) event_.begin = timeline::now();
+  }
+  void end() {
+    if (event_.begin == 0) return;
+    event_.end = timeline::now();
+    timeline::record(event_);
+    event_.begin = 0;
+  }
+
+  const bool calls_;  // a plan without calls is one computation, and its step says that already
+  timeline::Event event_;
+};
 
 }  // namespace
 
@@ -78,18 +121,26 @@ void Plan::finish_transfers(Session& session) noexcept {
 }
 
 void Plan::run_steps(Session& session) {
+  Computation computation(!transfers_.empty(), fingerprint_, session.steps());
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
     if (at <= first_write_) session.interrupt_if_asked();
+    const timeline::Detail detail(step.label);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
       case Step::kFused: kernels::run_fused(fused_[i], step.args.in, step.args.out); break;
-      case Step::kStart:
+      case Step::kStart: {
+        const Computation::Pause pause(computation, transfers_[i].bucket);
         tickets_[i] = session.distributor()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0],
                                                    step.args.out[0]);
         break;
-      case Step::kWait: session.distributor()->wait(std::exchange(tickets_[i], 0)); break;
+      }
+      case Step::kWait: {
+        const Computation::Pause pause(computation, transfers_[i].bucket);
+        session.distributor()->wait(std::exchange(tickets_[i], 0));
+        break;
+      }
       case Step::kLoop: run_loop(session, step); break;
       case Step::kGuard:
         if (*static_cast<const bool*>(step.args.in[0]) != step.needed_if) at = i - 1;

@@ -1,5 +1,6 @@
 #include "comm/mpi/mpi_communicator.h"
 
+#include "base/timeline.h"
 #include "comm/mpi/mpi_wire.h"
 
 namespace syncline::comm {
@@ -12,6 +13,7 @@ class MpiCommunicator : public WorkerCommunicator {
 
   [[noreturn]] void abort_job(int exit_code) override {
     std::fflush(nullptr);
+    timeline::flush();
     if (Wire* wire = worker().seize()) static_cast<MpiWire*>(wire)->abort_job(exit_code);
     std::_Exit(exit_code);  // a transfer hangs in MPI: the launcher sees a rank gone and ends the others
   }
