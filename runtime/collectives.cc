@@ -29,6 +29,12 @@ void OwnRows::run(const Attrs& a, const KernelArgs& k) {
     std::memcpy(to + o * part, from + o * whole[a.axis] * inner, static_cast<std::size_t>(part));
 }
 
+void OwnPart::run(const Attrs& a, const KernelArgs& k) {
+  const std::size_t bytes = static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype());
+  if (a.keeps) std::memcpy(k.out[0], k.in[0], bytes);
+  else std::memset(k.out[0], 0, bytes);
+}
+
 void Copy::run(const Attrs&, const KernelArgs& k) {
   std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
 }

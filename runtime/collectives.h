@@ -58,6 +58,19 @@ struct OwnRows : Transport {
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
+// replicated -> partial: one rank's part is the value, the others' are zeros.
+struct OwnPart : Transport {
+  static constexpr std::string_view kName = "own_part";
+  struct Attrs {
+    bool keeps = false;  // a rank's own and no part of what ranks must agree on
+  };
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
+  static void run(const Attrs& a, const KernelArgs& k);
+};
+
 // A copy, where a value needs memory of its own.
 struct Copy : Transport {
   static constexpr std::string_view kName = "copy";

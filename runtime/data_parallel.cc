@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
-#include <unordered_set>
 
 #include "base/digest.h"
-#include "ops/op.h"
-#include "runtime/collectives.h"
+#include "runtime/placer.h"
 
 namespace syncline {
 namespace {
@@ -16,130 +14,6 @@ using comm::Tag;
 
 // Tags of what is not a bucket of a step.
 enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast };
-
-using ExprSet = std::unordered_set<Expr, ExprHash>;
-
-// Walks a graph once, asks every op for its rule, and puts in what turns one placement into another. Values in `early`
-// are summed over the ranks as soon as they are there.
-class Placer {
- public:
-  Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& early)
-      : leaves_(leaves), shares_(shares), early_(early) {}
-
-  PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
-    for (const auto& node : nodes_under(roots)) place(node);
-    PlacedGraph graph;
-    for (std::size_t i = 0; i < roots.size(); ++i)
-      graph.roots.push_back(convert(done_.at(roots[i]), wanted.empty() ? Placement::replicated() : wanted[i]));
-    graph.placement = placement_;
-    return graph;
-  }
-
-  // The partial values that somebody needed whole. Each may as well be whole for all its users; and where an operation
-  // on one partial value (scaling it, say) gave it, that operand, unless it is larger: what follows is then one pass.
-  ExprSet wanted_whole() const {
-    ExprSet result;
-    for (Expr value : summed_) {
-      for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) value = operand;
-      result.insert(value);
-    }
-    return result;
-  }
-
- private:
-  Expr partial_operand(const Expr& value) const {
-    Expr found;
-    for (const Expr& input : value.node().inputs) {
-      if (!at(done_.at(input)).is_partial() || input == found) continue;
-      if (found || bytes(input) > bytes(value)) return {};
-      found = input;
-    }
-    return found;
-  }
-
-  static std::int64_t bytes(const Expr& e) { return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype())); }
-
-  Placement at(const Expr& e) const {
-    const auto found = placement_.find(e);
-    return found == placement_.end() ? Placement::replicated() : found->second;
-  }
-
-  void set(const Expr& e, Placement p) {
-    if (!p.is_replicated()) placement_[e] = p;
-  }
-
-  void place(const std::shared_ptr<const Node>& node) {
-    std::vector<Expr> inputs;
-    std::vector<Placement> placements;
-    std::vector<Meta> metas;
-    bool all_replicated = true;
-    for (const Expr& input : node->inputs) {
-      inputs.push_back(done_.at(input));
-      placements.push_back(at(inputs.back()));
-      metas.push_back(input.meta());
-      all_replicated = all_replicated && placements.back().is_replicated();
-    }
-    Placed placed;
-    if (node->inputs.empty()) {
-      const auto leaf = leaves_.find(Expr(node));
-      placed.out = {leaf == leaves_.end() ? Placement::replicated() : leaf->second};
-    } else if (all_replicated) {
-      placed.out.assign(node->outputs.size(), Placement::replicated());
-    } else {
-      placed = node->op->place(node->attrs.get(), {metas, node->outputs, placements, shares_.total()});
-      SYNCLINE_CHECK(placed.in.size() == inputs.size() && placed.out.size() == node->outputs.size());
-      for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = convert(inputs[i], placed.in[i]);
-    }
-    const auto fresh = inputs == node->inputs ? node : make_node(*node->op, node->attrs, inputs, node->name);
-    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
-      const Expr old(node, i), now(fresh, i);
-      set(now, placed.out[static_cast<std::size_t>(i)]);
-      old_[now] = old;
-      done_[old] = at(now).is_partial() && early_.contains(old) ? whole(now, at(now)) : now;
-    }
-  }
-
-  Expr convert(const Expr& e, Placement wanted) {
-    const Placement now = at(e);
-    if (now == wanted) return e;
-    auto& known = converted_[e];
-    for (const auto& [placement, result] : known)
-      if (placement == wanted) return result;
-    const Expr result = wanted.is_split() ? own_rows(convert(e, Placement::replicated()), wanted.axis) : whole(e, now);
-    if (!(at(result) == wanted))
-      fail<InternalError>("placement: ", e.op().name, " of shape ", e.shape(), " cannot be turned from ", now, " to ",
-                          wanted);
-    converted_[e].emplace_back(wanted, result);
-    return result;
-  }
-
-  Expr own_rows(const Expr& e, int axis) {
-    const Expr rows = apply<OwnRows>({e}, {axis, shares_.own_begin(e.shape()[axis])});
-    set(rows, Placement::split(axis));
-    return rows;
-  }
-
-  Expr whole(const Expr& e, Placement now) {
-    if (now.is_partial()) {
-      summed_.push_back(old_.at(e));
-      return apply<AllReduce>({e});
-    }
-    const Expr parts = apply<AllGather>({e});
-    if (e.shape().product(0, now.axis) == 1) return parts;
-    Interleave::Attrs attrs{now.axis, {}};
-    for (int r = 0; r < static_cast<int>(shares_.begin.size()); ++r)
-      attrs.begin.push_back(shares_.at(r, e.shape()[now.axis]));
-    return apply<Interleave>({parts}, std::move(attrs));
-  }
-
-  const PlacementMap& leaves_;
-  const RowShares& shares_;
-  const ExprSet& early_;
-  PlacementMap placement_;
-  std::unordered_map<Expr, Expr, ExprHash> done_, old_;  // from the old graph to the new one, and back
-  std::vector<Expr> summed_;                             // of the old graph
-  std::unordered_map<Expr, std::vector<std::pair<Placement, Expr>>, ExprHash> converted_;
-};
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -187,16 +61,7 @@ class DataParallel : public Distributor {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    // A loop's body hands partial values over as they are; what it sums for itself must not change them.
-    const bool fixed = std::find(wanted.begin(), wanted.end(), Placement::partial()) != wanted.end();
-    ExprSet early;
-    while (true) {
-      Placer placer(leaves, shares, early);
-      PlacedGraph graph = placer.run(roots, wanted);
-      const std::size_t before = early.size();
-      early.merge(placer.wanted_whole());
-      if (fixed || early.size() == before) return graph;
-    }
+    return place_graph(roots, leaves, shares, wanted);
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
@@ -298,8 +163,8 @@ class DataParallel : public Distributor {
     while (line < a.size() && line < b.size() && a[line] == b[line]) ++line;
     const std::string nothing = "nothing";
     fail<DisagreementError>("ranks 0 and ", other, " built different functions; the first difference (line ", line + 1,
-                    "): rank 0 has ", line < a.size() ? a[line] : nothing, ", rank ", other, " has ",
-                    line < b.size() ? b[line] : nothing, "; every rank must run the same program");
+                            "): rank 0 has ", line < a.size() ? a[line] : nothing, ", rank ", other, " has ",
+                            line < b.size() ? b[line] : nothing, "; every rank must run the same program");
   }
 
   comm::Communicator& wire_;

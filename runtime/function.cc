@@ -201,7 +201,7 @@ struct Function::Impl {
     std::uint64_t fingerprint = 0;
     if (Distributor* distributor = session.distributor()) {
       fingerprint = distributor->agree(describe_graph(roots));
-      PlacedGraph graph = distributor->place(roots, placement, cached->shares);
+      PlacedGraph graph = distributor->place(roots, placement, cached->shares, wanted_placements());
       roots = std::move(graph.roots);
       placement = std::move(graph.placement);
     }
@@ -218,6 +218,14 @@ struct Function::Impl {
     cached->plan = lower(request);
     cached->plan.set_fingerprint(fingerprint);
     return cached;
+  }
+
+  // Replicated, but for the new values of partial variables.
+  std::vector<Placement> wanted_placements() const {
+    std::vector<Placement> wanted(outputs.size());
+    for (const Update& u : updates)
+      wanted.push_back(u.target.state().partial() ? Placement::partial() : Placement::replicated());
+    return wanted;
   }
 
   // A scalar feed of a truth value decides branches when the plan is made, and an integer that is a size decides
@@ -258,10 +266,7 @@ struct Function::Impl {
     const timeline::Step traced(name, cached.plan.fingerprint(), session.steps());
     if (Distributor* distributor = session.distributor())
       for (const auto& state : cached.plan.variables())
-        if (state->changed()) {
-          distributor->broadcast(state->value().raw(), state->value().bytes());
-          state->set_changed(false);
-        }
+        if (state->changed()) share_value(*state, *distributor);
     pointers.clear();
     std::vector<Array> copies;
     for (const Array* feed : fed.arrays()) {
@@ -276,6 +281,14 @@ struct Function::Impl {
     for (std::size_t i = 0; i < results.size(); ++i)
       if (const void* value = cached.plan.output(i); value != results[i].raw() && results[i].bytes() > 0)
         std::memcpy(results[i].raw(), value, results[i].bytes());
+  }
+
+  // What was set by hand is rank 0's.
+  static void share_value(VariableState& state, Distributor& distributor) {
+    Array& value = state.value();
+    if (!state.partial()) distributor.broadcast(value.raw(), value.bytes());
+    else if (distributor.rank() != 0) std::memset(value.raw(), 0, value.bytes());
+    state.set_changed(false);
   }
 
   static bool overlap(const Array& a, const Array& b) {
@@ -335,9 +348,7 @@ std::string Function::describe(std::span<const Feed> feeds) {
   return impl_->plan_for(feeds, Session::current()).plan.describe();
 }
 
-const Plan* Function::last_plan() const {
-  return impl_->plans.empty() ? nullptr : &impl_->plans.front()->plan;
-}
+const Plan* Function::last_plan() const { return impl_->plans.empty() ? nullptr : &impl_->plans.front()->plan; }
 
 std::size_t Function::arena_bytes(std::span<const Array> feeds) {
   return impl_->plan_for(feeds, Session::current()).plan.arena_bytes();

@@ -25,6 +25,8 @@ Start start(const std::string& name, const Expr& loss, std::span<const Variable>
                        "'; leave it out or use it");
   s.iterations = variable(Array::scalar<std::int64_t>(0), {.name = name + "/iterations"});
   s.optimizer.learning_rate = variable(Array::scalar(learning_rate).cast(loss.dtype()), {.name = name + "/lr"});
+  s.optimizer.variables.assign(variables.begin(), variables.end());
+  s.optimizer.gradients = s.gradients;
   s.optimizer.weights = {s.iterations};
   s.optimizer.updates = {update_add(s.iterations, scalar_like(1, s.iterations))};
   return s;

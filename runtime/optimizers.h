@@ -10,9 +10,11 @@
 namespace syncline {
 
 struct Optimizer {
-  std::vector<Update> updates;    // for Function
-  std::vector<Variable> weights;  // its own state, in a fixed order: what a checkpoint saves
-  Variable learning_rate;         // may be changed with set_value; not part of `weights`, as in Keras
+  std::vector<Update> updates;      // for Function
+  std::vector<Variable> variables;  // those that are trained
+  std::vector<Expr> gradients;      // of the loss with respect to each; what the updates are made of
+  std::vector<Variable> weights;    // its own state, in a fixed order: what a checkpoint saves
+  Variable learning_rate;           // may be changed with set_value; not part of `weights`, as in Keras
 };
 
 struct SgdOptions {

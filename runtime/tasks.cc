@@ -1,7 +1,6 @@
 #include "runtime/tasks.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,6 +9,7 @@
 #include "ops/core/fill.h"
 #include "ops/kernels/fused.h"
 #include "ops/op.h"
+#include "runtime/bucket_places.h"
 #include "runtime/collectives.h"
 
 namespace syncline {
@@ -40,7 +40,10 @@ class TaskMaker {
     find_late_nodes();
     for (const auto& node : nodes_) emit(node);
     std::stable_partition(tasks_.begin(), tasks_.end(), [&](const Task& task) { return !is_small_end(task); });
-    place_buckets();
+    std::vector<Expr> sums;
+    for (const auto& node : nodes_)
+      if (bucketable_.contains(node.get())) sums.emplace_back(node);
+    append_late(place_buckets(tasks_, sums, guarded_, local_, distributor_, transfers_));
     return insert_waits();
   }
 
@@ -114,15 +117,14 @@ class TaskMaker {
   }
 
   // An all-reduce may wait in a bucket if no other transfer depends on it, nor a condition (under which there may be
-  // transfers), and if it takes place in every step. What depends on such a one is late.
+  // transfers). What depends on such a one is late.
   void find_late_nodes() {
     std::unordered_set<const Node*> leads_to_wire;
     for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it)
       if (is_collective(**it) || (*it)->op == &def_of<Condition>() || leads_to_wire.contains(it->get()))
         for (const Expr& input : (*it)->inputs) leads_to_wire.insert(&input.node());
     for (const auto& node : nodes_) {
-      if (node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get()) && guarded_.of(*node).empty())
-        bucketable_.insert(node.get());
+      if (node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get())) bucketable_.insert(node.get());
       for (const Expr& input : node->inputs)
         if (bucketable_.contains(&input.node()) || late_.contains(&input.node())) late_.insert(node.get());
     }
@@ -136,7 +138,7 @@ class TaskMaker {
   void emit(const std::shared_ptr<const Node>& node) {
     const Expr value(node);
     if (node->op->leaf || local_.is_view(value)) return;
-    if (bucketable_.contains(node.get())) return;  // place_buckets
+    if (bucketable_.contains(node.get())) return;  // runtime/bucket_places.h
     if (node->op->block != nullptr) {
       const Group& group = groups_[static_cast<std::size_t>(group_of_.at(node.get()))];
       if (group.members.back() == value) add(fused_task(group), group_is_late(group));
@@ -266,55 +268,6 @@ class TaskMaker {
              });
     });
     first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());
-  }
-
-  // Buckets in the order in which their last element gets ready; the start stands right behind that element's task.
-  void place_buckets() {
-    std::unordered_map<Expr, std::size_t, ExprHash> written_by;
-    for (std::size_t t = 0; t < tasks_.size(); ++t)
-      for (const Expr& value : tasks_[t].writes) written_by[value] = t;
-    struct Ready {
-      std::size_t task;
-      Expr node;
-    };
-    std::vector<Ready> ready;
-    for (const auto& node : nodes_) {
-      if (!bucketable_.contains(node.get())) continue;
-      const auto found = written_by.find(local_.resolve(node->inputs[0]).base);
-      ready.push_back({found == written_by.end() ? 0 : found->second, Expr(node)});
-    }
-    if (ready.empty()) {
-      append_late({});
-      return;
-    }
-    std::stable_sort(ready.begin(), ready.end(), [](const auto& a, const auto& b) { return a.task < b.task; });
-    std::vector<std::pair<DType, std::int64_t>> sizes;
-    for (const Ready& r : ready) sizes.emplace_back(r.node.dtype(), local_.bytes(r.node));
-    const std::vector<int> bucket = distributor_->bucket(sizes);
-
-    std::map<int, std::pair<std::size_t, Task>> starts;  // by bucket: after which task
-    std::unordered_map<const Node*, int> bucket_of;
-    for (std::size_t i = 0; i < ready.size(); ++i) {
-      auto& [after, task] = starts[bucket[i]];
-      after = std::max(after, ready[i].task);
-      task.kind = Task::kAllReduce;
-      task.bucketed = true;
-      task.nodes.push_back(ready[i].node);
-      task.reads.push_back(ready[i].node.input(0));
-      task.writes.push_back(ready[i].node);
-      bucket_of[&ready[i].node.node()] = bucket[i];
-    }
-    std::vector<Task> merged;
-    for (std::size_t t = 0; t < tasks_.size(); ++t) {
-      merged.push_back(std::move(tasks_[t]));
-      for (auto& [index, start] : starts)
-        if (start.first == t) {
-          start.second.transfer = transfers_++;
-          merged.push_back(start.second);
-        }
-    }
-    tasks_ = std::move(merged);
-    append_late(bucket_of);
   }
 
   // What waits for an early bucket runs while later ones are still on the wire.

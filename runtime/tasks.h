@@ -28,7 +28,7 @@ struct Task {
   std::vector<Expr> writes;     // values that must be stored
   std::vector<Expr> joined{};  // fused: those of `writes` that are concatenations of members (runtime/joined_outputs.h)
   int transfer = -1;           // kAllReduce, kAllGather, kWait: a number that joins start and wait
-  bool bucketed = false;       // kAllReduce: put off to a bucket
+  bool bucketed = false;       // kAllReduce: put into a bucket
   Guards guards = {};          // runs only if all of them hold
 };
 

@@ -45,7 +45,7 @@ Variable variable(const Array& value, VariableOptions options) {
   const std::string name = session.unique_name(options.name.empty() ? "variable" : options.name);
   Array own = options.dtype && *options.dtype != value.dtype() ? value.cast(*options.dtype) : value.copy();
   const DType dtype = own.dtype();
-  auto state = std::make_shared<VariableState>(std::move(own), name, std::move(options.constraint));
+  auto state = std::make_shared<VariableState>(std::move(own), name, std::move(options.constraint), options.partial);
   return Variable(apply<VariableLeaf>({}, {std::move(state), dtype, value.shape()}, name));
 }
 
@@ -65,7 +65,10 @@ Variable eye(const Shape& size, VariableOptions options) {
   return variable(diagonal_of_ones(size[0], size.back(), *options.dtype), std::move(options));
 }
 
-Array get_value(const Variable& x) { return x.state().value().copy(); }
+Array get_value(const Variable& x) {
+  const bool parts = x.state().partial() && Session::current().distributor() != nullptr;
+  return parts ? eval(x) : x.state().value().copy();
+}
 
 std::vector<Array> batch_get_value(std::span<const Variable> variables) {
   std::vector<Array> values;

@@ -2,6 +2,7 @@
 //
 // The storage never moves, so plans keep pointers into it. Under several ranks each rank holds the whole variable;
 // values set by hand (set_value, initial values) become rank 0's at the next step of a function that uses the variable.
+// A partial variable is the exception: its value is the sum of what the ranks hold, each its own part.
 // Not thread-safe against a running step of a function that uses the variable.
 #pragma once
 
@@ -29,9 +30,11 @@ using Constraint = std::function<Expr(const Expr&)>;
 
 class VariableState {
  public:
-  VariableState(Array value, std::string name, Constraint constraint = {})
-      : value_(std::move(value)), name_(std::move(name)), constraint_(std::move(constraint)) {}
+  VariableState(Array value, std::string name, Constraint constraint = {}, bool partial = false)
+      : value_(std::move(value)), name_(std::move(name)), constraint_(std::move(constraint)), partial_(partial) {}
   const std::string& name() const { return name_; }
+  bool partial() const { return partial_; }
+  // What this rank holds.
   const Array& value() const { return value_; }
   Array& value() { return value_; }
   // Set by hand since the ranks last agreed on it.
@@ -44,6 +47,7 @@ class VariableState {
   Array value_;
   std::string name_;
   Constraint constraint_;
+  bool partial_ = false;
   bool changed_ = true;
 };
 
@@ -83,6 +87,9 @@ struct VariableOptions {
   std::optional<DType> dtype = {};  // the value's unless given; of a number or of numbers to be drawn: floatx
   std::string name = {};            // made unique in the session; default "variable"
   Constraint constraint = {};       // kept for optimizers
+  // Under several ranks each holds a part, and their sum is the value: updates need no transfer where the new value is
+  // a sum over the batch's rows, plus the old one. A value that is set by hand is rank 0's part, the others' are zero.
+  bool partial = false;
 };
 
 // A variable with this initial value (copied).
@@ -118,7 +125,7 @@ Variable eye(T size, VariableOptions options = {}) {
   return eye(Shape{static_cast<std::int64_t>(size)}, std::move(options));
 }
 
-// A copy of the value.
+// A copy of the value. A partial variable's takes a step of all ranks: every rank must ask.
 Array get_value(const Variable& x);
 std::vector<Array> batch_get_value(std::span<const Variable> variables);
 // Throws ShapeError or DTypeError if the value does not fit; nothing is changed then.

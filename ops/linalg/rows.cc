@@ -161,7 +161,14 @@ struct ScatterSub {
     check_rows(kName, in[1], in[2], row_of(in[0].shape, 1));
     return in[0];
   }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  // What a rank has of a sum it changes by its own rows.
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    const Placement table = args.at[0], values = args.at[1], indices = args.at[2];
+    if (!table.is_partial()) return gathered(args);
+    if (indices.is_split() && values == indices) return {{table, values, indices}, {table}};
+    if (values.is_partial()) return {{table, values, Placement::replicated()}, {table}};
+    return gathered(args);
+  }
   static void run(const Attrs&, const KernelArgs& k) {
     if (k.in[0] != k.out[0])
       std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));

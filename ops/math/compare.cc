@@ -123,6 +123,11 @@ struct Select : Comparison<Select> {
       fail<DTypeError>(kName, ": branches of ", in[1].dtype, " and ", in[2].dtype, "; cast one of them");
     return {in[1].dtype, broadcast(kName, broadcast(kName, in[1].shape, in[2].shape), in[0].shape)};
   }
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    const Placement partial = Placement::partial(), whole = Placement::replicated();
+    const bool both = args.at[1].is_partial() && args.at[2].is_partial() && !args.at[0].is_split();
+    return both ? Placed{{whole, partial, partial}, {partial}} : place_elementwise(args);
+  }
   static BlockFn block(const Attrs&, std::span<const Meta> in) {
     return HWY_DYNAMIC_DISPATCH(compare_block)(kName, in[1].dtype);
   }

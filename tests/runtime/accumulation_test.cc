@@ -1,0 +1,248 @@
+// Gradients of several batches added up before one update: what a batch as large as all of them gives, without a word
+// on the wire before the last.
+#include "runtime/accumulation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "comm/local/local_communicator.h"
+#include "ops/convolution.h"
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+constexpr std::int64_t kRows = 7;  // of a batch; for 2 and 3 ranks uneven
+
+using MakeOptimizer = std::function<Optimizer(const Expr& loss, std::span<const Variable> variables)>;
+
+Optimizer make_sgd(const Expr& loss, std::span<const Variable> variables) {
+  return sgd(loss, variables, {.learning_rate = 0.1, .momentum = 0.9, .nesterov = true});
+}
+Optimizer make_adam(const Expr& loss, std::span<const Variable> variables) { return adam(loss, variables); }
+
+// A table's rows, a product, and a penalty, whose gradient every rank has whole.
+struct Model {
+  Expr words = placeholder({.shape = {kUnknown, 4}, .dtype = DType::kInt32});
+  Expr targets = placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat64});
+  Variable table = variable(random_doubles({9, 5}, 1), {.name = "table"});
+  Variable w = variable(random_doubles({5, 2}, 2), {.name = "w"}), b = variable(doubles({0.5, -1}), {.name = "b"});
+  Expr loss =
+      mean(square(tanh(bias_add(dot(mean(gather(table, words), {1}), w), b)) - targets)) + sum(square(w.expr())) * 0.05;
+  std::vector<Variable> variables{table, w, b};
+
+  std::vector<Array> values() const { return batch_get_value(variables); }
+};
+
+std::vector<Array> batch_of(std::uint64_t number, std::uint64_t batches = 1) {
+  std::vector<Array> parts{Array(DType::kInt32, {kRows * static_cast<std::int64_t>(batches), 4}),
+                           Array(DType::kFloat64, {kRows * static_cast<std::int64_t>(batches), 2})};
+  for (std::uint64_t i = 0; i < batches; ++i) {
+    const auto begin = static_cast<std::int64_t>(i) * kRows;
+    const Array words = random_ints({kRows, 4}, 9, number + i), targets = random_doubles({kRows, 2}, number + i);
+    std::copy_n(words.data<std::int32_t>(), words.size(), parts[0].data<std::int32_t>() + begin * 4);
+    std::copy_n(targets.data<double>(), targets.size(), parts[1].data<double>() + begin * 2);
+  }
+  return parts;
+}
+
+void expect_a_larger_batch(const MakeOptimizer& make, std::uint64_t steps, double tolerance) {
+  std::vector<Array> wanted;
+  on_one_process([&] {
+    const Model m;
+    Function train({m.words, m.targets}, {}, make(m.loss, m.variables).updates);
+    for (std::uint64_t update = 0; update < 4; ++update) train(batch_of(update * steps, steps));
+    wanted = m.values();
+  });
+  const auto accumulate_batches = [&] {
+    const Model m;
+    const Optimizer optimizer = make(m.loss, m.variables);
+    Function train({m.words, m.targets}, {}, accumulate(optimizer, static_cast<std::int64_t>(steps)).updates);
+    for (std::uint64_t batch = 0; batch < 4 * steps; ++batch) {
+      const std::vector<Array> before = m.values();
+      train(batch_of(batch));
+      EXPECT_EQ(same_bits(m.values()[1], before[1]), (batch + 1) % steps != 0) << batch;
+    }
+    EXPECT_EQ(get_value(optimizer.weights[0]).item(), 4);  // updates, not batches
+    return m.values();
+  };
+  expect_same_on_ranks(accumulate_batches, tolerance, {1, 2, 3});
+  on_one_process([&] {
+    const std::vector<Array> got = accumulate_batches();
+    for (std::size_t i = 0; i < got.size(); ++i) expect_near(got[i], wanted[i], tolerance);
+  });
+}
+
+TEST(Accumulation, IsALargerBatch) {
+  expect_a_larger_batch(make_sgd, 3, 1e-12);
+  expect_a_larger_batch(make_adam, 4, 1e-10);
+  expect_a_larger_batch(make_sgd, 1, 1e-12);
+}
+
+// Passes everything on, and counts the collectives.
+class Counting : public comm::Communicator {
+ public:
+  explicit Counting(comm::Communicator& wire) : wire_(wire) {}
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  comm::Ticket all_reduce(const comm::Tag& tag, void* data, std::int64_t count, DType dtype,
+                          comm::Reduce reduce) override {
+    ++collectives;
+    return wire_.all_reduce(tag, data, count, dtype, reduce);
+  }
+  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
+                          std::span<const std::int64_t> byte_counts) override {
+    ++collectives;
+    return wire_.all_gather(tag, send, receive, byte_counts);
+  }
+  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
+    ++collectives;
+    return wire_.broadcast(tag, data, bytes, root);
+  }
+  void wait(comm::Ticket ticket) override { wire_.wait(ticket); }
+  bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
+  void post_note(std::uint64_t note) override { wire_.post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+
+  int collectives = 0;
+
+ private:
+  comm::Communicator& wire_;
+};
+
+TEST(Accumulation, NothingMovesBeforeTheUpdate) {
+  comm::spawn_ranks(2, [](comm::Communicator& wire) {
+    Counting counting(wire);
+    Session session(1);
+    SessionScope scope(session);
+    session.distribute(make_data_parallel(counting));
+    const Model m;
+    Function train({m.words, m.targets}, {}, accumulate(adam(m.loss, m.variables), 3).updates);
+    for (std::uint64_t batch = 0; batch < 3; ++batch) train(batch_of(batch));  // the variables are agreed on
+    for (std::uint64_t batch = 3; batch < 9; ++batch) {
+      const int before = counting.collectives;
+      train(batch_of(batch));
+      EXPECT_EQ(counting.collectives - before, batch % 3 == 2 ? 1 : 0) << batch;
+    }
+  });
+}
+
+std::string accumulating_plan(DataParallelOptions options) {
+  std::string plan;
+  on_ranks(
+      2,
+      [&](comm::Communicator& wire) {
+        Expr x = placeholder({.shape = {kUnknown, 16}});
+        const std::vector<Expr> feeds{x};
+        std::vector<Variable> variables;
+        for (std::uint64_t i = 0; i < 5; ++i) {
+          variables.push_back(variable(random_doubles({16, 16}, i).cast(DType::kFloat32)));
+          x = relu(dot(x, variables.back()));
+        }
+        const Expr loss = mean(square(x));
+        Function f(feeds, {loss}, accumulate(adam(loss, variables), 4).updates);
+        const std::string own = f.describe(std::vector<Array>{Array(DType::kFloat32, {8, 16})});
+        if (wire.rank() == 0) plan = own;
+      },
+      options);
+  return plan;
+}
+
+TEST(Accumulation, TotalsAreInBucketsOfTheirOwn) {
+  const std::string plan = accumulating_plan({});
+  EXPECT_EQ(count_lines(plan, "all_reduce"), 2) << plan;
+  EXPECT_NE(plan.find("bucket of 1 sums"), std::string::npos) << plan;  // the loss, in each step
+  EXPECT_NE(plan.find("bucket of 5 sums"), std::string::npos) << plan;
+  EXPECT_EQ(count_lines(plan, "copy into the bucket"), 0) << plan;
+  EXPECT_EQ(count_lines(plan, "assign variable") + count_lines(plan, "assign adam/variable"), 0) << plan;
+}
+
+TEST(Accumulation, TotalsStartBeforeTheBackwardPassHasEnded) {
+  const std::string plan = accumulating_plan({.first_bucket = 1, .later_buckets = 1});
+  EXPECT_EQ(count_lines(plan, "all_reduce"), 6) << plan;
+  EXPECT_LT(first_line(plan, "all_reduce"), last_line(plan, "dot_kernel_grad")) << plan;
+  EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "sqrt")) << plan;
+}
+
+// Saved between two updates on one number of ranks, and resumed on another.
+TEST(Accumulation, ResumesFromItsState) {
+  std::vector<Array> saved, wanted, resumed;
+  const auto train = [&](comm::Communicator& wire, bool resume) {
+    const Model m;
+    const AccumulatingOptimizer optimizer = accumulate(make_sgd(m.loss, m.variables), 3);
+    Function step({m.words, m.targets}, {}, optimizer.updates);
+    std::vector<Variable> all = m.variables;
+    all.insert(all.end(), optimizer.weights.begin(), optimizer.weights.end());
+    all.insert(all.end(), optimizer.accumulated.begin(), optimizer.accumulated.end());
+    for (std::uint64_t batch = 0; batch < 6; ++batch) {
+      if (batch == 4 && resume)
+        for (std::size_t i = 0; i < all.size(); ++i) set_value(all[i], saved[i]);
+      if (batch >= 4 || !resume) step(batch_of(batch));
+      if (batch != 3 || resume) continue;
+      const std::vector<Array> now = batch_get_value(all);  // all ranks
+      if (wire.rank() == 0) saved = now;
+    }
+    const std::vector<Array> now = m.values();
+    if (wire.rank() == 0) (resume ? resumed : wanted) = now;
+  };
+  on_ranks(3, [&](comm::Communicator& wire) { train(wire, false); });
+  on_ranks(2, [&](comm::Communicator& wire) { train(wire, true); });
+  ASSERT_EQ(resumed.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(resumed[i], wanted[i], 1e-12);
+}
+
+TEST(Accumulation, AnOldSumIsForgottenWhateverItHolds) {
+  on_one_process([] {
+    const Expr x = placeholder({.shape = {kUnknown}, .dtype = DType::kFloat64});
+    const Variable w = variable(doubles({1}));
+    const std::vector<Variable> variables{w};
+    const Accumulation a = accumulate_gradients(gradients(sum(x) * sum(w.expr()), variables), variables, 2);
+    std::vector<Update> updates = a.updates;
+    Function f({x}, {a.totals[0]}, updates);
+    f({doubles({1})});
+    f({doubles({HUGE_VAL})});
+    f({doubles({2})});
+    expect_values(f({doubles({4})})[0], {3});
+  });
+}
+
+TEST(Accumulation, RefusesNoSteps) {
+  on_one_process([] {
+    const Model m;
+    EXPECT_EQ(message_of<ValueError>([&] { accumulate(sgd(m.loss, m.variables), 0); }),
+              "accumulate_gradients: 0 steps; give a positive number");
+    EXPECT_EQ(message_of<ValueError>([&] { accumulate_gradients({}, m.variables, 2); }),
+              "accumulate_gradients: 0 gradients of 3 variables");
+  });
+}
+
+TEST(PartialVariables, AreTheSumOfWhatTheRanksHold) {
+  expect_same_on_ranks([] {
+    const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
+    const Variable rows = variable(doubles({1, 2, 3}), {.name = "rows", .partial = true});
+    const Variable whole = variable(doubles({1, 1, 1}), {.name = "whole", .partial = true});
+    Function f({x}, {rows, rows.expr() * rows.expr()},
+               {update_add(rows, sum(x, {0}) - whole.expr() * 2.0), update(whole, exp(rows.expr() * 0.01))});
+    std::vector<Array> results;
+    for (const std::int64_t n : {6, 5, 1, 2})
+      for (Array& a : f({random_doubles({n, 3}, static_cast<std::uint64_t>(n))})) results.push_back(a);
+    set_value(rows, doubles({3, 2, 1}));
+    for (const Variable& v : {rows, whole}) results.push_back(get_value(v));
+    f({random_doubles({4, 3}, 9)});
+    for (const Variable& v : {rows, whole}) results.push_back(get_value(v));
+    return results;
+  });
+}
+
+}  // namespace
+}  // namespace syncline::testing
