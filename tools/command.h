@@ -8,6 +8,7 @@
 
 namespace syncline::tools {
 
-void add_ls(CLI::App& program);  // ls.cc
+void add_ls(CLI::App& program);     // ls.cc
+void add_trace(CLI::App& program);  // trace.cc
 
 }  // namespace syncline::tools

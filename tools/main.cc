@@ -1,4 +1,4 @@
-// The `syncline` command: looks at checkpoints.
+// The `syncline` command: looks at checkpoints and timelines.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   CLI::App program("Looks at Syncline's files.", "syncline");
   program.require_subcommand(1);
   syncline::tools::add_ls(program);
+  syncline::tools::add_trace(program);
   try {
     program.parse(argc, argv);
     flush_output();

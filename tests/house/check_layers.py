@@ -26,8 +26,7 @@ FOLDERS = (*EDGES, *OUTER)
 # A library's headers -> the files, or folders, that may include them.
 LIBRARIES = [
     (r"(cblas|lapacke|openblas_config)\.h$|^openblas/", ("ops/kernels/gemm.cc",)),
-    # benchmarks/allreduce sets us beside raw MPI, so it needs it raw.
-    (r"^mpi(-ext|_ext)?\.h$|^openmpi/", ("comm/mpi/", "benchmarks/allreduce_contenders.cc")),
+    (r"^mpi(-ext|_ext)?\.h$|^openmpi/", ("comm/mpi/",)),
     (r"^nccl", ("comm/nccl/",)),
     (r"^cuda|^driver_types\.h$", ("comm/nccl/",)),
     (r"^H5|^hdf5", ("io/",)),

@@ -1,0 +1,85 @@
+// A job that trains while its rank 1 is slower than the others, in the way that the argument names; trace_test.cc looks
+// at its timeline. With "killed", rank 1 kills itself in the middle; with "fails", it throws.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/make_communicator.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/op.h"
+#include "ops/reduce.h"
+#include "runtime/data_parallel.h"
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/session.h"
+
+namespace syncline {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kSteps = 12;
+constexpr auto kNap = 20ms;
+bool sleepy = false;  // this rank, in its backward pass
+
+// The identity, whose gradient takes a nap.
+struct Nap {
+  static constexpr std::string_view kName = "nap";
+  struct Attrs {
+    bool now = false;
+  };
+  static constexpr auto fields = std::tuple{field("now", &Attrs::now)};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    if (a.now && sleepy) std::this_thread::sleep_for(kNap);
+    std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {apply<Nap>({dy}, {true})}; }
+};
+SYNCLINE_REGISTER_OP(Nap)
+
+// Two layers; the nap is between their gradients. Each has a bucket of its own.
+void train(const std::string& how, int rank) {
+  sleepy = how == "backward" && rank == 1;
+  const Expr x = placeholder({.shape = {kUnknown, 64}, .dtype = DType::kFloat32, .name = "x"});
+  const std::vector<Variable> weights{variable(Array(DType::kFloat32, {64, 512}), {.name = "first/kernel"}),
+                                      variable(Array(DType::kFloat32, {512, 700}), {.name = "second/kernel"})};
+  const Expr hidden = apply<Nap>({dot(x, weights[0])});
+  const Expr loss = mean(square(dot(hidden, weights[1]) - 1.0));
+  Function step({x}, {loss}, sgd(loss, weights).updates, "train");
+  for (int i = 0; i < kSteps; ++i) {
+    if (how == "between" && rank == 1) std::this_thread::sleep_for(kNap);
+    if (i == kSteps / 2 && rank == 1) {
+      if (how == "killed") std::this_thread::sleep_for(600ms), std::raise(SIGKILL);
+      if (how == "fails") throw std::runtime_error("the data set is gone");
+    }
+    step({Array(DType::kFloat32, {8, 64})});
+  }
+}
+
+int run(const std::string& how) {
+  const auto wire = comm::make_communicator({.wait_limit = 20s});
+  Session session(1);
+  SessionScope scope(session);
+  if (wire->size() > 1) session.distribute(make_data_parallel(*wire));
+  try {
+    train(how, wire->rank());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", wire->rank(), error.what());
+    wire->abort_job(7);
+  }
+  session.undistribute();
+  return 0;
+}
+
+}  // namespace
+}  // namespace syncline
+
+int main(int argc, char** argv) { return argc == 2 ? syncline::run(argv[1]) : 2; }
