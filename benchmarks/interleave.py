@@ -33,6 +33,8 @@ def command(key, contenders):
     words = [word.replace("{ranks}", str(ranks)) for word in contenders[program][task]]
     if program == "syncline" and ranks > 1:
         words = ["scripts/launch", str(ranks), *words]
+    if task == "allreduce":
+        return [*words, "--json"]
     return [*words, "--model", model, "--threads", str(threads), "--steps", str(steps), "--json"]
 
 
@@ -40,6 +42,15 @@ def cores_for(key):
     """The cores a process may use; None leaves it to the launcher."""
     _, _, _, threads, ranks, _ = key
     return sorted(os.sched_getaffinity(0))[-threads:] if ranks == 1 else None
+
+
+def one_line(lines):
+    """The last line as a dict. Of lines for several sizes, every field of each, its name followed by the size."""
+    parsed = [json.loads(line) for line in lines]
+    if "bytes" not in parsed[-1]:
+        return parsed[-1]
+    sized = {f"{name}_{line['bytes']}": value for line in parsed for name, value in line.items()}
+    return sized | {"version": parsed[-1].get("version", "Syncline")}
 
 
 def measure(key, contenders, timeout):
@@ -58,7 +69,7 @@ def measure(key, contenders, timeout):
         return {"error": str(error)}
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode == 0 and lines:
-        return json.loads(lines[-1])
+        return one_line(lines)
     words = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
     return {"error": f"exit status {done.returncode}: {words}"}
 
@@ -115,7 +126,7 @@ def main():
         for key in keys:
             measured = measure_alone(key, contenders, args.timeout)
             result["runs"].append({"key": key, "measured": measured})
-            what = measured.get("error") or f"{measured['step_ms']:.3f} ms"
+            what = measured.get("error") or (f"{measured['step_ms']:.3f} ms" if "step_ms" in measured else "measured")
             print(f"round {round_number}/{args.rounds}: {' '.join(map(str, key[:5]))}: {what}", flush=True)
         with open(args.out, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)

@@ -60,6 +60,14 @@ Network mlp_small() {
   return n;
 }
 
+Network mlp_wide() {
+  Network n{.x = images({1024}), .labels = class_labels(), .rows = 32, .classes = 10};
+  const examples::Model model = examples::mlp(n.x, {2048, 2048}, 0);
+  n.loss = examples::mean_loss(n.labels, model.logits);
+  n.updates = sgd(n.loss, model.weights()).updates;
+  return n;
+}
+
 Network mlp() {
   Network n{.x = images({28, 28}), .labels = class_labels(), .rows = 128, .classes = 10};
   const examples::Model model = examples::make_model("mlp", n.x);
@@ -170,8 +178,9 @@ Network residual() {
   return n;
 }
 
-const std::map<std::string, Network (*)()> kNetworks{{"mlp_small", mlp_small}, {"mlp", mlp}, {"cnn", cnn},
-                                                     {"lstm", lstm},           {"gru", gru}, {"residual", residual}};
+const std::map<std::string, Network (*)()> kNetworks{
+    {"mlp_small", mlp_small}, {"mlp_wide", mlp_wide}, {"mlp", mlp},          {"cnn", cnn},
+    {"lstm", lstm},           {"gru", gru},           {"residual", residual}};
 
 }  // namespace
 

@@ -51,7 +51,7 @@ def number(value):
 
 
 def verdict(row, ratios):
-    """The row's bounds, those of "best" on the ratio to the fastest peer, of "value" on our value; missed ones in bold."""
+    """The row's bounds, those of "best" on the ratio to the fastest peer, of "value" on our value, of "beyond_X" on our value less X's; missed ones in bold."""
     parts = []
     for name, bound in row.get("at_most", {}).items():
         if ratios.get(name) is not None:
@@ -60,6 +60,13 @@ def verdict(row, ratios):
         if ratios.get(name) is not None:
             parts.append(f"at least {bound}" if ratios[name] >= bound else f"**missed: at least {bound}**")
     return ", ".join(parts) or "-"
+
+
+def field_name(table, row, name, contender):
+    """What of a process's line stands in the table. One process measures several contenders at several sizes."""
+    if "bytes" not in row:
+        return table["field"]
+    return f"{contender.get('prefix', name)}_{table['field']}_{row['bytes']}"
 
 
 def table_lines(table, contenders, measured, missing):
@@ -74,7 +81,7 @@ def table_lines(table, contenders, measured, missing):
         values = {}
         for name in ["syncline", *row["against"]]:
             key = interleave.run_key(row, name, contenders)
-            values[name] = measured.median(key, table["field"])
+            values[name] = measured.median(key, field_name(table, row, name, contenders[name]))
             if values[name] is None:
                 missing[f"{contenders[name]['title']}, {row['model']}, {row['threads']} threads"] = measured.error(key)
             else:
@@ -83,6 +90,7 @@ def table_lines(table, contenders, measured, missing):
         ratios = {p: ours / values[p] if ours and values.get(p) else None for p in peers}
         theirs = [values[p] for p in row["against"] if values[p]]
         ratios["value"] = ours
+        ratios |= {f"beyond_{p}": ours - values[p] for p in peers if ours and values.get(p)}
         ratios["best"] = ours / min(theirs) if best and ours and theirs else None
         cells = [row["name"], str(row["threads"]), number(ours), *(number(values.get(p)) for p in peers)]
         cells += [f"{ratios[p]:.2f}" if ratios[p] else "-" for p in peers]

@@ -2,6 +2,7 @@
 
 The networks, the same for every contender (benchmarks/networks.cc has ours):
   mlp_small  dense 64-64-64-10, ReLU between; batch 32; SGD, rate 0.01
+  mlp_wide   dense 1024-2048-2048-10, ReLU between; batch 32; SGD, rate 0.01
   mlp        dense 784-512-512-10, ReLU and dropout 0.2 after the first two; batch 128; Adam, rate 0.001
   cnn        28x28x1; conv 32 3x3, ReLU; conv 64 3x3, ReLU (no padding); max-pool 2; dropout 0.25; dense 128, ReLU;
              dense 10; batch 128; Adadelta, rate 1, rho 0.95
@@ -20,9 +21,9 @@ import resource
 import statistics
 import time
 
-BATCH = {"mlp_small": 32, "mlp": 128, "cnn": 128, "lstm": 32, "gru": 32, "residual": 32}
+BATCH = {"mlp_small": 32, "mlp_wide": 32, "mlp": 128, "cnn": 128, "lstm": 32, "gru": 32, "residual": 32}
 INPUT = {
-    "mlp_small": (64,), "mlp": (784,), "cnn": (28, 28, 1), "lstm": (80,), "gru": (100, 64), "residual": (32, 32, 3),
+    "mlp_small": (64,), "mlp_wide": (1024,), "mlp": (784,), "cnn": (28, 28, 1), "lstm": (80,), "gru": (100, 64), "residual": (32, 32, 3),
 }  # fmt: skip
 WORDS = 20000
 CLASSES = {"lstm": 2}  # 10 for the others

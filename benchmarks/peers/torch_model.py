@@ -43,6 +43,8 @@ def network(model):
         ).to(memory_format=torch.channels_last)
     if model == "mlp_small":
         return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    if model == "mlp_wide":
+        return nn.Sequential(nn.Linear(1024, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 10))
     if model == "mlp":
         return nn.Sequential(
             nn.Linear(784, 512), nn.ReLU(), nn.Dropout(0.2),
@@ -56,7 +58,7 @@ def network(model):
 
 
 def optimizer(model, parameters):
-    if model in ("mlp_small", "gru"):
+    if model in ("mlp_small", "mlp_wide", "gru"):
         return torch.optim.SGD(parameters, lr=0.01)
     if model == "residual":
         return torch.optim.SGD(parameters, lr=0.01, momentum=0.9)

@@ -1,0 +1,150 @@
+// All-reduce of float32 under mpirun: ours, one MPI_Allreduce as shipped, and a bare loop over a shared window, which
+// is what one node can do. Results are checked first; then the three are timed in turn, and medians over the
+// repetitions given. A call takes as long as on its slowest rank; GB/s are bytes of the buffer by that time.
+//   mpirun -n 2 build/release/benchmarks/allreduce [--json]
+// benchmarks/allreduce.py adds PyTorch's gloo.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "benchmarks/allreduce_contenders.h"
+#include "comm/make_communicator.h"
+
+namespace syncline::benchmarks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSampleSeconds = 0.01;  // a sample repeats a short call for about so long
+// Every call multiplies what is in the buffers by the number of ranks; so many calls lead from the smallest normal
+// number to the largest. Zeros would never overflow, but memory takes twice as many of them a second: nothing changes.
+constexpr double kSmallest = 1.2e-38, kDoublings = 250;
+
+struct Named {
+  const char* name;
+  std::unique_ptr<Contender> contender;
+  std::vector<double> seconds;  // a call, by repetition
+};
+
+struct Settings {
+  std::vector<std::int64_t> bytes;
+  int repetitions = 7;
+  bool json = false;
+};
+
+std::vector<std::int64_t> all_sizes() {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t bytes = 4; bytes <= 256 << 20; bytes *= 4) sizes.push_back(bytes);
+  return sizes;
+}
+
+// Small whole numbers, whose sums are exact in any order.
+void check(Named& named, const comm::Communicator& comm, std::int64_t count) {
+  float* data = named.contender->data();
+  for (std::int64_t i = 0; i < count; ++i) data[i] = static_cast<float>((comm.rank() + 1) * (i % 7 + 1));
+  named.contender->all_reduce(count);
+  const int ranks = comm.size() * (comm.size() + 1) / 2;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (data[i] != static_cast<float>(ranks * (i % 7 + 1)))
+      fail<CommError>(named.name, ": element ", i, " of ", count, " is ", data[i], " on rank ", comm.rank(), ", not ",
+                      ranks * (i % 7 + 1));
+}
+
+// Each rank writes its buffer first, as it writes its gradients.
+double seconds_a_call(Contender& contender, std::int64_t count, int calls) {
+  std::fill_n(contender.data(), count, static_cast<float>(kSmallest));
+  barrier();
+  const auto start = Clock::now();
+  for (int i = 0; i < calls; ++i) contender.all_reduce(count);
+  return largest(std::chrono::duration<double>(Clock::now() - start).count() / calls);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Short samples need more repetitions for the same time in all.
+void time_in_turn(std::vector<Named>& contenders, std::int64_t count, const Settings& settings, int ranks) {
+  const double most = std::floor(kDoublings / std::log2(ranks));
+  const int repetitions = settings.repetitions * (count * sizeof(float) <= 64 << 10 ? 5 : 1);
+  std::vector<int> calls;
+  for (Named& named : contenders) {
+    named.seconds.clear();
+    seconds_a_call(*named.contender, count, 2);  // warms up
+    const double once = seconds_a_call(*named.contender, count, 3);
+    calls.push_back(static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, most)));
+  }
+  for (int i = 0; i < repetitions; ++i)
+    for (std::size_t k = 0; k < contenders.size(); ++k)
+      contenders[k].seconds.push_back(seconds_a_call(*contenders[k].contender, count, calls[k]));
+}
+
+void print(const std::vector<Named>& contenders, std::int64_t bytes, int ranks, bool json) {
+  nlohmann::ordered_json line{{"bytes", bytes}, {"ranks", ranks}};
+  std::string row = fmt::format("{:>10}", bytes);
+  for (const Named& named : contenders) {
+    const double seconds = median(named.seconds);
+    line[fmt::format("{}_gbs", named.name)] = static_cast<double>(bytes) / seconds * 1e-9;
+    line[fmt::format("{}_us", named.name)] = seconds * 1e6;
+    row += fmt::format("{:>12.3f}{:>12.2f}", static_cast<double>(bytes) / seconds * 1e-9, seconds * 1e6);
+  }
+  fmt::print("{}\n", json ? line.dump() : row);
+  std::fflush(stdout);
+}
+
+void print_head(const std::vector<Named>& contenders) {
+  std::string head = fmt::format("{:>10}", "bytes");
+  for (const Named& named : contenders) head += fmt::format("{:>12}{:>12}", fmt::format("{} GB/s", named.name), "us");
+  fmt::print("{}\n", head);
+}
+
+std::vector<Named> make_contenders(comm::Communicator& comm, std::int64_t bytes) {
+  std::vector<Named> contenders;
+  contenders.push_back({"syncline", make_syncline(comm, bytes), {}});
+  contenders.push_back({"mpi", make_mpi(bytes), {}});
+  if (auto window = make_window(bytes)) contenders.push_back({"limit", std::move(window), {}});
+  return contenders;
+}
+
+void run(comm::Communicator& comm, const Settings& settings) {
+  std::vector<Named> contenders =
+      make_contenders(comm, *std::max_element(settings.bytes.begin(), settings.bytes.end()));
+  for (const std::int64_t bytes : settings.bytes)
+    for (Named& named : contenders) check(named, comm, bytes / static_cast<std::int64_t>(sizeof(float)));
+  if (comm.rank() == 0 && contenders.size() < 3)
+    fmt::print(stderr, "allreduce: no window: the ranks are on several nodes, or /dev/shm is too small\n");
+  if (comm.rank() == 0 && !settings.json) print_head(contenders);
+  for (const std::int64_t bytes : settings.bytes) {
+    time_in_turn(contenders, bytes / static_cast<std::int64_t>(sizeof(float)), settings, comm.size());
+    if (comm.rank() == 0) print(contenders, bytes, comm.size(), settings.json);
+  }
+}
+
+}  // namespace
+}  // namespace syncline::benchmarks
+
+int main(int argc, char** argv) {
+  using namespace syncline;
+  benchmarks::Settings settings{.bytes = benchmarks::all_sizes()};
+  CLI::App app("Times all-reduce of float32: ours, MPI's, and what the memory of one node allows.");
+  app.add_option("--bytes", settings.bytes, "Sizes of the buffer")->delimiter(',')->check(CLI::Range(4, 1 << 30));
+  app.add_option("--repetitions", settings.repetitions, "Samples, the median of which counts")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--json", settings.json, "One JSON object a line");
+  CLI11_PARSE(app, argc, argv);
+  const auto comm = comm::make_communicator();
+  try {
+    if (comm->size() == 1) fail("allreduce: run it with mpirun -n 2 or more");
+    benchmarks::run(*comm, settings);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    comm->abort_job(1);
+  }
+}
