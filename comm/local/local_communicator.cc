@@ -10,8 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "comm/worker.h"
-
 namespace syncline::comm {
 namespace {
 
@@ -190,13 +188,18 @@ class LocalWire : public Wire {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, std::chrono::duration<double> limit) {
-  if (size < 1) fail("make_local_communicators: ", size, " ranks; there must be at least one");
+std::vector<std::unique_ptr<Wire>> make_local_wires(int size) {
+  if (size < 1) fail("make_local_wires: ", size, " ranks; there must be at least one");
   const auto hub = std::make_shared<Hub>(size);
+  std::vector<std::unique_ptr<Wire>> ranks;
+  for (int r = 0; r < size; ++r) ranks.push_back(std::make_unique<LocalWire>(hub, r));
+  return ranks;
+}
+
+std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, std::chrono::duration<double> limit) {
   std::vector<std::unique_ptr<Communicator>> ranks;
-  for (int r = 0; r < size; ++r)
-    ranks.push_back(
-        std::make_unique<WorkerCommunicator>(std::make_unique<LocalWire>(hub, r), WorkerOptions{.wait_limit = limit}));
+  for (std::unique_ptr<Wire>& wire : make_local_wires(size))
+    ranks.push_back(std::make_unique<WorkerCommunicator>(std::move(wire), WorkerOptions{.wait_limit = limit}));
   return ranks;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/worker.h"
 
 namespace syncline::comm {
 
@@ -19,6 +20,9 @@ inline constexpr std::chrono::seconds kLocalLimit{20};
 // One communicator a rank, in rank order.
 std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size,
                                                                     std::chrono::duration<double> limit = kLocalLimit);
+
+// One wire a rank, for what is built upon a wire. Each is closed by whoever drives it.
+std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
 
 // Runs `body` once a rank, each in its own thread, and joins them all. Rethrows the exception that came first; a rank
 // that throws leaves the job, so that the others are told. A rank waits at most `limit` for the others.

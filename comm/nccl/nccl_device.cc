@@ -1,0 +1,259 @@
+#include "comm/nccl/nccl_device.h"
+
+#include <sched.h>
+
+#include <csignal>
+#include <functional>
+#include <future>
+#include <thread>
+#include <utility>
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kYields = 200;
+constexpr auto kShortPause = 20us;
+constexpr auto kLongPause = 200us;
+constexpr int kShortPauses = 100;
+
+constexpr const char* kAdvice = "; NCCL_DEBUG=WARN makes NCCL say more, SYNCLINE_TRANSPORT=mpi does without it";
+
+int nccl_type(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8: return kNcclUint8;
+    case DType::kInt8: return kNcclInt8;
+    case DType::kInt32: return kNcclInt32;
+    case DType::kInt64: return kNcclInt64;
+    case DType::kFloat32: return kNcclFloat32;
+    case DType::kFloat64: return kNcclFloat64;
+    case DType::kBool:
+    case DType::kInt16:
+    case DType::kFloat16: break;
+  }
+  fail<InternalError>("NCCL has no ", dtype);
+}
+
+int nccl_reduction(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::kSum: return kNcclSum;
+    case Reduce::kMax: return kNcclMax;
+    case Reduce::kMin: return kNcclMin;
+  }
+  fail<InternalError>("unknown reduction ", static_cast<int>(reduce));
+}
+
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
+}
+
+}  // namespace
+
+// What is ended is ended step by step, whatever became of the step before; the first error is the one that is told.
+struct NcclDevice::Problem {
+  std::string text;
+
+  bool attempt(const std::function<void()>& step) {
+    try {
+      step();
+      return true;
+    } catch (const CommError& error) {
+      if (text.empty()) text = error.what();
+      return false;
+    }
+  }
+};
+
+bool nccl_takes(DType dtype) { return dtype != DType::kBool && dtype != DType::kInt16 && dtype != DType::kFloat16; }
+
+Patience::Patience(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn)
+    : limit_(limit), withdrawn_(withdrawn) {}
+
+Patience::End Patience::pause() {
+  if (withdrawn_ != nullptr && *withdrawn_) return End::kWithdrawn;
+  if (Clock::now() - begin_ >= limit_) return End::kPast;
+  if (++pauses_ < kYields) sched_yield();
+  else std::this_thread::sleep_for(pauses_ < kYields + kShortPauses ? kShortPause : kLongPause);
+  return End::kNotYet;
+}
+
+NcclDevice::NcclDevice(const NcclLibrary& library, const NcclAvailability& found, int rank, int size)
+    : library_(library), device_(found.device), rank_(rank), size_(size), gpu_(found.gpu.data()) {}
+
+void NcclDevice::select() { check_cuda(library_.cudaSetDevice(device_), "cudaSetDevice"); }
+
+void NcclDevice::open(std::int64_t piece_bytes, int slots) {
+  select();
+  const auto bytes = static_cast<std::size_t>(piece_bytes);
+  for (CUstream_st** stream : {&arriving_, &reducing_, &returning_})
+    check_cuda(library_.cudaStreamCreateWithFlags(stream, kCudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  slots_.resize(static_cast<std::size_t>(slots));
+  for (Slot& slot : slots_) {
+    check_cuda(library_.cudaHostAlloc(&slot.staging, bytes, kCudaHostAllocDefault), "cudaHostAlloc");
+    check_cuda(library_.cudaMalloc(&slot.buffer, bytes), "cudaMalloc");
+    for (CUevent_st** event : {&slot.arrived, &slot.reduced, &slot.returned})
+      check_cuda(library_.cudaEventCreateWithFlags(event, kCudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+}
+
+NcclUniqueId NcclDevice::make_id() {
+  NcclUniqueId id{};
+  check_nccl(library_.ncclGetUniqueId(&id), "ncclGetUniqueId");
+  return id;
+}
+
+void NcclDevice::connect(const NcclUniqueId& id) {
+  select();
+  NcclConfig config;
+  const int code = library_.ncclCommInitRankConfig(&comm_, size_, id, rank_, &config);
+  if (code != kNcclInProgress) check_nccl(code, "ncclCommInitRankConfig");
+}
+
+bool NcclDevice::connected(Patience& patience) {
+  int state = kNcclSuccess;
+  check_nccl(library_.ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+  if (state == kNcclInProgress) pause("ncclCommInitRankConfig", patience);
+  else check_nccl(state, "ncclCommInitRankConfig");
+  return state == kNcclSuccess;
+}
+
+void NcclDevice::begin(const Header& header) {
+  header_ = &header;
+  select();
+}
+
+void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce, Patience& patience) {
+  Slot& s = slots_[static_cast<std::size_t>(slot)];
+  const auto elements = static_cast<std::size_t>(count), bytes = elements * size_of(dtype);
+  check_cuda(library_.cudaMemcpyAsync(s.buffer, s.staging, bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
+  check_cuda(library_.cudaEventRecord(s.arrived, arriving_), "cudaEventRecord");
+  check_cuda(library_.cudaStreamWaitEvent(reducing_, s.arrived, 0), "cudaStreamWaitEvent");
+  // While this is in progress the sum may not be on its stream yet, and an event would be recorded before it.
+  poll(library_.ncclAllReduce(s.buffer, s.buffer, elements, nccl_type(dtype), nccl_reduction(reduce), comm_, reducing_),
+       "ncclAllReduce", patience);
+  check_cuda(library_.cudaEventRecord(s.reduced, reducing_), "cudaEventRecord");
+  check_cuda(library_.cudaStreamWaitEvent(returning_, s.reduced, 0), "cudaStreamWaitEvent");
+  check_cuda(library_.cudaMemcpyAsync(s.staging, s.buffer, bytes, kCudaDeviceToHost, returning_), "cudaMemcpyAsync");
+  check_cuda(library_.cudaEventRecord(s.returned, returning_), "cudaEventRecord");
+}
+
+void NcclDevice::finish(int slot, Patience& patience) {
+  while (true) {
+    const int code = library_.cudaEventQuery(slots_[static_cast<std::size_t>(slot)].returned);
+    if (code == kCudaSuccess) return;
+    if (code != kCudaNotReady) check_cuda(code, "cudaEventQuery");
+    check_state();
+    pause("ncclAllReduce", patience);
+  }
+}
+
+// Until the communicator is no longer busy with the call that returned `code`.
+void NcclDevice::poll(int code, const char* call, Patience& patience) {
+  while (code == kNcclInProgress) {
+    check_nccl(library_.ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
+    if (code == kNcclInProgress) pause(call, patience);
+  }
+  check_nccl(code, call);
+}
+
+// Errors that come to light while the GPU works, such as another rank's.
+void NcclDevice::check_state() {
+  int state = kNcclSuccess;
+  check_nccl(library_.ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+  if (state != kNcclInProgress) check_nccl(state, "ncclAllReduce");
+}
+
+void NcclDevice::pause(const char* call, Patience& patience) const {
+  switch (patience.pause()) {
+    case Patience::End::kNotYet: return;
+    case Patience::End::kPast:
+      fail<StallError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " is not done after ",
+                       patience.seconds(), " s on the GPU ", gpu_,
+                       ": another rank died, or its GPU or the network between them hangs", kAdvice);
+    case Patience::End::kWithdrawn:
+      fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": given up during ", call);
+  }
+}
+
+void NcclDevice::check_cuda(int code, const char* call) const {
+  if (code == kCudaSuccess) return;
+  fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " failed on the GPU ", gpu_, ": ",
+                  library_.cudaGetErrorName(code), ", ", library_.cudaGetErrorString(code), " (code ", code, ")",
+                  kAdvice);
+}
+
+void NcclDevice::check_nccl(int code, const char* call) const {
+  if (code == kNcclSuccess) return;
+  const char* more = library_.ncclGetLastError(comm_);
+  fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " failed on the GPU ", gpu_, ": ",
+                  library_.ncclGetErrorString(code), " (code ", code, ")", more == nullptr || *more == '\0' ? "" : ": ",
+                  more == nullptr ? "" : more, kAdvice);
+}
+
+std::string NcclDevice::doing() const { return header_ == nullptr ? "starting or ending" : describe(*header_); }
+
+std::string NcclDevice::end(std::shared_ptr<NcclDevice> device, bool clean, std::chrono::duration<double> limit,
+                            std::chrono::duration<double> abort_limit) noexcept {
+  try {
+    device->header_ = nullptr;
+    std::promise<std::string> promise;
+    std::future<std::string> ended = promise.get_future();
+    std::thread helper([device = std::move(device), clean, limit, ended = std::move(promise)]() mutable {
+      block_signals();
+      std::string problem = device->shut_down(clean, limit);
+      device.reset();
+      ended.set_value(std::move(problem));
+    });
+    if (ended.wait_for((clean ? limit : std::chrono::duration<double>{0}) + abort_limit) == std::future_status::ready) {
+      helper.join();
+      return ended.get();
+    }
+    helper.detach();
+    return join_text("ncclCommAbort has not returned after ", abort_limit.count(), " s, and is left alone");
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string NcclDevice::shut_down(bool clean, std::chrono::duration<double> limit) {
+  Problem problem;
+  problem.attempt([&] { select(); });
+  if (comm_ != nullptr) end_communicator(clean, limit, problem);
+  free_all(problem);
+  return problem.text;
+}
+
+void NcclDevice::end_communicator(bool clean, std::chrono::duration<double> limit, Problem& problem) {
+  const bool finalized = clean && problem.attempt([&] {
+    Patience patience(limit);
+    poll(library_.ncclCommFinalize(comm_), "ncclCommFinalize", patience);
+  });
+  ncclComm* comm = std::exchange(comm_, nullptr);
+  // Either call may leave work to a thread of NCCL's; the streams, which that ends, are waited for below.
+  problem.attempt([&] {
+    const int code = finalized ? library_.ncclCommDestroy(comm) : library_.ncclCommAbort(comm);
+    if (code != kNcclInProgress) check_nccl(code, finalized ? "ncclCommDestroy" : "ncclCommAbort");
+  });
+}
+
+void NcclDevice::free_all(Problem& problem) {
+  const auto release = [&](auto free, auto*& what, const char* call) {
+    if (what != nullptr) problem.attempt([&] { check_cuda(free(std::exchange(what, nullptr)), call); });
+  };
+  for (CUstream_st* stream : {arriving_, reducing_, returning_})
+    if (stream != nullptr)
+      problem.attempt([&] { check_cuda(library_.cudaStreamSynchronize(stream), "cudaStreamSynchronize"); });
+  for (Slot& slot : slots_) {
+    for (CUevent_st** event : {&slot.arrived, &slot.reduced, &slot.returned})
+      release(library_.cudaEventDestroy, *event, "cudaEventDestroy");
+    release(library_.cudaFreeHost, slot.staging, "cudaFreeHost");
+    release(library_.cudaFree, slot.buffer, "cudaFree");
+  }
+  for (CUstream_st** stream : {&arriving_, &reducing_, &returning_})
+    release(library_.cudaStreamDestroy, *stream, "cudaStreamDestroy");
+}
+
+}  // namespace syncline::comm

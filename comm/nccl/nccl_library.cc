@@ -1,0 +1,81 @@
+#include "comm/nccl/nccl_library.h"
+
+#include <dlfcn.h>
+
+#include <vector>
+
+#include "base/error.h"
+
+namespace syncline::comm {
+namespace {
+
+struct Loaded {
+  void* handle = nullptr;
+  std::string name;
+};
+
+// The first of the names that can be loaded.
+Loaded open_library(const std::vector<std::string>& names, const char* variable) {
+  std::string problems;
+  for (const std::string& name : names) {
+    if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) return {handle, name};
+    problems += (problems.empty() ? "" : "; ") + std::string(dlerror());
+  }
+  fail<CommError>("NCCL: cannot load ", names.front(), " (", problems, "); ", variable, " names another file");
+}
+
+template <class Function>
+void find(Function& function, const char* symbol, const Loaded& library) {
+  function = reinterpret_cast<Function>(dlsym(library.handle, symbol));
+  if (function == nullptr)
+    fail<CommError>("NCCL: ", library.name, " has no ", symbol,
+                    "; NCCL 2.14 and CUDA 11 are the oldest that can be used");
+}
+
+void find_cuda(NcclLibrary& f, const Loaded& library) {
+  find(f.cudaGetDeviceCount, "cudaGetDeviceCount", library);
+  find(f.cudaSetDevice, "cudaSetDevice", library);
+  find(f.cudaDeviceGetPCIBusId, "cudaDeviceGetPCIBusId", library);
+  find(f.cudaHostAlloc, "cudaHostAlloc", library);
+  find(f.cudaFreeHost, "cudaFreeHost", library);
+  find(f.cudaMalloc, "cudaMalloc", library);
+  find(f.cudaFree, "cudaFree", library);
+  find(f.cudaStreamCreateWithFlags, "cudaStreamCreateWithFlags", library);
+  find(f.cudaStreamSynchronize, "cudaStreamSynchronize", library);
+  find(f.cudaStreamWaitEvent, "cudaStreamWaitEvent", library);
+  find(f.cudaStreamDestroy, "cudaStreamDestroy", library);
+  find(f.cudaEventCreateWithFlags, "cudaEventCreateWithFlags", library);
+  find(f.cudaEventRecord, "cudaEventRecord", library);
+  find(f.cudaEventQuery, "cudaEventQuery", library);
+  find(f.cudaEventDestroy, "cudaEventDestroy", library);
+  find(f.cudaMemcpyAsync, "cudaMemcpyAsync", library);
+  find(f.cudaGetErrorName, "cudaGetErrorName", library);
+  find(f.cudaGetErrorString, "cudaGetErrorString", library);
+}
+
+void find_nccl(NcclLibrary& f, const Loaded& library) {
+  find(f.ncclGetVersion, "ncclGetVersion", library);
+  find(f.ncclGetUniqueId, "ncclGetUniqueId", library);
+  find(f.ncclCommInitRankConfig, "ncclCommInitRankConfig", library);
+  find(f.ncclCommGetAsyncError, "ncclCommGetAsyncError", library);
+  find(f.ncclAllReduce, "ncclAllReduce", library);
+  find(f.ncclCommFinalize, "ncclCommFinalize", library);
+  find(f.ncclCommDestroy, "ncclCommDestroy", library);
+  find(f.ncclCommAbort, "ncclCommAbort", library);
+  find(f.ncclGetErrorString, "ncclGetErrorString", library);
+  find(f.ncclGetLastError, "ncclGetLastError", library);
+}
+
+}  // namespace
+
+NcclLibrary load_nccl(const std::string& nccl_name, const std::string& cudart_name) {
+  std::vector<std::string> nccl{"libnccl.so.2"}, cudart{"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+  if (!nccl_name.empty()) nccl = {nccl_name};
+  if (!cudart_name.empty()) cudart = {cudart_name};
+  NcclLibrary library{};
+  find_cuda(library, open_library(cudart, "SYNCLINE_CUDART_LIBRARY"));
+  find_nccl(library, open_library(nccl, "SYNCLINE_NCCL_LIBRARY"));
+  return library;
+}
+
+}  // namespace syncline::comm

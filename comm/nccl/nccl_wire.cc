@@ -1,0 +1,107 @@
+#include "comm/nccl/nccl_wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace syncline::comm {
+
+NcclWire::NcclWire(std::unique_ptr<Wire> inner, std::shared_ptr<NcclDevice> device, const NcclOptions& options)
+    : inner_(std::move(inner)), options_(options), device_(std::move(device)) {}
+
+NcclWire::~NcclWire() { end_device(/*clean=*/false); }
+
+bool NcclWire::takes(const Job& job) const {
+  return job.kind == Kind::kAllReduce && job.bytes >= options_.smallest_bytes && nccl_takes(job.dtype);
+}
+
+// A rank with another count may choose otherwise; the other wire sees that the headers differ, whatever comes with
+// them.
+void NcclWire::begin(const Job& job) {
+  phase_ = takes(job) ? Phase::kAgreeing : Phase::kOther;
+  if (phase_ == Phase::kOther) {
+    inner_->begin(job);
+    return;
+  }
+  agreement_ = job;
+  agreement_.count = agreement_.bytes = 0;
+  inner_->begin(agreement_);
+}
+
+Wire::Meeting NcclWire::poll(const Job& job) {
+  if (phase_ == Phase::kOther) return inner_->poll(job);
+  if (phase_ == Phase::kAgreeing) {
+    const Meeting meeting = inner_->poll(agreement_);
+    if (meeting == Meeting::kWaiting) return meeting;
+    agreement_moves_ = meeting == Meeting::kReady;
+    phase_ = Phase::kAgreed;
+  }
+  return Meeting::kReady;
+}
+
+void NcclWire::transfer(const Job& job) {
+  if (phase_ == Phase::kOther) {
+    inner_->transfer(job);
+    return;
+  }
+  if (agreement_moves_) inner_->transfer(agreement_);
+  if (device_ == nullptr) fail<CommError>("NCCL: ", describe(job.header), " comes after the communicator was aborted");
+  const auto with_end = [&](const CommError& error) {
+    const std::string problem = end_device(/*clean=*/false);
+    return join_text(error.what(), "; aborted", problem.empty() ? "" : ", but: ", problem);
+  };
+  try {
+    all_reduce(job);
+  } catch (const StallError& error) {
+    throw StallError(with_end(error));
+  } catch (const CommError& error) {
+    throw CommError(with_end(error));
+  }
+}
+
+void NcclWire::all_reduce(const Job& job) {
+  Patience patience(options_.limit, &withdrawn_);
+  device_->begin(job.header);
+  auto* data = static_cast<std::byte*>(job.data);
+  const auto width = static_cast<std::int64_t>(size_of(job.dtype));
+  const std::int64_t piece = options_.piece_bytes / width, pieces = (job.count + piece - 1) / piece;
+  const auto count_of = [&](std::int64_t index) { return std::min(piece, job.count - index * piece); };
+  for (std::int64_t step = 0; step < pieces + options_.slots; ++step) {
+    const int slot = static_cast<int>(step % options_.slots);
+    if (const std::int64_t last = step - options_.slots; last >= 0 && last < pieces) {
+      device_->finish(slot, patience);
+      copy(data + last * piece * width, device_->staging(slot), count_of(last) * width);
+    }
+    if (step < pieces) {
+      copy(device_->staging(slot), data + step * piece * width, count_of(step) * width);
+      device_->start(slot, count_of(step), job.dtype, job.reduce, patience);
+    }
+  }
+}
+
+void NcclWire::copy(void* to, const void* from, std::int64_t bytes) {
+  const std::lock_guard hold(buffers_);
+  if (withdrawn_) fail<CommError>("NCCL: rank ", rank(), ": given up");
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void NcclWire::withdraw() noexcept {
+  {
+    const std::lock_guard hold(buffers_);
+    withdrawn_ = true;
+  }
+  inner_->withdraw();
+}
+
+std::string NcclWire::end_device(bool clean) noexcept {
+  if (device_ == nullptr) return {};
+  return NcclDevice::end(std::exchange(device_, nullptr), clean, options_.limit, options_.abort_limit);
+}
+
+void NcclWire::close(bool clean) noexcept {
+  const std::string problem = end_device(clean);
+  if (!problem.empty() && options_.tell) options_.tell(problem);
+  inner_->close(clean);
+}
+
+}  // namespace syncline::comm

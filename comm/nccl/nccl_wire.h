@@ -1,0 +1,63 @@
+// NcclWire: another wire, with NCCL for its large all-reduces.
+//
+// What this is for: ranks that have a GPU each and are joined by what NCCL knows best (NVLink, a network card beside
+// the GPU). The data are in host memory, so every piece is staged. The other wire does everything else, and for a large
+// all-reduce it still compares the headers and waits for late ranks: it is given the job without its data.
+//
+// Results are the same bits on all ranks. NCCL chooses the order of its sums by size, topology and version, so unlike
+// the other wires' they are not those of rank order.
+//
+// Ownership: owns the other wire and the device. Threads and errors: as comm/worker.h says of a wire. After an error, a
+// deadline or withdraw() the NCCL communicator is aborted; see NcclDevice::end.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "comm/nccl/nccl_device.h"
+#include "comm/nccl/nccl_options.h"
+#include "comm/worker.h"
+
+namespace syncline::comm {
+
+class NcclWire : public Wire {
+ public:
+  // `device` is connected.
+  NcclWire(std::unique_ptr<Wire> inner, std::shared_ptr<NcclDevice> device, const NcclOptions& options);
+  ~NcclWire() override;
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  void begin(const Job& job) override;
+  Meeting poll(const Job& job) override;
+  void transfer(const Job& job) override;
+  void post_note(std::uint64_t note) override { inner_->post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
+  std::string name_missing() const override { return inner_->name_missing(); }
+  std::optional<Arrival> last_arrival() const override { return inner_->last_arrival(); }
+  void withdraw() noexcept override;
+  void close(bool clean) noexcept override;
+
+ private:
+  enum class Phase { kOther, kAgreeing, kAgreed };
+
+  bool takes(const Job& job) const;
+  void all_reduce(const Job& job);
+  void copy(void* to, const void* from, std::int64_t bytes);
+  std::string end_device(bool clean) noexcept;
+
+  const std::unique_ptr<Wire> inner_;
+  const NcclOptions options_;
+  std::shared_ptr<NcclDevice> device_;  // null once it has ended
+  Phase phase_ = Phase::kOther;
+  Job agreement_;                 // the job under way without its data, for the other wire
+  bool agreement_moves_ = false;  // the other wire wants a transfer for it
+
+  std::mutex buffers_;  // held while the caller's memory is touched
+  std::atomic<bool> withdrawn_ = false;
+};
+
+}  // namespace syncline::comm

@@ -1,0 +1,162 @@
+#include "comm/nccl/with_nccl.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "comm/nccl/nccl_choice.h"
+#include "comm/nccl/nccl_device.h"
+#include "comm/nccl/nccl_wire.h"
+
+namespace syncline::comm {
+namespace {
+
+// How far a rank is with a step of the start, as it tells the others.
+struct Outcome {
+  std::uint32_t done = 0, stalled = 0;
+  std::array<char, 640> error{};  // "" if there is none
+  NcclUniqueId id{};              // rank 0's
+};
+
+class Start {
+ public:
+  Start(Wire& wire, const NcclOptions& options) : wire_(wire), options_(options) {}
+
+  // The connected device, or null with the reason in why().
+  std::shared_ptr<NcclDevice> run();
+  const std::string& why() const { return why_; }
+
+ private:
+  // Every rank's value, in rank order.
+  template <class T>
+  std::vector<T> exchange(const T& mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<std::size_t>(wire_.size()));
+    const std::vector<std::int64_t> bytes(all.size(), sizeof(T));
+    const Job job =
+        all_gather_job({.names = remember_names("the start of NCCL")}, &mine, all.data(), bytes, wire_.size());
+    try {
+      run_alone(job);
+    } catch (...) {
+      wire_.withdraw();  // `all` goes away
+      throw;
+    }
+    return all;
+  }
+
+  void run_alone(const Job& job) {
+    Patience patience(options_.limit);
+    wire_.begin(job);
+    while (true) {
+      const Wire::Meeting meeting = wire_.poll(job);
+      if (meeting == Wire::Meeting::kReady) wire_.transfer(job);
+      if (meeting != Wire::Meeting::kWaiting) return;
+      if (patience.pause() == Patience::End::kNotYet) continue;
+      const std::string missing = wire_.name_missing();
+      fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", patience.seconds(), " s for ",
+                       describe(job.header), ": ", missing.empty() ? "not every other rank has come" : missing);
+    }
+  }
+
+  // Goes on with the step until it is done on all ranks, which look together after each call: a rank that fails is
+  // heard of at once. The first rank's error is everybody's.
+  bool do_everywhere(const std::function<bool(NcclUniqueId&)>& step) {
+    while (true) {
+      const std::vector<Outcome> all = exchange(attempt(step));
+      id_ = all.front().id;
+      bool done = true;
+      for (const Outcome& outcome : all) {
+        done = done && outcome.done != 0;
+        if (outcome.error.front() == '\0') continue;
+        why_ = outcome.error.data();
+        stalled_ = outcome.stalled != 0;
+        return false;
+      }
+      if (done) return true;
+    }
+  }
+
+  Outcome attempt(const std::function<bool(NcclUniqueId&)>& step) {
+    Outcome outcome{.id = id_};
+    try {
+      outcome.done = step(outcome.id) ? 1 : 0;
+    } catch (const CommError& error) {
+      const std::string text = error.what();
+      std::copy_n(text.begin(), std::min(text.size(), outcome.error.size() - 1), outcome.error.begin());
+      outcome.stalled = dynamic_cast<const StallError*>(&error) != nullptr ? 1 : 0;
+    }
+    return outcome;
+  }
+
+  bool connect(NcclDevice& device);
+
+  Wire& wire_;
+  const NcclOptions& options_;
+  NcclUniqueId id_{};
+  std::string why_;
+  bool stalled_ = false;
+};
+
+bool Start::connect(NcclDevice& device) {
+  const auto open = [&](NcclUniqueId& id) {
+    device.open(options_.piece_bytes, options_.slots);
+    if (wire_.rank() == 0) id = device.make_id();
+    return true;
+  };
+  if (!do_everywhere(open)) return false;
+  Patience patience(options_.limit);
+  bool begun = false;
+  return do_everywhere([&](NcclUniqueId&) {
+    if (!std::exchange(begun, true)) device.connect(id_);
+    return device.connected(patience);
+  });
+}
+
+std::shared_ptr<NcclDevice> Start::run() {
+  NcclLibrary library{};
+  const NcclAvailability mine = look_for_gpus(options_, library);
+  const NcclDecision decision = decide_on_nccl(exchange(mine));
+  why_ = decision.why;
+  if (!decision.use) return nullptr;
+
+  auto device = std::make_shared<NcclDevice>(library, mine, wire_.rank(), wire_.size());
+  try {
+    if (connect(*device)) return device;
+  } catch (const CommError&) {
+    NcclDevice::end(std::move(device), /*clean=*/false, options_.limit, options_.abort_limit);
+    throw;
+  }
+  const std::string problem = NcclDevice::end(std::move(device), /*clean=*/false, options_.limit, options_.abort_limit);
+  if (!problem.empty()) why_ += "; aborted, but: " + problem;
+  if (options_.required && stalled_) fail<StallError>(why_);
+  if (options_.required) fail<CommError>(why_);
+  return nullptr;
+}
+
+void check_options(const NcclOptions& options) {
+  if (options.piece_bytes < 8 || options.slots < 1 || options.smallest_bytes <= kSmallBytes)
+    fail("with_nccl: piece_bytes=", options.piece_bytes, ", slots=", options.slots,
+         ", smallest_bytes=", options.smallest_bytes, "; they must be at least 8, 1 and ", kSmallBytes + 1);
+}
+
+}  // namespace
+
+std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& options) {
+  check_options(options);
+  Start start(*inner, options);
+  std::shared_ptr<NcclDevice> device;
+  try {
+    device = start.run();
+  } catch (...) {
+    inner->close(/*clean=*/false);
+    throw;
+  }
+  if (options.tell) options.tell((device == nullptr ? "no NCCL: " : "large all-reduces go by ") + start.why());
+  if (device == nullptr) return inner;
+  return std::make_unique<NcclWire>(std::move(inner), std::move(device), options);
+}
+
+}  // namespace syncline::comm

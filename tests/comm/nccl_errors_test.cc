@@ -1,0 +1,196 @@
+// comm/nccl when something goes wrong: an error at every call, calls that never end, and callers that give up.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include "tests/comm/nccl_ranks.h"
+#include "tests/comm/nccl_stand_in/stand_in.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using stand_in::Behaviour;
+using stand_in::calls_of;
+
+constexpr std::int64_t kCount = 30011;  // of float32: six pieces
+
+constexpr std::array kCalls{"cudaGetDeviceCount",
+                            "cudaSetDevice",
+                            "cudaDeviceGetPCIBusId",
+                            "cudaHostAlloc",
+                            "cudaFreeHost",
+                            "cudaMalloc",
+                            "cudaFree",
+                            "cudaStreamCreateWithFlags",
+                            "cudaStreamSynchronize",
+                            "cudaStreamWaitEvent",
+                            "cudaStreamDestroy",
+                            "cudaEventCreateWithFlags",
+                            "cudaEventRecord",
+                            "cudaEventQuery",
+                            "cudaEventDestroy",
+                            "cudaMemcpyAsync",
+                            "ncclGetVersion",
+                            "ncclGetUniqueId",
+                            "ncclCommInitRankConfig",
+                            "ncclCommGetAsyncError",
+                            "ncclAllReduce",
+                            "ncclCommFinalize",
+                            "ncclCommDestroy"};
+
+class NcclErrors : public testing::Test {
+ protected:
+  void TearDown() override { expect_in_order(); }
+
+  static void expect_in_order() {
+    EXPECT_EQ(stand_in::violations(), std::vector<std::string>{});
+    EXPECT_EQ(stand_in::alive(), std::vector<std::string>{});
+  }
+
+  static NcclOptions hasty_options() {
+    NcclOptions options = stand_in_options();
+    options.limit = 400ms;
+    return options;
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// At its first, second, middle and last time, on whichever rank that is. An error while NCCL is being started or used
+// is a CommError there, and a StallError at worst elsewhere; one at the end, when all results are there, is told only.
+TEST_F(NcclErrors, AtEveryCall) {
+  const auto body = [](Communicator& c) { check_sum(c, kCount); };
+  stand_in::start_over({.in_progress = 1});
+  for (const RankEnd& end : run_nccl_ranks(2, hasty_options(), body)) ASSERT_EQ(end.error, "");
+  std::map<std::string, int> counts;
+  for (const char* call : kCalls) counts[call] = calls_of(call);
+  for (const auto& [call, count] : counts) {
+    ASSERT_GT(count, 0) << call << " is never called";
+    for (const int at : std::set{1, std::min(2, count), (count + 1) / 2, std::max(1, count - 2)}) {
+      SCOPED_TRACE(call + " fails at " + std::to_string(at) + " of " + std::to_string(count));
+      stand_in::start_over({.fail = call, .fail_at = at, .fail_code = 3, .in_progress = 1});
+      const auto begin = Clock::now();
+      const auto ends = run_nccl_ranks(2, hasty_options(), body);
+      EXPECT_LT(Clock::now() - begin, 5s);
+      std::string all;
+      for (const RankEnd& end : ends) {
+        EXPECT_TRUE(end.error.empty() || end.comm) << end.error;
+        all += end.error + "\n" + end.told;
+      }
+      if (calls_of(call) >= at) {
+        EXPECT_TRUE(contains(all, call + " failed on the GPU") || contains(all, "NCCL: " + call + ": ")) << all;
+      }
+      expect_in_order();
+    }
+  }
+}
+
+// Where NCCL is only hoped for, a start that fails on one rank is no error on any, and the results are right.
+TEST_F(NcclErrors, AutomaticDoesWithoutAFailedStart) {
+  for (const char* call : {"cudaSetDevice", "cudaHostAlloc", "cudaMalloc", "cudaEventCreateWithFlags",
+                           "cudaStreamCreateWithFlags", "ncclGetUniqueId", "ncclCommInitRankConfig"}) {
+    SCOPED_TRACE(call);
+    stand_in::start_over({.fail = call, .fail_at = 2 - (std::string(call) == "ncclGetUniqueId")});
+    NcclOptions options = hasty_options();
+    options.required = false;
+    for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); })) {
+      EXPECT_EQ(end.error, "");
+      EXPECT_TRUE(contains(end.told, "no NCCL: ") && contains(end.told, std::string(call) + " failed")) << end.told;
+    }
+    EXPECT_EQ(calls_of("ncclAllReduce"), 0);
+    expect_in_order();
+  }
+}
+
+void expect_stall(const Behaviour& behaviour, const std::string& text) {
+  SCOPED_TRACE(text);
+  stand_in::start_over(behaviour);
+  NcclOptions options = stand_in_options();
+  options.limit = 300ms;
+  const auto begin = Clock::now();
+  const auto ends = run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); });
+  EXPECT_LT(Clock::now() - begin, 5s);
+  for (const RankEnd& end : ends) EXPECT_TRUE(end.stall && contains(end.error, text)) << end.error;
+  EXPECT_EQ(calls_of("ncclCommAbort"), 2);
+}
+
+TEST_F(NcclErrors, WhatNeverEndsIsAborted) {
+  expect_stall({.hang = "ncclCommInitRankConfig"}, "ncclCommInitRankConfig is not done after 0.3 s");
+  expect_stall({.hang = "ncclAllReduce"}, "ncclAllReduce is not done after 0.3 s");
+  expect_stall({.stuck = true},
+               "all_reduce of plan beef step 4 bucket 2, sum of float32 x 30011: ncclAllReduce is not done");
+}
+
+TEST_F(NcclErrors, AStalledTransferIsAStallError) {
+  stand_in::start_over({.stuck = true});
+  NcclOptions options = stand_in_options();
+  options.limit = 300ms;
+  for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); }))
+    EXPECT_TRUE(end.stall && contains(end.error, "NCCL: rank ") && contains(end.error, "; aborted")) << end.error;
+}
+
+TEST_F(NcclErrors, AnEndThatHangsIsAborted) {
+  stand_in::start_over({.hang = "ncclCommFinalize"});
+  for (const RankEnd& end : run_nccl_ranks(2, hasty_options(), [](Communicator& c) { check_sum(c, kCount); })) {
+    EXPECT_EQ(end.error, "");
+    EXPECT_TRUE(contains(end.told, "ncclCommFinalize is not done after 0.4 s")) << end.told;
+  }
+  EXPECT_EQ(calls_of("ncclCommAbort"), 2);
+}
+
+TEST_F(NcclErrors, AnAbortThatHangsIsLeftAlone) {
+  stand_in::start_over({.stuck = true, .abort_hangs = true});
+  NcclOptions options = hasty_options();
+  options.abort_limit = 300ms;
+  const auto begin = Clock::now();
+  const auto ends = run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); });
+  EXPECT_LT(Clock::now() - begin, 5s);
+  for (const RankEnd& end : ends)
+    EXPECT_TRUE(end.stall && contains(end.error, "ncclCommAbort has not returned after 0.3 s")) << end.error;
+  stand_in::release_aborts();
+  for (int i = 0; i < 5000 && !stand_in::alive().empty(); ++i) std::this_thread::sleep_for(1ms);
+}
+
+TEST_F(NcclErrors, AnotherRanksErrorIsTold) {
+  stand_in::start_over({.stuck = true, .remote_error_at = 200});
+  for (const RankEnd& end : run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { check_sum(c, kCount); }))
+    EXPECT_TRUE(end.comm && contains(end.error, "ncclAllReduce failed on the GPU") &&
+                contains(end.error, "remote error (code 6): last words"))
+        << end.error;
+}
+
+// The caller's limit comes before NCCL's: it frees its buffer, which nobody may touch any more.
+TEST_F(NcclErrors, CallerThatGivesUpIsLeftAlone) {
+  stand_in::start_over({.stuck = true});
+  const auto begin = Clock::now();
+  const auto ends =
+      run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { check_sum(c, kCount); }, {.wait_limit = 300ms});
+  EXPECT_LT(Clock::now() - begin, 5s);
+  for (const RankEnd& end : ends) EXPECT_TRUE(end.stall && contains(end.error, "has waited 0.3")) << end.error;
+  EXPECT_EQ(calls_of("ncclCommAbort"), 2);
+}
+
+// After an error NCCL is gone, and every later call says the same.
+TEST_F(NcclErrors, TheErrorStays) {
+  stand_in::start_over({.hang = "ncclAllReduce", .fail_at = 3});
+  run_nccl_ranks(2, hasty_options(), [](Communicator& c) {
+    std::vector<float> data(kCount);
+    std::string first, second;
+    for (std::string* text : {&first, &second}) try {
+        c.wait(c.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
+      } catch (const StallError& error) {
+        *text = error.what();
+      }
+    EXPECT_TRUE(contains(first, "ncclAllReduce is not done after 0.4 s")) << first;
+    EXPECT_EQ(first, second);
+  });
+}
+
+}  // namespace
+}  // namespace syncline::comm

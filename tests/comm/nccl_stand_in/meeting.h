@@ -1,0 +1,56 @@
+// Meeting: POSIX shared memory in which the ranks of one communicator of the stand-in add up what they bring.
+//
+// Ranks may be threads or processes. Data go in chunks: a rank writes chunk n of its own to its area when all have read
+// chunk n-1, and reads all areas when all have written chunk n. Sums are in rank order.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace stand_in {
+
+inline constexpr int kMostRanks = 16;
+inline constexpr std::size_t kChunkBytes = 64 << 10;
+
+// What has to be equal on all ranks.
+struct Sum {
+  std::uint64_t count = 0;
+  int dtype = 0, reduction = 0;
+  friend bool operator==(const Sum&, const Sum&) = default;
+};
+
+class Meeting {
+ public:
+  // The name's first rank makes the memory, the last one takes the name away.
+  Meeting(const std::string& name, int rank, int size, int gpu);
+  ~Meeting();
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  bool all_have_come() const;
+  bool gpu_is_shared() const;
+  // In place. Returns what was wrong, or "". Ends early, with nonsense, once `stop` says so.
+  std::string all_reduce(const Sum& sum, void* data, const std::function<bool()>& stop);
+
+ private:
+  struct Place {
+    std::atomic<int> gpu;  // one more than its number; 0: has not come
+    std::atomic<std::uint64_t> written, read;
+    Sum sum;
+    alignas(64) std::byte chunk[kChunkBytes];
+  };
+
+  bool wait_for(std::atomic<std::uint64_t> Place::*counter, std::uint64_t value, const std::function<bool()>& stop);
+
+  const std::string name_;
+  const int rank_, size_;
+  Place* places_ = nullptr;
+  std::uint64_t chunks_ = 0;
+};
+
+std::size_t width_of(int dtype);
+
+}  // namespace stand_in
