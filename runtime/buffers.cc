@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/control/branch.h"
 #include "ops/leaf.h"
 
 namespace syncline {
@@ -94,9 +95,26 @@ void Buffers::choose_variable_memory() {
     const auto place = local_.resolve(roots_[request_.outputs.size() + i]);
     const auto producer = written_by_.find(place.base);
     if (producer == written_by_.end() || place.offset != 0 || location_.contains(place.base)) continue;
-    if (may_write_in_place(target, place.base, tasks_[producer->second], producer->second))
-      location_[place.base] = variable(target.state());
+    if (!may_write_in_place(target, place.base, tasks_[producer->second], producer->second)) continue;
+    location_[place.base] = variable(target.state());
+    compute_new_side_in_place(target, place.base, producer->second);
   }
+}
+
+// A variable that changes only under a condition, in task t: its new value is computed where the variable lies, if
+// nothing reads the old one after that. Then the choice finds both sides in their place.
+void Buffers::compute_new_side_in_place(const Variable& target, const Expr& choice, int t) {
+  if (!choice.is<Choose>() || !(choice.input(0) == target.expr())) return;
+  const auto side = local_.resolve(choice.input(1));
+  const auto producer = written_by_.find(side.base);
+  if (producer == written_by_.end() || side.offset != 0 || location_.contains(side.base) || readers_[side.base] != 1)
+    return;
+  const Task& task = tasks_[producer->second];
+  const Guard guard{choice.input(2), false};
+  if (std::find(task.guards.begin(), task.guards.end(), guard) == task.guards.end()) return;
+  for (int between = producer->second + 1; between < t; ++between)
+    if (reads_of(tasks_[between], target.expr()) > 0) return;
+  if (overwrites_what_it_has_read(target, side.base, task)) location_[side.base] = variable(target.state());
 }
 
 // An output that the caller has memory for is computed there.
@@ -124,10 +142,15 @@ int Buffers::reads_of(const Task& task, const Expr& base) const {
 }
 
 bool Buffers::may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const {
+  const auto last = last_use_.find(variable.expr());
+  if (last != last_use_.end() && last->second > t) return false;
+  return overwrites_what_it_has_read(variable, value, task);
+}
+
+bool Buffers::overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const {
   if (task.kind != Task::kFused && task.kind != Task::kKernel) return false;
   const Expr& leaf = variable.expr();
-  const auto last = last_use_.find(leaf);
-  if (local_.bytes(value) != local_.bytes(leaf) || (last != last_use_.end() && last->second > t)) return false;
+  if (local_.bytes(value) != local_.bytes(leaf)) return false;
   const int reads = reads_of(task, leaf);
   if (reads == 0) return true;
   if (reads > 1) return false;

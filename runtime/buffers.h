@@ -50,7 +50,10 @@ class Buffers {
   void choose_variable_memory();
   void choose_output_memory();
   void assign_outputs(int task);
+  void compute_new_side_in_place(const Variable& target, const Expr& choice, int task);
   bool may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const;
+  // Whether a task that writes the value where the variable lies reads each old element before it writes there.
+  bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const;
   int reusable_operand(const Task& task, const Expr& value, int t) const;
   int reads_of(const Task& task, const Expr& base) const;
   int new_buffer(std::int64_t bytes, int first, int last);

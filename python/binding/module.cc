@@ -42,5 +42,6 @@ NB_MODULE(_core, m) {
   bind_convolution(m);
   bind_control(m);
   bind_ctc(m);
+  bind_accumulation(m);
   bind_distributed(m);
 }

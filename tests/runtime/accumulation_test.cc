@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "comm/local/local_communicator.h"
+#include "ops/control.h"
 #include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
@@ -15,6 +16,7 @@
 #include "ops/reduce.h"
 #include "ops/shape.h"
 #include "runtime/function.h"
+#include "runtime/plan.h"
 #include "runtime/session.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
@@ -172,6 +174,41 @@ TEST(Accumulation, TotalsStartBeforeTheBackwardPassHasEnded) {
   EXPECT_EQ(count_lines(plan, "all_reduce"), 6) << plan;
   EXPECT_LT(first_line(plan, "all_reduce"), last_line(plan, "dot_kernel_grad")) << plan;
   EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "sqrt")) << plan;
+}
+
+// In a call that makes no update nothing is copied, nor in one that does.
+TEST(Accumulation, NewValuesAreComputedInPlace) {
+  on_one_process([] {
+    const Model m;
+    Function f({m.words, m.targets}, {}, accumulate(make_adam(m.loss, m.variables), 2).updates);
+    f(batch_of(1));
+    int choices = 0;
+    for (const Step& step : f.last_plan()->steps()) {
+      if (step.label != "choose()" || step.out_meta[0].shape.ndim() == 0) continue;
+      ++choices;
+      EXPECT_EQ(step.args.in[0], step.args.out[0]);
+      EXPECT_EQ(step.args.in[1], step.args.out[0]);
+    }
+    EXPECT_EQ(choices, 9);  // three variables with two moments each
+  });
+}
+
+// Swapped under a condition, and read as they were.
+TEST(Accumulation, OldValuesLastAsLongAsTheyAreRead) {
+  on_one_process([] {
+    const Expr keep = placeholder({.shape = {}, .dtype = DType::kInt32});
+    const Variable a = variable(doubles({1, 2})), b = variable(doubles({30, 40}));
+    const Variable c = variable(doubles(Shape{2, 2}, {1, 2, 3, 4}));
+    const auto unless = [&](const Variable& x, const Expr& value) { return update(x, switch_(keep, x.expr(), value)); };
+    Function f({keep}, {a.expr() * 1.0},
+               {unless(a, b.expr() + a), unless(b, a.expr() * 10.0 + sum(b.expr())), unless(c, dot(c, c) + a)});
+    expect_values(f({Array::scalar<std::int32_t>(1)})[0], {1, 2});
+    expect_values(get_value(c), {1, 2, 3, 4});
+    expect_values(f({Array::scalar<std::int32_t>(0)})[0], {1, 2});
+    expect_values(get_value(a), {31, 42});
+    expect_values(get_value(b), {80, 90});
+    expect_values(get_value(c), {8, 12, 16, 24});
+  });
 }
 
 // Saved between two updates on one number of ranks, and resumed on another.
