@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Predicts the time of a training step, and the efficiency, for many ranks, from what was measured on few.
+
+usage: scale_model.py MEASURED.json [--cluster NAME] [--profile NAME] [--no-overlap] [--ranks-a-node K,K...]
+
+MEASURED.json is what scale_measure.py writes: a node's and a network's latency and bandwidth, and profiles of steps. The
+batch of a rank stays the same (weak scaling), so efficiency is the time of a step without communication by that with it.
+
+The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-reduce of b bytes over N nodes of k ranks takes:
+  ring          over all n = N k ranks, node by node: 2 (n - 1) turns of b / n bytes, each as long as its slowest link
+  tree          up and down a binary tree in pieces; the levels between nodes use the network, those below the node
+  hierarchical  the ranks of a node add up their buffers in shared memory, every node has a slice of the whole and gets it
+                from the N - 1 others, and hands its sum to them: 2 (N - 1) messages of b / N bytes
+A step is simulated: it computes, submits buckets, waits for them, as its profile says; the wire takes one bucket after the
+other. Not in the model: ranks that are late by chance, and traffic of others.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+
+PIECE = 1 << 20  # bytes; the tree's
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """What one rank, or one node, can send and receive at the same time."""
+
+    latency: float  # seconds
+    bandwidth: float  # bytes/s
+
+    def message(self, size):
+        return self.latency + size / self.bandwidth
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """Nodes of equal size. `inside` is a message between two ranks of a node. Ranks of a node that sum b bytes in shared
+    memory read and write b bytes each; a core moves `memory` bytes/s, and ranks beyond the cores do not add to it."""
+
+    inside: Link
+    between: Link
+    meeting: float  # seconds: the latency of a sum in shared memory
+    memory: float  # bytes/s a core
+    cores: int = 1 << 30  # of a node
+    ranks_a_node: int = 1
+
+
+def node_sum(cluster, ranks, size):
+    """Ranks of one node add up their buffers in shared memory: each reads and writes its slice of all of them."""
+    if ranks == 1:
+        return 0.0
+    return cluster.meeting + 2 * ranks * size / (cluster.memory * min(ranks, cluster.cores))
+
+
+def ring(cluster, nodes, size):
+    ranks = nodes * cluster.ranks_a_node
+    if ranks == 1:
+        return 0.0
+    turn = cluster.inside.message(size / ranks) if cluster.ranks_a_node > 1 else 0.0
+    if nodes > 1:
+        turn = max(turn, cluster.between.message(size / ranks))
+    return 2 * (ranks - 1) * turn
+
+
+def tree(cluster, nodes, size, piece=PIECE):
+    """Pieces follow each other: the first one takes all levels, the others come one turn of the slowest level later."""
+    levels = [cluster.between] * math.ceil(math.log2(nodes)) + [cluster.inside] * math.ceil(math.log2(cluster.ranks_a_node))
+    if not levels:
+        return 0.0
+    pieces = max(1, math.ceil(size / piece))
+    turns = [link.message(size / pieces) for link in levels]
+    return 2 * (sum(turns) + (pieces - 1) * max(turns))
+
+
+def hierarchical(cluster, nodes, size):
+    between = 2 * (nodes - 1) * cluster.between.message(size / nodes) if nodes > 1 else 0.0
+    return node_sum(cluster, cluster.ranks_a_node, size) + between
+
+
+SCHEDULES = {"ring": ring, "tree": tree, "hierarchical": hierarchical}
+
+
+def step_seconds(profile, transfer, overlap=True, slower=1.0):
+    """Simulates one step. `transfer` gives the seconds of an all-reduce of so many bytes; computation takes `slower` times as
+    long as in the profile. Without overlap a bucket goes out when the step waits for it, or for one behind it."""
+    now = wire = 0.0
+    done, queued = {}, []
+
+    def send(bucket, size):
+        nonlocal wire
+        wire = done[bucket] = max(now, wire) + transfer(size)
+
+    for action, value, size in profile:
+        if action == "compute":
+            now += value * slower
+        elif action == "submit":
+            queued.append((value, size))
+            if overlap:
+                send(*queued.pop(0))
+        elif action == "wait":
+            while value not in done:
+                send(*queued.pop(0))
+            now = max(now, done[value])
+        else:
+            raise ValueError(f"a profile has compute, submit and wait, not {action}")
+    return now
+
+
+def compute_seconds(profile):
+    return step_seconds(profile, lambda size: 0.0)
+
+
+def efficiency(profile, cluster, nodes, schedule, overlap=True):
+    return compute_seconds(profile) / step_seconds(profile, lambda size: SCHEDULES[schedule](cluster, nodes, size), overlap)
+
+
+def fit(points, share=1.0):
+    """(latency, bytes/s) of seconds = latency + share * bytes / bandwidth from [(bytes, seconds)], by least squares of the
+    relative error, so that every size counts the same. Of a negative latency nothing is left."""
+    sums = [0.0] * 5
+    for size, seconds in points:
+        x, y = share * size / seconds, 1 / seconds
+        for i, value in enumerate((y * y, x * y, x * x, y, x)):
+            sums[i] += value
+    yy, xy, xx, y, x = sums
+    determinant = yy * xx - xy * xy
+    latency = (y * xx - x * xy) / determinant if determinant > 0 else 0.0
+    if latency <= 0:
+        return 0.0, xx / x
+    return latency, determinant / (yy * x - xy * y)
+
+
+def profile_of_trace(lines, skip=10):
+    """The profile of a step, [(action, seconds or bucket, bytes)], from a rank's timeline (SYNCLINE_TRACE). A step's pieces of
+    computation each end at a bucket: the first time at its start, the second time at the wait for it. Medians over the steps."""
+    steps, sizes = {}, {}
+    for line in lines:
+        line = line.strip().rstrip(",")
+        if not line.startswith("{"):
+            continue
+        event = json.loads(line)
+        args = event.get("args", {})
+        if event.get("cat") == "transfer":
+            sizes[args["plan"], args["bucket"]] = args["bytes"]
+        elif event.get("cat") == "compute":
+            steps.setdefault((args["plan"], args["step"]), []).append((event["ts"], event["dur"] * 1e-6, args.get("bucket")))
+    shapes = {}
+    for (plan, _), pieces in sorted(steps.items()):
+        pieces.sort()
+        shapes.setdefault((plan, tuple(bucket for _, _, bucket in pieces)), []).append([d for _, d, _ in pieces])
+    (plan, buckets), runs = max(shapes.items(), key=lambda item: len(item[1]))
+    runs = runs[skip:] or runs
+    profile, started = [], set()
+    for i, bucket in enumerate(buckets):
+        durations = sorted(run[i] for run in runs)
+        profile.append(("compute", durations[len(durations) // 2], 0))
+        if bucket is None:
+            continue
+        profile.append(("wait" if bucket in started else "submit", bucket, sizes[plan, bucket]))
+        started.add(bucket)
+    return profile
+
+
+def cluster_from(node, network, ranks_a_node, cores=1 << 30):
+    """From the dicts of MEASURED.json."""
+    return Cluster(
+        inside=Link(node["message_latency"], node["message_bandwidth"]),
+        between=Link(network["latency"], network["bandwidth"]),
+        meeting=node["meeting"],
+        memory=node["memory"],
+        cores=cores,
+        ranks_a_node=ranks_a_node,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("measured")
+    parser.add_argument("--cluster", help="a network of MEASURED.json; the first one if not given")
+    parser.add_argument("--profile", help="a step of MEASURED.json; the first one if not given")
+    parser.add_argument("--no-overlap", action="store_true", help="no core is left for transfers while a step computes")
+    parser.add_argument("--ranks-a-node", default="1,4,16,64")
+    args = parser.parse_args()
+    with open(args.measured, encoding="utf-8") as file:
+        measured = json.load(file)
+    network = measured["networks"][args.cluster or next(iter(measured["networks"]))]
+    profile = measured["profiles"][args.profile or next(iter(measured["profiles"]))]
+    print(f"{'ranks':>6}{'nodes':>7}" + "".join(f"{name + ' ms':>18}{'efficiency':>12}" for name in SCHEDULES))
+    for ranks_a_node in map(int, args.ranks_a_node.split(",")):
+        cluster = cluster_from(measured["node"], network, ranks_a_node)
+        for ranks in (2**i for i in range(1, 13)):
+            if ranks % ranks_a_node:
+                continue
+            nodes, cells = ranks // ranks_a_node, ""
+            for schedule in SCHEDULES.values():
+                seconds = step_seconds(profile, lambda size: schedule(cluster, nodes, size), not args.no_overlap)
+                cells += f"{seconds * 1e3:>18.2f}{compute_seconds(profile) / seconds:>12.3f}"
+            print(f"{ranks:>6}{nodes:>7}{cells}")
+
+
+if __name__ == "__main__":
+    main()
