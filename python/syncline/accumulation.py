@@ -42,9 +42,8 @@ def accumulate_gradients(optimizer, steps):
         accumulation = _core.Accumulation(gradients, params, steps)
         accumulations.append(accumulation)
         # The optimizer differentiates this instead, wherever it does so: the derivatives are the totals.
-        stand_in = sum(
-            _core.cast(_core.sum(p * _core.stop_gradient(total), None, False), loss.dtype) for p, total in zip(params, accumulation.totals())
-        )
+        products = [p * _core.stop_gradient(total) for p, total in zip(params, accumulation.totals())]
+        stand_in = sum(_core.cast(_core.sum(product, None, False), loss.dtype) for product in products)
         optimizer.updates = accumulation.updates(get_updates(loss=stand_in, params=params))
         return optimizer.updates
 

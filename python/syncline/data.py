@@ -17,7 +17,8 @@ def local_feeds():
     - `fit(x, y, batch_size=b)` with this rank's rows (see `shard`): a step is of size() * b rows. Every rank has to make the same
       number of steps, so hand over equal numbers of rows; what is given as `steps_per_epoch` is the same number everywhere.
       Loss, metrics and statistics are those of the global batch, on every rank, and so are an epoch's logs.
-    - `fit_generator(s)`, `evaluate_generator(s)`: a batch of `s` is this rank's part of the global batch (see `ShardedSequence`).
+    - `fit_generator(s)`, `evaluate_generator(s)`: a batch of `s` is this rank's part of the global batch (see `ShardedSequence`). Ranks
+      that have different numbers of batches agree on one before the epoch (see `EvenSteps`, `agree_steps`).
     - `validation_data`, `validation_split` and `evaluate` work alike. Batches are weighted by this rank's rows, which is exact where
       ranks have equal numbers of them.
     - `predict` gives the rows of all ranks for each batch, which Keras has no room for: predict under global feeds.
@@ -120,6 +121,51 @@ class ShardedSequence:
     def on_epoch_end(self):
         """Called by Keras."""
         self._shuffle()
+
+
+class EvenSteps:
+    """A Sequence for fit_generator under `local_feeds` with as many batches on each rank as on all others, made of ranks' own Sequences,
+    which may have different numbers of them. A step's global batch is the ranks' batches one after the other.
+
+    All ranks make it at the same time, and agree on the number then. Nothing is exchanged later, so that worker processes may use it.
+
+    # Arguments
+        sequence: with `len(sequence)` and `sequence[i]`, as (x, y) or (x, y, sample_weights) of arrays, or lists or dicts of arrays.
+        how: "max": as many as the rank with the most has; the others take part in the last steps without rows, so that every row is
+            used. "min": as many as the rank with the fewest has; the others' last batches are left out.
+    # Raises
+        ValueError: on every rank if one has no batch at all; for another `how`.
+    """
+
+    use_sequence_api = True
+
+    def __init__(self, sequence, how="max"):
+        self._sequence, self._own, self._without_rows = sequence, len(sequence), None
+        fewest, self._steps = ranks.agree_steps(self._own), ranks.agree_steps(self._own, how)
+        if fewest == 0:
+            raise ValueError("EvenSteps: a rank has no batch; each needs at least one, to know what a batch without rows looks like")
+
+    def __len__(self):
+        return self._steps
+
+    def __getitem__(self, index):
+        if not 0 <= index < len(self):
+            raise IndexError(f"EvenSteps: batch {index} of {len(self)}")
+        if index < self._own:
+            return self._sequence[index]
+        if self._without_rows is None:
+            x, *others = _map(lambda array: array[:0], tuple(self._sequence[0]))
+            # Keras counts an empty array as one row, but not a list of such.
+            self._without_rows = (x if isinstance(x, (list, dict)) else [x], *others)
+        return self._without_rows
+
+    def __iter__(self):
+        return (self[index] for index in range(len(self)))
+
+    def on_epoch_end(self):
+        """Called by Keras."""
+        if hasattr(self._sequence, "on_epoch_end"):
+            self._sequence.on_epoch_end()
 
 
 def _epoch_logs(module):

@@ -10,10 +10,23 @@ computes its share, and gets the same results. numpy's and random's generators b
 
 from syncline import data, ending, files, quiet, ranks
 from syncline.accumulation import accumulate_gradients
-from syncline.data import ShardedSequence, local_feeds, shard
-from syncline.ranks import all_reduce, barrier, broadcast, local_rank, rank, size
+from syncline.data import EvenSteps, ShardedSequence, local_feeds, shard
+from syncline.ranks import agree_steps, all_reduce, barrier, broadcast, local_rank, rank, size
 
-__all__ = ["ShardedSequence", "accumulate_gradients", "all_reduce", "barrier", "broadcast", "local_feeds", "local_rank", "rank", "shard", "size"]
+__all__ = [
+    "EvenSteps",
+    "ShardedSequence",
+    "accumulate_gradients",
+    "agree_steps",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "local_feeds",
+    "local_rank",
+    "rank",
+    "shard",
+    "size",
+]
 
 if ranks.join():
     ending.watch()

@@ -5,6 +5,7 @@ Started as one of several (mpirun, srun, PBS), a process joins the others when `
 number, take no part in collectives, and compute by themselves.
 """
 
+import operator
 import os
 import pickle
 import sys
@@ -70,6 +71,21 @@ def all_reduce(value, op="sum"):
     if op == "mean":
         return all_reduce(np.asarray(value, dtype=float) / size(), "sum")
     return _core.all_reduce(value, op)
+
+
+def agree_steps(steps, how="min"):
+    """How many steps an epoch has where ranks have different numbers of batches: the least ("min") or the most ("max") of `steps`. To be
+    asked by every rank before the epoch, under `local_feeds`. A rank that runs out before the most hands over arrays without rows.
+
+    # Raises
+        ValueError: for a negative number, and for another `how`. RuntimeError: as barrier.
+    """
+    steps = operator.index(steps)
+    if steps < 0:
+        raise ValueError(f"agree_steps: {steps} steps; give a number that is not negative")
+    if how not in ("min", "max"):
+        raise ValueError(f"agree_steps: unknown how {how!r}; give min or max")
+    return int(all_reduce(steps, how))
 
 
 def broadcast(value, root=0):

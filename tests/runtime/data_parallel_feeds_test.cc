@@ -1,9 +1,13 @@
 // Which rows a rank gets: of a batch that every rank hands over, and of batches that the ranks bring themselves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "comm/steps.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
+#include "ops/nn.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 #include "runtime/function.h"
@@ -110,6 +114,58 @@ TEST(LocalFeeds, SomeRanksHaveNoRows) {
 TEST(LocalFeeds, ARanksRowsThatCoincideWithAnOddOne) {
   expect_local_rows({5, 4});
   expect_local_rows({4, 5, 0});
+}
+
+// Data sets of different sizes: ranks that have run out take part without rows until all are done.
+TEST(LocalFeeds, AnEpochOfRanksWithDifferentData) {
+  const auto train = [](const std::function<Array(std::int64_t)>& batch, std::int64_t steps) {
+    const Expr x = input({kUnknown, 3});
+    const Variable w = variable(random_doubles({3, 2}, 1));
+    const Expr loss = mean(square(tanh(dot(x, w)) - 0.5));
+    Function f({x}, {loss}, {update_sub(w, gradients(loss, {w})[0] * 0.3)});
+    std::vector<Array> results;
+    for (std::int64_t step = 0; step < steps; ++step) results.push_back(f({batch(step)})[0]);
+    results.push_back(get_value(w));
+    return results;
+  };
+  for (const std::vector<std::int64_t>& batches : {std::vector<std::int64_t>{2, 5}, {4, 0, 1}}) {
+    const auto ranks = static_cast<std::int64_t>(batches.size());
+    const auto part = [&](std::int64_t rank, std::int64_t step) {  // rank r has r + 2 rows a batch
+      const bool has = step < batches[static_cast<std::size_t>(rank)];
+      return random_doubles({has ? rank + 2 : 0, 3}, static_cast<std::uint64_t>(10 * rank + step));
+    };
+    const auto joined = [&](std::int64_t step) {
+      std::vector<double> rows;
+      for (std::int64_t r = 0; r < ranks; ++r) {
+        const std::vector<double> own = numbers(part(r, step));
+        rows.insert(rows.end(), own.begin(), own.end());
+      }
+      const auto n = static_cast<std::int64_t>(rows.size()) / 3;
+      return doubles(Shape{n, 3}, std::move(rows));
+    };
+    const std::int64_t least = *std::min_element(batches.begin(), batches.end()),
+                       most = *std::max_element(batches.begin(), batches.end());
+    std::vector<Array> wanted;
+    on_one_process([&] { wanted = train(joined, most); });
+    on_ranks(static_cast<int>(ranks),
+             [&](comm::Communicator& wire) {
+               const std::int64_t own = batches[static_cast<std::size_t>(wire.rank())];
+               EXPECT_EQ(comm::agree_steps(wire, own, comm::Reduce::kMin), least);
+               const std::int64_t steps = comm::agree_steps(wire, own, comm::Reduce::kMax);
+               ASSERT_EQ(steps, most);
+               const auto got = train([&](std::int64_t step) { return part(wire.rank(), step); }, steps);
+               for (std::size_t i = 0; i < got.size(); ++i) expect_near(got[i], wanted[i], 1e-12);
+             },
+             {.local_feeds = true});
+  }
+}
+
+TEST(LocalFeeds, StepsAreRefusedIfTheyCannotBeRight) {
+  on_ranks(1, [](comm::Communicator& wire) {
+    EXPECT_EQ(message_of<ValueError>([&] { comm::agree_steps(wire, -1, comm::Reduce::kMin); }),
+              "agree_steps: -1 steps; give a number that is not negative");
+    message_of<ValueError>([&] { comm::agree_steps(wire, 1, comm::Reduce::kSum); });
+  });
 }
 
 TEST(LocalFeeds, NoRankHasRows) {
