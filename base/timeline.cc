@@ -75,6 +75,7 @@ struct TextHash : std::hash<std::string_view> {
 class File {
  public:
   bool open(const std::string& path) {
+    written_ = 0;
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     return fd_ >= 0;
   }

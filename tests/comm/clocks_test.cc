@@ -1,0 +1,110 @@
+// Clocks that are apart, and what an account says of who waited for whom.
+#include "comm/clocks.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/timeline.h"
+#include "comm/account.h"
+#include "comm/local/local_communicator.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Clocks, AreFoundWithinTheStatedError) {
+  const std::vector<std::int64_t> ahead{0, 7'000'000'000'000'123, -42, -3'000'000'000};
+  std::vector<ClockOffset> found(ahead.size());
+  spawn_ranks(4, [&](Communicator& wire) {
+    const auto r = static_cast<std::size_t>(wire.rank());
+    found[r] = measure_clock(wire, [&] { return timeline::now() + ahead[r]; });
+  });
+  EXPECT_EQ(found[0].offset, 0);
+  EXPECT_EQ(found[0].error, 0);
+  for (std::size_t r = 1; r < ahead.size(); ++r) {
+    EXPECT_GT(found[r].error, 0);
+    EXPECT_LE(std::abs(found[r].offset + ahead[r]), found[r].error) << "rank " << r;
+    EXPECT_NEAR(static_cast<double>(found[r].at - ahead[r]), static_cast<double>(found[0].at), 1e10);
+  }
+}
+
+class Accounts : public ::testing::Test {
+ protected:
+  Accounts() { timeline::start(scratch_.path("trace"), 0, 2); }
+  ~Accounts() override { timeline::stop(); }
+
+  // One collective: this rank comes, computes for a while and is then blocked, until rank 1 comes and the data move.
+  void collective(std::uint32_t bucket, std::chrono::milliseconds compute, std::chrono::milliseconds late,
+                  std::chrono::milliseconds transfer, bool knows = true) {
+    Job job;
+    job.header.bucket = bucket;
+    account_.arrive();
+    std::this_thread::sleep_for(compute);
+    const auto move = [&] {
+      std::this_thread::sleep_for(late);
+      account_.meet();
+      const Arrival last{1, timeline::now()};
+      std::this_thread::sleep_for(transfer);
+      account_.finish(job, knows ? std::optional(last) : std::nullopt);
+    };
+    if (bucket == kNeverWaitedFor) return move();
+    const Account::Wait wait(account_, job);
+    move();
+  }
+
+  static constexpr std::uint32_t kNeverWaitedFor = 9;
+  io::Scratch scratch_;
+  Account account_;
+};
+
+constexpr std::int64_t ms = 1'000'000;
+
+TEST_F(Accounts, TellLatenessFromTransfer) {
+  collective(3, 5ms, 20ms, 10ms);
+  collective(3, 5ms, 20ms, 10ms);
+  collective(4, 0ms, 8ms, 1ms);
+  const Account::Totals& totals = account_.totals();
+  EXPECT_GE(totals.for_others, 48 * ms);
+  EXPECT_GE(totals.transfers, 21 * ms);
+  EXPECT_EQ(totals.hidden, 0);
+  EXPECT_GE(totals.waited, totals.for_others + totals.transfers);
+  EXPECT_EQ(totals.late[0].rank, 1);
+  EXPECT_EQ(totals.late[0].bucket, 3);
+  EXPECT_GE(totals.late[0].time, 40 * ms);
+  EXPECT_EQ(totals.late[1].bucket, 4);
+  EXPECT_EQ(totals.late[0].time + totals.late[1].time, totals.for_others);
+}
+
+TEST_F(Accounts, WhatNobodyWaitsForIsHidden) {
+  collective(kNeverWaitedFor, 2ms, 5ms, 10ms);
+  const Account::Totals& totals = account_.totals();
+  EXPECT_GE(totals.transfers, 10 * ms);
+  EXPECT_EQ(totals.hidden, totals.transfers);
+  EXPECT_EQ(totals.for_others, 0);
+  EXPECT_EQ(totals.waited, 0);
+  EXPECT_EQ(totals.late[0].time, 0);
+}
+
+TEST_F(Accounts, NobodyIsBlamedWithoutKnowing) {
+  collective(3, 0ms, 5ms, 0ms, /*knows=*/false);
+  EXPECT_GE(account_.totals().for_others, 5 * ms);
+  EXPECT_EQ(account_.totals().late[0].time, 0);
+}
+
+TEST(AccountsWithoutTimeline, CountNothing) {
+  Account account;
+  account.arrive();
+  account.meet();
+  account.finish({}, Arrival{1, timeline::now()});
+  EXPECT_EQ(account.totals().transfers, 0);
+}
+
+}  // namespace
+}  // namespace syncline::comm
