@@ -1,9 +1,13 @@
-// A job that trains while its rank 1 is slower than the others, in the way that the argument names; trace_test.cc looks
-// at its timeline. With "killed", rank 1 kills itself in the middle; with "fails", it throws.
+// straggler HOW [MS]: a job that trains while its rank 1 is slower than the others by MS milliseconds a step, in the
+// way that HOW names; trace_test.cc looks at its timeline. With "killed", rank 1 kills itself in the middle, after its
+// first steps are in the file; with "fails", it throws.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -25,7 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kSteps = 12;
-constexpr auto kNap = 20ms;
+std::chrono::milliseconds nap{0};
 bool sleepy = false;  // this rank, in its backward pass
 
 // The identity, whose gradient takes a nap.
@@ -38,12 +42,24 @@ struct Nap {
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
-    if (a.now && sleepy) std::this_thread::sleep_for(kNap);
+    if (a.now && sleepy) std::this_thread::sleep_for(nap);
     std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
   }
   static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {apply<Nap>({dy}, {true})}; }
 };
 SYNCLINE_REGISTER_OP(Nap)
+
+// Until this rank's timeline has the text in it.
+void wait_for_file(const std::string& text) {
+  const std::string path = std::string(std::getenv("SYNCLINE_TRACE")) + "/rank1.json";
+  for (int i = 0; i < 200; ++i, std::this_thread::sleep_for(50ms)) {
+    std::ostringstream all;
+    all << std::ifstream(path).rdbuf();
+    if (all.str().find("\"train\",\"cat\":\"step\"") != std::string::npos && all.str().find(text) != std::string::npos)
+      return;
+  }
+  throw std::runtime_error("the timeline is not written");
+}
 
 // Two layers; the nap is between their gradients. Each has a bucket of its own.
 void train(const std::string& how, int rank) {
@@ -55,9 +71,9 @@ void train(const std::string& how, int rank) {
   const Expr loss = mean(square(dot(hidden, weights[1]) - 1.0));
   Function step({x}, {loss}, sgd(loss, weights).updates, "train");
   for (int i = 0; i < kSteps; ++i) {
-    if (how == "between" && rank == 1) std::this_thread::sleep_for(kNap);
+    if (how == "between" && rank == 1) std::this_thread::sleep_for(nap);
     if (i == kSteps / 2 && rank == 1) {
-      if (how == "killed") std::this_thread::sleep_for(600ms), std::raise(SIGKILL);
+      if (how == "killed") wait_for_file("\"step\":5"), std::raise(SIGKILL);
       if (how == "fails") throw std::runtime_error("the data set is gone");
     }
     step({Array(DType::kFloat32, {8, 64})});
@@ -82,4 +98,8 @@ int run(const std::string& how) {
 }  // namespace
 }  // namespace syncline
 
-int main(int argc, char** argv) { return argc == 2 ? syncline::run(argv[1]) : 2; }
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  if (argc > 2) syncline::nap = std::chrono::milliseconds(std::atoi(argv[2]));
+  return syncline::run(argv[1]);
+}
