@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/timeline.h"
 #include "io/durable_file.h"
 #include "io/hdf5_array.h"
 #include "io/hdf5_file.h"
@@ -152,6 +153,7 @@ WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.va
 }  // namespace
 
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+  const timeline::Span traced("file", "save a checkpoint");
   const Hdf5Session session;
   const Hdf5File file = Hdf5File::create_image(path);
   write_layers(file.root(), checkpoint.layers);
@@ -161,6 +163,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
+  const timeline::Span traced("file", "load a checkpoint");
   const Hdf5Session session;
   const Hdf5File file = Hdf5File::open(path);
   const auto read = [](const Hdf5Group& group, const std::string& name) {

@@ -145,8 +145,9 @@ void merge(Options options) {
   const std::vector<TraceFile> files = read_job(options.directory);
   const Json about = metadata(files);
   const Written written = write(files, about, options.output);
-  fmt::print("{}: {} ranks, {} events, {:.3f} s; clocks agree within {:.1f} us\n", options.output, files.size(),
-             written.events, static_cast<double>(written.time) * 1e-9, about["clock_error_ns"].get<double>() * 1e-3);
+  fmt::print("{}: {} {}, {} events, {:.3f} s; clocks agree within {:.1f} us\n", options.output, files.size(),
+             files.size() == 1 ? "rank" : "ranks", written.events, static_cast<double>(written.time) * 1e-9,
+             about["clock_error_ns"].get<double>() * 1e-3);
   for (const TraceFile& file : files) {
     if (!file.complete) fmt::print("rank {} did not come to its end\n", file.rank);
     if (file.left_out > 0) fmt::print("rank {}: {} events did not fit into its memory\n", file.rank, file.left_out);

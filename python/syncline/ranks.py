@@ -101,20 +101,25 @@ def join():
     _rank, _size, _local_rank, _ = _core.launched()
     if _size == 1 or _is_worker():
         _size = max(_size, 1)
+        if os.environ.get("SYNCLINE_TRACE") and not _is_worker():
+            _enter()  # alone, for the timeline
         return False
-    others_mpi = _core.join()
+    _enter()
     _rank, _size = _core.rank(), _core.ranks()
     os.environ[_MARK] = _identity()
-    if others_mpi:
-        import atexit
-
-        atexit.register(_core.leave, 0)
     if not is_rank():
         return False
     _job = broadcast(os.urandom(8).hex())
     _share_processors()
     _align_random_states()
     return True
+
+
+def _enter():
+    if _core.join():
+        import atexit
+
+        atexit.register(_core.leave, 0)
 
 
 def _identity():
