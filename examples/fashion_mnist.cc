@@ -1,17 +1,15 @@
 // Trains a network on Fashion-MNIST. Alone: fashion_mnist. On several ranks: mpirun -n 4 fashion_mnist. The result is
 // the same up to rounding, and the same bits on every rank.
 //
-// Exit codes: 0 done, 1 an error (one line on standard error says which), 2 wrong arguments.
+// Exit codes: docs/exit_codes.md, and 2 for wrong arguments.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <thread>
 
+#include "comm/ending.h"
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
 #include "examples/options.h"
@@ -95,9 +93,6 @@ int main(int argc, char** argv) {
   try {
     return train(options, *wire);
   } catch (const std::exception& e) {
-    // Often all ranks fail of one cause. The lowest speaks and ends the job before the next one's time has come.
-    std::this_thread::sleep_for(std::chrono::seconds(std::min(wire->rank(), 5)));
-    complain(wire->size() > 1 ? fmt::format("rank {}: {}", wire->rank(), e.what()) : e.what());
-    wire->abort_job(1);
+    comm::end_job(*wire, "fashion_mnist", e);
   }
 }

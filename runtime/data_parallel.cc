@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
+#include <utility>
 
-#include "base/digest.h"
+#include "runtime/faults.h"
 #include "runtime/placer.h"
 
 namespace syncline {
@@ -15,12 +15,8 @@ using comm::Tag;
 // Tags of what is not a bucket of a step.
 enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast };
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
+// The ticket of a transfer that a fault holds back.
+constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
 class DataParallel : public Distributor {
  public:
@@ -84,27 +80,35 @@ class DataParallel : public Distributor {
     return result;
   }
 
-  std::uint64_t agree(const std::string& description) override {
-    const std::uint64_t own = digest_bytes(description.data(), description.size());
-    std::vector<std::uint64_t> all(static_cast<std::size_t>(size()));
-    gather(&own, all.data(), std::vector<std::int64_t>(all.size(), sizeof own));
-    if (std::any_of(all.begin(), all.end(), [&](std::uint64_t h) { return h != all[0]; })) explain(description, all);
-    return own;
+  std::string describe() const override {
+    return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
+                     " bytes\ncomparing variables every ", options_.check_steps, " steps");
+  }
+  std::uint64_t check_steps() const override { return options_.check_steps; }
+
+  void gather(std::string_view purpose, const void* send, void* receive,
+              std::span<const std::int64_t> byte_counts) override {
+    wire_.wait(wire_.all_gather(tag(kAgree, purpose), send, receive, byte_counts));
   }
 
-  void broadcast(void* data, std::size_t bytes) override {
-    wire_.wait(wire_.broadcast(tag(kBroadcast), data, static_cast<std::int64_t>(bytes), 0));
+  void broadcast(std::string_view purpose, void* data, std::size_t bytes) override {
+    wire_.wait(wire_.broadcast(tag(kBroadcast, purpose), data, static_cast<std::int64_t>(bytes), 0));
   }
+
+  std::uint64_t name(const std::string& text) override { return comm::remember_names(text); }
+  void inject(Faults& faults) override { faults_ = &faults; }
 
   std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
                       void* receive) override {
-    const Tag tag{plan, step, transfer.bucket};
-    if (transfer.kind == Transfer::kAllReduce)
-      return wire_.all_reduce(tag, receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
-    return wire_.all_gather(tag, send, receive, transfer.byte_counts);
+    const Sent sent{&transfer, {plan, step, transfer.bucket, transfer.names}, send, receive};
+    if (faults_ != nullptr) return start_with_faults(sent);
+    return submit(sent);
   }
 
-  void wait(std::uint64_t ticket) override { wire_.wait(ticket); }
+  void wait(std::uint64_t ticket) override {
+    if (ticket == kHeld) ticket = late_ != 0 ? std::exchange(late_, 0) : submit(std::exchange(held_, {}));
+    wire_.wait(ticket);
+  }
 
  private:
   // The feeds that hold the batch's rows: those whose leading dimensions (on every rank) most feeds have in common, or
@@ -124,10 +128,51 @@ class DataParallel : public Distributor {
     return best;
   }
 
-  Tag tag(std::uint32_t bucket) { return {0, messages_++, bucket}; }
+  Tag tag(std::uint32_t bucket, std::string_view purpose) {
+    return {0, messages_++, bucket, comm::remember_names(purpose)};
+  }
 
-  void gather(const void* send, void* receive, const std::vector<std::int64_t>& bytes) {
-    wire_.wait(wire_.all_gather(tag(kAgree), send, receive, bytes));
+  struct Sent {
+    const Transfer* transfer = nullptr;
+    Tag tag;
+    const void* send = nullptr;
+    void* receive = nullptr;
+  };
+
+  std::uint64_t submit(const Sent& sent) {
+    const Transfer& transfer = *sent.transfer;
+    if (transfer.kind == Transfer::kAllReduce)
+      return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
+    return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
+  }
+
+  // A swapped transfer is held back until the other one has been started.
+  std::uint64_t start_with_faults(const Sent& sent) {
+    const Fault* fault = faults_->of_transfers(sent.tag.step);
+    if (fault == nullptr) return submit(sent);
+    if (fault->kind != Fault::kSwap) return start_wrongly(sent, *fault);
+    if (sent.tag.bucket == fault->numbers[0]) {
+      held_ = sent;
+      return kHeld;
+    }
+    const std::uint64_t ticket = submit(sent);
+    if (held_.transfer == nullptr || sent.tag.bucket != fault->numbers[1]) return ticket;
+    late_ = submit(std::exchange(held_, {}));
+    faults_->spend(*fault);
+    return ticket;
+  }
+
+  std::uint64_t start_wrongly(const Sent& sent, const Fault& fault) {
+    const Transfer& transfer = *sent.transfer;
+    const auto width = static_cast<std::int64_t>(size_of(transfer.dtype));
+    if (transfer.kind != Transfer::kAllReduce || transfer.count < 2 || width < 4) return submit(sent);
+    const Fault::Kind kind = fault.kind;
+    faults_->spend(fault);
+    if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, transfer.count * width, 0);
+    const DType integer = width == 8 ? DType::kInt64 : DType::kInt32;
+    return wire_.all_reduce(sent.tag, sent.receive, kind == Fault::kCount ? transfer.count / 2 : transfer.count,
+                            kind == Fault::kDType ? integer : transfer.dtype,
+                            kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
   }
 
   // Every rank's leading dimensions.
@@ -135,7 +180,7 @@ class DataParallel : public Distributor {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> all(ranks * own.size());
     const std::vector<std::int64_t> bytes(ranks, static_cast<std::int64_t>(own.size() * sizeof(std::int64_t)));
-    wire_.wait(wire_.all_gather(tag(kShare), own.data(), all.data(), bytes));
+    wire_.wait(wire_.all_gather(tag(kShare, "rows of the feeds"), own.data(), all.data(), bytes));
     std::vector<std::vector<std::int64_t>> leading;
     for (std::size_t r = 0; r < ranks; ++r) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * own.size());
@@ -144,32 +189,12 @@ class DataParallel : public Distributor {
     return leading;
   }
 
-  // Every rank sends its description, so that every rank can name the first difference.
-  [[noreturn]] void explain(const std::string& description, const std::vector<std::uint64_t>& hashes) {
-    const auto length = static_cast<std::int64_t>(description.size());
-    std::vector<std::int64_t> lengths(hashes.size());
-    gather(&length, lengths.data(), std::vector<std::int64_t>(hashes.size(), sizeof length));
-    std::int64_t total = 0;
-    for (const std::int64_t bytes : lengths) total += bytes;
-    std::string text(static_cast<std::size_t>(total), '\0');
-    gather(description.data(), text.data(), lengths);
-    std::size_t other = 1;
-    while (hashes[other] == hashes[0]) ++other;
-    std::vector<std::string> parts;
-    for (std::size_t r = 0, at = 0; r < lengths.size(); at += static_cast<std::size_t>(lengths[r++]))
-      parts.push_back(text.substr(at, static_cast<std::size_t>(lengths[r])));
-    const auto a = lines_of(parts[0]), b = lines_of(parts[other]);
-    std::size_t line = 0;
-    while (line < a.size() && line < b.size() && a[line] == b[line]) ++line;
-    const std::string nothing = "nothing";
-    fail<DisagreementError>("ranks 0 and ", other, " built different functions; the first difference (line ", line + 1,
-                            "): rank 0 has ", line < a.size() ? a[line] : nothing, ", rank ", other, " has ",
-                            line < b.size() ? b[line] : nothing, "; every rank must run the same program");
-  }
-
   comm::Communicator& wire_;
   DataParallelOptions options_;
   std::uint64_t messages_ = 0;
+  Faults* faults_ = nullptr;
+  Sent held_;               // by a fault
+  std::uint64_t late_ = 0;  // the ticket of what was held
 };
 
 }  // namespace

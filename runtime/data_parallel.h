@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "runtime/distributor.h"
+#include "runtime/keras_json.h"
 
 namespace syncline {
 
@@ -15,6 +16,8 @@ struct DataParallelOptions {
   bool local_feeds = false;
   std::int64_t first_bucket = std::int64_t{1} << 20;    // bytes
   std::int64_t later_buckets = std::int64_t{25} << 20;  // bytes
+  // After so many steps the ranks compare digests of their variables; 0: never.
+  std::uint64_t check_steps = keras_json().check_steps;
 };
 
 // The communicator must outlive the distributor.

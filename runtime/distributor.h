@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "ops/placement.h"
 
 namespace syncline {
+
+class Faults;
 
 // Which rows of the global batch belong to which rank: rank r has rows [begin[r], begin[r + 1]). Empty: one process.
 struct RowShares {
@@ -45,6 +48,7 @@ struct Transfer {
   std::int64_t count = 0;                 // kAllReduce: elements
   std::vector<std::int64_t> byte_counts;  // kAllGather: of each rank
   std::string why;                        // for people who read the plan
+  std::uint64_t names = 0;                // of the values in it, for errors: Distributor::name
 };
 
 class Distributor {
@@ -72,18 +76,28 @@ class Distributor {
   // ready, the bucket of each. A pure function.
   virtual std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const = 0;
 
-  // Throws CommError on every rank if the ranks' descriptions differ, naming the first difference. Returns a
-  // fingerprint.
-  virtual std::uint64_t agree(const std::string& description) = 0;
+  // What of its options decides the order of sums or of messages, for people and for comparing it between ranks.
+  virtual std::string describe() const = 0;
+  // After how many steps ranks compare their variables; 0: never.
+  virtual std::uint64_t check_steps() const = 0;
 
+  // Blocking: the ranks' bytes, so many of each, one after the other. `purpose` is for errors.
+  virtual void gather(std::string_view purpose, const void* send, void* receive,
+                      std::span<const std::int64_t> byte_counts) = 0;
   // Blocking, of rank 0's bytes.
-  virtual void broadcast(void* data, std::size_t bytes) = 0;
+  virtual void broadcast(std::string_view purpose, void* data, std::size_t bytes) = 0;
+
+  // What stands for a text in a transfer's `names`.
+  virtual std::uint64_t name(const std::string& text) = 0;
 
   // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait,
   // which is not 0.
   virtual std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
                               void* receive) = 0;
   virtual void wait(std::uint64_t ticket) = 0;
+
+  // Transfers then go as these say, which outlive the distributor.
+  virtual void inject(Faults& faults) = 0;
 };
 
 }  // namespace syncline

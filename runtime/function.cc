@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "base/timeline.h"
 #include "ops/dims.h"
@@ -11,8 +12,10 @@
 #include "ops/shape.h"
 #include "ops/sparse.h"
 #include "ops/sparse/tensor.h"
+#include "runtime/agreement.h"
 #include "runtime/concretize.h"
 #include "runtime/distributor.h"
+#include "runtime/faults.h"
 #include "runtime/plan.h"
 #include "runtime/session.h"
 
@@ -100,6 +103,7 @@ struct Function::Impl {
     RowShares shares;
     Plan plan;
     std::uint64_t arena_moves = 0;  // when the plan was bound
+    std::uint64_t compared_in = 0;  // the round of comparing variables that has the plan's
   };
 
   FedInputs fed;
@@ -200,7 +204,7 @@ struct Function::Impl {
     roots = concretize(roots, bindings);
     std::uint64_t fingerprint = 0;
     if (Distributor* distributor = session.distributor()) {
-      fingerprint = distributor->agree(describe_graph(roots));
+      fingerprint = agree_on_graph(session, *distributor, describe_graph(name, roots, updates));
       PlacedGraph graph = distributor->place(roots, placement, cached->shares, wanted_placements());
       roots = std::move(graph.roots);
       placement = std::move(graph.placement);
@@ -239,27 +243,6 @@ struct Function::Impl {
                        std::find(sizes.begin(), sizes.end(), input) != sizes.end());
   }
 
-  // What ranks must agree on: operations, attributes, shapes, dtypes and names, in order.
-  std::string describe_graph(const std::vector<Expr>& roots) const {
-    std::string text = name + '\n';
-    std::unordered_map<const Node*, std::size_t> number;
-    for (const auto& node : nodes_under(roots)) {
-      const std::size_t n = number.size();
-      number[node.get()] = n;
-      text += join_text('%', n, " = ", node->op->name, '(', node->op->print(node->attrs.get()), ')');
-      for (const Expr& input : node->inputs) text += join_text(" %", number.at(&input.node()), '.', input.output());
-      for (const Meta& meta : node->outputs) text += join_text(" : ", meta);
-      if (!node->name.empty()) text += " '" + node->name + '\'';
-      text += '\n';
-    }
-    for (std::size_t i = 0; i < roots.size(); ++i) {
-      text += join_text(i < outputs.size() ? "output" : "update", " %", number.at(&roots[i].node()));
-      if (i >= outputs.size()) text += " of '" + updates[i - outputs.size()].target.name() + '\'';
-      text += '\n';
-    }
-    return text;
-  }
-
   // Outputs are computed where they belong if that can be; the others are copied there. The caller's arrays must not be
   // read meanwhile: a feed that shares memory with an output is copied first.
   void step(Cached& cached, Session& session, std::span<Array> results) {
@@ -276,8 +259,11 @@ struct Function::Impl {
       pointers.push_back(shared ? copies.back().raw() : feed->raw());
     }
     for (const Array& result : results) pointers.push_back(result.raw());
-    cached.plan.run(session, pointers);
+    Faults* faults = session.faults();
+    if (faults == nullptr || !faults->before_run(session.steps(), cached.plan.variables()))
+      cached.plan.run(session, pointers);
     session.count_step(cached.plan.random());
+    if (session.distributor() != nullptr) compare_if_due(cached, session);
     for (std::size_t i = 0; i < results.size(); ++i)
       if (const void* value = cached.plan.output(i); value != results[i].raw() && results[i].bytes() > 0)
         std::memcpy(results[i].raw(), value, results[i].bytes());
@@ -286,9 +272,18 @@ struct Function::Impl {
   // What was set by hand is rank 0's.
   static void share_value(VariableState& state, Distributor& distributor) {
     Array& value = state.value();
-    if (!state.partial()) distributor.broadcast(value.raw(), value.bytes());
+    if (!state.partial()) distributor.broadcast("the value set by hand of " + state.name(), value.raw(), value.bytes());
     else if (distributor.rank() != 0) std::memset(value.raw(), 0, value.bytes());
     state.set_changed(false);
+  }
+
+  // Every rank does this after the same steps.
+  static void compare_if_due(Cached& cached, Session& session) {
+    const std::uint64_t every = session.distributor()->check_steps();
+    if (every == 0) return;
+    UsedVariables& used = session.used_variables();
+    if (std::exchange(cached.compared_in, used.round()) != used.round()) used.add(cached.plan.variables());
+    if (session.steps() % every == 0) used.compare(session, *session.distributor());
   }
 
   static bool overlap(const Array& a, const Array& b) {
@@ -298,6 +293,7 @@ struct Function::Impl {
   template <class Value>
   void run(std::span<const Value> feeds, std::span<Array> arrays) {
     Session& session = Session::current();
+    if (session.faults() != nullptr) session.faults()->before_step(session);
     Cached& cached = plan_for(feeds, session);
     check_outputs(arrays, cached.plan);
     step(cached, session, arrays);
@@ -306,6 +302,7 @@ struct Function::Impl {
   template <class Value>
   std::vector<Array> call(std::span<const Value> feeds) {
     Session& session = Session::current();
+    if (session.faults() != nullptr) session.faults()->before_step(session);
     Cached& cached = plan_for(feeds, session);
     std::vector<Array> results;
     for (std::size_t i = 0; i < cached.plan.outputs(); ++i)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +34,8 @@ T value_of(const Json& value, const std::string& where, const char* wanted) {
   return value.get<T>();
 }
 
-void read_settings(const Json& options, const std::string& path, comm::Settings& settings) {
+void read_settings(const Json& options, const std::string& path, KerasJson& found) {
+  comm::Settings& settings = found.comm;
   if (!options.is_object()) fail<ValueError>(place(path, "syncline"), " is ", options.dump(), "; give an object");
   for (const auto& [key, value] : options.items()) {
     const std::string where = place(path, "syncline." + key);
@@ -42,8 +44,11 @@ void read_settings(const Json& options, const std::string& path, comm::Settings&
       if (!(*settings.wait_limit > 0)) fail<ValueError>(where, " is ", value.dump(), "; give a positive number");
     } else if (key == "background") {
       settings.background = value_of<bool>(value, where, "true or false");
+    } else if (key == "check_steps") {
+      if (!value.is_number_unsigned()) fail<ValueError>(where, " is ", value.dump(), "; give a number of steps, or 0");
+      found.check_steps = value.get<std::uint64_t>();
     } else {
-      fail<ValueError>(where, " is no option; known are wait_limit and background");
+      fail<ValueError>(where, " is no option; known are wait_limit, background and check_steps");
     }
   }
 }
@@ -59,7 +64,7 @@ KerasJson values_of(const Json& json, const std::string& path) {
     else if (key == "image_data_format")
       found.config.image_data_format = checked_data_format(where, value_of<std::string>(value, where, "a name"));
     else if (key == "backend") found.backend = value_of<std::string>(value, where, "a name");
-    else if (key == "syncline") read_settings(value, path, found.comm);
+    else if (key == "syncline") read_settings(value, path, found);
   }
   return found;
 }
@@ -117,7 +122,8 @@ std::filesystem::path path_of(const Getenv& getenv) {
   return home.empty() ? home : home / ".keras" / "keras.json";
 }
 
-void override_from(const Getenv& getenv, Config& config) {
+void override_from(const Getenv& getenv, KerasJson& found) {
+  Config& config = found.config;
   const auto with = [&](const char* name, auto set) {
     if (const char* value = getenv(name); value != nullptr && *value != '\0')
       set(std::string("environment: ") + name, value);
@@ -132,6 +138,18 @@ void override_from(const Getenv& getenv, Config& config) {
     const double number = std::strtod(value, &end);
     if (*end != '\0') fail<ValueError>(what, " is '", value, "'; give a number");
     config.epsilon = checked_epsilon(what, number);
+  });
+  with("SYNCLINE_CHECK_STEPS", [&](const std::string& what, const std::string& value) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), found.check_steps);
+    if (error != std::errc() || end != value.data() + value.size())
+      fail<ValueError>(what, " is '", value, "'; give a number of steps, or 0");
+  });
+  with("SYNCLINE_FAULT", [&](const std::string& what, const char* value) {
+    const char* allowed = getenv("SYNCLINE_ALLOW_FAULTS");
+    if (allowed == nullptr || std::string_view(allowed) != "1")
+      fail<ValueError>(what, " is '", value,
+                       "', which damages the run on purpose; unset it, or set SYNCLINE_ALLOW_FAULTS=1 for a test");
+    found.faults = parse_faults(value);
   });
 }
 
@@ -162,7 +180,7 @@ KerasJson load_keras_json(const Getenv& getenv) {
     if (std::filesystem::exists(path, unknown)) found = read(path.string());
     else write_defaults(path);
   }
-  override_from(getenv, found.config);
+  override_from(getenv, found);
   return found;
 }
 

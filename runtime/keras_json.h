@@ -2,19 +2,23 @@
 // (SYNCLINE_FLOATX, SYNCLINE_EPSILON, SYNCLINE_IMAGE_DATA_FORMAT) overrides it, and setters override both.
 //
 //   {"floatx": "float32", "epsilon": 1e-07, "backend": "tensorflow", "image_data_format": "channels_last",
-//    "syncline": {"wait_limit": 60, "background": true}}
+//    "syncline": {"wait_limit": 60, "background": true, "check_steps": 100}}
 //
 // Every key may be absent, and keys that Keras does not know are left alone, but not those within "syncline", whose
-// options are those of comm::Settings. A file that is there and cannot be read as this is an error: IoError (not
-// readable, no JSON) or ValueError (a key's value), naming file and place or key.
+// options are those of comm::Settings and the steps between two comparisons of variables (SYNCLINE_CHECK_STEPS). A file
+// that is there and cannot be read as this is an error: IoError (not readable, no JSON) or ValueError (a key's value),
+// naming file and place or key.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "ops/config.h"
+#include "runtime/faults.h"
 
 namespace syncline {
 
@@ -22,6 +26,8 @@ struct KerasJson {
   Config config;
   std::string backend = "tensorflow";  // Keras's own choice of a backend, for its Python package
   comm::Settings comm;
+  std::uint64_t check_steps = 100;  // see runtime/data_parallel.h
+  std::vector<Fault> faults;        // of SYNCLINE_FAULT
 };
 
 // nullptr for a variable that is not set.

@@ -12,6 +12,7 @@
 #include "runtime/collectives.h"
 #include "runtime/joined_outputs.h"
 #include "runtime/loop_body.h"
+#include "runtime/transfer_names.h"
 
 namespace syncline {
 namespace {
@@ -40,7 +41,8 @@ class Lowering {
         local_(*request.placement, *request.shares),
         roots_(roots_of(request, local_)),
         tasks_(join_outputs(make_tasks(roots_, local_, request.distributor), roots_, local_)),
-        buffers_(request, roots_, tasks_, local_) {
+        buffers_(request, roots_, tasks_, local_),
+        names_(roots_, request.updates) {
     for (std::size_t i = 0; i < request.updates.size(); ++i)
       assigned_[local_.resolve(roots_[request.outputs.size() + i]).base] = request.updates[i].target.name();
   }
@@ -269,6 +271,7 @@ class Lowering {
     Step step;
     step.kind = Step::kStart;
     step.index = static_cast<int>(plan_.transfers_.size());
+    transfer.names = request_.distributor->name(names_.of(task.nodes));
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
     for (const Expr& node : task.nodes) step.out_meta.push_back(local_.meta(node));
     for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());
@@ -347,6 +350,7 @@ class Lowering {
   const std::vector<Expr> roots_;
   const std::vector<Task> tasks_;
   Buffers buffers_;
+  const TransferNames names_;
   Plan plan_;
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // of a step: operands, outputs

@@ -2,7 +2,9 @@
 
 #include "ops/core.h"
 #include "ops/leaf.h"
+#include "runtime/agreement.h"
 #include "runtime/distributor.h"
+#include "runtime/faults.h"
 #include "runtime/keras_json.h"
 
 namespace syncline {
@@ -14,7 +16,13 @@ thread_local Session* current_session = nullptr;
 
 }  // namespace
 
-Session::Session(std::uint64_t seed) : seed_(seed), config_(keras_json().config), arena_(DType::kUint8, Shape{64}) {}
+Session::Session(std::uint64_t seed)
+    : seed_(seed),
+      config_(keras_json().config),
+      used_variables_(std::make_unique<UsedVariables>()),
+      arena_(DType::kUint8, Shape{64}) {
+  if (!keras_json().faults.empty()) faults_ = std::make_unique<Faults>(keras_json().faults);
+}
 
 Session::~Session() = default;
 
@@ -25,10 +33,14 @@ Session& Session::current() {
 
 void Session::distribute(std::unique_ptr<Distributor> distributor) {
   distributor_ = std::move(distributor);
-  distributor_->broadcast(&seed_, sizeof seed_);
+  if (faults_) distributor_->inject(*faults_);
+  distributor_->broadcast("the seed", &seed_, sizeof seed_);
 }
 
-void Session::undistribute() { distributor_.reset(); }
+void Session::undistribute() {
+  distributor_.reset();
+  used_variables_->clear();
+}
 
 RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) {
   if (seed) return {*seed, 0};
@@ -52,6 +64,7 @@ void Session::clear() {
   uids_.clear();
   learning_phase_ = Expr{};
   random_ops_ = 0;
+  used_variables_->clear();
 }
 
 std::byte* Session::arena(std::size_t bytes) {

@@ -22,6 +22,8 @@
 namespace syncline {
 
 class Distributor;
+class Faults;
+class UsedVariables;
 
 class Session {
  public:
@@ -41,6 +43,7 @@ class Session {
   Distributor* distributor() const { return distributor_.get(); }
 
   Config& config() { return config_; }
+  const Config& config() const { return config_; }
 
   std::uint64_t seed() const { return seed_; }
   void set_seed(std::uint64_t seed) { seed_ = seed; }
@@ -48,8 +51,8 @@ class Session {
   std::uint64_t random_step() const { return random_step_; }
   void set_random_step(std::uint64_t step) { random_step_ = step; }
   const std::uint64_t* random_step_address() const { return &random_step_; }
-  // A random operation's key: its own seed, so that operations with equal seeds draw equal numbers, as in TensorFlow; or
-  // else the session's, and its number in the order of creation.
+  // A random operation's key: its own seed, so that operations with equal seeds draw equal numbers, as in TensorFlow;
+  // or else the session's, and its number in the order of creation.
   RandomKey next_random_key(std::optional<std::uint64_t> seed = {});
 
   // prefix, prefix_1, prefix_2, ...
@@ -83,6 +86,10 @@ class Session {
     if (interruption_asked_ != nullptr && interruption_asked_->load(std::memory_order_relaxed)) interruption_();
   }
 
+  // Those that a test injects (runtime/faults.h), or null.
+  Faults* faults() const { return faults_.get(); }
+  UsedVariables& used_variables() { return *used_variables_; }
+
   // Steps run so far, over all functions: part of every message's tag.
   std::uint64_t steps() const { return steps_; }
   void count_step(bool random) {
@@ -93,6 +100,8 @@ class Session {
  private:
   std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
   Config config_;
+  std::unique_ptr<Faults> faults_;  // outlive the distributor
+  std::unique_ptr<UsedVariables> used_variables_;
   bool manual_initialization_ = false;
   std::unique_ptr<Distributor> distributor_;
   const std::atomic<bool>* interruption_asked_ = nullptr;

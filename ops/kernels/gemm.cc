@@ -99,6 +99,8 @@ void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Inde
   });
 }
 
+std::string blas_kernels() { return openblas_get_corename(); }
+
 template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
                           float*, Index);
 template void gemm<double>(Trans, Trans, Index, Index, Index, double, const double*, Index, const double*, Index,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace syncline::kernels {
 
@@ -22,6 +23,9 @@ void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T al
 template <class T>
 void gemm_serial(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A,
                  std::int64_t lda, const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
+
+// What OpenBLAS calls the processor that it chose its kernels for; others sum in another order.
+std::string blas_kernels();
 
 extern template void gemm<float>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, float, const float*,
                                  std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/exit_codes.h"
+#include "comm/ending.h"
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
@@ -67,19 +69,21 @@ void leave(int status) {
   const bool good = status == 0;
   bool told = false;
   std::string others = "while others go on";
+  int code = status;
   try {
     const comm::Ticket goodbye = say_goodbye();
     told = true;
     if (all_end(goodbye, good ? Seconds(std::numeric_limits<float>::max()) : Seconds(3))) return wire().reset();
   } catch (const CommError& error) {
     others = error.what();
+    if (good) code = exit_code_of(error);
   }
   if (good && !told) return wire().reset();  // an error of the wire, which the program has seen and taken as no reason
   // Who goes on has the same error and ends the job, with a traceback that shows where.
   if (good) std::this_thread::sleep_for(std::chrono::seconds(10));
   std::fprintf(stderr, "syncline: rank %d of %d ended with exit code %d: %s\n", joined().rank(), joined().size(),
                status, others.c_str());
-  joined().abort_job(good ? 1 : status);
+  joined().abort_job(code);
 }
 
 // As one of several ranks: over MPI, and from now on functions are computed by all ranks together. True if MPI was
@@ -202,6 +206,7 @@ void bind_distributed(nb::module_& m) {
     nb::gil_scoped_release release;
     joined().barrier();
   });
+  m.def("turn_to_speak", [] { return comm::turn_to_speak(joined().rank(), joined().size()).count(); });
   m.def("abort", [](int exit_code) {
     nb::gil_scoped_release release;
     joined().abort_job(exit_code);

@@ -22,6 +22,14 @@ void translate(const std::exception_ptr& error, void*) {
   }
 }
 
+// Those that a program may want to tell apart: RuntimeErrors with a class of their own.
+template <class E>
+void bind_error(nanobind::module_& m, const char* name, const char* doc) {
+  nanobind::exception<E> type(m, name, PyExc_RuntimeError);
+  type.attr("__module__") = "syncline.distributed";
+  type.attr("__doc__") = doc;
+}
+
 }  // namespace
 }  // namespace syncline::python
 
@@ -29,6 +37,10 @@ NB_MODULE(_core, m) {
   using namespace syncline::python;
   m.doc() = "Syncline's graph, steps and ranks. The documented functions are in the package `syncline`.";
   nanobind::register_exception_translator(&translate);
+  bind_error<syncline::DisagreementError>(
+      m, "DisagreementError",
+      "Ranks did different things, or hold different values. All ranks get it, and it ends the job.");
+  bind_error<syncline::StallError>(m, "StallError", "Another rank did not come within the limit.");
   // Tensors live in Keras's modules until the interpreter ends; that is no leak worth a message.
   nanobind::set_leak_warnings(false);
   bind_tensors(m);

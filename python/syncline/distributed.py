@@ -9,13 +9,16 @@ computes its share, and gets the same results. numpy's and random's generators b
 """
 
 from syncline import data, ending, files, quiet, ranks
+from syncline._core import DisagreementError, StallError
 from syncline.accumulation import accumulate_gradients
 from syncline.data import EvenSteps, ShardedSequence, local_feeds, shard
 from syncline.ranks import agree_steps, all_reduce, barrier, broadcast, local_rank, rank, size
 
 __all__ = [
+    "DisagreementError",
     "EvenSteps",
     "ShardedSequence",
+    "StallError",
     "accumulate_gradients",
     "agree_steps",
     "all_reduce",

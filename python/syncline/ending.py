@@ -11,10 +11,6 @@ import time
 
 from syncline import _core, quiet, ranks
 
-# Often all ranks fail of one cause. Then the lowest one speaks and ends the job before the next one's time has come.
-_SECONDS_A_RANK = 0.5
-_MOST_SECONDS = 3.0
-
 # Where a thread waits for another one.
 _WAITING = ("threading", "queue", "multiprocessing", "concurrent", "asyncio", "selectors")
 
@@ -35,7 +31,7 @@ def watch():
         with quiet.speaking():
             _say("ends the job:")
             previous(kind, value, trace)
-        _end(128 + signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1)
+        _end(_exit_code(value))
 
     def thread_excepthook(what):
         if os.getpid() != process or issubclass(what.exc_type, SystemExit):
@@ -50,9 +46,17 @@ def watch():
 
 
 def _delay(error):
-    seconds = min(ranks.rank() * _SECONDS_A_RANK, _MOST_SECONDS)
     # That another rank has ended is an effect; the cause, if it is an error, is that rank's to tell.
-    return seconds + 1 if "has ended, while rank" in str(error) else seconds
+    return _core.turn_to_speak() + (0.5 if "has ended, while rank" in str(error) else 0)
+
+
+def _exit_code(error):
+    """As docs/exit_codes.md says."""
+    if isinstance(error, _core.DisagreementError):
+        return 65
+    if isinstance(error, _core.StallError):
+        return 66
+    return 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _say(what):

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/ending.h"
 #include "comm/make_communicator.h"
 
 namespace syncline::comm {
@@ -44,8 +45,7 @@ int run_job(const std::string& how) {
   try {
     run(how, *comm);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), error.what());
-    comm->abort_job(7);
+    end_job(*comm, "job_end", error);
   }
   return 0;
 }

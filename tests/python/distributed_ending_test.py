@@ -178,8 +178,8 @@ def test_a_rank_that_ends_early_is_named(tmp_path):
         steps()
     """
     ended = end(3, program, tmp_path)
-    assert ended.code == 1 and ended.seconds < LIMIT, ended
-    assert ended.err.count("RuntimeError: the program of rank 2 has ended, while rank 0 goes on with") == 1, ended
+    assert ended.code == 65 and ended.seconds < LIMIT, ended
+    assert ended.err.count("DisagreementError: the program of rank 2 has ended, while rank 0 goes on with") == 1, ended
     assert "in steps" in ended.err, ended
 
 

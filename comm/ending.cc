@@ -1,0 +1,31 @@
+#include "comm/ending.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+
+#include "base/exit_codes.h"
+
+namespace syncline::comm {
+namespace {
+
+// Ranks learn of a common cause at slightly different times; mpirun needs some 10 ms to end them.
+constexpr double kMostApart = 0.3, kLastTurn = 0.9;  // seconds
+
+}  // namespace
+
+std::chrono::duration<double> turn_to_speak(int rank, int size) {
+  const double apart = std::min(kMostApart, kLastTurn / std::max(1, size - 1));
+  return std::chrono::duration<double>(rank * apart);
+}
+
+void end_job(Communicator& wire, std::string_view program, const std::exception& error) {
+  std::this_thread::sleep_for(turn_to_speak(wire.rank(), wire.size()));
+  const std::string who = wire.size() > 1 ? join_text("rank ", wire.rank(), ": ") : std::string();
+  const std::string line = join_text(program, ": ", who, error.what(), '\n');
+  std::fputs(line.c_str(), stderr);
+  wire.abort_job(exit_code_of(error));
+  std::abort();  // not reached; the compiler does not see that of a virtual function
+}
+
+}  // namespace syncline::comm

@@ -1,0 +1,20 @@
+// How a program of several ranks ends because of an error: told once, soon, with an exit code that says which kind.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <string_view>
+
+#include "comm/communicator.h"
+
+namespace syncline::comm {
+
+// How long a rank waits before it says why it ends the job. Often all ranks fail of one cause; the lowest of them then
+// speaks and ends the job before the next one's turn. Every rank's turn comes within a second.
+std::chrono::duration<double> turn_to_speak(int rank, int size);
+
+// For a main that has caught `error`: in this rank's turn one line on standard error, "program: rank 1: what", and the
+// end of all ranks with exit_code_of(error). Flushes the standard streams.
+[[noreturn]] void end_job(Communicator& wire, std::string_view program, const std::exception& error);
+
+}  // namespace syncline::comm

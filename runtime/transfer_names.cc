@@ -1,0 +1,87 @@
+#include "runtime/transfer_names.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "ops/leaf.h"
+#include "ops/op.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::size_t kMostNames = 8;
+
+bool is_transfer(const Expr& e) { return e.is<AllReduce>() || e.is<AllGather>(); }
+
+// The transfers that a value needs itself, not by way of others.
+std::vector<Expr> nearest_transfers(const Expr& root) {
+  std::vector<Expr> found, open{root};
+  std::unordered_set<const Node*> seen;
+  while (!open.empty()) {
+    const Expr e = open.back();
+    open.pop_back();
+    if (!seen.insert(&e.node()).second) continue;
+    if (is_transfer(e)) found.push_back(e);
+    else open.insert(open.end(), e.node().inputs.begin(), e.node().inputs.end());
+  }
+  return found;
+}
+
+// Slots of optimizers have their parameters' shapes, but no gradient is computed from them.
+std::unordered_set<const VariableState*> variables_before_transfers(std::span<const Expr> roots) {
+  std::vector<Expr> before;
+  for (const auto& node : nodes_under(roots))
+    if (is_transfer(Expr(node))) before.push_back(node->inputs[0]);
+  std::unordered_set<const VariableState*> found;
+  for (const auto& node : nodes_under(before))
+    if (const Expr e(node); e.is<VariableLeaf>()) found.insert(e.attrs<VariableLeaf::Attrs>().state.get());
+  return found;
+}
+
+}  // namespace
+
+TransferNames::TransferNames(std::span<const Expr> roots, std::span<const Update> updates) {
+  const auto nodes = nodes_under(roots);
+  if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return is_transfer(Expr(node)); })) return;
+  const std::size_t outputs = roots.size() - updates.size();
+  const auto before = variables_before_transfers(roots);
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const Variable& target = updates[i].target;
+    for (const Expr& transfer : nearest_transfers(roots[outputs + i]))
+      note(transfer, {.name = target.name(),
+                      .gradient = before.contains(&target.state()) && transfer.shape() == target.shape(),
+                      .updates = true});
+  }
+  for (std::size_t i = 0; i < outputs; ++i)
+    for (const Expr& transfer : nearest_transfers(roots[i]))
+      note(transfer, {.name = join_text("output ", roots[i].name().empty() ? join_text(i) : roots[i].name())});
+}
+
+// A gradient is also what an optimizer's other variables need: the parameter it belongs to is what people know.
+void TransferNames::note(const Expr& transfer, const Use& use) {
+  const auto [found, fresh] = uses_.try_emplace(transfer, use);
+  if (!fresh && use.gradient && !found->second.gradient) found->second = use;
+}
+
+std::string TransferNames::of(std::span<const Expr> transfers) const {
+  static constexpr std::array kKinds{"gradients of ", "new values of ", "", "values within the step: "};
+  std::array<std::string, kKinds.size()> lists;
+  std::array<std::size_t, kKinds.size()> counts{};
+  for (const Expr& transfer : transfers) {
+    const auto found = uses_.find(transfer);
+    const bool known = found != uses_.end();
+    const std::size_t kind = !known ? 3 : found->second.gradient ? 0 : found->second.updates ? 1 : 2;
+    const std::string name = known ? found->second.name : join_text(transfer.input(0).op().name);
+    if (counts[kind]++ < kMostNames) lists[kind] += (lists[kind].empty() ? "" : ", ") + name;
+  }
+  std::string text;
+  for (std::size_t kind = 0; kind < kKinds.size(); ++kind) {
+    if (counts[kind] == 0) continue;
+    text += join_text(text.empty() ? "" : "; ", kKinds[kind], lists[kind]);
+    if (counts[kind] > kMostNames) text += join_text(" and ", counts[kind] - kMostNames, " more");
+  }
+  return text;
+}
+
+}  // namespace syncline

@@ -1,0 +1,78 @@
+// A small training that SYNCLINE_FAULT damages, or that goes wrong by itself in the way that the argument names. Ends
+// with the exit code of what went wrong; CMakeLists.txt says which, and what must have been said.
+#include <cfenv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/ending.h"
+#include "comm/make_communicator.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "runtime/config.h"
+#include "runtime/data_parallel.h"
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/session.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kWidth = 8, kRows = 12;
+
+// Values from -1 to 1, the same on every rank.
+Array values(Shape shape, int seed) {
+  Array array(DType::kFloat32, std::move(shape));
+  for (std::int64_t i = 0; i < array.size(); ++i)
+    array.data<float>()[i] = static_cast<float>((i * 37 + seed * 101) % 201 - 100) / 100.f;
+  return array;
+}
+
+void train(const std::string& how, int steps, comm::Communicator& wire) {
+  Session session(5);
+  SessionScope scope(session);
+  // Each gradient is a bucket of its own.
+  session.distribute(make_data_parallel(wire, {.first_bucket = 1, .later_buckets = 1}));
+  const bool odd = wire.rank() == wire.size() - 1;
+  if (how == "seed" && odd) session.set_seed(7);
+  if (how == "rounding" && odd) std::fesetround(FE_UPWARD);
+  const Expr x = placeholder({.shape = {kUnknown, kWidth}, .name = "x"});
+  const Variable first = variable(values({kWidth, kWidth}, 1), {.name = "dense_1/kernel"});
+  const Variable second = variable(values({kWidth, kWidth}, 2), {.name = "dense_2/kernel"});
+  const Expr hidden = dropout(tanh(dot(x, first)), 0.1, {}, how == "dropout" && odd ? Seed(7) : Seed(1));
+  const Expr loss = mean(square(dot(hidden, second) - x), {}, false);
+  const std::vector<Variable> variables{first, second};
+  Function step({x}, {loss}, sgd(loss, variables, {.learning_rate = 0.05, .momentum = 0.5}).updates, "train");
+  double last = 0;
+  for (int i = 0; i < steps; ++i) last = step({values({kRows, kWidth}, i)})[0].item();
+  wire.barrier({.plan = comm::kEndOfProgram});
+  if (wire.rank() == 0) std::printf("done, loss %.3f\n", last);
+}
+
+int run(const std::string& how, int steps) {
+  const auto wire = comm::make_communicator({.wait_limit = std::chrono::seconds(2)});
+  try {
+    train(how, steps, *wire);
+  } catch (const std::exception& error) {
+    comm::end_job(*wire, "training_job", error);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace syncline
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    return syncline::run(argv[1], std::atoi(argv[2]));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "training_job: %s\n", error.what());
+    return 1;
+  }
+}
