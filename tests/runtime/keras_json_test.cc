@@ -72,6 +72,25 @@ TEST_F(KerasJsonFile, IsWrittenWithDefaultsWhereThereIsNone) {
   EXPECT_EQ(load().config.epsilon, 1e-7);
 }
 
+TEST_F(KerasJsonFile, StepsBetweenComparisons) {
+  EXPECT_EQ(load().check_steps, 100u);
+  write(R"({"syncline": {"check_steps": 7}})");
+  EXPECT_EQ(load().check_steps, 7u);
+  environment_["SYNCLINE_CHECK_STEPS"] = "0";
+  EXPECT_EQ(load().check_steps, 0u);
+  environment_["SYNCLINE_CHECK_STEPS"] = "often";
+  expect_contains(refusal<ValueError>("{}"), "SYNCLINE_CHECK_STEPS is 'often'; give a number of steps, or 0");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"check_steps": -1}})"), "syncline.check_steps\" is -1");
+}
+
+TEST_F(KerasJsonFile, FaultsMustBeAllowed) {
+  EXPECT_TRUE(load().faults.empty());
+  environment_["SYNCLINE_FAULT"] = "1:3:kill";
+  expect_contains(message_of<ValueError>([&] { load(); }), "set SYNCLINE_ALLOW_FAULTS=1 for a test");
+  environment_["SYNCLINE_ALLOW_FAULTS"] = "1";
+  EXPECT_EQ(load().faults.size(), 1u);
+}
+
 TEST_F(KerasJsonFile, IsReadAndLeftAsItIs) {
   const std::string before =
       R"({"floatx": "float64", "epsilon": 0.001, "image_data_format": "channels_first", "backend": "theano", "other": 1,
