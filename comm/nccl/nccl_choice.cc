@@ -37,15 +37,16 @@ void check_cuda(const NcclLibrary& cuda, int code, const char* call) {
 }
 
 void look(const NcclOptions& options, NcclLibrary& library, NcclAvailability& found) {
-  library = load_nccl(options.nccl_library, options.cudart_library);
-  if (const int code = library.ncclGetVersion(&found.version); code != kNcclSuccess)
-    fail<CommError>("NCCL: ncclGetVersion: ", library.ncclGetErrorString(code), " (code ", code, ")");
+  load_cudart(library, options.cudart_library);
   int gpus = 0;
   check_cuda(library, library.cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
   if (gpus < 1) fail<CommError>("NCCL: no GPU is visible here");
   found.device = options.local_rank % gpus;
   check_cuda(library, library.cudaDeviceGetPCIBusId(found.gpu.data(), static_cast<int>(found.gpu.size()), found.device),
              "cudaDeviceGetPCIBusId");
+  load_nccl(library, options.nccl_library);
+  if (const int code = library.ncclGetVersion(&found.version); code != kNcclSuccess)
+    fail<CommError>("NCCL: ncclGetVersion: ", library.ncclGetErrorString(code), " (code ", code, ")");
   found.usable = 1;
 }
 

@@ -68,14 +68,14 @@ void find_nccl(NcclLibrary& f, const Loaded& library) {
 
 }  // namespace
 
-NcclLibrary load_nccl(const std::string& nccl_name, const std::string& cudart_name) {
-  std::vector<std::string> nccl{"libnccl.so.2"}, cudart{"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
-  if (!nccl_name.empty()) nccl = {nccl_name};
-  if (!cudart_name.empty()) cudart = {cudart_name};
-  NcclLibrary library{};
-  find_cuda(library, open_library(cudart, "SYNCLINE_CUDART_LIBRARY"));
-  find_nccl(library, open_library(nccl, "SYNCLINE_NCCL_LIBRARY"));
-  return library;
+void load_cudart(NcclLibrary& library, const std::string& name) {
+  std::vector<std::string> names{"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+  if (!name.empty()) names = {name};
+  find_cuda(library, open_library(names, "SYNCLINE_CUDART_LIBRARY"));
+}
+
+void load_nccl(NcclLibrary& library, const std::string& name) {
+  find_nccl(library, open_library({name.empty() ? "libnccl.so.2" : name}, "SYNCLINE_NCCL_LIBRARY"));
 }
 
 }  // namespace syncline::comm

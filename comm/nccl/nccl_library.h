@@ -84,7 +84,9 @@ struct NcclLibrary {
   const char* (*ncclGetLastError)(ncclComm* comm);
 };
 
-// Loads both libraries: of these names, or, for "", of the usual ones. Throws CommError, with the loader's own text.
-NcclLibrary load_nccl(const std::string& nccl_name, const std::string& cudart_name);
+// Each loads one library, of this name or, for "", of the usual ones, and fills its part of the table. They throw
+// CommError, with the loader's own text. (NCCL's is large: it is not worth loading where CUDA finds no GPU.)
+void load_cudart(NcclLibrary& library, const std::string& name);
+void load_nccl(NcclLibrary& library, const std::string& name);
 
 }  // namespace syncline::comm
