@@ -76,6 +76,7 @@ class File {
  public:
   bool open(const std::string& path) {
     written_ = 0;
+    text_.reserve(2 * kPage);
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     return fd_ >= 0;
   }
@@ -195,6 +196,7 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
     stop_ = false;
   }
   taken_.resize(kMostEvents);
+  line_.reserve(kPage);
   thread_ = std::thread([this] { run(); });
   recording = true;
 }

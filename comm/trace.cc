@@ -19,6 +19,7 @@ namespace {
 
 // The communicator whose time is traced: the first of all ranks, not those of groups.
 std::atomic<const Communicator*> traced{nullptr};
+std::int64_t traced_since = 0;
 
 std::string members(const ClockOffset& clock) {
   return join_text("\"at_ns\":", clock.at, ",\"offset_ns\":", clock.offset, ",\"error_ns\":", clock.error);
@@ -38,7 +39,7 @@ Report own_report(const Account* account) {
   const timeline::Times& times = timeline::times();
   Report report;
   report.steps = times.steps;
-  report.elapsed = times.last_end - times.first_begin;
+  report.elapsed = timeline::now() - traced_since;
   report.compute = times.in_steps - times.waited_in_steps;
   report.between = times.between_steps - times.waited_between;
   if (account == nullptr) return report;
@@ -186,6 +187,7 @@ void begin_trace(Communicator& communicator) {
   communicator.wait(communicator.broadcast(tag, &job, sizeof job, 0));
   const ClockOffset clock = measure_clock(communicator, timeline::now);
   timeline::start(directory, communicator.rank(), communicator.size(), join_text("\"job\":", job, ',', members(clock)));
+  traced_since = timeline::now();
   timeline::detail = detail != nullptr && detail != std::string_view("0");
 }
 

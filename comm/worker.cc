@@ -155,8 +155,8 @@ Worker::State Worker::drive(bool may_block) {
   try {
     const Job& job = slot(finished_ + 1);
     if (!begun_) {
-      account_.arrive();
       wire_->begin(job);
+      account_.arrive();
     }
     begun_ = true;
     const Wire::Meeting meeting = wire_->poll(job);

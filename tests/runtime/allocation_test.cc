@@ -1,6 +1,7 @@
 // After its first call a step allocates nothing.
 #include <gtest/gtest.h>
 
+#include "base/timeline.h"
 #include "comm/local/local_communicator.h"
 #include "ops/convolution.h"
 #include "ops/gradients.h"
@@ -14,6 +15,7 @@
 #include "runtime/function.h"
 #include "runtime/optimizers.h"
 #include "runtime/session.h"
+#include "tests/io/scratch.h"
 #include "tests/runtime/allocations.h"
 #include "tests/runtime/support.h"
 
@@ -87,7 +89,7 @@ TEST_F(AllocationTest, TwoShapesInTurn) {
 }
 
 // Each rank's plan, its transfers and the wire between them.
-TEST_F(AllocationTest, AStepOfTwoRanks) {
+void expect_no_allocations_on_ranks() {
   comm::spawn_ranks(2, [](comm::Communicator& wire) {
     Session session;
     SessionScope scope(session);
@@ -108,6 +110,16 @@ TEST_F(AllocationTest, AStepOfTwoRanks) {
     EXPECT_EQ(allocations(), before);
     wire.barrier();
   });
+}
+
+TEST_F(AllocationTest, AStepOfTwoRanks) { expect_no_allocations_on_ranks(); }
+
+// Events go into memory that is there; so does what the thread writes.
+TEST_F(AllocationTest, AStepOnTheTimeline) {
+  const io::Scratch scratch;
+  timeline::start(scratch.path("trace"), 0, 2);
+  expect_no_allocations_on_ranks();
+  timeline::stop();
 }
 
 }  // namespace
