@@ -14,8 +14,9 @@ struct DataParallelOptions {
   // Each rank hands over its own rows only; the global batch is then the ranks' rows one after the other. Otherwise
   // every rank hands over the same whole batch and computes on its share.
   bool local_feeds = false;
-  std::int64_t first_bucket = std::int64_t{1} << 20;    // bytes
-  std::int64_t later_buckets = std::int64_t{25} << 20;  // bytes
+  // In bytes: all-reduces of a step are put together until they are as many. The first ones begin early.
+  std::int64_t first_bucket = keras_json().first_bucket;
+  std::int64_t later_buckets = keras_json().later_buckets;
   // After so many steps the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "runtime/options.h"
 
 namespace syncline {
 namespace {
@@ -27,30 +27,9 @@ std::string place(const std::string& path, std::string_view key) { return join_t
 
 template <class T>
 T value_of(const Json& value, const std::string& where, const char* wanted) {
-  const bool fits = std::is_same_v<T, bool>     ? value.is_boolean()
-                    : std::is_same_v<T, double> ? value.is_number()
-                                                : value.is_string();
+  const bool fits = std::is_same_v<T, double> ? value.is_number() : value.is_string();
   if (!fits) fail<ValueError>(where, " is ", value.dump(), "; give ", wanted);
   return value.get<T>();
-}
-
-void read_settings(const Json& options, const std::string& path, KerasJson& found) {
-  comm::Settings& settings = found.comm;
-  if (!options.is_object()) fail<ValueError>(place(path, "syncline"), " is ", options.dump(), "; give an object");
-  for (const auto& [key, value] : options.items()) {
-    const std::string where = place(path, "syncline." + key);
-    if (key == "wait_limit") {
-      settings.wait_limit = value_of<double>(value, where, "seconds");
-      if (!(*settings.wait_limit > 0)) fail<ValueError>(where, " is ", value.dump(), "; give a positive number");
-    } else if (key == "background") {
-      settings.background = value_of<bool>(value, where, "true or false");
-    } else if (key == "check_steps") {
-      if (!value.is_number_unsigned()) fail<ValueError>(where, " is ", value.dump(), "; give a number of steps, or 0");
-      found.check_steps = value.get<std::uint64_t>();
-    } else {
-      fail<ValueError>(where, " is no option; known are wait_limit, background and check_steps");
-    }
-  }
 }
 
 KerasJson values_of(const Json& json, const std::string& path) {
@@ -64,7 +43,7 @@ KerasJson values_of(const Json& json, const std::string& path) {
     else if (key == "image_data_format")
       found.config.image_data_format = checked_data_format(where, value_of<std::string>(value, where, "a name"));
     else if (key == "backend") found.backend = value_of<std::string>(value, where, "a name");
-    else if (key == "syncline") read_settings(value, path, found);
+    else if (key == "syncline") read_options(value, path, found);
   }
   return found;
 }
@@ -124,6 +103,7 @@ std::filesystem::path path_of(const Getenv& getenv) {
 
 void override_from(const Getenv& getenv, KerasJson& found) {
   Config& config = found.config;
+  read_option_variables(getenv, found);
   const auto with = [&](const char* name, auto set) {
     if (const char* value = getenv(name); value != nullptr && *value != '\0')
       set(std::string("environment: ") + name, value);
@@ -138,11 +118,6 @@ void override_from(const Getenv& getenv, KerasJson& found) {
     const double number = std::strtod(value, &end);
     if (*end != '\0') fail<ValueError>(what, " is '", value, "'; give a number");
     config.epsilon = checked_epsilon(what, number);
-  });
-  with("SYNCLINE_CHECK_STEPS", [&](const std::string& what, const std::string& value) {
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), found.check_steps);
-    if (error != std::errc() || end != value.data() + value.size())
-      fail<ValueError>(what, " is '", value, "'; give a number of steps, or 0");
   });
   with("SYNCLINE_FAULT", [&](const std::string& what, const char* value) {
     const char* allowed = getenv("SYNCLINE_ALLOW_FAULTS");

@@ -1,13 +1,13 @@
 // keras.json: Keras's file of defaults, in $KERAS_HOME or ~/.keras. Sessions begin with what it says; the environment
-// (SYNCLINE_FLOATX, SYNCLINE_EPSILON, SYNCLINE_IMAGE_DATA_FORMAT) overrides it, and setters override both.
+// (SYNCLINE_FLOATX, SYNCLINE_EPSILON, SYNCLINE_IMAGE_DATA_FORMAT and one for each option within "syncline") overrides
+// it, and setters override both.
 //
 //   {"floatx": "float32", "epsilon": 1e-07, "backend": "tensorflow", "image_data_format": "channels_last",
-//    "syncline": {"wait_limit": 60, "background": true, "check_steps": 100}}
+//    "syncline": {"wait_limit": 60, "bucket": "25MiB", "check_steps": 100}}
 //
-// Every key may be absent, and keys that Keras does not know are left alone, but not those within "syncline", whose
-// options are those of comm::Settings and the steps between two comparisons of variables (SYNCLINE_CHECK_STEPS). A file
-// that is there and cannot be read as this is an error: IoError (not readable, no JSON) or ValueError (a key's value),
-// naming file and place or key.
+// Every key may be absent, and keys that Keras does not know are left alone, but not those within "syncline", which
+// docs/distribution.md lists. A file that is there and cannot be read as this is an error: IoError (not readable, no
+// JSON) or ValueError (a key's value), naming file and place or key.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,11 @@ struct KerasJson {
   Config config;
   std::string backend = "tensorflow";  // Keras's own choice of a backend, for its Python package
   comm::Settings comm;
-  std::uint64_t check_steps = 100;  // see runtime/data_parallel.h
-  std::vector<Fault> faults;        // of SYNCLINE_FAULT
+  // See runtime/data_parallel.h.
+  std::int64_t first_bucket = std::int64_t{1} << 20;
+  std::int64_t later_buckets = std::int64_t{25} << 20;
+  std::uint64_t check_steps = 100;
+  std::vector<Fault> faults;  // of SYNCLINE_FAULT
 };
 
 // nullptr for a variable that is not set.

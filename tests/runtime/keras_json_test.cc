@@ -146,6 +146,31 @@ TEST_F(KerasJsonFile, TheEnvironmentOverridesTheFile) {
   expect_contains(message_of<ValueError>([&] { load(); }), "SYNCLINE_FLOATX: unknown floatx 'int8'");
 }
 
+TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
+  write(R"({"syncline": {"first_bucket": 4096, "bucket": "1.5 MiB"}})");
+  EXPECT_EQ(load().first_bucket, 4096);
+  EXPECT_EQ(load().later_buckets, 3 << 19);
+  environment_["SYNCLINE_FIRST_BUCKET"] = "8192";
+  environment_["SYNCLINE_BUCKET"] = "2GiB";
+  environment_["SYNCLINE_WAIT_LIMIT"] = "2.5";
+  environment_["SYNCLINE_BACKGROUND"] = "false";
+  EXPECT_EQ(load().first_bucket, 8192);
+  EXPECT_EQ(load().later_buckets, std::int64_t{2} << 30);
+  EXPECT_EQ(load().comm.wait_limit, 2.5);
+  EXPECT_EQ(load().comm.background, false);
+  for (const char* wrong : {"0", "-1", "25MB", "MiB", "1.5", "nan", "2000GiB", "[1]", "true"}) {
+    environment_["SYNCLINE_BUCKET"] = wrong;
+    expect_contains(message_of<ValueError>([&] { load(); }),
+                    join_text("SYNCLINE_BUCKET is '", wrong, "'; give a number of bytes, as 4096 or \"25MiB\""));
+  }
+  environment_.erase("SYNCLINE_BUCKET");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"bucket": "big"}})"),
+                  path() + ": \"syncline.bucket\" is \"big\"; give a number of bytes");
+  environment_["SYNCLINE_BACKGROUND"] = "no";
+  expect_contains(message_of<ValueError>([&] { write("{}"), load(); }),
+                  "SYNCLINE_BACKGROUND is 'no'; give true or false");
+}
+
 TEST_F(KerasJsonFile, AMalformedFileNamesItselfAndThePlace) {
   expect_contains(refusal<IoError>("{\"floatx\": \"float32\",\n  epsilon: 1}"),
                   path() + ": is no JSON at line 2, column 3");
