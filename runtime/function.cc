@@ -214,6 +214,7 @@ struct Function::Impl {
     request.in_callers_memory.assign(outputs.size(), true);
     for (std::size_t i = 0; i < updates.size(); ++i)
       request.updates.push_back({updates[i].target, values[static_cast<std::ptrdiff_t>(i)]});
+    request.name = name;
     request.local = local;
     request.placement = &placement;
     request.shares = &cached->shares;

@@ -84,6 +84,7 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
     step.taps.push_back({bytes(placed.roots[i]), sum, outputs[i].dtype()});
   }
   LowerRequest of_body;
+  of_body.name = request.name.empty() ? "a loop" : "a loop of " + request.name;
   of_body.in_callers_memory.assign(n_states, false);
   for (const LoopStep::Tap& tap : step.taps) of_body.in_callers_memory.push_back(!tap.sum);
   of_body.feeds = placed.feeds;

@@ -271,7 +271,8 @@ class Lowering {
     Step step;
     step.kind = Step::kStart;
     step.index = static_cast<int>(plan_.transfers_.size());
-    transfer.names = request_.distributor->name(names_.of(task.nodes));
+    transfer.names =
+        request_.distributor->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
     for (const Expr& node : task.nodes) step.out_meta.push_back(local_.meta(node));
     for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());

@@ -126,6 +126,7 @@ struct LoopStep {
 
 // What a plan is made of: a placed graph of known shapes.
 struct LowerRequest {
+  std::string name{};         // of the function, for errors
   std::vector<Expr> feeds;    // placeholders, in the order of run's feeds
   bool local = false;         // split feeds hold this rank's rows only; otherwise all rows, and the plan reads its own
   std::vector<Expr> outputs;  // roots to be read by output(i)
