@@ -228,6 +228,26 @@ TEST(Accumulation, AnOldSumIsForgottenWhateverItHolds) {
   });
 }
 
+// Sums of many small numbers: float16 would lose them.
+TEST(Accumulation, Float16IsAddedUpInFloat32) {
+  const auto train = [] {
+    const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat16});
+    const Variable w = variable(doubles(Shape{3, 1}, {1, 2, 3}).cast(DType::kFloat16));
+    const std::vector<Variable> variables{w};
+    const AccumulatingOptimizer optimizer = accumulate(sgd(sum(dot(x, w)), variables, {.learning_rate = 0.25}), 1000);
+    EXPECT_EQ(optimizer.accumulated[1].dtype(), DType::kFloat32);
+    Function f({x}, {}, optimizer.updates);
+    const Array first = doubles(Shape{2, 3}, {4096, 0, 1, 0, 0, 1}).cast(DType::kFloat16),
+                other = doubles(Shape{2, 3}, {1, 4, 2, 0, 0, 2}).cast(DType::kFloat16);
+    for (int i = 0; i < 1000; ++i) f({i == 0 ? first : other});
+    return std::vector<Array>{get_value(w)};
+  };
+  on_one_process([&] {
+    expect_values(train()[0], {1 - (4096 + 999) / 4000.0, 2 - 3996 / 4000.0, 3 - (2 + 3996) / 4000.0}, 1e-3);
+  });
+  expect_same_on_ranks(train, 1e-3, {2});
+}
+
 TEST(Accumulation, RefusesNoSteps) {
   on_one_process([] {
     const Model m;
