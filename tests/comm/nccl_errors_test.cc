@@ -157,6 +157,16 @@ TEST_F(NcclErrors, AnAbortThatHangsIsLeftAlone) {
   for (int i = 0; i < 5000 && !stand_in::alive().empty(); ++i) std::this_thread::sleep_for(1ms);
 }
 
+TEST_F(NcclErrors, AnAbortThatFailsIsTold) {
+  stand_in::start_over({.fail = "ncclCommAbort", .fail_at = 1, .fail_code = 3, .stuck = true});
+  int told = 0;
+  for (const RankEnd& end : run_nccl_ranks(2, hasty_options(), [](Communicator& c) { check_sum(c, kCount); })) {
+    EXPECT_TRUE(end.stall) << end.error;
+    told += contains(end.error, "; aborted, but: NCCL: rank ") && contains(end.error, "ncclCommAbort failed") ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1);
+}
+
 TEST_F(NcclErrors, AnotherRanksErrorIsTold) {
   stand_in::start_over({.stuck = true, .remote_error_at = 200});
   for (const RankEnd& end : run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { check_sum(c, kCount); }))
