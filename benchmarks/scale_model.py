@@ -8,9 +8,11 @@ batch of a rank stays the same (weak scaling), so efficiency is the time of a st
 
 The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-reduce of b bytes over N nodes of k ranks takes:
   ring          over all n = N k ranks, node by node: 2 (n - 1) turns of b / n bytes, each as long as its slowest link
-  tree          up and down a binary tree in pieces; the levels between nodes use the network, those below the node
+  tree          up and down a binary tree of nodes, and one of each node's ranks below it, in pieces; two children of a parent
+                take turns
   hierarchical  the ranks of a node add up their buffers in shared memory, every node has a slice of the whole and gets it
-                from the N - 1 others, and hands its sum to them: 2 (N - 1) messages of b / N bytes
+                from the N - 1 others, and hands its sum to them: twice N - 1 messages of b / N bytes, one latency each time and
+                a gap between messages
 A step is simulated: it computes, submits buckets, waits for them, as its profile says; the wire takes one bucket after the
 other. Not in the model: ranks that are late by chance, and traffic of others.
 """
@@ -29,6 +31,7 @@ class Link:
 
     latency: float  # seconds
     bandwidth: float  # bytes/s
+    gap: float = 0.0  # seconds: what each further message costs its sender besides its bytes
 
     def message(self, size):
         return self.latency + size / self.bandwidth
@@ -36,11 +39,13 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Nodes of equal size. `inside` is a message between two ranks of a node. Ranks of a node that sum b bytes in shared
-    memory read and write b bytes each; a core moves `memory` bytes/s, and ranks beyond the cores do not add to it."""
+    """Nodes of equal size. `inside` is a message between two ranks of a node, `between` one from node to node, `exchange` what a
+    node gets of its link when all nodes send to all: TCP makes less of that than of one stream each way. Ranks of a node that sum
+    b bytes in shared memory read and write b bytes each; a core moves `memory` bytes/s, and ranks beyond the cores add nothing."""
 
     inside: Link
     between: Link
+    exchange: Link
     meeting: float  # seconds: the latency of a sum in shared memory
     memory: float  # bytes/s a core
     cores: int = 1 << 30  # of a node
@@ -66,16 +71,19 @@ def ring(cluster, nodes, size):
 
 def tree(cluster, nodes, size, piece=PIECE):
     """Pieces follow each other: the first one takes all levels, the others come one turn of the slowest level later."""
-    levels = [cluster.between] * math.ceil(math.log2(nodes)) + [cluster.inside] * math.ceil(math.log2(cluster.ranks_a_node))
-    if not levels:
-        return 0.0
     pieces = max(1, math.ceil(size / piece))
-    turns = [link.message(size / pieces) for link in levels]
+    turns = []
+    for link, members in ((cluster.between, nodes), (cluster.inside, cluster.ranks_a_node)):
+        turns += [min(2, members - 1) * link.message(size / pieces)] * int(math.log2(members))
+    if not turns:
+        return 0.0
     return 2 * (sum(turns) + (pieces - 1) * max(turns))
 
 
 def hierarchical(cluster, nodes, size):
-    between = 2 * (nodes - 1) * cluster.between.message(size / nodes) if nodes > 1 else 0.0
+    between, network = 0.0, cluster.exchange
+    if nodes > 1:
+        between = 2 * (network.message((nodes - 1) * size / nodes) + (nodes - 2) * network.gap)
     return node_sum(cluster, cluster.ranks_a_node, size) + between
 
 
@@ -168,6 +176,7 @@ def cluster_from(node, network, ranks_a_node, cores=1 << 30):
     return Cluster(
         inside=Link(node["message_latency"], node["message_bandwidth"]),
         between=Link(network["latency"], network["bandwidth"]),
+        exchange=Link(network["exchange_latency"], network["exchange_bandwidth"], network["gap"]),
         meeting=node["meeting"],
         memory=node["memory"],
         cores=cores,

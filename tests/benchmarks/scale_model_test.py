@@ -2,7 +2,6 @@
 """benchmarks/scale_model.py against messages that are sent one by one, and against sums done by hand."""
 
 import json
-import math
 import os
 import sys
 import unittest
@@ -11,11 +10,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import scale_model  # noqa: E402
 from scale_model import Cluster, Link  # noqa: E402
 
-SLOW, FAST = Link(30e-6, 1e9), Link(1e-6, 10e9)
+SLOW, FAST, ALL_TO_ALL = Link(30e-6, 1e9), Link(1e-6, 10e9), Link(40e-6, 0.5e9, gap=3e-6)
 
 
 def cluster(ranks_a_node=1, **options):
-    return Cluster(inside=FAST, between=SLOW, meeting=2e-6, memory=20e9, ranks_a_node=ranks_a_node, **options)
+    return Cluster(inside=FAST, between=SLOW, exchange=ALL_TO_ALL, meeting=2e-6, memory=20e9, ranks_a_node=ranks_a_node, **options)
 
 
 def send_ring(ranks, link_of, size):
@@ -28,12 +27,12 @@ def send_ring(ranks, link_of, size):
 
 
 def send_chain_of_levels(levels, pieces, size):
-    """Pieces through levels, one after the other, each level busy with one piece at a time; up, then the same down."""
+    """Pieces through levels, one after the other, each level busy with one piece of each child; up, then the same down."""
     free = [0.0] * len(levels)
     for _ in range(pieces):
         arrived = 0.0
-        for i, link in enumerate(levels):
-            arrived = free[i] = max(arrived, free[i]) + link.message(size / pieces)
+        for i, (link, children) in enumerate(levels):
+            arrived = free[i] = max(arrived, free[i]) + children * link.message(size / pieces)
     return 2 * arrived
 
 
@@ -54,8 +53,13 @@ class Schedules(unittest.TestCase):
         self.assertAlmostEqual(got, 2 * (n - 1) * 30e-6 + 2 * (n - 1) / n * size / 1e9, places=9)
 
     def test_tree_is_what_its_messages_take(self):
-        for nodes, ranks_a_node in ((2, 1), (8, 1), (8, 4), (5, 3), (1, 2)):
-            levels = [SLOW] * math.ceil(math.log2(nodes)) + [FAST] * math.ceil(math.log2(ranks_a_node))
+        for nodes, ranks_a_node, levels in (
+            (2, 1, [(SLOW, 1)]),
+            (8, 1, [(SLOW, 2)] * 3),
+            (8, 4, [(SLOW, 2)] * 3 + [(FAST, 2)] * 2),
+            (5, 2, [(SLOW, 2)] * 2 + [(FAST, 1)]),
+            (1, 3, [(FAST, 2)]),
+        ):
             for size, pieces in ((4, 1), (1 << 20, 1), (10 << 20, 10)):
                 got = scale_model.tree(cluster(ranks_a_node), nodes, size)
                 self.assertAlmostEqual(got, send_chain_of_levels(levels, pieces, size), places=12)
@@ -68,7 +72,7 @@ class Schedules(unittest.TestCase):
         size = 8 << 20
         node = 2e-6 + 2 * 4 * size / (4 * 20e9)
         self.assertAlmostEqual(scale_model.hierarchical(cluster(4), 1, size), node, places=12)
-        self.assertAlmostEqual(scale_model.hierarchical(cluster(4), 3, size), node + 4 * (30e-6 + size / 3 / 1e9), places=12)
+        self.assertAlmostEqual(scale_model.hierarchical(cluster(4), 3, size), node + 2 * (40e-6 + 3e-6 + 2 * size / 3 / 0.5e9), places=12)
 
     def test_cores_bound_the_memory_that_ranks_move(self):
         size = 8 << 20
@@ -107,7 +111,7 @@ class Step(unittest.TestCase):
         values = [scale_model.efficiency(profile, cluster(), n, "hierarchical") for n in (1, 2, 8, 64, 512, 4096)]
         self.assertEqual(values[0], 1)
         self.assertEqual(values, sorted(values, reverse=True))
-        self.assertAlmostEqual(values[1], 5e-3 / (5e-3 + 2 * (30e-6 + (1 << 19) / 1e9)))
+        self.assertAlmostEqual(values[1], 5e-3 / (5e-3 + 2 * (40e-6 + (1 << 19) / 0.5e9)))
 
 
 class Measurements(unittest.TestCase):

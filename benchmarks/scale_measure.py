@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Measures what scale_model.py needs, and what it is to be compared with, on this machine.
+
+usage: scale_measure.py --out FILE [--rate 400mbit]
+
+Latency and bandwidth come from benchmarks/allreduce on two ranks, of one node and of two, profiles of steps from the timelines
+of two ranks of one node. Nodes are network namespaces (tests/mpi/namespaces/nodes) whose links are held to a rate. The checks
+run other numbers of nodes and ranks: all-reduces of ours, of MPI held to its ring and to its binary tree, and training steps.
+Needs build/release with allreduce and step_bench.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+
+import interleave
+import scale_model
+
+NODES = "tests/mpi/namespaces/nodes"
+ALLREDUCE, STEP = "build/release/benchmarks/allreduce", "build/release/benchmarks/step_bench"
+NODE_SIZES = [4, 4096, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
+NETWORK_SIZES = [4, 1024, 1 << 20, 2 << 20, 4 << 20]
+CHECK_SIZES = [2 << 20]
+LAYOUTS = ["1,1", "1,1,1,1", "1,1,1,1,1,1,1,1", "2,2", "2,2,2,2", "4,4"]
+MODELS = ["mlp", "mlp_wide"]
+# MPI's algorithms: 4 is the ring, 2 a reduction and a broadcast, here by binary trees in pieces.
+RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
+TREE = [
+    "--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "2",
+    "--mca", "coll_tuned_reduce_algorithm", "4", "--mca", "coll_tuned_reduce_algorithm_segmentsize", str(scale_model.PIECE),
+    "--mca", "coll_tuned_bcast_algorithm", "5", "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(scale_model.PIECE),
+]  # fmt: skip
+
+
+def json_lines(command, environment=None):
+    done = subprocess.run(
+        command, cwd=interleave.ROOT, capture_output=True, text=True, timeout=300, env=os.environ | (environment or {})
+    )
+    if done.returncode == 77:
+        raise SystemExit(done.stdout.strip())
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def allreduce(launch, sizes, repetitions=5):
+    return json_lines([*launch, ALLREDUCE, "--json", "--bytes", ",".join(map(str, sizes)), "--repetitions", str(repetitions)])
+
+
+def points(lines, who):
+    return [(line["bytes"], line[f"{who}_us"] * 1e-6) for line in lines]
+
+
+def on_nodes(layout, rate, options=()):
+    return [NODES, "--rate", rate, *options, layout]
+
+
+def measure_node():
+    lines = allreduce(["scripts/launch", "2"], NODE_SIZES)
+    meeting, bandwidth = scale_model.fit(points(lines, "syncline"))
+    # Two ranks, two messages each way: as scale_model.ring and node_sum say.
+    latency, message_bandwidth = scale_model.fit(points(lines, "mpi"))
+    return {
+        "meeting": meeting, "memory": 2 * bandwidth, "message_latency": latency / 2, "message_bandwidth": message_bandwidth,
+        "points": lines,
+    }  # fmt: skip
+
+
+def measure_network(rate):
+    """From three nodes: ours for the exchange, MPI's ring for messages. On three nodes a ring has 4 turns of a third of the buffer,
+    and the exchange sends two thirds of it twice."""
+    three = allreduce(on_nodes("1,1,1", rate, RING), NETWORK_SIZES)
+    latency, bandwidth = scale_model.fit(points(three, "mpi"), share=4 / 3)
+    exchange_latency, exchange_bandwidth = scale_model.fit(points(three, "syncline"), share=4 / 3)
+    # The ranks share this machine's cores, so a further message costs more here than it would a node of its own.
+    small = NETWORK_SIZES[:2]
+    five = allreduce(on_nodes("1,1,1,1,1", rate), small)
+    gap = min(b - a for (_, a), (_, b) in zip(points(three, "syncline"), points(five, "syncline"))) / 4
+    gap = max(0.0, gap)
+    return {
+        "latency": latency / 4, "bandwidth": bandwidth, "exchange_latency": max(0.0, exchange_latency / 2 - gap),
+        "exchange_bandwidth": exchange_bandwidth, "gap": gap, "points": three,
+    }  # fmt: skip
+
+
+def measure_profile(model):
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["scripts/launch", "2", STEP, "--model", model, "--steps", "40", "--background", "0", "--json"]
+        json_lines(command, {"SYNCLINE_TRACE": folder})
+        with open(os.path.join(folder, "rank0.json"), encoding="utf-8") as file:
+            return scale_model.profile_of_trace(file)
+
+
+def measured_step(launch, model, steps):
+    (line,) = json_lines([*launch, STEP, "--model", model, "--steps", str(steps), "--warmup", "3", "--background", "0", "--json"])
+    return line["step_ms"] * 1e-3
+
+
+def checks(rate):
+    """[{what, layout, schedule, model or bytes, seconds}]"""
+    found = []
+
+    def note(**check):
+        found.append(check)
+        print(check, flush=True)
+
+    for model in MODELS:
+        note(what="step", layout="2", schedule="hierarchical", model=model, seconds=measured_step(["scripts/launch", "2"], model, 40))
+    for layout in LAYOUTS:
+        for schedule, who, options in (("hierarchical", "syncline", []), ("ring", "mpi", RING), ("tree", "mpi", TREE)):
+            for size, seconds in points(allreduce(on_nodes(layout, rate, options), CHECK_SIZES, 3), who):
+                note(what="all-reduce", layout=layout, schedule=schedule, bytes=size, seconds=seconds)
+        note(what="step", layout=layout, schedule="hierarchical", model="mlp", seconds=measured_step(on_nodes(layout, rate), "mlp", 10))
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--rate", default="400mbit")
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    result = {
+        "machine": interleave.machine(),
+        "rate": args.rate,
+        "node": measure_node(),
+        "networks": {args.rate: measure_network(args.rate)},
+        "profiles": {model: measure_profile(model) for model in MODELS},
+    }
+    print(json.dumps({key: result[key] for key in ("node", "networks", "profiles")}, indent=1), flush=True)
+    result["checks"] = checks(args.rate)
+    result["load"] = [load, os.getloadavg()[0]]
+    with open(args.out, "w", encoding="utf-8") as file:
+        json.dump(result, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

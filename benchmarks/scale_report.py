@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Writes docs/scaling.md and its plot from what scale_measure.py measured.
+
+usage: scale_report.py MEASURED.json [--write docs/scaling.md]
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+
+import scale_model
+
+# What a cluster could have instead of this machine's virtual links: assumed, not measured.
+ASSUMED = {
+    "100 Gbit/s, 5 us (assumed)": {
+        "latency": 5e-6, "bandwidth": 11e9, "exchange_latency": 5e-6, "exchange_bandwidth": 11e9, "gap": 0.5e-6,
+    },
+    "10 Gbit/s, 20 us (assumed)": {
+        "latency": 20e-6, "bandwidth": 1.15e9, "exchange_latency": 20e-6, "exchange_bandwidth": 1.15e9, "gap": 1e-6,
+    },
+}  # fmt: skip
+RANKS_A_NODE = (1, 4, 16, 64)
+COLORS = {"ring": "#c33", "tree": "#38c", "hierarchical": "#2a2"}
+
+
+def predicted(check, measured):
+    """Seconds of one check. Its nodes are of one machine, whose cores all of them share."""
+    layout = [int(n) for n in check["layout"].split(",")]
+    cores = measured["machine"]["cores"]
+    network = next(iter(measured["networks"].values()))
+    cluster = scale_model.cluster_from(measured["node"], network, layout[0], max(1, cores // len(layout)))
+    schedule = scale_model.SCHEDULES[check["schedule"]]
+    if check["what"] == "all-reduce":
+        return schedule(cluster, len(layout), check["bytes"])
+    slower = max(1.0, sum(layout) / cores)
+    profile = measured["profiles"][check["model"]]
+    return scale_model.step_seconds(profile, lambda size: schedule(cluster, len(layout), size), overlap=False, slower=slower)
+
+
+def check_lines(measured):
+    lines = ["| what | nodes x ranks | schedule | measured, ms | predicted, ms | error |", "|---|---|---|---|---|---|"]
+    errors = {}
+    for check in measured["checks"]:
+        layout = check["layout"].split(",")
+        want, got = check["seconds"], predicted(check, measured)
+        what = f"step, {check['model']}" if check["what"] == "step" else f"all-reduce, {check['bytes'] >> 20} MiB"
+        errors.setdefault(check["schedule"], []).append(abs(got / want - 1))
+        lines.append(
+            f"| {what} | {len(layout)} x {layout[0]} | {check['schedule']} | {want * 1e3:.2f} | {got * 1e3:.2f} | {got / want - 1:+.0%} |"
+        )
+    summary = ", ".join(f"{name} {statistics.median(e):.0%} (at most {max(e):.0%})" for name, e in errors.items())
+    return [*lines, "", f"Error without its sign, median: {summary}."]
+
+
+def inputs_lines(measured):
+    node, rate = measured["node"], measured["rate"]
+    network = measured["networks"][rate]
+    lines = [
+        "| input | value | from |",
+        "|---|---|---|",
+        f"| meeting in shared memory | {node['meeting'] * 1e6:.2f} us | our all-reduce, 2 ranks of a node |",
+        f"| memory, a core | {node['memory'] * 1e-9:.2f} GB/s | the same |",
+        f"| message within a node | {node['message_latency'] * 1e6:.2f} us, {node['message_bandwidth'] * 1e-9:.2f} GB/s | MPI_Allreduce, 2 ranks of a node |",
+        f"| message between nodes, {rate} | {network['latency'] * 1e6:.0f} us, {network['bandwidth'] * 1e-9:.4f} GB/s | MPI's ring, 3 nodes |",
+        f"| exchange between nodes, {rate} | {network['exchange_latency'] * 1e6:.0f} us, {network['exchange_bandwidth'] * 1e-9:.4f} GB/s, {network['gap'] * 1e6:.0f} us a message | our all-reduce, 3 and 5 nodes |",
+    ]
+    for model, profile in measured["profiles"].items():
+        sizes = [size for action, _, size in profile if action == "submit"]
+        text = f"{scale_model.compute_seconds(profile) * 1e3:.2f} ms, buckets of {', '.join(f'{s / 2**20:.2f}' for s in sizes)} MiB"
+        lines.append(f"| step, {model} | {text} | a rank's timeline, 2 ranks of a node |")
+    return lines
+
+
+def efficiency(measured, network, profile, schedule, ranks_a_node, ranks):
+    cluster = scale_model.cluster_from(measured["node"], network, ranks_a_node)
+    return scale_model.efficiency(profile, cluster, ranks // ranks_a_node, schedule)
+
+
+def prediction_lines(measured, model):
+    profile = measured["profiles"][model]
+    rank_counts = (2, 8, 64, 512, 4096)
+    lines = []
+    for name, network in ASSUMED.items():
+        lines += [f"{name}, {model}:", "", "| schedule | ranks a node | " + " | ".join(f"{n:,}" for n in rank_counts) + " |"]
+        lines.append("|---" * (len(rank_counts) + 2) + "|")
+        for schedule in scale_model.SCHEDULES:
+            for ranks_a_node in RANKS_A_NODE:
+                cells = [
+                    f"{efficiency(measured, network, profile, schedule, ranks_a_node, n):.3f}" if n >= ranks_a_node else "-"
+                    for n in rank_counts
+                ]
+                lines.append(f"| {schedule} | {ranks_a_node} | " + " | ".join(cells) + " |")
+        lines.append("")
+    return lines
+
+
+def panel(measured, network, profile, title, left):
+    """One diagram: efficiency over ranks; a line a schedule, thin for 1 rank a node, thick for 16."""
+    top, width, height = 40, 300, 220
+    x = lambda ranks: left + width * math.log2(ranks) / 12  # noqa: E731
+    y = lambda value: top + height * (1 - value)  # noqa: E731
+    parts = [f'<text x="{left}" y="24" font-weight="bold">{title}</text>']
+    for i in range(0, 13, 2):
+        parts.append(f'<path d="M{x(2**i):.1f} {top}V{top + height}" stroke="#ddd"/>')
+        parts.append(f'<text x="{x(2**i):.1f}" y="{top + height + 16}" text-anchor="middle">{2**i}</text>')
+    for i in range(6):
+        parts.append(f'<path d="M{left} {y(i / 5):.1f}h{width}" stroke="#ddd"/>')
+        parts.append(f'<text x="{left - 6}" y="{y(i / 5) + 4:.1f}" text-anchor="end">{i / 5:.1f}</text>')
+    for schedule, color in COLORS.items():
+        for ranks_a_node, stroke in ((1, 1), (16, 2.5)):
+            ranks = [2**i for i in range(13) if 2**i >= ranks_a_node]
+            points = [(x(n), y(efficiency(measured, network, profile, schedule, ranks_a_node, n))) for n in ranks]
+            text = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+            parts.append(f'<polyline points="{text}" fill="none" stroke="{color}" stroke-width="{stroke}"/>')
+    return parts
+
+
+def plot(measured, model):
+    profile = measured["profiles"][model]
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" width="760" height="310" font-family="sans-serif" font-size="11">',
+        '<rect width="760" height="310" fill="white"/>',
+    ]
+    for i, (name, network) in enumerate(ASSUMED.items()):
+        parts += panel(measured, network, profile, f"{model}: {name}", 45 + 370 * i)
+    for i, (schedule, color) in enumerate(COLORS.items()):
+        parts.append(f'<text x="{45 + 110 * i}" y="300" fill="{color}">{schedule}</text>')
+    parts.append('<text x="385" y="300">efficiency over ranks; thin: 1 rank a node, thick: 16</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
+def report(measured):
+    machine, model = measured["machine"], next(iter(measured["profiles"]))
+    return "\n".join(
+        [
+            "# Scaling",
+            "",
+            "Written by `benchmarks/scale_report.py` from what `benchmarks/scale_measure.py` measured; do not edit. `benchmarks/scale_model.py` says",
+            "what the model is. Efficiency is that of weak scaling: the time of a step without communication by that with it.",
+            "",
+            "## Inputs",
+            "",
+            *inputs_lines(measured),
+            "",
+            "## The model against what runs here",
+            "",
+            f"{machine['date']}, commit {machine['commit']}, {machine['cpu']}, {machine['cores']} cores; load {measured['load'][0]:.1f} before and",
+            f"{measured['load'][1]:.1f} after, of which this measurement makes 2. Nodes are network namespaces whose links are held to {measured['rate']} (`tc tbf`; this kernel has no",
+            "`netem`, so latency is that of the virtual link). All nodes share the machine's cores: a step's computation is taken to be slower by",
+            "ranks / cores where there are more ranks than cores, and a node to have its share of the cores. Ring and tree are MPI's own, with its",
+            "algorithm fixed; the hierarchical schedule is ours. Nothing in this table but the inputs above was fitted.",
+            "",
+            *check_lines(measured),
+            "",
+            "## Prediction",
+            "",
+            "The node is the measured one, with a core for each rank and one to spare for transfers; **the networks are assumed**. Ranks that are late",
+            "by chance and other jobs' traffic are not in the model: read it as what the schedules make of the wire, not as a promise.",
+            "",
+            "![efficiency over ranks](scaling.svg)",
+            "",
+            *prediction_lines(measured, model),
+        ]
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("measured")
+    parser.add_argument("--write", help="also write the report to this file, and the plot beside it")
+    args = parser.parse_args()
+    with open(args.measured, encoding="utf-8") as file:
+        measured = json.load(file)
+    text = report(measured)
+    print(text)
+    if args.write:
+        with open(args.write, "w", encoding="utf-8") as file:
+            file.write(text)
+        with open(os.path.splitext(args.write)[0] + ".svg", "w", encoding="utf-8") as file:
+            file.write(plot(measured, next(iter(measured["profiles"]))))
+
+
+if __name__ == "__main__":
+    main()
