@@ -40,7 +40,8 @@ bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& acti
     error = e.what();
   }
   std::int32_t first = error.empty() ? wire.size() : wire.rank();
-  wire.wait(wire.all_reduce({}, &first, 1, DType::kInt32, comm::Reduce::kMin));
+  wire.wait(wire.all_reduce({.names = comm::remember_names("whether all ranks have read their files")}, &first, 1,
+                            DType::kInt32, comm::Reduce::kMin));
   if (first == wire.rank()) complain(error);
   return first == wire.size();
 }
@@ -48,7 +49,8 @@ bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& acti
 // A rank that finds another checkpoint than the first one, or none, would go on from another place.
 void require_equal_steps(comm::Communicator& wire, std::int64_t steps) {
   std::int64_t range[] = {steps, -steps};
-  wire.wait(wire.all_reduce({}, range, 2, DType::kInt64, comm::Reduce::kMin));
+  wire.wait(wire.all_reduce({.names = comm::remember_names("the step to go on from")}, range, 2, DType::kInt64,
+                            comm::Reduce::kMin));
   if (range[0] != -range[1])
     fail<IoError>("--resume: the checkpoints that the ranks read end after different steps, ", range[0], " to ",
                   -range[1], "; all ranks must see the same file");

@@ -39,6 +39,7 @@ void Session::distribute(std::unique_ptr<Distributor> distributor) {
 
 void Session::undistribute() {
   distributor_.reset();
+  faults_.reset();  // they were a rank's
   used_variables_->clear();
 }
 

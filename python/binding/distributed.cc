@@ -119,6 +119,9 @@ void after_fork_in_child() {
   static_cast<void>(wire().release());
 }
 
+// For errors: what the program called.
+comm::Tag call_of(const char* name) { return {.names = comm::remember_names(join_text("distributed.", name))}; }
+
 comm::Reduce reduction_from(const std::string& name) {
   if (name == "sum") return comm::Reduce::kSum;
   if (name == "max") return comm::Reduce::kMax;
@@ -132,7 +135,7 @@ nb::object all_reduce(nb::handle value, const std::string& op) {
   const comm::Reduce reduce = reduction_from(op);
   {
     nb::gil_scoped_release release;
-    joined().wait(joined().all_reduce({}, result.raw(), result.size(), result.dtype(), reduce));
+    joined().wait(joined().all_reduce(call_of("all_reduce"), result.raw(), result.size(), result.dtype(), reduce));
   }
   return array_to(std::move(result));
 }
@@ -143,10 +146,10 @@ nb::bytes broadcast(const nb::bytes& value, int root) {
   std::string bytes;
   {
     nb::gil_scoped_release release;
-    joined().wait(joined().broadcast({}, &count, sizeof count, root));
+    joined().wait(joined().broadcast(call_of("broadcast"), &count, sizeof count, root));
     if (joined().rank() == root) bytes.assign(static_cast<const char*>(value.data()), value.size());
     bytes.resize(static_cast<std::size_t>(count));
-    joined().wait(joined().broadcast({}, bytes.data(), count, root));
+    joined().wait(joined().broadcast(call_of("broadcast"), bytes.data(), count, root));
   }
   return nb::bytes(bytes.data(), bytes.size());
 }
@@ -169,7 +172,8 @@ int differing_feed(std::span<const Feed> feeds) {
     largest.push_back(feed.dense() == nullptr ? 0 : digest_of(*feed.dense()));
     largest.push_back(~largest.back());
   }
-  joined().wait(joined().all_reduce({}, largest.data(), static_cast<std::int64_t>(largest.size()), DType::kInt64,
+  static const comm::Tag tag{.names = comm::remember_names("whether feeds are equal")};
+  joined().wait(joined().all_reduce(tag, largest.data(), static_cast<std::int64_t>(largest.size()), DType::kInt64,
                                     comm::Reduce::kMax));
   for (std::size_t i = 0; i < feeds.size(); ++i)
     if (largest[2 * i] != ~largest[2 * i + 1]) return static_cast<int>(i);
@@ -204,7 +208,7 @@ void bind_distributed(nb::module_& m) {
   m.def("broadcast", &broadcast);
   m.def("barrier", [] {
     nb::gil_scoped_release release;
-    joined().barrier();
+    joined().barrier(call_of("barrier"));
   });
   m.def("turn_to_speak", [] { return comm::turn_to_speak(joined().rank(), joined().size()).count(); });
   m.def("abort", [](int exit_code) {
