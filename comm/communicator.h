@@ -5,18 +5,22 @@
 // carries a Tag; ranks whose tags, kinds, dtypes or counts differ are all told so (CommError), nothing is silently
 // added up. Threads: one thread at a time may call a communicator. Transfers go on behind the caller's back, on the
 // communicator's own thread; a caller blocked in wait() lends a hand. Nothing here allocates once the communicator
-// stands. Results are the same bits on every rank, summed in rank order's fixed tree whatever the arrival. Arguments
-// that can never be right throw ValueError or DTypeError at once. Throws CommError (from wait and from the blocking
-// helpers), naming the collective, its tag and what went wrong; so does a wait longer than the communicator's limit.
-// After an error every later call throws the same error.
+// stands, but shared_memory and group. Results are the same bits on every rank: sums are taken in the order of the
+// ranks within a node, then in the order of the nodes, whatever the arrival, the pieces and the MPI library. Arguments
+// that can never be right throw ValueError or DTypeError at once. wait and the blocking calls throw DisagreementError
+// (the ranks submitted different things), StallError (a rank has died, has left or did not come within the limit) or
+// CommError (the wire failed), naming the collective, its tag and the ranks. After an error every later call throws the
+// same error.
 //
 // The end: a rank that leaves because of an error calls abort_job, or the other ranks wait for it until their limit.
 // A communicator that dies with collectives not waited for, or while an exception unwinds the stack, drops them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,10 +52,28 @@ inline constexpr std::uint64_t kEndOfProgram = ~std::uint64_t{0};
 
 enum class Reduce : std::uint8_t { kSum, kMax, kMin };
 
+// How elements of float32 travel between nodes. Sums are taken in float32 all the same.
+enum class WireFormat : std::uint8_t { kSame, kFloat16, kBfloat16 };
+
 // What a file of configuration may say about a communicator; the other options (comm/worker.h) stay as they are.
 struct Settings {
-  std::optional<double> wait_limit;  // seconds
-  std::optional<bool> background;    // whether transfers go on while the caller computes
+  std::optional<double> stall_limit;      // seconds
+  std::optional<double> wait_limit;       // seconds
+  std::optional<bool> background;         // whether transfers go on while the caller computes
+  std::optional<std::string> transport;   // auto, shared, mpi or nccl: see comm/make_communicator.h
+  std::optional<WireFormat> wire_format;  // float32, float16 or bfloat16
+};
+
+// Where a rank is, for the reports of others that wait for it.
+struct Position {
+  std::uint64_t plan = 0;
+  std::uint64_t step = 0;
+  std::array<char, 48> what{};  // text, ended by a zero unless it fills the array
+
+  Position() = default;
+  Position(std::uint64_t of_plan, std::uint64_t at_step, std::string_view text) : plan(of_plan), step(at_step) {
+    text.copy(what.data(), what.size());
+  }
 };
 
 // Names a submitted collective; tickets count up from 1.
@@ -68,6 +90,12 @@ class Communicator {
   // float16; any count, also 0.
   virtual Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) = 0;
 
+  // `data` holds a part for every rank, one after the other: counts[r] elements (which may be 0) for rank r. This
+  // rank's part becomes the reduction over ranks; the others are of no use afterwards. The counts must be equal on all
+  // ranks and stay alive until wait().
+  virtual Ticket reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                                Reduce reduce) = 0;
+
   // `receive` gets the ranks' bytes one after the other; rank r sends byte_counts[r] bytes (which may be 0) from its
   // `send`. The counts must be equal on all ranks and stay alive until wait(). `send` may lie at its own place inside
   // `receive`.
@@ -81,6 +109,21 @@ class Communicator {
   virtual void wait(Ticket ticket) = 0;
   // True if wait(ticket) would not block.
   virtual bool done(Ticket ticket) const = 0;
+
+  // Memory of `bytes` bytes, beginning at a page, in which an all_reduce of 64 KiB and more needs no copy; nullptr
+  // where there is no such memory and any other is as good. It lives until the next call or the communicator's end. A
+  // collective of equal sizes on all ranks, with no other under way. Not zeroed.
+  virtual std::byte* shared_memory(std::size_t bytes) = 0;
+
+  // A communicator of its own for some of the ranks (ascending, each once), who all call this, and nobody else; with no
+  // other collective under way. Rank i of it is ranks[i] of this one. It must not outlive this one.
+  virtual std::unique_ptr<Communicator> group(std::span<const int> ranks) = 0;
+
+  // Says where this rank is. A few stores; any thread, at any time.
+  virtual void publish(const Position&) {}
+
+  // For people: "4 ranks on 2 nodes, shared memory within a node, MPI between nodes".
+  virtual std::string describe() const = 0;
 
   // Notes go from rank 0 to each other rank beside the collectives: neither side waits, and a note that nobody takes
   // does no harm. Both calls are safe on any thread at any time. post does nothing on other ranks; take_note gives the

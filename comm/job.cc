@@ -1,13 +1,15 @@
 #include "comm/job.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <sstream>
+#include <string_view>
 
 namespace syncline::comm {
 namespace {
 
-constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast"};
+constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast", "reduce_scatter", "shared_memory"};
 constexpr std::array kReduceNames{"sum", "max", "min"};
 
 Kind kind_of(const Header& header) { return static_cast<Kind>(header.what & 0xff); }
@@ -42,6 +44,36 @@ std::uint64_t digest_of(std::span<const std::int64_t> counts) {
   return digest ^ digest >> 29;
 }
 
+std::int64_t total_of(const char* where, std::span<const std::int64_t> counts, int size) {
+  if (static_cast<int>(counts.size()) != size)
+    fail(where, ": ", counts.size(), " counts given for ", size, " ranks; give one a rank");
+  std::int64_t total = 0;
+  for (const std::int64_t count : counts) {
+    if (count < 0) fail(where, ": count ", count, " is negative");
+    total += count;
+  }
+  return total;
+}
+
+Job reduction_job(Kind kind, const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  const char* where = kKindNames.at(static_cast<std::size_t>(kind));
+  if (dtype == DType::kBool) fail<DTypeError>(where, ": bool has no reduction; pass the data as uint8");
+  if (dtype == DType::kFloat16) fail<DTypeError>(where, ": float16 has no reduction; add up float32 and round once");
+  const auto width = static_cast<std::int64_t>(size_of(dtype));
+  if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
+    fail(where, ": count ", count, " of ", dtype, " is not a number of elements");
+  Job job;
+  job.kind = kind;
+  job.dtype = dtype;
+  job.reduce = reduce;
+  job.count = count;
+  job.bytes = count * width;
+  job.data = data;
+  check_buffer(where, data, job.bytes);
+  fill_header(job, tag);
+  return job;
+}
+
 std::string name_difference(const Header& a, const Header& b) {
   if (kind_of(a) != kind_of(b)) return "the kind";
   if (a.plan != b.plan) return "the plan";
@@ -52,43 +84,39 @@ std::string name_difference(const Header& a, const Header& b) {
   if (reduce_of(a) != reduce_of(b)) return "the reduction";
   if (a.count != b.count) return "the count";
   if (a.root != b.root) return "the root";
-  return "the byte counts of the ranks";
+  return kind_of(a) == Kind::kAllGather ? "the byte counts of the ranks" : "the counts of the ranks";
 }
 
 }  // namespace
 
 Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
-  if (dtype == DType::kBool) fail<DTypeError>("all_reduce: bool has no reduction; pass the data as uint8");
-  if (dtype == DType::kFloat16) fail<DTypeError>("all_reduce: float16 has no reduction; add up float32 and round once");
-  const auto width = static_cast<std::int64_t>(size_of(dtype));
-  if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
-    fail("all_reduce: count ", count, " of ", dtype, " is not a number of elements");
+  return reduction_job(Kind::kAllReduce, tag, data, count, dtype, reduce);
+}
+
+Job reduce_scatter_job(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype, Reduce reduce,
+                       int size) {
+  Job job = reduction_job(Kind::kReduceScatter, tag, data, total_of("reduce_scatter", counts, size), dtype, reduce);
+  job.counts = counts;
+  job.header.counts_digest = digest_of(counts);
+  return job;
+}
+
+Job shared_memory_job(std::size_t bytes) {
   Job job;
-  job.kind = Kind::kAllReduce;
-  job.dtype = dtype;
-  job.reduce = reduce;
-  job.count = count;
-  job.bytes = count * width;
-  job.data = data;
-  check_buffer("all_reduce", data, job.bytes);
-  fill_header(job, tag);
+  job.kind = Kind::kSharedMemory;
+  job.bytes = job.count = static_cast<std::int64_t>(bytes);
+  fill_header(job, {});
   return job;
 }
 
 Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
                    int size) {
-  if (static_cast<int>(byte_counts.size()) != size)
-    fail("all_gather: ", byte_counts.size(), " byte counts given for ", size, " ranks; give one a rank");
   Job job;
   job.kind = Kind::kAllGather;
-  for (const std::int64_t count : byte_counts) {
-    if (count < 0) fail("all_gather: byte count ", count, " is negative");
-    job.bytes += count;
-  }
-  job.count = job.bytes;
+  job.bytes = job.count = total_of("all_gather", byte_counts, size);
   job.send = send;
   job.data = receive;
-  job.byte_counts = byte_counts;
+  job.counts = byte_counts;
   check_buffer("all_gather", receive, job.bytes);
   fill_header(job, tag);
   job.header.counts_digest = digest_of(byte_counts);
@@ -111,6 +139,18 @@ Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int 
 
 const char* name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
 
+int place_in_group(std::span<const int> ranks, int rank, int size) {
+  int place = -1;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size) fail("group: there is no rank ", ranks[i], " among ", size);
+    if (i > 0 && ranks[i] <= ranks[i - 1])
+      fail("group: rank ", ranks[i], " follows rank ", ranks[i - 1], "; give ascending ranks, each once");
+    if (ranks[i] == rank) place = static_cast<int>(i);
+  }
+  if (place < 0) fail("group: rank ", rank, " is not among the group's ranks; only they call group");
+  return place;
+}
+
 std::string describe(const Header& header) {
   const Kind kind = kind_of(header);
   std::ostringstream text;
@@ -118,11 +158,19 @@ std::string describe(const Header& header) {
        << header.bucket;
   if (header.names != 0) text << " (" << names_of(header.names) << ')';
   text << ", ";
-  if (kind == Kind::kAllReduce)
+  if (kind == Kind::kAllReduce || kind == Kind::kReduceScatter)
     text << kReduceNames.at(static_cast<std::size_t>(reduce_of(header))) << " of " << dtype_of(header) << " x "
          << header.count;
   else text << header.count << " bytes";
   if (kind == Kind::kBroadcast) text << " from rank " << header.root;
+  return text.str();
+}
+
+std::string describe_position(const Position& position) {
+  if (position.plan == 0) return "";
+  const std::string_view what(position.what.data(), strnlen(position.what.data(), position.what.size()));
+  std::ostringstream text;
+  text << ", in step " << position.step << " of plan " << std::hex << position.plan << " at " << what;
   return text.str();
 }
 

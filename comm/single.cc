@@ -20,6 +20,12 @@ class SingleCommunicator : public Communicator {
     return ++last_;
   }
 
+  Ticket reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                        Reduce reduce) override {
+    reduce_scatter_job(tag, data, counts, dtype, reduce, 1);
+    return ++last_;
+  }
+
   Ticket all_gather(const Tag& tag, const void* send, void* receive,
                     std::span<const std::int64_t> byte_counts) override {
     const Job job = all_gather_job(tag, send, receive, byte_counts, 1);
@@ -36,6 +42,12 @@ class SingleCommunicator : public Communicator {
     if (ticket > last_) fail("wait: ticket ", ticket, " was never given, the last one is ", last_);
   }
   bool done(Ticket) const override { return true; }
+  std::byte* shared_memory(std::size_t) override { return nullptr; }
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
+    place_in_group(ranks, 0, 1);
+    return make_single_communicator();
+  }
+  std::string describe() const override { return "1 rank on 1 node"; }
   void post_note(std::uint64_t) override {}
   std::optional<std::uint64_t> take_note() override { return {}; }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <utility>
 
 #include "comm/trace.h"
@@ -27,6 +28,10 @@ constexpr int kHotPolls = 200;
 constexpr auto kYieldFor = 5ms;
 constexpr auto kPatientPause = 50us;
 
+// How often a caller that sleeps looks at the clock, and how long other ranks have to answer.
+constexpr auto kWatchPause = 100ms;
+constexpr auto kAnswerTime = 1s;
+
 // How long stop() and seize() wait for a thread that is inside a transfer.
 constexpr auto kGrace = 2s;
 
@@ -42,6 +47,7 @@ void prepare_thread() {
 
 Worker::Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options)
     : wire_(std::move(wire)),
+      stall_limit_(std::chrono::duration_cast<Clock::duration>(options.stall_limit)),
       limit_(std::chrono::duration_cast<Clock::duration>(options.wait_limit)),
       background_(options.background),
       queue_(kQueueLength) {}
@@ -106,6 +112,7 @@ void Worker::wait(Ticket ticket) {
 
   const Account::Wait waiting(account_, slot(ticket));
   const Clock::time_point begin = Clock::now();
+  Clock::duration reported{0};
   for (int polls = 0;; ++polls) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
@@ -113,13 +120,42 @@ void Worker::wait(Ticket ticket) {
     const State state = try_drive();
     if (state == State::kFinished) continue;
     if (state == State::kReady || transferring_) {
-      block(seen, begin + limit_, state == State::kReady);
+      block(seen, std::min(begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
     } else if (polls > kHotPolls) {
       if (Clock::now() - begin < kYieldFor) sched_yield();
       else std::this_thread::sleep_for(kPatientPause);
     }
-    if (finished_ == seen && !failed_ && Clock::now() - begin >= limit_) give_up(Clock::now() - begin);
+    if (polls > kHotPolls && finished_ == seen && !failed_) watch(Clock::now() - begin, reported);
   }
+}
+
+// Says once in every stall limit who has not come, a second after having asked for it.
+void Worker::watch(Clock::duration waited, Clock::duration& reported) {
+  if (waited >= limit_) give_up(waited);
+  if (waited < reported + stall_limit_) return;
+  wire_->ask_around();
+  if (waited < reported + stall_limit_ + kAnswerTime) return;
+  reported = waited;
+  const Missing missing = wire_->missing();
+  if (missing.speaks) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
+}
+
+std::string Worker::describe_wait(Clock::duration waited, const Missing& missing) const {
+  return join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ",
+                   std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
+                   missing.text.empty() ? "not every other rank has called it" : missing.text);
+}
+
+std::byte* Worker::shared_memory(std::size_t bytes) {
+  wait(submit(shared_memory_job(bytes)));
+  return wire_->shared_memory();
+}
+
+void Worker::borrow(const std::function<void(Wire&)>& use) {
+  throw_if_failed();
+  const std::lock_guard hold(wire_mutex_);
+  SYNCLINE_CHECK(!unfinished());
+  use(*wire_);
 }
 
 void Worker::post_note(std::uint64_t note) {
@@ -227,7 +263,7 @@ void Worker::wake() {
 }
 
 void Worker::store_error(std::exception_ptr error) {
-  wire_->withdraw();
+  wire_->cancel();
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
   failed_ = true;
@@ -240,15 +276,8 @@ void Worker::throw_if_failed() {
 }
 
 void Worker::give_up(Clock::duration waited) {
-  std::string cause = "it hangs in the transfer: a rank is stopped, or the network is";
-  if (const std::unique_lock hold(wire_mutex_, std::try_to_lock); hold) {
-    cause = wire_->name_missing();
-    if (cause.empty()) cause = "not every other rank has called it";
-  }
-  const std::string text =
-      join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ",
-                std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
-                cause, "; a rank died, hangs, or computes longer than the limit allows");
+  const std::string text = join_text(describe_wait(waited, wire_->missing()),
+                                     "; a rank died, hangs, or computes longer than the limit allows");
   store_error(std::make_exception_ptr(StallError(text)));
   throw_if_failed();
 }
@@ -265,6 +294,11 @@ WorkerCommunicator::~WorkerCommunicator() {
 
 Ticket WorkerCommunicator::all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
   return worker_->submit(all_reduce_job(tag, data, count, dtype, reduce));
+}
+
+Ticket WorkerCommunicator::reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                                          Reduce reduce) {
+  return worker_->submit(reduce_scatter_job(tag, data, counts, dtype, reduce, size()));
 }
 
 Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* receive,

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,8 +33,13 @@ namespace syncline::comm {
 // long as waking a thread and going back to sleep.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
 
-// What a worker drives. All calls but withdraw come one at a time, from any thread; all but transfer return at once.
-// What they throw ends the worker.
+struct Missing {
+  std::string text;    // "rank 2 (...) has not called it"; "" if the wire cannot tell
+  bool speaks = true;  // false if another rank says the same
+};
+
+// What a worker drives. Calls come one at a time, from any thread, where nothing else is said; all but transfer return
+// at once. What they throw ends the worker.
 class Wire {
  public:
   enum class Meeting {
@@ -54,19 +60,28 @@ class Wire {
   // See communicator.h; a note that was posted reaches the other ranks before a clean close() returns.
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
-  // For the error of a wait that took too long: who has not come, or "" if the wire cannot tell.
-  virtual std::string name_missing() const = 0;
-  // Who came last to the collective that has just finished, if the wire can tell.
+  // Of the last shared_memory job; nullptr if the wire has no such memory.
+  virtual std::byte* shared_memory() const { return nullptr; }
+  // Who came last to the last job that is finished, and when; nothing if the wire cannot tell.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
-  // From now on no other rank touches this rank's buffers, where the wire can see to that: a caller that gives up frees
-  // them. The one call that may come at any time, from any thread.
-  virtual void withdraw() noexcept {}
+  virtual std::string describe() const = 0;
   // The last call. `clean`: no error, no job left over, no exception under way.
   virtual void close(bool clean) noexcept = 0;
+
+  // What follows may be called from any thread at any time.
+  // Where this rank is, for the reports of others.
+  virtual void publish(const Position&) noexcept {}
+  // Who has not come to the job under way.
+  virtual Missing missing() const = 0;
+  // The job has waited for long: whoever drives shall ask the ranks that cannot be seen from here.
+  virtual void ask_around() noexcept {}
+  // The caller gives up and frees its buffers: nobody touches them any more, and poll and transfer throw.
+  virtual void cancel() noexcept {}
 };
 
 struct WorkerOptions {
-  std::chrono::duration<double> wait_limit{60};  // a longer wait() throws CommError
+  std::chrono::duration<double> stall_limit{60};  // a wait() that takes longer says on stderr who has not come
+  std::chrono::duration<double> wait_limit{600};  // and one that takes so long throws StallError
   // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
   // uses every core, they cost it more than they hide, and are better left until wait().
   bool background = true;
@@ -89,6 +104,12 @@ class Worker {
   void post_note(std::uint64_t note);
   std::optional<std::uint64_t> take_note();
 
+  // Blocks; nullptr if the wire has none.
+  std::byte* shared_memory(std::size_t bytes);
+  // Keeps the thread off the wire while `use` does something with it that no job is. No job may be under way.
+  void borrow(const std::function<void(Wire&)>& use);
+  void publish(const Position& position) noexcept { wire_->publish(position); }
+
   // Takes the wire away for good, to do something drastic with it: null if a transfer holds it for too long.
   Wire* seize() noexcept;
   const Wire& wire() const { return *wire_; }
@@ -109,12 +130,15 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
+  void watch(Clock::duration waited, Clock::duration& reported);
+  std::string describe_wait(Clock::duration waited, const Missing& missing) const;
   void give_up(Clock::duration waited);
   Job& slot(Ticket ticket) { return queue_[ticket % queue_.size()]; }
+  const Job& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }
   bool unfinished() const { return finished_ != submitted_; }
 
   const std::unique_ptr<Wire> wire_;
-  const Clock::duration limit_;
+  const Clock::duration stall_limit_, limit_;
   const bool background_;
   std::vector<Job> queue_;             // a ring: the job of ticket t is slot(t)
   std::atomic<Ticket> submitted_ = 0;  // last ticket given
@@ -150,11 +174,16 @@ class WorkerCommunicator : public Communicator {
   int rank() const override { return worker_->wire().rank(); }
   int size() const override { return worker_->wire().size(); }
   Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) override;
+  Ticket reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                        Reduce reduce) override;
   Ticket all_gather(const Tag& tag, const void* send, void* receive,
                     std::span<const std::int64_t> byte_counts) override;
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override;
   void wait(Ticket ticket) override { worker_->wait(ticket); }
   bool done(Ticket ticket) const override { return worker_->done(ticket); }
+  std::byte* shared_memory(std::size_t bytes) override { return worker_->shared_memory(bytes); }
+  void publish(const Position& position) override { worker_->publish(position); }
+  std::string describe() const override { return worker_->wire().describe(); }
   void post_note(std::uint64_t note) override { worker_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return worker_->take_note(); }
 

@@ -1,8 +1,9 @@
 // Ranks as threads of one process: collectives become ordinary unit tests.
 //
 // The communicators of one job share a meeting place, which lives until the last of them is gone. Each belongs to one
-// rank's thread. Sums run in rank order: ((r0 + r1) + r2) + ... A communicator that is destroyed has left the job;
-// ranks that still wait for it get CommError. Results, errors and time limits are as communicator.h says.
+// rank's thread. The wire is the one of ranks as processes (comm/shared/node_wire.h) over memory of the heap; ranks may
+// be told apart into nodes. A communicator that is destroyed has left the job; ranks that still wait for it get
+// StallError. Results, errors and time limits are as communicator.h says.
 #pragma once
 
 #include <chrono>
@@ -12,21 +13,29 @@
 
 #include "comm/communicator.h"
 #include "comm/worker.h"
+#include "comm/worker.h"
 
 namespace syncline::comm {
 
-inline constexpr std::chrono::seconds kLocalLimit{20};
+struct LocalOptions {
+  std::chrono::duration<double> limit{20};
+  std::chrono::duration<double> stall_limit{60};
+  // The number of each rank's node; empty: all are on one.
+  std::vector<int> node_of_rank = {};
+  WireFormat format = WireFormat::kSame;
+};
+
+// One wire a rank, on one node, for what drives or wraps a wire.
+std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
 
 // One communicator a rank, in rank order.
-std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size,
-                                                                    std::chrono::duration<double> limit = kLocalLimit);
+std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, const LocalOptions& options = {});
 
 // One wire a rank, for what is built upon a wire. Each is closed by whoever drives it.
 std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
 
 // Runs `body` once a rank, each in its own thread, and joins them all. Rethrows the exception that came first; a rank
 // that throws leaves the job, so that the others are told. A rank waits at most `limit` for the others.
-void spawn_ranks(int size, const std::function<void(Communicator&)>& body,
-                 std::chrono::duration<double> limit = kLocalLimit);
+void spawn_ranks(int size, const std::function<void(Communicator&)>& body, const LocalOptions& options = {});
 
 }  // namespace syncline::comm

@@ -1,22 +1,109 @@
 #include "comm/mpi/mpi_communicator.h"
 
+#include <utility>
+#include <vector>
+
 #include "base/timeline.h"
-#include "comm/mpi/mpi_wire.h"
+#include "comm/job.h"
+#include "comm/mpi/mpi_memory.h"
+#include "comm/mpi/mpi_network.h"
+#include "comm/shared/node_wire.h"
 
 namespace syncline::comm {
 namespace {
 
+MpiHandle duplicate_world(const MpiOptions& options) {
+  if (options.piece_bytes < 1 || options.piece_bytes > 1 << 30)
+    fail("make_mpi_communicator: piece_bytes=", options.piece_bytes, " must lie between 1 and 2^30");
+  auto life = std::make_shared<MpiLife>(MpiSession::join());
+  int size = 0;
+  const auto lock = lock_mpi();
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size", "start");
+  check_launch(options.launch, size);
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup", "start");
+  return {std::move(life), comm};
+}
+
+MpiHandle ranks_of_node(const MpiHandle& job) {
+  const auto lock = lock_mpi();
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_split_type(job.get(), MPI_COMM_TYPE_SHARED, job.rank(), MPI_INFO_NULL, &comm),
+            "MPI_Comm_split_type", "start");
+  return {job.life(), comm};
+}
+
+// Every rank's node, by the first rank that it shares memory with.
+std::vector<int> nodes_of_ranks(const MpiHandle& job, const MpiHandle& node, bool shares) {
+  const auto lock = lock_mpi();
+  int first = job.rank();
+  std::vector<int> nodes(static_cast<std::size_t>(job.size()));
+  check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, node.get()), "MPI_Bcast", "start");
+  const int own = shares ? first : job.rank();
+  check_mpi(MPI_Allgather(&own, 1, MPI_INT, nodes.data(), 1, MPI_INT, job.get()), "MPI_Allgather", "start");
+  return nodes;
+}
+
+std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
+  NodeWireOptions wire;
+  wire.format = options.format;
+  NodeParts parts;
+  MpiHandle node = ranks_of_node(job);
+  const int rank = job.rank(), neighbours = node.size(), local = node.rank();
+  const std::size_t bytes = Board::bytes_a_rank(wire.staging_bytes / 2, job.size());
+  auto memory = std::make_unique<MpiMemory>(std::move(node));
+  if (options.share_memory && neighbours > 1) {
+    parts.board = memory->allocate(bytes);
+    if (!parts.board && local == 0)
+      std::fprintf(stderr,
+                   "syncline: the %d ranks of rank %d's node exchange messages, which is slower than memory: %s\n",
+                   neighbours, rank, memory->why().c_str());
+  }
+  const bool shares = parts.board != nullptr;
+  parts.topology = make_topology(rank, nodes_of_ranks(job, memory->node(), shares));
+  if (!shares) parts.board = make_private_window(bytes);
+  parts.memory = std::move(memory);
+  parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes);
+  return std::make_unique<NodeWire>(std::move(parts), wire);
+}
+
 class MpiCommunicator : public WorkerCommunicator {
  public:
-  explicit MpiCommunicator(const MpiOptions& options)
-      : WorkerCommunicator(std::make_unique<MpiWire>(options), options.worker) {}
+  MpiCommunicator(MpiHandle job, const MpiOptions& options)
+      : MpiCommunicator(job.life()->session, job.get(), std::move(job), options) {}
 
   [[noreturn]] void abort_job(int exit_code) override {
-    std::fflush(nullptr);
     timeline::flush();
-    if (Wire* wire = worker().seize()) static_cast<MpiWire*>(wire)->abort_job(exit_code);
-    std::_Exit(exit_code);  // a transfer hangs in MPI: the launcher sees a rank gone and ends the others
+    abort_mpi(exit_code);
   }
+
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
+    place_in_group(ranks, rank(), size());
+    return std::make_unique<MpiCommunicator>(handle_of(ranks), options_);
+  }
+
+ private:
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm comm, MpiHandle job, const MpiOptions& options)
+      : WorkerCommunicator(make_wire(std::move(job), options), options.worker),
+        session_(std::move(session)),
+        comm_(comm),
+        options_(options) {}
+
+  MpiHandle handle_of(std::span<const int> ranks) const {
+    const auto lock = lock_mpi();
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    MPI_Comm comm = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_group(comm_, &all), "MPI_Comm_group", "group");
+    check_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl", "group");
+    check_mpi(MPI_Comm_create_group(comm_, some, 0, &comm), "MPI_Comm_create_group", "group");
+    check_mpi(MPI_Group_free(&all), "MPI_Group_free", "group");
+    check_mpi(MPI_Group_free(&some), "MPI_Group_free", "group");
+    return {std::make_shared<MpiLife>(session_), comm};
+  }
+
+  const std::shared_ptr<MpiSession> session_;
+  const MPI_Comm comm_;  // the wire's
+  const MpiOptions options_;
 };
 
 }  // namespace
@@ -28,7 +115,7 @@ bool mpi_is_initialized() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
-  return std::make_unique<MpiCommunicator>(options);
+  return std::make_unique<MpiCommunicator>(duplicate_world(options), options);
 }
 
 }  // namespace syncline::comm

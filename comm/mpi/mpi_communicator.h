@@ -1,4 +1,5 @@
-// A communicator over Open MPI (or another MPI-3 library), for all processes of MPI_COMM_WORLD.
+// A communicator over Open MPI (or another MPI-3 library), for all processes of MPI_COMM_WORLD: memory shared within a
+// node, messages between nodes (comm/shared/node_wire.h).
 //
 // MPI is initialised by the first communicator if nobody did, with MPI_THREAD_SERIALIZED: our calls come from changing
 // threads, one at a time. A program that initialised MPI itself must have asked for that level, must not call MPI while
@@ -7,8 +8,9 @@
 // launcher ends the job. Every communicator has messages of its own (a duplicate of MPI_COMM_WORLD), so making one is a
 // collective.
 //
-// Every return code is checked; an error of MPI, ranks that disagree, and a wait beyond the limit throw CommError. A
-// rank that is killed makes mpirun end the job; a rank that hangs is seen by the limit only.
+// Every return code is checked; an error of MPI throws CommError. Where the ranks of a node cannot share memory (a
+// small /dev/shm, a setting), one line says so, and each counts as a node of its own. A rank that is killed makes
+// mpirun end the job, and is named before that; one that hangs is named by the stall watch (comm/worker.h).
 #pragma once
 
 #include <cstdint>
@@ -22,10 +24,10 @@ namespace syncline::comm {
 
 struct MpiOptions {
   WorkerOptions worker = {};
-  // Large transfers go in pieces that stay in the cache: from 64 MiB on three times as fast as one call.
-  std::int64_t piece_bytes = 1 << 20;
-  // A gather of more bytes than this goes rank by rank, since MPI's offsets are ints.
-  std::int64_t gather_bytes = 1 << 30;
+  bool share_memory = true;               // within a node
+  WireFormat format = WireFormat::kSame;  // between nodes, for more than 64 KiB of float32
+  // Gathers and broadcasts of more bytes than this go piece by piece, since MPI's counts are ints.
+  std::int64_t piece_bytes = 1 << 30;
   // Checked against MPI's own size before any message; see check_launch.
   Launch launch = read_launch_environment();
 };

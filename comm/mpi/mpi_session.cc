@@ -1,7 +1,10 @@
 #include "comm/mpi/mpi_session.h"
 
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "base/error.h"
 
@@ -28,6 +31,49 @@ void check_mpi(int code, const char* call, std::string_view doing) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   fail<CommError>(call, " failed during ", doing, ": ", text, " (code ", code, ")");
+}
+
+namespace {
+
+std::timed_mutex& mpi_mutex() {
+  static std::timed_mutex mutex;
+  return mutex;
+}
+
+}  // namespace
+
+std::unique_lock<std::timed_mutex> lock_mpi() { return std::unique_lock(mpi_mutex()); }
+
+void abort_mpi(int exit_code) noexcept {
+  std::fflush(nullptr);
+  const std::unique_lock lock(mpi_mutex(), std::chrono::seconds(2));
+  if (lock) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees a rank gone and ends the others
+}
+
+MpiHandle::MpiHandle(std::shared_ptr<MpiLife> life, MPI_Comm comm) : life_(std::move(life)), comm_(comm) {
+  check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", "start");
+}
+
+MpiHandle::MpiHandle(MpiHandle&& other) noexcept
+    : life_(std::move(other.life_)), comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
+
+MpiHandle::~MpiHandle() {
+  if (comm_ == MPI_COMM_NULL || !life_->may_free()) return;
+  const auto lock = lock_mpi();
+  MPI_Comm_free(&comm_);
+}
+
+int MpiHandle::rank() const {
+  int rank = 0;
+  check_mpi(MPI_Comm_rank(comm_, &rank), "MPI_Comm_rank", "start");
+  return rank;
+}
+
+int MpiHandle::size() const {
+  int size = 1;
+  check_mpi(MPI_Comm_size(comm_, &size), "MPI_Comm_size", "start");
+  return size;
 }
 
 MpiSession::MpiSession() {

@@ -85,12 +85,12 @@ void NcclWire::copy(void* to, const void* from, std::int64_t bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-void NcclWire::withdraw() noexcept {
+void NcclWire::cancel() noexcept {
   {
     const std::lock_guard hold(buffers_);
     withdrawn_ = true;
   }
-  inner_->withdraw();
+  inner_->cancel();
 }
 
 std::string NcclWire::end_device(bool clean) noexcept {

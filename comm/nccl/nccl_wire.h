@@ -8,7 +8,7 @@
 // the other wires' they are not those of rank order.
 //
 // Ownership: owns the other wire and the device. Threads and errors: as comm/worker.h says of a wire. After an error, a
-// deadline or withdraw() the NCCL communicator is aborted; see NcclDevice::end.
+// deadline or cancel() the NCCL communicator is aborted; see NcclDevice::end.
 #pragma once
 
 #include <atomic>
@@ -36,9 +36,13 @@ class NcclWire : public Wire {
   void transfer(const Job& job) override;
   void post_note(std::uint64_t note) override { inner_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
-  std::string name_missing() const override { return inner_->name_missing(); }
+  Missing missing() const override { return inner_->missing(); }
+  std::byte* shared_memory() const override { return inner_->shared_memory(); }
+  void publish(const Position& position) noexcept override { inner_->publish(position); }
+  void ask_around() noexcept override { inner_->ask_around(); }
+  std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }
   std::optional<Arrival> last_arrival() const override { return inner_->last_arrival(); }
-  void withdraw() noexcept override;
+  void cancel() noexcept override;
   void close(bool clean) noexcept override;
 
  private:

@@ -41,7 +41,7 @@ class Start {
     try {
       run_alone(job);
     } catch (...) {
-      wire_.withdraw();  // `all` goes away
+      wire_.cancel();  // `all` goes away
       throw;
     }
     return all;
@@ -55,7 +55,7 @@ class Start {
       if (meeting == Wire::Meeting::kReady) wire_.transfer(job);
       if (meeting != Wire::Meeting::kWaiting) return;
       if (patience.pause() == Patience::End::kNotYet) continue;
-      const std::string missing = wire_.name_missing();
+      const std::string missing = wire_.missing().text;
       fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", patience.seconds(), " s for ",
                        describe(job.header), ": ", missing.empty() ? "not every other rank has come" : missing);
     }

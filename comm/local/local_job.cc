@@ -1,0 +1,214 @@
+#include "comm/local/local_job.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+
+namespace syncline::comm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// Beyond those of Network::start.
+enum : int { kSpread = kChannels, kNote, kReport };
+
+std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+std::vector<std::byte> letter_of(const void* data, std::size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  return {begin, begin + bytes};
+}
+
+class HeapWindow : public Window {
+ public:
+  HeapWindow(std::shared_ptr<std::vector<std::byte>> memory, int ranks, std::size_t bytes_a_rank)
+      : memory_(std::move(memory)) {
+    void* begin = memory_->data();
+    std::size_t space = memory_->size();
+    SYNCLINE_CHECK(std::align(kPage, static_cast<std::size_t>(ranks) * in_pages(bytes_a_rank), begin, space) !=
+                   nullptr);
+    for (int l = 0; l < ranks; ++l)
+      parts_.push_back(static_cast<std::byte*>(begin) + static_cast<std::size_t>(l) * in_pages(bytes_a_rank));
+  }
+
+ private:
+  std::shared_ptr<std::vector<std::byte>> memory_;
+};
+
+}  // namespace
+
+class HeapMemory : public NodeMemory {
+ public:
+  HeapMemory(std::shared_ptr<LocalJob> job, const Topology& topology)
+      : job_(std::move(job)), node_(topology.node), ranks_(topology.local_size()) {}
+
+  std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) override {
+    const std::size_t all = static_cast<std::size_t>(ranks_) * in_pages(bytes_a_rank) + kPage;
+    return std::make_unique<HeapWindow>(job_->join(node_, ranks_, all), ranks_, bytes_a_rank);
+  }
+
+ private:
+  const std::shared_ptr<LocalJob> job_;
+  const int node_, ranks_;
+};
+
+class HeapNetwork : public Network {
+ public:
+  HeapNetwork(std::shared_ptr<LocalJob> job, Topology topology)
+      : job_(std::move(job)), topology_(std::move(topology)) {}
+
+  void start(int channel, std::span<const Parcel> parcels) override {
+    auto& open = open_[static_cast<std::size_t>(channel)];
+    SYNCLINE_CHECK(open.empty());
+    open.assign(parcels.begin(), parcels.end());
+    for (const Parcel& parcel : parcels)
+      job_->send({topology_.rank, peer(parcel.node), channel}, letter_of(parcel.send, parcel.send_bytes));
+  }
+
+  bool test(int channel) override {
+    auto& open = open_[static_cast<std::size_t>(channel)];
+    std::erase_if(open, [&](const Parcel& parcel) {
+      LocalJob::Letter letter;
+      if (!job_->receive({peer(parcel.node), topology_.rank, channel}, letter)) return false;
+      SYNCLINE_CHECK(letter.size() == parcel.receive_bytes);
+      if (!letter.empty()) std::memcpy(parcel.receive, letter.data(), letter.size());
+      return true;
+    });
+    return open.empty();
+  }
+
+  bool has_come(int channel, int node) const override {
+    const auto& open = open_[static_cast<std::size_t>(channel)];
+    return std::none_of(open.begin(), open.end(), [&](const Parcel& p) {
+      return p.node == node && !job_->has({peer(node), topology_.rank, channel});
+    });
+  }
+
+  void start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) override {
+    auto* at = static_cast<std::byte*>(receive);
+    for (int r = 0; r < topology_.size(); at += byte_counts[static_cast<std::size_t>(r++)]) {
+      const auto bytes = static_cast<std::size_t>(byte_counts[static_cast<std::size_t>(r)]);
+      if (r == topology_.rank) post_to_all(send, bytes);
+      if (r != topology_.rank) awaited_.push_back({r, at});
+      else if (at != send && bytes > 0) std::memcpy(at, send, bytes);
+    }
+  }
+
+  void start_broadcast(void* data, std::int64_t bytes, int root) override {
+    if (topology_.rank == root) post_to_all(data, static_cast<std::size_t>(bytes));
+    else awaited_.push_back({root, static_cast<std::byte*>(data)});
+  }
+
+  bool test_all() override {
+    std::erase_if(awaited_, [&](const auto& part) {
+      LocalJob::Letter letter;
+      if (!job_->receive({part.first, topology_.rank, kSpread}, letter)) return false;
+      if (!letter.empty()) std::memcpy(part.second, letter.data(), letter.size());
+      return true;
+    });
+    return awaited_.empty();
+  }
+
+  void post_note(std::uint64_t note) override {
+    for (int r = 1; topology_.rank == 0 && r < topology_.size(); ++r)
+      job_->send({0, r, kNote}, letter_of(&note, sizeof note));
+  }
+
+  std::optional<std::uint64_t> take_note() override {
+    LocalJob::Letter letter;
+    std::uint64_t note = 0;
+    if (!job_->receive({0, topology_.rank, kNote}, letter)) return {};
+    std::memcpy(&note, letter.data(), sizeof note);
+    return note;
+  }
+
+  void post_report(std::span<const std::byte> report) override {
+    for (int n = 0; n < topology_.node_count(); ++n)
+      for (const int r : topology_.nodes[static_cast<std::size_t>(n)])
+        if (n != topology_.node) job_->send({topology_.rank, r, kReport}, letter_of(report.data(), report.size()));
+  }
+
+  bool take_report(std::vector<std::byte>& report) override {
+    for (int r = 0; r < topology_.size(); ++r)
+      if (job_->receive({r, topology_.rank, kReport}, report)) return true;
+    return false;
+  }
+
+  void close(bool) noexcept override {}
+
+ private:
+  int peer(int node) const {
+    return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
+  }
+  void post_to_all(const void* data, std::size_t bytes) {
+    for (int r = 0; r < topology_.size(); ++r)
+      if (r != topology_.rank) job_->send({topology_.rank, r, kSpread}, letter_of(data, bytes));
+  }
+
+  const std::shared_ptr<LocalJob> job_;
+  const Topology topology_;
+  std::array<std::vector<Parcel>, kChannels> open_;
+  std::vector<std::pair<int, std::byte*>> awaited_;  // from whom, to where
+};
+
+LocalJob::LocalJob(std::vector<int> node_of_rank) : node_of_rank_(std::move(node_of_rank)) {}
+
+Topology LocalJob::topology(int rank) const { return make_topology(rank, node_of_rank_); }
+
+std::unique_ptr<NodeMemory> LocalJob::memory(int rank) {
+  return std::make_unique<HeapMemory>(shared_from_this(), topology(rank));
+}
+
+std::unique_ptr<Network> LocalJob::network(int rank) {
+  return std::make_unique<HeapNetwork>(shared_from_this(), topology(rank));
+}
+
+std::shared_ptr<LocalJob> LocalJob::group(const std::vector<int>& ranks) {
+  const std::lock_guard lock(mutex_);
+  Pending& pending = groups_[ranks];
+  if (!pending.job) {
+    std::vector<int> nodes;
+    for (const int r : ranks) nodes.push_back(node_of_rank_[static_cast<std::size_t>(r)]);
+    pending.job = std::make_shared<LocalJob>(std::move(nodes));
+  }
+  const std::shared_ptr<LocalJob> job = pending.job;
+  if (++pending.joined == ranks.size()) groups_.erase(ranks);
+  return job;
+}
+
+// The memory is the same for all ranks of the node that join in turn; the first one makes it.
+std::shared_ptr<std::vector<std::byte>> LocalJob::join(int node, int ranks, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Gathering& gathering = gatherings_[node];
+  if (gathering.joined == 0) gathering.memory = std::make_shared<std::vector<std::byte>>(bytes);
+  SYNCLINE_CHECK(gathering.memory->size() == bytes);
+  const auto memory = gathering.memory;
+  if (++gathering.joined == ranks) gatherings_.erase(node);
+  return memory;
+}
+
+void LocalJob::send(const Address& address, Letter letter) {
+  const std::lock_guard lock(mutex_);
+  letters_[address].push_back(std::move(letter));
+}
+
+bool LocalJob::receive(const Address& address, Letter& letter) {
+  const std::lock_guard lock(mutex_);
+  const auto found = letters_.find(address);
+  if (found == letters_.end() || found->second.empty()) return false;
+  letter = std::move(found->second.front());
+  found->second.pop_front();
+  return true;
+}
+
+bool LocalJob::has(const Address& address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = letters_.find(address);
+  return found != letters_.end() && !found->second.empty();
+}
+
+}  // namespace syncline::comm

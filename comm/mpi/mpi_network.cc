@@ -1,0 +1,212 @@
+#include "comm/mpi/mpi_network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+
+namespace syncline::comm {
+namespace {
+
+// Message tags: the channels, and these.
+enum : int { kNote = kChannels, kReport };
+
+void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
+
+bool all_done(std::vector<MPI_Request>& requests) {
+  int done = 0;
+  check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+  return done != 0;
+}
+
+}  // namespace
+
+MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes)
+    : job_(std::move(job)), topology_(std::move(topology)), piece_bytes_(piece_bytes) {
+  for (Channel& channel : channels_) {
+    channel.sends.reserve(topology_.nodes.size());
+    channel.receives.reserve(topology_.nodes.size());
+    channel.nodes.reserve(topology_.nodes.size());
+  }
+  counts_.resize(static_cast<std::size_t>(topology_.size()));
+  offsets_.resize(counts_.size());
+}
+
+int MpiNetwork::peer(int node) const {
+  return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
+}
+
+void MpiNetwork::start(int channel, std::span<const Parcel> parcels) {
+  const auto lock = lock_mpi();
+  Channel& open = channels_[static_cast<std::size_t>(channel)];
+  open.sends.clear();
+  open.receives.clear();
+  open.nodes.clear();
+  for (const Parcel& parcel : parcels) {
+    open.nodes.push_back(parcel.node);
+    open.receives.push_back(MPI_REQUEST_NULL);
+    check(MPI_Irecv(parcel.receive, static_cast<int>(parcel.receive_bytes), MPI_BYTE, peer(parcel.node), channel,
+                    job_.get(), &open.receives.back()),
+          "MPI_Irecv");
+  }
+  for (const Parcel& parcel : parcels) {
+    open.sends.push_back(MPI_REQUEST_NULL);
+    check(MPI_Isend(parcel.send, static_cast<int>(parcel.send_bytes), MPI_BYTE, peer(parcel.node), channel, job_.get(),
+                    &open.sends.back()),
+          "MPI_Isend");
+  }
+}
+
+bool MpiNetwork::test(int channel) {
+  const auto lock = lock_mpi();
+  Channel& open = channels_[static_cast<std::size_t>(channel)];
+  // One by one, so that it is known from whom something has come.
+  for (MPI_Request& request : open.receives) {
+    int done = 0;
+    if (request != MPI_REQUEST_NULL) check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  }
+  const auto gone = [](MPI_Request request) { return request == MPI_REQUEST_NULL; };
+  return all_done(open.sends) && std::all_of(open.receives.begin(), open.receives.end(), gone);
+}
+
+bool MpiNetwork::has_come(int channel, int node) const {
+  const Channel& open = channels_[static_cast<std::size_t>(channel)];
+  for (std::size_t i = 0; i < open.receives.size(); ++i)
+    if (open.nodes[i] == node && open.receives[i] != MPI_REQUEST_NULL) return false;
+  return true;
+}
+
+void MpiNetwork::add_pieces(std::byte* data, std::int64_t bytes, int root) {
+  for (std::int64_t first = 0; first < bytes; first += piece_bytes_)
+    pieces_.push_back({data + first, static_cast<int>(std::min(piece_bytes_, bytes - first)), root});
+}
+
+void MpiNetwork::start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) {
+  auto* place = static_cast<std::byte*>(receive);
+  std::int64_t offset = 0;
+  const std::int64_t total = std::accumulate(byte_counts.begin(), byte_counts.end(), std::int64_t{0});
+  for (int r = 0; r < topology_.size(); ++r) {
+    const std::int64_t bytes = byte_counts[static_cast<std::size_t>(r)];
+    if (r == topology_.rank && bytes > 0 && place + offset != send)
+      std::memmove(place + offset, send, static_cast<std::size_t>(bytes));
+    if (total > piece_bytes_) add_pieces(place + offset, bytes, r);
+    else counts_[static_cast<std::size_t>(r)] = static_cast<int>(bytes);
+    if (total <= piece_bytes_) offsets_[static_cast<std::size_t>(r)] = static_cast<int>(offset);
+    offset += bytes;
+  }
+  if (total > piece_bytes_) return;
+  const auto lock = lock_mpi();
+  check(
+      MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, place, counts_.data(), offsets_.data(), MPI_BYTE, job_.get(), &piece_),
+      "MPI_Iallgatherv");
+}
+
+void MpiNetwork::start_broadcast(void* data, std::int64_t bytes, int root) {
+  add_pieces(static_cast<std::byte*>(data), bytes, root);
+}
+
+bool MpiNetwork::test_all() {
+  const auto lock = lock_mpi();
+  while (true) {
+    int done = 0;
+    check(MPI_Test(&piece_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) return false;
+    if (pieces_.empty()) return true;
+    const Piece piece = pieces_.front();
+    pieces_.pop_front();
+    check(MPI_Ibcast(piece.data, piece.bytes, MPI_BYTE, piece.root, job_.get(), &piece_), "MPI_Ibcast");
+  }
+}
+
+template <class Message>
+void MpiNetwork::drop_delivered(std::list<Sent<Message>>& sent) {
+  for (int done = 1; !sent.empty();) {
+    check(MPI_Test(&sent.front().request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) break;
+    sent.pop_front();
+  }
+}
+
+void MpiNetwork::post_note(std::uint64_t note) {
+  if (topology_.rank != 0) return;
+  const auto lock = lock_mpi();
+  drop_delivered(notes_sent_);
+  ++notes_;
+  for (int r = 1; r < topology_.size(); ++r) {
+    auto& sent = notes_sent_.emplace_back(Sent<std::uint64_t>{note, MPI_REQUEST_NULL});
+    check(MPI_Isend(&sent.message, 1, MPI_UINT64_T, r, kNote, job_.get(), &sent.request), "MPI_Isend");
+  }
+}
+
+std::optional<std::uint64_t> MpiNetwork::take_note() {
+  if (topology_.rank == 0) return {};
+  const auto lock = lock_mpi();
+  int there = 0;
+  check(MPI_Iprobe(0, kNote, job_.get(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  if (there == 0) return {};
+  std::uint64_t note = 0;
+  check(MPI_Recv(&note, 1, MPI_UINT64_T, 0, kNote, job_.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+  ++notes_;
+  return note;
+}
+
+void MpiNetwork::post_report(std::span<const std::byte> report) {
+  const auto lock = lock_mpi();
+  drop_delivered(reports_sent_);
+  for (int n = 0; n < topology_.node_count(); ++n)
+    for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
+      if (n == topology_.node) continue;
+      auto& sent = reports_sent_.emplace_back(Sent<std::vector<std::byte>>{{report.begin(), report.end()}});
+      check(MPI_Isend(sent.message.data(), static_cast<int>(report.size()), MPI_BYTE, r, kReport, job_.get(),
+                      &sent.request),
+            "MPI_Isend");
+    }
+}
+
+bool MpiNetwork::take_report(std::vector<std::byte>& report) {
+  const auto lock = lock_mpi();
+  int there = 0, bytes = 0;
+  MPI_Status status;
+  check(MPI_Iprobe(MPI_ANY_SOURCE, kReport, job_.get(), &there, &status), "MPI_Iprobe");
+  if (there == 0) return false;
+  check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+  report.resize(static_cast<std::size_t>(bytes));
+  check(MPI_Recv(report.data(), bytes, MPI_BYTE, status.MPI_SOURCE, kReport, job_.get(), MPI_STATUS_IGNORE),
+        "MPI_Recv");
+  return true;
+}
+
+// MPI wants every message received before its end. All ranks are here.
+void MpiNetwork::deliver_notes() noexcept {
+  const auto lock = lock_mpi();
+  std::uint64_t posted = notes_, note = 0;
+  MPI_Bcast(&posted, 1, MPI_UINT64_T, 0, job_.get());
+  for (; notes_ < posted; ++notes_) MPI_Recv(&note, 1, MPI_UINT64_T, 0, kNote, job_.get(), MPI_STATUS_IGNORE);
+  for (auto& sent : notes_sent_) MPI_Wait(&sent.request, MPI_STATUS_IGNORE);
+}
+
+bool MpiNetwork::idle() const {
+  const auto done = [](MPI_Request request) { return request == MPI_REQUEST_NULL; };
+  const auto all = [&](const auto& requests) { return std::all_of(requests.begin(), requests.end(), done); };
+  return piece_ == MPI_REQUEST_NULL && std::all_of(channels_.begin(), channels_.end(), [&](const Channel& channel) {
+           return all(channel.sends) && all(channel.receives);
+         });
+}
+
+void MpiNetwork::close(bool clean) noexcept {
+  MpiLife& life = *job_.life();
+  if (!idle() || std::uncaught_exceptions() > 0) life.session->abandon();
+  if (!clean) life.orderly = false;
+  if (!life.may_free()) return;
+  deliver_notes();
+  try {
+    for (std::vector<std::byte> report; take_report(report);) continue;
+  } catch (const CommError&) {
+    life.session->abandon();
+  }
+}
+
+}  // namespace syncline::comm

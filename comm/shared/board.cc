@@ -1,0 +1,158 @@
+#include "comm/shared/board.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <set>
+#include <utility>
+
+namespace syncline::comm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Looking up a process costs a few system calls; a look at the counters, nanoseconds.
+constexpr std::uint64_t kLooksAProcess = 2048;
+
+// A program that calls exit() with a communicator alive destroys nothing; the others are told all the same.
+class BoardsAtExit {
+ public:
+  static BoardsAtExit& instance() {
+    static auto* boards = new BoardsAtExit;  // never destroyed: exit handlers come in any order
+    return *boards;
+  }
+  void add(const Board* board) {
+    const std::lock_guard lock(mutex_);
+    boards_.insert(board);
+  }
+  void remove(const Board* board) {
+    const std::lock_guard lock(mutex_);
+    boards_.erase(board);
+  }
+
+ private:
+  BoardsAtExit() {
+    std::atexit([] {
+      const std::lock_guard lock(instance().mutex_);
+      for (const Board* board : instance().boards_) board->leave(Left::kExited);
+    });
+  }
+  std::mutex mutex_;
+  std::set<const Board*> boards_;
+};
+
+}  // namespace
+
+std::size_t Board::bytes_a_rank(std::size_t half_bytes, int nodes) {
+  const std::size_t small = static_cast<std::size_t>(kSmallBytes);
+  return in_pages(sizeof(RankBoard)) + in_pages(static_cast<std::size_t>(nodes) * sizeof(NodeHeader)) + 4 * small +
+         2 * half_bytes;
+}
+
+Board::Board(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes)
+    : topology_(topology), half_bytes_(half_bytes), window_(std::move(window)) {
+  const std::size_t small = static_cast<std::size_t>(kSmallBytes);
+  const std::size_t headers = in_pages(static_cast<std::size_t>(topology.node_count()) * sizeof(NodeHeader));
+  for (int l = 0; l < ranks(); ++l) {
+    std::byte* at = window_->part(l);
+    boards_.push_back(std::launder(reinterpret_cast<RankBoard*>(at)));
+    at += in_pages(sizeof(RankBoard));
+    if (l == 0) node_headers_ = std::launder(reinterpret_cast<NodeHeader*>(at));
+    if (l == 0) answer_ = at + headers + 2 * small;
+    payload_.push_back(at + headers);
+    staging_.push_back(at + headers + 4 * small);
+  }
+  visible_.resize(static_cast<std::size_t>(ranks()));
+  own().process = static_cast<std::uint32_t>(::getpid());
+  BoardsAtExit::instance().add(this);
+}
+
+void Board::look_around() {
+  for (int l = 0; l < ranks(); ++l)
+    visible_[static_cast<std::size_t>(l)] =
+        process_state(static_cast<pid_t>(of(l).process.load())) != ProcessState::kGone;
+}
+
+Board::~Board() { BoardsAtExit::instance().remove(this); }
+
+bool Board::all(std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job) {
+  bool all = true;
+  for (int l = 0; l < ranks(); ++l) all = reached(l, counter, value, job) && all;
+  return all;
+}
+
+bool Board::reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job) {
+  const auto there = [&] { return (of(l).*counter).load(std::memory_order_acquire) >= value; };
+  if (there()) return true;
+  const bool look = ++looks_ % kLooksAProcess == 0;
+  const bool gone = of(l).left.load() != Left::kNo || (look && state_of(l) == ProcessState::kGone);
+  if (!gone) return false;
+  if (there()) return true;  // what it did before it left counts
+  fail_without(l, job);
+}
+
+void Board::fail_without(int l, const Job& job) const {
+  const int rank = topology_.own()[static_cast<std::size_t>(l)];
+  const char* how = "has died: its process is gone";
+  if (of(l).left == Left::kClosed) how = "has left the job; see its own error";
+  if (of(l).left == Left::kExited) how = "has left the job: its program called exit()";
+  fail<StallError>("rank ", topology_.rank, " waits for ", describe(job.header), ", but rank ", rank, " ", how);
+}
+
+bool Board::speaks(std::uint64_t round) const {
+  for (int l = 0; l < topology_.local; ++l)
+    if (of(l).arrived >= round && state_of(l) == ProcessState::kRuns) return false;
+  return true;
+}
+
+ProcessState Board::state_of(int l) const {
+  const auto process = static_cast<pid_t>(of(l).process.load());
+  if (process == ::getpid() || !visible_[static_cast<std::size_t>(l)]) return ProcessState::kRuns;
+  return process_state(process);
+}
+
+std::string describe_rank(int rank, ProcessState state, const Position& position) {
+  const char* how = "it runs";
+  if (state == ProcessState::kGone) how = "its process is gone";
+  if (state == ProcessState::kStopped) how = "its process is stopped by a signal or a debugger";
+  return join_text("rank ", rank, " (", how, describe_position(position), ')');
+}
+
+std::string Board::describe(int l) const {
+  const int rank = topology_.own()[static_cast<std::size_t>(l)];
+  if (of(l).left == Left::kExited) return join_text("rank ", rank, " (its program called exit())");
+  if (of(l).left == Left::kClosed) return join_text("rank ", rank, " (it has left the job)");
+  return describe_rank(rank, state_of(l), position_of(l));
+}
+
+std::string Board::missing(std::uint64_t round) const {
+  std::string names;
+  for (int l = 0; l < ranks(); ++l)
+    if (of(l).arrived < round) names += (names.empty() ? "" : ", ") + describe(l);
+  if (!names.empty()) return names + " has not called it";
+  for (int l = 0; l < ranks(); ++l)
+    if (l != topology_.local && of(l).worked < own().worked) names += (names.empty() ? "" : ", ") + describe(l);
+  return names.empty() ? names : names + " does not go on with it";
+}
+
+Position Board::position_of(int l) const {
+  std::array<std::uint64_t, sizeof(Position) / 8> words{};
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = of(l).position[i].load(std::memory_order_relaxed);
+  return std::bit_cast<Position>(words);
+}
+
+void Board::publish(const Position& position) const {
+  const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Position) / 8>>(position);
+  for (std::size_t i = 0; i < words.size(); ++i) own().position[i].store(words[i], std::memory_order_relaxed);
+}
+
+void Board::leave(Left how) const { own().left = how; }
+
+}  // namespace syncline::comm

@@ -1,0 +1,95 @@
+// What NodeWire stands on: which ranks share a node, memory that they share, and messages between nodes. comm/local
+// makes all three of one process's heap, for ranks as threads; comm/mpi of MPI.
+//
+// Calls come one at a time from the rank that owns the object. They throw CommError when the system below fails.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace syncline::comm {
+
+struct Topology {
+  int rank = 0;                         // in the job
+  int node = 0, local = 0;              // the rank's node, and its number there
+  std::vector<std::vector<int>> nodes;  // the ranks of each, ascending; nodes by their first rank
+
+  int size() const;
+  int node_count() const { return static_cast<int>(nodes.size()); }
+  const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
+  int local_size() const { return static_cast<int>(own().size()); }
+  // So many ranks of every node exchange data with other nodes: rank l with the rank l of each.
+  int lanes() const;
+};
+
+// From the number of each rank's node (any numbers, equal on one node).
+Topology make_topology(int rank, std::span<const int> node_of_rank);
+
+// Memory that the ranks of one node share, a part for each.
+class Window {
+ public:
+  virtual ~Window() = default;
+  // Local rank l's part in this process: at least the bytes asked for, at the beginning of a page.
+  std::byte* part(int l) const { return parts_[static_cast<std::size_t>(l)]; }
+
+ protected:
+  std::vector<std::byte*> parts_;
+};
+
+// Of a rank that shares with nobody. Zeroed.
+std::unique_ptr<Window> make_private_window(std::size_t bytes);
+
+class NodeMemory {
+ public:
+  virtual ~NodeMemory() = default;
+  // Collective over the ranks of the node; nullptr on all of them if the memory cannot be had, for which why() has the
+  // reason. Zeroed.
+  virtual std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) = 0;
+  virtual std::string why() const { return ""; }
+};
+
+// What goes to, and what comes from, the rank of this lane on another node.
+struct Parcel {
+  int node = 0;
+  const void* send = nullptr;
+  void* receive = nullptr;
+  std::size_t send_bytes = 0, receive_bytes = 0;
+};
+
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  // Begins to send and to receive the parcels. Both sides of a pair begin the same number of them on a channel, in the
+  // same order; a channel is used again when test() has said that it is done. The parcels' buffers stay until then.
+  virtual void start(int channel, std::span<const Parcel> parcels) = 0;
+  virtual bool test(int channel) = 0;
+  // Whether the parcel from this node has come.
+  virtual bool has_come(int channel, int node) const = 0;
+
+  // Between all ranks of the job, one at a time; as Communicator's.
+  virtual void start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) = 0;
+  virtual void start_broadcast(void* data, std::int64_t bytes, int root) = 0;
+  virtual bool test_all() = 0;
+
+  // Of rank 0: see communicator.h.
+  virtual void post_note(std::uint64_t note) = 0;
+  virtual std::optional<std::uint64_t> take_note() = 0;
+
+  // Reports to the ranks of other nodes while the job stalls; a few hundred bytes. Neither side waits.
+  virtual void post_report(std::span<const std::byte> report) = 0;
+  // False if there is none.
+  virtual bool take_report(std::vector<std::byte>& report) = 0;
+
+  // The last call; see Wire::close.
+  virtual void close(bool clean) noexcept = 0;
+};
+
+inline constexpr int kChannels = 6;
+
+}  // namespace syncline::comm

@@ -1,0 +1,108 @@
+// NodeWire: collectives of ranks that share memory with those of their node, and exchange messages between nodes.
+//
+// Ranks meet on the node's board (comm/shared/board.h). Between nodes the first rank of each compares headers with the
+// others; the rest of its node waits for its word. Then
+// - a small reduction: every rank reads all ranks' values from the board and adds them up itself; between nodes the
+// first
+//   ranks exchange their nodes' sums.
+// - a large one (comm/shared/reduction.h): each rank reduces its slice of everybody's buffers in the shared region, or,
+//   chunk by chunk, in staging memory. Between nodes the slices of equal local ranks are exchanged.
+// - gathers and broadcasts go through the board and the staging memory on one node, through the network otherwise.
+// Sums are taken in the order of the ranks of a node, then of the nodes. MPI only moves bytes.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/shared/board.h"
+#include "comm/shared/node.h"
+#include "comm/shared/reduction.h"
+#include "comm/shared/reports.h"
+#include "comm/worker.h"
+
+namespace syncline::comm {
+
+struct NodeWireOptions {
+  WireFormat format = WireFormat::kSame;               // between nodes
+  std::size_t staging_bytes = std::size_t{512} << 10;  // a rank
+};
+
+// What NodeWire needs: made together by all ranks.
+struct NodeParts {
+  Topology topology;
+  std::unique_ptr<Window> board;
+  std::unique_ptr<NodeMemory> memory;
+  std::unique_ptr<Network> network;
+};
+
+class NodeWire : public Wire {
+ public:
+  NodeWire(NodeParts parts, const NodeWireOptions& options);
+
+  int rank() const override { return topology_.rank; }
+  int size() const override { return size_; }
+  void begin(const Job& job) override;
+  Meeting poll(const Job& job) override;
+  void transfer(const Job& job) override;
+  void post_note(std::uint64_t note) override { network_->post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return network_->take_note(); }
+  std::byte* shared_memory() const override { return region_ == nullptr ? nullptr : region_->part(topology_.local); }
+  void publish(const Position& position) noexcept override { board_.publish(position); }
+  std::string describe() const override;
+  std::optional<Arrival> last_arrival() const override { return last_arrival_; }
+  Missing missing() const override;
+  void ask_around() noexcept override { asked_ = true; }
+  void cancel() noexcept override { cancelled_ = true; }
+  void close(bool clean) noexcept override;
+
+ private:
+  enum class Phase { kIdle, kArriving, kMeeting, kAgreed, kAnswering, kSpreading };
+
+  bool leads() const { return topology_.local == 0; }
+  bool one_node() const { return topology_.node_count() == 1; }
+  std::uint64_t place_of(const Job& job) const;
+  bool meet(const Job& job);
+  void note_last_arrival();
+  void agree_on_node();
+  void send_header();
+  void agree_between_nodes();
+
+  Meeting small(const Job& job);
+  void reduce_on_board(const Job& job, void* to);
+  bool answer_between_nodes(const Job& job);
+  void spread_on_board(const Job& job);
+  void start_spreading(const Job& job);
+  void gather_on_node(const Job& job);
+  void broadcast_on_node(const Job& job);
+  void pass(std::atomic<std::uint64_t> RankBoard::*counter, const Job& job);
+  void make_region(const Job& job);
+  void wait_until(const Job& job, const std::function<bool()>& condition);
+
+  const Topology topology_;
+  const int size_;
+  const std::unique_ptr<NodeMemory> memory_;
+  const std::unique_ptr<Network> network_;
+  Board board_;
+  std::unique_ptr<Window> region_;
+  std::size_t region_bytes_ = 0;
+  Reduction reduction_;
+  Reports reports_;
+
+  std::atomic<std::uint64_t> round_ = 0;  // jobs begun
+  Phase phase_ = Phase::kIdle;
+  bool direct_ = false;       // the job's data lie in the same place of every rank's part of the region
+  std::uint64_t chunks_ = 0;  // that every rank has staged and worked on
+  NodeHeader header_sent_;
+  std::vector<std::byte> values_;  // of all nodes, in a small reduction
+  std::vector<const void*> terms_;
+  std::vector<std::byte*> parts_;
+  std::vector<Parcel> parcels_;
+  std::optional<Arrival> last_arrival_;
+  std::atomic<bool> cancelled_ = false, asked_ = false;
+};
+
+}  // namespace syncline::comm

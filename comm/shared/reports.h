@@ -1,0 +1,48 @@
+// Reports: what nodes tell each other while a job stalls, so that every node can name the ranks that have not come.
+//
+// exchange belongs to whoever drives the wire; missing may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/shared/board.h"
+#include "comm/shared/node.h"
+
+namespace syncline::comm {
+
+class Reports {
+ public:
+  Reports(const Topology& topology, Network& network, const Board& board);
+
+  // Tells the other nodes how the ranks of this one are, twice a second, and hears what they tell.
+  void exchange(std::uint64_t round);
+  // The ranks of other nodes that have not come to the round, or whose node is silent; "" if there is none.
+  std::string missing(std::uint64_t round) const;
+
+ private:
+  struct Report {
+    std::uint64_t round = 0;
+    std::uint32_t rank = 0;
+    ProcessState state = ProcessState::kRuns;
+    Position position;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  void post();
+  void note_absent_nodes();
+
+  const Topology& topology_;
+  Network& network_;
+  const Board& board_;
+  Clock::time_point posted_{};
+  std::vector<std::byte> incoming_;
+  mutable std::mutex mutex_;     // guards what follows
+  std::map<int, Report> heard_;  // by rank: the newest
+  std::vector<bool> absent_;     // by node: something that it shall send has not come
+};
+
+}  // namespace syncline::comm
