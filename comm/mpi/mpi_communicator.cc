@@ -83,7 +83,7 @@ class MpiCommunicator : public WorkerCommunicator {
   }
 
  private:
-  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm comm, MpiHandle job, const MpiOptions& options)
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm comm, MpiHandle&& job, const MpiOptions& options)
       : WorkerCommunicator(make_wire(std::move(job), options), options.worker),
         session_(std::move(session)),
         comm_(comm),

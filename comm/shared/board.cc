@@ -98,12 +98,17 @@ bool Board::reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::
   fail_without(l, job);
 }
 
+void Board::check_nobody_gave_up(std::uint64_t round, const Job& job) const {
+  for (int l = 0; l < ranks(); ++l)
+    if (of(l).left == Left::kGaveUp && of(l).arrived == round) fail_without(l, job);
+}
+
 void Board::fail_without(int l, const Job& job) const {
   const int rank = topology_.own()[static_cast<std::size_t>(l)];
   const char* how = "has died: its process is gone";
-  if (of(l).left == Left::kClosed) how = "has left the job; see its own error";
+  if (of(l).left == Left::kGaveUp || of(l).left == Left::kClosed) how = "has left the job; see its own error";
   if (of(l).left == Left::kExited) how = "has left the job: its program called exit()";
-  fail<StallError>("rank ", topology_.rank, " waits for ", describe(job.header), ", but rank ", rank, " ", how);
+  fail<StallError>("rank ", topology_.rank, " waits for ", comm::describe(job.header), ", but rank ", rank, " ", how);
 }
 
 bool Board::speaks(std::uint64_t round) const {
@@ -128,7 +133,7 @@ std::string describe_rank(int rank, ProcessState state, const Position& position
 std::string Board::describe(int l) const {
   const int rank = topology_.own()[static_cast<std::size_t>(l)];
   if (of(l).left == Left::kExited) return join_text("rank ", rank, " (its program called exit())");
-  if (of(l).left == Left::kClosed) return join_text("rank ", rank, " (it has left the job)");
+  if (of(l).left != Left::kNo) return join_text("rank ", rank, " (it has left the job)");
   return describe_rank(rank, state_of(l), position_of(l));
 }
 

@@ -24,7 +24,7 @@
 namespace syncline::comm {
 
 // Why a rank is no longer there.
-enum class Left : std::uint32_t { kNo, kClosed, kExited };
+enum class Left : std::uint32_t { kNo, kGaveUp, kClosed, kExited };
 
 // One rank's counters. All zero is the beginning.
 struct RankBoard {
@@ -82,6 +82,8 @@ class Board {
   // lives. Throws StallError for a rank that will never come.
   bool all(std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
   bool reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
+  // Throws StallError if a rank has given the round up, though it had come.
+  void check_nobody_gave_up(std::uint64_t round, const Job& job) const;
   // Whether it is the lowest of those that wait for the round, so that one rank speaks for all.
   bool speaks(std::uint64_t round) const;
   // The ranks that have not come to the round or have done fewer chunks than this one; "" if there is none.

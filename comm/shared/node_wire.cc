@@ -19,7 +19,7 @@ bool is_small(const Job& job) { return job.bytes <= kSmallBytes && job.kind != K
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
-void copy(void* to, const void* from, std::int64_t count) {
+void move_bytes(void* to, const void* from, std::int64_t count) {
   if (count > 0 && to != from) std::memmove(to, from, bytes(count));
 }
 
@@ -43,11 +43,11 @@ void NodeWire::begin(const Job& job) {
   RankBoard& own = board_.own();
   own.header[round % 2] = job.header;
   own.place[round % 2] = place_of(job);
-  if (is_small(job) && is_reduction(job)) copy(board_.payload(topology_.local, round), job.data, job.bytes);
+  if (is_small(job) && is_reduction(job)) move_bytes(board_.payload(topology_.local, round), job.data, job.bytes);
   if (is_small(job) && job.kind == Kind::kAllGather)
-    copy(board_.payload(topology_.local, round), job.send, job.counts[bytes(rank())]);
+    move_bytes(board_.payload(topology_.local, round), job.send, job.counts[bytes(rank())]);
   if (is_small(job) && job.kind == Kind::kBroadcast && job.root == rank())
-    copy(board_.payload(topology_.local, round), job.data, job.bytes);
+    move_bytes(board_.payload(topology_.local, round), job.data, job.bytes);
   own.arrival_ns.store(now_ns(), std::memory_order_relaxed);
   own.arrived.store(round, std::memory_order_release);
   phase_ = Phase::kArriving;
@@ -62,10 +62,12 @@ std::uint64_t NodeWire::place_of(const Job& job) const {
 }
 
 Wire::Meeting NodeWire::poll(const Job& job) {
-  if (cancelled_) fail<CommError>(describe(job.header), ": given up");
+  if (cancelled_) fail<CommError>(comm::describe(job.header), ": given up");
   if (asked_) reports_.exchange(round_);
   if (phase_ == Phase::kArriving || phase_ == Phase::kMeeting) {
     if (!meet(job)) return Meeting::kWaiting;
+    board_.check_nobody_gave_up(round_, job);
+    if (round_ == 1) board_.look_around();
     phase_ = Phase::kAgreed;
     asked_ = false;
     if (job.bytes == 0 && job.kind != Kind::kSharedMemory) return Meeting::kDone;
@@ -97,7 +99,7 @@ bool NodeWire::meet(const Job& job) {
 void NodeWire::note_last_arrival() {
   last_arrival_ = Arrival{};
   for (int l = 0; l < board_.ranks(); ++l)
-    if (const std::int64_t at = board_.of(l).arrival_ns; at > last_arrival_->nanoseconds)
+    if (const std::int64_t at = board_.of(l).arrival_ns; at > last_arrival_->time)
       last_arrival_ = Arrival{topology_.own()[bytes(l)], at};
 }
 
@@ -192,15 +194,15 @@ bool NodeWire::answer_between_nodes(const Job& job) {
   } else if (!board_.reached(0, &RankBoard::answered, round_, job)) {
     return false;
   }
-  copy(job.data, board_.answer(round_), job.bytes);
+  move_bytes(job.data, board_.answer(round_), job.bytes);
   return true;
 }
 
 void NodeWire::spread_on_board(const Job& job) {
-  if (job.kind == Kind::kBroadcast) return copy(job.data, board_.payload(job.root, round_), job.bytes);
+  if (job.kind == Kind::kBroadcast) return move_bytes(job.data, board_.payload(job.root, round_), job.bytes);
   auto* to = static_cast<std::byte*>(job.data);
   for (int l = 0; l < board_.ranks(); to += job.counts[bytes(l++)])
-    copy(to, board_.payload(l, round_), job.counts[bytes(l)]);
+    move_bytes(to, board_.payload(l, round_), job.counts[bytes(l)]);
 }
 
 void NodeWire::start_spreading(const Job& job) {
@@ -229,11 +231,11 @@ void NodeWire::gather_on_node(const Job& job) {
   for (std::int64_t first = 0; first < most; first += half) {
     const auto here = [&](int l) { return std::clamp<std::int64_t>(job.counts[bytes(l)] - first, 0, half); };
     const auto* send = static_cast<const std::byte*>(job.send) + first;
-    copy(board_.staging(topology_.local, chunks_), send, here(topology_.local));
+    move_bytes(board_.staging(topology_.local, chunks_), send, here(topology_.local));
     pass(&RankBoard::staged, job);
-    copy(begin[bytes(topology_.local)] + first, send, here(topology_.local));
+    move_bytes(begin[bytes(topology_.local)] + first, send, here(topology_.local));
     for (int l = 0; l < board_.ranks(); ++l)
-      if (l != topology_.local) copy(begin[bytes(l)] + first, board_.staging(l, chunks_), here(l));
+      if (l != topology_.local) move_bytes(begin[bytes(l)] + first, board_.staging(l, chunks_), here(l));
     pass(&RankBoard::worked, job);
     ++chunks_;
   }
@@ -244,9 +246,9 @@ void NodeWire::broadcast_on_node(const Job& job) {
   for (std::int64_t first = 0; first < job.bytes; first += half) {
     auto* data = static_cast<std::byte*>(job.data) + first;
     const std::int64_t here = std::min(half, job.bytes - first);
-    if (rank() == job.root) copy(board_.staging(topology_.local, chunks_), data, here);
+    if (rank() == job.root) move_bytes(board_.staging(topology_.local, chunks_), data, here);
     pass(&RankBoard::staged, job);
-    if (rank() != job.root) copy(data, board_.staging(job.root, chunks_), here);
+    if (rank() != job.root) move_bytes(data, board_.staging(job.root, chunks_), here);
     pass(&RankBoard::worked, job);
     ++chunks_;
   }
@@ -275,7 +277,7 @@ void NodeWire::wait_until(const Job& job, const std::function<bool()>& condition
   constexpr auto kYieldFor = 5ms;
   std::chrono::steady_clock::time_point begin{};
   for (int looks = 0; !condition(); ++looks) {
-    if (cancelled_) fail<CommError>(describe(job.header), ": given up");
+    if (cancelled_) fail<CommError>(comm::describe(job.header), ": given up");
     if (asked_) reports_.exchange(round_);
     if (looks < kHotLooks) continue;
     const auto now = std::chrono::steady_clock::now();
@@ -298,6 +300,11 @@ Missing NodeWire::missing() const {
   std::string text = board_.missing(round_);
   if (text.empty()) text = reports_.missing(round_);
   return {std::move(text), board_.speaks(round_)};
+}
+
+void NodeWire::cancel() noexcept {
+  cancelled_ = true;
+  board_.leave(Left::kGaveUp);
 }
 
 void NodeWire::close(bool clean) noexcept {

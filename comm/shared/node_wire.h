@@ -56,7 +56,7 @@ class NodeWire : public Wire {
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;
   void ask_around() noexcept override { asked_ = true; }
-  void cancel() noexcept override { cancelled_ = true; }
+  void cancel() noexcept override;
   void close(bool clean) noexcept override;
 
  private:

@@ -122,12 +122,12 @@ TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
           }
           while (!over) std::this_thread::sleep_for(1ms);
         },
-        300ms);
+        {.limit = 300ms});
   });
   EXPECT_LT(Clock::now() - begin, 5s);
   EXPECT_NE(text.find("has waited 0.3"), text.npos) << text;
   EXPECT_NE(text.find("all_reduce of plan beef step 4 bucket 2, sum of float32 x 1"), text.npos) << text;
-  EXPECT_NE(text.find("rank 1, rank 3 has not called it"), text.npos) << text;
+  EXPECT_NE(text.find("rank 1 (it runs), rank 3 (it runs) has not called it"), text.npos) << text;
 }
 
 // Who gave up frees its buffers, so nobody may touch them any more.
@@ -142,14 +142,14 @@ TEST(LocalCommunicator, LateRankLeavesAloneWhoGaveUp) {
           while (c.rank() == 2 && gave_up < 2) std::this_thread::sleep_for(1ms);
           const std::string text =
               error_of([&] { c.wait(c.all_reduce({}, data.data(), count, DType::kFloat32, Reduce::kSum)); });
-          const std::string wanted = c.rank() == 2 ? "has left the job" : "rank 2 has not called it";
+          const std::string wanted = c.rank() == 2 ? "has left the job" : "rank 2 (it runs) has not called it";
           EXPECT_NE(text.find(wanted), text.npos) << text;
           if (c.rank() == 2) told = true;
           else ++gave_up;
           while (!told) std::this_thread::sleep_for(1ms);
           EXPECT_EQ(data.back(), 1.f);
         },
-        100ms);
+        {.limit = 100ms});
   }
 }
 

@@ -33,7 +33,7 @@ TEST(Wire, EndOfProgram) { check_end_of_program(*make()); }
 TEST(Wire, DoneWithoutWait) { check_done(*make()); }
 
 TEST(Wire, OddPiecesAndGatherRankByRank) {
-  const auto comm = make({.piece_bytes = 10007, .gather_bytes = 70000});
+  const auto comm = make({.share_memory = false, .piece_bytes = 10007});
   check_all_reduce(*comm, {100003});
   check_all_gather(*comm);
   check_broadcast(*comm);
@@ -70,7 +70,7 @@ TEST(Wire, MismatchIsToldOnEveryRank) {
 
 TEST(Wire, RefusesWrongOptions) {
   EXPECT_THROW(make({.piece_bytes = 0}), ValueError);
-  EXPECT_THROW(make({.gather_bytes = std::int64_t{1} << 40}), ValueError);
+  EXPECT_THROW(make({.piece_bytes = std::int64_t{1} << 40}), ValueError);
 }
 
 // Two buffers a rank of more bytes than an int counts: by hand, with --gtest_also_run_disabled_tests and 9 GB for 2
