@@ -46,8 +46,8 @@ double peak_mib() {
 }
 
 int run(const Options& options) {
-  comm::WorkerOptions transfers = comm::options_for_threads(options.threads, keras_json().comm);
-  if (options.background >= 0) transfers.background = options.background != 0;
+  comm::CommOptions transfers = comm::options_for_threads(options.threads, keras_json().comm);
+  if (options.background >= 0) transfers.worker.background = options.background != 0;
   const auto wire = comm::make_communicator(transfers);
   Session session(1);
   SessionScope scope(session);

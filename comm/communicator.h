@@ -55,15 +55,6 @@ enum class Reduce : std::uint8_t { kSum, kMax, kMin };
 // How elements of float32 travel between nodes. Sums are taken in float32 all the same.
 enum class WireFormat : std::uint8_t { kSame, kFloat16, kBfloat16 };
 
-// What a file of configuration may say about a communicator; the other options (comm/worker.h) stay as they are.
-struct Settings {
-  std::optional<double> stall_limit;      // seconds
-  std::optional<double> wait_limit;       // seconds
-  std::optional<bool> background;         // whether transfers go on while the caller computes
-  std::optional<std::string> transport;   // auto, shared, mpi or nccl: see comm/make_communicator.h
-  std::optional<WireFormat> wire_format;  // float32, float16 or bfloat16
-};
-
 // Where a rank is, for the reports of others that wait for it.
 struct Position {
   std::uint64_t plan = 0;

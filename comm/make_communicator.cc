@@ -1,5 +1,6 @@
 #include "comm/make_communicator.h"
 
+#include <cstdio>
 #include <thread>
 
 #include "comm/launch.h"
@@ -8,32 +9,48 @@
 #include "comm/trace.h"
 
 namespace syncline::comm {
-
 namespace {
 
-std::unique_ptr<Communicator> make(const WorkerOptions& worker) {
+CommOptions with(CommOptions options, const Settings& settings) {
+  if (settings.stall_limit) options.worker.stall_limit = std::chrono::duration<double>(*settings.stall_limit);
+  if (settings.wait_limit) options.worker.wait_limit = std::chrono::duration<double>(*settings.wait_limit);
+  if (settings.background) options.worker.background = *settings.background;
+  if (settings.transport) options.transport = *settings.transport;
+  if (settings.wire_format) options.format = *settings.wire_format;
+  if (settings.verbose) options.verbose = *settings.verbose;
+  return options;
+}
+
+std::unique_ptr<Communicator> make(const CommOptions& options) {
   const Launch launch = read_launch_environment();
   if (launch.size == 1) return make_single_communicator();
-  MpiOptions options;
-  options.worker = worker;
-  options.launch = launch;
-  return make_mpi_communicator(options);
+  MpiOptions mpi;
+  mpi.worker = options.worker;
+  mpi.share_memory = options.transport != Transport::kMpi;
+  mpi.format = options.format;
+  mpi.nccl = options.transport == Transport::kNccl   ? UseNccl::kRequired
+             : options.transport == Transport::kAuto ? UseNccl::kIfPossible
+                                                     : UseNccl::kNever;
+  mpi.verbose = options.verbose;
+  mpi.launch = launch;
+  return make_mpi_communicator(mpi);
 }
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_communicator(const WorkerOptions& worker) {
-  std::unique_ptr<Communicator> communicator = make(worker);
+std::unique_ptr<Communicator> make_communicator(const CommOptions& options) {
+  std::unique_ptr<Communicator> communicator = make(options);
+  if (options.verbose && communicator->rank() == 0)
+    std::fprintf(stderr, "syncline: %s\n", communicator->describe().c_str());
   begin_trace(*communicator);
   return communicator;
 }
 
-WorkerOptions options_for_threads(int threads_a_rank, const Settings& settings) {
+CommOptions options_for_threads(int threads_a_rank, const Settings& settings) {
   const int busy = read_launch_environment().local_size * threads_a_rank;
-  WorkerOptions options;
-  options.background = settings.background.value_or(busy < static_cast<int>(std::thread::hardware_concurrency()));
-  if (settings.wait_limit) options.wait_limit = std::chrono::duration<double>(*settings.wait_limit);
-  return options;
+  CommOptions options;
+  options.worker.background = busy < static_cast<int>(std::thread::hardware_concurrency());
+  return with(options, settings);
 }
 
 }  // namespace syncline::comm

@@ -301,6 +301,10 @@ Ticket WorkerCommunicator::reduce_scatter(const Tag& tag, void* data, std::span<
   return worker_->submit(reduce_scatter_job(tag, data, counts, dtype, reduce, size()));
 }
 
+std::unique_ptr<Communicator> WorkerCommunicator::group(std::span<const int>) {
+  fail("group: ", describe(), " cannot be split");
+}
+
 Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* receive,
                                       std::span<const std::int64_t> byte_counts) {
   return worker_->submit(all_gather_job(tag, send, receive, byte_counts, size()));

@@ -181,6 +181,8 @@ class WorkerCommunicator : public Communicator {
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override;
   void wait(Ticket ticket) override { worker_->wait(ticket); }
   bool done(Ticket ticket) const override { return worker_->done(ticket); }
+  // Throws ValueError: only who has made the wire knows how to make another.
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
   std::byte* shared_memory(std::size_t bytes) override { return worker_->shared_memory(bytes); }
   void publish(const Position& position) override { worker_->publish(position); }
   std::string describe() const override { return worker_->wire().describe(); }

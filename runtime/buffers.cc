@@ -86,6 +86,11 @@ void Buffers::choose_transfer_memory() {
       bytes += aligned(local_.bytes(node));
     }
     buffers_[region].life = {static_cast<std::size_t>(bytes), first, last, 0};
+    if (!request_.shared_buckets || !task.bucketed) continue;
+    // Every rank must place it alike, so no lifetimes, which may differ, but one behind the other.
+    buffers_[region].kind = Buffer::kShared;
+    buffers_[region].life.offset = shared_bytes_;
+    shared_bytes_ += static_cast<std::size_t>(bytes);
   }
 }
 
@@ -244,7 +249,8 @@ std::size_t Buffers::place() {
   std::vector<Lifetime> lives;
   for (const Buffer& buffer : buffers_) lives.push_back(buffer.kind == Buffer::kArena ? buffer.life : Lifetime{});
   const std::size_t total = place_in_arena(lives);
-  for (std::size_t i = 0; i < lives.size(); ++i) buffers_[i].life = lives[i];
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    if (buffers_[i].kind == Buffer::kArena) buffers_[i].life = lives[i];
   return total;
 }
 

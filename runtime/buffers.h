@@ -20,8 +20,8 @@ struct Location {
 };
 
 struct Buffer {
-  enum Kind : std::uint8_t { kArena, kFixed, kFeed } kind = kArena;
-  Lifetime life;            // kArena
+  enum Kind : std::uint8_t { kArena, kShared, kFixed, kFeed } kind = kArena;
+  Lifetime life;            // kArena; kShared: its bytes and offset
   void* address = nullptr;  // kFixed: a variable's or a constant's
   std::size_t feed = 0;     // kFeed: its number, and where this rank's rows begin in it
   std::size_t feed_offset = 0;
@@ -42,6 +42,8 @@ class Buffers {
 
   // Gives the arena's buffers their offsets; returns the arena's size.
   std::size_t place();
+  // Of the memory of kShared.
+  std::size_t shared_bytes() const { return shared_bytes_; }
   const Buffer& operator[](int buffer) const { return buffers_[static_cast<std::size_t>(buffer)]; }
 
  private:
@@ -68,6 +70,7 @@ class Buffers {
   std::unordered_map<Expr, Location, ExprHash> location_;
   std::unordered_map<const VariableState*, int> variable_buffers_;
   std::vector<Buffer> buffers_;
+  std::size_t shared_bytes_ = 0;
 };
 
 }  // namespace syncline

@@ -98,6 +98,12 @@ class DataParallel : public Distributor {
   std::uint64_t name(const std::string& text) override { return comm::remember_names(text); }
   void inject(Faults& faults) override { faults_ = &faults; }
 
+  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
+
+  void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) override {
+    wire_.publish({plan, step, what});
+  }
+
   std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
                       void* receive) override {
     const Sent sent{&transfer, {plan, step, transfer.bucket, transfer.names}, send, receive};

@@ -90,6 +90,13 @@ class Distributor {
   // What stands for a text in a transfer's `names`.
   virtual std::uint64_t name(const std::string& text) = 0;
 
+  // Memory in which all-reduces need no copy, or nullptr where any memory is as good. Every rank asks for as many
+  // bytes, between steps; it lives until the next call.
+  virtual std::byte* shared_memory(std::size_t bytes) = 0;
+
+  // Where this rank is, for the reports of others that wait for it. Costs a few stores.
+  virtual void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) = 0;
+
   // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait,
   // which is not 0.
   virtual std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,

@@ -168,8 +168,9 @@ struct Function::Impl {
     std::rotate(plans.begin(), found, found + 1);
     Cached& cached = *plans.front();
     std::byte* arena = session.arena(cached.plan.arena_bytes());
+    std::byte* shared = session.shared_memory(cached.plan.shared_bytes());
     if (cached.arena_moves != session.arena_moves()) {
-      cached.plan.bind(arena);
+      cached.plan.bind(arena, shared);
       cached.arena_moves = session.arena_moves();
     }
     return cached;
@@ -219,6 +220,7 @@ struct Function::Impl {
     request.placement = &placement;
     request.shares = &cached->shares;
     request.distributor = session.distributor();
+    request.shared_buckets = request.distributor != nullptr;
     request.random_step = session.random_step_address();
     cached->plan = lower(request);
     cached->plan.set_fingerprint(fingerprint);

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/settings.h"
 #include "ops/config.h"
 #include "runtime/faults.h"
 

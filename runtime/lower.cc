@@ -311,11 +311,13 @@ class Lowering {
     for (std::size_t i = 0; i < request_.outputs.size(); ++i)
       plan_.outputs_.push_back({slot(buffers_.locate(roots_[i])), local_.meta(roots_[i])});
     plan_.arena_bytes_ = buffers_.place();
+    plan_.shared_bytes_ = buffers_.shared_bytes();
     plan_.pointers_.resize(slots_.size() + 1, nullptr);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Buffer& buffer = buffers_[slots_[s].buffer];
       const auto offset = static_cast<std::size_t>(slots_[s].offset);
       if (buffer.kind == Buffer::kArena) plan_.arena_slots_.push_back({s, buffer.life.offset + offset});
+      else if (buffer.kind == Buffer::kShared) plan_.shared_slots_.push_back({s, buffer.life.offset + offset});
       else if (buffer.kind == Buffer::kFeed) plan_.feed_slots_.push_back({s, buffer.feed, buffer.feed_offset + offset});
       else plan_.pointers_[s] = static_cast<std::byte*>(buffer.address) + offset;
     }

@@ -19,9 +19,16 @@ void set_seconds(const Json& value, KerasJson& found) {
   else fail<ValueError>("give a positive number of seconds");
 }
 
-void set_background(const Json& value, KerasJson& found) {
+template <auto Member>
+void set_switch(const Json& value, KerasJson& found) {
   if (!value.is_boolean()) fail<ValueError>("give true or false");
-  found.comm.background = value.get<bool>();
+  found.comm.*Member = value.get<bool>();
+}
+
+// `parse` throws for a name that it does not know, also for none.
+template <auto Member, auto parse>
+void set_name(const Json& value, KerasJson& found) {
+  found.comm.*Member = parse(value.is_string() ? value.get<std::string>() : "");
 }
 
 void set_check_steps(const Json& value, KerasJson& found) {
@@ -60,8 +67,12 @@ struct Option {
 };
 
 constexpr Option kOptions[] = {
+    {"transport", "SYNCLINE_TRANSPORT", &set_name<&comm::Settings::transport, &comm::parse_transport>},
+    {"wire_format", "SYNCLINE_WIRE_FORMAT", &set_name<&comm::Settings::wire_format, &comm::parse_wire_format>},
+    {"stall_limit", "SYNCLINE_STALL_LIMIT", &set_seconds<&comm::Settings::stall_limit>},
     {"wait_limit", "SYNCLINE_WAIT_LIMIT", &set_seconds<&comm::Settings::wait_limit>},
-    {"background", "SYNCLINE_BACKGROUND", &set_background},
+    {"background", "SYNCLINE_BACKGROUND", &set_switch<&comm::Settings::background>},
+    {"verbose", "SYNCLINE_VERBOSE", &set_switch<&comm::Settings::verbose>},
     {"first_bucket", "SYNCLINE_FIRST_BUCKET", &set_bytes<&KerasJson::first_bucket>},
     {"bucket", "SYNCLINE_BUCKET", &set_bytes<&KerasJson::later_buckets>},
     {"check_steps", "SYNCLINE_CHECK_STEPS", &set_check_steps},

@@ -68,7 +68,8 @@ Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 
-void Plan::bind(std::byte* arena) {
+void Plan::bind(std::byte* arena, std::byte* shared) {
+  for (const ArenaSlot& s : shared_slots_) pointers_[s.slot] = shared + s.offset;
   for (const ArenaSlot& s : arena_slots_) pointers_[s.slot] = arena + s.offset;
   for (const ScratchSlot& s : scratch_slots_) {
     Step& step = steps_[s.step];
@@ -122,10 +123,12 @@ void Plan::finish_transfers(Session& session) noexcept {
 
 void Plan::run_steps(Session& session) {
   Computation computation(!transfers_.empty(), fingerprint_, session.steps());
+  Distributor* const others = transfers_.empty() ? nullptr : session.distributor();
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
     if (at <= first_write_) session.interrupt_if_asked();
+    if (others != nullptr) others->publish(fingerprint_, session.steps(), step.label);
     const timeline::Detail detail(step.label);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;

@@ -50,7 +50,9 @@ class Plan {
 
   // Memory that the steps compute in; must be bound before the first run and again when it moves.
   std::size_t arena_bytes() const { return arena_bytes_; }
-  void bind(std::byte* arena);
+  // Memory for the buckets, which may be shared with other ranks.
+  std::size_t shared_bytes() const { return shared_bytes_; }
+  void bind(std::byte* arena, std::byte* shared = nullptr);
   // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire and the kernels throw;
   // no transfer is under way then, so that the arena and the feeds may go.
   void run(Session& session, std::span<const void* const> feeds);
@@ -89,7 +91,7 @@ class Plan {
 
   std::vector<Step> steps_;
   std::vector<void*> pointers_;  // all steps' operands
-  std::vector<ArenaSlot> arena_slots_;
+  std::vector<ArenaSlot> arena_slots_, shared_slots_;
   std::vector<FeedSlot> feed_slots_;
   std::vector<ScratchSlot> scratch_slots_;
   std::vector<Output> outputs_;
@@ -99,7 +101,7 @@ class Plan {
   std::vector<LoopStep> loops_;
   std::vector<std::shared_ptr<VariableState>> variables_;
   std::vector<Expr> keep_;  // attributes and constants live as long as their nodes
-  std::size_t arena_bytes_ = 0;
+  std::size_t arena_bytes_ = 0, shared_bytes_ = 0;
   std::size_t first_write_ = 0;  // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
   bool random_ = false;
@@ -136,6 +138,7 @@ struct LowerRequest {
   const PlacementMap* placement = nullptr;
   const RowShares* shares = nullptr;
   Distributor* distributor = nullptr;
+  bool shared_buckets = false;  // buckets lie in memory of their own: Plan::shared_bytes
   const std::uint64_t* random_step = nullptr;
 };
 Plan lower(const LowerRequest& request);

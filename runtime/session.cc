@@ -32,6 +32,7 @@ Session& Session::current() {
 }
 
 void Session::distribute(std::unique_ptr<Distributor> distributor) {
+  undistribute();
   distributor_ = std::move(distributor);
   if (faults_) distributor_->inject(*faults_);
   distributor_->broadcast("the seed", &seed_, sizeof seed_);
@@ -41,6 +42,9 @@ void Session::undistribute() {
   distributor_.reset();
   faults_.reset();  // they were a rank's
   used_variables_->clear();
+  shared_ = nullptr;
+  shared_bytes_ = 0;
+  ++arena_moves_;
 }
 
 RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) {
@@ -75,6 +79,20 @@ std::byte* Session::arena(std::size_t bytes) {
     ++arena_moves_;
   }
   return arena_.raw();
+}
+
+std::byte* Session::shared_memory(std::size_t bytes) {
+  if (bytes <= shared_bytes_) return shared_;
+  ++arena_moves_;
+  shared_bytes_ = 0;  // until there is more
+  buckets_ = Array();
+  shared_ = distributor_->shared_memory(bytes);
+  if (shared_ == nullptr) {
+    buckets_ = Array(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
+    shared_ = buckets_.raw();
+  }
+  shared_bytes_ = bytes;
+  return shared_;
 }
 
 SessionScope::SessionScope(Session& session) : previous_(current_session) { current_session = &session; }

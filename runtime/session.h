@@ -76,6 +76,10 @@ class Session {
   std::byte* arena(std::size_t bytes);
   std::uint64_t arena_moves() const { return arena_moves_; }
 
+  // Memory for the buckets of a step, at least `bytes`: the distributor's, where it has such memory. Grows; a larger
+  // request moves it, which counts as a move of the arena. All ranks ask for it together.
+  std::byte* shared_memory(std::size_t bytes);
+
   // Between two steps of a plan, as long as it has changed no variable, `handler` is called if `asked` is set. What it
   // throws ends the run, and every variable has its value from before. Both must outlive the session.
   void set_interruption(const std::atomic<bool>* asked, std::function<void()> handler) {
@@ -108,7 +112,10 @@ class Session {
   std::function<void()> interruption_;
   std::unordered_map<std::string, int> names_, uids_;
   Expr learning_phase_;
-  Array arena_;  // never empty: values of no elements have an address too
+  Array arena_;    // never empty: values of no elements have an address too
+  Array buckets_;  // where the distributor has no memory for them
+  std::byte* shared_ = nullptr;
+  std::size_t shared_bytes_ = 0;
 };
 
 // Makes a session the calling thread's current one for the scope's life.

@@ -13,7 +13,6 @@
 
 #include "comm/communicator.h"
 #include "comm/worker.h"
-#include "comm/worker.h"
 
 namespace syncline::comm {
 

@@ -7,6 +7,7 @@
 #include "comm/job.h"
 #include "comm/mpi/mpi_memory.h"
 #include "comm/mpi/mpi_network.h"
+#include "comm/nccl/with_nccl.h"
 #include "comm/shared/node_wire.h"
 
 namespace syncline::comm {
@@ -44,6 +45,18 @@ std::vector<int> nodes_of_ranks(const MpiHandle& job, const MpiHandle& node, boo
   return nodes;
 }
 
+std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank, const MpiOptions& options) {
+  if (options.nccl == UseNccl::kNever) return wire;
+  NcclOptions nccl = read_nccl_environment(options.launch);
+  nccl.required = options.nccl == UseNccl::kRequired;
+  nccl.local_rank = local_rank;
+  nccl.limit = 0.9 * options.worker.wait_limit;
+  const bool tells = wire->rank() == 0;
+  if (tells && options.verbose)
+    nccl.tell = [](const std::string& line) { std::fprintf(stderr, "syncline: %s\n", line.c_str()); };
+  return with_nccl(std::move(wire), nccl);
+}
+
 std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
   NodeWireOptions wire;
   wire.format = options.format;
@@ -64,7 +77,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
   if (!shares) parts.board = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes);
-  return std::make_unique<NodeWire>(std::move(parts), wire);
+  return maybe_with_nccl(std::make_unique<NodeWire>(std::move(parts), wire), local, options);
 }
 
 class MpiCommunicator : public WorkerCommunicator {

@@ -22,10 +22,14 @@
 
 namespace syncline::comm {
 
+enum class UseNccl : std::uint8_t { kNever, kIfPossible, kRequired };
+
 struct MpiOptions {
   WorkerOptions worker = {};
   bool share_memory = true;               // within a node
   WireFormat format = WireFormat::kSame;  // between nodes, for more than 64 KiB of float32
+  UseNccl nccl = UseNccl::kNever;         // for large all-reduces: see comm/nccl/with_nccl.h
+  bool verbose = false;                   // rank 0 says on stderr why NCCL is used, or not
   // Gathers and broadcasts of more bytes than this go piece by piece, since MPI's counts are ints.
   std::int64_t piece_bytes = 1 << 30;
   // Checked against MPI's own size before any message; see check_launch.

@@ -45,7 +45,8 @@ void NcclWire::transfer(const Job& job) {
     return;
   }
   if (agreement_moves_) inner_->transfer(agreement_);
-  if (device_ == nullptr) fail<CommError>("NCCL: ", describe(job.header), " comes after the communicator was aborted");
+  if (device_ == nullptr)
+    fail<CommError>("NCCL: ", comm::describe(job.header), " comes after the communicator was aborted");
   const auto with_end = [&](const CommError& error) {
     const std::string problem = end_device(/*clean=*/false);
     return join_text(error.what(), "; aborted", problem.empty() ? "" : ", but: ", problem);

@@ -66,7 +66,7 @@ int run_rank(const std::string& how, comm::Communicator& wire) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
-    const auto wire = syncline::comm::make_communicator({.wait_limit = std::chrono::seconds(5)});
+    const auto wire = syncline::comm::make_communicator({.worker = {.wait_limit = std::chrono::seconds(5)}});
     return syncline::run_rank(argv[1], *wire);
   } catch (const std::exception& error) {
     std::printf("error: %s\n", error.what());

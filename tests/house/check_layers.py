@@ -17,7 +17,7 @@ EDGES = {
     "ops": {"base", "ops"},
     "comm": {"base", "comm"},
     "io": {"base", "io"},
-    "runtime": {"base", "ops", "runtime", "comm/communicator.h"},
+    "runtime": {"base", "ops", "runtime", "comm/communicator.h", "comm/settings.h"},
 }
 # These see everything.
 OUTER = ("tools", "examples", "tests", "benchmarks", "python")
@@ -33,7 +33,7 @@ LIBRARIES = [
     (r"^H5|^hdf5", ("io/",)),
     (r"^zlib\.h$", ("io/",)),
     (r"^(oneapi/)?tbb[/.]", ("ops/kernels/parallel.h", "ops/kernels/parallel.cc")),
-    (r"^hwy/", ("ops/",)),
+    (r"^hwy/", ("ops/", "comm/sum.cc")),
     (r"^xxhash\.h$", ("ops/kernels/digest.cc",)),
     (r"^omp\.h$", ()),
     (r"^(nanobind/|Python\.h$)", ("python/",)),

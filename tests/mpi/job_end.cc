@@ -35,7 +35,7 @@ void run(const std::string& how, Communicator& comm) {
 }
 
 int run_job(const std::string& how) {
-  const WorkerOptions options{.wait_limit = how == "late" ? 1s : 60s};
+  const CommOptions options{.worker = {.wait_limit = how == "late" ? 1s : 60s}};
   if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out
     const auto comm = make_communicator(options);
     if (comm->rank() == comm->size() - 1) throw std::runtime_error("the data set is gone");

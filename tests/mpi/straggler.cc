@@ -81,7 +81,7 @@ void train(const std::string& how, int rank) {
 }
 
 int run(const std::string& how) {
-  const auto wire = comm::make_communicator({.wait_limit = 20s});
+  const auto wire = comm::make_communicator({.worker = {.wait_limit = 20s}});
   Session session(1);
   SessionScope scope(session);
   if (wire->size() > 1) session.distribute(make_data_parallel(*wire));

@@ -102,7 +102,7 @@ TEST_F(KerasJsonFile, IsReadAndLeftAsItIs) {
   EXPECT_EQ(found.config.image_data_format, "channels_first");
   EXPECT_EQ(found.backend, "theano");
   EXPECT_EQ(text_of(path()), before);
-  const comm::WorkerOptions options = comm::options_for_threads(1, found.comm);
+  const comm::WorkerOptions options = comm::options_for_threads(1, found.comm).worker;
   EXPECT_EQ(options.wait_limit.count(), 2.5);
   EXPECT_FALSE(options.background);
 }

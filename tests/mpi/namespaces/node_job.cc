@@ -79,7 +79,7 @@ int check_traffic(Communicator& comm) {
 }
 
 int run_job(const std::string& what) {
-  const auto comm = make_communicator();
+  const auto comm = make_communicator(comm::options_for_threads(1, keras_json().comm));
   try {
     if (what == "traffic") return check_traffic(*comm);
     reduce_forever(*comm);
