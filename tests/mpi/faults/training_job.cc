@@ -55,7 +55,7 @@ void train(const std::string& how, int steps, comm::Communicator& wire) {
 }
 
 int run(const std::string& how, int steps) {
-  const auto wire = comm::make_communicator({.wait_limit = std::chrono::seconds(2)});
+  const auto wire = comm::make_communicator({.worker = {.wait_limit = std::chrono::seconds(2)}});
   try {
     train(how, steps, *wire);
   } catch (const std::exception& error) {
