@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "benchmarks/allreduce_contenders.h"
 #include "comm/make_communicator.h"
+#include "runtime/keras_json.h"
 
 namespace syncline::benchmarks {
 namespace {
@@ -139,7 +140,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--json", settings.json, "One JSON object a line");
   CLI11_PARSE(app, argc, argv);
-  const auto comm = comm::make_communicator();
+  const auto comm = comm::make_communicator(comm::options_for_threads(1, keras_json().comm));
   try {
     if (comm->size() == 1) fail("allreduce: run it with mpirun -n 2 or more");
     benchmarks::run(*comm, settings);

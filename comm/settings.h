@@ -1,4 +1,5 @@
-// Settings: what files of configuration and the environment may say about a communicator (runtime/options.h reads them).
+// Settings: what files of configuration and the environment may say about a communicator (runtime/options.h reads
+// them).
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,7 @@
 
 #include "base/exit_codes.h"
 #include "comm/make_communicator.h"
+#include "runtime/keras_json.h"
 
 namespace syncline::comm {
 namespace {
