@@ -132,6 +132,7 @@ class Recorder {
   void describe(const char* name, const std::string& members);
   void flush();
   void stop();
+  Row add_wire();
   const char* keep(std::string_view text);
   // In a forked child, where only the forking thread lives: the file is the parent's, and mutexes may be locked.
   void forget() {
@@ -142,6 +143,7 @@ class Recorder {
 
  private:
   void run();
+  void add_row(Row row, const std::string& name);
   void add_description(const char* name, const std::string& members, const char* end);
   void add_event(const Event& event);
 
@@ -159,6 +161,7 @@ class Recorder {
   std::string line_;
   int rank_ = 0;
   std::int64_t begin_ = 0;
+  int wires_ = 0;
 
   bool forgotten_ = false;
   std::mutex texts_mutex_;
@@ -183,10 +186,10 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
                   ",\n");
   add_description("process_name", join_text("\"name\":\"rank ", rank, "\""), ",\n");
   add_description("process_sort_index", join_text("\"sort_index\":", rank), ",\n");
-  for (const auto& [row, name] :
-       {std::pair{Row::kProgram, "program"}, {Row::kWire, "wire"}, {Row::kPlan, "steps of the plan"}})
-    file_.add(join_text("{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":", rank, ",\"tid\":", static_cast<int>(row),
-                        ",\"args\":{\"name\":\"", name, "\"}},\n"));
+  add_row(Row::kProgram, "program");
+  add_row(Row::kWire, "wire");
+  add_row(Row::kPlan, "steps of the plan");
+  wires_ = 0;
   file_.write();
   {
     const std::lock_guard lock(mutex_);
@@ -267,6 +270,19 @@ const char* Recorder::keep(std::string_view text) {
   return texts_.try_emplace(std::string(text), escaped(text, kLongestText)).first->second.c_str();
 }
 
+Row Recorder::add_wire() {
+  const std::lock_guard hold(file_mutex_);
+  if (++wires_ == 1) return Row::kWire;
+  const auto row = static_cast<Row>(static_cast<int>(Row::kPlan) + wires_ - 1);
+  if (file_.is_open()) add_row(row, join_text("wire ", wires_));
+  return row;
+}
+
+void Recorder::add_row(Row row, const std::string& name) {
+  file_.add(join_text("{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":", rank_, ",\"tid\":", static_cast<int>(row),
+                      ",\"args\":{\"name\":\"", name, "\"}},\n"));
+}
+
 void Recorder::add_description(const char* name, const std::string& members, const char* end) {
   file_.add(
       join_text("{\"name\":\"", name, "\",\"ph\":\"M\",\"pid\":", rank_, ",\"tid\":0,\"args\":{", members, "}}", end));
@@ -343,6 +359,8 @@ void start(const std::string& directory, int rank, int ranks, const std::string&
 }
 
 void describe(const char* name, const std::string& members) { Recorder::instance().describe(name, members); }
+Row add_wire() { return Recorder::instance().add_wire(); }
+
 void flush() noexcept {
   if (on()) Recorder::instance().flush();
 }

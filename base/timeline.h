@@ -22,8 +22,10 @@ inline bool on() { return recording.load(std::memory_order_relaxed); }
 // The clock of all times here: CLOCK_MONOTONIC in nanoseconds, which the processes of a machine share.
 std::int64_t now();
 
-// The rows in which a rank's events are drawn. Events of a row lie one after the other or one inside the other.
-enum class Row : std::uint8_t { kProgram = 1, kWire = 2, kPlan = 3 };
+// The rows in which a rank's events are drawn. Events of a row lie one after the other or one inside the other, so each
+// wire has a row of its own: the first one kWire, the others (of groups of ranks) what follows kPlan.
+enum class Row : std::uint16_t { kProgram = 1, kWire = 2, kPlan = 3 };
+Row add_wire();
 
 struct Event {
   // These live as long as the process and need no escaping in JSON: literals, or what keep() gave.

@@ -33,7 +33,8 @@ void Account::count(const Job& job, const std::optional<Arrival>& last) {
   if (last && late > 0) blame(job, last->rank, late);
 
   timeline::Event event = event_of(job, "transfer", name_of(job.kind));
-  event.row = timeline::Row::kWire;
+  if (!row_) row_ = timeline::add_wire();
+  event.row = *row_;
   event.begin = met;
   event.end = end;
   timeline::record(event);

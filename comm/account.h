@@ -81,6 +81,7 @@ class Account {
   timeline::Event event_of(const Job& job, const char* category, const char* name);
   const char* wait_name(int rank);
 
+  std::optional<timeline::Row> row_;  // from the first collective on
   std::int64_t arrived_ = 0, met_ = 0;
   std::atomic<std::int64_t> blocked_since_ = 0;  // 0: the caller computes
   Totals totals_;

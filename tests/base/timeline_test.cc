@@ -118,7 +118,7 @@ TEST_F(Timeline, NoLineCrossesAPage) {
 
 TEST_F(Timeline, WhatDoesNotFitIsCounted) {
   start();
-  constexpr int kEvents = 400'000;
+  constexpr int kEvents = 100'000;
   for (int i = 0; i < kEvents; ++i) record({.category = "test", .name = "one of many", .begin = 1, .end = 2});
   const Json events = stopped();
   const auto left_out = find(events, "end")["args"]["left_out"].get<std::size_t>();

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -96,6 +98,32 @@ TEST_F(Accounts, NobodyIsBlamedWithoutKnowing) {
   collective(3, 0ms, 5ms, 0ms, /*knows=*/false);
   EXPECT_GE(account_.totals().for_others, 5 * ms);
   EXPECT_EQ(account_.totals().late[0].time, 0);
+}
+
+// Each communicator has a worker with an account of its own; all record into one file.
+TEST(AccountsOfThreads, HaveRowsOfTheirOwn) {
+  const io::Scratch scratch;
+  timeline::start(scratch.path("trace"), 0, 3);
+  spawn_ranks(3, [](Communicator& wire) {
+    std::vector<float> small(10), large(100'000);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      const auto sum = [&](std::vector<float>& data) {
+        const Tag tag{.step = i, .names = remember_names("a test")};
+        return wire.all_reduce(tag, data.data(), static_cast<std::int64_t>(data.size()), DType::kFloat32, Reduce::kSum);
+      };
+      const Ticket first = sum(small), second = sum(large);
+      wire.wait(first);
+      wire.wait(second);
+    }
+  });
+  timeline::stop();
+  std::map<int, int> transfers;
+  for (const auto& event : nlohmann::json::parse(io::read_file(scratch.path("trace/rank0.json"))))
+    if (event.value("cat", "") == "transfer") {
+      ++transfers[event["tid"].get<int>()];
+      EXPECT_EQ(event["args"]["what"], "a test");
+    }
+  EXPECT_EQ(transfers, (std::map<int, int>{{2, 20}, {4, 20}, {5, 20}}));
 }
 
 TEST(AccountsWithoutTimeline, CountNothing) {
