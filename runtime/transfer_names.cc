@@ -14,13 +14,12 @@ constexpr std::size_t kMostNames = 8;
 
 bool is_transfer(const Expr& e) { return e.is<AllReduce>() || e.is<AllGather>(); }
 
-// The transfers that a value needs itself, not by way of others.
+// The transfers that a value needs itself, not by way of others; those that are fewer operations away come first.
 std::vector<Expr> nearest_transfers(const Expr& root) {
   std::vector<Expr> found, open{root};
   std::unordered_set<const Node*> seen;
-  while (!open.empty()) {
-    const Expr e = open.back();
-    open.pop_back();
+  for (std::size_t next = 0; next < open.size(); ++next) {
+    const Expr e = open[next];
     if (!seen.insert(&e.node()).second) continue;
     if (is_transfer(e)) found.push_back(e);
     else open.insert(open.end(), e.node().inputs.begin(), e.node().inputs.end());
@@ -48,10 +47,13 @@ TransferNames::TransferNames(std::span<const Expr> roots, std::span<const Update
   const auto before = variables_before_transfers(roots);
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const Variable& target = updates[i].target;
-    for (const Expr& transfer : nearest_transfers(roots[outputs + i]))
-      note(transfer, {.name = target.name(),
-                      .gradient = before.contains(&target.state()) && transfer.shape() == target.shape(),
-                      .updates = true});
+    // Its own gradient is the nearest; the norm of all gradients, say, is farther away.
+    bool may_be_gradient = before.contains(&target.state());
+    for (const Expr& transfer : nearest_transfers(roots[outputs + i])) {
+      const bool gradient = may_be_gradient && transfer.shape() == target.shape();
+      may_be_gradient = may_be_gradient && !gradient;
+      note(transfer, {.name = target.name(), .gradient = gradient, .updates = true});
+    }
   }
   for (std::size_t i = 0; i < outputs; ++i)
     for (const Expr& transfer : nearest_transfers(roots[i]))
