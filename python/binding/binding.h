@@ -17,6 +17,7 @@ void bind_convolution(nanobind::module_& m);
 void bind_control(nanobind::module_& m);
 void bind_ctc(nanobind::module_& m);
 void bind_accumulation(nanobind::module_& m);
+void bind_collectives(nanobind::module_& m);
 void bind_distributed(nanobind::module_& m);
 
 }  // namespace syncline::python

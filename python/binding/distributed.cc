@@ -32,10 +32,18 @@
 namespace syncline::python {
 namespace {
 
-std::unique_ptr<comm::Communicator>& wire() {
-  static std::unique_ptr<comm::Communicator> communicator;
-  return communicator;
+struct Wires {
+  std::unique_ptr<comm::Communicator> job;
+  std::vector<std::unique_ptr<comm::Communicator>> groups;  // of some of the ranks, in the order of their making
+};
+
+// Lives longer than what join() leaves to the end of the process.
+Wires& wires() {
+  static Wires all;
+  return all;
 }
+
+std::unique_ptr<comm::Communicator>& wire() { return wires().job; }
 
 comm::Communicator& joined() {
   if (!wire())
@@ -45,6 +53,11 @@ comm::Communicator& joined() {
 }
 
 using Seconds = std::chrono::duration<double>;
+
+void disconnect() {
+  while (!wires().groups.empty()) wires().groups.pop_back();
+  wire().reset();
+}
 
 // Says that this rank's program has come to its end.
 comm::Ticket say_goodbye() {
@@ -73,12 +86,12 @@ void leave(int status) {
   try {
     const comm::Ticket goodbye = say_goodbye();
     told = true;
-    if (all_end(goodbye, good ? Seconds(std::numeric_limits<float>::max()) : Seconds(3))) return wire().reset();
+    if (all_end(goodbye, good ? Seconds(std::numeric_limits<float>::max()) : Seconds(3))) return disconnect();
   } catch (const CommError& error) {
     others = error.what();
     if (good) code = exit_code_of(error);
   }
-  if (good && !told) return wire().reset();  // an error of the wire, which the program has seen and taken as no reason
+  if (good && !told) return disconnect();  // an error of the wire, which the program has seen and taken as no reason
   // Who goes on has the same error and ends the job, with a traceback that shows where.
   if (good) std::this_thread::sleep_for(std::chrono::seconds(10));
   std::fprintf(stderr, "syncline: rank %d of %d ended with exit code %d: %s\n", joined().rank(), joined().size(),
@@ -116,42 +129,9 @@ void before_fork() {
 void after_fork_in_child() {
   session_mutex().unlock();
   Session::current().undistribute();
+  for (auto& group : wires().groups) static_cast<void>(group.release());
+  wires().groups.clear();
   static_cast<void>(wire().release());
-}
-
-// For errors: what the program called.
-comm::Tag call_of(const char* name) { return {.names = comm::remember_names(join_text("distributed.", name))}; }
-
-comm::Reduce reduction_from(const std::string& name) {
-  if (name == "sum") return comm::Reduce::kSum;
-  if (name == "max") return comm::Reduce::kMax;
-  if (name == "min") return comm::Reduce::kMin;
-  fail<ValueError>("all_reduce: unknown op '", name, "'; give sum, max, min or mean");
-}
-
-nb::object all_reduce(nb::handle value, const std::string& op) {
-  const HeldArray held = array_from(value);
-  Array result = held.array.copy();
-  const comm::Reduce reduce = reduction_from(op);
-  {
-    nb::gil_scoped_release release;
-    joined().wait(joined().all_reduce(call_of("all_reduce"), result.raw(), result.size(), result.dtype(), reduce));
-  }
-  return array_to(std::move(result));
-}
-
-// Bytes of rank `root` for every rank; the others need not know how many.
-nb::bytes broadcast(const nb::bytes& value, int root) {
-  auto count = static_cast<std::int64_t>(value.size());
-  std::string bytes;
-  {
-    nb::gil_scoped_release release;
-    joined().wait(joined().broadcast(call_of("broadcast"), &count, sizeof count, root));
-    if (joined().rank() == root) bytes.assign(static_cast<const char*>(value.data()), value.size());
-    bytes.resize(static_cast<std::size_t>(count));
-    joined().wait(joined().broadcast(call_of("broadcast"), bytes.data(), count, root));
-  }
-  return nb::bytes(bytes.data(), bytes.size());
 }
 
 std::int64_t digest_of(const Array& array) {
@@ -162,6 +142,16 @@ std::int64_t digest_of(const Array& array) {
 }
 
 }  // namespace
+
+comm::Communicator& wire_of(int group) {
+  comm::Communicator& all = joined();
+  return group == 0 ? all : *wires().groups.at(static_cast<std::size_t>(group) - 1);
+}
+
+int make_group(std::span<const int> ranks) {
+  wires().groups.push_back(joined().group(ranks));
+  return static_cast<int>(wires().groups.size());
+}
 
 int differing_feed(std::span<const Feed> feeds) {
   const Distributor* distributor = Session::current().distributor();
@@ -204,12 +194,6 @@ void bind_distributed(nb::module_& m) {
   });
   m.def("post_note", [](std::uint64_t note) { joined().post_note(note); });
   m.def("take_note", [] { return joined().take_note(); });
-  m.def("all_reduce", &all_reduce);
-  m.def("broadcast", &broadcast);
-  m.def("barrier", [] {
-    nb::gil_scoped_release release;
-    joined().barrier(call_of("barrier"));
-  });
   m.def("turn_to_speak", [] { return comm::turn_to_speak(joined().rank(), joined().size()).count(); });
   m.def("abort", [](int exit_code) {
     nb::gil_scoped_release release;

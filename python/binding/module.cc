@@ -55,5 +55,6 @@ NB_MODULE(_core, m) {
   bind_control(m);
   bind_ctc(m);
   bind_accumulation(m);
+  bind_collectives(m);
   bind_distributed(m);
 }

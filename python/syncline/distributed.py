@@ -12,21 +12,37 @@ from syncline import data, ending, files, quiet, ranks
 from syncline._core import DisagreementError, StallError
 from syncline.accumulation import accumulate_gradients
 from syncline.data import EvenSteps, ShardedSequence, local_feeds, shard
-from syncline.ranks import agree_steps, all_reduce, barrier, broadcast, local_rank, rank, size
+from syncline.collectives import Group
+from syncline.ranks import (
+    agree_steps,
+    all_gather,
+    all_reduce,
+    barrier,
+    broadcast,
+    group,
+    local_rank,
+    rank,
+    reduce_scatter,
+    size,
+)
 
 __all__ = [
     "DisagreementError",
     "EvenSteps",
+    "Group",
     "ShardedSequence",
     "StallError",
     "accumulate_gradients",
     "agree_steps",
+    "all_gather",
     "all_reduce",
     "barrier",
     "broadcast",
+    "group",
     "local_feeds",
     "local_rank",
     "rank",
+    "reduce_scatter",
     "shard",
     "size",
 ]

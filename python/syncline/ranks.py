@@ -7,13 +7,13 @@ number, take no part in collectives, and compute by themselves.
 
 import operator
 import os
-import pickle
 import sys
 import zlib
 
 import numpy as np
 
 from syncline import _core
+from syncline.collectives import Group
 
 # Marks the environment of all that a rank starts.
 _MARK = "SYNCLINE_RANK"
@@ -49,28 +49,51 @@ def is_rank():
     return _core.ranks() > 1
 
 
-def barrier():
-    """Returns when every rank has called it.
+def _all():
+    return Group(range(size()), rank(), 0)
 
-    # Raises
-        RuntimeError: in a worker process of a rank; where another rank does something else, or ends.
-    """
-    if size() > 1:
-        _core.barrier()
+
+def barrier():
+    """Returns when every rank has called it. Raises as Group.barrier."""
+    _all().barrier()
 
 
 def all_reduce(value, op="sum"):
-    """The sum, mean, max or min over ranks of an array or a number, the same on each.
+    """The sum, mean, max or min over ranks of an array or a number, the same on each: Group.all_reduce of all ranks."""
+    return _all().all_reduce(value, op)
 
+
+def all_gather(value):
+    """The ranks' arrays one after the other along their first axis, the same on each: Group.all_gather of all ranks."""
+    return _all().all_gather(value)
+
+
+def reduce_scatter(value, op="sum"):
+    """This rank's rows of the sum, mean, max or min of the ranks' arrays: Group.reduce_scatter of all ranks."""
+    return _all().reduce_scatter(value, op)
+
+
+def broadcast(value, root=0):
+    """Rank `root`'s value, an array or any object that pickle takes, for every rank: Group.broadcast of all ranks."""
+    return _all().broadcast(value, root)
+
+
+def group(ranks):
+    """A Group of these ranks. All of them call this alike, in the same order where there are several groups; the others may call it too.
+
+    # Arguments
+        ranks: numbers of ranks, each once.
+    # Returns
+        The group, in which ranks count from 0 in ascending order; None on a rank that is not among them.
     # Raises
-        ValueError: for another op. TypeError: for bool and float16. RuntimeError: as barrier, and where ranks differ in
-            shape or dtype.
+        ValueError: for no ranks, a rank twice, and what is no rank. RuntimeError: as barrier.
     """
-    if size() == 1:
-        return np.array(value)[()]
-    if op == "mean":
-        return all_reduce(np.asarray(value, dtype=float) / size(), "sum")
-    return _core.all_reduce(value, op)
+    wanted = sorted(operator.index(number) for number in ranks)
+    if not wanted or len(set(wanted)) < len(wanted) or not 0 <= wanted[0] <= wanted[-1] < size():
+        raise ValueError(f"group: {wanted} of {size()} ranks; give numbers of ranks, each once")
+    if rank() not in wanted:
+        return None
+    return Group(wanted, wanted.index(rank()), _core.make_group(wanted) if len(wanted) > 1 else 0)
 
 
 def agree_steps(steps, how="min"):
@@ -86,13 +109,6 @@ def agree_steps(steps, how="min"):
     if how not in ("min", "max"):
         raise ValueError(f"agree_steps: unknown how {how!r}; give min or max")
     return int(all_reduce(steps, how))
-
-
-def broadcast(value, root=0):
-    """Rank `root`'s value, any object that pickle takes, for every rank. Raises RuntimeError as barrier does."""
-    if size() == 1:
-        return value
-    return pickle.loads(_core.broadcast(pickle.dumps(value) if rank() == root else b"", root))
 
 
 def join():
