@@ -1,0 +1,124 @@
+// Ranks as processes whose large all-reduces go by NCCL: `mpirun -np N nccl_wire [HOW]`. On the GPUs of the machine, or
+// with the stand-in (tests/comm/nccl_stand_in) where SYNCLINE_NCCL_LIBRARY and SYNCLINE_CUDART_LIBRARY name it.
+//
+// HOW is `check` (also without it): the checks of tests/comm. `time`: those, and bandwidths with NCCL and without.
+// `auto` or another transport: as a program would, with a short wait limit. The exit code is 77 where NCCL cannot be
+// used, but is checked.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "comm/make_communicator.h"
+#include "comm/mpi/mpi_communicator.h"
+#include "comm/settings.h"
+#include "tests/comm/collective_checks.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kCannot = 77;
+
+std::unique_ptr<Communicator> make(UseNccl nccl) {
+  MpiOptions options;
+  options.worker.wait_limit = 60s;
+  options.nccl = nccl;
+  options.verbose = true;
+  return make_mpi_communicator(options);
+}
+
+TEST(NcclWire, AllReduce) { check_all_reduce(*make(UseNccl::kRequired), {1, 300007, 1200011}); }
+TEST(NcclWire, EqualBits) { check_equal_bits(*make(UseNccl::kRequired)); }
+TEST(NcclWire, DoneWithoutWait) { check_done(*make(UseNccl::kRequired)); }
+TEST(NcclWire, OtherCollectives) {
+  const auto comm = make(UseNccl::kRequired);
+  check_all_gather(*comm);
+  check_broadcast(*comm);
+  check_many_tickets(*comm);
+}
+
+// Seconds of the median of some all-reduces.
+double seconds_of(Communicator& comm, std::vector<float>& data) {
+  std::vector<double> times;
+  for (int i = 0; i < 9; ++i) {
+    std::fill(data.begin(), data.end(), 1.f);
+    comm.barrier();
+    const auto begin = Clock::now();
+    comm.wait(comm.all_reduce({}, data.data(), static_cast<std::int64_t>(data.size()), DType::kFloat32, Reduce::kSum));
+    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    if (data.front() != static_cast<float>(comm.size())) fail<CommError>("nccl_wire: wrong sum ", data.front());
+  }
+  std::nth_element(times.begin(), times.begin() + 4, times.end());
+  return times[4];
+}
+
+void time_both() {
+  for (const std::size_t mebibytes : {1u, 4u, 16u, 64u, 256u}) {
+    std::vector<float> data(mebibytes << 18);
+    double seconds[2] = {};
+    int rank = 0;
+    for (const UseNccl nccl : {UseNccl::kRequired, UseNccl::kNever}) {
+      const auto comm = make(nccl);
+      rank = comm->rank();
+      seconds[nccl == UseNccl::kNever ? 1 : 0] = seconds_of(*comm, data);
+    }
+    const double gigabytes = static_cast<double>(data.size()) * 4e-9;
+    if (rank == 0)
+      std::printf("all_reduce of %zu MiB: %.2f GB/s with NCCL, %.2f GB/s without\n", mebibytes, gigabytes / seconds[0],
+                  gigabytes / seconds[1]);
+  }
+}
+
+int run_as_program(const std::string& transport) {
+  CommOptions options;
+  options.transport = parse_transport(transport);
+  options.verbose = true;
+  options.worker.wait_limit = 2s;
+  const auto comm = make_communicator(options);
+  try {
+    for (int i = 0; i < 3; ++i) {
+      std::vector<float> data(1 << 20, 1.f);
+      comm->wait(comm->all_reduce(Tag{0xbeef, 4, 2}, data.data(), 1 << 20, DType::kFloat32, Reduce::kSum));
+      if (data.back() != static_cast<float>(comm->size())) fail<CommError>("nccl_wire: wrong sum ", data.back());
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), error.what());
+    comm->abort_job(exit_code_of(error));
+  }
+  return 0;
+}
+
+int run(const std::string& how) {
+  if (how != "check" && how != "time") return run_as_program(how);
+  const auto world = make(UseNccl::kNever);  // keeps MPI alive between the tests
+  try {
+    make(UseNccl::kRequired);
+  } catch (const CommError& error) {
+    if (world->rank() == 0) std::fprintf(stderr, "nccl_wire: %s\n", error.what());
+    return kCannot;
+  }
+  if (world->rank() != 0) GTEST_FLAG_SET(brief, true);
+  if (const int code = RUN_ALL_TESTS(); code != 0) return code;
+  if (how == "time") time_both();
+  return 0;
+}
+
+}  // namespace
+}  // namespace syncline::comm
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  try {
+    return syncline::comm::run(argc < 2 ? "check" : argv[1]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nccl_wire: %s\n", error.what());
+    return syncline::exit_code_of(error);
+  }
+}
