@@ -1,0 +1,272 @@
+// What is special about ranks on nodes: memory that they share, the order of sums, messages between nodes, groups. The
+// checks that hold for every wire run in local_communicator_test.cc, on these layouts too.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "comm/local/local_communicator.h"
+#include "comm/shared/node.h"
+#include "comm/sum.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<float> terms_of(int rank, std::size_t count) {
+  std::mt19937 engine(static_cast<unsigned>(rank) + 1);
+  std::normal_distribution<float> normal;
+  std::vector<float> terms(count);
+  for (float& term : terms) term = normal(engine) * std::exp2(normal(engine) * 8);
+  return terms;
+}
+
+// In the order that the wire promises: the ranks of a node, then the nodes.
+std::vector<float> sum_of(const std::vector<int>& node_of_rank, std::size_t count) {
+  std::vector<float> sum;
+  const Topology topology = make_topology(0, node_of_rank);
+  for (const auto& ranks : topology.nodes) {
+    std::vector<float> node = terms_of(ranks[0], count);
+    for (std::size_t l = 1; l < ranks.size(); ++l) {
+      const std::vector<float> terms = terms_of(ranks[l], count);
+      for (std::size_t i = 0; i < count; ++i) node[i] += terms[i];
+    }
+    if (sum.empty()) sum = node;
+    else
+      for (std::size_t i = 0; i < count; ++i) sum[i] += node[i];
+  }
+  return sum;
+}
+
+const std::vector<std::vector<int>> kLayouts{{0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2}, {0, 1, 0, 1, 0}, {0, 0, 0, 1}};
+
+TEST(Topology, CountsNodesLanesAndLocalRanks) {
+  const std::vector<int> nodes{7, 3, 7, 3, 7};
+  const Topology topology = make_topology(4, nodes);
+  EXPECT_EQ(topology.nodes, (std::vector<std::vector<int>>{{0, 2, 4}, {1, 3}}));
+  EXPECT_EQ(topology.node, 0);
+  EXPECT_EQ(topology.local, 2);
+  EXPECT_EQ(topology.size(), 5);
+  EXPECT_EQ(topology.lanes(), 2);
+}
+
+TEST(NodeWire, SumsInOneOrderWhereverDataLie) {
+  for (const std::vector<int>& layout : kLayouts)
+    for (const std::size_t count : {3ul, 5000ul, 70001ul, 900001ul}) {
+      const std::vector<float> expected = sum_of(layout, count);
+      spawn_ranks(static_cast<int>(layout.size()),
+                  [&](Communicator& c) {
+                    const std::vector<float> terms = terms_of(c.rank(), count);
+                    auto* shared = reinterpret_cast<float*>(c.shared_memory(4 * count + 256));
+                    std::vector<float> elsewhere = terms;
+                    const auto n = static_cast<std::int64_t>(count);
+                    c.wait(c.all_reduce({}, elsewhere.data(), n, DType::kFloat32, Reduce::kSum));
+                    EXPECT_EQ(std::memcmp(elsewhere.data(), expected.data(), 4 * count), 0) << count << " elsewhere";
+                    std::vector<float> own(count + 64);
+            if (shared == nullptr) shared = own.data();  // alone on its node
+                    for (const std::size_t offset : {0ul, 64ul}) {
+                      std::memcpy(shared + offset / 4, terms.data(), 4 * count);
+                      c.wait(c.all_reduce({}, shared + offset / 4, n, DType::kFloat32, Reduce::kSum));
+                      EXPECT_EQ(std::memcmp(shared + offset / 4, expected.data(), 4 * count), 0)
+                          << count << " at " << offset;
+                    }
+                  },
+                  {.node_of_rank = layout});
+    }
+}
+
+// If the ranks' data lie in different places, they are staged.
+TEST(NodeWire, DataInDifferentPlaces) {
+  constexpr std::int64_t kCount = 50000;
+  spawn_ranks(4,
+              [](Communicator& c) {
+                auto* shared = reinterpret_cast<float*>(c.shared_memory(8 * kCount));
+                ASSERT_NE(shared, nullptr);
+                float* data = shared + (c.rank() % 2) * kCount;
+                std::fill_n(data, kCount, static_cast<float>(c.rank()));
+                c.wait(c.all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum));
+                for (std::int64_t i = 0; i < kCount; ++i) ASSERT_EQ(data[i], 6.f);
+              },
+              {.node_of_rank = {0, 0, 1, 1}});
+}
+
+TEST(NodeWire, SharedMemoryGrowsAndMoves) {
+  spawn_ranks(3, [](Communicator& c) {
+    for (const std::size_t bytes : {1ul, 100000ul, 5000000ul}) {
+      std::byte* memory = c.shared_memory(bytes);
+      ASSERT_NE(memory, nullptr);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 4096, 0u);
+      std::memset(memory, c.rank(), bytes);
+      c.barrier();
+    }
+  });
+}
+
+TEST(NodeWire, ReduceScatter) {
+  for (const std::vector<int>& layout : kLayouts)
+    for (const std::int64_t unit : {0, 3, 4000, 200003}) {
+      std::vector<std::int64_t> counts;
+      std::int64_t total = 0;
+      for (std::size_t r = 0; r < layout.size(); ++r)
+        counts.push_back((static_cast<std::int64_t>(r) * unit + unit) / 2);
+      for (const std::int64_t count : counts) total += count;
+      const std::vector<float> expected = sum_of(layout, static_cast<std::size_t>(total));
+      spawn_ranks(static_cast<int>(layout.size()),
+                  [&](Communicator& c) {
+                    std::byte* shared = c.shared_memory(static_cast<std::size_t>(4 * total + 4));
+                    const std::vector<float> terms = terms_of(c.rank(), static_cast<std::size_t>(total));
+                    for (const bool direct : {false, true}) {
+                      std::vector<float> elsewhere = terms;
+                      float* data = direct && shared != nullptr ? reinterpret_cast<float*>(shared) : elsewhere.data();
+                      if (total > 0) std::memcpy(data, terms.data(), static_cast<std::size_t>(4 * total));
+                      c.wait(c.reduce_scatter({}, data, counts, DType::kFloat32, Reduce::kSum));
+                      std::int64_t begin = 0;
+                      for (int r = 0; r < c.rank(); ++r) begin += counts[static_cast<std::size_t>(r)];
+                      const std::int64_t own = counts[static_cast<std::size_t>(c.rank())];
+                      for (std::int64_t i = begin; i < begin + own; ++i)
+                        ASSERT_EQ(data[i], expected[static_cast<std::size_t>(i)]) << i << " of " << total;
+                      c.barrier();
+                    }
+                  },
+                  {.node_of_rank = layout});
+    }
+}
+
+TEST(NodeWire, SixteenBitsBetweenNodes) {
+  constexpr std::size_t kCount = 100001;
+  const std::vector<int> layout{0, 0, 1, 1, 2};
+  const std::vector<float> exact = sum_of(layout, kCount);
+  for (const auto& [format, digits] : {std::pair{WireFormat::kFloat16, 10}, std::pair{WireFormat::kBfloat16, 7}}) {
+    std::vector<std::vector<float>> results(layout.size());
+    spawn_ranks(5,
+                [&](Communicator& c) {
+                  std::vector<float> data = terms_of(c.rank(), kCount), small(100, 1.0009765f);
+                  for (float& x : data) x = std::fmod(x, 100.f);
+                  c.wait(c.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
+                  c.wait(c.all_reduce({}, small.data(), 100, DType::kFloat32, Reduce::kSum));
+                  EXPECT_EQ(small[3], 5 * 1.0009765f) << "small ones are not rounded";
+                  results[static_cast<std::size_t>(c.rank())] = data;
+                },
+                {.node_of_rank = layout, .format = format});
+    std::vector<float> expected(kCount), size(kCount);
+    for (int r = 0; r < 5; ++r) {
+      const std::vector<float> terms = terms_of(r, kCount);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        expected[i] += std::fmod(terms[i], 100.f);
+        size[i] += std::abs(std::fmod(terms[i], 100.f));
+      }
+    }
+    std::size_t rounded = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_NEAR(results[0][i], expected[i], size[i] * std::exp2(1 - digits) + 1e-6f) << i;
+      rounded += results[0][i] != expected[i];
+    }
+    EXPECT_GT(rounded, kCount / 2) << "nothing was rounded";
+    for (const auto& result : results) EXPECT_EQ(std::memcmp(result.data(), results[0].data(), 4 * kCount), 0);
+  }
+}
+
+TEST(WireFormats, RoundToTheNearestEven) {
+  const std::vector<float> values{1.f, -2.5f, 1.00390625f, 1.01171875f, 3e38f, -0.f, 1e-30f, INFINITY, NAN};
+  std::vector<std::uint16_t> bits(values.size());
+  std::vector<float> back(values.size());
+  const auto n = static_cast<std::int64_t>(values.size());
+  to_wire(WireFormat::kBfloat16, values.data(), bits.data(), n);
+  from_wire(WireFormat::kBfloat16, bits.data(), back.data(), n);
+  EXPECT_EQ(back[0], 1.f);
+  EXPECT_EQ(back[1], -2.5f);
+  EXPECT_EQ(back[2], 1.f);        // half way: to even
+  EXPECT_EQ(back[3], 1.015625f);  // half way: to even
+  EXPECT_NEAR(back[4], 3e38f, 2e36f);
+  EXPECT_TRUE(std::signbit(back[5]));
+  EXPECT_TRUE(std::isinf(back[7]));
+  EXPECT_TRUE(std::isnan(back[8]));
+  to_wire(WireFormat::kFloat16, values.data(), bits.data(), n);
+  from_wire(WireFormat::kFloat16, bits.data(), back.data(), n);
+  EXPECT_EQ(back[2], 1.00390625f);
+  EXPECT_TRUE(std::isinf(back[4]));
+  EXPECT_TRUE(std::isnan(back[8]));
+}
+
+TEST(NodeWire, GroupsOfRanks) {
+  spawn_ranks(5,
+              [](Communicator& c) {
+                const std::vector<int> odd{1, 3}, even{0, 2, 4};
+                const auto group = c.group(c.rank() % 2 == 1 ? odd : even);
+                EXPECT_EQ(group->size(), c.rank() % 2 == 1 ? 2 : 3);
+                EXPECT_EQ(group->rank(), c.rank() / 2);
+                std::vector<double> data(40000, c.rank());
+                const Ticket ticket = group->all_reduce({}, data.data(), 40000, DType::kFloat64, Reduce::kSum);
+                std::int32_t all = 1;
+                c.wait(c.all_reduce({}, &all, 1, DType::kInt32, Reduce::kSum));
+                group->wait(ticket);
+                EXPECT_EQ(all, 5);
+                EXPECT_EQ(data.back(), c.rank() % 2 == 1 ? 4 : 6);
+              },
+              {.node_of_rank = {0, 0, 0, 1, 1}});
+}
+
+TEST(NodeWire, RefusesGroupsThatAreNone) {
+  spawn_ranks(3, [](Communicator& c) {
+    EXPECT_THROW(c.group(std::vector<int>{c.rank(), 7}), ValueError);
+    EXPECT_THROW(c.group(std::vector<int>{2, 1, 0}), ValueError);
+    EXPECT_THROW(c.group(std::vector<int>{(c.rank() + 1) % 3}), ValueError);
+  });
+}
+
+// Arrival, the order of threads and waiting times have no say in the sums.
+TEST(NodeWire, DelaysDoNotChangeBits) {
+  constexpr std::size_t kCount = 30000;
+  const std::vector<int> layout{0, 0, 1, 1};
+  const std::vector<float> expected = sum_of(layout, kCount);
+  spawn_ranks(4,
+              [&](Communicator& c) {
+                const std::vector<float> terms = terms_of(c.rank(), kCount);
+                std::mt19937 delays(99 + static_cast<unsigned>(c.rank()));
+                for (int run = 0; run < 100; ++run) {
+                  std::vector<float> data = terms;
+                  std::this_thread::sleep_for(std::chrono::microseconds(delays() % 2000));
+                  const auto cut = static_cast<std::int64_t>(run) * 250 + 1;  // buckets of any size
+                  const Ticket first = c.all_reduce({}, data.data(), cut, DType::kFloat32, Reduce::kSum);
+                  c.wait(c.all_reduce({}, data.data() + cut, kCount - cut, DType::kFloat32, Reduce::kSum));
+                  c.wait(first);
+                  ASSERT_EQ(std::memcmp(data.data(), expected.data(), 4 * kCount), 0) << "run " << run;
+                }
+              },
+              {.node_of_rank = layout});
+}
+
+// A rank that is late is named by those of its node and of others, with its place, before anything ends.
+TEST(NodeWire, StallIsReportedAndGoesOn) {
+  testing::internal::CaptureStderr();
+  spawn_ranks(3,
+              [](Communicator& c) {
+                c.publish({0xabc, 7, "conv2d"});
+                c.barrier();
+                if (c.rank() == 1) std::this_thread::sleep_for(2500ms);
+                std::vector<float> data(30000, 1.f);
+                c.wait(c.all_reduce(Tag{0xabc, 7, 2}, data.data(), 30000, DType::kFloat32, Reduce::kSum));
+                EXPECT_EQ(data[5], 3.f);
+              },
+              {.stall_limit = 300ms, .node_of_rank = {0, 0, 1}});
+  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string named = "rank 1 (it runs, in step 7 of plan abc at conv2d) has not called it";
+  EXPECT_NE(text.find("rank 0 of 3 has waited"), text.npos) << text;
+  EXPECT_NE(text.find(named), text.npos) << text;
+  EXPECT_NE(text.find("rank 2 of 3 has waited"), text.npos) << text;
+  EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
+}
+
+TEST(NodeWire, DescribesItself) {
+  const auto two = make_local_communicators(3, {.node_of_rank = {0, 0, 1}});
+  EXPECT_EQ(two[0]->describe(), "3 ranks on 2 nodes, shared memory within a node, messages between nodes");
+  const auto one = make_local_communicators(2);
+  EXPECT_EQ(one[0]->describe(), "2 ranks on 1 node, shared memory within a node");
+}
+
+}  // namespace
+}  // namespace syncline::comm
