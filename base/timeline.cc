@@ -1,6 +1,5 @@
 #include "base/timeline.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/paged_file.h"
 
 namespace syncline::timeline {
 namespace {
@@ -31,7 +31,6 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMostEvents = 32768;
 constexpr std::size_t kLongestText = 200;  // bytes; several such texts and the numbers of an event fit in a page
-constexpr std::size_t kPage = 4096;
 constexpr auto kWriteEvery = 200ms;
 
 void append_number(std::string& text, std::int64_t value, int base = 10) {
@@ -71,55 +70,6 @@ struct TextHash : std::hash<std::string_view> {
   using is_transparent = void;
 };
 
-// The file. One thread at a time.
-class File {
- public:
-  bool open(const std::string& path) {
-    written_ = 0;
-    text_.reserve(2 * kPage);
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    return fd_ >= 0;
-  }
-  bool is_open() const { return fd_ >= 0; }
-
-  // A line must fit in a page. One that does not fit in this page any more begins the next: spaces between events mean
-  // nothing. The kernel cuts the write of a process that is killed at the end of a page only.
-  void add(std::string_view line) {
-    const std::size_t in_page = (written_ + text_.size()) % kPage;
-    if (in_page + line.size() > kPage) {
-      text_.append(kPage - in_page, ' ');
-      write();
-    }
-    text_ += line;
-  }
-
-  void write() {
-    for (std::string_view rest = text_; !rest.empty() && fd_ >= 0;) {
-      const ssize_t done = ::write(fd_, rest.data(), rest.size());
-      if (done > 0) {
-        written_ += static_cast<std::size_t>(done);
-        rest.remove_prefix(static_cast<std::size_t>(done));
-      } else if (errno != EINTR) {
-        std::fprintf(stderr, "syncline: the timeline ends here: its file cannot be written: %s\n",
-                     std::strerror(errno));
-        recording = false;
-        close();
-      }
-    }
-    text_.clear();
-  }
-
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_ = -1;
-  std::size_t written_ = 0;
-  std::string text_;
-};
-
 class Recorder {
  public:
   static Recorder& instance() {
@@ -143,6 +93,7 @@ class Recorder {
 
  private:
   void run();
+  void write();
   void add_row(Row row, const std::string& name);
   void add_description(const char* name, const std::string& members, const char* end);
   void add_event(const Event& event);
@@ -156,7 +107,7 @@ class Recorder {
   std::thread thread_;
 
   std::mutex file_mutex_;  // guards what follows
-  File file_;
+  PagedFile file_;
   std::vector<Event> taken_;  // changes places with events_
   std::string line_;
   int rank_ = 0;
@@ -190,7 +141,7 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
   add_row(Row::kWire, "wire");
   add_row(Row::kPlan, "steps of the plan");
   wires_ = 0;
-  file_.write();
+  write();
   {
     const std::lock_guard lock(mutex_);
     events_.resize(kMostEvents);
@@ -199,7 +150,7 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
     stop_ = false;
   }
   taken_.resize(kMostEvents);
-  line_.reserve(kPage);
+  line_.reserve(PagedFile::kPage);
   thread_ = std::thread([this] { run(); });
   recording = true;
 }
@@ -237,14 +188,14 @@ void Recorder::flush() {
     events_.swap(taken_);
   }
   for (std::size_t i = 0; i < count; ++i) add_event(taken_[i]);
-  file_.write();
+  write();
 }
 
 void Recorder::describe(const char* name, const std::string& members) {
   const std::lock_guard hold(file_mutex_);
   if (!file_.is_open()) return;
   add_description(name, members, ",\n");
-  file_.write();
+  write();
 }
 
 void Recorder::stop() {
@@ -260,7 +211,7 @@ void Recorder::stop() {
   const std::lock_guard hold(file_mutex_);
   add_description("end", join_text("\"left_out\":", left_out_), "\n");
   file_.add("]\n");
-  file_.write();
+  write();
   file_.close();
 }
 
@@ -268,6 +219,13 @@ const char* Recorder::keep(std::string_view text) {
   const std::lock_guard lock(texts_mutex_);
   if (const auto found = texts_.find(text); found != texts_.end()) return found->second.c_str();
   return texts_.try_emplace(std::string(text), escaped(text, kLongestText)).first->second.c_str();
+}
+
+void Recorder::write() {
+  if (const int error = file_.write(); error != 0) {
+    recording = false;
+    std::fprintf(stderr, "syncline: the timeline ends here: its file cannot be written: %s\n", std::strerror(error));
+  }
 }
 
 Row Recorder::add_wire() {
