@@ -23,7 +23,7 @@ ALLREDUCE, STEP = "build/release/benchmarks/allreduce", "build/release/benchmark
 NODE_SIZES = [4, 4096, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 NETWORK_SIZES = [4, 1024, 1 << 20, 2 << 20, 4 << 20]
 CHECK_SIZES = [2 << 20]
-LAYOUTS = ["1,1", "1,1,1,1", "1,1,1,1,1,1,1,1", "2,2", "2,2,2,2", "4,4"]
+LAYOUTS = ["1,1", "1,1,1,1", "2,2", "2,2,2,2", "4,4"]
 MODELS = ["mlp", "mlp_wide"]
 # MPI's algorithms: 4 is the ring, 2 a reduction and a broadcast, here by binary trees in pieces.
 RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
