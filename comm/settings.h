@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 
 namespace syncline::comm {
@@ -26,8 +27,20 @@ struct Settings {
   std::optional<bool> verbose;  // rank 0 says on stderr how the ranks are joined
 };
 
-// By name: auto, shared, mpi, nccl; float32, float16, bfloat16. They throw ValueError that says what to give instead.
-Transport parse_transport(std::string_view name);
-WireFormat parse_wire_format(std::string_view name);
+// By name. They throw ValueError that says what to give instead. Inline: the runtime of one process has no comm.
+inline Transport parse_transport(std::string_view name) {
+  if (name == "auto") return Transport::kAuto;
+  if (name == "shared") return Transport::kShared;
+  if (name == "mpi") return Transport::kMpi;
+  if (name == "nccl") return Transport::kNccl;
+  fail("give auto, shared, mpi or nccl");
+}
+
+inline WireFormat parse_wire_format(std::string_view name) {
+  if (name == "float32") return WireFormat::kSame;
+  if (name == "float16") return WireFormat::kFloat16;
+  if (name == "bfloat16") return WireFormat::kBfloat16;
+  fail("give float32, float16 or bfloat16");
+}
 
 }  // namespace syncline::comm
