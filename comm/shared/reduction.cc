@@ -69,6 +69,9 @@ Reduction::Reduction(const Topology& topology, Board& board, Network& network, W
 }
 
 void Reduction::run(const Job& job, std::span<std::byte* const> parts, std::uint64_t& done, const Wait& wait) {
+  // Alone on its node, a rank needs no staging: its slice is everything, and exchanged where it lies.
+  std::byte* const own = static_cast<std::byte*>(job.data);
+  if (board_.ranks() == 1) parts = std::span(&own, 1);
   Run run{job, parts, board_, done, wait};
   const bool one_node = topology_.node_count() == 1;
   if (run.staged()) run.chunk = static_cast<std::int64_t>(board_.half_bytes()) / run.width;
@@ -139,6 +142,15 @@ void Reduction::between_nodes(Run& run) {
   run.done = run.number(chunks);
 }
 
+bool Reduction::in_place(const Run& run) const {
+  return board_.ranks() == 1 && wire_width(run.job.dtype, format_) == run.width;
+}
+
+// Where the slice of a chunk leaves from, and comes back to, in the wire's format.
+std::byte* Reduction::outbox(const Run& run, std::int64_t k) {
+  return in_place(run) ? run.place(0, k) : lanes_[static_cast<std::size_t>(k % 2)].outbox.data();
+}
+
 // The node's sum of this rank's slice, of which each node gets its part.
 void Reduction::exchange(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
@@ -146,19 +158,20 @@ void Reduction::exchange(Run& run, std::int64_t k) {
   for (int l = 0; l < board_.ranks(); ++l)
     terms_[static_cast<std::size_t>(l)] = run.place(l, k) + slice.begin * run.width;
   const std::int64_t wire = wire_width(run.job.dtype, format_);
-  std::byte* sums = wire == run.width ? lane.outbox.data() : lane.sums.data();
-  reduce_into(run.job.dtype, run.job.reduce, std::span(terms_).first(static_cast<std::size_t>(board_.ranks())), sums,
-              slice.size());
+  std::byte* const out = outbox(run, k);
+  std::byte* sums = wire == run.width ? out : lane.sums.data();
+  if (!in_place(run))
+    reduce_into(run.job.dtype, run.job.reduce, std::span(terms_).first(static_cast<std::size_t>(board_.ranks())), sums,
+                slice.size());
   if (wire != run.width)
-    to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(lane.outbox.data()),
-            slice.size());
+    to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(out), slice.size());
   const int nodes = topology_.node_count();
   const Range own = part_of(slice.size(), topology_.node, nodes);
   parcels_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
     if (n != topology_.node)
-      parcels_.push_back({n, lane.outbox.data() + theirs.begin * wire, lane.inbox.data() + n * own.size() * wire,
+      parcels_.push_back({n, out + theirs.begin * wire, lane.inbox.data() + n * own.size() * wire,
                           bytes(theirs.size() * wire), bytes(own.size() * wire)});
   }
   network_.start(kExchange + static_cast<int>(k % 2), parcels_);
@@ -171,7 +184,7 @@ void Reduction::add_up(Run& run, std::int64_t k) {
   const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
   const Range own = part_of(slice.size(), topology_.node, nodes);
   const std::int64_t wire = wire_width(run.job.dtype, format_);
-  std::byte* kept = lane.outbox.data() + own.begin * wire;
+  std::byte* kept = outbox(run, k) + own.begin * wire;
   for (int n = 0; n < nodes; ++n) {
     const std::byte* term = n == topology_.node ? kept : lane.inbox.data() + n * own.size() * wire;
     if (wire != run.width) {
@@ -194,16 +207,18 @@ void Reduction::bring_back(Run& run, std::int64_t k) {
   const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
   const Range own = part_of(slice.size(), topology_.node, nodes);
   const std::int64_t wire = wire_width(run.job.dtype, format_);
+  std::byte* const out = outbox(run, k);
   parcels_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
     if (n != topology_.node)
-      parcels_.push_back({n, lane.outbox.data() + own.begin * wire, lane.outbox.data() + theirs.begin * wire,
-                          bytes(own.size() * wire), bytes(theirs.size() * wire)});
+      parcels_.push_back({n, out + own.begin * wire, out + theirs.begin * wire, bytes(own.size() * wire),
+                          bytes(theirs.size() * wire)});
   }
   network_.start(channel, parcels_);
   run.wait([&] { return network_.test(channel); });
-  const std::byte* sums = lane.outbox.data();
+  if (in_place(run)) return;
+  const std::byte* sums = out;
   if (wire != run.width) {
     from_wire(format_, reinterpret_cast<const std::uint16_t*>(sums), reinterpret_cast<float*>(lane.sums.data()),
               slice.size());

@@ -51,6 +51,8 @@ class Reduction {
   void on_node(Run& run);
   void scatter_on_node(Run& run);
   void between_nodes(Run& run);
+  bool in_place(const Run& run) const;
+  std::byte* outbox(const Run& run, std::int64_t k);
   void exchange(Run& run, std::int64_t k);
   void add_up(Run& run, std::int64_t k);
   void bring_back(Run& run, std::int64_t k);
