@@ -49,7 +49,7 @@ struct NodeHeader {
   Header header;                // of its first rank
   Header other;                 // of the first rank that differs from it
   std::uint32_t differing = 0;  // that rank's local number, or 0
-  std::uint32_t direct = 0;     // whether all its ranks' data lie in the same place of the shared region
+  std::uint32_t direct = 0;     // whether its ranks' data need no staging
   std::uint32_t last_rank = 0;  // who came last
   std::uint32_t reserved = 0;
 };

@@ -123,7 +123,8 @@ void NodeWire::send_header() {
   const std::size_t parity = round_ % 2;
   const RankBoard& first = board_.of(0);
   NodeHeader& own = board_.node_headers()[topology_.node];
-  own = NodeHeader{.header = first.header[parity], .other = {}, .direct = first.place[parity] != 0 ? 1u : 0u};
+  own = NodeHeader{
+      .header = first.header[parity], .other = {}, .direct = board_.ranks() == 1 || first.place[parity] != 0 ? 1u : 0u};
   for (int l = board_.ranks() - 1; l > 0; --l) {
     if (board_.of(l).place[parity] != first.place[parity]) own.direct = 0;
     if (board_.of(l).header[parity] == first.header[parity]) continue;
@@ -213,9 +214,10 @@ void NodeWire::start_spreading(const Job& job) {
 void NodeWire::transfer(const Job& job) {
   if (is_reduction(job)) {
     parts_.clear();
-    for (int l = 0; direct_ && l < board_.ranks(); ++l)
+    if (board_.ranks() == 1) parts_.push_back(static_cast<std::byte*>(job.data));
+    for (int l = 0; direct_ && board_.ranks() > 1 && l < board_.ranks(); ++l)
       parts_.push_back(region_->part(l) + board_.own().place[round_ % 2] - 1);
-    return reduction_.run(job, parts_, chunks_, [&](const auto& condition) { wait_until(job, condition); });
+    return reduction_.run(job, parts_, direct_, chunks_, [&](const auto& condition) { wait_until(job, condition); });
   }
   if (job.kind == Kind::kSharedMemory) return make_region(job);
   if (one_node()) return job.kind == Kind::kBroadcast ? broadcast_on_node(job) : gather_on_node(job);

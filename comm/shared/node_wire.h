@@ -94,7 +94,8 @@ class NodeWire : public Wire {
 
   std::atomic<std::uint64_t> round_ = 0;  // jobs begun
   Phase phase_ = Phase::kIdle;
-  bool direct_ = false;       // the job's data lie in the same place of every rank's part of the region
+  bool direct_ = false;       // the job's data need no staging: they lie in the same place of every rank's part of the
+                              // region, or the rank is alone on its node
   std::uint64_t chunks_ = 0;  // that every rank has staged and worked on
   NodeHeader header_sent_;
   std::vector<std::byte> values_;  // of all nodes, in a small reduction

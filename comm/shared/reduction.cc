@@ -68,13 +68,11 @@ Reduction::Reduction(const Topology& topology, Board& board, Network& network, W
   parcels_.reserve(topology_.nodes.size());
 }
 
-void Reduction::run(const Job& job, std::span<std::byte* const> parts, std::uint64_t& done, const Wait& wait) {
-  // Alone on its node, a rank needs no staging: its slice is everything, and exchanged where it lies.
-  std::byte* const own = static_cast<std::byte*>(job.data);
-  if (board_.ranks() == 1) parts = std::span(&own, 1);
+void Reduction::run(const Job& job, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
+                    const Wait& wait) {
   Run run{job, parts, board_, done, wait};
   const bool one_node = topology_.node_count() == 1;
-  if (run.staged()) run.chunk = static_cast<std::int64_t>(board_.half_bytes()) / run.width;
+  if (!direct) run.chunk = static_cast<std::int64_t>(board_.half_bytes()) / run.width;
   else if (!one_node) run.chunk = topology_.lanes() * (kPieceBytes / run.width);
   if (!one_node) between_nodes(run);
   else if (job.kind == Kind::kReduceScatter) scatter_on_node(run);

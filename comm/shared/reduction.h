@@ -37,9 +37,10 @@ class Reduction {
 
   Reduction(const Topology& topology, Board& board, Network& network, WireFormat format);
 
-  // `parts`: where the data lie in each local rank's part of the region, or empty; then they are staged. `done` is the
-  // number of chunks that the board has seen so far, and is brought up to date.
-  void run(const Job& job, std::span<std::byte* const> parts, std::uint64_t& done, const Wait& wait);
+  // `parts`: where the data lie in the memory of each local rank, or empty; then they are staged. `direct`: they are
+  // staged on no node, so that chunks may be large. `done` is the number of chunks that the board has seen so far, and
+  // is brought up to date.
+  void run(const Job& job, std::span<std::byte* const> parts, bool direct, std::uint64_t& done, const Wait& wait);
 
  private:
   struct Run;
