@@ -1,8 +1,9 @@
-// All-reduce of float32 under mpirun: ours, one MPI_Allreduce as shipped, and a bare loop over a shared window, which
-// is what one node can do. Results are checked first; then the three are timed in turn, and medians over the
-// repetitions given. A call takes as long as on its slowest rank; GB/s are bytes of the buffer by that time.
+// All-reduce of float32 under mpirun: ours (in its own memory and copied), one MPI_Allreduce as shipped, and a bare
+// loop over a shared window, which is what one node can do. Results are checked first; then they are timed in turn, and
+// medians over the repetitions given. A call takes as long as on its slowest rank; GB/s are bytes of the buffer by that
+// time.
 //   mpirun -n 2 build/release/benchmarks/allreduce [--json]
-// benchmarks/allreduce.py adds PyTorch's gloo.
+// scripts/bench adds PyTorch's gloo.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -109,6 +110,7 @@ void print_head(const std::vector<Named>& contenders) {
 std::vector<Named> make_contenders(comm::Communicator& comm, std::int64_t bytes) {
   std::vector<Named> contenders;
   contenders.push_back({"syncline", make_syncline(comm, bytes), {}});
+  contenders.push_back({"copied", make_copied(comm, bytes), {}});
   contenders.push_back({"mpi", make_mpi(bytes), {}});
   if (auto window = make_window(bytes)) contenders.push_back({"limit", std::move(window), {}});
   return contenders;
@@ -119,7 +121,7 @@ void run(comm::Communicator& comm, const Settings& settings) {
       make_contenders(comm, *std::max_element(settings.bytes.begin(), settings.bytes.end()));
   for (const std::int64_t bytes : settings.bytes)
     for (Named& named : contenders) check(named, comm, bytes / static_cast<std::int64_t>(sizeof(float)));
-  if (comm.rank() == 0 && contenders.size() < 3)
+  if (comm.rank() == 0 && contenders.size() < 4)
     fmt::print(stderr, "allreduce: no window: the ranks are on several nodes, or /dev/shm is too small\n");
   if (comm.rank() == 0 && !settings.json) print_head(contenders);
   for (const std::int64_t bytes : settings.bytes) {

@@ -19,15 +19,19 @@ using comm::check_mpi;
 
 class Syncline : public Contender {
  public:
-  Syncline(comm::Communicator& comm, std::int64_t bytes) : comm_(comm), data_(bytes / sizeof(float)) {}
-  float* data() override { return data_.data(); }
+  Syncline(comm::Communicator& comm, float* shared, std::int64_t bytes)
+      : comm_(comm), elsewhere_(shared == nullptr ? bytes / sizeof(float) : 0) {
+    data_ = shared == nullptr ? elsewhere_.data() : shared;
+  }
+  float* data() override { return data_; }
   void all_reduce(std::int64_t count) override {
-    comm_.wait(comm_.all_reduce({}, data_.data(), count, DType::kFloat32, comm::Reduce::kSum));
+    comm_.wait(comm_.all_reduce({}, data_, count, DType::kFloat32, comm::Reduce::kSum));
   }
 
  private:
   comm::Communicator& comm_;
-  std::vector<float> data_;
+  std::vector<float> elsewhere_;
+  float* data_ = nullptr;
 };
 
 class RawMpi : public Contender {
@@ -151,7 +155,12 @@ bool fits(MPI_Comm node, std::int64_t bytes) {
 }  // namespace
 
 std::unique_ptr<Contender> make_syncline(comm::Communicator& comm, std::int64_t bytes) {
-  return std::make_unique<Syncline>(comm, bytes);
+  auto* shared = reinterpret_cast<float*>(comm.shared_memory(static_cast<std::size_t>(bytes)));
+  return std::make_unique<Syncline>(comm, shared, bytes);
+}
+
+std::unique_ptr<Contender> make_copied(comm::Communicator& comm, std::int64_t bytes) {
+  return std::make_unique<Syncline>(comm, nullptr, bytes);
 }
 
 std::unique_ptr<Contender> make_mpi(std::int64_t bytes) { return std::make_unique<RawMpi>(bytes); }

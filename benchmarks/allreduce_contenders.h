@@ -19,7 +19,11 @@ class Contender {
   virtual void all_reduce(std::int64_t count) = 0;
 };
 
+// In the communicator's own memory, where buckets lie, if it has any.
 std::unique_ptr<Contender> make_syncline(comm::Communicator& comm, std::int64_t bytes);
+
+// In ordinary memory, as what a program hands over may lie.
+std::unique_ptr<Contender> make_copied(comm::Communicator& comm, std::int64_t bytes);
 
 // One MPI_Allreduce over ordinary memory, with MPI's own choice of algorithm.
 std::unique_ptr<Contender> make_mpi(std::int64_t bytes);
