@@ -14,10 +14,11 @@
 //
 // A missing member is a compile error (the concept OpDefinition). `infer` runs when a node is built (dimensions may be
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
-// returns one Expr an input, empty where the input has no gradient. Optional members: `scratch` (bytes a kernel needs
-// beside its buffers), `simplify` (a cheaper form once shapes are known), `prepare` (what a loop need not do in each
-// turn), `window` (where its elements lie in its input), kView, kInPlace, kRandom, kEffect, kShapeOnly, kLeaf,
-// kTakesFloat16 (below). Registration happens before main; the registry is then immutable.
+// returns one Expr an input, empty where the input has no gradient. Optional members: `run_more` (the sum over rows,
+// part by part), `scratch` (bytes a kernel needs beside its buffers), `simplify` (a cheaper form once shapes are
+// known), `prepare` (what a loop need not do in each turn), `window` (where its elements lie in its input), kView,
+// kInPlace, kRandom, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below). Registration happens before main; the registry
+// is then immutable.
 #pragma once
 
 #include <concepts>
@@ -90,6 +91,9 @@ struct OpDef {
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;         // or
   BlockFn (*block)(const void* attrs, std::span<const Meta> in) = nullptr;  // or
   bool view = false;                                                        // output 0 is input 0's bytes
+  // Adds to what output 0 holds. For ops whose value is a sum over the elements of the inputs' first axis, which can
+  // therefore be computed some of them at a time: `run` for the first, then `run_more`.
+  void (*run_more)(const void* attrs, const KernelArgs& args) = nullptr;
   std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   std::vector<Expr> (*grad)(const Expr& y, std::span<const Expr> dy) = nullptr;  // null: see no_gradient
   std::string_view no_gradient;
@@ -153,6 +157,8 @@ OpDef make_def() {
   def.place = [](const void* a, const PlaceArgs& p) { return Op::place(*static_cast<const Attrs*>(a), p); };
   if constexpr (requires { Op::run; })
     def.run = [](const void* a, const KernelArgs& k) { Op::run(*static_cast<const Attrs*>(a), k); };
+  if constexpr (requires { Op::run_more; })
+    def.run_more = [](const void* a, const KernelArgs& k) { Op::run_more(*static_cast<const Attrs*>(a), k); };
   if constexpr (requires { Op::block; })
     def.block = [](const void* a, std::span<const Meta> in) { return Op::block(*static_cast<const Attrs*>(a), in); };
   if constexpr (requires { Op::scratch; })

@@ -78,7 +78,8 @@ void Buffers::choose_transfer_memory() {
       const Expr base = local_.resolve(node.input(0)).base;
       const auto producer = written_by_.find(base);
       const bool exclusive = producer != written_by_.end() && readers_[base] == 1 &&
-                             tasks_[producer->second].kind <= Task::kFused && local_.bytes(base) == local_.bytes(node);
+                             writes_anywhere(tasks_[producer->second], base) &&
+                             local_.bytes(base) == local_.bytes(node);
       if (exclusive) {
         location_[base] = {region, bytes};
         first = std::min(first, producer->second);
@@ -92,6 +93,12 @@ void Buffers::choose_transfer_memory() {
     buffers_[region].life.offset = shared_bytes_;
     shared_bytes_ += static_cast<std::size_t>(bytes);
   }
+}
+
+// A loop's own outputs are states and stacks, whose memory it uses in its own way.
+bool Buffers::writes_anywhere(const Task& task, const Expr& value) {
+  return task.kind <= Task::kFused ||
+         std::find(task.products.begin(), task.products.end(), value) != task.products.end();
 }
 
 void Buffers::choose_variable_memory() {

@@ -53,6 +53,7 @@ class Buffers {
   void choose_output_memory();
   void assign_outputs(int task);
   void compute_new_side_in_place(const Variable& target, const Expr& choice, int task);
+  static bool writes_anywhere(const Task& task, const Expr& value);
   bool may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const;
   // Whether a task that writes the value where the variable lies reads each old element before it writes there.
   bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const;

@@ -1,8 +1,11 @@
 #include "runtime/loop_body.h"
 
+#include <algorithm>
+
 #include "ops/control/loop.h"
 #include "ops/leaf.h"
 #include "runtime/collectives.h"
+#include "runtime/loop_products.h"
 
 namespace syncline {
 namespace {
@@ -49,26 +52,68 @@ PlacedBody place_body(const Expr& loop, const std::vector<Expr>& outputs, const 
   return placed;
 }
 
-// States are written in place one after the other when a turn is over, so a next state that is an old state needs
-// memory of its own.
-void copy_kept_states(PlacedBody& placed, std::size_t n_states, const LocalView& inner) {
-  for (std::size_t i = 0; i < n_states; ++i) {
-    if (!inner.resolve(placed.roots[i]).base.is<Placeholder>()) continue;
-    const Placement p = inner.placement(placed.roots[i]);
-    placed.roots[i] = apply<Copy>({placed.roots[i]});
-    placed.placement[placed.roots[i]] = p;
+// The first stacked tap that is `value` and stays, or -1.
+int stack_of(const Expr& value, const PlacedBody& placed, const LoopStep& step) {
+  const std::size_t n_states = placed.roots.size() - step.taps.size();
+  for (std::size_t i = 0; i < step.taps.size(); ++i)
+    if (!step.taps[i].sum && !step.taps[i].passing && placed.roots[n_states + i] == value) return static_cast<int>(i);
+  return -1;
+}
+
+// The scratch: the body's arena, then the states and the stacks that pass. Never empty, so that it has an address.
+void place_in_scratch(LoopStep& step) {
+  constexpr std::size_t kAlignment = 64;
+  step.scratch_bytes = std::max(step.body.arena_bytes(), kAlignment);
+  auto take = [&](std::size_t bytes) {
+    const std::size_t at = (step.scratch_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    step.scratch_bytes = at + bytes;
+    return at;
+  };
+  for (LoopStep::State& state : step.states)
+    if (state.tap_before < 0 && state.tap_now < 0) state.at = take(state.bytes);
+  for (LoopStep::Tap& tap : step.taps)
+    if (tap.passing) tap.at = take(static_cast<std::size_t>(step.turns_together) * tap.bytes);
+}
+
+int index_of(const std::vector<Expr>& values, const Expr& value) {
+  const auto found = std::find(values.begin(), values.end(), value);
+  return found == values.end() ? -1 : static_cast<int>(found - values.begin());
+}
+
+// `outputs`: the loop's, as `taps` follow the states.
+void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& outputs, const LocalView& local) {
+  for (const Expr& value : task.products) {
+    LoopStep::Product product{.run = value.op().run,
+                              .run_more = value.op().run_more,
+                              .attrs = value.node().attrs.get(),
+                              .operands = {},
+                              .in_meta = {},
+                              .out_meta = {local.meta(value)},
+                              .in = {}};
+    for (const Expr& operand : value.node().inputs) {
+      const int output = index_of(outputs, operand);
+      const int tap = output < 0 ? -1 : output - static_cast<int>(step.states.size());
+      product.operands.push_back(
+          {index_of(task.reads, operand), tap, static_cast<std::size_t>(local.bytes(operand) / step.turns)});
+      product.in_meta.push_back(local.meta(operand));
+    }
+    product.in.resize(product.operands.size());
+    step.products.push_back(std::move(product));
   }
+  if (!task.products.empty()) step.turns_together = turns_together(local.meta(task.products[0].input(0)).shape);
 }
 
 }  // namespace
 
-LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const LocalView& local,
-                    const LowerRequest& request) {
+LoopStep lower_loop(const Task& task, const LocalView& local, const LowerRequest& request) {
+  const Expr& loop = task.nodes[0];
+  std::vector<Expr> outputs(task.writes.begin(), task.writes.end() - std::ssize(task.products));
+  const std::size_t stored = outputs.size();
+  outputs.insert(outputs.end(), task.passing.begin(), task.passing.end());
   const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
   const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
   PlacedBody placed = place_body(loop, outputs, local, request);
   const LocalView inner(placed.placement, *request.shares);
-  copy_kept_states(placed, n_states, inner);
 
   LoopStep step;
   step.turns = local.meta(loop.input(0)).shape[0];
@@ -78,14 +123,18 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   step.random_step = std::make_unique<std::uint64_t>(0);
   auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
   for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(placed.feeds[i]));
-  for (std::size_t i = 0; i < n_states; ++i) step.state_bytes.push_back(bytes(placed.roots[i]));
   for (std::size_t i = n_states; i < placed.roots.size(); ++i) {
     const bool sum = body.taps[static_cast<std::size_t>(outputs[i].output()) - n_states].sum;
-    step.taps.push_back({bytes(placed.roots[i]), sum, outputs[i].dtype()});
+    step.taps.push_back({bytes(placed.roots[i]), sum, outputs[i].dtype(), i >= stored, 0});
   }
   LowerRequest of_body;
   of_body.name = request.name.empty() ? "a loop" : "a loop of " + request.name;
-  of_body.in_callers_memory.assign(n_states, false);
+  for (std::size_t i = 0; i < n_states; ++i) {
+    const int before = stack_of(placed.feeds[n_elements + i], placed, step);
+    const int now = before < 0 ? stack_of(placed.roots[i], placed, step) : -1;
+    step.states.push_back({bytes(placed.roots[i]), 0, before, now});
+    of_body.in_callers_memory.push_back(now < 0);
+  }
   for (const LoopStep::Tap& tap : step.taps) of_body.in_callers_memory.push_back(!tap.sum);
   of_body.feeds = placed.feeds;
   of_body.local = true;  // the loop hands over this rank's part of everything
@@ -95,6 +144,8 @@ LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const Lo
   of_body.distributor = request.distributor;
   of_body.random_step = step.random_step.get();
   step.body = lower(of_body);
+  lower_products(step, task, outputs, local);
+  place_in_scratch(step);
   return step;
 }
 

@@ -3,11 +3,11 @@
 
 #include "runtime/local.h"
 #include "runtime/plan.h"
+#include "runtime/tasks.h"
 
 namespace syncline {
 
-// `outputs` are those outputs of the loop that are stored: all final states, then the taps that are read.
-LoopStep lower_loop(const Expr& loop, const std::vector<Expr>& outputs, const LocalView& local,
-                    const LowerRequest& request);
+// What the task writes: all final states, the taps that are stored, and its products.
+LoopStep lower_loop(const Task& task, const LocalView& local, const LowerRequest& request);
 
 }  // namespace syncline

@@ -12,6 +12,7 @@
 #include "runtime/collectives.h"
 #include "runtime/joined_outputs.h"
 #include "runtime/loop_body.h"
+#include "runtime/loop_products.h"
 #include "runtime/transfer_names.h"
 
 namespace syncline {
@@ -40,7 +41,8 @@ class Lowering {
       : request_(request),
         local_(*request.placement, *request.shares),
         roots_(roots_of(request, local_)),
-        tasks_(join_outputs(make_tasks(roots_, local_, request.distributor), roots_, local_)),
+        tasks_(fold_products(join_outputs(make_tasks(roots_, local_, request.distributor), roots_, local_), roots_,
+                             local_)),
         buffers_(request, roots_, tasks_, local_),
         names_(roots_, request.updates) {
     for (std::size_t i = 0; i < request.updates.size(); ++i)
@@ -283,7 +285,7 @@ class Lowering {
 
   void emit_loop(const Task& task, int t) {
     const Expr& loop = task.nodes[0];
-    plan_.loops_.push_back(lower_loop(loop, task.writes, local_, request_));
+    plan_.loops_.push_back(lower_loop(task, local_, request_));
     const LoopStep& lowered = plan_.loops_.back();
     plan_.random_ |= lowered.body.random();
     for (const auto& state : lowered.body.variables()) loop_variables_.push_back(state);
@@ -291,10 +293,13 @@ class Lowering {
     step.kind = Step::kLoop;
     step.index = static_cast<int>(plan_.loops_.size()) - 1;
     step.label = join_text("loop, ", lowered.turns, " turns of ", lowered.body.steps().size(), " steps");
+    for (const Expr& product : task.products)
+      step.label += join_text("; every ", lowered.turns_together, " turns ", product.op().name);
     plan_.keep_.push_back(loop);
-    const std::size_t body_bytes = lowered.body.arena_bytes();
+    plan_.keep_.insert(plan_.keep_.end(), task.products.begin(), task.products.end());
+    const std::size_t scratch = lowered.scratch_bytes;
     add_step(std::move(step), task.reads, task.writes);
-    add_scratch(std::max<std::size_t>(body_bytes, 64), t);
+    add_scratch(scratch, t);
   }
 
   // Updates whose value could not be computed in place, and those of values that already lie elsewhere.

@@ -61,7 +61,58 @@ class Computation {
   timeline::Event event_;
 };
 
+// Without any turn.
+void skip_loop(const LoopStep& loop, const KernelArgs& args) {
+  const std::size_t n_states = loop.states.size();
+  for (std::size_t i = 0; i < n_states; ++i)
+    std::memcpy(args.out[i], args.in[loop.element_bytes.size() + i], loop.states[i].bytes);
+  for (std::size_t i = 0; i < loop.taps.size(); ++i)
+    if (loop.taps[i].sum) std::memset(args.out[n_states + i], 0, loop.taps[i].bytes);
+}
+
 }  // namespace
+
+void* LoopStep::memory_of_tap(const KernelArgs& args, std::size_t i, std::int64_t turn) const {
+  const Tap& tap = taps[i];
+  if (tap.passing)
+    return static_cast<std::byte*>(args.scratch) + tap.at +
+           static_cast<std::size_t>(element_of(turn) - first_together(turn)) * tap.bytes;
+  return static_cast<std::byte*>(args.out[states.size() + i]) +
+         (tap.sum ? 0 : static_cast<std::size_t>(element_of(turn)) * tap.bytes);
+}
+
+std::int64_t LoopStep::first_together(std::int64_t turn) const {
+  const std::int64_t first = turn / turns_together * turns_together;
+  return reverse ? std::max<std::int64_t>(turns - first - turns_together, 0) : first;
+}
+
+void LoopStep::add_products(const KernelArgs& args, std::int64_t turn) {
+  const std::int64_t begin = first_together(turn), count = turn % turns_together + 1;
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    Product& product = products[i];
+    for (std::size_t k = 0; k < product.operands.size(); ++k) {
+      const Product::Operand& operand = product.operands[k];
+      product.in_meta[k].shape[0] = count;
+      const auto tap = static_cast<std::size_t>(operand.tap);
+      product.in[k] = operand.tap < 0 ? static_cast<const std::byte*>(args.in[operand.in]) +
+                                            static_cast<std::size_t>(begin) * operand.bytes
+                                      : memory_of_tap(args, tap, reverse ? turn : turn + 1 - count);
+    }
+    void* out[] = {args.out[args.out_meta.size() - products.size() + i]};
+    const KernelArgs of_product{
+        .in = product.in.data(), .out = out, .in_meta = product.in_meta, .out_meta = product.out_meta};
+    (turn < turns_together ? product.run : product.run_more)(product.attrs, of_product);
+  }
+}
+
+void* LoopStep::memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t turn) const {
+  const State& state = states[i];
+  const std::int64_t left = turns - 1 - turn;
+  if (left == 0) return args.out[i];
+  if (state.tap_before >= 0) return memory_of_tap(args, static_cast<std::size_t>(state.tap_before), turn + 1);
+  if (state.tap_now >= 0) return memory_of_tap(args, static_cast<std::size_t>(state.tap_now), turn);
+  return left % 2 == 0 ? args.out[i] : static_cast<std::byte*>(args.scratch) + state.at;
+}
 
 Plan::Plan() = default;
 Plan::~Plan() = default;
@@ -154,36 +205,37 @@ void Plan::run_steps(Session& session) {
 
 void Plan::run_loop(Session& session, const Step& step) {
   LoopStep& loop = loops_[static_cast<std::size_t>(step.index)];
-  const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.state_bytes.size();
+  const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.states.size();
   const void* const* in = step.args.in;
   void* const* out = step.args.out;
-  for (std::size_t i = 0; i < n_states; ++i) {
-    std::memcpy(out[i], in[n_elements + i], loop.state_bytes[i]);
-    loop.feeds[n_elements + i] = out[i];
-  }
+  if (loop.turns == 0) return skip_loop(loop, step.args);
   const std::size_t first_output = loop.feeds.size() - n_states - loop.taps.size();
-  for (std::size_t i = n_elements + n_states; i < first_output; ++i) loop.feeds[i] = in[i];
-  for (std::size_t i = 0; i < loop.taps.size(); ++i)
-    if (loop.turns == 0 && loop.taps[i].sum) std::memset(out[n_states + i], 0, loop.taps[i].bytes);
+  for (std::size_t i = n_elements; i < first_output; ++i) loop.feeds[i] = in[i];
   for (std::int64_t turn = 0; turn < loop.turns; ++turn) {
-    const auto at = static_cast<std::size_t>(loop.reverse ? loop.turns - 1 - turn : turn);
-    auto memory_of_tap = [&](std::size_t i) {
-      return static_cast<std::byte*>(out[n_states + i]) + (loop.taps[i].sum ? 0 : at * loop.taps[i].bytes);
-    };
+    const auto at = static_cast<std::size_t>(loop.element_of(turn));
     for (std::size_t i = 0; i < n_elements; ++i)
       loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
-    for (std::size_t i = 0; i < loop.taps.size(); ++i) loop.feeds[first_output + n_states + i] = memory_of_tap(i);
+    for (std::size_t i = 0; i < n_states; ++i) loop.feeds[first_output + i] = loop.memory_of_state(step.args, i, turn);
+    void const** const taps = loop.feeds.data() + first_output + n_states;
+    for (std::size_t i = 0; i < loop.taps.size(); ++i) taps[i] = loop.memory_of_tap(step.args, i, turn);
     // By the element, so that a gradient's loop draws what the forward turn drew.
     *loop.random_step = attrs::mix(*step.args.random_step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
     loop.body.run(session, loop.feeds);
     for (std::size_t i = 0; i < loop.taps.size(); ++i) {
       const void* value = loop.body.output(n_states + i);
-      if (value == memory_of_tap(i)) continue;
-      if (loop.taps[i].sum && turn > 0) add_to(loop.taps[i].dtype, memory_of_tap(i), value, loop.taps[i].bytes);
-      else std::memcpy(memory_of_tap(i), value, loop.taps[i].bytes);
+      if (value == taps[i]) continue;
+      if (loop.taps[i].sum && turn > 0)
+        add_to(loop.taps[i].dtype, const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
+      else std::memcpy(const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
     }
     // Last: a tap may be a state as it came in.
-    for (std::size_t i = 0; i < n_states; ++i) std::memcpy(out[i], loop.body.output(i), loop.state_bytes[i]);
+    for (std::size_t i = 0; i < n_states; ++i) {
+      void* const next = const_cast<void*>(loop.feeds[first_output + i]);
+      if (const void* value = loop.body.output(i); value != next) std::memcpy(next, value, loop.states[i].bytes);
+      loop.feeds[n_elements + i] = next;
+    }
+    const bool last = turn + 1 == loop.turns || (turn + 1) % loop.turns_together == 0;
+    if (last && !loop.products.empty()) loop.add_products(step.args, turn);
   }
 }
 

@@ -108,22 +108,57 @@ class Plan {
 };
 
 // A loop within a plan. The step's operands are the sequences, the initial states and the captures; its outputs the
-// final states, then the stacks and sums of those taps that are read. The states live in the outputs; the step's
-// scratch is the body's arena.
+// final states, the stacks and sums of those taps that are read, and sums over the rows of all turns. The step's
+// scratch is the body's arena and, behind it, memory for states. A turn writes its states where the next one reads
+// them: in the stack of a tap that holds them anyway, or by turns in the output and in the scratch.
 struct LoopStep {
   Plan body;  // feeds: elements, states, captures; outputs: next states, taps
   std::int64_t turns = 0;
   std::int64_t first_turn = 0;  // the number of this rank's first one among the turns of all
   bool reverse = false;
-  std::vector<std::size_t> element_bytes, state_bytes;  // of one turn
+  std::vector<std::size_t> element_bytes;  // of one turn
+  struct State {
+    std::size_t bytes;
+    std::size_t at;           // in the scratch
+    int tap_before, tap_now;  // the stacks that hold it as it comes into a turn, and as it leaves; or -1
+  };
+  std::vector<State> states;
   struct Tap {
     std::size_t bytes;  // of one turn
     bool sum;           // added up instead of stacked
     DType dtype;
+    bool passing;    // a stack of a few turns only, in the scratch, for products; behind all others
+    std::size_t at;  // there
   };
   std::vector<Tap> taps;
+  // A sum over the rows of all turns, of stacks of this loop and of sequences from outside.
+  struct Product {
+    struct Operand {
+      int in, tap;  // of the step, or -1
+      std::size_t bytes;
+    };
+    void (*run)(const void* attrs, const KernelArgs& args);
+    void (*run_more)(const void* attrs, const KernelArgs& args);
+    const void* attrs;
+    std::vector<Operand> operands;
+    std::vector<Meta> in_meta, out_meta;  // the former of as many turns as go together
+    std::vector<const void*> in;
+  };
+  std::vector<Product> products;  // the step's last outputs
+  std::int64_t turns_together = 1;
+  std::size_t scratch_bytes = 0;
   std::vector<const void*> feeds;              // of the body, then memory for its outputs; filled in each turn
   std::unique_ptr<std::uint64_t> random_step;  // the body's: another one in each turn
+
+  // The element that a turn, in running order, is about.
+  std::int64_t element_of(std::int64_t turn) const { return reverse ? turns - 1 - turn : turn; }
+  // Where a turn puts tap i, and state i for the next turn.
+  void* memory_of_tap(const KernelArgs& args, std::size_t i, std::int64_t turn) const;
+  void* memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t turn) const;
+  // The first element of those that go together with a turn's.
+  std::int64_t first_together(std::int64_t turn) const;
+  // When a turn has been the last of those that go together.
+  void add_products(const KernelArgs& args, std::int64_t turn);
 };
 
 // What a plan is made of: a placed graph of known shapes.

@@ -27,9 +27,11 @@ struct Task {
                                 // are among `reads`
   std::vector<Expr> writes;     // values that must be stored
   std::vector<Expr> joined{};  // fused: those of `writes` that are concatenations of members (runtime/joined_outputs.h)
-  int transfer = -1;           // kAllReduce, kAllGather, kWait: a number that joins start and wait
-  bool bucketed = false;       // kAllReduce: put into a bucket
-  Guards guards = {};          // runs only if all of them hold
+  std::vector<Expr> products{};  // loop: those of `writes` that it sums over the rows of all turns, and
+  std::vector<Expr> passing{};   // stacks that only these need (runtime/loop_products.h)
+  int transfer = -1;             // kAllReduce, kAllGather, kWait: a number that joins start and wait
+  bool bucketed = false;         // kAllReduce: put into a bucket
+  Guards guards = {};            // runs only if all of them hold
 };
 
 // In running order. Every value read is a leaf, a view, or written by an earlier task.

@@ -1,9 +1,10 @@
 // The gradient of a loop: a loop that runs the other way, whose states are the gradients with respect to the states.
 //
 // What a turn's gradient needs of the forward turn comes from the forward loop's tape. What becomes of a turn's share
-// in the gradient of a captured value is looked at term by term: a product over rows (a weight) or a sum over rows (a
-// bias) is not formed in each turn and added up, but once behind the loop, over the rows of all turns; so is a product
-// with a fixed matrix that ends in a sequence's gradient.
+// in the gradient of a captured value is looked at term by term: a product over rows (a weight) is not formed in each
+// turn and added up, but once behind the loop, over the rows of all turns; so is a product with a fixed matrix that
+// ends in a sequence's gradient. Everything else, such as a sum over rows (a bias), is added up turn by turn, while the
+// rows are in the cache.
 #include <algorithm>
 #include <unordered_set>
 
@@ -13,8 +14,6 @@
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/reduce/axes.h"
 #include "ops/substitute.h"
 
 namespace syncline {
@@ -57,6 +56,7 @@ class LoopGradient {
     make_cotangents();
     differentiate();
     for (const Expr& d : turn_) find_needed(d);
+    replace_needed();
     choose_taps();
     build();
     return collect();
@@ -69,7 +69,7 @@ class LoopGradient {
     int tap = -1;
   };
   struct Term {
-    enum Kind : std::uint8_t { kValue, kProduct, kSum } kind = kValue;
+    enum Kind : std::uint8_t { kValue, kProduct } kind = kValue;
     Source a, b;  // kProduct: both
     Expr like;    // as it is in one turn
   };
@@ -127,16 +127,35 @@ class LoopGradient {
   }
 
   void need(const Expr& value) {
-    if (value.is<Constant>() || value.is<Fill>() || replacements_.contains(value)) return;
-    for (std::size_t i = 0; i < body_.captures.size(); ++i)
-      if (body_.captures[i] == value) {
-        replacements_[value] = input(n_elements() + n_states() + i);
-        return;
+    if (is_number(value) || replacements_.contains(value)) return;
+    if (const Expr same = fixed(value)) replacements_[value] = same;
+    else needed_.push_back(value);
+  }
+
+  static bool is_number(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
+
+  // What is quickly made of other needed values is made again: that costs less than to store it and read it.
+  void replace_needed() {
+    std::sort(needed_.begin(), needed_.end(), [](const Expr& a, const Expr& b) { return a.node().id < b.node().id; });
+    for (const Expr& value : needed_) {
+      if (replacements_.contains(value)) continue;
+      if (is_quick(value)) {
+        replacements_[value] = substitute({&value, 1}, replacements_).front();
+        continue;
       }
-    const Expr sequence = forward_sequence(value);
-    replacements_[value] = element_of(sequence);
-    parts_.elements.push_back(replacements_[value]);
-    parts_.sequences.push_back(sequence);
+      const Expr sequence = forward_sequence(value);
+      replacements_[value] = element_of(sequence);
+      parts_.elements.push_back(replacements_[value]);
+      parts_.sequences.push_back(sequence);
+    }
+  }
+
+  bool is_quick(const Expr& value) const {
+    constexpr std::string_view kQuick[] = {"add", "sub", "mul", "neg"};
+    const std::vector<Expr>& operands = value.node().inputs;
+    return std::find(std::begin(kQuick), std::end(kQuick), value.op().name) != std::end(kQuick) &&
+           std::all_of(operands.begin(), operands.end(),
+                       [&](const Expr& e) { return is_number(e) || replacements_.contains(e); });
   }
 
   // A value of the forward body in every turn.
@@ -148,7 +167,7 @@ class LoopGradient {
 
   // Every turn's value, or the sum over turns, as something that collect() can get at.
   Source source(const Expr& value, bool sum = false) {
-    if (!sum && is_forward_.contains(&value.node()) && !value.is<Constant>() && !value.is<Fill>())
+    if (!sum && is_forward_.contains(&value.node()) && !is_number(value))
       return {.outside = forward_sequence(value), .tap = -1};
     for (std::size_t i = 0; !sum && i < parts_.elements.size(); ++i)
       if (parts_.elements[i] == value) return {.outside = parts_.sequences[i], .tap = -1};
@@ -189,13 +208,8 @@ class LoopGradient {
   }
 
   bool add_capture_term(const Expr& term, std::vector<Term>& terms) {
-    if (is_op(term, "dot_kernel_grad")) {
-      terms.push_back({Term::kProduct, source(term.input(0)), source(term.input(1)), term});
-      return true;
-    }
-    const bool sums = is_op(term, "sum") && !term.attrs<ReduceAttrs>().keepdims;
-    if (!sums && !is_op(term, "sum_like")) return false;
-    terms.push_back({Term::kSum, source(term.input(0)), {}, term});
+    if (!is_op(term, "dot_kernel_grad")) return false;
+    terms.push_back({Term::kProduct, source(term.input(0)), source(term.input(1)), term});
     return true;
   }
 
@@ -225,30 +239,17 @@ class LoopGradient {
 
   Expr value_of(const Source& s) const { return s.outside ? s.outside : Expr(backward_.handle(), first_tap_ + s.tap); }
 
-  Expr value_of(const Term& term, const Expr& outer) const {
+  Expr value_of(const Term& term) const {
     const Expr a = value_of(term.a);
-    switch (term.kind) {
-      case Term::kProduct: return Expr(make_node(term.like.op(), term.like.node().attrs, {a, value_of(term.b)}, {}));
-      case Term::kSum: return is_op(term.like, "sum_like") ? sum_like(a, outer) : sum_over_turns(term.like, a);
-      case Term::kValue: break;
-    }
-    return a;
-  }
-
-  // The sum over turns of what a Sum node gives in each.
-  static Expr sum_over_turns(const Expr& one, const Expr& stack) {
-    const AxisMask mask = axis_mask("sum", one.attrs<ReduceAttrs>().axes, one.input(0).ndim());
-    std::vector<int> axes{0};
-    for (int axis = 0; axis < mask.ndim; ++axis)
-      if (mask[axis]) axes.push_back(axis + 1);
-    return sum(stack, axes);
+    if (term.kind == Term::kValue) return a;
+    return Expr(make_node(term.like.op(), term.like.node().attrs, {a, value_of(term.b)}, {}));
   }
 
   std::vector<Expr> collect() const {
     std::vector<Expr> result(forward_.node().inputs.size());
     int state = 0;
     for (std::size_t i = 0; i < result.size(); ++i) {
-      for (const Term& term : terms_[i]) result[i] = added(result[i], value_of(term, input(i)));
+      for (const Term& term : terms_[i]) result[i] = added(result[i], value_of(term));
       if (i >= n_elements() && i < n_elements() + n_states() && active_[i - n_elements()])
         result[i] = Expr(backward_.handle(), state++);
     }
@@ -263,6 +264,7 @@ class LoopGradient {
   std::vector<Expr> tap_gradient_;  // in one turn; empty: none
   std::unordered_set<const Node*> is_forward_;
   std::vector<Expr> turn_;     // one turn's gradients: elements, states, captures
+  std::vector<Expr> needed_;   // forward values that differ from turn to turn
   Replacements replacements_;  // of forward values by the backward body's elements, or by values outside
   LoopParts parts_;
   std::vector<std::vector<Term>> terms_;  // of the gradient of each input

@@ -72,12 +72,16 @@ struct NextPanel {
 // Rows [i0, i0 + rows) of op(A) whose columns are stored: tile by tile, kTileRows elements a column.
 template <class T>
 HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index i0, Index rows, T* to) {
+  constexpr Index kRun = 8;  // columns at a time, so that what is read and written stays in the first-level cache
   const Index whole = rows / kTileRows * kTileRows;
-  for (Index p = 0; p < depth; ++p) {
-    const T* from = x.A + (p0 + p) * x.lda + i0;
+  const T* from = x.A + p0 * x.lda + i0;
+  for (Index first = 0; first < depth; first += kRun) {
+    const Index last = std::min(first + kRun, depth);
     for (Index i = 0; i < whole; i += kTileRows)
-      for (Index r = 0; r < kTileRows; ++r) to[i * depth + p * kTileRows + r] = from[i + r];
-    for (Index i = whole; i < rows; ++i) to[whole * depth + p * kTileRows + i - whole] = from[i];
+      for (Index p = first; p < last; ++p)
+        for (Index r = 0; r < kTileRows; ++r) to[i * depth + p * kTileRows + r] = from[p * x.lda + i + r];
+    for (Index p = first; p < last; ++p)
+      for (Index i = whole; i < rows; ++i) to[whole * depth + p * kTileRows + i - whole] = from[p * x.lda + i];
   }
 }
 
@@ -98,19 +102,20 @@ HWY_ATTR void panel_times_rows(TileRows<T> A, Index rows, Index depth, const T* 
   }
 }
 
-// One block of B by all of A. Panels are packed when the first rows come to them.
+// One block of B by all of A. Panels are packed when the first rows come to them, and kept if other rows follow.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {
   constexpr Index kWidth = kPanelColumns<T>;
   const bool add = x.add || p0 > 0;
   const Index block = even_part(x.m, kBlockRows, kRowsMultiple);
+  const bool keep = block < x.m;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
     const Index rows = std::min(block, x.m - i0);
     if (x.a == Trans::kYes) pack_rows(x, p0, depth, i0, rows, packed);
     for (Index c = 0; c < width; c += kWidth) {
       const Index columns = std::min(kWidth, width - c);
-      T *panel = panels + c * depth, *C = x.C + i0 * x.ldc + j0 + c;
+      T *panel = panels + (keep ? c * depth : 0), *C = x.C + i0 * x.ldc + j0 + c;
       if (i0 == 0) pack_panel(x, p0, depth, j0 + c, columns, panel);
       const bool last = c + kWidth >= width;
       NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};

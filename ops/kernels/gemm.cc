@@ -17,7 +17,7 @@ using Index = std::int64_t;
 
 // Each piece packs the shared operand again, so pieces are few, long and wide: that costs 1 to 3 % of one core's time.
 // Columns cost less than rows. Powers of two divide evenly among 2, 4 or 8 threads.
-constexpr double kFlopsPerPiece = 25e6;
+constexpr double kFlopsPerPiece = 12e6;
 constexpr Index kMaxPieces = 8;
 constexpr Index kPieceWidth = 256;
 constexpr Index kNarrowPieceWidth = 64;  // where the product is long (k) but both sides are short

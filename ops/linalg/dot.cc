@@ -100,11 +100,13 @@ struct DotKernelGrad {
     if (a.is_partial() != b.is_partial()) return {{a, b}, {partial}};
     return gathered(args);
   }
-  static void run(const Attrs&, const KernelArgs& args) {
+  static void run(const Attrs&, const KernelArgs& args) { multiply(args, 0); }
+  static void run_more(const Attrs&, const KernelArgs& args) { multiply(args, 1); }
+  static void multiply(const KernelArgs& args, int kept) {
     const std::int64_t k = args.in_shape(0).back(), n = args.in_shape(1).back();
     with_number(args.out_dtype(), [&]<class T>(T) {
       kernels::gemm<T>(Trans::kYes, Trans::kNo, k, n, rows_of(args.in_shape(0)), T(1), args.input<T>(0), k,
-                       args.input<T>(1), n, T(0), args.output<T>(), n);
+                       args.input<T>(1), n, static_cast<T>(kept), args.output<T>(), n);
     });
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {

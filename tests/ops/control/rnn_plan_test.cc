@@ -90,13 +90,13 @@ TEST(RnnPlan, WeightsAreSeenOnce) {
   const Array feed = batch(5);
   const std::string plan = network.training().describe({&feed, 1});
   const Lines lines = lines_of(plan);
-  // Forward: one product of all inputs. Backward: one product a weight, and one sum, over all turns.
+  // Forward: one product of all inputs. Backward: one product a weight over all turns, and in each turn a sum.
   EXPECT_EQ(count_of(lines.outside, "dot(transpose_y=false)  float64(6, 5, 3), float64(3, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.outside, "dot_kernel_grad()  float64(6, 5, 3), float64(6, 5, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.outside, "dot_kernel_grad()  float64(6, 5, 4), float64(6, 5, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.inside, "dot_kernel_grad"), 0u) << plan;
   EXPECT_EQ(count_of(lines.inside, "dot("), 2u) << plan;  // a turn's product with the state, there and back
-  EXPECT_EQ(count_of(lines.inside, "sum("), 0u) << plan;
+  EXPECT_EQ(count_of(lines.inside, "sum("), 1u) << plan;
 }
 
 TEST(RnnPlan, WithoutAGradientThereIsNoTape) {

@@ -1,0 +1,129 @@
+// Loops of so many rows that they form their weights' gradients some turns at a time (runtime/loop_products.h).
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "comm/local/local_communicator.h"
+#include "ops/control.h"
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/random.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/data_parallel.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+
+namespace syncline {
+namespace {
+
+using Exprs = std::vector<Expr>;
+
+// Neither rows nor turns divide the other's number evenly.
+constexpr std::int64_t kRows = 30, kTime = 37, kFeatures = 5, kUnits = 6;
+
+Array batch() {
+  Array a(DType::kFloat64, {kRows, kTime, kFeatures});
+  for (std::int64_t i = 0; i < a.size(); ++i) a.data<double>()[i] = static_cast<double>(i * 37 % 41) / 20 - 1;
+  return a;
+}
+
+struct Weights {
+  Variable kernel = weight({kFeatures, 3 * kUnits}, 1), recurrent = weight({kUnits, 3 * kUnits}, 2),
+           bias = weight({3 * kUnits}, 3);
+
+  static Variable weight(const Shape& shape, std::uint64_t op) {
+    return variable(random_uniform(shape, {3, op}, {-0.5, 0.5, DType::kFloat64}));
+  }
+};
+
+// A gated recurrent unit, of which its last output or all of them count.
+struct Network {
+  enum Loss { kLast, kOutputs };
+  Expr x = placeholder({.shape = {kUnknown, kTime, kFeatures}, .dtype = DType::kFloat64});
+  Exprs values;  // the loss, gradients, outputs
+
+  Network(const Weights& w, Loss of, const RnnOptions& options) {
+    const RnnStep step = [&w](const Expr& e, const Exprs& s) {
+      const Expr a = dot(e, w.kernel) + w.bias, b = dot(s[0], w.recurrent);
+      auto part = [](const Expr& v, int i) { return slice_axis(v, 1, i * kUnits, kUnits); };
+      const Expr update = sigmoid(part(a, 0) + part(b, 0)), reset = sigmoid(part(a, 1) + part(b, 1));
+      const Expr h = update * s[0] + (1.0 - update) * tanh(part(a, 2) + reset * part(b, 2));
+      return std::pair{h, Exprs{h}};
+    };
+    const Expr zero = repeat_elements(expand_dims(sum(x, {1, 2}) * 0.0, 1), kUnits, 1);
+    const RnnResult r = rnn(step, x, {zero}, options);
+    const Expr loss = of == kLast ? mean(square(r.last_output - 0.5)) : mean(square(r.outputs - 0.5));
+    values = {loss};
+    for (const Expr& d : gradients(loss, {w.kernel.expr(), w.recurrent.expr(), w.bias.expr(), x})) values.push_back(d);
+    if (of == kOutputs) values.push_back(r.outputs);
+  }
+};
+
+void expect_near(const std::vector<Array>& a, const std::vector<Array>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].shape(), b[k].shape());
+    for (std::int64_t i = 0; i < a[k].size(); ++i)
+      ASSERT_NEAR(a[k].data<double>()[i], b[k].data<double>()[i], 1e-12) << "value " << k;
+  }
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+class LoopProducts : public ::testing::Test {
+ protected:
+  Session session_{3};
+  SessionScope scope_{session_};
+};
+
+TEST_F(LoopProducts, AreWhatTheUnrolledTurnsGive) {
+  const Weights weights;
+  for (const Network::Loss of : {Network::kLast, Network::kOutputs})
+    for (const bool go_backwards : {false, true}) {
+      const Network loop(weights, of, {.go_backwards = go_backwards}),
+          unrolled(weights, of, {.go_backwards = go_backwards, .unroll = true});
+      Function f({loop.x}, loop.values), g({unrolled.x}, unrolled.values);
+      const Array x = batch();
+      const std::string plan = f.describe({&x, 1});
+      EXPECT_EQ(count_of(plan, "; every 8 turns dot_kernel_grad"), 2u) << plan;
+      EXPECT_EQ(count_of(plan, "\ndot_kernel_grad"), 0u) << plan;
+      const std::vector<Array> expected = g({x});
+      for (int run = 0; run < 2; ++run) expect_near(f({x}), expected);
+    }
+}
+
+// Nobody stores what a few turns' products have used.
+TEST_F(LoopProducts, NeedNoStackOfAllTurns) {
+  const Weights weights;
+  const Network loop(weights, Network::kLast, {});
+  const Array x = batch();
+  const std::string plan = Function({loop.x}, {loop.values[0], loop.values[1], loop.values[2]}).describe({&x, 1});
+  const std::size_t at = plan.find("; every 8 turns");
+  ASSERT_NE(at, std::string::npos) << plan;
+  EXPECT_EQ(count_of(plan.substr(at, plan.find('\n', at) - at), "float64(37, 30, 18)"), 0u) << plan;
+}
+
+TEST_F(LoopProducts, AreTheSameOverRanks) {
+  const auto run = [] {
+    const Weights weights;
+    const Network loop(weights, Network::kLast, {});
+    return Function({loop.x}, {loop.values[0], loop.values[1], loop.values[2], loop.values[3]})({batch()});
+  };
+  const std::vector<Array> alone = run();
+  comm::spawn_ranks(2, [&](comm::Communicator& wire) {
+    Session session(3);
+    session.distribute(make_data_parallel(wire));
+    SessionScope scope(session);
+    expect_near(run(), alone);
+  });
+}
+
+}  // namespace
+}  // namespace syncline
