@@ -19,8 +19,7 @@ class ProductFolder {
  public:
   ProductFolder(std::vector<Task> tasks, const std::vector<Expr>& roots, const LocalView& local)
       : tasks_(std::move(tasks)), local_(local) {
-    for (std::size_t t = 0; t < tasks_.size(); ++t)
-      for (const Expr& value : tasks_[t].writes) written_by_[value] = t;
+    find_writers();
     for (const Expr& root : roots) is_root_.insert(local_.resolve(root).base);
   }
 
@@ -34,6 +33,18 @@ class ProductFolder {
   }
 
  private:
+  // What is transferred is written when the wait is over.
+  void find_writers() {
+    std::unordered_map<int, std::size_t> started;
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      const Task& task = tasks_[t];
+      if (task.kind == Task::kWait)
+        for (const Expr& value : tasks_[started.at(task.transfer)].writes) written_by_[value] = t;
+      else if (task.transfer >= 0) started[task.transfer] = t;
+      for (const Expr& value : task.writes) written_by_[value] = t;
+    }
+  }
+
   void fold_into(std::size_t loop) {
     for (std::size_t t = loop + 1; t < tasks_.size(); ++t)
       if (can_fold(tasks_[t], loop)) fold(t, tasks_[loop]);

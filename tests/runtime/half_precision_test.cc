@@ -78,6 +78,24 @@ TEST_F(HalfPrecision, LoopsAddUpInFloat32) {
   EXPECT_EQ(dw.item(), 1024);
 }
 
+// So is a bias's, and what a turn adds is not rounded either.
+TEST_F(HalfPrecision, LoopsDoNotRoundWhatTheyAddUp) {
+  constexpr std::int64_t kRows = 3, kTime = 4;
+  const Expr x = placeholder({.shape = {kRows, kTime, 1}, .dtype = kHalf});
+  const Variable b = variable(halves({1}, {0}));
+  const RnnResult r = rnn(
+      [&](const Expr& in, const std::vector<Expr>& states) {
+        const Expr y = in * (states[0] * 0.0 + b);
+        return std::pair<Expr, std::vector<Expr>>{y, {y}};
+      },
+      x, {constant(Array(kHalf, {kRows, 1}))});
+  Function f({x}, gradients(sum(r.outputs), std::vector<Expr>{b}));
+  // Turn by turn 2049, 150000, -150000 and 1, of which float16 holds the last.
+  const Array db =
+      f({halves({kRows, kTime, 1}, {2048, 50000, -50000, 1, 1, 50000, -50000, 0, 0, 50000, -50000, 0})})[0];
+  EXPECT_EQ(db.item(), 2050);
+}
+
 TEST_F(HalfPrecision, RandomNumbersStayInTheirInterval) {
   const Array u = eval(random_uniform({5000}, {.minval = 0, .maxval = 1, .dtype = kHalf}));
   EXPECT_EQ(u.dtype(), kHalf);

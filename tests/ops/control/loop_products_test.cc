@@ -24,8 +24,8 @@ using Exprs = std::vector<Expr>;
 // Neither rows nor turns divide the other's number evenly.
 constexpr std::int64_t kRows = 30, kTime = 37, kFeatures = 5, kUnits = 6;
 
-Array batch() {
-  Array a(DType::kFloat64, {kRows, kTime, kFeatures});
+Array batch(std::int64_t rows = kRows, std::int64_t time = kTime) {
+  Array a(DType::kFloat64, {rows, time, kFeatures});
   for (std::int64_t i = 0; i < a.size(); ++i) a.data<double>()[i] = static_cast<double>(i * 37 % 41) / 20 - 1;
   return a;
 }
@@ -42,7 +42,7 @@ struct Weights {
 // A gated recurrent unit, of which its last output or all of them count.
 struct Network {
   enum Loss { kLast, kOutputs };
-  Expr x = placeholder({.shape = {kUnknown, kTime, kFeatures}, .dtype = DType::kFloat64});
+  Expr x = placeholder({.shape = {kUnknown, kUnknown, kFeatures}, .dtype = DType::kFloat64});
   Exprs values;  // the loss, gradients, outputs
 
   Network(const Weights& w, Loss of, const RnnOptions& options) {
@@ -110,19 +110,31 @@ TEST_F(LoopProducts, NeedNoStackOfAllTurns) {
   EXPECT_EQ(count_of(plan.substr(at, plan.find('\n', at) - at), "float64(37, 30, 18)"), 0u) << plan;
 }
 
-TEST_F(LoopProducts, AreTheSameOverRanks) {
-  const auto run = [] {
-    const Weights weights;
-    const Network loop(weights, Network::kLast, {});
-    return Function({loop.x}, {loop.values[0], loop.values[1], loop.values[2], loop.values[3]})({batch()});
-  };
-  const std::vector<Array> alone = run();
-  comm::spawn_ranks(2, [&](comm::Communicator& wire) {
+// The weights' gradients of the second of two steps, so that what the first one left behind would show.
+std::vector<Array> second_step(std::int64_t rows, std::int64_t time) {
+  const Weights weights;
+  const Network loop(weights, Network::kLast, {});
+  Function f({loop.x}, {loop.values[0], loop.values[1], loop.values[2], loop.values[3]});
+  f({batch(rows + 1, time)});
+  return f({batch(rows, time)});
+}
+
+void expect_same_over_ranks(int ranks, std::int64_t rows, std::int64_t time) {
+  const std::vector<Array> alone = second_step(rows, time);
+  comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
     Session session(3);
     session.distribute(make_data_parallel(wire));
     SessionScope scope(session);
-    expect_near(run(), alone);
+    expect_near(second_step(rows, time), alone);
   });
+}
+
+TEST_F(LoopProducts, AreTheSameOverRanks) { expect_same_over_ranks(2, kRows, kTime); }
+
+// A rank without rows has all the turns, many of which go together, and zeros to give.
+TEST_F(LoopProducts, AreZeroWhereThereAreNoRows) {
+  expect_same_over_ranks(3, 2, 300);
+  expect_same_over_ranks(3, 2, 5);
 }
 
 }  // namespace
