@@ -42,10 +42,11 @@ struct Weights {
 // A gated recurrent unit, of which its last output or all of them count.
 struct Network {
   enum Loss { kLast, kOutputs };
-  Expr x = placeholder({.shape = {kUnknown, kUnknown, kFeatures}, .dtype = DType::kFloat64});
+  Expr x;
   Exprs values;  // the loss, gradients, outputs
 
-  Network(const Weights& w, Loss of, const RnnOptions& options) {
+  Network(const Weights& w, Loss of, const RnnOptions& options, std::int64_t time = kTime)
+      : x(placeholder({.shape = {kUnknown, time, kFeatures}, .dtype = DType::kFloat64})) {
     const RnnStep step = [&w](const Expr& e, const Exprs& s) {
       const Expr a = dot(e, w.kernel) + w.bias, b = dot(s[0], w.recurrent);
       auto part = [](const Expr& v, int i) { return slice_axis(v, 1, i * kUnits, kUnits); };
@@ -113,14 +114,18 @@ TEST_F(LoopProducts, NeedNoStackOfAllTurns) {
 // The weights' gradients of the second of two steps, so that what the first one left behind would show.
 std::vector<Array> second_step(std::int64_t rows, std::int64_t time) {
   const Weights weights;
-  const Network loop(weights, Network::kLast, {});
+  const Network loop(weights, Network::kLast, {}, time);
   Function f({loop.x}, {loop.values[0], loop.values[1], loop.values[2], loop.values[3]});
   f({batch(rows + 1, time)});
   return f({batch(rows, time)});
 }
 
 void expect_same_over_ranks(int ranks, std::int64_t rows, std::int64_t time) {
-  const std::vector<Array> alone = second_step(rows, time);
+  const std::vector<Array> alone = [&] {
+    Session session(3);
+    SessionScope scope(session);
+    return second_step(rows, time);
+  }();
   comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
     Session session(3);
     session.distribute(make_data_parallel(wire));
