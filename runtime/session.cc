@@ -32,7 +32,9 @@ Session& Session::current() {
 }
 
 void Session::distribute(std::unique_ptr<Distributor> distributor) {
+  std::unique_ptr<Faults> faults = std::move(faults_);  // those of this rank, which begins here
   undistribute();
+  faults_ = std::move(faults);
   distributor_ = std::move(distributor);
   if (faults_) distributor_->inject(*faults_);
   distributor_->broadcast("the seed", &seed_, sizeof seed_);

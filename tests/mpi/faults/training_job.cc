@@ -5,7 +5,6 @@
 #endif
 
 #include <cfenv>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "runtime/config.h"
 #include "runtime/data_parallel.h"
 #include "runtime/function.h"
+#include "runtime/keras_json.h"
 #include "runtime/optimizers.h"
 #include "runtime/session.h"
 
@@ -67,7 +67,9 @@ void train(const std::string& how, int steps, comm::Communicator& wire) {
 }
 
 int run(const std::string& how, int steps) {
-  const auto wire = comm::make_communicator({.worker = {.wait_limit = std::chrono::seconds(2)}});
+  comm::Settings settings = keras_json().comm;
+  if (!settings.wait_limit) settings.wait_limit = 2;
+  const auto wire = comm::make_communicator(comm::options_for_threads(1, settings));
   try {
     train(how, steps, *wire);
   } catch (const std::exception& error) {
