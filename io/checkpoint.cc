@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/timeline.h"
+#include "io/digest.h"
 #include "io/durable_file.h"
 #include "io/hdf5_array.h"
 #include "io/hdf5_file.h"
@@ -15,7 +16,10 @@
 namespace syncline::io {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
+// Format 1 had a CRC-32 for each dataset and no digests.
+constexpr std::int64_t kFormat = 2;
+constexpr const char* kRootDigest = "root_digest";
+constexpr const char* kMetric = "metric";
 constexpr const char* kWeightsGroup = "model_weights";
 constexpr const char* kOptimizerGroup = "optimizer_weights";
 constexpr const char* kStateGroup = "syncline";
@@ -64,27 +68,38 @@ std::vector<std::string> names_of(const std::string& path, const auto& items) {
   return names;
 }
 
-void write_weights(const Hdf5Group& group, const std::vector<Weight>& weights) {
-  group.write_names("weight_names", names_of(group.place().file, weights));
-  for (const Weight& weight : weights) write_array(group, weight.name, weight.value);
+// Of what the file lists: paths, dtypes, shapes and digests of all its datasets, sorted, a line each. It ties the
+// datasets to each other: one that is missing, or that is another file's, is found like a flipped bit.
+std::string root_digest(std::vector<ArrayHeader> headers) {
+  std::sort(headers.begin(), headers.end(), [](const ArrayHeader& a, const ArrayHeader& b) { return a.path < b.path; });
+  std::string text;
+  for (const ArrayHeader& header : headers)
+    text += join_text(header.path, " ", header.dtype, " ", header.shape, " ", header.digest, "\n");
+  return content_digest(std::as_bytes(std::span(text)));
 }
 
-void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers) {
+void write_weights(const Hdf5Group& group, const std::vector<Weight>& weights, std::vector<ArrayHeader>& headers) {
+  group.write_names("weight_names", names_of(group.place().file, weights));
+  for (const Weight& weight : weights) headers.push_back(write_array(group, weight.name, weight.value));
+}
+
+void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers, std::vector<ArrayHeader>& headers) {
   const Hdf5Group group = root.make_group(kWeightsGroup);
   group.write_names("layer_names", names_of(group.place().file, layers));
   group.write_text("backend", kBackend);
   group.write_text("keras_version", kKerasVersion);
-  for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights);
+  for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights, headers);
 }
 
-void write_state(const Hdf5Group& root, const Checkpoint& checkpoint) {
-  const Hdf5Group group = root.make_group(kStateGroup);
+void write_state(const Hdf5Group& group, const Checkpoint& checkpoint, const std::string& root) {
   group.write_integer("format", kFormat);
   group.write_text("version", SYNCLINE_VERSION);
   group.write_text("model", checkpoint.model);
   for (const CountField& field : kCounts) group.write_integer(field.name, checkpoint.state.*field.member);
   group.write_unsigned("seed", checkpoint.state.seed);
   group.write_unsigned("random_step", checkpoint.state.random_step);
+  if (checkpoint.metric) group.write_real(kMetric, *checkpoint.metric);
+  group.write_text(kRootDigest, root);
 }
 
 // Names read from a file; a list that repeats one could make us load the same array a million times.
@@ -125,8 +140,8 @@ auto read_optimizer(const Hdf5Group& root, Read read) {
 
 TrainingState read_state(const Hdf5Group& group) {
   const std::int64_t format = group.read_integer("format");
-  if (format != kFormat)
-    fail_at(group.place(), join_text("has format ", format, ", this program reads ", kFormat,
+  if (format < 1 || format > kFormat)
+    fail_at(group.place(), join_text("has format ", format, ", this program reads 1 to ", kFormat,
                                      "; use the version of Syncline that wrote the file"));
   TrainingState state;
   for (const CountField& field : kCounts) {
@@ -146,6 +161,58 @@ void read_state_into(const Hdf5Group& root, auto& target) {
   const Hdf5Group group = root.group(kStateGroup);
   target.state = read_state(group);
   target.model = group.read_text("model");
+  if (group.has_attribute(kMetric)) target.metric = group.read_real(kMetric);
+}
+
+// Whether the datasets listed are those that were written. Whether their values are, read_array has checked.
+void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers) {
+  if (!root.has(kStateGroup)) return;
+  const Hdf5Group group = root.group(kStateGroup);
+  if (group.read_integer("format") == 1) return;
+  for (const ArrayHeader& header : headers)
+    if (header.digest.empty())
+      fail_at({root.place().file, header.path}, "has lost its digest: the dataset was damaged or replaced");
+  const std::string found = root_digest(headers), written = group.read_text(kRootDigest);
+  if (found != written)
+    fail_at(group.place_of(kRootDigest), join_text("the datasets are not those that were written: their digest is ",
+                                                   found, ", ", written, " was written; use another checkpoint"));
+}
+
+// Notes what `action` throws, so that reading goes on.
+template <class Action>
+void note_problems(VerifyReport& report, Action action) {
+  try {
+    action();
+  } catch (const UnreadableError& error) {
+    report.readable = false;
+    report.problems.emplace_back(error.what());
+  } catch (const Error& error) {
+    report.problems.emplace_back(error.what());
+  }
+}
+
+void verify_contents(const Hdf5Group& root, VerifyReport& report) {
+  std::vector<ArrayHeader> headers;
+  const auto read = [&](const Hdf5Group& group, const std::string& name) {
+    note_problems(report, [&] {
+      StoredArray stored = read_array(group, name);
+      ++report.arrays;
+      report.bytes += static_cast<std::int64_t>(stored.value.bytes());
+      headers.push_back(std::move(stored.header));
+    });
+    return 0;
+  };
+  CheckpointSummary summary;
+  note_problems(report, [&] { read_state_into(root, summary); });
+  note_problems(report, [&] {
+    const Hdf5Group group = weights_group(root);
+    for (const std::string& name : read_unique_names(group, "layer_names"))
+      note_problems(report, [&] { read_weights(group.group(name), read); });
+  });
+  note_problems(report, [&] { read_optimizer(root, read); });
+  report.has_digests = std::all_of(headers.begin(), headers.end(), [](const auto& h) { return !h.digest.empty(); });
+  // With a dataset missing from the list the root digest would only say that again.
+  if (report.problems.empty()) note_problems(report, [&] { verify_root(root, headers); });
 }
 
 WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.value.dtype(), weight.value.shape()}; }
@@ -156,9 +223,11 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   const timeline::Span traced("file", "save a checkpoint");
   const Hdf5Session session;
   const Hdf5File file = Hdf5File::create_image(path);
-  write_layers(file.root(), checkpoint.layers);
-  if (!checkpoint.optimizer.empty()) write_weights(file.root().make_group(kOptimizerGroup), checkpoint.optimizer);
-  write_state(file.root(), checkpoint);
+  std::vector<ArrayHeader> headers;
+  write_layers(file.root(), checkpoint.layers, headers);
+  if (!checkpoint.optimizer.empty())
+    write_weights(file.root().make_group(kOptimizerGroup), checkpoint.optimizer, headers);
+  write_state(file.root().make_group(kStateGroup), checkpoint, root_digest(std::move(headers)));
   write_file_durably(path, file.image());
 }
 
@@ -166,28 +235,41 @@ Checkpoint load_checkpoint(const std::string& path) {
   const timeline::Span traced("file", "load a checkpoint");
   const Hdf5Session session;
   const Hdf5File file = Hdf5File::open(path);
-  const auto read = [](const Hdf5Group& group, const std::string& name) {
-    return Weight{name, read_array(group, name)};
+  std::vector<ArrayHeader> headers;
+  const auto read = [&](const Hdf5Group& group, const std::string& name) {
+    StoredArray stored = read_array(group, name);
+    headers.push_back(std::move(stored.header));
+    return Weight{name, std::move(stored.value)};
   };
   Checkpoint checkpoint;
   read_state_into(file.root(), checkpoint);
   checkpoint.layers = read_layers<Layer>(file.root(), read);
   checkpoint.optimizer = read_optimizer(file.root(), read);
+  verify_root(file.root(), headers);
   return checkpoint;
 }
 
 CheckpointSummary summarize_checkpoint(const std::string& path) {
   const Hdf5Session session;
   const Hdf5File file = Hdf5File::open(path);
-  const auto read = [](const Hdf5Group& group, const std::string& name) {
-    ArrayType type = array_type(group, name);
-    return WeightSpec{name, type.dtype, std::move(type.shape)};
+  std::vector<ArrayHeader> headers;
+  const auto read = [&](const Hdf5Group& group, const std::string& name) {
+    headers.push_back(array_header(group, name));
+    return WeightSpec{name, headers.back().dtype, headers.back().shape};
   };
   CheckpointSummary summary;
   read_state_into(file.root(), summary);
   summary.spec.layers = read_layers<LayerSpec>(file.root(), read);
   summary.spec.optimizer = read_optimizer(file.root(), read);
+  verify_root(file.root(), headers);
   return summary;
+}
+
+VerifyReport verify_checkpoint(const std::string& path) {
+  const Hdf5Session session;
+  VerifyReport report;
+  note_problems(report, [&] { verify_contents(Hdf5File::open(path).root(), report); });
+  return report;
 }
 
 ModelSpec spec_of(const Checkpoint& checkpoint) {

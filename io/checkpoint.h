@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,9 @@ struct Checkpoint {
   std::vector<Layer> layers;      // in the model's order
   std::vector<Weight> optimizer;  // in the optimizer's order
   TrainingState state;
-  std::string model;      // what the user called it, "cnn"; may be empty
-  bool has_state = true;  // false after loading a file of Keras's own, which has neither state nor model
+  std::string model;             // what the user called it, "cnn"; may be empty
+  std::optional<double> metric;  // how good it is: what decides which of several is the best
+  bool has_state = true;         // false after loading a file of Keras's own, which has neither state nor model
 };
 
 // A checkpoint without the values.
@@ -54,7 +56,15 @@ struct CheckpointSummary {
   ModelSpec spec;
   TrainingState state;
   std::string model;
+  std::optional<double> metric;
   bool has_state = true;
+};
+
+struct VerifyReport {
+  std::vector<std::string> problems;  // a line each; empty if nothing is wrong
+  bool readable = true;               // false if the file cannot even be opened; problems then says why
+  bool has_digests = false;           // false in files of Keras's and of earlier versions: some damage stays unseen
+  std::int64_t arrays = 0, bytes = 0;
 };
 
 // Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, twice the same), IoError
@@ -62,9 +72,13 @@ struct CheckpointSummary {
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Throws IoError, one line with file, object and reason, for a file that is missing, truncated, damaged, in another
-// layout, or that points outside itself (external storage, links, virtual datasets, unknown filters).
+// layout, or that points outside itself (external storage, links, virtual datasets, unknown filters). Loading finds any
+// damage of the values, by their digests; a summary does not look at them.
 Checkpoint load_checkpoint(const std::string& path);
 CheckpointSummary summarize_checkpoint(const std::string& path);
+
+// Reads everything, one array at a time, and reports all damage instead of throwing at the first.
+VerifyReport verify_checkpoint(const std::string& path);
 
 ModelSpec spec_of(const Checkpoint& checkpoint);
 

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <vector>
 
 #include "base/error.h"
+#include "io/digest.h"
 
 namespace syncline::io {
 namespace {
 
+constexpr const char* kDigest = "xxh3_128";
 constexpr const char* kChecksum = "crc32";
 // Deflate cannot shrink anything by more than this; a header that promises more is damaged.
 constexpr hsize_t kLargestCompression = 1100;
@@ -103,7 +106,7 @@ hsize_t storage_limit(hid_t dataset, const Hdf5Place& place) {
   return filters > 0 ? stored * kLargestCompression : stored;
 }
 
-void check_size(const ArrayType& type, hsize_t limit, const Hdf5Place& place) {
+void check_size(const ArrayHeader& type, hsize_t limit, const Hdf5Place& place) {
   hsize_t bytes = size_of(type.dtype);
   for (const std::int64_t dim : type.shape) {
     if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<hsize_t>(dim), &bytes))
@@ -114,16 +117,13 @@ void check_size(const ArrayType& type, hsize_t limit, const Hdf5Place& place) {
                              " bytes, at most ", limit, " are stored"));
 }
 
-ArrayType type_of_dataset(hid_t dataset, const Hdf5Place& place) {
-  ArrayType type{dtype_of_dataset(dataset, place), shape_of_dataset(dataset, place)};
-  check_size(type, storage_limit(dataset, place), place);
-  return type;
+ArrayHeader header_of(const Hdf5Group& dataset) {
+  const Hdf5Place& place = dataset.place();
+  ArrayHeader header{place.object, dtype_of_dataset(dataset.id(), place), shape_of_dataset(dataset.id(), place), {}};
+  check_size(header, storage_limit(dataset.id(), place), place);
+  if (dataset.has_attribute(kDigest)) header.digest = dataset.read_text(kDigest);
+  return header;
 }
-
-struct Leaf {
-  Hdf5Group group;
-  std::string_view name;
-};
 
 std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
@@ -131,15 +131,13 @@ std::pair<std::string_view, std::string_view> split_path(std::string_view path) 
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-Hdf5Handle open_dataset(const Leaf& leaf) {
-  Hdf5Handle handle = leaf.group.open(leaf.name);
-  if (H5Iget_type(handle.get()) != H5I_DATASET) fail_at(leaf.group.place_of(leaf.name), "is not a dataset");
-  return handle;
-}
-
-Leaf find_leaf(const Hdf5Group& group, std::string_view path) {
+// As a group without members: a dataset has attributes like one.
+Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path) {
   const auto [parent, name] = split_path(path);
-  return {group.group(parent), name};
+  const Hdf5Group home = group.group(parent);
+  Hdf5Group dataset(home.open(name), home.place_of(name));
+  if (H5Iget_type(dataset.id()) != H5I_DATASET) fail_at(dataset.place(), "is not a dataset");
+  return dataset;
 }
 
 std::uint32_t checksum(const Array& value) {
@@ -147,30 +145,35 @@ std::uint32_t checksum(const Array& value) {
       crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(value.raw()), value.bytes()));
 }
 
-void write_checksum(hid_t dataset, std::uint32_t sum, const Hdf5Place& place) {
-  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, place, "make a scalar");
-  const Hdf5Handle attribute =
-      checked(H5Acreate2(dataset, kChecksum, H5T_STD_U32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, place,
-              "make the checksum");
-  checked(H5Awrite(attribute.get(), H5T_NATIVE_UINT32, &sum), place, "write the checksum");
+// Digests are those of little endian bytes, which is how arrays are stored.
+static_assert(std::endian::native == std::endian::little);
+std::string digest_of(const Array& value) { return content_digest({value.raw(), value.bytes()}); }
+
+[[noreturn]] void fail_damaged(const Hdf5Place& place, const char* kind, const auto& found, const auto& written) {
+  fail_at(place, join_text("is damaged: its bytes have ", kind, " ", found, ", ", written,
+                           " was written; use another checkpoint"));
 }
 
-// Files written by Keras carry no checksum.
-void verify_checksum(hid_t dataset, const Array& value, const Hdf5Place& place) {
-  if (checked(H5Aexists(dataset, kChecksum), place, "look up the checksum") == 0) return;
-  const Hdf5Handle attribute = checked(H5Aopen(dataset, kChecksum, H5P_DEFAULT), H5Aclose, place, "open the checksum");
-  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the checksum");
-  if (H5Sget_simple_extent_npoints(space.get()) != 1) fail_at(place, "has a damaged checksum");
-  std::uint32_t stored = 0;
-  checked(H5Aread(attribute.get(), H5T_NATIVE_UINT32, &stored), place, "read the checksum");
-  if (stored != checksum(value))
-    fail_at(place, join_text("is damaged: its bytes have CRC-32 ", checksum(value), ", ", stored,
-                             " was written; use another checkpoint"));
+// Files written by Keras carry neither digests nor checksums.
+void verify(const Hdf5Group& dataset, const StoredArray& stored) {
+  const std::string& written = stored.header.digest;
+  if (!written.empty()) {
+    const std::string found = digest_of(stored.value);
+    if (found != written) fail_damaged(dataset.place(), "XXH3", found, written);
+  } else if (dataset.has_attribute(kChecksum)) {
+    const std::uint64_t sum = dataset.read_unsigned(kChecksum);
+    if (sum != checksum(stored.value)) fail_damaged(dataset.place(), "CRC-32", checksum(stored.value), sum);
+  }
+  // A byte other than 0 and 1 must never be looked at as a bool.
+  if (stored.header.dtype != DType::kBool) return;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(stored.value.raw());
+  if (std::any_of(bytes, bytes + stored.value.bytes(), [](unsigned char byte) { return byte > 1; }))
+    fail_at(dataset.place(), "is damaged: it holds a bool that is neither true nor false");
 }
 
 }  // namespace
 
-void write_array(const Hdf5Group& group, std::string_view path, const Array& value) {
+ArrayHeader write_array(const Hdf5Group& group, std::string_view path, const Array& value) {
   const auto [parent, name] = split_path(path);
   const Hdf5Group home = group.make_group(parent);
   const Hdf5Place place = home.place_of(name);
@@ -181,39 +184,33 @@ void write_array(const Hdf5Group& group, std::string_view path, const Array& val
   const Hdf5Handle space = checked(
       dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
       H5Sclose, place, "make the dataset's shape");
-  const Hdf5Handle dataset =
+  const Hdf5Group dataset(
       checked(H5Dcreate2(home.id(), std::string(name).c_str(), type_of(value.dtype(), true, place).get(), space.get(),
                          H5P_DEFAULT, properties.get(), H5P_DEFAULT),
-              H5Dclose, place, "make the dataset");
+              H5Dclose, place, "make the dataset"),
+      place);
   if (value.bytes() > 0)
     checked(
-        H5Dwrite(dataset.get(), type_of(value.dtype(), false, place).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()),
+        H5Dwrite(dataset.id(), type_of(value.dtype(), false, place).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()),
         place, "write the dataset");
-  write_checksum(dataset.get(), checksum(value), place);
+  ArrayHeader header{place.object, value.dtype(), value.shape(), digest_of(value)};
+  dataset.write_text(kDigest, header.digest);
+  return header;
 }
 
-ArrayType array_type(const Hdf5Group& group, std::string_view path) {
-  const Leaf leaf = find_leaf(group, path);
-  return type_of_dataset(open_dataset(leaf).get(), leaf.group.place_of(leaf.name));
-}
+ArrayHeader array_header(const Hdf5Group& group, std::string_view path) { return header_of(open_dataset(group, path)); }
 
-Array read_array(const Hdf5Group& group, std::string_view path) {
-  const Leaf leaf = find_leaf(group, path);
-  const Hdf5Place place = leaf.group.place_of(leaf.name);
-  const Hdf5Handle dataset = open_dataset(leaf);
-  const ArrayType type = type_of_dataset(dataset.get(), place);
-  Array value(type.dtype, type.shape);
+StoredArray read_array(const Hdf5Group& group, std::string_view path) {
+  const Hdf5Group dataset = open_dataset(group, path);
+  StoredArray stored{header_of(dataset), {}};
+  const auto& [header, value] = stored;
+  stored.value = Array::uninitialized(header.dtype, header.shape);
   if (value.bytes() > 0)
-    checked(H5Dread(dataset.get(), type_of(type.dtype, false, place).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()),
-            place, "read the dataset");
-  verify_checksum(dataset.get(), value, place);
-  // A byte other than 0 and 1 must never be looked at as a bool.
-  if (type.dtype == DType::kBool) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(value.raw());
-    if (std::any_of(bytes, bytes + value.bytes(), [](unsigned char byte) { return byte > 1; }))
-      fail_at(place, "is damaged: it holds a bool that is neither true nor false");
-  }
-  return value;
+    checked(H5Dread(dataset.id(), type_of(header.dtype, false, dataset.place()).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT,
+                    stored.value.raw()),
+            dataset.place(), "read the dataset");
+  verify(dataset, stored);
+  return stored;
 }
 
 }  // namespace syncline::io

@@ -93,6 +93,10 @@ std::vector<std::string> read_variable(hid_t attribute, hid_t type, hid_t space,
   return texts;
 }
 
+[[noreturn]] void fail_unreadable(const std::string& path, std::string_view reason) {
+  fail<UnreadableError>("checkpoint '", path, "': cannot open: ", reason);
+}
+
 }  // namespace
 
 Hdf5Place Hdf5Group::place_of(std::string_view name) const {
@@ -144,6 +148,9 @@ void Hdf5Group::write_integer(const std::string& name, std::int64_t value) const
 void Hdf5Group::write_unsigned(const std::string& name, std::uint64_t value) const {
   write_number(name, H5T_STD_U64LE, H5T_NATIVE_UINT64, &value);
 }
+void Hdf5Group::write_real(const std::string& name, double value) const {
+  write_number(name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+}
 std::int64_t Hdf5Group::read_integer(const std::string& name) const {
   std::int64_t value = 0;
   read_number(name, H5T_NATIVE_INT64, &value);
@@ -152,6 +159,11 @@ std::int64_t Hdf5Group::read_integer(const std::string& name) const {
 std::uint64_t Hdf5Group::read_unsigned(const std::string& name) const {
   std::uint64_t value = 0;
   read_number(name, H5T_NATIVE_UINT64, &value);
+  return value;
+}
+double Hdf5Group::read_real(const std::string& name) const {
+  double value = 0;
+  read_number(name, H5T_NATIVE_DOUBLE, &value);
   return value;
 }
 
@@ -169,8 +181,8 @@ void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* va
   const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
   const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
   const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
-  if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tget_class(type.get()) != H5T_INTEGER)
-    fail_at(place, "is not one integer; the file is no checkpoint, or damaged");
+  if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tget_class(type.get()) != H5Tget_class(memory_type))
+    fail_at(place, "is not one number of its kind; the file is no checkpoint, or damaged");
   checked(H5Aread(attribute.get(), memory_type, value), place, "read the attribute");
 }
 
@@ -251,11 +263,11 @@ Hdf5File Hdf5File::create_image(const std::string& path) {
 Hdf5File Hdf5File::open(const std::string& path) {
   // HDF5's own message for a missing file is long and hides the reason.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_at({path, ""}, join_text("cannot open: ", std::strerror(errno)));
+  if (descriptor < 0) fail_unreadable(path, std::strerror(errno));
   struct stat status {};
   const int result = ::fstat(descriptor, &status);
   ::close(descriptor);
-  if (result != 0 || !S_ISREG(status.st_mode)) fail_at({path, ""}, "cannot open: it is no regular file");
+  if (result != 0 || !S_ISREG(status.st_mode)) fail_unreadable(path, "it is no regular file");
 
   const Hdf5Place place{path, ""};
   const htri_t recognised = H5Fis_hdf5(path.c_str());

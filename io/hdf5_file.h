@@ -15,9 +15,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "io/hdf5_handle.h"
 
 namespace syncline::io {
+// A file that cannot be opened at all, as opposed to one that is damaged.
+struct UnreadableError : IoError {
+  using IoError::IoError;
+};
 
 class Hdf5Group {
  public:
@@ -46,6 +51,8 @@ class Hdf5Group {
   std::int64_t read_integer(const std::string& name) const;
   void write_unsigned(const std::string& name, std::uint64_t value) const;
   std::uint64_t read_unsigned(const std::string& name) const;
+  void write_real(const std::string& name, double value) const;
+  double read_real(const std::string& name) const;
 
   // A list of names. HDF5 limits an attribute to 64 KiB; a longer list is split evenly over name0, name1, ... as
   // Keras does. Throws ValueError if one name alone is longer than that.
@@ -66,7 +73,8 @@ class Hdf5File {
  public:
   // An empty file in memory. `path` is for messages only.
   static Hdf5File create_image(const std::string& path);
-  // Opens an existing file read only. Throws IoError if it is missing, truncated or not HDF5.
+  // Opens an existing file read only. Throws UnreadableError if it is missing, not ours to read or no regular file,
+  // IoError if it is truncated or not HDF5.
   static Hdf5File open(const std::string& path);
 
   const Hdf5Group& root() const { return root_; }

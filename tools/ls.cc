@@ -9,6 +9,7 @@
 
 #include "io/checkpoint.h"
 #include "tools/command.h"
+#include "tools/printable.h"
 
 namespace syncline::tools {
 namespace {
@@ -20,13 +21,6 @@ struct Options {
   std::string file;
   bool json = false;
 };
-
-// Names come from the file; what could steer a terminal is not printed.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
-}
 
 std::int64_t bytes_of(const WeightSpec& weight) {
   return weight.shape.size() * static_cast<std::int64_t>(size_of(weight.dtype));

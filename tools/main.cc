@@ -21,6 +21,16 @@ int report(const char* message, int status) {
   return status;
 }
 
+// The exit status that the command chose.
+int parse_and_run(CLI::App& program, int argc, char** argv) {
+  try {
+    program.parse(argc, argv);
+    return 0;
+  } catch (const CLI::RuntimeError& end) {
+    return end.get_exit_code();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -28,10 +38,11 @@ int main(int argc, char** argv) {
   program.require_subcommand(1);
   syncline::tools::add_ls(program);
   syncline::tools::add_trace(program);
+  syncline::tools::add_verify(program);
   try {
-    program.parse(argc, argv);
+    const int status = parse_and_run(program, argc, argv);
     flush_output();
-    return 0;
+    return status;
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {

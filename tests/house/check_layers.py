@@ -34,7 +34,7 @@ LIBRARIES = [
     (r"^zlib\.h$", ("io/",)),
     (r"^(oneapi/)?tbb[/.]", ("ops/kernels/parallel.h", "ops/kernels/parallel.cc")),
     (r"^hwy/", ("ops/", "comm/sum.cc")),
-    (r"^xxhash\.h$", ("ops/kernels/digest.cc",)),
+    (r"^xxhash\.h$", ("ops/kernels/digest.cc", "io/digest.cc")),
     (r"^omp\.h$", ()),
     (r"^(nanobind/|Python\.h$)", ("python/",)),
     (r"^(gtest|gmock)/", ("tests/",)),

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "io/checkpoint.h"
 #include "tests/io/scratch.h"
@@ -60,7 +62,49 @@ TEST_F(CheckpointDamage, ABitOfAWeightFlippedIsNamed) {
   bytes_[at] = static_cast<char>(bytes_[at] ^ 1);
   write_file(path_, bytes_);
   const std::string message = message_of([&] { load_checkpoint(path_); });
-  EXPECT_CONTAINS(message, "/model_weights/dense_2/dense_2/kernel:0: is damaged: its bytes have CRC-32");
+  EXPECT_CONTAINS(message, "/model_weights/dense_2/dense_2/kernel:0: is damaged: its bytes have XXH3 ");
+}
+
+TEST_F(CheckpointDamage, EveryBitOfEveryWeightCounts) {
+  // Arrays are stored as they lie in memory, so each is found by its bytes; but 7 is also a number of other things.
+  Checkpoint saved = small_checkpoint();
+  saved.optimizer[0].value = Array::scalar(std::int64_t{0x0123456789abcdef});
+  save_checkpoint(path_, saved);
+  bytes_ = read_file(path_);
+  std::vector<std::pair<std::string, const Array*>> arrays;
+  for (const Layer& layer : saved.layers)
+    for (const Weight& weight : layer.weights)
+      arrays.emplace_back("/model_weights/" + layer.name + "/" + weight.name, &weight.value);
+  for (const Weight& weight : saved.optimizer) arrays.emplace_back("/optimizer_weights/" + weight.name, &weight.value);
+  for (const auto& [name, value] : arrays) {
+    const std::size_t at = bytes_.find(std::string(reinterpret_cast<const char*>(value->raw()), value->bytes()));
+    ASSERT_NE(at, std::string::npos) << name;
+    for (std::size_t bit = 0; bit < 8 * value->bytes(); ++bit) {
+      std::string damaged = bytes_;
+      damaged[at + bit / 8] = static_cast<char>(damaged[at + bit / 8] ^ (1 << bit % 8));
+      write_file(path_, damaged);
+      EXPECT_CONTAINS(message_of([&] { load_checkpoint(path_); }), name + ": is damaged");
+      const VerifyReport report = verify_checkpoint(path_);
+      ASSERT_EQ(report.problems.size(), 1u);
+      EXPECT_CONTAINS(report.problems[0], name + ": is damaged");
+    }
+  }
+}
+
+TEST_F(CheckpointDamage, VerifyReportsAllOfIt) {
+  EXPECT_TRUE(verify_checkpoint(path_).problems.empty());
+  for (const float value : {201.5f, 400.5f}) {  // of dense_2/kernel:0, of Adam's m
+    const std::size_t at = bytes_.find(std::string(reinterpret_cast<const char*>(&value), sizeof value));
+    ASSERT_NE(at, std::string::npos);
+    bytes_[at] = static_cast<char>(bytes_[at] ^ 1);
+  }
+  write_file(path_, bytes_);
+  const VerifyReport report = verify_checkpoint(path_);
+  EXPECT_TRUE(report.readable);
+  ASSERT_EQ(report.problems.size(), 2u);
+  EXPECT_CONTAINS(report.problems[0], "/model_weights/dense_2/dense_2/kernel:0: is damaged");
+  EXPECT_CONTAINS(report.problems[1], "/optimizer_weights/training/Adam/dense_1/kernel/m:0: is damaged");
+  EXPECT_FALSE(verify_checkpoint("/nowhere/a.h5").readable);
 }
 
 TEST_F(CheckpointDamage, StretchesOfGarbage) {

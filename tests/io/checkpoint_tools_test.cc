@@ -89,6 +89,8 @@ with h5py.File(sys.argv[1], "r+") as f:
         values = layer["little"][()]
         del layer[name]
         layer.create_dataset(name, data=values, dtype=dtype)
+    if len(sys.argv) > 2:
+        del f["syncline"]  # our digests are no longer those of the datasets
 )";
 
 TEST_F(CheckpointTools, H5pyReadsAndWritesFloat16) {
@@ -98,10 +100,49 @@ TEST_F(CheckpointTools, H5pyReadsAndWritesFloat16) {
   saved.layers = {{"half", {{"little", halves}, {"big", halves}}}};
   save_checkpoint(path_, saved);
   write_file(scratch_.path("halves.py"), kHalves);
-  const Outcome outcome = run_shell(python() + " " + scratch_.path("halves.py") + " " + path_);
+  const Outcome outcome = run_shell(python() + " " + scratch_.path("halves.py") + " " + path_ + " foreign");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_CONTAINS(outcome.output, "<f2 [1.5, -5.960464477539063e-08]");
+  saved.has_state = false;
   expect_equal(load_checkpoint(path_), saved);
+}
+
+TEST_F(CheckpointTools, WhatH5pyReplacedIsNoticed) {
+  if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
+  Checkpoint saved;
+  const Array halves = Array::from<double>(Shape{2}, {1.5, -0x1p-24}).cast(DType::kFloat16);
+  saved.layers = {{"half", {{"little", halves}, {"big", halves}}}};
+  save_checkpoint(path_, saved);
+  write_file(scratch_.path("halves.py"), kHalves);
+  EXPECT_EQ(run_shell(python() + " " + scratch_.path("halves.py") + " " + path_).status, 0);
+  EXPECT_CONTAINS(message_of([&] { load_checkpoint(path_); }), "/model_weights/half/little: has lost its digest");
+  EXPECT_CONTAINS(message_of([&] { summarize_checkpoint(path_); }), "has lost its digest");
+}
+
+// The digests by the description in docs/checkpoint_format.md, with another implementation of XXH3.
+constexpr const char* kDigests = R"PY(
+import subprocess, sys, h5py
+def xxh3(data):
+    return subprocess.run(["xxhsum", "-H2"], input=data, stdout=subprocess.PIPE, check=True).stdout.split()[0].decode()
+lines = []
+def visit(name, item):
+    if not isinstance(item, h5py.Dataset):
+        return
+    digest = xxh3(item[()].tobytes())
+    assert item.attrs["xxh3_128"].decode() == digest, name
+    shape = "(" + ", ".join(map(str, item.shape)) + ("," if len(item.shape) == 1 else "") + ")"
+    lines.append("/%s %s %s %s\n" % (name, item.dtype.name, shape, digest))
+with h5py.File(sys.argv[1], "r") as f:
+    f.visititems(visit)
+    assert f["syncline"].attrs["root_digest"].decode() == xxh3("".join(sorted(lines)).encode())
+    print(len(lines), "digests")
+)PY";
+
+TEST_F(CheckpointTools, DigestsAreWhatTheFormatSays) {
+  if (!has_h5py() || !has_program("xxhsum")) GTEST_SKIP() << "needs h5py and xxhsum";
+  write_file(scratch_.path("digests.py"), kDigests);
+  const Outcome outcome = run_shell(python() + " " + scratch_.path("digests.py") + " " + path_);
+  EXPECT_EQ(outcome.output, "6 digests\n");
 }
 
 }  // namespace

@@ -73,6 +73,29 @@ TEST_F(ForeignFile, WeightsAtTheRootWithoutState) {
   EXPECT_EQ(checkpoint.layers.at(0).weights.at(0).value.data<float>()[7], 7);
 }
 
+// As versions before digests wrote it.
+TEST_F(ForeignFile, ChecksumsOfEarlierVersions) {
+  const auto write_with = [&](std::uint32_t sum) {
+    write([&](const Hdf5Group& layer) {
+      write_array(layer, "w", Array::from<float>(Shape{8}, {0, 1, 2, 3, 4, 5, 6, 7}));
+      const Hdf5Handle dataset = layer.open("w");
+      ASSERT_GE(H5Adelete(dataset.get(), "xxh3_128"), 0);
+      const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
+      const Hdf5Handle attribute(
+          H5Acreate2(dataset.get(), "crc32", H5T_STD_U32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+      ASSERT_GE(H5Awrite(attribute.get(), H5T_NATIVE_UINT32, &sum), 0);
+    });
+  };
+  constexpr std::uint32_t kSum = 2047492220;  // of the 32 bytes, by zlib
+  write_with(kSum);
+  EXPECT_EQ(loaded().data<float>()[7], 7);
+  const VerifyReport report = verify_checkpoint(path_);
+  EXPECT_TRUE(report.problems.empty());
+  EXPECT_FALSE(report.has_digests);
+  write_with(kSum ^ 1);
+  EXPECT_CONTAINS(message_of([&] { loaded(); }), "/l/w: is damaged: its bytes have CRC-32");
+}
+
 TEST_F(ForeignFile, BigEndian) {
   write_dataset(H5T_IEEE_F64BE, [](hid_t) {});
   EXPECT_EQ(loaded().data<double>()[5], 5);
