@@ -18,8 +18,8 @@ constexpr int kFine = 0, kDamaged = 1, kUnreadable = 2;
 std::string verdict(const io::VerifyReport& report) {
   if (!report.problems.empty()) return fmt::format("damaged, {} found", report.problems.size());
   if (report.has_digests) return fmt::format("fine, {} arrays, {} bytes", report.arrays, report.bytes);
-  return fmt::format("readable, {} arrays, {} bytes; written without digests, so damaged values may stay unseen",
-                     report.arrays, report.bytes);
+  return fmt::format("readable, {} arrays, {} bytes; it has no digests, and checksums, if any, fit", report.arrays,
+                     report.bytes);
 }
 
 int verify(const std::string& file) {
