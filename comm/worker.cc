@@ -61,14 +61,20 @@ void Worker::stop() noexcept {
     std::unique_lock lock(mutex_);
     stop_ = true;
     wake_.notify_one();
-    progress_.wait_until(lock, Clock::now() + kGrace, [&] { return ended_; });
+    const auto ended = [&] { return ended_; };
+    if (!progress_.wait_until(lock, Clock::now() + kGrace, ended)) {
+      lock.unlock();
+      wire_->cancel();  // other ranks do not do their part, and the caller frees its buffers
+      lock.lock();
+      progress_.wait_until(lock, Clock::now() + kGrace, ended);
+    }
     if (!ended_) {
       thread_.detach();
       return;
     }
   }
   thread_.join();
-  wire_->close(clean() && std::uncaught_exceptions() == 0);
+  if (!wire_->close(clean() && std::uncaught_exceptions() == 0)) static_cast<void>(wire_.release());
 }
 
 Wire* Worker::seize() noexcept {
@@ -279,6 +285,7 @@ void Worker::give_up(Clock::duration waited) {
   const std::string text = join_text(describe_wait(waited, wire_->missing()),
                                      "; a rank died, hangs, or computes longer than the limit allows");
   store_error(std::make_exception_ptr(StallError(text)));
+  if (seize() != nullptr) wire_mutex_.unlock();  // the thread has let go of the caller's buffers
   throw_if_failed();
 }
 

@@ -65,8 +65,9 @@ class Wire {
   // Who came last to the last job that is finished, and when; nothing if the wire cannot tell.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
   virtual std::string describe() const = 0;
-  // The last call. `clean`: no error, no job left over, no exception under way.
-  virtual void close(bool clean) noexcept = 0;
+  // The last call. `clean`: no error, no job left over, no exception under way. False if the system below may still
+  // touch memory of the wire (a receive that cannot be called off): it must then be left as it is, not destroyed.
+  virtual bool close(bool clean) noexcept = 0;
 
   // What follows may be called from any thread at any time.
   // Where this rank is, for the reports of others.
@@ -75,7 +76,8 @@ class Wire {
   virtual Missing missing() const = 0;
   // The job has waited for long: whoever drives shall ask the ranks that cannot be seen from here.
   virtual void ask_around() noexcept {}
-  // The caller gives up and frees its buffers: nobody touches them any more, and poll and transfer throw.
+  // The caller gives up: poll and transfer throw, one that is under way as soon as it can. Once it has, nobody touches
+  // the caller's buffers any more.
   virtual void cancel() noexcept {}
 };
 
@@ -95,7 +97,8 @@ class Worker {
 
   // Starts the thread, which keeps the worker alive until it ends.
   static void start(const std::shared_ptr<Worker>& worker);
-  // Ends the thread and closes the wire. If the thread hangs in a transfer, both are left as they are. Never throws.
+  // Ends the thread and closes the wire. A transfer that does not end within a grace time is cancelled; if it hangs all
+  // the same, both are left as they are. Never throws.
   void stop() noexcept;
 
   Ticket submit(const Job& job);
@@ -137,7 +140,7 @@ class Worker {
   const Job& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }
   bool unfinished() const { return finished_ != submitted_; }
 
-  const std::unique_ptr<Wire> wire_;
+  std::unique_ptr<Wire> wire_;
   const Clock::duration stall_limit_, limit_;
   const bool background_;
   std::vector<Job> queue_;             // a ring: the job of ticket t is slot(t)

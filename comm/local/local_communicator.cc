@@ -29,7 +29,7 @@ class LocalCommunicator : public WorkerCommunicator {
 
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
     const int rank = place_in_group(ranks, this->rank(), size());
-    return std::make_unique<LocalCommunicator>(job_->group({ranks.begin(), ranks.end()}), rank, options_);
+    return std::make_unique<LocalCommunicator>(job_->group({ranks.begin(), ranks.end()}, rank), rank, options_);
   }
 
  private:

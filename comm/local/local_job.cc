@@ -138,7 +138,7 @@ class HeapNetwork : public Network {
     return false;
   }
 
-  void close(bool) noexcept override {}
+  bool close(bool) noexcept override { return true; }
 
  private:
   int peer(int node) const {
@@ -167,16 +167,17 @@ std::unique_ptr<Network> LocalJob::network(int rank) {
   return std::make_unique<HeapNetwork>(shared_from_this(), topology(rank));
 }
 
-std::shared_ptr<LocalJob> LocalJob::group(const std::vector<int>& ranks) {
+std::shared_ptr<LocalJob> LocalJob::group(const std::vector<int>& ranks, int rank) {
   const std::lock_guard lock(mutex_);
-  Pending& pending = groups_[ranks];
+  const auto which = std::pair(ranks, groups_asked_for_[{ranks, rank}]++);
+  Pending& pending = groups_[which];
   if (!pending.job) {
     std::vector<int> nodes;
     for (const int r : ranks) nodes.push_back(node_of_rank_[static_cast<std::size_t>(r)]);
     pending.job = std::make_shared<LocalJob>(std::move(nodes));
   }
   const std::shared_ptr<LocalJob> job = pending.job;
-  if (++pending.joined == ranks.size()) groups_.erase(ranks);
+  if (++pending.joined == ranks.size()) groups_.erase(which);
   return job;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "comm/shared/node.h"
@@ -23,8 +24,9 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   Topology topology(int rank) const;
   std::unique_ptr<NodeMemory> memory(int rank);
   std::unique_ptr<Network> network(int rank);
-  // Of some of the ranks: the same job for all of them.
-  std::shared_ptr<LocalJob> group(const std::vector<int>& ranks);
+  // Of some of the ranks: what one of them asks for first, second, ... is the same job for all of them. `rank` is its
+  // number among them.
+  std::shared_ptr<LocalJob> group(const std::vector<int>& ranks, int rank);
 
  private:
   friend class HeapMemory;
@@ -51,7 +53,8 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   mutable std::mutex mutex_;  // guards what follows
   std::map<Address, std::deque<Letter>> letters_;
   std::map<int, Gathering> gatherings_;
-  std::map<std::vector<int>, Pending> groups_;
+  std::map<std::pair<std::vector<int>, int>, int> groups_asked_for_;  // by whom, how often
+  std::map<std::pair<std::vector<int>, int>, Pending> groups_;        // the how manieth of these ranks
 };
 
 }  // namespace syncline::comm

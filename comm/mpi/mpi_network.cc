@@ -1,9 +1,14 @@
 #include "comm/mpi/mpi_network.h"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -11,10 +16,28 @@
 namespace syncline::comm {
 namespace {
 
+using namespace std::chrono_literals;
+
+// That close() takes without a pause.
+constexpr int kLooks = 1000;
+
 // Message tags: the channels, and these.
 enum : int { kNote = kChannels, kReport };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
+
+bool is_done(MPI_Request& request) {
+  int done = 0;
+  check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  return done != 0;
+}
+
+void wait_until(const std::function<bool()>& condition) {
+  for (int looks = 0; !condition(); ++looks) {
+    if (looks < kLooks) sched_yield();
+    else std::this_thread::sleep_for(50us);
+  }
+}
 
 bool all_done(std::vector<MPI_Request>& requests) {
   int done = 0;
@@ -123,11 +146,7 @@ bool MpiNetwork::test_all() {
 
 template <class Message>
 void MpiNetwork::drop_delivered(std::list<Sent<Message>>& sent) {
-  for (int done = 1; !sent.empty();) {
-    check(MPI_Test(&sent.front().request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) break;
-    sent.pop_front();
-  }
+  std::erase_if(sent, [](Sent<Message>& one) { return is_done(one.request); });
 }
 
 void MpiNetwork::post_note(std::uint64_t note) {
@@ -160,9 +179,10 @@ void MpiNetwork::post_report(std::span<const std::byte> report) {
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
       if (n == topology_.node) continue;
       auto& sent = reports_sent_.emplace_back(Sent<std::vector<std::byte>>{{report.begin(), report.end()}});
-      check(MPI_Isend(sent.message.data(), static_cast<int>(report.size()), MPI_BYTE, r, kReport, job_.get(),
-                      &sent.request),
-            "MPI_Isend");
+      // Synchronous: the sends are done when the reports have been taken, which close() waits for.
+      check(MPI_Issend(sent.message.data(), static_cast<int>(report.size()), MPI_BYTE, r, kReport, job_.get(),
+                       &sent.request),
+            "MPI_Issend");
     }
 }
 
@@ -179,13 +199,31 @@ bool MpiNetwork::take_report(std::vector<std::byte>& report) {
   return true;
 }
 
-// MPI wants every message received before its end. All ranks are here.
-void MpiNetwork::deliver_notes() noexcept {
-  const auto lock = lock_mpi();
-  std::uint64_t posted = notes_, note = 0;
-  MPI_Bcast(&posted, 1, MPI_UINT64_T, 0, job_.get());
-  for (; notes_ < posted; ++notes_) MPI_Recv(&note, 1, MPI_UINT64_T, 0, kNote, job_.get(), MPI_STATUS_IGNORE);
-  for (auto& sent : notes_sent_) MPI_Wait(&sent.request, MPI_STATUS_IGNORE);
+// MPI wants every message received before its end. Other ranks may come here only after something that they need of
+// this one on another communicator.
+void MpiNetwork::deliver() {
+  MPI_Request told = MPI_REQUEST_NULL, end = MPI_REQUEST_NULL;
+  std::uint64_t posted = notes_;
+  {
+    const auto lock = lock_mpi();
+    check(MPI_Ibcast(&posted, 1, MPI_UINT64_T, 0, job_.get(), &told), "MPI_Ibcast");
+  }
+  wait_until([&] {
+    const auto lock = lock_mpi();
+    return is_done(told);
+  });
+  wait_until([&] { return notes_ >= posted || (take_note() && notes_ >= posted); });
+  std::vector<std::byte> report;
+  bool here = false;
+  wait_until([&] {
+    while (take_report(report)) continue;
+    const auto lock = lock_mpi();
+    drop_delivered(notes_sent_);
+    drop_delivered(reports_sent_);
+    if (!notes_sent_.empty() || !reports_sent_.empty()) return false;
+    if (!std::exchange(here, true)) check(MPI_Ibarrier(job_.get(), &end), "MPI_Ibarrier");
+    return is_done(end);
+  });
 }
 
 bool MpiNetwork::idle() const {
@@ -196,17 +234,16 @@ bool MpiNetwork::idle() const {
          });
 }
 
-void MpiNetwork::close(bool clean) noexcept {
+bool MpiNetwork::close(bool clean) noexcept {
   MpiLife& life = *job_.life();
   if (!idle() || std::uncaught_exceptions() > 0) life.session->abandon();
   if (!clean) life.orderly = false;
-  if (!life.may_free()) return;
-  deliver_notes();
-  try {
-    for (std::vector<std::byte> report; take_report(report);) continue;
-  } catch (const CommError&) {
-    life.session->abandon();
-  }
+  if (life.may_free()) try {
+      deliver();
+    } catch (const std::exception&) {
+      life.session->abandon();
+    }
+  return idle() && notes_sent_.empty() && reports_sent_.empty();
 }
 
 }  // namespace syncline::comm

@@ -1,5 +1,5 @@
 // MpiNetwork: messages between nodes, and what all ranks exchange without shared memory. Nothing here blocks but
-// close().
+// close(), and that holds no lock meanwhile: other communicators of the process go on.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class MpiNetwork : public Network {
   std::optional<std::uint64_t> take_note() override;
   void post_report(std::span<const std::byte> report) override;
   bool take_report(std::vector<std::byte>& report) override;
-  void close(bool clean) noexcept override;
+  bool close(bool clean) noexcept override;
 
  private:
   struct Channel {
@@ -50,7 +50,7 @@ class MpiNetwork : public Network {
   template <class Message>
   void drop_delivered(std::list<Sent<Message>>& sent);
   bool idle() const;
-  void deliver_notes() noexcept;
+  void deliver();
 
   const MpiHandle job_;
   const Topology topology_;

@@ -99,10 +99,10 @@ std::string NcclWire::end_device(bool clean) noexcept {
   return NcclDevice::end(std::exchange(device_, nullptr), clean, options_.limit, options_.abort_limit);
 }
 
-void NcclWire::close(bool clean) noexcept {
+bool NcclWire::close(bool clean) noexcept {
   const std::string problem = end_device(clean);
   if (!problem.empty() && options_.tell) options_.tell(problem);
-  inner_->close(clean);
+  return inner_->close(clean);
 }
 
 }  // namespace syncline::comm

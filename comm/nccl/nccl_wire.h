@@ -43,7 +43,7 @@ class NcclWire : public Wire {
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }
   std::optional<Arrival> last_arrival() const override { return inner_->last_arrival(); }
   void cancel() noexcept override;
-  void close(bool clean) noexcept override;
+  bool close(bool clean) noexcept override;
 
  private:
   enum class Phase { kOther, kAgreeing, kAgreed };

@@ -151,7 +151,7 @@ std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& 
   try {
     device = start.run();
   } catch (...) {
-    inner->close(/*clean=*/false);
+    if (!inner->close(/*clean=*/false)) static_cast<void>(inner.release());
     throw;
   }
   if (options.tell) options.tell((device == nullptr ? "no NCCL: " : "large all-reduces go by ") + start.why());

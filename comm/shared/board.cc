@@ -57,7 +57,7 @@ std::size_t Board::bytes_a_rank(std::size_t half_bytes, int nodes) {
 }
 
 Board::Board(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes)
-    : topology_(topology), half_bytes_(half_bytes), window_(std::move(window)) {
+    : topology_(topology), half_bytes_(half_bytes), window_(std::move(window)), visible_(topology.own().size()) {
   const std::size_t small = static_cast<std::size_t>(kSmallBytes);
   const std::size_t headers = in_pages(static_cast<std::size_t>(topology.node_count()) * sizeof(NodeHeader));
   for (int l = 0; l < ranks(); ++l) {
@@ -69,7 +69,6 @@ Board::Board(std::unique_ptr<Window> window, const Topology& topology, std::size
     payload_.push_back(at + headers);
     staging_.push_back(at + headers + 4 * small);
   }
-  visible_.resize(static_cast<std::size_t>(ranks()));
   own().process = static_cast<std::uint32_t>(::getpid());
   BoardsAtExit::instance().add(this);
 }
@@ -158,6 +157,10 @@ void Board::publish(const Position& position) const {
   for (std::size_t i = 0; i < words.size(); ++i) own().position[i].store(words[i], std::memory_order_relaxed);
 }
 
-void Board::leave(Left how) const { own().left = how; }
+void Board::leave(Left how) const {
+  if (static_cast<pid_t>(own().process.load()) != ::getpid()) return;
+  Left not_yet = Left::kNo;
+  own().left.compare_exchange_strong(not_yet, how);
+}
 
 }  // namespace syncline::comm

@@ -28,8 +28,8 @@ enum class Left : std::uint32_t { kNo, kGaveUp, kClosed, kExited };
 
 // One rank's counters. All zero is the beginning.
 struct RankBoard {
-  alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has come to; the two lines below belong to it
-  std::atomic<std::int64_t> arrival_ns;            // CLOCK_MONOTONIC
+  alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has come to; the three lines below belong to it
+  std::int64_t arrival_ns[2];                      // CLOCK_MONOTONIC
   std::uint64_t place[2];                          // where its data lie in the shared region, plus 1; 0: elsewhere
   Header header[2];
   alignas(64) std::atomic<std::uint64_t> staged;  // chunks that it has staged
@@ -91,6 +91,7 @@ class Board {
   ProcessState state_of(int l) const;
   Position position_of(int l) const;
   void publish(const Position& position) const;
+  // The first reason stays. Does nothing in a child that the rank has forked.
   void leave(Left how) const;
 
  private:
@@ -105,7 +106,7 @@ class Board {
   std::vector<std::byte*> payload_, staging_;
   std::byte* answer_ = nullptr;
   NodeHeader* node_headers_ = nullptr;
-  std::vector<bool> visible_;  // by local rank: its process
+  std::vector<std::atomic<bool>> visible_;  // by local rank: its process
   std::uint64_t looks_ = 0;
 };
 

@@ -87,7 +87,7 @@ class Network {
   virtual bool take_report(std::vector<std::byte>& report) = 0;
 
   // The last call; see Wire::close.
-  virtual void close(bool clean) noexcept = 0;
+  virtual bool close(bool clean) noexcept = 0;
 };
 
 inline constexpr int kChannels = 6;

@@ -48,7 +48,7 @@ void NodeWire::begin(const Job& job) {
     move_bytes(board_.payload(topology_.local, round), job.send, job.counts[bytes(rank())]);
   if (is_small(job) && job.kind == Kind::kBroadcast && job.root == rank())
     move_bytes(board_.payload(topology_.local, round), job.data, job.bytes);
-  own.arrival_ns.store(now_ns(), std::memory_order_relaxed);
+  own.arrival_ns[round % 2] = now_ns();
   own.arrived.store(round, std::memory_order_release);
   phase_ = Phase::kArriving;
 }
@@ -99,7 +99,7 @@ bool NodeWire::meet(const Job& job) {
 void NodeWire::note_last_arrival() {
   last_arrival_ = Arrival{};
   for (int l = 0; l < board_.ranks(); ++l)
-    if (const std::int64_t at = board_.of(l).arrival_ns; at > last_arrival_->time)
+    if (const std::int64_t at = board_.of(l).arrival_ns[round_ % 2]; at > last_arrival_->time)
       last_arrival_ = Arrival{topology_.own()[bytes(l)], at};
 }
 
@@ -309,9 +309,9 @@ void NodeWire::cancel() noexcept {
   board_.leave(Left::kGaveUp);
 }
 
-void NodeWire::close(bool clean) noexcept {
+bool NodeWire::close(bool clean) noexcept {
   board_.leave(Left::kClosed);
-  network_->close(clean);
+  return network_->close(clean);
 }
 
 }  // namespace syncline::comm

@@ -57,7 +57,7 @@ class NodeWire : public Wire {
   Missing missing() const override;
   void ask_around() noexcept override { asked_ = true; }
   void cancel() noexcept override;
-  void close(bool clean) noexcept override;
+  bool close(bool clean) noexcept override;
 
  private:
   enum class Phase { kIdle, kArriving, kMeeting, kAgreed, kAnswering, kSpreading };

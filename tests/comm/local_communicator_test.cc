@@ -187,6 +187,29 @@ TEST(LocalCommunicator, DropsWhatIsNotWaitedFor) {
   });
 }
 
+// A rank may be ahead of the others by more than one group.
+TEST(LocalCommunicator, GroupsOfTheSameRanksAreTwo) {
+  const auto ranks = make_local_communicators(2, {.limit = 5s});
+  std::vector<std::vector<std::unique_ptr<Communicator>>> groups(2);
+  for (std::size_t r = 0; r < 2; ++r)
+    for (int i = 0; i < 2; ++i) groups[r].push_back(ranks[r]->group(std::vector<int>{0, 1}));
+  std::int32_t sums[2][2] = {{1, 10}, {2, 20}};
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      EXPECT_EQ(error_of([&] {
+                  for (const std::size_t i : {0, 1})
+                    groups[r][i]->wait(groups[r][i]->all_reduce({}, &sums[r][i], 1, DType::kInt32, Reduce::kSum));
+                }),
+                "no CommError");
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& sum : sums) {
+    EXPECT_EQ(sum[0], 3);
+    EXPECT_EQ(sum[1], 30);
+  }
+}
+
 TEST(LocalCommunicator, RefusesNoRanks) { EXPECT_THROW(make_local_communicators(0), ValueError); }
 
 }  // namespace

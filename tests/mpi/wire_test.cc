@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <numeric>
 #include <thread>
+#include <vector>
 
 #include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
@@ -65,6 +67,21 @@ TEST(Wire, MismatchIsToldOnEveryRank) {
     const auto begin = Clock::now();
     check_mismatch(*make(), mismatch);
     EXPECT_LT(Clock::now() - begin, 10s);
+  }
+}
+
+// Ranks come to the end of a group at different times; what they do with others goes on meanwhile.
+TEST(Wire, EndOfAGroupHoldsNobodyUp) {
+  for (const int first : {0, 1}) {
+    const auto world = make({.share_memory = false});
+    std::vector<int> all(static_cast<std::size_t>(world->size()));
+    std::iota(all.begin(), all.end(), 0);
+    auto group = world->group(all);
+    std::vector<float> data(8'000'000, 1.f);
+    const Ticket ticket = world->all_reduce({}, data.data(), std::ssize(data), DType::kFloat32, Reduce::kSum);
+    if (world->rank() == first) group.reset();
+    world->wait(ticket);
+    EXPECT_EQ(data.back(), static_cast<float>(world->size()));
   }
 }
 

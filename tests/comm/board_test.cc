@@ -1,0 +1,93 @@
+// What ranks see of each other on a node's board.
+#include "comm/shared/board.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "comm/local/local_communicator.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+// As ranks that are processes have it: a child sees its parent's.
+class MappedWindow : public Window {
+ public:
+  explicit MappedWindow(std::size_t bytes) : bytes_(bytes) {
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    parts_.push_back(static_cast<std::byte*>(memory));
+  }
+  ~MappedWindow() override { ::munmap(parts_[0], bytes_); }
+
+ private:
+  const std::size_t bytes_;
+};
+
+TEST(Board, ChildThatExitsIsNotTheRank) {
+  constexpr std::size_t kHalf = 4096;
+  const Topology topology = make_topology(0, std::vector<int>{0});
+  const Board board(std::make_unique<MappedWindow>(Board::bytes_a_rank(kHalf, 1)), topology, kHalf);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    board.leave(Left::kClosed);
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(board.own().left.load(), Left::kNo);
+}
+
+TEST(Board, FirstReasonToLeaveStays) {
+  constexpr std::size_t kHalf = 4096;
+  const Topology topology = make_topology(0, std::vector<int>{0});
+  const Board board(make_private_window(Board::bytes_a_rank(kHalf, 1)), topology, kHalf);
+  board.leave(Left::kGaveUp);
+  board.leave(Left::kClosed);
+  EXPECT_EQ(board.own().left.load(), Left::kGaveUp);
+}
+
+// A rank that has given up a collective and has gone since takes no part in it, though its data are there.
+TEST(Board, WhoGaveUpAndClosedTakesNoPart) {
+  const auto wires = make_local_wires(2);
+  std::int32_t values[2] = {1, 2};
+  std::vector<Job> jobs;
+  for (std::int32_t& value : values) jobs.push_back(all_reduce_job({}, &value, 1, DType::kInt32, Reduce::kSum));
+  wires[0]->begin(jobs[0]);
+  wires[0]->cancel();
+  wires[0]->close(false);
+  wires[1]->begin(jobs[1]);
+  EXPECT_THROW(wires[1]->poll(jobs[1]), StallError);
+  wires[1]->close(false);
+}
+
+// A rank that is quick begins the next collective before the others have looked who came last to this one.
+TEST(Board, LastArrivalIsThatOfTheRound) {
+  const auto wires = make_local_wires(2);
+  std::int32_t values[2] = {1, 2};
+  std::vector<Job> jobs;
+  for (std::int32_t& value : values) jobs.push_back(all_reduce_job({}, &value, 1, DType::kInt32, Reduce::kSum));
+  wires[0]->begin(jobs[0]);
+  std::this_thread::sleep_for(1ms);
+  wires[1]->begin(jobs[1]);
+  ASSERT_EQ(wires[0]->poll(jobs[0]), Wire::Meeting::kDone);
+  std::this_thread::sleep_for(1ms);
+  wires[0]->begin(jobs[0]);
+  ASSERT_EQ(wires[1]->poll(jobs[1]), Wire::Meeting::kDone);
+  EXPECT_EQ(wires[0]->last_arrival()->rank, 1);
+  EXPECT_EQ(wires[1]->last_arrival()->rank, 1);
+  EXPECT_EQ(wires[1]->last_arrival()->time, wires[0]->last_arrival()->time);
+  for (const auto& wire : wires) wire->close(false);
+}
+
+}  // namespace
+}  // namespace syncline::comm

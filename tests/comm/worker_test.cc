@@ -1,0 +1,95 @@
+// What a worker owes its caller when other ranks do not do their part: nobody touches the caller's buffers any more.
+#include "comm/worker.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "comm/local/local_communicator.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kLarge = 100000;
+
+struct Seen {
+  std::atomic<bool> transferring = false, let_go = false, cancelled = false, destroyed = false;
+};
+
+// Its transfers take until they are cancelled, and then some more time.
+class SlowWire : public Wire {
+ public:
+  SlowWire(Seen& seen, bool closes) : seen_(seen), closes_(closes) {}
+  ~SlowWire() override { seen_.destroyed = true; }
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  void begin(const Job&) override {}
+  Meeting poll(const Job&) override { return Meeting::kReady; }
+  void transfer(const Job&) override {
+    seen_.transferring = true;
+    while (!seen_.cancelled) std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(100ms);
+    seen_.let_go = true;
+    fail<CommError>("given up");
+  }
+  void post_note(std::uint64_t) override {}
+  std::optional<std::uint64_t> take_note() override { return {}; }
+  std::string describe() const override { return "a slow wire"; }
+  bool close(bool) noexcept override { return closes_; }
+  Missing missing() const override { return {}; }
+  void cancel() noexcept override { seen_.cancelled = true; }
+
+ private:
+  Seen& seen_;
+  const bool closes_;
+};
+
+TEST(Worker, WhoGivesUpGetsItsBuffersBack) {
+  Seen seen;
+  WorkerCommunicator c(std::make_unique<SlowWire>(seen, true), {.wait_limit = 200ms});
+  std::vector<float> data(kLarge);
+  EXPECT_THROW(c.wait(c.all_reduce({}, data.data(), kLarge, DType::kFloat32, Reduce::kSum)), StallError);
+  EXPECT_TRUE(seen.let_go);
+}
+
+TEST(Worker, EndCancelsATransferThatGoesOn) {
+  Seen seen;
+  std::vector<float> data(kLarge);
+  {
+    WorkerCommunicator c(std::make_unique<SlowWire>(seen, true), {});
+    c.all_reduce({}, data.data(), kLarge, DType::kFloat32, Reduce::kSum);
+    while (!seen.transferring) std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(seen.let_go);
+  EXPECT_TRUE(seen.destroyed);
+}
+
+TEST(Worker, WireThatIsStillInUseIsNotDestroyed) {
+  Seen seen;
+  auto* wire = new SlowWire(seen, false);
+  { WorkerCommunicator c(std::unique_ptr<Wire>(wire), {}); }
+  EXPECT_FALSE(seen.destroyed);
+  delete wire;
+}
+
+// The other rank has begun the transfer when this one leaves.
+TEST(Worker, EndDuringATransferIsToldToTheOthers) {
+  auto wires = make_local_wires(2);
+  std::vector<float> own(kLarge), others(kLarge);
+  const Job job = all_reduce_job({}, others.data(), kLarge, DType::kFloat32, Reduce::kSum);
+  {
+    WorkerCommunicator c(std::move(wires[0]), {});
+    c.all_reduce({}, own.data(), kLarge, DType::kFloat32, Reduce::kSum);
+    wires[1]->begin(job);
+    while (wires[1]->poll(job) == Wire::Meeting::kWaiting) std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_THROW(wires[1]->transfer(job), StallError);
+  wires[1]->close(false);
+}
+
+}  // namespace
+}  // namespace syncline::comm
