@@ -140,6 +140,7 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
   add_row(Row::kProgram, "program");
   add_row(Row::kWire, "wire");
   add_row(Row::kPlan, "steps of the plan");
+  add_row(Row::kDisk, "disk");
   wires_ = 0;
   write();
   {
@@ -231,7 +232,7 @@ void Recorder::write() {
 Row Recorder::add_wire() {
   const std::lock_guard hold(file_mutex_);
   if (++wires_ == 1) return Row::kWire;
-  const auto row = static_cast<Row>(static_cast<int>(Row::kPlan) + wires_ - 1);
+  const auto row = static_cast<Row>(static_cast<int>(Row::kDisk) + wires_ - 1);
   if (file_.is_open()) add_row(row, join_text("wire ", wires_));
   return row;
 }

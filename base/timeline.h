@@ -23,9 +23,11 @@ inline bool on() { return recording.load(std::memory_order_relaxed); }
 std::int64_t now();
 
 // The rows in which a rank's events are drawn. Events of a row lie one after the other or one inside the other, so each
-// wire has a row of its own: the first one kWire, the others (of groups of ranks) what follows kPlan.
-enum class Row : std::uint16_t { kProgram = 1, kWire = 2, kPlan = 3 };
+// wire has a row of its own: the first one kWire, the others (of groups of ranks) what follows kDisk.
+enum class Row : std::uint16_t { kProgram = 1, kWire = 2, kPlan = 3, kDisk = 4 };
 Row add_wire();
+// Where the calling thread's spans are drawn. A thread that writes files while others train sets kDisk.
+inline thread_local Row own_row = Row::kProgram;
 
 struct Event {
   // These live as long as the process and need no escaping in JSON: literals, or what keep() gave.
@@ -61,7 +63,7 @@ void stop() noexcept;
 class Span {
  public:
   Span(const char* category, const char* name) {
-    if (on()) event_ = {.category = category, .name = name, .begin = now()};
+    if (on()) event_ = {.category = category, .name = name, .begin = now(), .row = own_row};
   }
   ~Span() {
     if (event_.begin == 0) return;

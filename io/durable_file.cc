@@ -163,4 +163,25 @@ void write_file_durably(const std::string& path, std::span<const std::byte> byte
   sync_directory(path);
 }
 
+void write_link_durably(const std::string& path, const std::string& target) {
+  const std::string temporary = path + ".tmp";
+  if (::unlink(temporary.c_str()) != 0 && errno != ENOENT)
+    fail_save(path, join_text("removing '", temporary, "'"), errno);
+  if (::symlink(target.c_str(), temporary.c_str()) != 0) fail_save(path, "making the symbolic link", errno);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    fail_save(path, join_text("renaming '", temporary, "'"), error);
+  }
+  sync_directory(path);
+}
+
+void remove_abandoned_temporary(const std::string& path) noexcept {
+  const std::string temporary = path + ".tmp";
+  const Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (descriptor.get() < 0) return;
+  if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0 && is_still(temporary, descriptor.get()))
+    ::unlink(temporary.c_str());
+}
+
 }  // namespace syncline::io

@@ -19,4 +19,12 @@ namespace syncline::io {
 // gets an IoError.
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
 
+// Makes `path` a symbolic link to `target`, in place of whatever link or file stood there: at every moment it is the
+// old one or the new one. Throws IoError as write_file_durably does, also where the file system has no symbolic links.
+void write_link_durably(const std::string& path, const std::string& target);
+
+// Removes "<path>.tmp" unless a living process is writing it: what a killed one left of a path that nobody saves again.
+// What cannot be removed stays, without a word.
+void remove_abandoned_temporary(const std::string& path) noexcept;
+
 }  // namespace syncline::io

@@ -48,9 +48,21 @@ TEST_F(Timeline, OffRecordsNothing) {
   record({.category = "test", .name = "before", .begin = now(), .end = now()});
   start();
   EXPECT_TRUE(on());
-  EXPECT_EQ(stopped().size(), 7u);  // about the rank, and the end
+  EXPECT_EQ(stopped().size(), 8u);  // about the rank, and the end
   { const Span span("test", "after"); }
   EXPECT_EQ(text().find("after"), std::string::npos);
+}
+
+TEST_F(Timeline, AThreadMayHaveARowOfItsOwn) {
+  start();
+  std::thread([] {
+    own_row = Row::kDisk;
+    const Span span("test", "elsewhere");
+  }).join();
+  { const Span span("test", "here"); }
+  const auto events = stopped();
+  EXPECT_EQ(find(events, "elsewhere")["tid"], 4);
+  EXPECT_EQ(find(events, "here")["tid"], 1);
 }
 
 TEST_F(Timeline, WritesWhatChromesFormatWants) {
@@ -96,7 +108,7 @@ TEST_F(Timeline, TextsBecomeJson) {
   record({.category = "test", .name = keep(nasty), .begin = now(), .end = now()});
   record({.category = "test", .name = keep(std::string(5000, '\\')), .begin = now(), .end = now()});
   EXPECT_EQ(keep(nasty), keep(std::string(nasty)));
-  EXPECT_EQ(stopped().size(), 9u);
+  EXPECT_EQ(stopped().size(), 10u);
 }
 
 // Whatever is killed in between: each page of the file ends with a whole line or with spaces.
@@ -112,8 +124,8 @@ TEST_F(Timeline, NoLineCrossesAPage) {
     const std::size_t last = text.find_last_not_of(' ', page - 1);
     EXPECT_EQ(text[last], '\n') << "at " << page;
   }
-  EXPECT_EQ(Json::parse(text.substr(0, text.rfind(',')) + "]").size(), 2006u);
-  EXPECT_EQ(stopped().size(), 2007u);
+  EXPECT_EQ(Json::parse(text.substr(0, text.rfind(',')) + "]").size(), 2007u);
+  EXPECT_EQ(stopped().size(), 2008u);
 }
 
 TEST_F(Timeline, WhatDoesNotFitIsCounted) {
@@ -122,7 +134,7 @@ TEST_F(Timeline, WhatDoesNotFitIsCounted) {
   for (int i = 0; i < kEvents; ++i) record({.category = "test", .name = "one of many", .begin = 1, .end = 2});
   const Json events = stopped();
   const auto left_out = find(events, "end")["args"]["left_out"].get<std::size_t>();
-  EXPECT_EQ(events.size() + left_out, kEvents + 7u);
+  EXPECT_EQ(events.size() + left_out, kEvents + 8u);
 }
 
 TEST_F(Timeline, ThreadsRecordTogether) {
@@ -136,7 +148,7 @@ TEST_F(Timeline, ThreadsRecordTogether) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(stopped().size(), 4007u);
+  EXPECT_EQ(stopped().size(), 4008u);
 }
 
 TEST_F(Timeline, StepsAreCounted) {
@@ -170,7 +182,7 @@ TEST_F(Timeline, AForkedChildLeavesTheFileAlone) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   const Json events = stopped();
-  EXPECT_EQ(events.size(), 8u);
+  EXPECT_EQ(events.size(), 9u);
   find(events, "parent's");
 }
 

@@ -1,0 +1,56 @@
+// Saving while training goes on: the arrays are copied when save is called, which is all the caller waits for, and a
+// thread writes the copy.
+//
+// At most one save is under way. Another one waits for it: a queue would hold one more copy of the model for each save
+// in it, and where the disk is slower than the saves come it would only grow. So memory is that of the arrays, once,
+// and it is kept from save to save, because a copy into memory that is there already takes half the time.
+//
+// A failed write harms nothing (io/durable_file.h) and does not end anything: its error is thrown, on the caller's
+// thread, by the next call. All functions are for one thread, the one that trains. The writing thread takes no signals.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "io/checkpoint.h"
+
+namespace syncline::io {
+
+class AsyncSaver {
+ public:
+  // Called on the writing thread, once for each save. It must not keep the checkpoint, nor arrays of it: their memory
+  // is that of the next one. Typically CheckpointFolder::save.
+  using Write = std::function<void(const Checkpoint&)>;
+
+  // Throws std::system_error if no thread can be had.
+  explicit AsyncSaver(Write write);
+  // Waits for the save under way. Its error is lost; call wait() before, to hear of it.
+  ~AsyncSaver();
+  AsyncSaver(const AsyncSaver&) = delete;
+  AsyncSaver& operator=(const AsyncSaver&) = delete;
+
+  // Waits for the save under way, if any, copies the arrays and returns. Then the caller may change them. Throws what
+  // the save before failed with, after this one has been started: catch it, print it, train on. Throws std::bad_alloc
+  // if there is no memory for the copy; nothing is started then.
+  void save(const Checkpoint& checkpoint);
+
+  // Waits for the save under way and throws what it failed with.
+  void wait();
+
+ private:
+  void wait_for_writer();
+  void run();
+
+  Write write_;
+  Checkpoint copy_;  // the writing thread's while busy_, the caller's otherwise
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool busy_ = false, ending_ = false;
+  std::exception_ptr error_;  // of the last save, until it is thrown
+  std::thread thread_;        // last: it uses all the others
+};
+
+}  // namespace syncline::io

@@ -1,0 +1,180 @@
+#include "io/checkpoint_folder.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <tuple>
+
+#include "base/error.h"
+#include "io/durable_file.h"
+
+namespace syncline::io {
+namespace {
+
+constexpr std::string_view kPrefix = "step-", kSuffix = ".h5", kTemporary = ".tmp";
+constexpr const char* kLatest = "latest";
+constexpr const char* kBest = "best";
+constexpr std::size_t kDigits = 10;  // so that names sort like steps for as long as anybody trains
+
+std::string name_of_step(std::int64_t step) {
+  std::string digits = std::to_string(step);
+  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
+  return join_text(kPrefix, digits, kSuffix);
+}
+
+// The step in a file's name; nothing if it is no name of ours.
+std::optional<std::int64_t> step_of_name(std::string_view name) {
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  std::int64_t step = -1;
+  const char* end = name.data() + name.size() - kSuffix.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (error != std::errc() || stop != end || step < 0 || name_of_step(step) != name) return std::nullopt;
+  return step;
+}
+
+// The names in a directory; none if there is no directory.
+std::vector<std::string> names_in(const std::string& directory) {
+  const auto close = [](DIR* stream) { ::closedir(stream); };
+  const std::unique_ptr<DIR, decltype(close)> stream(::opendir(directory.c_str()), close);
+  if (stream == nullptr && errno == ENOENT) return {};
+  if (stream == nullptr) fail<IoError>("checkpoint folder '", directory, "': cannot list it: ", std::strerror(errno));
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* item = ::readdir(stream.get())) names.emplace_back(item->d_name);
+  if (errno != 0) fail<IoError>("checkpoint folder '", directory, "': cannot list it: ", std::strerror(errno));
+  return names;
+}
+
+std::string target_of(const std::string& link) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
+  return length < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
+}
+
+void make_directory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
+    fail<IoError>("checkpoint folder '", directory, "': cannot make it: ", std::strerror(errno));
+}
+
+// A file killed in the middle of its save keeps its temporary, and no other save is to the same path.
+void remove_leftovers(const std::string& directory) {
+  for (const std::string& name : names_in(directory)) {
+    if (!name.ends_with(kTemporary)) continue;
+    const std::string saved = name.substr(0, name.size() - kTemporary.size());
+    if (step_of_name(saved)) remove_abandoned_temporary(directory + "/" + saved);
+  }
+}
+
+// Nothing for a file without metric, or one that cannot be read; that is for who loads it to complain about.
+std::optional<double> metric_of(const std::string& path) {
+  try {
+    const std::optional<double> metric = summarize_checkpoint(path).metric;
+    return metric && std::isnan(*metric) ? std::nullopt : metric;
+  } catch (const IoError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(std::string directory, FolderOptions options)
+    : directory_(std::move(directory)), options_(options) {
+  if (options.keep_last < 1 || options.keep_best < 0)
+    fail<ValueError>("CheckpointFolder('", directory_, "'): keep_last is ", options.keep_last, ", keep_best ",
+                     options.keep_best, "; keep at least the last one, and no less than 0 of the best");
+}
+
+std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
+  make_directory(directory_);
+  remove_leftovers(directory_);
+  const std::string name = name_of_step(checkpoint.state.global_step);
+  save_checkpoint(path_of(name), checkpoint);
+  write_link_durably(path_of(kLatest), name);
+  const std::vector<Entry> files = entries();
+  const std::vector<std::string> best = by_metric(files);
+  if (!best.empty() && target_of(path_of(kBest)) != best[0]) write_link_durably(path_of(kBest), best[0]);
+  remove_surplus(files, best);
+  return path_of(name);
+}
+
+// Newest first, by when they were saved: after going back to an earlier checkpoint higher steps are not the newer ones.
+std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
+  std::vector<Entry> found;
+  for (std::string& name : names_in(directory_)) {
+    const std::optional<std::int64_t> step = step_of_name(name);
+    struct stat status {};
+    if (!step || ::stat(path_of(name).c_str(), &status) != 0) continue;
+    found.push_back({std::move(name), *step, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.saved, a.step) > std::tie(b.saved, b.step); });
+  return found;
+}
+
+// The best keep_best ones, the very best first; of equals the newest.
+std::vector<std::string> CheckpointFolder::by_metric(const std::vector<Entry>& entries) const {
+  if (options_.keep_best == 0) return {};
+  std::vector<std::pair<double, std::string>> rated;
+  for (const Entry& entry : entries)
+    if (const std::optional<double> metric = metric_of(path_of(entry.name)))
+      rated.emplace_back(options_.higher_is_better ? -*metric : *metric, entry.name);
+  std::stable_sort(rated.begin(), rated.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  rated.resize(std::min(rated.size(), static_cast<std::size_t>(options_.keep_best)));
+  std::vector<std::string> names;
+  for (auto& [value, name] : rated) names.push_back(std::move(name));
+  return names;
+}
+
+// The name `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
+std::string CheckpointFolder::latest() const {
+  const std::string target = target_of(path_of(kLatest));
+  return step_of_name(target) ? target : std::string();
+}
+
+void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const std::vector<std::string>& best) const {
+  const std::string latest_name = latest();
+  for (std::size_t i = static_cast<std::size_t>(options_.keep_last); i < entries.size(); ++i) {
+    const std::string& name = entries[i].name;
+    if (name == latest_name || std::find(best.begin(), best.end(), name) != best.end()) continue;
+    if (::unlink(path_of(name).c_str()) != 0 && errno != ENOENT)
+      fail<IoError>("checkpoint folder '", directory_, "': the new checkpoint is saved, but the old '", name,
+                    "' cannot be removed: ", std::strerror(errno));
+  }
+}
+
+std::optional<FolderLoad> CheckpointFolder::load() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries()) names.push_back(entry.name);
+  const std::string latest_name = latest();
+  std::string reason = "there is no link 'latest' to a checkpoint";
+  if (!latest_name.empty()) {
+    std::erase(names, latest_name);
+    names.insert(names.begin(), latest_name);
+  }
+  if (names.empty()) return std::nullopt;
+  for (const std::string& name : names) {
+    try {
+      FolderLoad loaded{load_checkpoint(path_of(name)), path_of(name), {}};
+      if (name != latest_name)
+        loaded.warning = join_text("checkpoint folder '", directory_, "': going back to '", name,
+                                   "', the newest whole one, because ", reason);
+      return loaded;
+    } catch (const IoError& error) {
+      if (name == latest_name) reason = error.what();
+    }
+  }
+  fail<IoError>("checkpoint folder '", directory_, "': none of its ", names.size(), " checkpoints is whole: ", reason,
+                "; look at them with syncline verify");
+}
+
+}  // namespace syncline::io

@@ -1,0 +1,232 @@
+#include "io/checkpoint_folder.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "tests/io/failing_calls.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::io {
+namespace {
+
+Checkpoint at_step(std::int64_t step, std::optional<double> metric = {}) {
+  Checkpoint checkpoint = small_checkpoint();
+  checkpoint.state.global_step = step;
+  checkpoint.metric = metric;
+  checkpoint.layers[0].weights[0].value.data<float>()[0] = static_cast<float>(step);
+  return checkpoint;
+}
+
+std::string file_of(int step) {
+  const std::string digits = std::to_string(step);
+  return "step-" + std::string(10 - digits.size(), '0') + digits + ".h5";
+}
+
+using Names = std::vector<std::string>;
+
+class Folder : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return scratch_.path("run/" + name); }
+  std::string link(const std::string& name) const { return std::filesystem::read_symlink(path(name)).string(); }
+  Names files() const {
+    Names names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  void damage(int step) const {
+    std::string bytes = read_file(path(file_of(step)));
+    bytes.resize(bytes.size() - 100);
+    write_file(path(file_of(step)), bytes);
+  }
+  // The step that is loaded; its warning is left in warning_.
+  std::int64_t loaded_step() {
+    const std::optional<FolderLoad> loaded = CheckpointFolder(directory_).load();
+    if (!loaded) return -1;
+    warning_ = loaded->warning;
+    EXPECT_ONE_LINE(warning_);
+    expect_equal(loaded->checkpoint, at_step(loaded->checkpoint.state.global_step));
+    return loaded->checkpoint.state.global_step;
+  }
+
+  Scratch scratch_;
+  std::string directory_ = scratch_.path("run");
+  std::string warning_;
+};
+
+TEST_F(Folder, KeepsTheLastAndMovesLatest) {
+  const CheckpointFolder folder(directory_, {.keep_last = 2});
+  EXPECT_EQ(folder.save(at_step(1)), path(file_of(1)));
+  EXPECT_EQ(link("latest"), file_of(1));
+  for (const int step : {2, 3, 4}) folder.save(at_step(step));
+  EXPECT_EQ(files(), (Names{"latest", file_of(3), file_of(4)}));
+  EXPECT_EQ(link("latest"), file_of(4));
+  EXPECT_EQ(loaded_step(), 4);
+  EXPECT_EQ(warning_, "");
+  expect_equal(load_checkpoint(path("latest")), at_step(4));
+}
+
+TEST_F(Folder, KeepsTheBest) {
+  const CheckpointFolder folder(directory_, {.keep_last = 1, .keep_best = 2});
+  const std::vector<double> losses{0.5, 0.25, NAN, 0.375, 0.75, 0.25, 1};
+  for (std::size_t i = 0; i < losses.size(); ++i) folder.save(at_step(static_cast<int>(i), losses[i]));
+  EXPECT_EQ(files(), (Names{"best", "latest", file_of(1), file_of(5), file_of(6)}));
+  EXPECT_EQ(link("best"), file_of(5));  // of equals the newer
+  EXPECT_EQ(load_checkpoint(path("best")).metric, 0.25);
+}
+
+TEST_F(Folder, HigherMayBeBetter) {
+  const CheckpointFolder folder(directory_, {.keep_last = 1, .keep_best = 1, .higher_is_better = true});
+  for (const int step : {1, 2, 3}) folder.save(at_step(step, step == 2 ? 0.9 : 0.1));
+  EXPECT_EQ(files(), (Names{"best", "latest", file_of(2), file_of(3)}));
+  EXPECT_EQ(link("best"), file_of(2));
+}
+
+TEST_F(Folder, OptionsAreChecked) {
+  EXPECT_CONTAINS(message_of<ValueError>([] { CheckpointFolder("a", {.keep_last = 0}); }), "keep at least the last");
+  EXPECT_CONTAINS(message_of<ValueError>([] { CheckpointFolder("a", {.keep_best = -1}); }), "keep_best -1");
+}
+
+TEST_F(Folder, NothingToLoad) {
+  EXPECT_EQ(loaded_step(), -1);
+  ASSERT_EQ(::mkdir(directory_.c_str(), 0777), 0);
+  write_file(path("notes.h5"), "mine");
+  write_file(path("step-1.h5"), "not a name of ours");
+  EXPECT_EQ(loaded_step(), -1);
+  CheckpointFolder(directory_, {.keep_last = 1}).save(at_step(7));
+  EXPECT_EQ(files(), (Names{"latest", "notes.h5", file_of(7), "step-1.h5"}));
+}
+
+TEST_F(Folder, GoesBackFromDamage) {
+  const CheckpointFolder folder(directory_);
+  for (const int step : {1, 2, 3}) folder.save(at_step(step));
+  damage(3);
+  EXPECT_EQ(loaded_step(), 2);
+  EXPECT_CONTAINS(warning_, "going back to '" + file_of(2) + "', the newest whole one, because checkpoint '" +
+                                path(file_of(3)) + "': cannot open the HDF5 file");
+  damage(2);
+  EXPECT_EQ(loaded_step(), 1);
+  damage(1);
+  const std::string message = message_of([&] { folder.load(); });
+  EXPECT_CONTAINS(message, "none of its 3 checkpoints is whole: checkpoint '" + path(file_of(3)));
+  EXPECT_ONE_LINE(message);
+}
+
+TEST_F(Folder, AfterGoingBackTheNewOnesAreTheNewest) {
+  const CheckpointFolder folder(directory_, {.keep_last = 2});
+  for (const int step : {10, 20}) folder.save(at_step(step));
+  damage(20);
+  ASSERT_EQ(loaded_step(), 10);
+  for (const int step : {15, 18}) folder.save(at_step(step));
+  EXPECT_EQ(files(), (Names{"latest", file_of(15), file_of(18)}));
+  damage(18);
+  EXPECT_EQ(loaded_step(), 15);
+}
+
+TEST_F(Folder, LinksThatAreNotOurs) {
+  const CheckpointFolder folder(directory_);
+  folder.save(at_step(1));
+  for (const char* target : {"../elsewhere.h5", "/etc/passwd", "step-0000000099.h5"}) {
+    ASSERT_EQ(::unlink(path("latest").c_str()), 0);
+    ASSERT_EQ(::symlink(target, path("latest").c_str()), 0);
+    EXPECT_EQ(loaded_step(), 1);
+    EXPECT_NE(warning_, "");
+  }
+  ASSERT_EQ(::unlink(path("latest").c_str()), 0);
+  EXPECT_EQ(loaded_step(), 1);
+  EXPECT_CONTAINS(warning_, "no link 'latest'");
+}
+
+TEST_F(Folder, WhatLatestPointsAtStays) {
+  const CheckpointFolder folder(directory_, {.keep_last = 1});
+  folder.save(at_step(1));
+  // A clock that was set back makes the new file look older than the one before.
+  std::filesystem::last_write_time(path(file_of(1)),
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  folder.save(at_step(2));
+  EXPECT_EQ(link("latest"), file_of(2));
+  EXPECT_EQ(loaded_step(), 2);
+}
+
+TEST_F(Folder, TemporariesOfKilledSavesGo) {
+  const CheckpointFolder folder(directory_);
+  folder.save(at_step(1));
+  write_file(path(file_of(5) + ".tmp"), "half");
+  write_file(path("mine.tmp"), "not ours");
+  ASSERT_EQ(::symlink("nowhere", path("latest.tmp").c_str()), 0);
+  folder.save(at_step(2));
+  EXPECT_EQ(files(), (Names{"latest", "mine.tmp", file_of(1), file_of(2)}));
+}
+
+// Each call that a save makes fails once, with each error: what is loaded is the old one or the new one, without a
+// warning, and the next save finds nothing in its way.
+TEST_F(Folder, EveryFailingCallLeavesAWholeLatest) {
+  const CheckpointFolder folder(directory_, {.keep_last = 1});
+  folder.save(at_step(1));
+  int calls = 0;
+  {
+    const FailingCalls none(1000, EIO);
+    folder.save(at_step(2));
+    calls = none.calls();
+  }
+  ASSERT_GE(calls, 8);  // truncate, write, fsync, rename, fsync; symlink, rename, fsync; unlink
+  int step = 2, failures = 0;
+  std::int64_t before = step;
+  for (int at = 0; at < calls; ++at)
+    for (const int error : {ENOSPC, EIO, EDQUOT, FailingCalls::kShortWrite}) {
+      SCOPED_TRACE(testing::Message() << "call " << at << ", error " << error);
+      ++step;
+      {
+        const FailingCalls failing(at, error);
+        try {
+          folder.save(at_step(step));
+        } catch (const IoError& thrown) {
+          ++failures;
+          EXPECT_NE(error, FailingCalls::kShortWrite);
+          EXPECT_ONE_LINE(thrown.what());
+          EXPECT_CONTAINS(thrown.what(), directory_);
+        }
+      }
+      const std::int64_t found = loaded_step();
+      EXPECT_TRUE(found == before || found == step) << found;
+      EXPECT_EQ(warning_, "");
+      before = found;
+    }
+  EXPECT_GE(failures, 3 * (calls - 2));
+  folder.save(at_step(++step));
+  EXPECT_EQ(files(), (Names{"latest", file_of(step)}));
+}
+
+TEST_F(Folder, AKillLeavesAWholeLatest) {
+  CheckpointFolder(directory_).save(at_step(0));
+  std::mt19937 random(11);
+  std::int64_t last = 0;
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const CheckpointFolder folder(directory_, {.keep_last = 2});
+      for (std::int64_t step = last + 1;; ++step) folder.save(at_step(step, static_cast<double>(step % 7)));
+    }
+    ::usleep(random() % 30000);
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    const std::optional<FolderLoad> loaded = CheckpointFolder(directory_).load();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->warning, "");
+    EXPECT_GE(loaded->checkpoint.state.global_step, last);
+    last = loaded->checkpoint.state.global_step;
+  }
+  EXPECT_GT(last, 0);
+}
+
+}  // namespace
+}  // namespace syncline::io
