@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "io/checkpoint.h"
 #include "tools/command.h"
+#include "tools/confined.h"
 #include "tools/printable.h"
 
 namespace syncline::tools {
@@ -20,6 +22,7 @@ using io::WeightSpec;
 struct Options {
   std::string file;
   bool json = false;
+  Limits limits;
 };
 
 std::int64_t bytes_of(const WeightSpec& weight) {
@@ -48,13 +51,14 @@ class Table {
     rows_.push_back(std::move(row));
   }
 
-  // Prints rows [begin, end) under a heading.
-  void print(const char* heading, std::size_t begin, std::size_t end) const {
-    if (begin == end) return;
-    fmt::print("{}\n", heading);
+  // Rows [begin, end) under a heading.
+  std::string text(const char* heading, std::size_t begin, std::size_t end) const {
+    if (begin == end) return "";
+    std::string text = fmt::format("{}\n", heading);
     for (std::size_t i = begin; i < end; ++i)
-      fmt::print("  {:<{}}  {:<7}  {:<{}}  {:>{}}\n", rows_[i].name, name_, rows_[i].dtype, rows_[i].shape, shape_,
-                 rows_[i].bytes, fmt::formatted_size("{}", total_));
+      fmt::format_to(std::back_inserter(text), "  {:<{}}  {:<7}  {:<{}}  {:>{}}\n", rows_[i].name, name_,
+                     rows_[i].dtype, rows_[i].shape, shape_, rows_[i].bytes, fmt::formatted_size("{}", total_));
+    return text;
   }
 
   std::size_t size() const { return rows_.size(); }
@@ -66,9 +70,11 @@ class Table {
   std::int64_t total_ = 0;
 };
 
-void print_state(const io::TrainingState& state) {
-  fmt::print("state\n");
-  const auto line = [](const char* name, auto value) { fmt::print("  {:<12} {}\n", name, value); };
+std::string state_text(const io::TrainingState& state) {
+  std::string text = "state\n";
+  const auto line = [&](const char* name, auto value) {
+    fmt::format_to(std::back_inserter(text), "  {:<12} {}\n", name, value);
+  };
   line("epoch", state.epoch);
   line("step", state.step);
   line("global step", state.global_step);
@@ -76,19 +82,19 @@ void print_state(const io::TrainingState& state) {
   line("random step", state.random_step);
   line("batch", state.batch);
   line("samples", state.samples);
+  return text;
 }
 
-void print_text(const CheckpointSummary& summary) {
+std::string text_of(const CheckpointSummary& summary) {
   Table table;
   for (const WeightSpec& weight : layer_weights(summary)) table.add(weight);
   const std::size_t weights = table.size();
   for (const WeightSpec& weight : summary.spec.optimizer) table.add(weight);
 
-  if (!summary.model.empty()) fmt::print("model {}\n", printable(summary.model));
-  table.print("weights", 0, weights);
-  table.print("optimizer", weights, table.size());
-  if (summary.has_state) print_state(summary.state);
-  fmt::print("total {} arrays, {} bytes\n", table.size(), table.total());
+  std::string text = summary.model.empty() ? "" : fmt::format("model {}\n", printable(summary.model));
+  text += table.text("weights", 0, weights) + table.text("optimizer", weights, table.size());
+  if (summary.has_state) text += state_text(summary.state);
+  return text + fmt::format("total {} arrays, {} bytes\n", table.size(), table.total());
 }
 
 nlohmann::ordered_json json_of(const std::vector<WeightSpec>& weights) {
@@ -111,7 +117,7 @@ nlohmann::ordered_json json_of(const io::TrainingState& state) {
           {"samples", state.samples}};
 }
 
-void print_json(const std::string& file, const CheckpointSummary& summary) {
+std::string json_text(const std::string& file, const CheckpointSummary& summary) {
   const std::vector<WeightSpec> weights = layer_weights(summary);
   std::int64_t total = 0;
   for (const WeightSpec& weight : weights) total += bytes_of(weight);
@@ -122,13 +128,15 @@ void print_json(const std::string& file, const CheckpointSummary& summary) {
   document["state"] = summary.has_state ? json_of(summary.state) : nlohmann::ordered_json();
   document["bytes"] = total;
   // Names need not be UTF-8; what is not is replaced, not an exception.
-  fmt::print("{}\n", document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 void list(const Options& options) {
-  const CheckpointSummary summary = io::summarize_checkpoint(options.file);
-  if (options.json) print_json(options.file, summary);
-  else print_text(summary);
+  const auto work = [&] {
+    const CheckpointSummary summary = io::summarize_checkpoint(options.file);
+    return options.json ? json_text(options.file, summary) : text_of(summary);
+  };
+  fmt::print("{}", printable(run_confined({options.file}, options.limits, work), true));
 }
 
 }  // namespace
@@ -138,6 +146,7 @@ void add_ls(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   command->add_option("FILE", options->file, "The checkpoint")->required();
   command->add_flag("--json", options->json, "Print JSON");
+  add_limits(*command, options->limits);
   command->callback([options] { list(*options); });
 }
 

@@ -6,10 +6,11 @@
 
 #include "base/error.h"
 #include "tools/command.h"
+#include "tools/confined.h"
 
 namespace {
 
-constexpr int kFailure = 1, kUsage = 2;
+constexpr int kFailure = 1, kTrouble = 2;
 
 // What was written may still be refused when it is flushed: a full disk, a closed pipe.
 void flush_output() {
@@ -37,6 +38,9 @@ int main(int argc, char** argv) {
   CLI::App program("Looks at Syncline's files.", "syncline");
   program.require_subcommand(1);
   syncline::tools::add_ls(program);
+  syncline::tools::add_show(program);
+  syncline::tools::add_stat(program);
+  syncline::tools::add_diff(program);
   syncline::tools::add_trace(program);
   syncline::tools::add_verify(program);
   try {
@@ -46,7 +50,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    return report(fmt::format("{} (syncline --help lists what there is)", error.what()).c_str(), kUsage);
+    return report(fmt::format("{} (syncline --help lists what there is)", error.what()).c_str(), kTrouble);
+  } catch (const syncline::tools::TroubleError& error) {
+    return report(error.what(), kTrouble);
   } catch (const std::exception& error) {
     return report(error.what(), kFailure);
   }

@@ -8,6 +8,7 @@
 
 #include "io/checkpoint.h"
 #include "tools/command.h"
+#include "tools/confined.h"
 #include "tools/printable.h"
 
 namespace syncline::tools {
@@ -22,20 +23,37 @@ std::string verdict(const io::VerifyReport& report) {
                      report.bytes);
 }
 
-int verify(const std::string& file) {
+struct Options {
+  std::vector<std::string> files;
+  Limits limits;
+};
+
+// The exit status as a digit, then what to print.
+std::string answer_of(const std::string& file) {
   const io::VerifyReport report = io::verify_checkpoint(file);
-  if (!report.readable) {
-    fmt::print(stderr, "syncline: {}\n", printable(report.problems.at(0)));
-    return kUnreadable;
-  }
-  for (const std::string& problem : report.problems) fmt::print("{}\n", printable(problem));
-  fmt::print("{}: {}\n", file, verdict(report));
-  return report.problems.empty() ? kFine : kDamaged;
+  if (!report.readable) return fmt::format("{}{}\n", kUnreadable, printable(report.problems.at(0)));
+  std::string answer = fmt::format("{}", report.problems.empty() ? kFine : kDamaged);
+  for (const std::string& problem : report.problems) answer += printable(problem) + "\n";
+  return answer + fmt::format("{}: {}\n", file, verdict(report));
 }
 
-int verify_all(const std::vector<std::string>& files) {
+int verify(const std::string& file, const Limits& limits) {
+  std::string answer;
+  try {
+    answer = run_confined({file}, limits, [&] { return answer_of(file); });
+  } catch (const TroubleError& error) {
+    answer = fmt::format("{}{}\n", kUnreadable, error.what());
+  }
+  const int status = answer.at(0) - '0';
+  const std::string text = printable(answer.substr(1), true);
+  if (status == kUnreadable) fmt::print(stderr, "syncline: {}", text);
+  else fmt::print("{}", text);
+  return status;
+}
+
+int verify_all(const Options& options) {
   int status = kFine;
-  for (const std::string& file : files) status = std::max(status, verify(file));
+  for (const std::string& file : options.files) status = std::max(status, verify(file, options.limits));
   return status;
 }
 
@@ -44,9 +62,10 @@ int verify_all(const std::vector<std::string>& files) {
 void add_verify(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "verify", "Tell whether checkpoints are whole. Exit status: 0 all are, 1 one is damaged, 2 one cannot be read");
-  const auto files = std::make_shared<std::vector<std::string>>();
-  command->add_option("FILE", *files, "The checkpoints")->required();
-  command->callback([files] { end_with(verify_all(*files)); });
+  const auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->files, "The checkpoints")->required();
+  add_limits(*command, options->limits);
+  command->callback([options] { end_with(verify_all(*options)); });
 }
 
 }  // namespace syncline::tools

@@ -4,15 +4,13 @@
 #include <algorithm>
 
 #include "io/checkpoint.h"
-#include "tests/io/scratch.h"
+#include "tests/tools/run.h"
 
 namespace syncline::tools {
 namespace {
 
 using io::Outcome;
 using io::Scratch;
-
-Outcome run(const std::string& arguments) { return io::run_shell(std::string(SYNCLINE_PROGRAM) + " " + arguments); }
 
 TEST(Ls, ListsACheckpoint) {
   const Scratch scratch;

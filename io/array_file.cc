@@ -1,0 +1,62 @@
+#include "io/array_file.h"
+
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "io/hdf5_array.h"
+#include "io/hdf5_file.h"
+
+namespace syncline::io {
+namespace {
+
+class CheckpointArrays : public ArrayFile {
+ public:
+  CheckpointArrays(const std::string& path, const ModelSpec& model)
+      : ArrayFile(entries_of(path, model)), file_(Hdf5File::open(path)) {
+    const std::string root = file_.root().has("model_weights") ? "model_weights/" : "";
+    for (const LayerSpec& layer : model.layers)
+      for (const WeightSpec& weight : layer.weights) places_.push_back({root + layer.name, weight.name});
+    for (const WeightSpec& weight : model.optimizer) places_.push_back({"optimizer_weights", weight.name});
+  }
+
+  Array read(std::size_t index) override {
+    return read_array(file_.root().group(places_.at(index).group), places_.at(index).name).value;
+  }
+
+ private:
+  struct Place {
+    std::string group, name;
+  };
+
+  Hdf5Session session_;  // outlives the file
+  Hdf5File file_;
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& model) {
+  std::map<std::string, int> uses;
+  for (const LayerSpec& layer : model.layers)
+    for (const WeightSpec& weight : layer.weights) ++uses[weight.name];
+  for (const WeightSpec& weight : model.optimizer) ++uses[weight.name];
+
+  std::vector<ArrayEntry> entries;
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& owner, const WeightSpec& weight) {
+    const std::string name = uses[weight.name] == 1 ? weight.name : owner + "/" + weight.name;
+    if (!seen.insert(name).second) fail<IoError>("checkpoint '", path, "': two arrays are called '", name, "'");
+    entries.push_back({name, weight.dtype, weight.shape});
+  };
+  for (const LayerSpec& layer : model.layers)
+    for (const WeightSpec& weight : layer.weights) add(layer.name, weight);
+  for (const WeightSpec& weight : model.optimizer) add("optimizer", weight);
+  return entries;
+}
+
+std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
+  return std::make_unique<CheckpointArrays>(path, summarize_checkpoint(path).spec);
+}
+
+}  // namespace syncline::io

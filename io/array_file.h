@@ -1,0 +1,48 @@
+// ArrayFile: the named arrays of a file, read one at a time.
+//
+// Names are those of weights ("dense_1/kernel:0"), as `syncline ls` prints them. Where two weights of a file have the
+// same name (one in each of two layers, or one of the optimizer's), they are called LAYER/NAME and optimizer/NAME.
+//
+// A file must not change while it is open. An object is used by one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/array.h"
+#include "io/checkpoint.h"
+
+namespace syncline::io {
+
+struct ArrayEntry {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+class ArrayFile {
+ public:
+  virtual ~ArrayFile() = default;
+
+  // In the file's order; names are unique.
+  const std::vector<ArrayEntry>& entries() const { return entries_; }
+  // The values of entries()[index]. Throws IoError for what is damaged or refused.
+  virtual Array read(std::size_t index) = 0;
+
+ protected:
+  explicit ArrayFile(std::vector<ArrayEntry> entries) : entries_(std::move(entries)) {}
+
+ private:
+  std::vector<ArrayEntry> entries_;
+};
+
+// What the arrays of a model are called, in the order of its layers and then of its optimizer. Throws IoError naming
+// `path` if they cannot be told apart.
+std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& model);
+
+// Opens a checkpoint in Keras's layout. Throws IoError as summarize_checkpoint does.
+std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
+
+}  // namespace syncline::io

@@ -1,0 +1,161 @@
+// syncline stat FILE [NAME...]: what the values of a file's arrays are like.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/array_stats.h"
+#include "tools/command.h"
+#include "tools/confined.h"
+#include "tools/printable.h"
+#include "tools/selection.h"
+
+namespace syncline::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kBins = 10;
+constexpr int kBarWidth = 40;
+
+struct Options {
+  std::string file;
+  std::vector<std::string> names;
+  bool histogram = false, json = false;
+  int bins = kBins;
+  Limits limits;
+};
+
+constexpr std::size_t kColumns = 10;
+using Row = std::array<std::string, kColumns>;
+
+struct Described {
+  io::ArrayEntry entry;
+  ArrayStats stats;
+};
+
+std::int64_t bytes_of(const io::ArrayEntry& entry) {
+  return entry.shape.size() * static_cast<std::int64_t>(size_of(entry.dtype));
+}
+
+std::string text_of(const Number& number) {
+  if (const auto* integer = std::get_if<std::int64_t>(&number)) return fmt::format("{}", *integer);
+  return fmt::format("{:.6g}", std::get<double>(number));
+}
+std::string text_of(const std::optional<Number>& number) { return number ? text_of(*number) : "-"; }
+
+Row row_of(const Described& array) {
+  const ArrayStats& stats = array.stats;
+  const bool any = stats.finite > 0;
+  return {printable(array.entry.name),
+          std::string(name_of(array.entry.dtype)),
+          join_text(array.entry.shape),
+          fmt::format("{}", bytes_of(array.entry)),
+          fmt::format("{}", stats.nan),
+          fmt::format("{}", stats.infinite),
+          text_of(stats.min),
+          text_of(stats.max),
+          any ? fmt::format("{:.6g}", stats.mean) : "-",
+          any ? fmt::format("{:.6g}", stats.norm) : "-"};
+}
+
+double as_double(const Number& number) {
+  return std::visit([](auto value) { return static_cast<double>(value); }, number);
+}
+
+// A line for each part: where it begins, a bar, how many values are in it.
+std::string histogram_text(const ArrayStats& stats) {
+  std::string text;
+  if (stats.histogram.empty()) return text;
+  const std::int64_t most = *std::max_element(stats.histogram.begin(), stats.histogram.end());
+  const double min = as_double(*stats.min), max = as_double(*stats.max);
+  const auto bins = static_cast<double>(stats.histogram.size());
+  for (std::size_t i = 0; i < stats.histogram.size(); ++i) {
+    const double part = static_cast<double>(i) / bins;
+    const std::int64_t count = stats.histogram[i];
+    const std::int64_t width = count == 0 ? 0 : std::max<std::int64_t>(1, count * kBarWidth / most);
+    fmt::format_to(std::back_inserter(text), "  {:>12.5g}  {:<{}}  {}\n", min * (1 - part) + max * part,
+                   std::string(static_cast<std::size_t>(width), '#'), kBarWidth, count);
+  }
+  return text;
+}
+
+std::string table_text(const std::vector<Described>& arrays) {
+  std::vector<Row> rows{{"name", "dtype", "shape", "bytes", "nan", "inf", "min", "max", "mean", "norm"}};
+  for (const Described& array : arrays) rows.push_back(row_of(array));
+  std::array<std::size_t, kColumns> widths{};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], row[i].size());
+
+  std::string text;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      const std::string space(widths[i] - rows[r][i].size(), ' ');
+      const bool left = i < 3;  // text; numbers stand to the right
+      text += (i == 0 ? "" : "  ") + (left ? rows[r][i] + space : space + rows[r][i]);
+    }
+    text += '\n';
+    if (r > 0) text += histogram_text(arrays[r - 1].stats);
+  }
+  return text;
+}
+
+Json json_of(const std::optional<Number>& number) {
+  if (!number) return {};
+  return std::visit([](auto value) { return Json(value); }, *number);
+}
+
+std::string json_text(const Options& options, const std::vector<Described>& arrays) {
+  Json list = Json::array();
+  for (const auto& [entry, stats] : arrays) {
+    const bool any = stats.finite > 0;
+    Json row{{"name", entry.name},
+             {"dtype", name_of(entry.dtype)},
+             {"shape", entry.shape.dims()},
+             {"bytes", bytes_of(entry)},
+             {"nan", stats.nan},
+             {"inf", stats.infinite},
+             {"min", json_of(stats.min)},
+             {"max", json_of(stats.max)},
+             {"mean", any ? Json(stats.mean) : Json()},
+             {"norm", any ? Json(stats.norm) : Json()}};
+    if (options.histogram) row["histogram"] = stats.histogram;
+    list.push_back(std::move(row));
+  }
+  const Json document{{"file", options.file}, {"arrays", std::move(list)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string describe(const Options& options) {
+  const auto file = io::open_array_file(options.file);
+  std::vector<Described> arrays;
+  for (const std::size_t index : select_entries(options.file, *file, options.names))
+    arrays.push_back({file->entries()[index], stats_of(file->read(index), options.histogram ? options.bins : 0)});
+  return options.json ? json_text(options, arrays) : table_text(arrays);
+}
+
+void stat(const Options& options) {
+  const std::string text = run_confined({options.file}, options.limits, [&] { return describe(options); });
+  fmt::print("{}", printable(text, true));
+}
+
+}  // namespace
+
+void add_stat(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("stat", "NaNs, infinities, range, mean and norm of a file's arrays");
+  const auto options = std::make_shared<Options>();
+  command->add_option("FILE", options->file, "A checkpoint")->required();
+  command->add_option("NAME", options->names, "Arrays to look at [all]");
+  command->add_flag("--histogram", options->histogram, "Count the values in equal parts of their range");
+  command->add_option("--bins", options->bins, "Parts of the histogram [10]")->check(CLI::Range(1, 1000));
+  command->add_flag("--json", options->json, "Print JSON");
+  add_limits(*command, options->limits);
+  command->callback([options] { stat(*options); });
+}
+
+}  // namespace syncline::tools
