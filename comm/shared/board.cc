@@ -21,7 +21,8 @@ constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) /
 // Looking up a process costs a few system calls; a look at the counters, nanoseconds.
 constexpr std::uint64_t kLooksAProcess = 2048;
 
-// A program that calls exit() with a communicator alive destroys nothing; the others are told all the same.
+// A program that calls exit() with a communicator alive destroys nothing; the others are told all the same. A forked
+// child has no part in it.
 class BoardsAtExit {
  public:
   static BoardsAtExit& instance() {
@@ -41,7 +42,7 @@ class BoardsAtExit {
   BoardsAtExit() {
     std::atexit([] {
       const std::lock_guard lock(instance().mutex_);
-      for (const Board* board : instance().boards_) board->leave(Left::kExited);
+      for (const Board* board : instance().boards_) board->tell_exit();
     });
   }
   std::mutex mutex_;
@@ -161,6 +162,10 @@ void Board::leave(Left how) const {
   if (static_cast<pid_t>(own().process.load()) != ::getpid()) return;
   Left not_yet = Left::kNo;
   own().left.compare_exchange_strong(not_yet, how);
+}
+
+void Board::tell_exit() const {
+  if (own().process == static_cast<std::uint32_t>(::getpid())) leave(Left::kExited);
 }
 
 }  // namespace syncline::comm
