@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -22,7 +21,7 @@ using namespace std::chrono_literals;
 constexpr int kLooks = 1000;
 
 // Message tags: the channels, and these.
-enum : int { kNote = kChannels, kReport };
+enum : int { kNote = kChannels, kReport, kSpread };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
@@ -54,8 +53,8 @@ MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_byte
     channel.receives.reserve(topology_.nodes.size());
     channel.nodes.reserve(topology_.nodes.size());
   }
-  counts_.resize(static_cast<std::size_t>(topology_.size()));
-  offsets_.resize(counts_.size());
+  sends_.reserve(static_cast<std::size_t>(topology_.size()));
+  receives_.reserve(static_cast<std::size_t>(topology_.size()));
 }
 
 int MpiNetwork::peer(int node) const {
@@ -102,46 +101,77 @@ bool MpiNetwork::has_come(int channel, int node) const {
   return true;
 }
 
-void MpiNetwork::add_pieces(std::byte* data, std::int64_t bytes, int root) {
+// MPI counts in ints.
+template <class Call>
+void MpiNetwork::for_pieces(std::byte* data, std::int64_t bytes, const Call& call) const {
   for (std::int64_t first = 0; first < bytes; first += piece_bytes_)
-    pieces_.push_back({data + first, static_cast<int>(std::min(piece_bytes_, bytes - first)), root});
+    call(data + first, static_cast<int>(std::min(piece_bytes_, bytes - first)));
 }
 
-void MpiNetwork::start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) {
-  auto* place = static_cast<std::byte*>(receive);
-  std::int64_t offset = 0;
-  const std::int64_t total = std::accumulate(byte_counts.begin(), byte_counts.end(), std::int64_t{0});
-  for (int r = 0; r < topology_.size(); ++r) {
-    const std::int64_t bytes = byte_counts[static_cast<std::size_t>(r)];
-    if (r == topology_.rank && bytes > 0 && place + offset != send)
-      std::memmove(place + offset, send, static_cast<std::size_t>(bytes));
-    if (total > piece_bytes_) add_pieces(place + offset, bytes, r);
-    else counts_[static_cast<std::size_t>(r)] = static_cast<int>(bytes);
-    if (total <= piece_bytes_) offsets_[static_cast<std::size_t>(r)] = static_cast<int>(offset);
-    offset += bytes;
-  }
-  if (total > piece_bytes_) return;
+void MpiNetwork::send(const std::byte* data, int bytes, int rank) {
+  sends_.push_back(MPI_REQUEST_NULL);
+  check(MPI_Isend(data, bytes, MPI_BYTE, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
+}
+
+void MpiNetwork::receive(std::byte* data, int bytes, int rank) {
+  receives_.push_back(MPI_REQUEST_NULL);
+  check(MPI_Irecv(data, bytes, MPI_BYTE, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
+}
+
+// From each to each: MPI's own non-blocking gather has hung here, with parts of no bytes between two nodes.
+void MpiNetwork::start_gather(const void* send_from, void* receive_at, std::span<const std::int64_t> byte_counts) {
   const auto lock = lock_mpi();
-  check(
-      MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, place, counts_.data(), offsets_.data(), MPI_BYTE, job_.get(), &piece_),
-      "MPI_Iallgatherv");
+  sends_.clear();
+  receives_.clear();
+  auto* place = static_cast<std::byte*>(receive_at);
+  for (int r = 0; r < topology_.size(); place += byte_counts[static_cast<std::size_t>(r++)]) {
+    const std::int64_t bytes = byte_counts[static_cast<std::size_t>(r)];
+    if (r != topology_.rank) for_pieces(place, bytes, [&](std::byte* piece, int size) { receive(piece, size, r); });
+    else if (bytes > 0 && place != send_from) std::memmove(place, send_from, static_cast<std::size_t>(bytes));
+    if (r != topology_.rank) continue;
+    for (int step = 1; step < topology_.size(); ++step)
+      for_pieces(place, bytes, [&](std::byte* piece, int size) { send(piece, size, (r + step) % topology_.size()); });
+  }
 }
 
 void MpiNetwork::start_broadcast(void* data, std::int64_t bytes, int root) {
-  add_pieces(static_cast<std::byte*>(data), bytes, root);
+  const auto lock = lock_mpi();
+  for_pieces(static_cast<std::byte*>(data), bytes, [&](std::byte* piece, int size) {
+    pieces_.push_back({piece, size, root});
+  });
+  begin_piece();
+}
+
+// Along a binomial tree: rank v, counted from the root, gets it from v without its lowest bit.
+void MpiNetwork::begin_piece() {
+  sends_.clear();
+  receives_.clear();
+  passed_on_ = false;
+  const Piece& piece = pieces_.front();
+  const int size = topology_.size(), v = (topology_.rank - piece.root + size) % size;
+  if (v > 0) receive(piece.data, piece.bytes, ((v & (v - 1)) + piece.root) % size);
+}
+
+void MpiNetwork::pass_piece_on() {
+  const Piece& piece = pieces_.front();
+  const int size = topology_.size(), v = (topology_.rank - piece.root + size) % size;
+  int bit = 1;
+  while (bit < size && (v & bit) == 0) bit *= 2;
+  for (bit /= 2; bit > 0; bit /= 2)
+    if (v + bit < size) send(piece.data, piece.bytes, (v + bit + piece.root) % size);
+  passed_on_ = true;
 }
 
 bool MpiNetwork::test_all() {
   const auto lock = lock_mpi();
-  while (true) {
-    int done = 0;
-    check(MPI_Test(&piece_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) return false;
+  while (all_done(receives_)) {
+    if (!pieces_.empty() && !passed_on_) pass_piece_on();
+    if (!all_done(sends_)) return false;
+    if (!pieces_.empty()) pieces_.pop_front();
     if (pieces_.empty()) return true;
-    const Piece piece = pieces_.front();
-    pieces_.pop_front();
-    check(MPI_Ibcast(piece.data, piece.bytes, MPI_BYTE, piece.root, job_.get(), &piece_), "MPI_Ibcast");
+    begin_piece();
   }
+  return false;
 }
 
 template <class Message>
@@ -229,7 +259,7 @@ void MpiNetwork::deliver() {
 bool MpiNetwork::idle() const {
   const auto done = [](MPI_Request request) { return request == MPI_REQUEST_NULL; };
   const auto all = [&](const auto& requests) { return std::all_of(requests.begin(), requests.end(), done); };
-  return piece_ == MPI_REQUEST_NULL && std::all_of(channels_.begin(), channels_.end(), [&](const Channel& channel) {
+  return all(sends_) && all(receives_) && std::all_of(channels_.begin(), channels_.end(), [&](const Channel& channel) {
            return all(channel.sends) && all(channel.receives);
          });
 }

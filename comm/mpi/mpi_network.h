@@ -34,7 +34,7 @@ class MpiNetwork : public Network {
     std::vector<MPI_Request> sends, receives;
     std::vector<int> nodes;  // of the receives
   };
-  // A part of a gather or broadcast.
+  // A part of a broadcast.
   struct Piece {
     std::byte* data;
     int bytes, root;
@@ -46,7 +46,12 @@ class MpiNetwork : public Network {
   };
 
   int peer(int node) const;
-  void add_pieces(std::byte* data, std::int64_t bytes, int root);
+  template <class Call>
+  void for_pieces(std::byte* data, std::int64_t bytes, const Call& call) const;
+  void send(const std::byte* data, int bytes, int rank);
+  void receive(std::byte* data, int bytes, int rank);
+  void begin_piece();
+  void pass_piece_on();
   template <class Message>
   void drop_delivered(std::list<Sent<Message>>& sent);
   bool idle() const;
@@ -56,9 +61,9 @@ class MpiNetwork : public Network {
   const Topology topology_;
   const std::int64_t piece_bytes_;
   std::array<Channel, kChannels> channels_;
-  std::deque<Piece> pieces_;  // of the gather or broadcast under way, still to be sent
-  MPI_Request piece_ = MPI_REQUEST_NULL;
-  std::vector<int> counts_, offsets_;
+  std::vector<MPI_Request> sends_, receives_;  // of the gather, or of the first piece of the broadcast, under way
+  std::deque<Piece> pieces_;                   // of the broadcast
+  bool passed_on_ = false;                     // the first piece, to those that get it from this rank
   std::list<Sent<std::uint64_t>> notes_sent_;  // a list leaves them where they are
   std::list<Sent<std::vector<std::byte>>> reports_sent_;
   std::uint64_t notes_ = 0;  // rank 0: posted, others: taken
