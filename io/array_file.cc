@@ -1,19 +1,28 @@
 #include "io/array_file.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "base/error.h"
+#include "io/byte_file.h"
+#include "io/checkpoint_outline.h"
 #include "io/hdf5_array.h"
 #include "io/hdf5_file.h"
+#include "io/npz.h"
+#include "io/safetensors.h"
 
 namespace syncline::io {
 namespace {
 
 class CheckpointArrays : public ArrayFile {
  public:
-  CheckpointArrays(const std::string& path, const ModelSpec& model)
-      : ArrayFile(entries_of(path, model)), file_(Hdf5File::open(path)) {
+  CheckpointArrays(const std::string& path, const CheckpointSummary& summary)
+      : ArrayFile(entries_of(path, summary.spec), outline_text(path, summary)), file_(Hdf5File::open(path)) {
+    const ModelSpec& model = summary.spec;
     const std::string root = file_.root().has("model_weights") ? "model_weights/" : "";
     for (const LayerSpec& layer : model.layers)
       for (const WeightSpec& weight : layer.weights) places_.push_back({root + layer.name, weight.name});
@@ -56,7 +65,17 @@ std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& mod
 }
 
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
-  return std::make_unique<CheckpointArrays>(path, summarize_checkpoint(path).spec);
+  std::array<char, 9> begin{};
+  {
+    const auto file = open_byte_file(path);
+    const auto size = std::min<std::uint64_t>(begin.size(), file->size());
+    file->read(0, std::as_writable_bytes(std::span(begin)).first(size));
+  }
+  const std::string_view text(begin.data(), begin.size());
+  if (text.starts_with("PK\3\4") || text.starts_with("PK\5\6")) return open_npz(path);
+  // Its header begins behind 8 bytes of length; no HDF5 file has this byte there.
+  if (text[8] == '{' && !text.starts_with("\x89HDF")) return open_safetensors(path);
+  return std::make_unique<CheckpointArrays>(path, summarize_checkpoint(path));
 }
 
 }  // namespace syncline::io

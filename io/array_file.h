@@ -1,4 +1,4 @@
-// ArrayFile: the named arrays of a file, read one at a time.
+// ArrayFile: the named arrays of a file, read one at a time, whatever its format.
 //
 // Names are those of weights ("dense_1/kernel:0"), as `syncline ls` prints them. Where two weights of a file have the
 // same name (one in each of two layers, or one of the optimizer's), they are called LAYER/NAME and optimizer/NAME.
@@ -22,6 +22,11 @@ struct ArrayEntry {
   Shape shape;
 };
 
+struct NamedArray {
+  std::string name;
+  Array value;
+};
+
 class ArrayFile {
  public:
   virtual ~ArrayFile() = default;
@@ -30,19 +35,23 @@ class ArrayFile {
   const std::vector<ArrayEntry>& entries() const { return entries_; }
   // The values of entries()[index]. Throws IoError for what is damaged or refused.
   virtual Array read(std::size_t index) = 0;
+  // What makes a checkpoint of the arrays (io/checkpoint_outline.h); empty if the file has none.
+  const std::string& outline() const { return outline_; }
 
  protected:
-  explicit ArrayFile(std::vector<ArrayEntry> entries) : entries_(std::move(entries)) {}
+  ArrayFile(std::vector<ArrayEntry> entries, std::string outline)
+      : entries_(std::move(entries)), outline_(std::move(outline)) {}
 
  private:
   std::vector<ArrayEntry> entries_;
+  std::string outline_;
 };
 
 // What the arrays of a model are called, in the order of its layers and then of its optimizer. Throws IoError naming
 // `path` if they cannot be told apart.
 std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& model);
 
-// Opens a checkpoint in Keras's layout. Throws IoError as summarize_checkpoint does.
+// Opens a checkpoint in Keras's layout, a .npz file or a .safetensors file; its first bytes say which. Throws IoError.
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
 
 }  // namespace syncline::io

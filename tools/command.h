@@ -9,12 +9,13 @@
 
 namespace syncline::tools {
 
-void add_diff(CLI::App& program);    // diff.cc
-void add_ls(CLI::App& program);      // ls.cc
-void add_show(CLI::App& program);    // show.cc
-void add_stat(CLI::App& program);    // stat.cc
-void add_trace(CLI::App& program);   // trace.cc
-void add_verify(CLI::App& program);  // verify.cc
+void add_convert(CLI::App& program);  // convert.cc
+void add_diff(CLI::App& program);     // diff.cc
+void add_ls(CLI::App& program);       // ls.cc
+void add_show(CLI::App& program);     // show.cc
+void add_stat(CLI::App& program);     // stat.cc
+void add_trace(CLI::App& program);    // trace.cc
+void add_verify(CLI::App& program);   // verify.cc
 
 inline void end_with(int status) {
   if (status != 0) throw CLI::RuntimeError(status);
