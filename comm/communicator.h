@@ -59,7 +59,7 @@ enum class WireFormat : std::uint8_t { kSame, kFloat16, kBfloat16 };
 struct Position {
   std::uint64_t plan = 0;
   std::uint64_t step = 0;
-  std::array<char, 48> what{};  // text, ended by a zero unless it fills the array
+  std::array<char, 48> what{};  // text, ended by a zero unless it fills the array; "": the step is done
 
   Position() = default;
   Position(std::uint64_t of_plan, std::uint64_t at_step, std::string_view text) : plan(of_plan), step(at_step) {

@@ -170,7 +170,8 @@ std::string describe_position(const Position& position) {
   if (position.plan == 0) return "";
   const std::string_view what(position.what.data(), strnlen(position.what.data(), position.what.size()));
   std::ostringstream text;
-  text << ", in step " << position.step << " of plan " << std::hex << position.plan << " at " << what;
+  text << (what.empty() ? ", after step " : ", in step ") << position.step << " of plan " << std::hex << position.plan;
+  if (!what.empty()) text << " at " << what;
   return text.str();
 }
 

@@ -62,7 +62,8 @@ int place_in_group(std::span<const int> ranks, int rank, int size);
 // "all_reduce of plan 12ab step 3 bucket 1, sum of float32 x 100"
 std::string describe(const Header& header);
 
-// ", in step 7 of plan 12ab at conv2d", or "" if it was never published.
+// ", in step 7 of plan 12ab at conv2d"; ", after step 7 of plan 12ab" if nothing is under way; "" if it was never
+// published.
 std::string describe_position(const Position& position);
 
 // The error text for headers (one a rank, in rank order) that are not all equal: the first rank that differs from

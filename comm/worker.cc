@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iomanip>
 #include <utility>
 
 #include "comm/trace.h"
@@ -28,7 +29,7 @@ constexpr int kHotPolls = 200;
 constexpr auto kYieldFor = 5ms;
 constexpr auto kPatientPause = 50us;
 
-// How often a caller that sleeps looks at the clock, and how long other ranks have to answer.
+// How often a caller that sleeps looks at the clock, and how long before a report the other ranks are asked.
 constexpr auto kWatchPause = 100ms;
 constexpr auto kAnswerTime = 1s;
 
@@ -135,19 +136,19 @@ void Worker::wait(Ticket ticket) {
   }
 }
 
-// Says once in every stall limit who has not come, a second after having asked for it.
+// Says once in every stall limit who has not come, having asked for it in time.
 void Worker::watch(Clock::duration waited, Clock::duration& reported) {
   if (waited >= limit_) give_up(waited);
-  if (waited < reported + stall_limit_) return;
-  wire_->ask_around();
-  if (waited < reported + stall_limit_ + kAnswerTime) return;
+  const Clock::duration next = std::min(reported + stall_limit_, limit_);
+  if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - reported) / 2)) wire_->ask_around();
+  if (waited < next) return;
   reported = waited;
   const Missing missing = wire_->missing();
   if (missing.speaks) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
 }
 
 std::string Worker::describe_wait(Clock::duration waited, const Missing& missing) const {
-  return join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ",
+  return join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ", std::fixed, std::setprecision(1),
                    std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
                    missing.text.empty() ? "not every other rank has called it" : missing.text);
 }
@@ -282,8 +283,8 @@ void Worker::throw_if_failed() {
 }
 
 void Worker::give_up(Clock::duration waited) {
-  const std::string text = join_text(describe_wait(waited, wire_->missing()),
-                                     "; a rank died, hangs, or computes longer than the limit allows");
+  const std::string text =
+      join_text(describe_wait(waited, wire_->missing()), ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more");
   store_error(std::make_exception_ptr(StallError(text)));
   if (seize() != nullptr) wire_mutex_.unlock();  // the thread has let go of the caller's buffers
   throw_if_failed();

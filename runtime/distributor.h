@@ -94,7 +94,8 @@ class Distributor {
   // bytes, between steps; it lives until the next call.
   virtual std::byte* shared_memory(std::size_t bytes) = 0;
 
-  // Where this rank is, for the reports of others that wait for it. Costs a few stores.
+  // Where this rank is, for the reports of others that wait for it; `what` is "" when the step is done. Costs a few
+  // stores.
   virtual void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) = 0;
 
   // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait,

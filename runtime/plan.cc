@@ -201,6 +201,7 @@ void Plan::run_steps(Session& session) {
         break;
     }
   }
+  if (others != nullptr) others->publish(fingerprint_, session.steps(), "");
 }
 
 void Plan::run_loop(Session& session, const Step& step) {

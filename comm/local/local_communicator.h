@@ -24,13 +24,10 @@ struct LocalOptions {
   WireFormat format = WireFormat::kSame;
 };
 
-// One wire a rank, on one node, for what drives or wraps a wire.
-std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
-
 // One communicator a rank, in rank order.
 std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, const LocalOptions& options = {});
 
-// One wire a rank, for what is built upon a wire. Each is closed by whoever drives it.
+// One wire a rank, on one node, for what is built upon a wire. Each is closed by whoever drives it.
 std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
 
 // Runs `body` once a rank, each in its own thread, and joins them all. Rethrows the exception that came first; a rank

@@ -1,5 +1,7 @@
 #include "comm/mpi/mpi_communicator.h"
 
+#include <array>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -34,15 +36,23 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
   return {job.life(), comm};
 }
 
-// Every rank's node, by the first rank that it shares memory with.
-std::vector<int> nodes_of_ranks(const MpiHandle& job, const MpiHandle& node, bool shares) {
+// A node of the topology is the ranks that share memory, named by the first of them.
+Topology topology_of(const MpiHandle& job, const MpiHandle& node, bool shares) {
   const auto lock = lock_mpi();
   int first = job.rank();
-  std::vector<int> nodes(static_cast<std::size_t>(job.size()));
   check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, node.get()), "MPI_Bcast", "start");
-  const int own = shares ? first : job.rank();
-  check_mpi(MPI_Allgather(&own, 1, MPI_INT, nodes.data(), 1, MPI_INT, job.get()), "MPI_Allgather", "start");
-  return nodes;
+  const std::array own{first, shares ? first : job.rank()};
+  std::vector<std::array<int, 2>> all(static_cast<std::size_t>(job.size()));
+  check_mpi(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, job.get()), "MPI_Allgather", "start");
+  std::vector<int> nodes;
+  std::set<int> machines;
+  for (const auto& [machine, node_of_rank] : all) {
+    machines.insert(machine);
+    nodes.push_back(node_of_rank);
+  }
+  Topology topology = make_topology(job.rank(), nodes);
+  topology.machines = static_cast<int>(machines.size());
+  return topology;
 }
 
 std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank, const MpiOptions& options) {
@@ -73,7 +83,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
                    neighbours, rank, memory->why().c_str());
   }
   const bool shares = parts.board != nullptr;
-  parts.topology = make_topology(rank, nodes_of_ranks(job, memory->node(), shares));
+  parts.topology = topology_of(job, memory->node(), shares);
   if (!shares) parts.board = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes);

@@ -126,7 +126,7 @@ ProcessState Board::state_of(int l) const {
 std::string describe_rank(int rank, ProcessState state, const Position& position) {
   const char* how = "it runs";
   if (state == ProcessState::kGone) how = "its process is gone";
-  if (state == ProcessState::kStopped) how = "its process is stopped by a signal or a debugger";
+  if (state == ProcessState::kStopped) how = "stopped by a signal or a debugger";
   return join_text("rank ", rank, " (", how, describe_position(position), ')');
 }
 
@@ -137,14 +137,26 @@ std::string Board::describe(int l) const {
   return describe_rank(rank, state_of(l), position_of(l));
 }
 
+std::string say_of(const std::vector<std::string>& ranks, std::string_view of_one, std::string_view of_several) {
+  std::string text;
+  for (const std::string& rank : ranks) text += (text.empty() ? "" : ", ") + rank;
+  return text.empty() ? text : join_text(text, ' ', ranks.size() == 1 ? of_one : of_several);
+}
+
 std::string Board::missing(std::uint64_t round) const {
-  std::string names;
+  std::vector<std::string> late;
   for (int l = 0; l < ranks(); ++l)
-    if (of(l).arrived < round) names += (names.empty() ? "" : ", ") + describe(l);
-  if (!names.empty()) return names + " has not called it";
+    if (of(l).arrived < round) late.push_back(describe(l));
+  return say_of(late, "has not called it", "have not called it");
+}
+
+std::string Board::behind() const {
+  std::vector<std::string> slow;
   for (int l = 0; l < ranks(); ++l)
-    if (l != topology_.local && of(l).worked < own().worked) names += (names.empty() ? "" : ", ") + describe(l);
-  return names.empty() ? names : names + " does not go on with it";
+    if (l != topology_.local && (of(l).staged < own().staged || of(l).worked < own().worked ||
+                                 of(l).left != Left::kNo || state_of(l) != ProcessState::kRuns))
+      slow.push_back(describe(l));
+  return say_of(slow, "does not go on with it", "do not go on with it");
 }
 
 Position Board::position_of(int l) const {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/job.h"
@@ -41,8 +42,10 @@ struct RankBoard {
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];
 };
 
-// "rank 1 (its process is stopped by a signal or a debugger, in step 7 of plan 12ab at conv2d)"
+// "rank 1 (stopped by a signal or a debugger, in step 7 of plan 12ab at conv2d)"
 std::string describe_rank(int rank, ProcessState state, const Position& position);
+// "rank 1 has come", "rank 1, rank 2 have come": for "has come" and "have come". "" for none.
+std::string say_of(const std::vector<std::string>& ranks, std::string_view of_one, std::string_view of_several);
 
 // What a node says of itself when nodes meet.
 struct NodeHeader {
@@ -86,8 +89,10 @@ class Board {
   void check_nobody_gave_up(std::uint64_t round, const Job& job) const;
   // Whether it is the lowest of those that wait for the round, so that one rank speaks for all.
   bool speaks(std::uint64_t round) const;
-  // The ranks that have not come to the round or have done fewer chunks than this one; "" if there is none.
+  // The ranks that have not come to the round; "" if there is none.
   std::string missing(std::uint64_t round) const;
+  // Of those that have, the ones that are not as far as this one, or do not run; "" if there is none.
+  std::string behind() const;
   ProcessState state_of(int l) const;
   Position position_of(int l) const;
   void publish(const Position& position) const;

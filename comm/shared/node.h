@@ -18,6 +18,7 @@ struct Topology {
   int rank = 0;                         // in the job
   int node = 0, local = 0;              // the rank's node, and its number there
   std::vector<std::vector<int>> nodes;  // the ranks of each, ascending; nodes by their first rank
+  int machines = 0;                     // fewer than nodes where ranks that could share memory have none to share
 
   int size() const;
   int node_count() const { return static_cast<int>(nodes.size()); }

@@ -291,8 +291,10 @@ void NodeWire::wait_until(const Job& job, const std::function<bool()>& condition
 }
 
 std::string NodeWire::describe() const {
-  const int nodes = topology_.node_count();
+  const int nodes = topology_.machines;
   std::string text = join_text(size_, size_ == 1 ? " rank on " : " ranks on ", nodes, nodes == 1 ? " node" : " nodes");
+  if (topology_.node_count() == size_ && nodes < size_) return text + ", messages between all ranks";
+  if (topology_.node_count() > nodes) return text + ", shared memory within some nodes, messages between other ranks";
   if (size_ > nodes) text += ", shared memory within a node";
   if (nodes > 1) text += ", messages between nodes";
   return text;
@@ -301,6 +303,8 @@ std::string NodeWire::describe() const {
 Missing NodeWire::missing() const {
   std::string text = board_.missing(round_);
   if (text.empty()) text = reports_.missing(round_);
+  if (text.empty()) text = board_.behind();
+  if (text.empty()) text = "every rank that is heard of has called it";
   return {std::move(text), board_.speaks(round_)};
 }
 

@@ -9,6 +9,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPause = 500ms;
+// A node tells so often while it waits. One that has fallen silent computes by now, or cannot be reached.
+constexpr auto kFresh = 3s;
 
 }  // namespace
 
@@ -25,7 +27,7 @@ void Reports::exchange(std::uint64_t round) {
     for (std::size_t at = 0; at + sizeof(Report) <= incoming_.size(); at += sizeof(Report)) {
       Report report;
       std::memcpy(&report, incoming_.data() + at, sizeof report);
-      heard_[static_cast<int>(report.rank)] = report;
+      heard_[static_cast<int>(report.rank)] = {report, now};
     }
   }
   note_absent_nodes();
@@ -50,23 +52,28 @@ void Reports::note_absent_nodes() {
 
 std::string Reports::missing(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
-  std::string names, silent;
+  std::vector<std::string> late, stuck, silent;
   for (int n = 0; n < topology_.node_count(); ++n)
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
       if (n == topology_.node) continue;
       const auto heard = heard_.find(r);
-      if (heard == heard_.end()) {
-        if (absent_[static_cast<std::size_t>(n)]) silent += join_text(silent.empty() ? "rank " : ", rank ", r);
-      } else if (heard->second.round < round) {
-        names += names.empty() ? "" : ", ";
-        names += describe_rank(r, heard->second.state, heard->second.position);
+      if (heard == heard_.end() || Clock::now() - heard->second.at > kFresh) {
+        if (absent_[static_cast<std::size_t>(n)]) silent.push_back(join_text("rank ", r));
+        continue;
       }
+      const Report& report = heard->second.report;
+      if (report.round >= round && report.state == ProcessState::kRuns) continue;
+      (report.round < round ? late : stuck).push_back(describe_rank(r, report.state, report.position));
     }
-  if (!names.empty()) names += " has not called it";
-  if (!silent.empty())
-    names += join_text(names.empty() ? "" : "; ", silent, " on another node does not answer: it is stopped, or its ",
-                       "node or the network is down");
-  return names;
+  std::string text;
+  for (const std::string& part :
+       {say_of(late, "has not called it", "have not called it"),
+        say_of(stuck, "does not go on with it", "do not go on with it"),
+        say_of(silent,
+               "of another node does not answer: it computes, or is stopped, or its node or the network is down",
+               "of other nodes do not answer: they compute, or are stopped, or their nodes or the network are down")})
+    if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+  return text;
 }
 
 }  // namespace syncline::comm

@@ -20,7 +20,7 @@ class Reports {
 
   // Tells the other nodes how the ranks of this one are, twice a second, and hears what they tell.
   void exchange(std::uint64_t round);
-  // The ranks of other nodes that have not come to the round, or whose node is silent; "" if there is none.
+  // The ranks of other nodes that have not come to the round, do not run, or are not heard of; "" if there is none.
   std::string missing(std::uint64_t round) const;
 
  private:
@@ -31,6 +31,10 @@ class Reports {
     Position position;
   };
   using Clock = std::chrono::steady_clock;
+  struct Heard {
+    Report report;
+    Clock::time_point at;
+  };
 
   void post();
   void note_absent_nodes();
@@ -40,9 +44,9 @@ class Reports {
   const Board& board_;
   Clock::time_point posted_{};
   std::vector<std::byte> incoming_;
-  mutable std::mutex mutex_;     // guards what follows
-  std::map<int, Report> heard_;  // by rank: the newest
-  std::vector<bool> absent_;     // by node: something that it shall send has not come
+  mutable std::mutex mutex_;    // guards what follows
+  std::map<int, Heard> heard_;  // by rank: the newest
+  std::vector<bool> absent_;    // by node: something that it shall send has not come
 };
 
 }  // namespace syncline::comm

@@ -51,6 +51,7 @@ Topology make_topology(int rank, std::span<const int> node_of_rank) {
     }
     ranks.push_back(r);
   }
+  topology.machines = topology.node_count();
   return topology;
 }
 

@@ -140,7 +140,7 @@ TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
   EXPECT_LT(Clock::now() - begin, 5s);
   EXPECT_NE(text.find("has waited 0.3"), text.npos) << text;
   EXPECT_NE(text.find("all_reduce of plan beef step 4 bucket 2, sum of float32 x 1"), text.npos) << text;
-  EXPECT_NE(text.find("rank 1 (it runs), rank 3 (it runs) has not called it"), text.npos) << text;
+  EXPECT_NE(text.find("rank 1 (it runs), rank 3 (it runs) have not called it"), text.npos) << text;
 }
 
 // Who gave up frees its buffers, so nobody may touch them any more.

@@ -67,7 +67,7 @@ TEST(NodeWire, SumsInOneOrderWhereverDataLie) {
                     c.wait(c.all_reduce({}, elsewhere.data(), n, DType::kFloat32, Reduce::kSum));
                     EXPECT_EQ(std::memcmp(elsewhere.data(), expected.data(), 4 * count), 0) << count << " elsewhere";
                     std::vector<float> own(count + 64);
-            if (shared == nullptr) shared = own.data();  // alone on its node
+                    if (shared == nullptr) shared = own.data();  // alone on its node
                     for (const std::size_t offset : {0ul, 64ul}) {
                       std::memcpy(shared + offset / 4, terms.data(), 4 * count);
                       c.wait(c.all_reduce({}, shared + offset / 4, n, DType::kFloat32, Reduce::kSum));
@@ -259,6 +259,31 @@ TEST(NodeWire, StallIsReportedAndGoesOn) {
   EXPECT_NE(text.find(named), text.npos) << text;
   EXPECT_NE(text.find("rank 2 of 3 has waited"), text.npos) << text;
   EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
+}
+
+// Everybody has come, but one does not do its part.
+TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
+  constexpr std::int64_t kCount = 1 << 20;
+  const auto wires = make_local_wires(2);
+  std::vector<std::vector<float>> data(2, std::vector<float>(kCount, 1.f));
+  std::vector<Job> jobs;
+  for (auto& own : data)
+    jobs.push_back(all_reduce_job(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
+  for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(jobs[r]);
+  for (std::size_t r = 0; r < 2; ++r) ASSERT_EQ(wires[r]->poll(jobs[r]), Wire::Meeting::kReady);
+  EXPECT_EQ(wires[0]->missing().text, "every rank that is heard of has called it");
+  wires[1]->publish({0xabc, 7, "conv2d"});
+  std::thread first([&] { wires[0]->transfer(jobs[0]); });
+  const std::string wanted = "rank 1 (it runs, in step 7 of plan abc at conv2d) does not go on with it";
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  while (wires[0]->missing().text != wanted && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(wires[0]->missing().text, wanted);
+  wires[1]->transfer(jobs[1]);
+  first.join();
+  EXPECT_EQ(data[0].back(), 2.f);
+  EXPECT_EQ(data[0], data[1]);
+  for (const auto& wire : wires) wire->close(true);
 }
 
 TEST(NodeWire, DescribesItself) {

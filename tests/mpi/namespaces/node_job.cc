@@ -1,10 +1,11 @@
 // Jobs over the nodes that `nodes` makes.
 //   node_job traffic: checks that no more leaves a node than the pieces that the other nodes need of it
-//   node_job endless: all-reduces until one fails; exits with the error's code
+//   node_job endless: all-reduces until one fails; exits with the error's code. Makes $TMPDIR/begun after the first one
 #include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <stdexcept>
@@ -69,6 +70,12 @@ int check_traffic(Communicator& comm) {
   return 0;
 }
 
+void say_begun() {
+  const char* folder = std::getenv("TMPDIR");
+  if (folder == nullptr || !std::ofstream(std::string(folder) + "/begun"))
+    throw std::runtime_error("no file can be made in TMPDIR");
+}
+
 [[noreturn]] void reduce_forever(Communicator& comm) {
   std::vector<float> data(1 << 18, 1.f);
   for (std::uint64_t step = 0;; ++step) {
@@ -76,6 +83,7 @@ int check_traffic(Communicator& comm) {
     comm.wait(comm.all_reduce(Tag{.plan = 0xbeef, .step = step}, data.data(), std::ssize(data), DType::kFloat32,
                               Reduce::kSum));
     if (data.back() != static_cast<float>(comm.size())) throw std::runtime_error("a wrong sum");
+    if (step == 0 && comm.rank() == 0) say_begun();
   }
 }
 
