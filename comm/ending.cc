@@ -11,6 +11,7 @@ namespace {
 
 // Ranks learn of a common cause at slightly different times; mpirun needs some 10 ms to end them.
 constexpr double kMostApart = 0.3, kLastTurn = 0.9;  // seconds
+constexpr std::chrono::milliseconds kLaunchersTurn{500};
 
 }  // namespace
 
@@ -24,6 +25,7 @@ void end_job(Communicator& wire, std::string_view program, const std::exception&
   const std::string who = wire.size() > 1 ? join_text("rank ", wire.rank(), ": ") : std::string();
   const std::string line = join_text(program, ": ", who, error.what(), '\n');
   std::fputs(line.c_str(), stderr);
+  if (dynamic_cast<const RankGone*>(&error) != nullptr) std::this_thread::sleep_for(kLaunchersTurn);
   wire.abort_job(exit_code_of(error));
   std::abort();  // not reached; the compiler does not see that of a virtual function
 }

@@ -5,16 +5,23 @@
 #include <exception>
 #include <string_view>
 
+#include "base/error.h"
 #include "comm/communicator.h"
 
 namespace syncline::comm {
+
+// What a rank throws that waits for one which has died or left the job.
+struct RankGone : StallError {
+  using StallError::StallError;
+};
 
 // How long a rank waits before it says why it ends the job. Often all ranks fail of one cause; the lowest of them then
 // speaks and ends the job before the next one's turn. Every rank's turn comes within a second.
 std::chrono::duration<double> turn_to_speak(int rank, int size);
 
 // For a main that has caught `error`: in this rank's turn one line on standard error, "program: rank 1: what", and the
-// end of all ranks with exit_code_of(error). Flushes the standard streams.
+// end of all ranks with exit_code_of(error). If a rank is gone, that comes half a second later: the launcher, which
+// knows by what signal it died, or the rank itself, ends the job first. Flushes the standard streams.
 [[noreturn]] void end_job(Communicator& wire, std::string_view program, const std::exception& error);
 
 }  // namespace syncline::comm

@@ -87,7 +87,9 @@ int main(int argc, char** argv) {
     const bool quiet = comm::read_launch_environment().rank != 0;
     if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) return code;
     if (options.threads > 0) kernels::set_thread_count(options.threads);
-    wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), keras_json().comm));
+    comm::Settings settings = keras_json().comm;
+    if (options.verbose) settings.verbose = true;
+    wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), settings));
   } catch (const std::exception& e) {
     complain(e.what());
     return 1;

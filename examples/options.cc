@@ -45,6 +45,7 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
       ->capture_default_str();
   app.add_option("--max-steps", o.max_steps, "stop after so many steps; 0: no limit")->check(at_least(0));
   app.add_option("--samples", o.samples, "rows of the training set to use; 0: all")->check(at_least(0));
+  app.add_flag("--verbose", o.verbose, "rank 0 says on standard error how the ranks are joined");
   app.add_flag("--digest", o.digest, "every rank prints a digest of its variables at the end");
   try {
     app.parse(argc, argv);

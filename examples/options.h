@@ -20,7 +20,8 @@ struct Options {
   std::uint64_t seed = 1;
   int threads = 0;  // of a rank; 0: what its affinity mask allows
   bool resume = false;
-  bool digest = false;  // every rank prints a digest of its variables at the end
+  bool verbose = false;  // rank 0 says how the ranks are joined
+  bool digest = false;   // every rank prints a digest of its variables at the end
 };
 
 // Returns an exit code if the program should stop (help was asked for, or the arguments are wrong: then one line says

@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "comm/ending.h"
+
 namespace syncline::comm {
 namespace {
 
@@ -108,7 +110,7 @@ void Board::fail_without(int l, const Job& job) const {
   const char* how = "has died: its process is gone";
   if (of(l).left == Left::kGaveUp || of(l).left == Left::kClosed) how = "has left the job; see its own error";
   if (of(l).left == Left::kExited) how = "has left the job: its program called exit()";
-  fail<StallError>("rank ", topology_.rank, " waits for ", comm::describe(job.header), ", but rank ", rank, " ", how);
+  fail<RankGone>("rank ", topology_.rank, " waits for ", comm::describe(job.header), ", but rank ", rank, " ", how);
 }
 
 bool Board::speaks(std::uint64_t round) const {

@@ -82,10 +82,10 @@ class Board {
   void look_around();
 
   // Whether every rank's counter, or that of one rank, is at least `value`. If not, now and then looks whether it still
-  // lives. Throws StallError for a rank that will never come.
+  // lives. Throws RankGone for a rank that will never come.
   bool all(std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
   bool reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
-  // Throws StallError if a rank has given the round up, though it had come.
+  // Throws RankGone if a rank has given the round up, though it had come.
   void check_nobody_gave_up(std::uint64_t round, const Job& job) const;
   // Whether it is the lowest of those that wait for the round, so that one rank speaks for all.
   bool speaks(std::uint64_t round) const;

@@ -41,6 +41,21 @@ TEST_F(Output, PlainLinesIntoAFileFromAScriptUnderMpirun) {
   expect_plain_lines(io::run_shell(kMpirun + ("sh " + scratch_.path("run.sh"))));
 }
 
+TEST_F(Output, VerboseTellsHowTheRanksAreJoined) {
+  const std::string line = "syncline: 2 ranks on 1 node, shared memory within a node\n";
+  const auto count = [&](const std::string& words) {
+    const io::Outcome outcome = io::run_shell("SYNCLINE_TRANSPORT=shared " + words + " 2>&1");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    int found = 0;
+    for (auto at = outcome.output.find(line); at != outcome.output.npos; at = outcome.output.find(line, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count(kMpirun + command() + " --verbose"), 1);
+  EXPECT_EQ(count("SYNCLINE_VERBOSE=true " + (kMpirun + command())), 1);
+  EXPECT_EQ(count(kMpirun + command()), 0);
+}
+
 TEST_F(Output, BarOnATerminal) {
   if (!io::has_program("script")) GTEST_SKIP() << "script is not installed";
   for (const std::string& launcher : {std::string("TERM=xterm "), std::string("TERM=xterm ") + kMpirun}) {

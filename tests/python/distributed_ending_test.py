@@ -183,6 +183,22 @@ def test_a_rank_that_ends_early_is_named(tmp_path):
     assert "in steps" in ended.err, ended
 
 
+def test_a_stopped_rank_is_named(tmp_path):
+    program = KERAS + """
+    def stop(batch, logs):
+        if culprit and batch == 3:
+            moment()
+            os.kill(os.getpid(), signal.SIGSTOP)
+    network().fit(x, y, epochs=1000, batch_size=8, callbacks=[keras.callbacks.LambdaCallback(on_batch_end=stop)])
+    """
+    ended = end(3, program, tmp_path, SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="4")
+    assert ended.code == 66 and ended.seconds < LIMIT, ended
+    reports = [line for line in ended.err.splitlines() if line.startswith("syncline: rank 0 of 3 has waited ")]
+    assert reports and all("rank 2 (stopped by a signal or a debugger, after step " in line for line in reports), ended
+    assert "syncline: rank 1 of 3 has waited" not in ended.err, ended
+    assert ended.err.count("StallError: rank ") == 1 and "in fit" in ended.err, ended
+
+
 def test_what_fails_everywhere_is_told_once(tmp_path):
     ended = end(3, BEGIN + "    moment()\n    K.no_such_thing", tmp_path)
     assert ended.code == 1 and ended.err.count("AttributeError") == 1 and "rank 0 of 3 ends the job" in ended.err, ended
