@@ -11,32 +11,15 @@
 namespace syncline::io {
 namespace {
 
-// Copies into the memory that `target` has, if it is the right amount.
-void copy_array(Array& target, const Array& source) {
-  if (target.dtype() != source.dtype() || target.shape() != source.shape())
-    target = Array::uninitialized(source.dtype(), source.shape());
-  if (source.bytes() > 0) std::memcpy(target.raw(), source.raw(), source.bytes());
-}
+constexpr std::size_t kAlignment = 64;
 
-void copy_weights(std::vector<Weight>& target, const std::vector<Weight>& source) {
-  target.resize(source.size());
-  for (std::size_t i = 0; i < source.size(); ++i) {
-    target[i].name = source[i].name;
-    copy_array(target[i].value, source[i].value);
-  }
-}
+std::size_t room_for(const Array& array) { return (array.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
 
-void copy_checkpoint(Checkpoint& target, const Checkpoint& source) {
-  target.layers.resize(source.layers.size());
-  for (std::size_t i = 0; i < source.layers.size(); ++i) {
-    target.layers[i].name = source.layers[i].name;
-    copy_weights(target.layers[i].weights, source.layers[i].weights);
-  }
-  copy_weights(target.optimizer, source.optimizer);
-  target.state = source.state;
-  target.model = source.model;
-  target.metric = source.metric;
-  target.has_state = source.has_state;
+template <class Action>
+void for_each_array(Checkpoint& checkpoint, Action action) {
+  for (Layer& layer : checkpoint.layers)
+    for (Weight& weight : layer.weights) action(weight.value);
+  for (Weight& weight : checkpoint.optimizer) action(weight.value);
 }
 
 // A thread that starts while this lives takes no signals: they are for the threads that expect them.
@@ -79,12 +62,29 @@ void AsyncSaver::wait_for_writer() {
   changed_.wait(lock, [this] { return !busy_; });
 }
 
+// All arrays go into one piece of memory, which serves whatever the next checkpoint's shapes are and is had in large
+// pages however small the arrays. Until an array has its place it shares the caller's bytes.
+void AsyncSaver::copy(const Checkpoint& checkpoint) {
+  const timeline::Span traced("file", "copy a checkpoint");
+  copy_ = checkpoint;
+  std::size_t bytes = 0;
+  for_each_array(copy_, [&](const Array& array) { bytes += room_for(array); });
+  if (memory_.bytes() < bytes) {
+    memory_ = Array();  // before the new one, so that there are never both
+    memory_ = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(bytes)});
+  }
+  std::byte* place = memory_.raw();
+  for_each_array(copy_, [&](Array& array) {
+    Array own = Array::borrow(array.dtype(), array.shape(), place);
+    if (array.bytes() > 0) std::memcpy(place, array.raw(), array.bytes());
+    place += room_for(array);
+    array = std::move(own);
+  });
+}
+
 void AsyncSaver::save(const Checkpoint& checkpoint) {
   wait_for_writer();
-  {
-    const timeline::Span traced("file", "copy a checkpoint");
-    copy_checkpoint(copy_, checkpoint);
-  }
+  copy(checkpoint);
   const std::exception_ptr before = std::exchange(error_, nullptr);
   {
     const std::lock_guard lock(mutex_);

@@ -3,7 +3,7 @@
 //
 // At most one save is under way. Another one waits for it: a queue would hold one more copy of the model for each save
 // in it, and where the disk is slower than the saves come it would only grow. So memory is that of the arrays, once,
-// and it is kept from save to save, because a copy into memory that is there already takes half the time.
+// and it is kept from save to save, because new memory takes the kernel many times as long as the copy.
 //
 // A failed write harms nothing (io/durable_file.h) and does not end anything: its error is thrown, on the caller's
 // thread, by the next call. All functions are for one thread, the one that trains. The writing thread takes no signals.
@@ -42,9 +42,11 @@ class AsyncSaver {
 
  private:
   void wait_for_writer();
+  void copy(const Checkpoint& checkpoint);
   void run();
 
   Write write_;
+  Array memory_;     // of all arrays of copy_
   Checkpoint copy_;  // the writing thread's while busy_, the caller's otherwise
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -215,6 +215,14 @@ void verify_contents(const Hdf5Group& root, VerifyReport& report) {
   if (report.problems.empty()) note_problems(report, [&] { verify_root(root, headers); });
 }
 
+std::size_t bytes_of(const Checkpoint& checkpoint) {
+  std::size_t bytes = 0;
+  for (const Layer& layer : checkpoint.layers)
+    for (const Weight& weight : layer.weights) bytes += weight.value.bytes();
+  for (const Weight& weight : checkpoint.optimizer) bytes += weight.value.bytes();
+  return bytes;
+}
+
 WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.value.dtype(), weight.value.shape()}; }
 
 }  // namespace
@@ -222,7 +230,7 @@ WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.va
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   const timeline::Span traced("file", "save a checkpoint");
   const Hdf5Session session;
-  const Hdf5File file = Hdf5File::create_image(path);
+  const Hdf5File file = Hdf5File::create_image(path, bytes_of(checkpoint));
   std::vector<ArrayHeader> headers;
   write_layers(file.root(), checkpoint.layers, headers);
   if (!checkpoint.optimizer.empty())

@@ -71,8 +71,8 @@ class Hdf5Group {
 
 class Hdf5File {
  public:
-  // An empty file in memory. `path` is for messages only.
-  static Hdf5File create_image(const std::string& path);
+  // An empty file in memory, for about as many bytes. `path` is for messages only.
+  static Hdf5File create_image(const std::string& path, std::size_t bytes = 0);
   // Opens an existing file read only. Throws UnreadableError if it is missing, not ours to read or no regular file,
   // IoError if it is truncated or not HDF5.
   static Hdf5File open(const std::string& path);
