@@ -82,7 +82,7 @@ TEST(AsyncSaver, MemoryIsUsedAgainUntilShapesChange) {
     values.push_back(array.data<float>()[array.size() - 1]);
   });
   for (const std::int64_t elements : {100000, 100000, 200000})
-    saver.save(filled(static_cast<float>(values.size()), elements));
+    saver.save(filled(static_cast<float>(elements), elements));
   Checkpoint other;
   other.layers = {{"other", {{"w", Array::scalar(5.0f)}}}};
   saver.save(other);
