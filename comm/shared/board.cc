@@ -44,7 +44,7 @@ class BoardsAtExit {
   BoardsAtExit() {
     std::atexit([] {
       const std::lock_guard lock(instance().mutex_);
-      for (const Board* board : instance().boards_) board->tell_exit();
+      for (const Board* board : instance().boards_) board->leave(Left::kExited);
     });
   }
   std::mutex mutex_;
@@ -176,10 +176,6 @@ void Board::leave(Left how) const {
   if (static_cast<pid_t>(own().process.load()) != ::getpid()) return;
   Left not_yet = Left::kNo;
   own().left.compare_exchange_strong(not_yet, how);
-}
-
-void Board::tell_exit() const {
-  if (own().process == static_cast<std::uint32_t>(::getpid())) leave(Left::kExited);
 }
 
 }  // namespace syncline::comm

@@ -98,8 +98,6 @@ class Board {
   void publish(const Position& position) const;
   // The first reason stays. Does nothing in a child that the rank has forked.
   void leave(Left how) const;
-  // From an exit handler.
-  void tell_exit() const;
 
  private:
   std::string describe(int l) const;
