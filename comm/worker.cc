@@ -126,13 +126,14 @@ void Worker::wait(Ticket ticket) {
     throw_if_failed();
     const State state = try_drive();
     if (state == State::kFinished) continue;
-    if (state == State::kReady || transferring_) {
+    const bool blocks = state == State::kReady || transferring_;
+    if (blocks) {
       block(seen, std::min(begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
     } else if (polls > kHotPolls) {
       if (Clock::now() - begin < kYieldFor) sched_yield();
       else std::this_thread::sleep_for(kPatientPause);
     }
-    if (polls > kHotPolls && finished_ == seen && !failed_) watch(Clock::now() - begin, reported);
+    if ((blocks || polls > kHotPolls) && finished_ == seen && !failed_) watch(Clock::now() - begin, reported);
   }
 }
 

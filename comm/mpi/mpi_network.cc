@@ -85,19 +85,22 @@ void MpiNetwork::start(int channel, std::span<const Parcel> parcels) {
 bool MpiNetwork::test(int channel) {
   const auto lock = lock_mpi();
   Channel& open = channels_[static_cast<std::size_t>(channel)];
-  // One by one, so that it is known from whom something has come.
-  for (MPI_Request& request : open.receives) {
-    int done = 0;
-    if (request != MPI_REQUEST_NULL) check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  }
-  const auto gone = [](MPI_Request request) { return request == MPI_REQUEST_NULL; };
-  return all_done(open.sends) && std::all_of(open.receives.begin(), open.receives.end(), gone);
+  // One by one, so that it is known with whom something is under way.
+  bool done = true;
+  for (auto* requests : {&open.receives, &open.sends})
+    for (MPI_Request& request : *requests) {
+      int through = 1;
+      if (request != MPI_REQUEST_NULL) check(MPI_Test(&request, &through, MPI_STATUS_IGNORE), "MPI_Test");
+      done = done && through != 0;
+    }
+  return done;
 }
 
 bool MpiNetwork::has_come(int channel, int node) const {
   const Channel& open = channels_[static_cast<std::size_t>(channel)];
-  for (std::size_t i = 0; i < open.receives.size(); ++i)
-    if (open.nodes[i] == node && open.receives[i] != MPI_REQUEST_NULL) return false;
+  for (std::size_t i = 0; i < open.nodes.size(); ++i)
+    if (open.nodes[i] == node && (open.receives[i] != MPI_REQUEST_NULL || open.sends[i] != MPI_REQUEST_NULL))
+      return false;
   return true;
 }
 

@@ -70,7 +70,7 @@ class Network {
   // same order; a channel is used again when test() has said that it is done. The parcels' buffers stay until then.
   virtual void start(int channel, std::span<const Parcel> parcels) = 0;
   virtual bool test(int channel) = 0;
-  // Whether the parcel from this node has come.
+  // Whether the parcels to and from this node are through.
   virtual bool has_come(int channel, int node) const = 0;
 
   // Between all ranks of the job, one at a time; as Communicator's.
