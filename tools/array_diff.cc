@@ -7,16 +7,10 @@
 #include <span>
 #include <type_traits>
 
+#include "tools/element.h"
+
 namespace syncline::tools {
 namespace {
-
-template <class T>
-constexpr bool kFloating = std::is_floating_point_v<T> || std::is_same_v<T, Float16>;
-template <class T>
-using Wide = std::conditional_t<kFloating<T>, double, std::int64_t>;
-
-bool is_finite(double value) { return std::isfinite(value); }
-bool is_finite(std::int64_t) { return true; }
 
 template <std::size_t kBytes>
 using Signed =

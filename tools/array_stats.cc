@@ -5,16 +5,10 @@
 #include <span>
 #include <type_traits>
 
+#include "tools/element.h"
+
 namespace syncline::tools {
 namespace {
-
-template <class T>
-constexpr bool kFloating = std::is_floating_point_v<T> || std::is_same_v<T, Float16>;
-template <class T>
-using Wide = std::conditional_t<kFloating<T>, double, std::int64_t>;
-
-bool is_finite(double value) { return std::isfinite(value); }
-bool is_finite(std::int64_t) { return true; }
 
 // Sums are long double: 64 bits hold every int64, and no square of a double overflows.
 template <class T>
