@@ -33,7 +33,7 @@ constexpr auto kPatientPause = 50us;
 constexpr auto kWatchPause = 100ms;
 constexpr auto kAnswerTime = 1s;
 
-// How long stop() and seize() wait for a thread that is inside a transfer.
+// How long stop() and a caller that gives up wait for a thread that is inside a transfer.
 constexpr auto kGrace = 2s;
 
 void prepare_thread() {
@@ -76,12 +76,6 @@ void Worker::stop() noexcept {
   }
   thread_.join();
   if (!wire_->close(clean() && std::uncaught_exceptions() == 0)) static_cast<void>(wire_.release());
-}
-
-Wire* Worker::seize() noexcept {
-  for (const auto until = Clock::now() + kGrace; !wire_mutex_.try_lock(); std::this_thread::sleep_for(kPatientPause))
-    if (Clock::now() > until) return nullptr;
-  return wire_.get();
 }
 
 Ticket Worker::submit(const Job& job) {
@@ -157,13 +151,6 @@ std::string Worker::describe_wait(Clock::duration waited, const Missing& missing
 std::byte* Worker::shared_memory(std::size_t bytes) {
   wait(submit(shared_memory_job(bytes)));
   return wire_->shared_memory();
-}
-
-void Worker::borrow(const std::function<void(Wire&)>& use) {
-  throw_if_failed();
-  const std::lock_guard hold(wire_mutex_);
-  SYNCLINE_CHECK(!unfinished());
-  use(*wire_);
 }
 
 void Worker::post_note(std::uint64_t note) {
@@ -287,8 +274,14 @@ void Worker::give_up(Clock::duration waited) {
   const std::string text =
       join_text(describe_wait(waited, wire_->missing()), ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more");
   store_error(std::make_exception_ptr(StallError(text)));
-  if (seize() != nullptr) wire_mutex_.unlock();  // the thread has let go of the caller's buffers
+  let_thread_go_off();
   throw_if_failed();
+}
+
+// Until it has let go of the caller's buffers, or for as long as one may wait for that.
+void Worker::let_thread_go_off() noexcept {
+  for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kPatientPause))
+    if (const std::unique_lock off(wire_mutex_, std::try_to_lock); off) return;
 }
 
 WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerOptions& options)

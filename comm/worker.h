@@ -16,7 +16,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -109,12 +108,8 @@ class Worker {
 
   // Blocks; nullptr if the wire has none.
   std::byte* shared_memory(std::size_t bytes);
-  // Keeps the thread off the wire while `use` does something with it that no job is. No job may be under way.
-  void borrow(const std::function<void(Wire&)>& use);
   void publish(const Position& position) noexcept { wire_->publish(position); }
 
-  // Takes the wire away for good, to do something drastic with it: null if a transfer holds it for too long.
-  Wire* seize() noexcept;
   const Wire& wire() const { return *wire_; }
   const Account& account() const { return account_; }
   // No error, and no collective under way.
@@ -136,6 +131,7 @@ class Worker {
   void watch(Clock::duration waited, Clock::duration& reported);
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
   void give_up(Clock::duration waited);
+  void let_thread_go_off() noexcept;
   Job& slot(Ticket ticket) { return queue_[ticket % queue_.size()]; }
   const Job& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }
   bool unfinished() const { return finished_ != submitted_; }
@@ -191,9 +187,6 @@ class WorkerCommunicator : public Communicator {
   std::string describe() const override { return worker_->wire().describe(); }
   void post_note(std::uint64_t note) override { worker_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return worker_->take_note(); }
-
- protected:
-  Worker& worker() { return *worker_; }
 
  private:
   std::shared_ptr<Worker> worker_;

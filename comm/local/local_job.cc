@@ -11,33 +11,13 @@
 namespace syncline::comm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 // Beyond those of Network::start.
 enum : int { kSpread = kChannels, kNote, kReport };
-
-std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 std::vector<std::byte> letter_of(const void* data, std::size_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
   return {begin, begin + bytes};
 }
-
-class HeapWindow : public Window {
- public:
-  HeapWindow(std::shared_ptr<std::vector<std::byte>> memory, int ranks, std::size_t bytes_a_rank)
-      : memory_(std::move(memory)) {
-    void* begin = memory_->data();
-    std::size_t space = memory_->size();
-    SYNCLINE_CHECK(std::align(kPage, static_cast<std::size_t>(ranks) * in_pages(bytes_a_rank), begin, space) !=
-                   nullptr);
-    for (int l = 0; l < ranks; ++l)
-      parts_.push_back(static_cast<std::byte*>(begin) + static_cast<std::size_t>(l) * in_pages(bytes_a_rank));
-  }
-
- private:
-  std::shared_ptr<std::vector<std::byte>> memory_;
-};
 
 }  // namespace
 
@@ -47,8 +27,7 @@ class HeapMemory : public NodeMemory {
       : job_(std::move(job)), node_(topology.node), ranks_(topology.local_size()) {}
 
   std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) override {
-    const std::size_t all = static_cast<std::size_t>(ranks_) * in_pages(bytes_a_rank) + kPage;
-    return std::make_unique<HeapWindow>(job_->join(node_, ranks_, all), ranks_, bytes_a_rank);
+    return make_heap_window(job_->join(node_, ranks_, heap_window_bytes(ranks_, bytes_a_rank)), ranks_, bytes_a_rank);
   }
 
  private:

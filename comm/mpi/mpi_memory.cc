@@ -18,12 +18,8 @@
 namespace syncline::comm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 // Room for what Open MPI keeps beside our bytes.
 constexpr std::size_t kMargin = std::size_t{1} << 20;
-
-std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // A string variable of Open MPI's own configuration, or `otherwise`.
 std::string mpi_variable(const char* name, const std::string& otherwise) {

@@ -88,11 +88,7 @@ bool MpiNetwork::test(int channel) {
   // One by one, so that it is known with whom something is under way.
   bool done = true;
   for (auto* requests : {&open.receives, &open.sends})
-    for (MPI_Request& request : *requests) {
-      int through = 1;
-      if (request != MPI_REQUEST_NULL) check(MPI_Test(&request, &through, MPI_STATUS_IGNORE), "MPI_Test");
-      done = done && through != 0;
-    }
+    for (MPI_Request& request : *requests) done = is_done(request) && done;
   return done;
 }
 

@@ -16,10 +16,6 @@
 namespace syncline::comm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
-constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
-
 // Looking up a process costs a few system calls; a look at the counters, nanoseconds.
 constexpr std::uint64_t kLooksAProcess = 2048;
 

@@ -53,8 +53,6 @@ struct NodeHeader {
   Header other;                 // of the first rank that differs from it
   std::uint32_t differing = 0;  // that rank's local number, or 0
   std::uint32_t direct = 0;     // whether its ranks' data need no staging
-  std::uint32_t last_rank = 0;  // who came last
-  std::uint32_t reserved = 0;
 };
 
 class Board {

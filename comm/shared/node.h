@@ -42,6 +42,14 @@ class Window {
   std::vector<std::byte*> parts_;
 };
 
+inline constexpr std::size_t kPage = 4096;
+constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Over memory of this process, for ranks that are its threads, who each make one of the same memory; at least
+// heap_window_bytes() of it.
+std::size_t heap_window_bytes(int ranks, std::size_t bytes_a_rank);
+std::unique_ptr<Window> make_heap_window(std::shared_ptr<std::vector<std::byte>> memory, int ranks,
+                                         std::size_t bytes_a_rank);
 // Of a rank that shares with nobody. Zeroed.
 std::unique_ptr<Window> make_private_window(std::size_t bytes);
 

@@ -3,8 +3,7 @@
 // Ranks meet on the node's board (comm/shared/board.h). Between nodes the first rank of each compares headers with the
 // others; the rest of its node waits for its word. Then
 // - a small reduction: every rank reads all ranks' values from the board and adds them up itself; between nodes the
-// first
-//   ranks exchange their nodes' sums.
+//   first ranks exchange their nodes' sums.
 // - a large one (comm/shared/reduction.h): each rank reduces its slice of everybody's buffers in the shared region, or,
 //   chunk by chunk, in staging memory. Between nodes the slices of equal local ranks are exchanged.
 // - gathers and broadcasts go through the board and the staging memory on one node, through the network otherwise.
@@ -14,7 +13,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 

@@ -140,6 +140,12 @@ void Reduction::between_nodes(Run& run) {
   run.done = run.number(chunks);
 }
 
+Reduction::Cut Reduction::cut(const Run& run, std::int64_t k) const {
+  const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
+  const Range own = part_of(slice.size(), topology_.node, topology_.node_count());
+  return {slice, own, wire_width(run.job.dtype, format_)};
+}
+
 bool Reduction::in_place(const Run& run) const {
   return board_.ranks() == 1 && wire_width(run.job.dtype, format_) == run.width;
 }
@@ -152,10 +158,9 @@ std::byte* Reduction::outbox(const Run& run, std::int64_t k) {
 // The node's sum of this rank's slice, of which each node gets its part.
 void Reduction::exchange(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
-  const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
+  const auto [slice, own, wire] = cut(run, k);
   for (int l = 0; l < board_.ranks(); ++l)
     terms_[static_cast<std::size_t>(l)] = run.place(l, k) + slice.begin * run.width;
-  const std::int64_t wire = wire_width(run.job.dtype, format_);
   std::byte* const out = outbox(run, k);
   std::byte* sums = wire == run.width ? out : lane.sums.data();
   if (!in_place(run))
@@ -164,7 +169,6 @@ void Reduction::exchange(Run& run, std::int64_t k) {
   if (wire != run.width)
     to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(out), slice.size());
   const int nodes = topology_.node_count();
-  const Range own = part_of(slice.size(), topology_.node, nodes);
   parcels_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
@@ -179,9 +183,7 @@ void Reduction::exchange(Run& run, std::int64_t k) {
 void Reduction::add_up(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count();
-  const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
-  const Range own = part_of(slice.size(), topology_.node, nodes);
-  const std::int64_t wire = wire_width(run.job.dtype, format_);
+  const auto [slice, own, wire] = cut(run, k);
   std::byte* kept = outbox(run, k) + own.begin * wire;
   for (int n = 0; n < nodes; ++n) {
     const std::byte* term = n == topology_.node ? kept : lane.inbox.data() + n * own.size() * wire;
@@ -202,9 +204,7 @@ void Reduction::add_up(Run& run, std::int64_t k) {
 void Reduction::bring_back(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count(), channel = kReturn + static_cast<int>(k % 2);
-  const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
-  const Range own = part_of(slice.size(), topology_.node, nodes);
-  const std::int64_t wire = wire_width(run.job.dtype, format_);
+  const auto [slice, own, wire] = cut(run, k);
   std::byte* const out = outbox(run, k);
   parcels_.clear();
   for (int n = 0; n < nodes; ++n) {

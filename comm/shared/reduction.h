@@ -44,6 +44,11 @@ class Reduction {
 
  private:
   struct Run;
+  // A chunk, as this rank exchanges it: its slice, the part of the slice that this node adds up, bytes of an element.
+  struct Cut {
+    Range slice, own;
+    std::int64_t wire = 0;
+  };
   // This rank's slice of a chunk, between nodes.
   struct Lane {
     std::vector<std::byte> sums, outbox, inbox;  // of this node; in the wire's format; from the others
@@ -52,6 +57,7 @@ class Reduction {
   void on_node(Run& run);
   void scatter_on_node(Run& run);
   void between_nodes(Run& run);
+  Cut cut(const Run& run, std::int64_t k) const;
   bool in_place(const Run& run) const;
   std::byte* outbox(const Run& run, std::int64_t k);
   void exchange(Run& run, std::int64_t k);

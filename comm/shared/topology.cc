@@ -17,25 +17,6 @@ int Topology::lanes() const {
   return static_cast<int>(std::min_element(nodes.begin(), nodes.end(), smaller)->size());
 }
 
-namespace {
-
-class PrivateWindow : public Window {
- public:
-  explicit PrivateWindow(std::size_t bytes) : memory_(std::make_unique<Page[]>(bytes / sizeof(Page) + 1)) {
-    parts_.push_back(memory_[0].bytes);
-  }
-
- private:
-  struct Page {
-    alignas(4096) std::byte bytes[4096];
-  };
-  const std::unique_ptr<Page[]> memory_;
-};
-
-}  // namespace
-
-std::unique_ptr<Window> make_private_window(std::size_t bytes) { return std::make_unique<PrivateWindow>(bytes); }
-
 Topology make_topology(int rank, std::span<const int> node_of_rank) {
   SYNCLINE_CHECK(rank >= 0 && rank < static_cast<int>(node_of_rank.size()));
   Topology topology;
