@@ -22,6 +22,7 @@ GOOD_TREE = {
     "runtime/plan.cc": '#include "comm/communicator.h"\n#include "ops/nn.h"\n',
     "tests/ops/nn_test.cc": '#include <gtest/gtest.h>\n#include "ops/nn.h"\n#include "runtime/plan.h"\n',
     "runtime/plan.h": "#pragma once\n",
+    "runtime/training/fit.h": '#pragma once\n#include "io/file.h"\n#include "runtime/plan.h"\n',
     "tools/main.cc": '#include "io/file.h"\n#include "runtime/plan.h"\n',
     "io/file.h": "#pragma once\n",
 }
@@ -69,6 +70,7 @@ class CheckLayers(unittest.TestCase):
             ("io/dataset.cc", "ops/nn.h"),
             ("io/dataset.cc", "comm/communicator.h"),
             ("runtime/session.cc", "io/file.h"),
+            ("runtime/session.cc", "runtime/training/fit.h"),
             ("runtime/session.cc", "tools/inspect.h"),
         ]:
             with self.subTest(path=path, target=target):

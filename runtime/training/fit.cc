@@ -1,0 +1,140 @@
+#include "runtime/training/fit.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/session.h"
+
+namespace syncline::training {
+namespace {
+
+void check_batches(const char* caller, const Batches& batches) {
+  if (batches.samples < 1 || batches.batch < 1 || !batches.read)
+    fail<ValueError>(caller, ": batches of ", batches.batch, " rows of ", batches.samples,
+                     batches.read ? "" : ", without a function that reads them", "; give at least one row of each");
+}
+
+void check_outputs(const char* caller, const std::vector<Array>& outputs, const std::vector<std::string>& names) {
+  if (outputs.size() != names.size())
+    fail<ValueError>(caller, ": the function has ", outputs.size(), " outputs, but ", names.size(),
+                     " names are given; give one name for each");
+}
+
+}  // namespace
+
+void Logs::set(std::string_view name, double value) {
+  for (Item& item : items_)
+    if (item.first == name) {
+      item.second = value;
+      return;
+    }
+  items_.emplace_back(name, value);
+}
+
+std::optional<double> Logs::find(std::string_view name) const {
+  for (const Item& item : items_)
+    if (item.first == name) return item.second;
+  return std::nullopt;
+}
+
+std::int64_t Batches::rows(std::int64_t step) const { return std::min(batch, samples - step * batch); }
+
+Logs evaluate(Function& function, const std::vector<std::string>& names, const Batches& batches) {
+  check_batches("evaluate", batches);
+  std::vector<double> sums(names.size());
+  for (std::int64_t step = 0; step < batches.steps(); ++step) {
+    const std::vector<Array> outputs = function(batches.read(0, step));
+    check_outputs("evaluate", outputs, names);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] += outputs[i].item() * static_cast<double>(batches.rows(step));
+  }
+  Logs logs;
+  for (std::size_t i = 0; i < names.size(); ++i) logs.set(names[i], sums[i] / static_cast<double>(batches.samples));
+  return logs;
+}
+
+Fit::Fit(FitOptions options) : options_(std::move(options)) {
+  check_batches("Fit", options_.batches);
+  if (options_.step == nullptr || options_.epochs < 1)
+    fail<ValueError>("Fit: ", options_.step == nullptr ? "no step function" : "no epochs", " to train with");
+  state_.counts.seed = Session::current().seed();
+  state_.counts.random_step = Session::current().random_step();
+  state_.counts.batch = options_.batches.batch;
+  state_.counts.samples = options_.batches.samples;
+}
+
+void Fit::set_state(FitState state) {
+  const io::TrainingState& there = state.counts;
+  if (there.batch != options_.batches.batch || there.samples != options_.batches.samples)
+    fail<ValueError>("it was written with batches of ", there.batch, " on ", there.samples,
+                     " samples; this run has batches of ", options_.batches.batch, " on ", options_.batches.samples,
+                     ": the place in the epoch would be another");
+  if (there.step > steps_of_epoch() || (!state.sums.empty() && state.sums.size() != options_.names.size()))
+    fail<ValueError>("it stands at step ", there.step, " of ", steps_of_epoch(), " with sums of ", state.sums.size(),
+                     " values, of which a step has ", options_.names.size(), ": this is another training's");
+  state_ = std::move(state);
+  Session::current().set_random_step(state_.counts.random_step);
+}
+
+std::int64_t Fit::rows_so_far() const {
+  return std::min(state_.counts.step * options_.batches.batch, options_.batches.samples);
+}
+
+Logs Fit::averages() const {
+  Logs logs;
+  for (std::size_t i = 0; i < state_.sums.size(); ++i)
+    logs.set(options_.names[i], state_.sums[i] / static_cast<double>(rows_so_far()));
+  return logs;
+}
+
+Ended Fit::run() {
+  stopping_ = paused_ = false;
+  try {
+    train();
+  } catch (const std::exception& error) {
+    for (Callback* callback : options_.callbacks) callback->on_failure(*this, error);
+    throw;
+  }
+  return paused_ ? Ended::kPaused : Ended::kFinished;
+}
+
+void Fit::train() {
+  for (Callback* callback : options_.callbacks) callback->on_train_begin(*this);
+  while (!stopping_ && state_.counts.epoch < options_.epochs && !at_limit()) {
+    for (Callback* callback : options_.callbacks) callback->on_epoch_begin(*this, state_.counts.epoch);
+    while (!stopping_ && state_.counts.step < steps_of_epoch() && !at_limit()) run_step();
+    if (state_.counts.step == steps_of_epoch() && !paused_) end_epoch();
+  }
+  for (Callback* callback : options_.callbacks) callback->on_train_end(*this);
+}
+
+void Fit::run_step() {
+  for (Callback* callback : options_.callbacks) callback->on_step_begin(*this);
+  io::TrainingState& counts = state_.counts;
+  const std::vector<Array> outputs = (*options_.step)(options_.batches.read(counts.epoch, counts.step));
+  check_outputs("Fit", outputs, options_.names);
+  rows_ = options_.batches.rows(counts.step);
+  state_.sums.resize(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const double value = outputs[i].item();
+    state_.sums[i] += value * static_cast<double>(rows_);
+    logs_.set(options_.names[i], value);
+  }
+  ++counts.step;
+  ++counts.global_step;
+  counts.random_step = Session::current().random_step();
+  for (Callback* callback : options_.callbacks) callback->on_step_end(*this, logs_);
+}
+
+void Fit::end_epoch() {
+  Logs logs = averages();
+  if (options_.evaluate)
+    for (const auto& [name, value] : options_.evaluate()) logs.set("val_" + name, value);
+  const std::int64_t epoch = state_.counts.epoch++;
+  state_.counts.step = 0;
+  state_.counts.random_step = Session::current().random_step();
+  state_.sums.clear();
+  for (Callback* callback : options_.callbacks) callback->on_epoch_end(*this, epoch, logs);
+}
+
+}  // namespace syncline::training

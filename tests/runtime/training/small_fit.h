@@ -1,0 +1,55 @@
+// A small network with dropout, its data and a Fit of it, for the tests of trainings. The last batch of an epoch has
+// two rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/training/fit.h"
+
+namespace syncline::training {
+
+inline constexpr std::int64_t kStepsOfEpoch = 6;
+
+// Notes what it is told of, "step 1", and can be told to end or to break the training there.
+class Witness : public Callback {
+ public:
+  std::vector<std::string> seen;
+  std::vector<Logs> epochs;  // the logs of each
+  std::string stop_at, pause_at, throw_at;
+
+  void on_train_begin(Fit& fit) override { note(fit, "train begin"); }
+  void on_epoch_begin(Fit& fit, std::int64_t epoch) override { note(fit, "epoch begin " + std::to_string(epoch)); }
+  void on_step_begin(Fit& fit) override { note(fit, "step begin " + std::to_string(fit.state().counts.global_step)); }
+  void on_step_end(Fit& fit, const Logs&) override {
+    note(fit, "step end " + std::to_string(fit.state().counts.global_step));
+  }
+  void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) override;
+  void on_train_end(Fit& fit) override { note(fit, "train end"); }
+  void on_failure(Fit&, const std::exception& error) noexcept override;
+
+ private:
+  void note(Fit& fit, const std::string& what);
+};
+
+// Built in the current session; all of it is public, for tests to look at.
+struct SmallFit {
+  SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks);
+  SmallFit(const SmallFit&) = delete;  // the fit points into it
+  SmallFit& operator=(const SmallFit&) = delete;
+
+  // Those of the model, then those of the optimizer.
+  std::vector<Variable> variables() const;
+  std::uint64_t digest() const;
+
+  Variable kernel, bias, top;
+  Optimizer optimizer;
+  Function step, score;
+  std::unique_ptr<Fit> fit;
+};
+
+}  // namespace syncline::training
