@@ -106,6 +106,9 @@ void add_all() {
   add_product("gemm/3200x768x64", kNo, kNo, 3200, 768, 64);
   add_product("gemm/128x512x2560/AtB", kYes, kNo, 128, 512, 2560);
   add_product("gemm/2560x128x512/ABt", kNo, kYes, 2560, 128, 512);
+  add_product("gemm/2048x2048x32/AtB", kYes, kNo, 2048, 2048, 32);
+  add_product("gemm/32x2048x2048", kNo, kNo, 32, 2048, 2048);
+  add_product("gemm/32x2048x2048/ABt", kNo, kYes, 32, 2048, 2048);
   add_product("gemm/1024x1024x1024", kNo, kNo, 1024, 1024, 1024);
   const ConvGeometry first = square(128, 28, 1, 32, 0), second = square(128, 26, 32, 64, 0);
   const ConvGeometry deep = square(32, 32, 64, 64, 1), wide = square(8, 16, 256, 256, 1);

@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "ops/kernels/product_tile-inl.h"
+#include "ops/kernels/transpose_square.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline::kernels {
@@ -36,12 +37,18 @@ HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index
   constexpr Index kWidth = kPanelColumns<T>;
   if (columns < kWidth) std::fill_n(to, depth * kWidth, T(0));
   if (x.b == Trans::kYes) {
+    const T* from = x.B + j0 * x.ldb + p0;
+    Index p = 0;
+    if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+      const auto* words = reinterpret_cast<const std::uint32_t*>(from);
+      for (; columns == kWidth && p + kSquare <= depth; p += kSquare)
+        transpose_squares(words + p, x.ldb, reinterpret_cast<std::uint32_t*>(to + p * kWidth), kWidth, kWidth / kSquare,
+                          false);
+    }
     constexpr Index kRun = 16;  // elements of a row at a time, so that what is written stays in the first-level cache
-    for (Index p = 0; p < depth; p += kRun)
-      for (Index c = 0; c < columns; ++c) {
-        const T* from = x.B + (j0 + c) * x.ldb + p0 + p;
-        for (Index q = 0; q < std::min(kRun, depth - p); ++q) to[(p + q) * kWidth + c] = from[q];
-      }
+    for (; p < depth; p += kRun)
+      for (Index c = 0; c < columns; ++c)
+        for (Index q = p; q < std::min(p + kRun, depth); ++q) to[q * kWidth + c] = from[c * x.ldb + q];
     return;
   }
   const T* from = x.B + p0 * x.ldb + j0;
@@ -85,45 +92,60 @@ HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index 
   }
 }
 
+// Rows of A: the first tile's, and how far row i's elements lie behind row 0's, for i a multiple of kTileRows.
+template <class T>
+struct BlockRows {
+  TileRows<T> tile;
+  Index distance;
+};
+
 // A panel by some rows of A, tile by tile, while the next panel is fetched.
 template <bool kColumns, class T>
-HWY_ATTR void panel_times_rows(TileRows<T> A, Index rows, Index depth, const T* panel, T* C, Index ldc, Index columns,
-                               bool add, const NextPanel<T>& next) {
+HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, const TilePanel<T>& panel, T* C,
+                               Index ldc, Index columns, bool add, const NextPanel<T>& next) {
   const Index width = tile_columns<T>();
   for (Index i = 0; i < rows; i += kTileRows) {
     const Index count = std::min<Index>(kTileRows, rows - i);
     next.fetch(next.depth * i / rows, next.depth * (i + count) / rows);
-    const TileRows<T> at{A.at + i * (kColumns ? depth : A.row_step), A.row_step};
+    const TileRows<T> at{A.tile.at + i * A.distance, A.tile.row_step};
     for (Index c = 0; c < columns; c += width) {
+      const TilePanel<T> part{panel.at + c, panel.row_step};
       T* to = C + i * ldc + c;
-      if (count == kTileRows) tile<kTileRows, kColumns>(depth, at, panel + c, to, ldc, columns - c, add);
-      else short_tile<kTileRows - 1, kColumns>(count, depth, at, panel + c, to, ldc, columns - c, add);
+      if (count == kTileRows) tile<kTileRows, kColumns>(depth, at, part, to, ldc, columns - c, add);
+      else short_tile<kTileRows - 1, kColumns>(count, depth, at, part, to, ldc, columns - c, add);
     }
   }
 }
 
-// One block of B by all of A. Panels are packed when the first rows come to them, and kept if other rows follow.
+// One block of B by all of A. Panels are packed when the first rows come to them, and kept if other rows follow. Where
+// a tile or two are all the rows, packing is lost: they are multiplied where they lie.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {
   constexpr Index kWidth = kPanelColumns<T>;
   const bool add = x.add || p0 > 0;
   const Index block = even_part(x.m, kBlockRows, kRowsMultiple);
-  const bool keep = block < x.m;
+  const bool keep = block < x.m, few = x.m <= 2 * kTileRows;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
     const Index rows = std::min(block, x.m - i0);
-    if (x.a == Trans::kYes) pack_rows(x, p0, depth, i0, rows, packed);
+    BlockRows<T> A{{x.A + i0 * x.lda + p0, x.lda}, x.lda};
+    if (x.a == Trans::kYes && few) A = {{x.A + p0 * x.lda + i0, x.lda}, 1};
+    else if (x.a == Trans::kYes) {
+      pack_rows(x, p0, depth, i0, rows, packed);
+      A = {{packed, kTileRows}, depth};
+    }
     for (Index c = 0; c < width; c += kWidth) {
       const Index columns = std::min(kWidth, width - c);
-      T *panel = panels + (keep ? c * depth : 0), *C = x.C + i0 * x.ldc + j0 + c;
-      if (i0 == 0) pack_panel(x, p0, depth, j0 + c, columns, panel);
+      T *room = panels + (keep ? c * depth : 0), *C = x.C + i0 * x.ldc + j0 + c;
+      TilePanel<T> panel{room};
+      if (few && x.b == Trans::kNo && columns == kWidth) panel = {x.B + p0 * x.ldb + j0 + c, x.ldb};
+      else if (i0 == 0) pack_panel(x, p0, depth, j0 + c, columns, room);
       const bool last = c + kWidth >= width;
       NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};
       if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
       if (last) next.depth = std::min(next.depth, x.k - p0 - depth);
-      if (x.a == Trans::kYes)
-        panel_times_rows<true>({packed, kTileRows}, rows, depth, panel, C, x.ldc, columns, add, next);
-      else panel_times_rows<false>({x.A + i0 * x.lda + p0, x.lda}, rows, depth, panel, C, x.ldc, columns, add, next);
+      if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, panel, C, x.ldc, columns, add, next);
+      else panel_times_rows<false>(A, rows, depth, panel, C, x.ldc, columns, add, next);
     }
   }
 }
@@ -158,10 +180,13 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 
 }  // namespace
 
-bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k) {
-  constexpr std::int64_t kSide = 64, kSum = 128;  // below, packing and the ends of tiles cost too much
-  return m >= kSide && n >= kSide && m * n >= 4 * kSide * kSide && k >= kSum;
+bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
+  // Below, a BLAS with vectors as wide as ours is quicker: it has products without packing for them.
+  constexpr std::int64_t kSmall = 1'000'000;
+  return m >= 8 && n >= 32 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }
+
+bool has_wide_vectors() { return (hwy::SupportedTargets() & HWY_AVX3) != 0; }
 
 template <class T>
 void blocked_product(const MatrixProduct<T>& product) {

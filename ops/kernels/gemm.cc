@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <string>
 
 #include "base/error.h"
 #include "ops/kernels/blocked_product.h"
@@ -59,6 +60,15 @@ void prepare_blas() {
   static_cast<void>(prepared);
 }
 
+// An OpenBLAS that is older than the processor takes kernels of an older one, with vectors half as wide.
+bool blas_is_wide() {
+  static const bool wide = [] {
+    const std::string name = openblas_get_corename();
+    return !has_wide_vectors() || name == "SkylakeX" || name == "Cooperlake" || name == "Sapphirerapids";
+  }();
+  return wide;
+}
+
 // An empty sum: BLAS refuses the lead dimension 0 that an empty operand has.
 template <class T>
 void scale(Index m, Index n, T beta, T* C, Index ldc) {
@@ -74,7 +84,7 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
                  T beta, T* C, Index ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(m, n, beta, C, ldc);
-  if (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k))
+  if (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k, blas_is_wide()))
     return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
   prepare_blas();
   blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,

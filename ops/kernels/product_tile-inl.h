@@ -50,9 +50,16 @@ HWY_INLINE void store_part(D d, V first, V second, T* to, std::int64_t columns, 
   for (std::int64_t c = 0; c < columns; ++c) to[c] = add ? to[c] + both[c] : both[c];
 }
 
-// C = rows * panel, or C += it; `columns` of the tile, at most the two vectors. The panel's rows are kPanelBytes apart.
+// The columns of B that a tile takes: rows of at least two vectors, so many elements apart.
+template <class T>
+struct TilePanel {
+  const T* at;
+  std::int64_t row_step = kPanelColumns<T>;
+};
+
+// C = rows * panel, or C += it; `columns` of the tile, at most the two vectors.
 template <int kRows, bool kColumns, class T>
-HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const T* panel, T* C, std::int64_t ldc,
+HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C, std::int64_t ldc,
                    std::int64_t columns, bool add) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
@@ -66,7 +73,8 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const T* panel, T* C
     first[r] = second[r] = hn::Zero(d);
   }
   for (std::int64_t p = 0; p < k; ++p) {
-    const V b0 = hn::LoadU(d, panel + p * kPanelColumns<T>), b1 = hn::LoadU(d, panel + p * kPanelColumns<T> + lanes);
+    const T* row = panel.at + p * panel.row_step;
+    const V b0 = hn::LoadU(d, row), b1 = hn::LoadU(d, row + lanes);
     for (int r = 0; r < kRows; ++r) {
       const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
       first[r] = hn::MulAdd(a, b0, first[r]);
@@ -86,7 +94,7 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const T* panel, T* C
 
 // A tile of fewer rows: the last ones.
 template <int kRows, bool kColumns, class T>
-HWY_INLINE void short_tile(std::int64_t count, std::int64_t k, const TileRows<T>& rows, const T* panel, T* C,
+HWY_INLINE void short_tile(std::int64_t count, std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C,
                            std::int64_t ldc, std::int64_t columns, bool add) {
   if constexpr (kRows > 0) {
     if (count == kRows) return tile<kRows, kColumns>(k, rows, panel, C, ldc, columns, add);

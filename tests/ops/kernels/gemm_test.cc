@@ -19,9 +19,10 @@ struct Shape {
   Index m, n, k;
 };
 
-const std::vector<Shape> kShapes = {{1, 1, 1},       {32, 64, 64},    {32, 10, 64},   {64, 64, 32}, {5, 1, 17},
-                                    {1, 9, 300},     {17, 33, 7},     {400, 3, 50},   {3, 4, 0},    {0, 4, 3},
-                                    {130, 530, 780}, {700, 130, 300}, {70, 1100, 400}};
+const std::vector<Shape> kShapes = {{1, 1, 1},       {32, 64, 64},    {32, 10, 64},    {64, 64, 32}, {5, 1, 17},
+                                    {1, 9, 300},     {17, 33, 7},     {400, 3, 50},    {3, 4, 0},    {0, 4, 3},
+                                    {130, 530, 780}, {700, 130, 300}, {70, 1100, 400}, {8, 33, 20},  {16, 64, 48},
+                                    {250, 40, 18},   {9, 200, 700},   {16, 1000, 90}};
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -87,10 +88,12 @@ TEST(Gemm, DoubleEqualsPlainLoops) { check_all<double>(1e-14); }
 TEST(Gemm, EveryInstructionSetMultiplies) {
   for (const InstructionSet& set : instruction_sets()) {
     use_instruction_set(set);
-    for (const Trans ta : {Trans::kNo, Trans::kYes}) {
-      const Product<float> p({130, 530, 780}, ta, Trans::kNo, 1);
-      EXPECT_LT(largest_error(p.run(1, 0), p.expected(1, 0)), 2e-6) << set.name;
-    }
+    for (const Trans ta : {Trans::kNo, Trans::kYes})
+      for (const Trans tb : {Trans::kNo, Trans::kYes})
+        for (const Index rows : {6, 9, 130}) {
+          const Product<float> p({rows, 530, 780}, ta, tb, 1);
+          EXPECT_LT(largest_error(p.run(1, 0), p.expected(1, 0)), 2e-6) << set.name << ' ' << rows;
+        }
   }
   use_best_instruction_set();
 }
