@@ -94,6 +94,8 @@ Times measure(const std::string& directory, std::int64_t mebibytes, int rounds) 
   const std::string path = directory + "/checkpoint_bench.h5", plain = directory + "/checkpoint_bench.bytes";
   io::AsyncSaver saver([&](const io::Checkpoint& copied) { io::save_checkpoint(path, copied); });
   Times times;
+  saver.prepare(checkpoint);
+  saver.wait();
   times.time("first stall", [&] { saver.save(checkpoint); });
   saver.wait();
   for (int round = 0; round < rounds; ++round) {

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "io/array_reader.h"
 #include "io/byte_file.h"
 #include "io/checkpoint_outline.h"
-#include "io/hdf5_array.h"
 #include "io/hdf5_file.h"
 #include "io/npz.h"
 #include "io/safetensors.h"

@@ -1,12 +1,11 @@
 #include "io/async_saver.h"
 
-#include <signal.h>
-
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
 #include "base/timeline.h"
+#include "io/block_signals.h"
 
 namespace syncline::io {
 namespace {
@@ -15,29 +14,11 @@ constexpr std::size_t kAlignment = 64;
 
 std::size_t room_for(const Array& array) { return (array.bytes() + kAlignment - 1) / kAlignment * kAlignment; }
 
-template <class Action>
-void for_each_array(Checkpoint& checkpoint, Action action) {
-  for (Layer& layer : checkpoint.layers)
-    for (Weight& weight : layer.weights) action(weight.value);
-  for (Weight& weight : checkpoint.optimizer) action(weight.value);
+void for_each_array(auto& checkpoint, auto action) {
+  for (auto& layer : checkpoint.layers)
+    for (auto& weight : layer.weights) action(weight.value);
+  for (auto& weight : checkpoint.optimizer) action(weight.value);
 }
-
-// A thread that starts while this lives takes no signals: they are for the threads that expect them.
-class BlockSignals {
- public:
-  BlockSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    const int error = pthread_sigmask(SIG_SETMASK, &all, &before_);
-    if (error != 0) fail<IoError>("AsyncSaver: cannot block signals: ", std::strerror(error));
-  }
-  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockSignals(const BlockSignals&) = delete;
-  BlockSignals& operator=(const BlockSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
@@ -62,17 +43,22 @@ void AsyncSaver::wait_for_writer() {
   changed_.wait(lock, [this] { return !busy_; });
 }
 
+bool AsyncSaver::make_room(const Checkpoint& checkpoint) {
+  std::size_t bytes = 0;
+  for_each_array(checkpoint, [&](const Array& array) { bytes += room_for(array); });
+  if (memory_.bytes() >= bytes) return false;
+  copy_ = {};
+  memory_ = Array();  // before the new one, so that there are never both
+  memory_ = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(bytes)});
+  return true;
+}
+
 // All arrays go into one piece of memory, which serves whatever the next checkpoint's shapes are and is had in large
 // pages however small the arrays. Until an array has its place it shares the caller's bytes.
 void AsyncSaver::copy(const Checkpoint& checkpoint) {
   const timeline::Span traced("file", "copy a checkpoint");
+  make_room(checkpoint);
   copy_ = checkpoint;
-  std::size_t bytes = 0;
-  for_each_array(copy_, [&](const Array& array) { bytes += room_for(array); });
-  if (memory_.bytes() < bytes) {
-    memory_ = Array();  // before the new one, so that there are never both
-    memory_ = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(bytes)});
-  }
   std::byte* place = memory_.raw();
   for_each_array(copy_, [&](Array& array) {
     Array own = Array::borrow(array.dtype(), array.shape(), place);
@@ -82,15 +68,25 @@ void AsyncSaver::copy(const Checkpoint& checkpoint) {
   });
 }
 
+void AsyncSaver::start(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    work_ = std::move(work);
+    busy_ = true;
+  }
+  changed_.notify_all();
+}
+
+void AsyncSaver::prepare(const Checkpoint& checkpoint) {
+  wait_for_writer();
+  if (make_room(checkpoint)) start([this] { std::memset(memory_.raw(), 0, memory_.bytes()); });
+}
+
 void AsyncSaver::save(const Checkpoint& checkpoint) {
   wait_for_writer();
   copy(checkpoint);
   const std::exception_ptr before = std::exchange(error_, nullptr);
-  {
-    const std::lock_guard lock(mutex_);
-    busy_ = true;
-  }
-  changed_.notify_all();
+  start([this] { write_(copy_); });
   if (before) std::rethrow_exception(before);
 }
 
@@ -108,12 +104,12 @@ void AsyncSaver::run() {
     lock.unlock();
     std::exception_ptr error;
     try {
-      write_(copy_);
+      work_();
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
-    error_ = error;
+    if (error) error_ = error;
     busy_ = false;
     changed_.notify_all();
   }

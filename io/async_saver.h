@@ -32,6 +32,11 @@ class AsyncSaver {
   AsyncSaver(const AsyncSaver&) = delete;
   AsyncSaver& operator=(const AsyncSaver&) = delete;
 
+  // Gets the memory for checkpoints of this size ready, on the writing thread: where memory is handed out slowly, as on
+  // virtual machines, it is the first save that else waits for it, for many times the length of a later stall. Call it
+  // when training begins. The arrays are not read. Throws std::bad_alloc.
+  void prepare(const Checkpoint& checkpoint);
+
   // Waits for the save under way, if any, copies the arrays and returns. Then the caller may change them. Throws what
   // the save before failed with, after this one has been started: catch it, print it, train on. Throws std::bad_alloc
   // if there is no memory for the copy; nothing is started then.
@@ -42,12 +47,15 @@ class AsyncSaver {
 
  private:
   void wait_for_writer();
+  bool make_room(const Checkpoint& checkpoint);
   void copy(const Checkpoint& checkpoint);
+  void start(std::function<void()> work);
   void run();
 
   Write write_;
-  Array memory_;     // of all arrays of copy_
-  Checkpoint copy_;  // the writing thread's while busy_, the caller's otherwise
+  Array memory_;                // of all arrays of copy_
+  Checkpoint copy_;             // the writing thread's while busy_, the caller's otherwise
+  std::function<void()> work_;  // what the writing thread is to do
   std::mutex mutex_;
   std::condition_variable changed_;
   bool busy_ = false, ending_ = false;

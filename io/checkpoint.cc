@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/timeline.h"
+#include "io/array_reader.h"
 #include "io/digest.h"
-#include "io/durable_file.h"
 #include "io/hdf5_array.h"
 #include "io/hdf5_file.h"
 
@@ -78,17 +78,18 @@ std::string root_digest(std::vector<ArrayHeader> headers) {
   return content_digest(std::as_bytes(std::span(text)));
 }
 
-void write_weights(const Hdf5Group& group, const std::vector<Weight>& weights, std::vector<ArrayHeader>& headers) {
+void write_weights(Hdf5File& file, const Hdf5Group& group, const std::vector<Weight>& weights,
+                   std::vector<ArrayHeader>& headers) {
   group.write_names("weight_names", names_of(group.place().file, weights));
-  for (const Weight& weight : weights) headers.push_back(write_array(group, weight.name, weight.value));
+  for (const Weight& weight : weights) headers.push_back(write_array(file, group, weight.name, weight.value));
 }
 
-void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers, std::vector<ArrayHeader>& headers) {
-  const Hdf5Group group = root.make_group(kWeightsGroup);
+void write_layers(Hdf5File& file, const std::vector<Layer>& layers, std::vector<ArrayHeader>& headers) {
+  const Hdf5Group group = file.root().make_group(kWeightsGroup);
   group.write_names("layer_names", names_of(group.place().file, layers));
   group.write_text("backend", kBackend);
   group.write_text("keras_version", kKerasVersion);
-  for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights, headers);
+  for (const Layer& layer : layers) write_weights(file, group.make_group(layer.name), layer.weights, headers);
 }
 
 void write_state(const Hdf5Group& group, const Checkpoint& checkpoint, const std::string& root) {
@@ -215,14 +216,6 @@ void verify_contents(const Hdf5Group& root, VerifyReport& report) {
   if (report.problems.empty()) note_problems(report, [&] { verify_root(root, headers); });
 }
 
-std::size_t bytes_of(const Checkpoint& checkpoint) {
-  std::size_t bytes = 0;
-  for (const Layer& layer : checkpoint.layers)
-    for (const Weight& weight : layer.weights) bytes += weight.value.bytes();
-  for (const Weight& weight : checkpoint.optimizer) bytes += weight.value.bytes();
-  return bytes;
-}
-
 WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.value.dtype(), weight.value.shape()}; }
 
 }  // namespace
@@ -230,13 +223,13 @@ WeightSpec spec_of_weight(const Weight& weight) { return {weight.name, weight.va
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   const timeline::Span traced("file", "save a checkpoint");
   const Hdf5Session session;
-  const Hdf5File file = Hdf5File::create_image(path, bytes_of(checkpoint));
+  Hdf5File file = Hdf5File::create(path);
   std::vector<ArrayHeader> headers;
-  write_layers(file.root(), checkpoint.layers, headers);
+  write_layers(file, checkpoint.layers, headers);
   if (!checkpoint.optimizer.empty())
-    write_weights(file.root().make_group(kOptimizerGroup), checkpoint.optimizer, headers);
+    write_weights(file, file.root().make_group(kOptimizerGroup), checkpoint.optimizer, headers);
   write_state(file.root().make_group(kStateGroup), checkpoint, root_digest(std::move(headers)));
-  write_file_durably(path, file.image());
+  file.commit();
 }
 
 Checkpoint load_checkpoint(const std::string& path) {
@@ -244,8 +237,9 @@ Checkpoint load_checkpoint(const std::string& path) {
   const Hdf5Session session;
   const Hdf5File file = Hdf5File::open(path);
   std::vector<ArrayHeader> headers;
+  ArrayReader reader;
   const auto read = [&](const Hdf5Group& group, const std::string& name) {
-    StoredArray stored = read_array(group, name);
+    StoredArray stored = reader.begin(group, name);
     headers.push_back(std::move(stored.header));
     return Weight{name, std::move(stored.value)};
   };
@@ -253,6 +247,7 @@ Checkpoint load_checkpoint(const std::string& path) {
   read_state_into(file.root(), checkpoint);
   checkpoint.layers = read_layers<Layer>(file.root(), read);
   checkpoint.optimizer = read_optimizer(file.root(), read);
+  reader.finish();
   verify_root(file.root(), headers);
   return checkpoint;
 }
@@ -262,7 +257,7 @@ CheckpointSummary summarize_checkpoint(const std::string& path) {
   const Hdf5File file = Hdf5File::open(path);
   std::vector<ArrayHeader> headers;
   const auto read = [&](const Hdf5Group& group, const std::string& name) {
-    headers.push_back(array_header(group, name));
+    headers.push_back(header_of(open_dataset(group, name)));
     return WeightSpec{name, headers.back().dtype, headers.back().shape};
   };
   CheckpointSummary summary;

@@ -1,9 +1,8 @@
 // Checkpoints: a model's weights, its optimizer's weights and where training stands, in one HDF5 file.
 //
 // The layout is Keras 2.3.1's (docs/checkpoint_format.md): Keras loads the weights, h5ls, h5dump and h5py read the
-// file. Saving is all or nothing: at every moment `path` is the whole old file or the whole new one. Memory: saving
-// needs one copy of the contents beside the arrays themselves, because the file is laid out in memory first
-// (io/hdf5_file.h says why); loading needs none.
+// file. Saving is all or nothing: at every moment `path` is the whole old file or the whole new one. Arrays go from
+// and to their memory in one pass that takes their digest too; neither saving nor loading copies them.
 //
 // Arrays loaded are owned by the checkpoint returned; arrays saved are only read. Any thread may call; calls that
 // touch HDF5 run one after the other. In a job of several ranks one rank saves and all may load.

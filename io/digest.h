@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -11,5 +12,22 @@ namespace syncline::io {
 
 // 32 hexadecimal digits, as `xxhsum -H2` prints them. Thread-safe.
 std::string content_digest(std::span<const std::byte> bytes);
+
+// The same of bytes that come piece by piece: large arrays are digested while they are in the processor's cache, on
+// their way from or to the disk. Not thread-safe.
+class RunningDigest {
+ public:
+  RunningDigest();
+  ~RunningDigest();
+  RunningDigest(const RunningDigest&) = delete;
+  RunningDigest& operator=(const RunningDigest&) = delete;
+
+  void add(std::span<const std::byte> bytes);
+  std::string text() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace syncline::io

@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -99,50 +101,12 @@ int open_temporary(const std::string& path, const std::string& temporary) {
   return descriptor;
 }
 
-// Removes the temporary unless it has been renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& path)
-      : path_(path), name_(path + ".tmp"), descriptor_(open_temporary(path_, name_)) {}
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (!renamed_) ::unlink(name_.c_str());
-  }
-
-  void write(std::span<const std::byte> bytes) {
-    if (::ftruncate(descriptor_.get(), 0) != 0) fail_save(path_, "emptying the temporary file", errno);
-    const std::size_t total = bytes.size();
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_.get(), bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0)
-        fail_save(path_, join_text("writing byte ", total - bytes.size(), " of ", total), reason_of_write(errno));
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
-    if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", errno);
-  }
-
-  // The descriptor, and with it the lock, stays open until the name is the final one.
-  void rename_and_close() {
-    if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
-    renamed_ = true;
-    if (descriptor_.close() != 0)
-      fail<IoError>("saving '", path_, "': close: ", std::strerror(errno), "; the new file stands, check it");
-  }
-
- private:
-  static std::string reason_of_write(int error) {
-    std::string reason = std::strerror(error);
-    if (error == ENOSPC || error == EDQUOT) reason += " (free some space)";
-    if (error == EFBIG) reason += " (raise the limit, see ulimit -f)";
-    return reason;
-  }
-
-  std::string path_, name_;
-  Descriptor descriptor_;
-  bool renamed_ = false;
-};
+std::string reason_of_write(int error) {
+  std::string reason = std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) reason += " (free some space)";
+  if (error == EFBIG) reason += " (raise the limit, see ulimit -f)";
+  return reason;
+}
 
 void sync_directory(const std::string& path) {
   const std::string directory = directory_of(path);
@@ -155,12 +119,84 @@ void sync_directory(const std::string& path) {
 
 }  // namespace
 
+// Removes the file unless it has been renamed.
+class DurableFile::Temporary {
+ public:
+  explicit Temporary(std::string path)
+      : path_(std::move(path)), name_(path_ + ".tmp"), descriptor_(open_temporary(path_, name_)) {}
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  ~Temporary() {
+    if (!renamed_) ::unlink(name_.c_str());
+  }
+
+  void empty() {
+    if (::ftruncate(descriptor_.get(), 0) != 0) fail_save(path_, "emptying the temporary file", errno);
+  }
+
+  void write(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const std::size_t size = std::min(bytes.size(), kWriteback);
+      write_whole(offset, bytes.first(size));
+      start_writeback(offset, size);
+      offset += size;
+      bytes = bytes.subspan(size);
+    }
+  }
+
+  // The descriptor, and with it the lock, stays open until the name is the final one.
+  void commit() {
+    if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", reason_of_write(errno));
+    if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
+    renamed_ = true;
+    if (descriptor_.close() != 0)
+      fail<IoError>("saving '", path_, "': close: ", std::strerror(errno), "; the new file stands, check it");
+    sync_directory(path_);
+  }
+
+ private:
+  void write_whole(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail_save(path_, join_text("writing byte ", offset), reason_of_write(errno));
+      offset += static_cast<std::size_t>(written);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  // Advice to the kernel, which else begins at fsync; what goes wrong on the way fsync reports.
+  void start_writeback(std::uint64_t offset, std::size_t size) {
+    fresh_begin_ = std::min(fresh_begin_, offset);
+    fresh_ += size;
+    if (fresh_ < kWriteback) return;
+    ::sync_file_range(descriptor_.get(), static_cast<off_t>(fresh_begin_),
+                      static_cast<off_t>(offset + size - fresh_begin_), SYNC_FILE_RANGE_WRITE);
+    fresh_begin_ = UINT64_MAX;
+    fresh_ = 0;
+  }
+
+  static constexpr std::size_t kWriteback = std::size_t{8} << 20;
+
+  HoldFileSizeSignal hold_;
+  std::string path_, name_;
+  Descriptor descriptor_;
+  std::uint64_t fresh_begin_ = UINT64_MAX, fresh_ = 0;  // written since the last writeback began
+  bool renamed_ = false;
+};
+
+DurableFile::DurableFile(std::string path) : temporary_(std::make_unique<Temporary>(std::move(path))) {
+  temporary_->empty();
+}
+DurableFile::~DurableFile() = default;
+
+void DurableFile::write(std::uint64_t offset, std::span<const std::byte> bytes) { temporary_->write(offset, bytes); }
+void DurableFile::commit() { temporary_->commit(); }
+
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes) {
-  const HoldFileSizeSignal hold;
-  TemporaryFile temporary(path);
-  temporary.write(bytes);
-  temporary.rename_and_close();
-  sync_directory(path);
+  DurableFile file(path);
+  file.write(0, bytes);
+  file.commit();
 }
 
 void write_link_durably(const std::string& path, const std::string& target) {

@@ -2,25 +2,45 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 namespace syncline::io {
 
-// Writes `bytes` to "<path>.tmp" in the same directory, fsyncs it, renames it to `path` and fsyncs the directory.
+// A file on its way: written as "<path>.tmp" in the same directory, which commit() makes `path`. What is written goes
+// to the disk at once, while the caller makes the next bytes, so that commit() has little left to wait for.
 //
-// On any failure the temporary is removed, the old file stays as it was, and IoError names path and reason; only if the
-// directory's fsync fails does the new file already stand, and the message says so. A limit on file sizes
-// (RLIMIT_FSIZE) is an error like a full disk: its signal is held back from this thread. A temporary that a killed
+// Whatever fails, the temporary is removed by the destructor, the old file stays as it was, and IoError names path and
+// reason; only if the directory's fsync fails does the new file already stand, and the message says so. A limit on file
+// sizes (RLIMIT_FSIZE) is an error like a full disk: its signal is held back from the thread. A temporary that a killed
 // process left behind is overwritten; one that a living process is writing is an error. If `path` is a symbolic link,
 // the link is replaced and its target stays.
 //
-// Thread-safe for different paths; two threads or processes saving the same path do not harm the file, one of them
-// gets an IoError.
+// For one thread, from constructor to destructor. Two threads or processes saving the same path do not harm the file,
+// one of them gets an IoError.
+class DurableFile {
+ public:
+  explicit DurableFile(std::string path);
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  void write(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Fsyncs the file, renames it to `path` and fsyncs the directory. Nothing may be written afterwards.
+  void commit();
+
+ private:
+  class Temporary;
+  std::unique_ptr<Temporary> temporary_;
+};
+
+// The same for bytes that are all there.
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
 
 // Makes `path` a symbolic link to `target`, in place of whatever link or file stood there: at every moment it is the
-// old one or the new one. Throws IoError as write_file_durably does, also where the file system has no symbolic links.
+// old one or the new one. Throws IoError as DurableFile does, also where the file system has no symbolic links.
 void write_link_durably(const std::string& path, const std::string& target);
 
 // Removes "<path>.tmp" unless a living process is writing it: what a killed one left of a path that nobody saves again.

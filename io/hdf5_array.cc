@@ -1,20 +1,16 @@
 #include "io/hdf5_array.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <vector>
 
 #include "base/error.h"
-#include "io/digest.h"
 
 namespace syncline::io {
 namespace {
 
 constexpr const char* kDigest = "xxh3_128";
-constexpr const char* kChecksum = "crc32";
 // Deflate cannot shrink anything by more than this; a header that promises more is damaged.
 constexpr hsize_t kLargestCompression = 1100;
 
@@ -117,6 +113,17 @@ void check_size(const ArrayHeader& type, hsize_t limit, const Hdf5Place& place) 
                              " bytes, at most ", limit, " are stored"));
 }
 
+std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// Digests are those of little endian bytes, which is how arrays are stored, and arrays are copied as they are.
+static_assert(std::endian::native == std::endian::little);
+
+}  // namespace
+
 ArrayHeader header_of(const Hdf5Group& dataset) {
   const Hdf5Place& place = dataset.place();
   ArrayHeader header{place.object, dtype_of_dataset(dataset.id(), place), shape_of_dataset(dataset.id(), place), {}};
@@ -125,13 +132,6 @@ ArrayHeader header_of(const Hdf5Group& dataset) {
   return header;
 }
 
-std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos) return {"", path};
-  return {path.substr(0, slash), path.substr(slash + 1)};
-}
-
-// As a group without members: a dataset has attributes like one.
 Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path) {
   const auto [parent, name] = split_path(path);
   const Hdf5Group home = group.group(parent);
@@ -140,46 +140,14 @@ Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path) {
   return dataset;
 }
 
-std::uint32_t checksum(const Array& value) {
-  return static_cast<std::uint32_t>(
-      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(value.raw()), value.bytes()));
-}
-
-// Digests are those of little endian bytes, which is how arrays are stored.
-static_assert(std::endian::native == std::endian::little);
-std::string digest_of(const Array& value) { return content_digest({value.raw(), value.bytes()}); }
-
-[[noreturn]] void fail_damaged(const Hdf5Place& place, const char* kind, const auto& found, const auto& written) {
-  fail_at(place, join_text("is damaged: its bytes have ", kind, " ", found, ", ", written,
-                           " was written; use another checkpoint"));
-}
-
-// Files written by Keras carry neither digests nor checksums.
-void verify(const Hdf5Group& dataset, const StoredArray& stored) {
-  const std::string& written = stored.header.digest;
-  if (!written.empty()) {
-    const std::string found = digest_of(stored.value);
-    if (found != written) fail_damaged(dataset.place(), "XXH3", found, written);
-  } else if (dataset.has_attribute(kChecksum)) {
-    const std::uint64_t sum = dataset.read_unsigned(kChecksum);
-    if (sum != checksum(stored.value)) fail_damaged(dataset.place(), "CRC-32", checksum(stored.value), sum);
-  }
-  // A byte other than 0 and 1 must never be looked at as a bool.
-  if (stored.header.dtype != DType::kBool) return;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(stored.value.raw());
-  if (std::any_of(bytes, bytes + stored.value.bytes(), [](unsigned char byte) { return byte > 1; }))
-    fail_at(dataset.place(), "is damaged: it holds a bool that is neither true nor false");
-}
-
-}  // namespace
-
-ArrayHeader write_array(const Hdf5Group& group, std::string_view path, const Array& value) {
+ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view path, const Array& value) {
   const auto [parent, name] = split_path(path);
   const Hdf5Group home = group.make_group(parent);
   const Hdf5Place place = home.place_of(name);
   const Hdf5Handle properties = checked(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, place, "make dataset properties");
   checked(H5Pset_obj_track_times(properties.get(), false), place, "leave out object times");
   checked(H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER), place, "leave out the fill value");
+  checked(H5Pset_alloc_time(properties.get(), H5D_ALLOC_TIME_EARLY), place, "reserve space");
   const std::vector<hsize_t> dims(value.shape().begin(), value.shape().end());
   const Hdf5Handle space = checked(
       dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
@@ -189,28 +157,30 @@ ArrayHeader write_array(const Hdf5Group& group, std::string_view path, const Arr
                          H5P_DEFAULT, properties.get(), H5P_DEFAULT),
               H5Dclose, place, "make the dataset"),
       place);
-  if (value.bytes() > 0)
-    checked(
-        H5Dwrite(dataset.id(), type_of(value.dtype(), false, place).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()),
-        place, "write the dataset");
-  ArrayHeader header{place.object, value.dtype(), value.shape(), digest_of(value)};
+  ArrayHeader header{place.object, value.dtype(), value.shape(),
+                     file.write_contents(dataset, {value.raw(), value.bytes()})};
   dataset.write_text(kDigest, header.digest);
   return header;
 }
 
-ArrayHeader array_header(const Hdf5Group& group, std::string_view path) { return header_of(open_dataset(group, path)); }
+void read_converted(const Hdf5Group& dataset, Array& value) {
+  if (value.bytes() == 0) return;
+  const Hdf5Handle type = type_of(value.dtype(), false, dataset.place());
+  checked(H5Dread(dataset.id(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()), dataset.place(),
+          "read the dataset");
+}
 
-StoredArray read_array(const Hdf5Group& group, std::string_view path) {
-  const Hdf5Group dataset = open_dataset(group, path);
-  StoredArray stored{header_of(dataset), {}};
-  const auto& [header, value] = stored;
-  stored.value = Array::uninitialized(header.dtype, header.shape);
-  if (value.bytes() > 0)
-    checked(H5Dread(dataset.id(), type_of(header.dtype, false, dataset.place()).get(), H5S_ALL, H5S_ALL, H5P_DEFAULT,
-                    stored.value.raw()),
-            dataset.place(), "read the dataset");
-  verify(dataset, stored);
-  return stored;
+std::optional<std::uint64_t> place_of_bytes(const Hdf5Group& dataset, const ArrayHeader& header) {
+  const Hdf5Place& place = dataset.place();
+  const Hdf5Handle properties =
+      checked(H5Dget_create_plist(dataset.id()), H5Pclose, place, "read the dataset's properties");
+  const Hdf5Handle type = checked(H5Dget_type(dataset.id()), H5Tclose, place, "read the dataset's type");
+  const auto bytes = static_cast<hsize_t>(header.shape.size()) * size_of(header.dtype);
+  if (H5Pget_layout(properties.get()) != H5D_CONTIGUOUS || H5Dget_storage_size(dataset.id()) != bytes ||
+      (size_of(header.dtype) > 1 && H5Tget_order(type.get()) != H5T_ORDER_LE))
+    return std::nullopt;
+  const haddr_t address = H5Dget_offset(dataset.id());
+  return address == HADDR_UNDEF ? std::nullopt : std::optional<std::uint64_t>(address);
 }
 
 }  // namespace syncline::io

@@ -5,6 +5,8 @@
 // gap. Needs a live Hdf5Session (io/hdf5_handle.h).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,19 +22,19 @@ struct ArrayHeader {
   std::string digest;  // as stored; empty if the dataset has none
 };
 
-struct StoredArray {
-  ArrayHeader header;
-  Array value;
-};
+// Writes `value` at `path` ("dense_1/kernel:0") below `group` of a new file, making the groups between. Throws IoError.
+ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view path, const Array& value);
 
-// Writes `value` at `path` ("dense_1/kernel:0") below `group`, making the groups between. Throws IoError.
-ArrayHeader write_array(const Hdf5Group& group, std::string_view path, const Array& value);
+// Opens the dataset at `path` below `group`, as a group without members: it has attributes like one.
+Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path);
 
 // All but the values. Throws IoError for what we do not read: external storage, virtual datasets, links, filters other
 // than deflate, shuffle and fletcher32, other types, more bytes than the file can hold.
-ArrayHeader array_header(const Hdf5Group& group, std::string_view path);
+ArrayHeader header_of(const Hdf5Group& dataset);
 
-// Throws IoError as array_header does, and when the bytes do not match their digest or CRC-32.
-StoredArray read_array(const Hdf5Group& group, std::string_view path);
+// Where in the file the array's bytes are, if they are there as they are in memory, in one piece.
+std::optional<std::uint64_t> place_of_bytes(const Hdf5Group& dataset, const ArrayHeader& header);
+// Reads any dataset that header_of took, through HDF5. Nothing is checked.
+void read_converted(const Hdf5Group& dataset, Array& value);
 
 }  // namespace syncline::io

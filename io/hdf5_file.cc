@@ -1,16 +1,17 @@
 #include "io/hdf5_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
+#include "io/digest.h"
+#include "io/durable_file.h"
+#include "io/hdf5_layout.h"
 
 namespace syncline::io {
 namespace {
@@ -20,40 +21,14 @@ constexpr std::size_t kAttributeLimit = 64512;
 // No honest attribute of ours or of Keras is longer; a damaged header must not make us allocate what it says.
 constexpr hsize_t kLongestAttribute = hsize_t{1} << 28;
 
-// A file in memory grows in steps of this at least; what is left of the last step is wasted. One step for all of a
-// large file is many times as fast as hundreds: the kernel then gives it large pages.
-constexpr std::size_t kImageGrowth = std::size_t{1} << 20;
-constexpr std::size_t kHugePage = std::size_t{1} << 21;
+// Arrays from this size on go to the disk by themselves; smaller ones together with the headers around them.
+constexpr std::size_t kLargeArray = std::size_t{1} << 16;
+// What is digested and written at a time: small enough to be still in the cache for the second of the two.
+constexpr std::size_t kBlock = std::size_t{1} << 18;
 
 // Metadata is laid out as HDF5 1.8 does, whose headers carry checksums, and readable by 1.10.
 void set_format(hid_t access, const Hdf5Place& place) {
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), place, "choose the file format");
-}
-
-// Memory for a file, asking for large pages: with small ones the kernel takes longer to hand it out than all else in a
-// save takes before the disk.
-void* grow_image(void* memory, std::size_t bytes, H5FD_file_image_op_t, void*) {
-  void* grown = std::realloc(memory, bytes);
-  const auto begin = (reinterpret_cast<std::uintptr_t>(grown) + kHugePage - 1) / kHugePage * kHugePage;
-  const auto end = (reinterpret_cast<std::uintptr_t>(grown) + bytes) / kHugePage * kHugePage;
-  if (grown != nullptr && begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-  return grown;
-}
-void* make_image(std::size_t bytes, H5FD_file_image_op_t operation, void*) {
-  return grow_image(nullptr, bytes, operation, nullptr);
-}
-void* copy_image(void* to, const void* from, std::size_t bytes, H5FD_file_image_op_t, void*) {
-  return std::memcpy(to, from, bytes);
-}
-herr_t free_image(void* memory, H5FD_file_image_op_t, void*) {
-  std::free(memory);
-  return 0;
-}
-
-void keep_in_memory(hid_t access, std::size_t bytes, const Hdf5Place& place) {
-  H5FD_file_image_callbacks_t callbacks{make_image, copy_image, grow_image, free_image, nullptr, nullptr, nullptr};
-  checked(H5Pset_fapl_core(access, bytes + kImageGrowth, false), place, "choose the memory driver");
-  checked(H5Pset_file_image_callbacks(access, &callbacks), place, "choose the memory");
 }
 
 // Without times of creation equal contents give equal bytes.
@@ -276,18 +251,57 @@ std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const 
   return read_fixed(attribute.get(), type.get(), elements, place);
 }
 
-Hdf5File::Hdf5File(Hdf5Handle file, const std::string& path)
-    : file_(std::move(file)), root_(open_root(file_.get(), {path, ""}), {path, "/"}) {}
+struct Hdf5File::Making {
+  explicit Making(const std::string& path) : disk(path) {}
 
-Hdf5File Hdf5File::create_image(const std::string& path, std::size_t bytes) {
+  DurableFile disk;
+  Hdf5Layout layout;
+};
+
+Hdf5File::Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const std::string& path)
+    : making_(std::move(making)), file_(std::move(file)), root_(open_root(file_.get(), {path, ""}), {path, "/"}) {}
+
+Hdf5File::~Hdf5File() = default;
+Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
+
+Hdf5File Hdf5File::create(const std::string& path) {
   const Hdf5Place place{path, ""};
+  auto making = std::make_unique<Making>(path);
   const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
   const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, place, "make creation properties");
   set_format(access.get(), place);
   drop_times(create.get(), place);
-  keep_in_memory(access.get(), bytes, place);
-  return {checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, place, "make the file"),
-          path};
+  making->layout.use_in(access.get(), place);
+  Hdf5Handle file =
+      checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, place, "make the file");
+  return {std::move(making), std::move(file), path};
+}
+
+std::string Hdf5File::write_contents(const Hdf5Group& dataset, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return content_digest(bytes);
+  const haddr_t address = H5Dget_offset(dataset.id());
+  if (address == HADDR_UNDEF) fail_hdf5(dataset.place(), "find the place of the dataset");
+  if (bytes.size() < kLargeArray) {
+    making_->layout.write(address, bytes);
+    return content_digest(bytes);
+  }
+  making_->layout.exclude(address, bytes.size());
+  RunningDigest digest;
+  for (std::size_t begin = 0; begin < bytes.size(); begin += kBlock) {
+    const std::span<const std::byte> block = bytes.subspan(begin, std::min(kBlock, bytes.size() - begin));
+    digest.add(block);
+    making_->disk.write(address + begin, block);
+  }
+  return digest.text();
+}
+
+void Hdf5File::commit() {
+  const Hdf5Place& place = root_.place();
+  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), place, "lay out the headers");
+  hsize_t size = 0;
+  checked(H5Fget_filesize(file_.get(), &size), place, "measure the file");
+  making_->layout.write_to(making_->disk, size);
+  making_->disk.commit();
 }
 
 Hdf5File Hdf5File::open(const std::string& path) {
@@ -302,18 +316,12 @@ Hdf5File Hdf5File::open(const std::string& path) {
   const Hdf5Place place{path, ""};
   const htri_t recognised = H5Fis_hdf5(path.c_str());
   if (recognised == 0) fail_at(place, "is no HDF5 file, or its beginning is damaged; use another checkpoint");
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  return {checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated, or locked by its writer)"), path};
-}
-
-std::span<const std::byte> Hdf5File::image() const {
-  const Hdf5Place& place = root_.place();
-  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), place, "finish the file in memory");
-  const ssize_t size = checked(H5Fget_file_image(file_.get(), nullptr, 0), place, "measure the file in memory");
-  // The memory driver's handle is the address of its buffer; H5Fget_file_image would make a second copy of it.
-  void* handle = nullptr;
-  checked(H5Fget_vfd_handle(file_.get(), H5P_DEFAULT, &handle), place, "find the file in memory");
-  return {*static_cast<const std::byte* const*>(handle), static_cast<std::size_t>(size)};
+  // Chosen by name, so that the environment cannot choose another one: arrays are read through its descriptor.
+  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
+  checked(H5Pset_fapl_sec2(access.get()), place, "choose the file driver");
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
+  return {nullptr, checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated, or locked by its writer)"),
+          path};
 }
 
 }  // namespace syncline::io

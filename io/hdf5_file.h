@@ -1,15 +1,14 @@
 // HDF5 files and groups: every return code is checked and becomes one IoError that names file, object and reason.
 //
-// A file is either built in memory (create_image) and handed out as bytes, or opened read only. Nothing here writes to
-// a disk. That is deliberate: HDF5 never calls fsync, reports a full disk as late as at H5Fclose or not at all, and its
-// library may crash at exit after a failed write. With an image all of that is ours to do (io/durable_file.h). The cost
-// is one copy of the file's contents in memory while it is saved.
+// A file is either made new (create ... commit), which puts it in place all or nothing (io/durable_file.h,
+// io/hdf5_layout.h), or opened read only.
 //
 // Needs a live Hdf5Session; a group must not outlive its file's session. Objects are movable, not copyable.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -71,19 +70,30 @@ class Hdf5Group {
 
 class Hdf5File {
  public:
-  // An empty file in memory, for about as many bytes. `path` is for messages only.
-  static Hdf5File create_image(const std::string& path, std::size_t bytes = 0);
+  // A new file, which is at `path` after commit(), or never. Throws IoError if there can be no file.
+  static Hdf5File create(const std::string& path);
   // Opens an existing file read only. Throws UnreadableError if it is missing, not ours to read or no regular file,
   // IoError if it is truncated or not HDF5.
   static Hdf5File open(const std::string& path);
 
+  Hdf5File(Hdf5File&&) noexcept;
+  ~Hdf5File();
+
   const Hdf5Group& root() const { return root_; }
-  // The bytes of a file made with create_image, valid until the next change or the end of this object.
-  std::span<const std::byte> image() const;
+
+  // Of a new file: writes the whole contents of a contiguous dataset, whose space must have been allocated, and returns
+  // their digest. The bytes are those of the file, little endian. Throws IoError if the disk refuses them.
+  std::string write_contents(const Hdf5Group& dataset, std::span<const std::byte> bytes);
+  // Of a new file, once and at the end: puts it in place.
+  void commit();
 
  private:
-  Hdf5File(Hdf5Handle file, const std::string& path);
+  // What a new file is made of; the layout lives longer than HDF5's handles.
+  struct Making;
 
+  Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const std::string& path);
+
+  std::unique_ptr<Making> making_;
   Hdf5Handle file_;
   Hdf5Group root_;
 };

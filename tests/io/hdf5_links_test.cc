@@ -17,20 +17,19 @@ using Properties = std::function<void(hid_t)>;
 class ForeignFile : public testing::Test {
  protected:
   // A weights file as save_weights writes it, at the root: one layer "l" with one weight "w", made by `make`.
-  void write(const std::function<void(const Hdf5Group& layer)>& make) {
-    const Hdf5File file = Hdf5File::create_image(path_);
+  void write(const std::function<void(Hdf5File& file, const Hdf5Group& layer)>& make) {
+    Hdf5File file = Hdf5File::create(path_);
     const std::array<std::string, 1> layers{"l"}, weights{"w"};
     file.root().write_names("layer_names", layers);
     const Hdf5Group layer = file.root().make_group("l");
     layer.write_names("weight_names", weights);
-    make(layer);
-    const std::span<const std::byte> image = file.image();
-    write_file(path_, {reinterpret_cast<const char*>(image.data()), image.size()});
+    make(file, layer);
+    file.commit();
   }
 
   // Writes the floats 0 to 7 as dataset "w" of type `type`, with creation properties set by `set`.
   void write_dataset(hid_t type, const Properties& set, bool fill = true) {
-    write([&](const Hdf5Group& layer) {
+    write([&](Hdf5File&, const Hdf5Group& layer) {
       const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
       set(properties.get());
       const hsize_t count = 8;
@@ -76,8 +75,8 @@ TEST_F(ForeignFile, WeightsAtTheRootWithoutState) {
 // As versions before digests wrote it.
 TEST_F(ForeignFile, ChecksumsOfEarlierVersions) {
   const auto write_with = [&](std::uint32_t sum) {
-    write([&](const Hdf5Group& layer) {
-      write_array(layer, "w", Array::from<float>(Shape{8}, {0, 1, 2, 3, 4, 5, 6, 7}));
+    write([&](Hdf5File& file, const Hdf5Group& layer) {
+      write_array(file, layer, "w", Array::from<float>(Shape{8}, {0, 1, 2, 3, 4, 5, 6, 7}));
       const Hdf5Handle dataset = layer.open("w");
       ASSERT_GE(H5Adelete(dataset.get(), "xxh3_128"), 0);
       const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
@@ -112,7 +111,7 @@ TEST_F(ForeignFile, ChunkedAndCompressed) {
 }
 
 TEST_F(ForeignFile, VariableLengthNames) {
-  const Hdf5File file = Hdf5File::create_image(path_);
+  const Hdf5File file = Hdf5File::create(path_);
   const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.get(), H5T_VARIABLE);
   const hsize_t count = 2;
@@ -142,12 +141,14 @@ TEST_F(ForeignFile, VirtualDataset) {
 }
 
 TEST_F(ForeignFile, SoftLink) {
-  write([](const Hdf5Group& layer) { H5Lcreate_soft("/elsewhere", layer.id(), "w", H5P_DEFAULT, H5P_DEFAULT); });
+  write([](Hdf5File&, const Hdf5Group& layer) {
+    H5Lcreate_soft("/elsewhere", layer.id(), "w", H5P_DEFAULT, H5P_DEFAULT);
+  });
   EXPECT_CONTAINS(refusal(), "is a soft or external link");
 }
 
 TEST_F(ForeignFile, ExternalLink) {
-  write([](const Hdf5Group& layer) {
+  write([](Hdf5File&, const Hdf5Group& layer) {
     H5Lcreate_external("/tmp/other.h5", "/x", layer.id(), "w", H5P_DEFAULT, H5P_DEFAULT);
   });
   EXPECT_CONTAINS(refusal(), "is a soft or external link");
@@ -162,7 +163,7 @@ TEST_F(ForeignFile, UnknownFilter) {
 }
 
 TEST_F(ForeignFile, UnknownType) {
-  write([](const Hdf5Group& layer) {
+  write([](Hdf5File&, const Hdf5Group& layer) {
     const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
     const Hdf5Handle dataset(H5Dcreate2(layer.id(), "w", H5T_C_S1, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                              H5Dclose);
@@ -177,7 +178,7 @@ TEST_F(ForeignFile, NeverWritten) {
 }
 
 TEST_F(ForeignFile, HugeShape) {
-  write([](const Hdf5Group& layer) {
+  write([](Hdf5File&, const Hdf5Group& layer) {
     const std::array<hsize_t, 2> dims{hsize_t{1} << 40, hsize_t{1} << 20};
     const Hdf5Handle space(H5Screate_simple(2, dims.data(), nullptr), H5Sclose);
     const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -191,21 +192,20 @@ TEST_F(ForeignFile, HugeShape) {
 }
 
 TEST_F(ForeignFile, MissingWeight) {
-  write([](const Hdf5Group&) {});
+  write([](Hdf5File&, const Hdf5Group&) {});
   EXPECT_CONTAINS(refusal(), "is missing");
 }
 
 TEST_F(ForeignFile, AGroupForAWeight) {
-  write([](const Hdf5Group& layer) { layer.make_group("w"); });
+  write([](Hdf5File&, const Hdf5Group& layer) { layer.make_group("w"); });
   EXPECT_CONTAINS(refusal(), "is not a dataset");
 }
 
 TEST_F(ForeignFile, NoKerasLayoutAtAll) {
   {
-    const Hdf5File file = Hdf5File::create_image(path_);
-    write_array(file.root(), "x", Array::scalar(1.0f));
-    const std::span<const std::byte> image = file.image();
-    write_file(path_, {reinterpret_cast<const char*>(image.data()), image.size()});
+    Hdf5File file = Hdf5File::create(path_);
+    write_array(file, file.root(), "x", Array::scalar(1.0f));
+    file.commit();
   }
   EXPECT_CONTAINS(message_of([&] { load_checkpoint(path_); }), "/layer_names: is missing");
 }

@@ -114,14 +114,13 @@ TEST(HostileHdf5, ALinkOutOfTheFile) {
   const std::string path = scratch.path("a.h5");
   {
     const io::Hdf5Session session;
-    const io::Hdf5File file = io::Hdf5File::create_image(path);
+    io::Hdf5File file = io::Hdf5File::create(path);
     const std::array<std::string, 1> layers{"l"}, weights{"w"};
     file.root().write_names("layer_names", layers);
     const io::Hdf5Group layer = file.root().make_group("l");
     layer.write_names("weight_names", weights);
     ASSERT_GE(H5Lcreate_external("/etc/passwd", "x", layer.id(), "w", H5P_DEFAULT, H5P_DEFAULT), 0);
-    const std::span<const std::byte> image = file.image();
-    io::write_file(path, {reinterpret_cast<const char*>(image.data()), image.size()});
+    file.commit();
   }
   for (const std::string& command : {std::string("ls "), std::string("stat "), "diff " + path + " "}) {
     const Outcome outcome = run(command + path);
