@@ -9,6 +9,7 @@ namespace syncline {
 
 inline constexpr int kExitDisagreement = 65;  // ranks did different things, or held different values
 inline constexpr int kExitStall = 66;         // a rank did not come within the limit
+inline constexpr int kExitSaved = 75;         // asked to stop; a checkpoint stands, the job is to be started again
 
 // What a program that ends because of this error exits with.
 inline int exit_code_of(const std::exception& error) {

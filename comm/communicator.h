@@ -113,6 +113,11 @@ class Communicator {
   // Says where this rank is. A few stores; any thread, at any time.
   virtual void publish(const Position&) {}
 
+  // Whether every rank below this one has died, was stopped or has left, as far as can be seen from here: one on
+  // another node counts as living. For what one rank must do that is left over. Any thread, at any time, also after an
+  // error.
+  virtual bool lowest_living() const { return rank() == 0; }
+
   // For people: "4 ranks on 2 nodes, shared memory within a node, MPI between nodes".
   virtual std::string describe() const = 0;
 

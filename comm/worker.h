@@ -73,6 +73,8 @@ class Wire {
   virtual void publish(const Position&) noexcept {}
   // Who has not come to the job under way.
   virtual Missing missing() const = 0;
+  // See communicator.h.
+  virtual bool lowest_living() const { return rank() == 0; }
   // The job has waited for long: whoever drives shall ask the ranks that cannot be seen from here.
   virtual void ask_around() noexcept {}
   // The caller gives up: poll and transfer throw, one that is under way as soon as it can. Once it has, nobody touches
@@ -184,6 +186,7 @@ class WorkerCommunicator : public Communicator {
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
   std::byte* shared_memory(std::size_t bytes) override { return worker_->shared_memory(bytes); }
   void publish(const Position& position) override { worker_->publish(position); }
+  bool lowest_living() const override { return worker_->wire().lowest_living(); }
   std::string describe() const override { return worker_->wire().describe(); }
   void post_note(std::uint64_t note) override { worker_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return worker_->take_note(); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -20,6 +21,9 @@ namespace {
 constexpr std::int64_t kFormat = 2;
 constexpr const char* kRootDigest = "root_digest";
 constexpr const char* kMetric = "metric";
+constexpr const char* kVersion = "version";
+constexpr const char* kNotes = "notes";
+constexpr std::size_t kMostNotes = 60'000;  // bytes; an attribute holds 64 KiB
 constexpr const char* kWeightsGroup = "model_weights";
 constexpr const char* kOptimizerGroup = "optimizer_weights";
 constexpr const char* kStateGroup = "syncline";
@@ -92,14 +96,36 @@ void write_layers(Hdf5File& file, const std::vector<Layer>& layers, std::vector<
   for (const Layer& layer : layers) write_weights(file, group.make_group(layer.name), layer.weights, headers);
 }
 
+std::string text_of_notes(const std::string& path, const std::map<std::string, std::string>& notes) {
+  std::string text;
+  try {
+    text = nlohmann::json(notes).dump();
+  } catch (const nlohmann::json::exception& error) {
+    fail<ValueError>("save_checkpoint('", path, "'): the notes are no text in UTF-8: ", error.what());
+  }
+  if (text.size() > kMostNotes)
+    fail<ValueError>("save_checkpoint('", path, "'): the notes take ", text.size(), " bytes; keep them within ",
+                     kMostNotes);
+  return text;
+}
+
+std::map<std::string, std::string> read_notes(const Hdf5Group& group) {
+  try {
+    return nlohmann::json::parse(group.read_text(kNotes)).get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception&) {
+    fail_at(group.place_of(kNotes), "is no JSON of texts by name; the file is damaged");
+  }
+}
+
 void write_state(const Hdf5Group& group, const Checkpoint& checkpoint, const std::string& root) {
   group.write_integer("format", kFormat);
-  group.write_text("version", SYNCLINE_VERSION);
+  group.write_text(kVersion, SYNCLINE_VERSION);
   group.write_text("model", checkpoint.model);
   for (const CountField& field : kCounts) group.write_integer(field.name, checkpoint.state.*field.member);
   group.write_unsigned("seed", checkpoint.state.seed);
   group.write_unsigned("random_step", checkpoint.state.random_step);
   if (checkpoint.metric) group.write_real(kMetric, *checkpoint.metric);
+  if (!checkpoint.notes.empty()) group.write_text(kNotes, text_of_notes(group.place().file, checkpoint.notes));
   group.write_text(kRootDigest, root);
 }
 
@@ -162,7 +188,9 @@ void read_state_into(const Hdf5Group& root, auto& target) {
   const Hdf5Group group = root.group(kStateGroup);
   target.state = read_state(group);
   target.model = group.read_text("model");
+  if (group.has_attribute(kVersion)) target.version = group.read_text(kVersion);
   if (group.has_attribute(kMetric)) target.metric = group.read_real(kMetric);
+  if (group.has_attribute(kNotes)) target.notes = read_notes(group);
 }
 
 // Whether the datasets listed are those that were written. Whether their values are, read_array has checked.

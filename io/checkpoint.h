@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ struct Checkpoint {
   std::string model;             // what the user called it, "cnn"; may be empty
   std::optional<double> metric;  // how good it is: what decides which of several is the best
   bool has_state = true;         // false after loading a file of Keras's own, which has neither state nor model
+  // What else the program wants to know when it goes on, by name. At most 60,000 bytes with the names.
+  std::map<std::string, std::string> notes;
+  std::string version;  // of the library that wrote it; not looked at when saving
 };
 
 // A checkpoint without the values.
@@ -57,6 +61,8 @@ struct CheckpointSummary {
   std::string model;
   std::optional<double> metric;
   bool has_state = true;
+  std::map<std::string, std::string> notes;
+  std::string version;
 };
 
 struct VerifyReport {
@@ -66,8 +72,9 @@ struct VerifyReport {
   std::int64_t arrays = 0, bytes = 0;
 };
 
-// Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, twice the same), IoError
-// when the file cannot be written; the old file is then unchanged and no temporary file is left.
+// Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, twice the same) and for
+// notes that are too long or no UTF-8, IoError when the file cannot be written; the old file is then unchanged and no
+// temporary file is left.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Throws IoError, one line with file, object and reason, for a file that is missing, truncated, damaged, in another

@@ -37,6 +37,7 @@ class NcclWire : public Wire {
   void post_note(std::uint64_t note) override { inner_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
   Missing missing() const override { return inner_->missing(); }
+  bool lowest_living() const override { return inner_->lowest_living(); }
   std::byte* shared_memory() const override { return inner_->shared_memory(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }

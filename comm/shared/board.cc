@@ -115,6 +115,12 @@ bool Board::speaks(std::uint64_t round) const {
   return true;
 }
 
+bool Board::lowest_living() const {
+  for (int l = 0; l < topology_.local; ++l)
+    if (of(l).left == Left::kNo && state_of(l) == ProcessState::kRuns) return false;
+  return true;
+}
+
 ProcessState Board::state_of(int l) const {
   const auto process = static_cast<pid_t>(of(l).process.load());
   if (process == ::getpid() || !visible_[static_cast<std::size_t>(l)]) return ProcessState::kRuns;

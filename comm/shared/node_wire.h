@@ -53,6 +53,7 @@ class NodeWire : public Wire {
   std::string describe() const override;
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;
+  bool lowest_living() const override { return topology_.local == topology_.rank && board_.lowest_living(); }
   void ask_around() noexcept override { asked_ = true; }
   void cancel() noexcept override;
   bool close(bool clean) noexcept override;

@@ -82,6 +82,7 @@ class Fit {
   void stop() { stopping_ = true; }
   // The same, but nothing more is done at all: the rest is for the training that resumes this one.
   void pause() { stopping_ = paused_ = true; }
+  bool paused() const { return paused_; }
 
  private:
   void train();

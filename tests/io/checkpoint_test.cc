@@ -134,6 +134,27 @@ TEST(Checkpoint, SummaryHasEverythingButTheValues) {
   EXPECT_TRUE(summary.has_state);
 }
 
+TEST(Checkpoint, KeepsNotesAndTheVersionThatWroteIt) {
+  const Scratch scratch;
+  Checkpoint saved = small_checkpoint();
+  saved.notes = {{"plan", "12ab"}, {"empty", ""}, {"names/ of \"all\" kinds", "two\nlines"}};
+  save_checkpoint(scratch.path("a.h5"), saved);
+  EXPECT_EQ(load_checkpoint(scratch.path("a.h5")).notes, saved.notes);
+  EXPECT_EQ(summarize_checkpoint(scratch.path("a.h5")).notes, saved.notes);
+  EXPECT_NE(load_checkpoint(scratch.path("a.h5")).version, "");
+}
+
+TEST(Checkpoint, RefusesNotesThatDoNotFit) {
+  const Scratch scratch;
+  Checkpoint checkpoint = small_checkpoint();
+  const auto save = [&] { save_checkpoint(scratch.path("a.h5"), checkpoint); };
+  checkpoint.notes = {{"long", std::string(60'000, 'x')}};
+  EXPECT_CONTAINS(message_of<ValueError>(save), "keep them within 60000");
+  checkpoint.notes = {{"bytes", "\xff"}};
+  EXPECT_CONTAINS(message_of<ValueError>(save), "no text in UTF-8");
+  EXPECT_TRUE(scratch.files().empty());
+}
+
 TEST(Checkpoint, ThreadsMaySaveAndLoadAtOnce) {
   const Scratch scratch;
   std::vector<std::thread> threads;

@@ -1,0 +1,235 @@
+#include "runtime/training/job.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "base/error.h"
+#include "base/exit_codes.h"
+#include "runtime/plan.h"
+#include "runtime/training/first_rank.h"
+#include "runtime/training/fit.h"
+#include "runtime/training/status.h"
+
+namespace syncline::training {
+namespace {
+
+using namespace std::chrono_literals;
+
+// mpirun ends what is left two seconds after a rank has died.
+constexpr auto kLongestEmergency = 2s;
+constexpr auto kLook = 20ms;
+
+void complain(const std::string& what) {
+  const std::string line = join_text("syncline: ", what, '\n');
+  std::fputs(line.c_str(), stderr);
+}
+
+// The name of the newest checkpoint; "" if there is none yet.
+std::string latest_in(const std::string& folder) {
+  std::error_code none;
+  return std::filesystem::read_symlink(folder + "/latest", none).string();
+}
+
+bool rank_is_missing(const std::exception& error) { return dynamic_cast<const CommError*>(&error) != nullptr; }
+
+// The lowest rank that lives works; the others wait until it has left, so that nobody ends the job under it.
+void wait_for_survivor(const comm::Communicator& wire) {
+  const auto until = std::chrono::steady_clock::now() + kLongestEmergency;
+  while (!wire.lowest_living() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
+}
+
+}  // namespace
+
+Job::Job(JobOptions options)
+    : options_(std::move(options)),
+      folder_(options_.folder, options_.keep),
+      first_(is_first(options_.wire)),
+      request_(std::make_unique<std::int32_t>(0)) {
+  if (options_.folder.empty() || options_.save_every < 0)
+    fail<ValueError>("Job: ", options_.folder.empty() ? "no folder" : "save_every is negative",
+                     "; give a folder for the checkpoints and 0 or more steps between them");
+}
+
+// Of a step that failed the word may still be on its way, through a wire that lives on.
+Job::~Job() {
+  if (ticket_ != 0) static_cast<void>(request_.release());
+}
+
+std::string Job::state() const { return fmt::format("{:016x}", plan_); }
+
+void Job::set_state(const std::string& state) {
+  if (std::sscanf(state.c_str(), "%16lx", &plan_before_) != 1)
+    fail<ValueError>("'", state, "' is no plan's fingerprint");
+}
+
+void Job::on_train_begin(Fit& fit) {
+  std::string error;
+  try {
+    if (first_) begin(fit);
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  error = as_first_rank_says(options_.wire, "whether there is a folder for checkpoints", std::move(error));
+  if (!error.empty()) throw IoError(error);
+  begun_ = true;
+  // What a resumed training begins with is on the disk.
+  if (fit.state().counts.global_step > 0) saved_ = fit.state().counts;
+}
+
+void Job::begin(const Fit& fit) {
+  std::filesystem::create_directory(options_.folder);
+  saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
+  file_ = latest_in(options_.folder);
+  tell("running", {}, fit.state().counts, "");
+}
+
+// The word is on its way while the step computes.
+void Job::on_step_begin(Fit&) {
+  *request_ = static_cast<std::int32_t>(options_.requests != nullptr ? options_.requests->pending() : Request::kNone);
+  if (options_.wire == nullptr || options_.wire->size() == 1) return;
+  static const std::uint64_t names = comm::remember_names("whether a rank was asked to save or to stop");
+  ticket_ = options_.wire->all_reduce({.names = names}, request_.get(), 1, DType::kInt32, comm::Reduce::kMax);
+}
+
+Request Job::agreed_request() {
+  if (ticket_ != 0) options_.wire->wait(ticket_);
+  ticket_ = 0;
+  return static_cast<Request>(*request_);
+}
+
+void Job::on_step_end(Fit& fit, const Logs&) {
+  note_plan(fit);
+  const Request request = agreed_request();
+  if (request == Request::kSave && options_.requests != nullptr) options_.requests->save_begins();
+  const io::TrainingState& counts = fit.state().counts;
+  const bool due = options_.save_every > 0 && counts.global_step % options_.save_every == 0;
+  if (request == Request::kStop) fit.pause();
+  else if (request == Request::kSave || (due && counts.step < fit.steps_of_epoch())) save(fit);
+}
+
+// That of a whole batch. Without a distributor a plan has no fingerprint.
+void Job::note_plan(const Fit& fit) {
+  if (fit.rows() != fit.options().batches.batch) return;
+  plan_ = fit.options().step->last_plan()->fingerprint();
+  if (plan_before_ != 0 && plan_ != 0 && plan_ != plan_before_ && first_)
+    complain(join_text("'", options_.folder,
+                       "': the training that goes on computes another function than the one that "
+                       "was saved, or an operation has changed: it will not end with the same bits"));
+  plan_before_ = 0;
+}
+
+void Job::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
+  if (!options_.monitor.empty()) {
+    metric_ = logs.find(options_.monitor);
+    std::string names;
+    for (const auto& [name, value] : logs) names += (names.empty() ? "" : ", ") + name;
+    if (!metric_) fail<ValueError>("Job: monitor is '", options_.monitor, "', but the logs are ", names);
+  }
+  save(fit);
+  metric_.reset();
+}
+
+void Job::save(const Fit& fit) {
+  if (saved_ == fit.state().counts) return;
+  saved_ = fit.state().counts;
+  if (!first_ && !has_partial(options_.model)) return;
+  io::Checkpoint checkpoint = snapshot(options_.model, fit);
+  if (!first_) return;
+  checkpoint.metric = metric_;
+  try {
+    saver_->save(checkpoint);
+  } catch (const std::exception& error) {
+    complain(join_text(error.what(), "; training goes on"));
+  }
+}
+
+// On the saver's thread.
+void Job::write(const io::Checkpoint& checkpoint) {
+  file_ = folder_.save(checkpoint);
+  tell("running", {}, checkpoint.state, "");
+}
+
+void Job::on_train_end(Fit& fit) {
+  save(fit);
+  std::string error;
+  try {
+    if (first_) end(fit);
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  // The first rank that leaves with a code other than 0 has mpirun end the others, so all wait for the disk.
+  error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
+  if (!error.empty()) throw IoError(error);
+}
+
+void Job::end(const Fit& fit) {
+  saver_->wait();
+  const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
+  if (!fit.paused()) tell("finished", 0, fit.state().counts, "");
+  else tell("saved", kExitSaved, fit.state().counts, name.empty() ? "another rank was asked to stop" : name);
+}
+
+void Job::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+               const std::string& reason) const {
+  write_status(options_.folder, {.state = state,
+                                 .exit_code = exit_code,
+                                 .counts = counts,
+                                 .checkpoint = file_,
+                                 .ranks = options_.wire == nullptr ? 1 : options_.wire->size(),
+                                 .reason = reason});
+}
+
+void Job::on_failure(Fit& fit, const std::exception& error) noexcept {
+  if (!begun_) return;
+  try {
+    if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
+    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire);
+  } catch (const std::exception& e) {
+    complain(e.what());
+  }
+}
+
+// This rank is the lowest that lives. Its variables are those after the last finished step, unless the ranks disagree:
+// then nobody knows whose are right.
+void Job::survive(const Fit& fit, const std::exception& error) {
+  const bool sound = dynamic_cast<const DisagreementError*>(&error) == nullptr;
+  std::string reason = error.what();
+  try {
+    const bool whole = save_before_is_whole(fit);
+    if (sound && !whole) save_now(fit);
+  } catch (const std::exception& e) {
+    complain(e.what());
+    reason += join_text("; ", e.what());
+  }
+  if (file_.empty()) file_ = latest_in(options_.folder);
+  const bool again = sound && rank_is_missing(error) && !file_.empty();
+  // What mpirun leaves with is what killed the rank that died.
+  tell(again ? "saved" : "failed", again ? std::optional<int>() : exit_code_of(error), fit.state().counts, reason);
+}
+
+// Waits for the save under way. What rank 0 has finished only rank 0 knows.
+bool Job::save_before_is_whole(const Fit& fit) {
+  try {
+    if (saver_) saver_->wait();
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return false;
+  }
+  return first_ && saved_ == fit.state().counts;
+}
+
+void Job::save_now(const Fit& fit) {
+  const std::int64_t step = fit.state().counts.global_step;
+  if (step == 0) return;
+  if (has_partial(options_.model))
+    fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
+  file_ = folder_.save(snapshot(options_.model, fit));
+  const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
+  complain(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
+}
+
+}  // namespace syncline::training

@@ -1,0 +1,81 @@
+#include "runtime/training/resume.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "io/checkpoint_folder.h"
+#include "runtime/session.h"
+#include "runtime/training/first_rank.h"
+
+namespace syncline::training {
+namespace {
+
+using nlohmann::json;
+
+std::optional<io::FolderLoad> load(const std::string& path) {
+  std::optional<io::FolderLoad> found;
+  std::error_code missing;
+  if (std::filesystem::is_regular_file(path, missing)) found = io::FolderLoad{io::load_checkpoint(path), path, {}};
+  else found = io::CheckpointFolder(path).load();
+  if (found && !found->checkpoint.has_state)
+    fail<IoError>(found->path, ": holds weights only, not where training stood; train without resuming it");
+  return found;
+}
+
+// What `action` fails with on rank 0, on every rank.
+template <class Action>
+void succeed_on_first_rank(comm::Communicator* wire, Action action) {
+  std::string error;
+  try {
+    if (is_first(wire)) action();
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  error = as_first_rank_says(wire, "whether rank 0 has read the checkpoint", std::move(error));
+  if (!error.empty()) throw IoError(error);
+}
+
+void append(std::vector<Array>& values, const std::vector<io::Weight>& weights) {
+  for (const io::Weight& weight : weights) values.push_back(weight.value);
+}
+
+}  // namespace
+
+FoundCheckpoint::FoundCheckpoint(std::string path, io::Checkpoint checkpoint, comm::Communicator* wire)
+    : path_(std::move(path)), checkpoint_(std::move(checkpoint)), wire_(wire) {}
+
+void FoundCheckpoint::resume(const SavedModel& model, Fit& fit) {
+  succeed_on_first_rank(wire_, [&] { io::require_same_model(path_, io::spec_of(checkpoint_), spec_of(model)); });
+  std::vector<Array> values;
+  for (const io::Layer& layer : checkpoint_.layers) append(values, layer.weights);
+  append(values, checkpoint_.optimizer);
+  if (!is_first(wire_))
+    for (const Variable& v : variables_of(model)) values.push_back(Array::uninitialized(v.dtype(), v.shape()));
+  for (Array& value : values) copy_from_first_rank(wire_, "a checkpoint's values", value.raw(), value.bytes());
+  restore(path_, checkpoint_, values, model, fit);
+  checkpoint_.layers.clear();
+  checkpoint_.optimizer.clear();
+}
+
+std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* wire) {
+  std::optional<io::FolderLoad> found;
+  succeed_on_first_rank(wire, [&] { found = load(path); });
+  json text;
+  if (found) text = {{"path", found->path}, {"notes", found->checkpoint.notes}};
+  text = json::parse(
+      as_first_rank_says(wire, "the checkpoint's notes", text.dump(-1, ' ', false, json::error_handler_t::replace)));
+  if (text.is_null()) return nullptr;
+  if (!found) found.emplace();
+  copy_from_first_rank(wire, "where the checkpoint stands", &found->checkpoint.state, sizeof found->checkpoint.state);
+  found->checkpoint.notes = text["notes"].get<std::map<std::string, std::string>>();
+  if (!found->warning.empty()) fmt::print(stderr, "syncline: {}\n", found->warning);
+  Session::current().set_seed(found->checkpoint.state.seed);
+  return std::make_unique<FoundCheckpoint>(text["path"].get<std::string>(), std::move(found->checkpoint), wire);
+}
+
+}  // namespace syncline::training

@@ -1,0 +1,45 @@
+// What a checkpoint of a training holds, taken from variables and a Fit, and put back.
+//
+// One thread calls them, the one that trains.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/checkpoint.h"
+#include "runtime/training/fit.h"
+#include "runtime/variable.h"
+
+namespace syncline::training {
+
+struct NamedLayer {
+  std::string name;
+  std::vector<Variable> weights;  // in Keras's order: kernel, bias
+};
+
+// The variables of a training, as a checkpoint lists them.
+struct SavedModel {
+  std::string name;  // what the user calls it, "cnn"; may be empty
+  std::vector<NamedLayer> layers;
+  std::vector<Variable> optimizer;  // Optimizer::weights
+};
+
+// Every variable, layers first.
+std::vector<Variable> variables_of(const SavedModel& model);
+
+// The arrays share the variables' bytes: good until the next step. The sum of a partial variable takes a step of all
+// ranks, so all must ask.
+io::Checkpoint snapshot(const SavedModel& model, const Fit& fit);
+// Whether that is so.
+bool has_partial(const SavedModel& model);
+
+// The names, dtypes and shapes of what snapshot would hold.
+io::ModelSpec spec_of(const SavedModel& model);
+
+// Sets variables, counters and the states of the callbacks that the notes know. `values` are those of variables_of, in
+// that order. Throws IoError, with `path` in it, if the fit is of another training, before it changes any but
+// callbacks.
+void restore(const std::string& path, const io::Checkpoint& checkpoint, const std::vector<Array>& values,
+             const SavedModel& model, Fit& fit);
+
+}  // namespace syncline::training

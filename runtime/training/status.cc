@@ -1,0 +1,32 @@
+#include "runtime/training/status.h"
+
+#include <fmt/chrono.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "io/durable_file.h"
+
+namespace syncline::training {
+
+void write_status(const std::string& folder, const Status& status) {
+  nlohmann::ordered_json text;
+  text["state"] = status.state;
+  text["exit_code"] = nullptr;
+  if (status.exit_code) text["exit_code"] = *status.exit_code;
+  text["epoch"] = status.counts.epoch;
+  text["step"] = status.counts.step;
+  text["global_step"] = status.counts.global_step;
+  text["checkpoint"] = nullptr;
+  if (!status.checkpoint.empty()) text["checkpoint"] = std::filesystem::path(status.checkpoint).filename().string();
+  text["ranks"] = status.ranks;
+  text["reason"] = status.reason;
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  text["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now);
+  const std::string bytes = text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  io::write_file_durably(folder + "/status.json", std::as_bytes(std::span(bytes)));
+}
+
+}  // namespace syncline::training

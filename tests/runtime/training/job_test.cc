@@ -1,0 +1,331 @@
+// Checkpoints of a training, what it is asked to do, and what is left when a rank dies. Ranks are threads.
+#include "runtime/training/job.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "comm/communicator.h"
+#include "runtime/session.h"
+#include "runtime/training/resume.h"
+#include "tests/io/scratch.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/training/small_fit.h"
+
+namespace syncline::training {
+namespace {
+
+using io::message_of;
+
+// Asks when a step begins, on the ranks whose callback it is given to.
+class Asked : public Requests {
+ public:
+  Asked(Request request, std::int64_t before_step) : request_(request), step_(before_step) {}
+  Request pending() const override { return calls_++ < step_ || saved > 0 ? Request::kNone : request_; }
+  void save_begins() override { ++saved; }
+  std::string name() const override { return request_ == Request::kNone ? "" : "a test"; }
+  int saved = 0;
+
+ private:
+  Request request_;
+  std::int64_t step_;
+  mutable std::int64_t calls_ = 0;
+};
+
+SavedModel model_of(const SmallFit& small) {
+  return {"small", {{"hidden", {small.kernel, small.bias}}, {"top", {small.top}}}, small.optimizer.weights};
+}
+
+// What a rank does beside training.
+struct Part {
+  Request request = Request::kNone;
+  int rank = 0;                  // that asks
+  std::int64_t before_step = 0;  // at which it asks
+  bool resume = false;
+  std::int64_t save_every = 0;
+  std::string monitor = {};
+  Callback* witness = nullptr;  // on rank 0
+};
+
+struct Trained {
+  Ended ended = Ended::kFinished;
+  std::uint64_t digest = 0;
+  std::vector<Array> values;
+  FitState state;
+};
+
+class JobTest : public ::testing::Test {
+ protected:
+  // What rank 0 ended with; the others' bits are the same.
+  Trained train(int ranks, const Part& part, const std::string& folder = "run", std::int64_t epochs = 3) {
+    std::vector<Trained> all(static_cast<std::size_t>(ranks));
+    syncline::testing::on_ranks(
+        ranks,
+        [&](comm::Communicator& wire) {
+          all[static_cast<std::size_t>(wire.rank())] = train_rank(wire, part, scratch_.path(folder), epochs);
+        },
+        {}, 3);
+    for (const Trained& one : all) {
+      EXPECT_EQ(one.digest, all[0].digest);
+      EXPECT_EQ(one.state.counts, all[0].state.counts);
+      EXPECT_EQ(one.ended, all[0].ended);
+    }
+    return all[0];
+  }
+
+  static Trained train_rank(comm::Communicator& wire, const Part& part, const std::string& folder,
+                            std::int64_t epochs) {
+    const auto found = part.resume ? find_checkpoint(folder, &wire) : nullptr;
+    Asked asked(wire.rank() == part.rank ? part.request : Request::kNone, part.before_step);
+    std::vector<Callback*> callbacks;
+    if (part.witness != nullptr && wire.rank() == 0) callbacks.push_back(part.witness);
+    SmallFit small(epochs, {});
+    Job job({.folder = folder,
+             .save_every = part.save_every,
+             .monitor = part.monitor,
+             .model = model_of(small),
+             .wire = &wire,
+             .requests = &asked});
+    callbacks.push_back(&job);
+    FitOptions options = small.fit->options();
+    options.callbacks = callbacks;
+    Fit fit(options);
+    if (found) found->resume(model_of(small), fit);
+    Trained trained;
+    trained.ended = fit.run();
+    trained.digest = small.digest();
+    for (const Variable& v : small.variables()) trained.values.push_back(get_value(v));
+    trained.state = fit.state();
+    EXPECT_EQ(asked.saved, part.request == Request::kSave ? 1 : 0);
+    return trained;
+  }
+
+  nlohmann::json status(const std::string& folder = "run") {
+    return nlohmann::json::parse(io::read_file(scratch_.path(folder + "/status.json")));
+  }
+  io::CheckpointSummary latest(const std::string& folder = "run") {
+    return io::summarize_checkpoint(scratch_.path(folder + "/latest"));
+  }
+
+  io::Scratch scratch_;
+};
+
+TEST_F(JobTest, SavesAfterEachEpochAndEverySoManySteps) {
+  const Trained trained = train(1, {.save_every = 4});
+  EXPECT_EQ(trained.ended, Ended::kFinished);
+  // Steps 4, 6, 8, 12, 16, 18, of which the last three are kept.
+  for (const char* name : {"step-0000000012.h5", "step-0000000016.h5", "step-0000000018.h5"})
+    EXPECT_TRUE(std::filesystem::exists(scratch_.path(std::string("run/") + name))) << name;
+  EXPECT_EQ(latest().state, trained.state.counts);
+  EXPECT_EQ(latest().model, "small");
+  const nlohmann::json found = status();
+  EXPECT_EQ(found["state"], "finished");
+  EXPECT_EQ(found["exit_code"], 0);
+  EXPECT_EQ(found["epoch"], 3);
+  EXPECT_EQ(found["global_step"], 18);
+  EXPECT_EQ(found["checkpoint"], "step-0000000018.h5");
+  EXPECT_EQ(found["ranks"], 1);
+}
+
+TEST_F(JobTest, TheBestCheckpointIsThatOfTheMonitoredLog) {
+  Witness witness;
+  train(1, {.monitor = "val_loss", .witness = &witness});
+  double best = INFINITY;
+  for (const Logs& logs : witness.epochs) best = std::min(best, logs.find("val_loss").value());
+  EXPECT_EQ(io::summarize_checkpoint(scratch_.path("run/best")).metric, best);
+}
+
+TEST_F(JobTest, AMonitorThatIsNoLogIsNamed) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_CONTAINS(message_of<ValueError>([&] { train(1, {.monitor = "acc"}); }),
+                  "monitor is 'acc', but the logs are loss, error, val_loss, val_error");
+  ::testing::internal::GetCapturedStderr();
+}
+
+// Whichever rank is asked, all stop after the same step, and go on with the bits of the unbroken training.
+TEST_F(JobTest, AskedToStopAndResumedOnAsManyRanks) {
+  for (const int ranks : {1, 2, 3}) {
+    const Trained unbroken = train(ranks, {}, "unbroken" + std::to_string(ranks));
+    for (const int rank : {0, ranks - 1})
+      for (const std::int64_t step : {0, 5, 8}) {
+        SCOPED_TRACE(::testing::Message() << "rank " << rank << " of " << ranks << " at step " << step);
+        const std::string folder = "run" + std::to_string(ranks) + std::to_string(rank) + std::to_string(step);
+        const Trained stopped = train(ranks, {.request = Request::kStop, .rank = rank, .before_step = step}, folder);
+        EXPECT_EQ(stopped.ended, Ended::kPaused);
+        EXPECT_EQ(stopped.state.counts.global_step, step + 1);
+        EXPECT_EQ(status(folder)["state"], "saved");
+        EXPECT_EQ(status(folder)["exit_code"], 75);
+        EXPECT_EQ(status(folder)["reason"], rank == 0 ? "a test" : "another rank was asked to stop");
+        EXPECT_EQ(latest(folder).state, stopped.state.counts);
+        Witness witness;
+        const Trained resumed = train(ranks, {.resume = true, .witness = &witness}, folder);
+        EXPECT_EQ(resumed.ended, Ended::kFinished);
+        EXPECT_EQ(resumed.digest, unbroken.digest);
+        EXPECT_EQ(resumed.state.counts, unbroken.state.counts);
+        EXPECT_EQ(status(folder)["state"], "finished");
+      }
+  }
+}
+
+double norm(const Array& x) {
+  double sum = 0;
+  const Array values = x.cast(DType::kFloat64);
+  for (const double v : values.values<double>()) sum += v * v;
+  return std::sqrt(sum);
+}
+
+// The same global batches on another number of ranks: sums are taken in another order.
+TEST_F(JobTest, ResumedOnAnotherNumberOfRanks) {
+  const Trained unbroken = train(1, {}, "unbroken");
+  for (const auto& [before, after] : {std::pair{1, 2}, {3, 2}, {2, 1}}) {
+    SCOPED_TRACE(::testing::Message() << before << " to " << after);
+    const std::string folder = "run" + std::to_string(before) + std::to_string(after);
+    train(before, {.request = Request::kStop, .before_step = 8}, folder);
+    const Trained resumed = train(after, {.resume = true}, folder);
+    ASSERT_EQ(resumed.values.size(), unbroken.values.size());
+    for (std::size_t i = 0; i < resumed.values.size(); ++i) {
+      const Array wanted = unbroken.values[i].cast(DType::kFloat64);
+      Array apart = resumed.values[i].cast(DType::kFloat64).copy();
+      for (std::int64_t e = 0; e < apart.size(); ++e) apart.data<double>()[e] -= wanted.data<double>()[e];
+      EXPECT_LE(norm(apart), 1e-5 * norm(wanted)) << "variable " << i;
+    }
+  }
+}
+
+TEST_F(JobTest, ACheckpointOnDemandEndsNothing) {
+  const Trained unbroken = train(2, {}, "unbroken");
+  const Trained trained = train(2, {.request = Request::kSave, .rank = 1, .before_step = 8});
+  EXPECT_EQ(trained.ended, Ended::kFinished);
+  EXPECT_EQ(trained.digest, unbroken.digest);
+  EXPECT_TRUE(std::filesystem::exists(scratch_.path("run/step-0000000009.h5")));
+}
+
+// A directory where a save wants its temporary file.
+void block_save(const io::Scratch& scratch, const std::string& name) {
+  std::filesystem::create_directories(scratch.path("run/" + name + ".tmp"));
+}
+
+TEST_F(JobTest, AFailedSaveIsOneLineAndTrainingGoesOn) {
+  const Trained unbroken = train(2, {}, "unbroken");
+  block_save(scratch_, "step-0000000006.h5");
+  ::testing::internal::CaptureStderr();
+  const Trained trained = train(2, {});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(trained.digest, unbroken.digest);
+  EXPECT_CONTAINS(said, "step-0000000006.h5': opening");
+  EXPECT_CONTAINS(said, "; training goes on\n");
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(status()["checkpoint"], "step-0000000018.h5");
+}
+
+TEST_F(JobTest, TheLastSaveMustNotFail) {
+  block_save(scratch_, "step-0000000018.h5");
+  ::testing::internal::CaptureStderr();
+  EXPECT_CONTAINS(message_of([&] { train(2, {}); }), "step-0000000018.h5': opening");
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status()["state"], "failed");
+  EXPECT_EQ(status()["exit_code"], 1);
+  EXPECT_EQ(status()["checkpoint"], "step-0000000012.h5");
+}
+
+TEST_F(JobTest, AFolderThatCannotBeMadeEndsItOnEveryRank) {
+  EXPECT_CONTAINS(message_of([&] { train(3, {}, "missing/run"); }), "missing/run");
+}
+
+// What leaves without a word, as a process that is killed does.
+struct Death {};
+class Killer : public Callback {
+ public:
+  explicit Killer(std::int64_t step) : step_(step) {}
+  void on_step_begin(Fit& fit) override {
+    if (fit.state().counts.global_step == step_) throw Death{};
+  }
+
+ private:
+  std::int64_t step_;
+};
+
+TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
+  Killer killer(9);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(3, {.witness = &killer}), Death);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_CONTAINS(said, "rank 1 has saved the last finished step, 9, in ");
+  EXPECT_EQ(latest().state.global_step, 9);
+  EXPECT_EQ(status()["state"], "saved");
+  EXPECT_TRUE(status()["exit_code"].is_null());
+  EXPECT_EQ(status()["checkpoint"], "step-0000000009.h5");
+  EXPECT_CONTAINS(status()["reason"].get<std::string>(), "rank 0");
+}
+
+TEST_F(JobTest, RanksThatDisagreeSaveNothing) {
+  struct Liar : Callback {
+    void on_step_end(Fit& fit, const Logs&) override {
+      if (fit.state().counts.global_step == 9) throw DisagreementError("ranks hold different values");
+    }
+  } liar;
+  EXPECT_THROW(train(1, {.witness = &liar}), DisagreementError);
+  EXPECT_EQ(latest().state.global_step, 6);
+  EXPECT_EQ(status()["state"], "failed");
+  EXPECT_EQ(status()["exit_code"], 65);
+}
+
+TEST_F(JobTest, AnErrorOfTheProgramSavesButIsNoReasonToTryAgain) {
+  Witness witness;
+  witness.throw_at = "step end 9";
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(1, {.witness = &witness}), std::runtime_error);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(latest().state.global_step, 9);
+  EXPECT_EQ(status()["state"], "failed");
+  EXPECT_EQ(status()["exit_code"], 1);
+}
+
+TEST_F(JobTest, ADamagedLatestIsPassedOver) {
+  const Trained unbroken = train(2, {});
+  std::filesystem::resize_file(scratch_.path("run/step-0000000018.h5"), 1000);
+  ::testing::internal::CaptureStderr();
+  const Trained resumed = train(2, {.resume = true});
+  EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(), "going back to 'step-0000000012.h5'");
+  EXPECT_EQ(resumed.digest, unbroken.digest);
+}
+
+TEST_F(JobTest, WithoutACheckpointItBeginsAtTheBeginning) {
+  const Trained unbroken = train(2, {}, "unbroken");
+  EXPECT_EQ(train(2, {.resume = true}).digest, unbroken.digest);
+}
+
+TEST_F(JobTest, ACheckpointOfAnotherModelIsRefusedOnEveryRank) {
+  std::filesystem::create_directory(scratch_.path("run"));
+  io::save_checkpoint(scratch_.path("run/step-0000000943.h5"), io::small_checkpoint());
+  ::testing::internal::CaptureStderr();
+  EXPECT_CONTAINS(message_of([&] { train(2, {.resume = true}); }), "layer 0 is 'dense_1' in the file, 'hidden' in");
+  ::testing::internal::GetCapturedStderr();
+}
+
+// What callbacks know goes with the checkpoint.
+TEST_F(JobTest, CallbacksGoOnWhereTheyStood) {
+  struct Counter : Callback {
+    std::string name() const override { return "counter"; }
+    std::string state() const override { return std::to_string(steps); }
+    void set_state(const std::string& state) override { steps = std::stoi(state); }
+    void on_step_end(Fit&, const Logs&) override { ++steps; }
+    int steps = 0;
+  } first, second;
+  train(1, {.request = Request::kStop, .before_step = 8, .witness = &first});
+  EXPECT_EQ(first.steps, 9);
+  train(1, {.resume = true, .witness = &second});
+  EXPECT_EQ(second.steps, 18);
+}
+
+TEST_F(JobTest, RefusesOptionsOutOfRange) {
+  EXPECT_CONTAINS(message_of<ValueError>([] { Job({.folder = "", .model = {}}); }), "no folder");
+  EXPECT_CONTAINS(message_of<ValueError>([] { Job({.folder = "a", .save_every = -1, .model = {}}); }), "negative");
+}
+
+}  // namespace
+}  // namespace syncline::training
