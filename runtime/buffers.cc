@@ -40,6 +40,7 @@ void Buffers::measure_uses() {
       ++readers_[guard.condition];
     }
     if (task.kind == Task::kWait) {
+      last_wait_ = t;
       // The wire reads and writes until the wait is over.
       for (const Expr& node : starts.at(task.transfer)->nodes) {
         last_use_[node] = std::max(last_use_[node], t);
@@ -119,7 +120,8 @@ void Buffers::compute_new_side_in_place(const Variable& target, const Expr& choi
   if (!choice.is<Choose>() || !(choice.input(0) == target.expr())) return;
   const auto side = local_.resolve(choice.input(1));
   const auto producer = written_by_.find(side.base);
-  if (producer == written_by_.end() || side.offset != 0 || location_.contains(side.base) || readers_[side.base] != 1)
+  if (producer == written_by_.end() || side.offset != 0 || location_.contains(side.base) || readers_[side.base] != 1 ||
+      producer->second < last_wait_)
     return;
   const Task& task = tasks_[producer->second];
   const Guard guard{choice.input(2), false};
@@ -154,6 +156,7 @@ int Buffers::reads_of(const Task& task, const Expr& base) const {
 }
 
 bool Buffers::may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const {
+  if (t < last_wait_) return false;  // runtime/commit.h
   const auto last = last_use_.find(variable.expr());
   if (last != last_use_.end() && last->second > t) return false;
   return overwrites_what_it_has_read(variable, value, task);

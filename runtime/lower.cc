@@ -10,6 +10,7 @@
 #include "ops/shape/join.h"
 #include "runtime/buffers.h"
 #include "runtime/collectives.h"
+#include "runtime/commit.h"
 #include "runtime/joined_outputs.h"
 #include "runtime/loop_body.h"
 #include "runtime/loop_products.h"
@@ -41,8 +42,7 @@ class Lowering {
       : request_(request),
         local_(*request.placement, *request.shares),
         roots_(roots_of(request, local_)),
-        tasks_(fold_products(join_outputs(make_tasks(roots_, local_, request.distributor), roots_, local_), roots_,
-                             local_)),
+        tasks_(order_tasks()),
         buffers_(request, roots_, tasks_, local_),
         names_(roots_, request.updates) {
     for (std::size_t i = 0; i < request.updates.size(); ++i)
@@ -68,6 +68,13 @@ class Lowering {
   }
 
  private:
+  std::vector<Task> order_tasks() const {
+    std::vector<Task> tasks = make_tasks(roots_, local_, request_.distributor);
+    tasks = fold_products(join_outputs(std::move(tasks), roots_, local_), roots_, local_);
+    const auto new_values = roots_.begin() + static_cast<std::ptrdiff_t>(request_.outputs.size());
+    return commit_last(std::move(tasks), {new_values, roots_.end()}, local_);
+  }
+
   // A pointer that the plan keeps right.
   std::size_t slot(const Location& at) {
     slots_.push_back(at);

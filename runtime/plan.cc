@@ -141,7 +141,15 @@ void Plan::find_first_write() {
       }
     return false;
   };
-  first_write_ = static_cast<std::size_t>(std::find_if(steps_.begin(), steps_.end(), writes) - steps_.begin());
+  const auto first = std::find_if(steps_.begin(), steps_.end(), writes);
+  first_write_ = static_cast<std::size_t>(first - steps_.begin());
+  // A failing wire leaves every variable as it was: runtime/commit.h sees to that.
+  const auto transfers = [this](const Step& step) {
+    return step.kind == Step::kStart || step.kind == Step::kWait ||
+           (step.kind == Step::kLoop && !loops_[static_cast<std::size_t>(step.index)].body.transfers_.empty());
+  };
+  if (const auto late = std::find_if(first, steps_.end(), transfers); late != steps_.end())
+    fail<InternalError>("plan: '", first->label, "' writes a variable before '", late->label, '\'');
 }
 
 void Plan::set_fingerprint(std::uint64_t fingerprint) {
