@@ -99,8 +99,11 @@ void LoopStep::add_products(const KernelArgs& args, std::int64_t turn) {
                                       : memory_of_tap(args, tap, reverse ? turn : turn + 1 - count);
     }
     void* out[] = {args.out[args.out_meta.size() - products.size() + i]};
-    const KernelArgs of_product{
-        .in = product.in.data(), .out = out, .in_meta = product.in_meta, .out_meta = product.out_meta};
+    KernelArgs of_product;
+    of_product.in = product.in.data();
+    of_product.out = out;
+    of_product.in_meta = product.in_meta;
+    of_product.out_meta = product.out_meta;
     (turn < turns_together ? product.run : product.run_more)(product.attrs, of_product);
   }
 }
@@ -216,7 +219,6 @@ void Plan::run_loop(Session& session, const Step& step) {
   LoopStep& loop = loops_[static_cast<std::size_t>(step.index)];
   const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.states.size();
   const void* const* in = step.args.in;
-  void* const* out = step.args.out;
   if (loop.turns == 0) return skip_loop(loop, step.args);
   const std::size_t first_output = loop.feeds.size() - n_states - loop.taps.size();
   for (std::size_t i = n_elements; i < first_output; ++i) loop.feeds[i] = in[i];
