@@ -14,6 +14,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "io/byte_order.h"
 
 namespace syncline::io {
 namespace {
@@ -44,6 +45,8 @@ class GzipReader {
   ~GzipReader() { gzclose_r(file_); }
 
   std::uint64_t size() const { return size_; }
+  // Known once something has been read.
+  bool is_plain() const { return gzdirect(file_) != 0; }
 
   template <class... Parts>
   [[noreturn]] void fail_here(const Parts&... parts) const {
@@ -100,12 +103,7 @@ std::optional<DType> dtype_of_code(std::byte code) {
   }
 }
 
-struct Header {
-  DType dtype = DType::kUint8;
-  Shape shape;
-};
-
-Header read_header(GzipReader& file) {
+IdxHeader read_header(GzipReader& file) {
   std::array<std::byte, 4> magic{};
   file.read(magic, "the magic number");
   const auto number = [&](std::size_t i) { return std::to_integer<unsigned>(magic[i]); };
@@ -113,7 +111,8 @@ Header read_header(GzipReader& file) {
   if (number(0) != 0 || number(1) != 0 || !dtype || number(3) == 0)
     file.fail_here("has the wrong magic number (bytes ", number(0), " ", number(1), " ", number(2), " ", number(3),
                    "); an IDX file begins with 0 0, a type of 8 to 14 and the number of dimensions");
-  Header header{*dtype, {}};
+  IdxHeader header;
+  header.dtype = *dtype;
   std::uint64_t bytes = size_of(*dtype);
   bool possible = true;
   for (unsigned i = 0; i < number(3); ++i) {
@@ -127,25 +126,25 @@ Header read_header(GzipReader& file) {
   if (!possible || bytes / kLargestCompression > file.size())
     file.fail_here("promises the shape ", header.shape, " of ", header.dtype, ", more than ", file.size(),
                    " bytes can hold; it is damaged or no IDX file");
+  header.bytes = magic.size() * (1 + static_cast<std::size_t>(header.shape.ndim()));
+  header.compressed = !file.is_plain();
   return header;
-}
-
-void to_native(Array& array) {
-  const std::size_t width = size_of(array.dtype());
-  if (width == 1 || std::endian::native == std::endian::big) return;
-  for (std::byte* element = array.raw(); element != array.raw() + array.bytes(); element += width)
-    std::reverse(element, element + width);
 }
 
 }  // namespace
 
+IdxHeader read_idx_header(const std::string& path) {
+  GzipReader file(path);
+  return read_header(file);
+}
+
 Array read_idx(const std::string& path) {
   GzipReader file(path);
-  const Header header = read_header(file);
+  const IdxHeader header = read_header(file);
   Array array(header.dtype, header.shape);
   file.read({array.raw(), array.bytes()}, "the data");
   file.require_end();
-  to_native(array);
+  if (std::endian::native == std::endian::little) swap_bytes({array.raw(), array.bytes()}, size_of(array.dtype()));
   return array;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "io/byte_order.h"
 
 namespace syncline::io {
 namespace {
@@ -126,12 +127,6 @@ std::size_t checked_bytes(const std::string& name, const NpyHeader& header) {
   return bytes;
 }
 
-void swap_bytes(Array& array) {
-  const std::size_t width = size_of(array.dtype());
-  for (std::byte* element = array.raw(); element != array.raw() + array.bytes(); element += width)
-    std::reverse(element, element + width);
-}
-
 // From an array whose first axis runs fastest, as one of the reversed shape in C order.
 Array transposed(const Array& reversed, const Shape& shape) {
   Array result = Array::uninitialized(reversed.dtype(), shape);
@@ -176,7 +171,7 @@ Array parse_npy(const std::string& name, std::span<const std::byte> bytes) {
                   " are there");
   Array value = Array::uninitialized(header.dtype, header.shape);
   if (wanted > 0) std::memcpy(value.raw(), bytes.data() + header.bytes, wanted);
-  if (header.swapped) swap_bytes(value);
+  if (header.swapped) swap_bytes({value.raw(), value.bytes()}, size_of(value.dtype()));
   return header.fortran && header.shape.ndim() > 1 ? transposed(value, header.shape) : value;
 }
 
