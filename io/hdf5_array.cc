@@ -163,9 +163,11 @@ ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view
   return header;
 }
 
+Hdf5Handle memory_type(DType dtype, const Hdf5Place& place) { return type_of(dtype, false, place); }
+
 void read_converted(const Hdf5Group& dataset, Array& value) {
   if (value.bytes() == 0) return;
-  const Hdf5Handle type = type_of(value.dtype(), false, dataset.place());
+  const Hdf5Handle type = memory_type(value.dtype(), dataset.place());
   checked(H5Dread(dataset.id(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.raw()), dataset.place(),
           "read the dataset");
 }

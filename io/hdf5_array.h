@@ -34,6 +34,8 @@ ArrayHeader header_of(const Hdf5Group& dataset);
 
 // Where in the file the array's bytes are, if they are there as they are in memory, in one piece.
 std::optional<std::uint64_t> place_of_bytes(const Hdf5Group& dataset, const ArrayHeader& header);
+// Such values in memory, as HDF5 knows them.
+Hdf5Handle memory_type(DType dtype, const Hdf5Place& place);
 // Reads any dataset that header_of took, through HDF5. Nothing is checked.
 void read_converted(const Hdf5Group& dataset, Array& value);
 

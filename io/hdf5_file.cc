@@ -98,24 +98,39 @@ std::vector<std::string> read_variable(hid_t attribute, hid_t type, hid_t space,
   return texts;
 }
 
-[[noreturn]] void fail_unreadable(const std::string& path, std::string_view reason) {
-  fail<UnreadableError>("checkpoint '", path, "': cannot open: ", reason);
+[[noreturn]] void fail_unreadable(const Hdf5Place& place, std::string_view reason) {
+  fail<UnreadableError>(place.kind, " '", place.file, "': cannot open: ", reason);
 }
 
 }  // namespace
 
 Hdf5Place Hdf5Group::place_of(std::string_view name) const {
-  return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name)};
+  return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name), place_.kind};
 }
 
 bool Hdf5Group::has(std::string_view name) const {
   return checked(H5Lexists(id(), std::string(name).c_str(), H5P_DEFAULT), place_, "look up a link") > 0;
 }
 
+std::vector<std::string> Hdf5Group::links() const {
+  H5G_info_t info;
+  checked(H5Gget_info(id(), &info), place_, "count the links");
+  std::vector<std::string> names;
+  for (hsize_t i = 0; i < info.nlinks; ++i) {
+    const auto name_at = [&](char* text, std::size_t size) {
+      return checked(H5Lget_name_by_idx(id(), ".", H5_INDEX_NAME, H5_ITER_INC, i, text, size, H5P_DEFAULT), place_,
+                     "read a link's name");
+    };
+    std::string& name = names.emplace_back(static_cast<std::size_t>(name_at(nullptr, 0)), '\0');
+    name_at(name.data(), name.size() + 1);
+  }
+  return names;
+}
+
 Hdf5Handle Hdf5Group::open(std::string_view name) const {
   const Hdf5Place place = place_of(name);
   const std::string key(name);
-  if (!has(key)) fail_at(place, "is missing; the file is no checkpoint, or damaged");
+  if (!has(key)) fail_at(place, join_text("is missing; the file is no ", place.kind, ", or damaged"));
   H5L_info_t link;
   checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), place, "read the link");
   if (link.type != H5L_TYPE_HARD)
@@ -182,7 +197,7 @@ void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t mem
 
 void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
   const Hdf5Place place = place_of(name);
-  if (!has_attribute(name)) fail_at(place, "is missing; the file is no checkpoint, or damaged");
+  if (!has_attribute(name)) fail_at(place, join_text("is missing; the file is no ", place.kind, ", or damaged"));
   const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
   const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
   const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
@@ -236,7 +251,7 @@ void Hdf5Group::write_strings(const std::string& name, std::span<const std::stri
 
 std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
   const Hdf5Place place = place_of(name);
-  if (!has_attribute(name)) fail_at(place, "is missing; the file is no checkpoint, or damaged");
+  if (!has_attribute(name)) fail_at(place, join_text("is missing; the file is no ", place.kind, ", or damaged"));
   const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
   const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
   const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
@@ -258,8 +273,10 @@ struct Hdf5File::Making {
   Hdf5Layout layout;
 };
 
-Hdf5File::Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const std::string& path)
-    : making_(std::move(making)), file_(std::move(file)), root_(open_root(file_.get(), {path, ""}), {path, "/"}) {}
+Hdf5File::Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Place& place)
+    : making_(std::move(making)),
+      file_(std::move(file)),
+      root_(open_root(file_.get(), place), {place.file, "/", place.kind}) {}
 
 Hdf5File::~Hdf5File() = default;
 Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
@@ -274,7 +291,7 @@ Hdf5File Hdf5File::create(const std::string& path) {
   making->layout.use_in(access.get(), place);
   Hdf5Handle file =
       checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, place, "make the file");
-  return {std::move(making), std::move(file), path};
+  return {std::move(making), std::move(file), place};
 }
 
 std::string Hdf5File::write_contents(const Hdf5Group& dataset, std::span<const std::byte> bytes) {
@@ -304,24 +321,24 @@ void Hdf5File::commit() {
   making_->disk.commit();
 }
 
-Hdf5File Hdf5File::open(const std::string& path) {
+Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
+  const Hdf5Place place{path, "", kind};
   // HDF5's own message for a missing file is long and hides the reason.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_unreadable(path, std::strerror(errno));
+  if (descriptor < 0) fail_unreadable(place, std::strerror(errno));
   struct stat status {};
   const int result = ::fstat(descriptor, &status);
   ::close(descriptor);
-  if (result != 0 || !S_ISREG(status.st_mode)) fail_unreadable(path, "it is no regular file");
+  if (result != 0 || !S_ISREG(status.st_mode)) fail_unreadable(place, "it is no regular file");
 
-  const Hdf5Place place{path, ""};
   const htri_t recognised = H5Fis_hdf5(path.c_str());
-  if (recognised == 0) fail_at(place, "is no HDF5 file, or its beginning is damaged; use another checkpoint");
+  if (recognised == 0) fail_at(place, join_text("is no HDF5 file, or its beginning is damaged; use another ", kind));
   // Chosen by name, so that the environment cannot choose another one: arrays are read through its descriptor.
   const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
   checked(H5Pset_fapl_sec2(access.get()), place, "choose the file driver");
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   return {nullptr, checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated, or locked by its writer)"),
-          path};
+          place};
 }
 
 }  // namespace syncline::io

@@ -32,6 +32,8 @@ class Hdf5Group {
   // The place of something inside.
   Hdf5Place place_of(std::string_view name) const;
 
+  // The names of its links, sorted.
+  std::vector<std::string> links() const;
   // True if a link (group or dataset) of this name exists. `name` has no slash.
   bool has(std::string_view name) const;
   // Opens what `name` (no slash) links to. Soft and external links are refused: they can point at any file.
@@ -74,7 +76,7 @@ class Hdf5File {
   static Hdf5File create(const std::string& path);
   // Opens an existing file read only. Throws UnreadableError if it is missing, not ours to read or no regular file,
   // IoError if it is truncated or not HDF5.
-  static Hdf5File open(const std::string& path);
+  static Hdf5File open(const std::string& path, std::string_view kind = "checkpoint");
 
   Hdf5File(Hdf5File&&) noexcept;
   ~Hdf5File();
@@ -91,7 +93,7 @@ class Hdf5File {
   // What a new file is made of; the layout lives longer than HDF5's handles.
   struct Making;
 
-  Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const std::string& path);
+  Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Place& place);
 
   std::unique_ptr<Making> making_;
   Hdf5Handle file_;

@@ -33,7 +33,7 @@ std::string innermost_reason() {
 }
 
 std::string where(const Hdf5Place& place) {
-  const std::string file = join_text("checkpoint '", place.file, "'");
+  const std::string file = join_text(place.kind, " '", place.file, "'");
   return place.object.empty() ? file : join_text(file, ", ", place.object);
 }
 

@@ -48,8 +48,9 @@ class Hdf5Handle {
 
 // What an HDF5 call is about, for its error message.
 struct Hdf5Place {
-  std::string file;    // as the user gave it
-  std::string object;  // absolute path inside the file; empty for the file itself
+  std::string file;                      // as the user gave it
+  std::string object;                    // absolute path inside the file; empty for the file itself
+  std::string_view kind = "checkpoint";  // of file, a literal
 };
 
 // Throws IoError: file, object, `problem`.
