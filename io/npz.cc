@@ -43,6 +43,7 @@ using Source = std::unique_ptr<zip_source_t, FreeSource>;
 struct Place {
   zip_uint64_t index = 0;
   std::uint64_t size = 0;
+  bool stored = false;  // as it is, so that it can be read anywhere
 };
 
 // What one open archive holds.
@@ -64,6 +65,26 @@ class Directory {
 
   const std::vector<ArrayEntry>& entries() const { return entries_; }
   const std::string& outline() const { return outline_; }
+  const Place& place(std::size_t index) const { return places_[index]; }
+
+  std::size_t find(std::string_view name) const {
+    const auto is_it = [&](const ArrayEntry& entry) { return entry.name == name; };
+    const auto found = std::find_if(entries_.begin(), entries_.end(), is_it);
+    if (found == entries_.end()) fail_at(path_, "has no array '", name, "'");
+    return static_cast<std::size_t>(found - entries_.begin());
+  }
+
+  Member open(const Place& place) const {
+    Member member(zip_fopen_index(archive_.get(), place.index, 0));
+    if (member == nullptr) fail_at(path_, "member ", place.index, ": ", zip_strerror(archive_.get()));
+    return member;
+  }
+
+  Array unpacked(const Place& place) const {
+    Array bytes = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(place.size)});
+    read_content(place, {bytes.raw(), bytes.bytes()});
+    return bytes;
+  }
 
   Array read(std::size_t index) const {
     const Place& place = places_.at(index);
@@ -88,7 +109,7 @@ class Directory {
       fail_at(path_, "'", name, "' has compression ", status.comp_method, "; stored and deflated members are read");
     if (status.size / kLargestCompression > status.comp_size)
       fail_at(path_, "'", name, "' promises ", status.size, " bytes, ", status.comp_size, " are stored");
-    const Place place{index, status.size};
+    const Place place{index, status.size, status.comp_method == ZIP_CM_STORE};
     if (name == kOutline && outline_.empty() && place.size <= kLongestOutline) {
       outline_ = content(place, place.size);
       return;
@@ -102,17 +123,20 @@ class Directory {
     places_.push_back(place);
   }
 
-  // The first `size` bytes. Reading a member to its end compares its CRC-32.
   std::string content(const Place& place, std::uint64_t size) const {
-    const Member member(zip_fopen_index(archive_.get(), place.index, 0));
-    if (member == nullptr) fail_at(path_, "member ", place.index, ": ", zip_strerror(archive_.get()));
     std::string bytes(size, '\0');
-    char beyond = 0;
-    const zip_int64_t got = zip_fread(member.get(), bytes.data(), size);
-    const bool whole = got == static_cast<zip_int64_t>(size);
-    if (!whole || (size == place.size && zip_fread(member.get(), &beyond, 1) != 0))
-      fail_at(path_, "member ", place.index, " is damaged: ", zip_file_strerror(member.get()));
+    read_content(place, std::as_writable_bytes(std::span(bytes)));
     return bytes;
+  }
+
+  // The first bytes. Reading a member to its end compares its CRC-32.
+  void read_content(const Place& place, std::span<std::byte> target) const {
+    const Member member = open(place);
+    char beyond = 0;
+    const zip_int64_t got = zip_fread(member.get(), target.data(), target.size());
+    const bool whole = got == static_cast<zip_int64_t>(target.size());
+    if (!whole || (target.size() == place.size && zip_fread(member.get(), &beyond, 1) != 0))
+      fail_at(path_, "member ", place.index, " is damaged: ", zip_file_strerror(member.get()));
   }
 
   std::string path_;
@@ -132,6 +156,23 @@ class Npz : public ArrayFile {
 
  private:
   Directory directory_;
+};
+
+class StoredMember : public ByteFile {
+ public:
+  StoredMember(std::string path, std::shared_ptr<const Directory> directory, const Place& place)
+      : ByteFile(std::move(path), place.size), directory_(std::move(directory)), member_(directory_->open(place)) {}
+
+  void read(std::uint64_t offset, std::span<std::byte> target) override {
+    if (target.empty()) return;
+    if (zip_fseek(member_.get(), static_cast<zip_int64_t>(offset), SEEK_SET) != 0 ||
+        zip_fread(member_.get(), target.data(), target.size()) != static_cast<zip_int64_t>(target.size()))
+      fail_at(path(), "cannot read ", target.size(), " bytes at ", offset, ": ", zip_file_strerror(member_.get()));
+  }
+
+ private:
+  std::shared_ptr<const Directory> directory_;  // outlives the member
+  Member member_;
 };
 
 // Collects members and makes the archive. What the members point at must live until the end.
@@ -183,6 +224,29 @@ zip_buffer_fragment_t part_of(const void* bytes, std::size_t size) {
 }  // namespace
 
 std::unique_ptr<ArrayFile> open_npz(const std::string& path) { return std::make_unique<Npz>(Directory(path)); }
+
+std::vector<NpzMember> open_npz_members(const std::string& path, std::span<const std::string> names,
+                                        std::size_t memory) {
+  const auto directory = std::make_shared<const Directory>(path);
+  std::vector<std::size_t> wanted(names.empty() ? directory->entries().size() : names.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = names.empty() ? i : directory->find(names[i]);
+  std::vector<NpzMember> members;
+  for (const std::size_t index : wanted) {
+    const std::string& name = directory->entries()[index].name;
+    const Place& place = directory->place(index);
+    const std::string what = join_text(path, "/", name);
+    if (place.stored) {
+      members.push_back({name, std::make_unique<StoredMember>(what, directory, place)});
+      continue;
+    }
+    if (place.size > memory)
+      fail_at(path, "'", name, "' is compressed, so its ", place.size, " bytes have to be held in memory, of which ",
+              memory, " are left; write it with numpy.savez");
+    memory -= place.size;
+    members.push_back({name, byte_file_of(what, directory->unpacked(place))});
+  }
+  return members;
+}
 
 Array npz_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
   std::list<std::string> headers;  // stay where they are
