@@ -35,17 +35,31 @@ class SplitMix {
   std::uint64_t state_;
 };
 
+// Mixed twice, so that neighbouring seeds and epochs do not start neighbouring streams.
+std::uint64_t epoch_state(std::uint64_t seed, std::int64_t epoch) {
+  return mix(mix(seed + kGolden) + static_cast<std::uint64_t>(epoch) * kGolden);
+}
+
+std::vector<std::int64_t> permutation(SplitMix random, std::int64_t rows) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
+  return order;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t rows) {
   if (epoch < 0 || rows < 0)
     fail<ValueError>("epoch_order: epoch ", epoch, " and rows ", rows, " must not be negative");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(rows));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  // Mixed twice, so that neighbouring seeds and epochs do not start neighbouring streams.
-  SplitMix random(mix(mix(seed + kGolden) + static_cast<std::uint64_t>(epoch) * kGolden));
-  for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
-  return order;
+  return permutation(SplitMix(epoch_state(seed, epoch)), rows);
+}
+
+std::vector<std::int64_t> part_order(std::uint64_t seed, std::int64_t epoch, std::int64_t part, std::int64_t rows) {
+  if (epoch < 0 || part < 0 || rows < 0)
+    fail<ValueError>("part_order: epoch ", epoch, ", part ", part, " and rows ", rows, " must not be negative");
+  const std::uint64_t state = epoch_state(seed, epoch) ^ kGolden;  // another stream than the epoch's own
+  return permutation(SplitMix(mix(state + static_cast<std::uint64_t>(part) * kGolden)), rows);
 }
 
 }  // namespace syncline::io

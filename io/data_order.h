@@ -12,4 +12,7 @@ namespace syncline::io {
 // Throws ValueError if epoch or rows is negative. Thread-safe.
 std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t rows);
 
+// The same for one of an epoch's parts, which have orders of their own. Throws ValueError if part or rows is negative.
+std::vector<std::int64_t> part_order(std::uint64_t seed, std::int64_t epoch, std::int64_t part, std::int64_t rows);
+
 }  // namespace syncline::io

@@ -35,6 +35,7 @@ LIBRARIES = [
     (r"^H5|^hdf5", ("io/",)),
     (r"^zlib\.h$", ("io/",)),
     (r"^zip\.h$", ("io/",)),
+    (r"^csv\.h$", ("io/",)),
     (r"^(oneapi/)?tbb[/.]", ("ops/kernels/parallel.h", "ops/kernels/parallel.cc")),
     (r"^hwy/", ("ops/", "comm/sum.cc")),
     (r"^xxhash\.h$", ("ops/kernels/digest.cc", "io/digest.cc")),

@@ -60,13 +60,6 @@ with h5py.File(sys.argv[1], "r") as f:
     print(int(f["syncline"].attrs["seed"]), int(f["syncline"].attrs["step"]))
 )";
 
-std::string python() {
-  const char* chosen = std::getenv("SYNCLINE_TEST_PYTHON");
-  return chosen != nullptr ? chosen : "python3";
-}
-
-bool has_h5py() { return run_shell(python() + " -c \"import h5py\"").status == 0; }
-
 TEST_F(CheckpointTools, H5pyAsKerasReads) {
   if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
   write_file(scratch_.path("reader.py"), kReader);

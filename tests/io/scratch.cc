@@ -80,6 +80,13 @@ Outcome run_shell(const std::string& command) {
 
 bool has_program(const std::string& name) { return run_shell("command -v " + name).status == 0; }
 
+std::string python() {
+  const char* chosen = std::getenv("SYNCLINE_TEST_PYTHON");
+  return chosen != nullptr ? chosen : "python3";
+}
+
+bool has_h5py() { return run_shell(python() + " -c \"import h5py\"").status == 0; }
+
 Checkpoint small_checkpoint() {
   Checkpoint checkpoint;
   checkpoint.model = "mlp";

@@ -40,6 +40,9 @@ struct Outcome {
 };
 Outcome run_shell(const std::string& command);
 bool has_program(const std::string& name);
+// The Python that Debian's packages (h5py, NumPy) are for.
+std::string python();
+bool has_h5py();
 
 // The message of the E that `action` throws; a test failure if it throws none.
 template <class E = IoError, class Action>

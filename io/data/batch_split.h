@@ -1,0 +1,28 @@
+// Which positions of an epoch make up a step's batch, and which of them are a rank's own.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace syncline::io {
+
+struct Positions {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+
+// A batch is cut among ranks as the runtime cuts feeds that all ranks are handed, so both ways give the same bits.
+struct BatchSplit {
+  std::int64_t rows = 0, batch = 1;
+  std::int64_t rank = 0, ranks = 1;
+
+  std::int64_t steps() const { return (rows + batch - 1) / batch; }
+  Positions global(std::int64_t step) const { return {step * batch, std::min((step + 1) * batch, rows)}; }
+  Positions own(std::int64_t step) const {
+    const auto [begin, end] = global(step);
+    return {begin + (end - begin) * rank / ranks, begin + (end - begin) * (rank + 1) / ranks};
+  }
+  std::int64_t largest_own() const { return (std::min(batch, rows) + ranks - 1) / ranks; }
+};
+
+}  // namespace syncline::io

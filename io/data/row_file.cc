@@ -1,0 +1,64 @@
+#include "io/data/row_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "io/byte_order.h"
+#include "io/npy.h"
+
+namespace syncline::io {
+namespace {
+
+class RowFileSource : public Source {
+ public:
+  RowFileSource(std::vector<Column> columns, std::vector<RowFile> files)
+      : Source(std::move(columns), files[0].rows), files_(std::move(files)) {}
+
+  void read_run(std::int64_t begin, std::int64_t count, std::span<Array> targets, std::int64_t at) override {
+    for (std::size_t c = 0; c < files_.size(); ++c) {
+      const auto& [column, rows, file, offset, swapped] = files_[c];
+      const std::span<std::byte> target = row_span(targets[c], at, count);
+      file->read(offset + static_cast<std::uint64_t>(begin) * column.row_bytes(), target);
+      if (swapped) swap_bytes(target, size_of(column.dtype));
+      if (column.dtype == DType::kBool) check_bools(file->path(), column.name, targets[c].rows(at, at + count));
+    }
+  }
+
+ private:
+  std::vector<RowFile> files_;
+};
+
+}  // namespace
+
+RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,
+                      std::uint64_t begin, bool swapped) {
+  if (shape.ndim() == 0) fail<IoError>("data file '", file->path(), "': holds a scalar, which has no rows");
+  std::uint64_t bytes = size_of(dtype);
+  bool possible = true;
+  for (const std::int64_t dim : shape)
+    possible = possible && dim >= 0 && !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes);
+  const std::uint64_t there = file->size() - std::min(begin, file->size());
+  if (!possible || bytes != there)
+    fail<IoError>("data file '", file->path(),
+                  "': ", possible && bytes < there ? "has more than" : "is truncated:", " its header promises shape ",
+                  shape, " of ", dtype, "; ", there, " bytes follow it");
+  const std::int64_t rows = shape[0];
+  Shape row = shape;
+  row.erase(0);
+  return {{std::move(name), dtype, std::move(row)}, rows, std::move(file), begin, swapped};
+}
+
+std::unique_ptr<Source> row_file_source(const std::string& path, std::vector<RowFile> files) {
+  if (files.empty()) fail<IoError>("data file '", path, "': holds no array");
+  std::vector<Column> columns;
+  for (const RowFile& file : files) {
+    if (file.rows != files[0].rows)
+      fail<IoError>("data file '", path, "': '", file.column.name, "' has ", file.rows, " rows, '",
+                    files[0].column.name, "' ", files[0].rows, "; name the columns that belong together");
+    columns.push_back(file.column);
+  }
+  return std::make_unique<RowFileSource>(std::move(columns), std::move(files));
+}
+
+}  // namespace syncline::io
