@@ -1,7 +1,6 @@
 #include "comm/worker.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <iomanip>
 #include <utility>
 
+#include "comm/pauses.h"
 #include "comm/trace.h"
 
 namespace syncline::comm {
@@ -23,11 +23,6 @@ constexpr Ticket kLazyJobs = 64;
 // The thread's pause between two looks grows with the time that the other ranks are late.
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
-
-// A caller in wait() first polls without a break, then lets others run in between, then sleeps in between.
-constexpr int kHotPolls = 200;
-constexpr auto kYieldFor = 5ms;
-constexpr auto kPatientPause = 50us;
 
 // How often a caller that sleeps looks at the clock, and how long before a report the other ranks are asked.
 constexpr auto kWatchPause = 100ms;
@@ -114,7 +109,7 @@ void Worker::wait(Ticket ticket) {
   const Account::Wait waiting(account_, slot(ticket));
   const Clock::time_point begin = Clock::now();
   Clock::duration reported{0};
-  for (int polls = 0;; ++polls) {
+  for (Pauses pauses;;) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
     throw_if_failed();
@@ -123,11 +118,10 @@ void Worker::wait(Ticket ticket) {
     const bool blocks = state == State::kReady || transferring_;
     if (blocks) {
       block(seen, std::min(begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
-    } else if (polls > kHotPolls) {
-      if (Clock::now() - begin < kYieldFor) sched_yield();
-      else std::this_thread::sleep_for(kPatientPause);
+    } else {
+      pauses.next();
     }
-    if ((blocks || polls > kHotPolls) && finished_ == seen && !failed_) watch(Clock::now() - begin, reported);
+    if ((blocks || !pauses.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, reported);
   }
 }
 
@@ -280,7 +274,7 @@ void Worker::give_up(Clock::duration waited) {
 
 // Until it has let go of the caller's buffers, or for as long as one may wait for that.
 void Worker::let_thread_go_off() noexcept {
-  for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kPatientPause))
+  for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kLongestPause))
     if (const std::unique_lock off(wire_mutex_, std::try_to_lock); off) return;
 }
 

@@ -1,24 +1,17 @@
 #include "comm/mpi/mpi_network.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
+#include "comm/pauses.h"
 
 namespace syncline::comm {
 namespace {
-
-using namespace std::chrono_literals;
-
-// That close() takes without a pause.
-constexpr int kLooks = 1000;
 
 // Message tags: the channels, and these.
 enum : int { kNote = kChannels, kReport, kSpread };
@@ -32,10 +25,7 @@ bool is_done(MPI_Request& request) {
 }
 
 void wait_until(const std::function<bool()>& condition) {
-  for (int looks = 0; !condition(); ++looks) {
-    if (looks < kLooks) sched_yield();
-    else std::this_thread::sleep_for(50us);
-  }
+  for (Pauses pauses; !condition();) pauses.next();
 }
 
 bool all_done(std::vector<MPI_Request>& requests) {

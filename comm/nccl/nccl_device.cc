@@ -1,22 +1,12 @@
 #include "comm/nccl/nccl_device.h"
 
-#include <sched.h>
-
 #include <csignal>
 #include <functional>
 #include <future>
-#include <thread>
 #include <utility>
 
 namespace syncline::comm {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr int kYields = 200;
-constexpr auto kShortPause = 20us;
-constexpr auto kLongPause = 200us;
-constexpr int kShortPauses = 100;
 
 constexpr const char* kAdvice = "; NCCL_DEBUG=WARN makes NCCL say more, SYNCLINE_TRANSPORT=mpi does without it";
 
@@ -75,8 +65,7 @@ Patience::Patience(std::chrono::duration<double> limit, const std::atomic<bool>*
 Patience::End Patience::pause() {
   if (withdrawn_ != nullptr && *withdrawn_) return End::kWithdrawn;
   if (Clock::now() - begin_ >= limit_) return End::kPast;
-  if (++pauses_ < kYields) sched_yield();
-  else std::this_thread::sleep_for(pauses_ < kYields + kShortPauses ? kShortPause : kLongPause);
+  pauses_.next();
   return End::kNotYet;
 }
 

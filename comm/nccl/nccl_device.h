@@ -21,6 +21,7 @@
 #include "comm/job.h"
 #include "comm/nccl/nccl_choice.h"
 #include "comm/nccl/nccl_library.h"
+#include "comm/pauses.h"
 
 namespace syncline::comm {
 
@@ -41,7 +42,7 @@ class Patience {
   const std::chrono::duration<double> limit_;
   const Clock::time_point begin_ = Clock::now();
   const std::atomic<bool>* const withdrawn_;
-  int pauses_ = 0;
+  Pauses pauses_;
 };
 
 class NcclDevice {

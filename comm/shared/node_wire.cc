@@ -1,16 +1,13 @@
 #include "comm/shared/node_wire.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
+
+#include "comm/pauses.h"
 
 namespace syncline::comm {
 namespace {
-
-using namespace std::chrono_literals;
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
@@ -275,17 +272,9 @@ void NodeWire::make_region(const Job& job) {
 
 // Blocks, but hears cancel() and ask_around().
 void NodeWire::wait_until(const Job& job, const std::function<bool()>& condition) {
-  constexpr int kHotLooks = 200;
-  constexpr auto kYieldFor = 5ms;
-  std::chrono::steady_clock::time_point begin{};
-  for (int looks = 0; !condition(); ++looks) {
+  for (Pauses pauses; !condition(); pauses.next()) {
     if (cancelled_) fail<CommError>(comm::describe(job.header), ": given up");
     if (asked_) reports_.exchange(round_);
-    if (looks < kHotLooks) continue;
-    const auto now = std::chrono::steady_clock::now();
-    if (looks == kHotLooks) begin = now;
-    if (now - begin < kYieldFor) sched_yield();
-    else std::this_thread::sleep_for(50us);
   }
   asked_ = false;
 }
