@@ -6,6 +6,12 @@
 # `requeue`, which puts the job back to the queue, and calls `train`.
 
 : "${template:?}"
+
+# USR1: the job's time is nearly over. TERM: the scheduler ends the job, and knows whether it begins again. Both may come
+# before there is a program to be told.
+launched='' warned='' ending='' interrupted=''
+trap 'warned=yes interrupted=yes; pass_warning_on' USR1
+trap 'ending=yes interrupted=yes; pass_warning_on' TERM
 readonly kSaved=75          # docs/exit_codes.md
 readonly kKilledByUsr1=138  # a program that does not know the warning
 readonly kTries=3           # restarts from one place before the job gives up
@@ -77,14 +83,11 @@ count_restarts() {
 }
 
 # mpirun and srun pass this signal on to all ranks; theirs of SIGTERM ends them within seconds.
-pass_warning_on() { [[ -z ${launched:-} ]] || kill -USR1 "$launched" 2>/dev/null || true; }
+pass_warning_on() { [[ -z $launched ]] || kill -USR1 "$launched" 2>/dev/null || true; }
 
 # Runs `launch` with `command`, and ends with its exit code.
 train() {
-  local code=0 launched='' warned='' ending='' interrupted
-  # USR1: the job's time is nearly over. TERM: the scheduler ends the job, and knows whether it begins again.
-  trap 'warned=yes interrupted=yes; pass_warning_on' USR1
-  trap 'ending=yes interrupted=yes; pass_warning_on' TERM
+  local code
   # In the background: bash handles a signal only after a program in the foreground has ended.
   "${launch[@]}" "${command[@]}" &
   launched=$!
@@ -96,11 +99,11 @@ train() {
     [[ -n $interrupted ]]
   do :; done
   trap '' USR1 TERM
-  finish "$code" "$warned" "$ending"
+  finish "$code"
 }
 
 finish() {
-  local code=$1 warned=$2 ending=$3
+  local code=$1
   ((code != 0)) || rm -f "$notes"
   # mpirun has a code of its own where a rank was killed; what the ranks saved stands in the status file of this run.
   if [[ $code != 0 && $status -nt $notes && $(status_of state) == saved ]]; then
