@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "io/durable_file.h"
+#include "io/hdf5_file.h"
 
 namespace syncline::io {
 namespace {
@@ -75,14 +76,10 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
-// Nothing for a file without metric, or one that cannot be read; that is for who loads it to complain about.
+// Nothing for a file without metric. Throws IoError for one that cannot be read.
 std::optional<double> metric_of(const std::string& path) {
-  try {
-    const std::optional<double> metric = summarize_checkpoint(path).metric;
-    return metric && std::isnan(*metric) ? std::nullopt : metric;
-  } catch (const IoError&) {
-    return std::nullopt;
-  }
+  const std::optional<double> metric = summarize_checkpoint(path).metric;
+  return metric && std::isnan(*metric) ? std::nullopt : metric;
 }
 
 }  // namespace
@@ -101,9 +98,10 @@ std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
   save_checkpoint(path_of(name), checkpoint);
   write_link_durably(path_of(kLatest), name);
   const std::vector<Entry> files = entries();
-  const std::vector<std::string> best = by_metric(files);
-  if (!best.empty() && target_of(path_of(kBest)) != best[0]) write_link_durably(path_of(kBest), best[0]);
-  remove_surplus(files, best);
+  const Ranking ranking = by_metric(files);
+  if (!ranking.best.empty() && target_of(path_of(kBest)) != ranking.best[0])
+    write_link_durably(path_of(kBest), ranking.best[0]);
+  remove_surplus(files, ranking);
   return path_of(name);
 }
 
@@ -121,18 +119,25 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
   return found;
 }
 
-// The best keep_best ones, the very best first; of equals the newest.
-std::vector<std::string> CheckpointFolder::by_metric(const std::vector<Entry>& entries) const {
-  if (options_.keep_best == 0) return {};
+// The best keep_best ones, the very best first; of equals the newest. And those that may be among them, who knows.
+CheckpointFolder::Ranking CheckpointFolder::by_metric(const std::vector<Entry>& entries) const {
+  Ranking ranking;
+  if (options_.keep_best == 0) return ranking;
   std::vector<std::pair<double, std::string>> rated;
-  for (const Entry& entry : entries)
-    if (const std::optional<double> metric = metric_of(path_of(entry.name)))
-      rated.emplace_back(options_.higher_is_better ? -*metric : *metric, entry.name);
+  for (const Entry& entry : entries) {
+    try {
+      if (const std::optional<double> metric = metric_of(path_of(entry.name)))
+        rated.emplace_back(options_.higher_is_better ? -*metric : *metric, entry.name);
+    } catch (const UnreadableError&) {
+      ranking.unreadable.push_back(entry.name);
+    } catch (const IoError&) {
+      // Damaged; that is for who loads it to complain about.
+    }
+  }
   std::stable_sort(rated.begin(), rated.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   rated.resize(std::min(rated.size(), static_cast<std::size_t>(options_.keep_best)));
-  std::vector<std::string> names;
-  for (auto& [value, name] : rated) names.push_back(std::move(name));
-  return names;
+  for (auto& [value, name] : rated) ranking.best.push_back(std::move(name));
+  return ranking;
 }
 
 // The name `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
@@ -141,11 +146,14 @@ std::string CheckpointFolder::latest() const {
   return step_of_name(target) ? target : std::string();
 }
 
-void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const std::vector<std::string>& best) const {
+void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const Ranking& ranking) const {
   const std::string latest_name = latest();
+  const auto among = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (std::size_t i = static_cast<std::size_t>(options_.keep_last); i < entries.size(); ++i) {
     const std::string& name = entries[i].name;
-    if (name == latest_name || std::find(best.begin(), best.end(), name) != best.end()) continue;
+    if (name == latest_name || among(ranking.best, name) || among(ranking.unreadable, name)) continue;
     if (::unlink(path_of(name).c_str()) != 0 && errno != ENOENT)
       fail<IoError>("checkpoint folder '", directory_, "': the new checkpoint is saved, but the old '", name,
                     "' cannot be removed: ", std::strerror(errno));

@@ -20,7 +20,8 @@ namespace syncline::io {
 
 struct FolderOptions {
   int keep_last = 3;  // files kept because they are the newest; at least 1
-  int keep_best = 1;  // files kept because their metric is best, whatever their age; those without metric never are
+  int keep_best = 1;  // files kept because their metric is best, whatever their age; those without metric never are,
+                      // and what cannot be opened just now stays: it may be the best
   bool higher_is_better = false;
 };
 
@@ -50,11 +51,15 @@ class CheckpointFolder {
     std::int64_t step = 0, saved = 0;  // when the file was written, in nanoseconds
   };
 
+  struct Ranking {
+    std::vector<std::string> best, unreadable;
+  };
+
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
   std::vector<Entry> entries() const;
-  std::vector<std::string> by_metric(const std::vector<Entry>& entries) const;
+  Ranking by_metric(const std::vector<Entry>& entries) const;
   std::string latest() const;
-  void remove_surplus(const std::vector<Entry>& entries, const std::vector<std::string>& best) const;
+  void remove_surplus(const std::vector<Entry>& entries, const Ranking& ranking) const;
 
   std::string directory_;
   FolderOptions options_;

@@ -337,8 +337,9 @@ Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
   checked(H5Pset_fapl_sec2(access.get()), place, "choose the file driver");
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
-  return {nullptr, checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated, or locked by its writer)"),
-          place};
+  if (file < 0 && system_refused())
+    fail_unreadable(place, "somebody is writing it, or has it locked, or too many files are open");
+  return {nullptr, checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated)"), place};
 }
 
 }  // namespace syncline::io

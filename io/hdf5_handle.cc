@@ -22,6 +22,11 @@ herr_t take_innermost(unsigned depth, const H5E_error2_t* entry, void* reason) {
   return 0;
 }
 
+herr_t take_innermost_kind(unsigned depth, const H5E_error2_t* entry, void* kind) {
+  if (depth == 0) *static_cast<hid_t*>(kind) = entry->min_num;
+  return 0;
+}
+
 std::string innermost_reason() {
   std::string reason;
   if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost, &reason) < 0 || reason.empty())
@@ -60,6 +65,12 @@ Hdf5Handle::~Hdf5Handle() {
 }
 
 void fail_at(const Hdf5Place& place, std::string_view problem) { fail<IoError>(where(place), ": ", problem); }
+
+bool system_refused() {
+  hid_t kind = H5I_INVALID_HID;
+  if (H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_innermost_kind, &kind) < 0) return false;
+  return kind == H5E_CANTOPENFILE || kind == H5E_CANTLOCKFILE || kind == H5E_BADFILE;
+}
 
 void fail_hdf5(const Hdf5Place& place, std::string_view action) {
   fail<IoError>(where(place), ": cannot ", action, ": ", innermost_reason());

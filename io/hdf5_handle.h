@@ -58,6 +58,9 @@ struct Hdf5Place {
 // Throws IoError: file, object, what was done, and the innermost reason on HDF5's error stack.
 [[noreturn]] void fail_hdf5(const Hdf5Place& place, std::string_view action);
 
+// Whether the HDF5 call that just failed could not open or lock a file, as opposed to finding damage in it.
+bool system_refused();
+
 // Passes a return code through; a negative one is thrown as IoError. `action` reads like "open the dataset".
 template <class Code>
 Code checked(Code code, const Hdf5Place& place, std::string_view action) {

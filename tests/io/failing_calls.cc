@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdarg>
 #include <cstdio>
 
 namespace {
@@ -20,7 +22,9 @@ int next_fault() {
   do {
     if (number < 0) return 0;
   } while (!counted.compare_exchange_weak(number, number + 1));
-  return number == first || (number > first && !only_one) ? fault.load() : 0;
+  if (number < first || (number > first && only_one)) return 0;
+  if (fault == syncline::io::FailingCalls::kKill) ::raise(SIGKILL);
+  return fault;
 }
 
 bool fails() {
@@ -29,34 +33,57 @@ bool fails() {
   return error > 0;
 }
 
-}  // namespace
+// The call itself unless it fails.
+template <class... Arguments>
+int call(long number, Arguments... arguments) {
+  return fails() ? -1 : static_cast<int>(::syscall(number, arguments...));
+}
 
-extern "C" {
-
-ssize_t write(int descriptor, const void* bytes, size_t size) {
+ssize_t transfer(long number, int descriptor, const void* bytes, size_t size, auto... offset) {
   const int error = next_fault();
   if (error > 0) errno = error;
   if (error > 0) return -1;
   if (error == syncline::io::FailingCalls::kShortWrite) size = (size + 1) / 2;
-  return ::syscall(SYS_write, descriptor, bytes, size);
+  return ::syscall(number, descriptor, bytes, size, offset...);
 }
 
-int fsync(int descriptor) { return fails() ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor)); }
+}  // namespace
 
-int ftruncate(int descriptor, off_t size) noexcept {
-  return fails() ? -1 : static_cast<int>(::syscall(SYS_ftruncate, descriptor, size));
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  const int mode = (flags & O_CREAT) != 0 ? va_arg(list, int) : 0;
+  va_end(list);
+  if ((flags & (O_WRONLY | O_RDWR | O_DIRECTORY)) != 0) return call(SYS_openat, AT_FDCWD, path, flags, mode);
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
-int rename(const char* from, const char* to) noexcept {
-  return fails() ? -1 : static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+ssize_t write(int descriptor, const void* bytes, size_t size) { return transfer(SYS_write, descriptor, bytes, size); }
+ssize_t pwrite(int descriptor, const void* bytes, size_t size, off_t offset) {
+  return transfer(SYS_pwrite64, descriptor, bytes, size, offset);
 }
 
-int symlink(const char* target, const char* path) noexcept {
-  return fails() ? -1 : static_cast<int>(::syscall(SYS_symlinkat, target, AT_FDCWD, path));
+int fsync(int descriptor) { return call(SYS_fsync, descriptor); }
+int flock(int descriptor, int operation) noexcept { return call(SYS_flock, descriptor, operation); }
+int ftruncate(int descriptor, off_t size) noexcept { return call(SYS_ftruncate, descriptor, size); }
+int sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags) {
+  return call(SYS_sync_file_range, descriptor, offset, size, flags);
 }
 
-int unlink(const char* path) noexcept {
-  return fails() ? -1 : static_cast<int>(::syscall(SYS_unlinkat, AT_FDCWD, path, 0));
+int mkdir(const char* path, mode_t mode) noexcept { return call(SYS_mkdirat, AT_FDCWD, path, mode); }
+int rename(const char* from, const char* to) noexcept { return call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0); }
+int symlink(const char* target, const char* path) noexcept { return call(SYS_symlinkat, target, AT_FDCWD, path); }
+int unlink(const char* path) noexcept { return call(SYS_unlinkat, AT_FDCWD, path, 0); }
+
+// As Linux does it: the descriptor is gone, whatever is returned.
+int close(int descriptor) {
+  const bool failed = fails();
+  const int error = errno;
+  const int result = static_cast<int>(::syscall(SYS_close, descriptor));
+  if (failed) errno = error;
+  return failed ? -1 : result;
 }
 
 }  // extern "C"

@@ -1,14 +1,16 @@
-// System calls of the disk that fail on purpose. The test program defines write, fsync, rename, symlink, unlink and
-// ftruncate itself, in place of the C library's; they do their work unless a fault is set.
+// System calls of the disk that fail on purpose. The test program defines open, write, pwrite, fsync, flock, rename,
+// mkdir, symlink, unlink, ftruncate, sync_file_range and close itself, in place of the C library's, also for the
+// libraries it uses; they do their work unless a fault is set. What is opened to be read does not count.
 #pragma once
 
 namespace syncline::io {
 
 // While it lives, the calls above are counted, and the `at`th one (from 0) and all after it fail with `error`; if
-// `once`, only that one. kShortWrite: a write takes half of what it is given, which is no failure. One at a time.
+// `once`, only that one. kShortWrite: a write takes half of what it is given, which is no failure. kKill: the process
+// ends by SIGKILL in place of the call. One at a time.
 class FailingCalls {
  public:
-  static constexpr int kShortWrite = -1;
+  static constexpr int kShortWrite = -1, kKill = -2;
 
   FailingCalls(int at, int error, bool once = true);
   ~FailingCalls();

@@ -1,0 +1,169 @@
+// A save with a fault at every call it makes, one after the other: what could be loaded before can be loaded after, or
+// the new one, and the next save finds nothing in its way.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "io/checkpoint_folder.h"
+#include "tests/io/failing_calls.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::io {
+namespace {
+
+constexpr int kMostCalls = 1000;
+
+// Small arrays and one that is written in several blocks. Lower is better, so that the first one stays the best.
+Checkpoint at_step(std::int64_t step) {
+  Checkpoint checkpoint = small_checkpoint();
+  Array large(DType::kFloat32, {200000});
+  std::fill_n(large.data<float>(), large.size(), static_cast<float>(step));
+  checkpoint.layers.push_back({"large", {{"large/kernel:0", large}}});
+  checkpoint.state.global_step = step;
+  checkpoint.metric = static_cast<double>(step);
+  return checkpoint;
+}
+
+class Faults : public testing::Test {
+ protected:
+  // Saves one more step; true if nothing was thrown.
+  bool save() {
+    try {
+      folder_.save(at_step(++step_));
+      return true;
+    } catch (const IoError& error) {
+      EXPECT_ONE_LINE(error.what());
+      EXPECT_CONTAINS(error.what(), scratch_.directory());
+      return false;
+    }
+  }
+
+  // That `latest` is whole and either what it was or what was saved last.
+  void check() {
+    const std::optional<FolderLoad> loaded = folder_.load();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->warning, "");
+    const std::int64_t found = loaded->checkpoint.state.global_step;
+    EXPECT_TRUE(found == latest_ || found == step_) << found << ", was " << latest_ << ", saved " << step_;
+    expect_equal(loaded->checkpoint, at_step(found));
+    latest_ = found;
+  }
+
+  // A save without faults clears up what one with faults left, and the best one has not been lost.
+  void check_next_save() {
+    EXPECT_TRUE(save());
+    check();
+    EXPECT_EQ(latest_, step_);
+    EXPECT_EQ(load_checkpoint(directory_ + "/best").state.global_step, 1);
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    ASSERT_EQ(names.size(), 4u) << testing::PrintToString(names);
+    EXPECT_EQ(names[0], "best");
+    EXPECT_EQ(names[1], "latest");
+  }
+
+  void SetUp() override {
+    ASSERT_TRUE(save());
+    check_next_save();
+  }
+
+  const Scratch scratch_;
+  const std::string directory_ = scratch_.path("run");
+  const CheckpointFolder folder_{directory_, {.keep_last = 1}};
+  std::int64_t step_ = 0, latest_ = 1;
+};
+
+class FailingCall : public Faults, public testing::WithParamInterface<std::pair<int, bool>> {};
+
+TEST_P(FailingCall, LeavesTheOldOrTheNew) {
+  const auto [error, once] = GetParam();
+  int failures = 0, at = 0;
+  for (; at < kMostCalls; ++at) {
+    SCOPED_TRACE(testing::Message() << "call " << at);
+    int calls = 0;
+    {
+      const FailingCalls failing(at, error, once);
+      failures += save() ? 0 : 1;
+      calls = failing.calls();
+    }
+    check();
+    check_next_save();
+    if (HasFatalFailure() || calls <= at) break;
+  }
+  EXPECT_GE(at, 30);  // each of them has been reached
+  EXPECT_LT(at, kMostCalls);
+  if (error == FailingCalls::kShortWrite) EXPECT_EQ(failures, 0);
+  else EXPECT_GE(failures, 12);  // the others cost nothing: files are read again, advice is not taken
+}
+
+INSTANTIATE_TEST_SUITE_P(, FailingCall,
+                         testing::Values(std::pair(ENOSPC, true), std::pair(EIO, false),
+                                         std::pair(FailingCalls::kShortWrite, false)));
+
+TEST_F(Faults, AKillAtEveryCallLeavesTheOldOrTheNew) {
+  int killed = 0;
+  for (; killed < kMostCalls; ++killed) {
+    SCOPED_TRACE(testing::Message() << "call " << killed);
+    ++step_;
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const FailingCalls failing(killed, FailingCalls::kKill);
+      folder_.save(at_step(step_));
+      std::_Exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    check();
+    check_next_save();
+    if (HasFatalFailure() || WIFEXITED(status)) break;
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  EXPECT_GE(killed, 30);
+  EXPECT_LT(killed, kMostCalls);
+}
+
+// The soft limit, which this process may raise again.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() { EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(Faults, ALimitOfFileSizesAnywhereLeavesTheOld) {
+  const auto whole = static_cast<rlim_t>(std::filesystem::file_size(directory_ + "/latest"));
+  for (rlim_t limit = 0; limit < whole; limit += limit < 20000 ? 997 : 49999) {
+    SCOPED_TRACE(testing::Message() << "limit " << limit);
+    {
+      const FileSizeLimit limited(limit);
+      EXPECT_FALSE(save());
+    }
+    const std::int64_t before = latest_;
+    check();
+    EXPECT_EQ(latest_, before);
+    check_next_save();
+    if (HasFatalFailure()) return;
+  }
+  const FileSizeLimit limited(whole);
+  EXPECT_TRUE(save());
+}
+
+}  // namespace
+}  // namespace syncline::io
