@@ -2,6 +2,7 @@
 #include <csv.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -182,6 +183,9 @@ std::vector<std::string> field_names(ByteFile& file, const CsvIndex& index, cons
   RecordParser parser(format.delimiter);
   const std::string problem = parser.parse(trimmed(text));
   if (!problem.empty()) fail<IoError>("data file '", file.path(), "', line ", first.line, ": ", problem);
+  const auto is_no_text = [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) && !std::isspace(c); };
+  if (std::any_of(text.begin(), text.end(), is_no_text))
+    fail<IoError>("data file '", file.path(), "': is neither text nor an IDX, npy, npz or HDF5 file");
   std::vector<std::string> names;
   for (std::size_t i = 0; i < parser.fields(); ++i)
     names.push_back(format.header ? std::string(parser.field(i)) : std::to_string(i));

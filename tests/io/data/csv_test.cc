@@ -124,6 +124,7 @@ TEST_F(Csv, RefusesWhatIsNoTable) {
                     open("a,b\n", {.columns = {{"x", "b", "a", DType::kInt32}}});
                   }),
                   "field 'b' stands behind 'a'");
+  EXPECT_CONTAINS(refusal("a\1b\n1\n"), "is neither text nor");
   EXPECT_EQ(open("a,b\n")->rows(), 0);
 }
 
