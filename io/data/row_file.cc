@@ -34,18 +34,17 @@ class RowFileSource : public Source {
 RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,
                       std::uint64_t begin, bool swapped) {
   if (shape.ndim() == 0) fail<IoError>("data file '", file->path(), "': holds a scalar, which has no rows");
-  std::uint64_t bytes = size_of(dtype);
-  bool possible = true;
-  for (const std::int64_t dim : shape)
-    possible = possible && dim >= 0 && !__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(dim), &bytes);
-  const std::uint64_t there = file->size() - std::min(begin, file->size());
-  if (!possible || bytes != there)
-    fail<IoError>("data file '", file->path(),
-                  "': ", possible && bytes < there ? "has more than" : "is truncated:", " its header promises shape ",
-                  shape, " of ", dtype, "; ", there, " bytes follow it");
   const std::int64_t rows = shape[0];
   Shape row = shape;
   row.erase(0);
+  if (!is_possible(dtype, row) || !is_possible(dtype, shape))
+    fail<IoError>("data file '", file->path(), "': its header promises the impossible shape ", shape);
+  const std::uint64_t bytes = static_cast<std::uint64_t>(shape.size()) * size_of(dtype);
+  const std::uint64_t there = file->size() - std::min(begin, file->size());
+  if (bytes != there)
+    fail<IoError>("data file '", file->path(),
+                  "': ", bytes < there ? "has more than" : "is truncated:", " its header promises shape ", shape,
+                  " of ", dtype, "; ", there, " bytes follow it");
   return {{std::move(name), dtype, std::move(row)}, rows, std::move(file), begin, swapped};
 }
 

@@ -1,5 +1,6 @@
 #include "io/data/source.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string_view>
@@ -60,6 +61,12 @@ class JoinedSource : public Source {
 
 }  // namespace
 
+bool is_possible(DType dtype, const Shape& shape) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
+  return std::all_of(shape.begin(), shape.end(),
+                     [&](std::int64_t dim) { return dim >= 0 && !__builtin_mul_overflow(bytes, dim, &bytes); });
+}
+
 Shape Column::shape_of(std::int64_t rows) const {
   Shape shape = row;
   shape.insert(0, rows);
@@ -69,8 +76,12 @@ Shape Column::shape_of(std::int64_t rows) const {
 Source::Source(std::vector<Column> columns, std::int64_t rows) : columns_(std::move(columns)), rows_(rows) {
   if (columns_.empty()) fail<ValueError>("data source: no column");
   std::set<std::string_view> seen;
-  for (const Column& column : columns_)
+  for (const Column& column : columns_) {
     if (!seen.insert(column.name).second) fail<ValueError>("data source: two columns are called '", column.name, "'");
+    // A file without rows can claim any shape for them.
+    if (!is_possible(column.dtype, column.row))
+      fail<ValueError>("data source: column '", column.name, "' has rows of the impossible shape ", column.row);
+  }
 }
 
 std::size_t Source::row_bytes() const {

@@ -24,6 +24,9 @@ struct Column {
   Shape shape_of(std::int64_t rows) const;
 };
 
+// True if an array of this type and shape has a number of bytes.
+bool is_possible(DType dtype, const Shape& shape);
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -46,7 +49,7 @@ class Source {
   virtual std::vector<Array> read_range(std::int64_t begin, std::int64_t end);
 
  protected:
-  // Throws ValueError if two columns have one name, or there is none.
+  // Throws ValueError if two columns have one name, there is none, or the bytes of a row cannot be counted.
   Source(std::vector<Column> columns, std::int64_t rows);
   void check_range(std::int64_t begin, std::int64_t end) const;
 

@@ -43,7 +43,7 @@ struct Format {
 };
 void PrintTo(const Format& format, std::ostream* out) { *out << format.name; }
 
-class DamagedData : public testing::TestWithParam<Format> {
+class DamagedFormats : public testing::TestWithParam<Format> {
  protected:
   // Opens and reads everything. Returns the error, or an empty text.
   std::string read(const std::string& bytes) {
@@ -64,19 +64,19 @@ class DamagedData : public testing::TestWithParam<Format> {
   std::string path_ = scratch_.path("data");
 };
 
-TEST_P(DamagedData, CutOffAnywhere) {
+TEST_P(DamagedFormats, CutOffAnywhere) {
   const std::string whole = GetParam().make();
   EXPECT_EQ(read(whole), "");
   // Less could be the header of a CSV file.
   for (std::size_t length = 6; length < whole.size(); ++length) EXPECT_NE(read(whole.substr(0, length)), "") << length;
 }
 
-TEST_P(DamagedData, WithMoreBehind) {
+TEST_P(DamagedFormats, WithMoreBehind) {
   if (GetParam().name == std::string("npz")) return;  // zip looks for its directory from the end
   EXPECT_CONTAINS(read(GetParam().make() + "x"), "has more than its header promises");
 }
 
-TEST_P(DamagedData, WithAnyByteChanged) {
+TEST_P(DamagedFormats, WithAnyByteChanged) {
   const std::string whole = GetParam().make();
   for (std::size_t at = 0; at < whole.size(); ++at)
     for (const int change : {1, 0x80}) {
@@ -86,9 +86,16 @@ TEST_P(DamagedData, WithAnyByteChanged) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, DamagedData,
+INSTANTIATE_TEST_SUITE_P(Formats, DamagedFormats,
                          testing::Values(Format{"npy", npy_file}, Format{"idx", idx_file}, Format{"npz", npz_file}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+TEST(DamagedData, RowsOfAnyShapeThatAreNotThere) {
+  Scratch scratch;
+  const std::string path = scratch.path("x.npy");
+  write_file(path, npy_header(DType::kFloat32, {0, 1LL << 40, 1LL << 40}));
+  EXPECT_CONTAINS(message_of([&] { open_source(path); }), "the impossible shape (0, 1099511627776, 1099511627776)");
+}
 
 TEST(DamagedHdf5, IsRefusedWhereItIs) {
   if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
