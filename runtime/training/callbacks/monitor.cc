@@ -1,0 +1,48 @@
+#include "runtime/training/callbacks/monitor.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "base/error.h"
+
+namespace syncline::training {
+
+Monitor::Monitor(std::string caller, std::string name, Mode mode)
+    : caller_(std::move(caller)),
+      name_(std::move(name)),
+      higher_is_better_(mode == Mode::kMax || (mode == Mode::kAuto && name_.find("acc") != std::string::npos)) {}
+
+double Monitor::worst() const {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return higher_is_better_ ? -kInfinity : kInfinity;
+}
+
+double Monitor::of(const Logs& logs) const {
+  if (const auto value = logs.find(name_)) return *value;
+  std::string names;
+  for (const auto& [name, value] : logs) names += (names.empty() ? "" : ", ") + name;
+  fail<ValueError>(caller_, ": monitor is '", name_, "', but the logs are ", names);
+}
+
+std::string text_of(double number) { return fmt::format("{}", number); }
+
+double number_in(const nlohmann::json& text) {
+  const auto& digits = text.get_ref<const std::string&>();
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  if (std::from_chars(digits.data(), end, number).ptr != end) fail<ValueError>("'", digits, "' is no number");
+  return number;
+}
+
+void read_state(const std::string& name, const std::string& state,
+                const std::function<void(const nlohmann::json&)>& read) {
+  try {
+    read(nlohmann::json::parse(state));
+  } catch (const nlohmann::json::exception& error) {
+    fail<ValueError>("'", state, "' is no state of ", name, ": ", error.what());
+  }
+}
+
+}  // namespace syncline::training

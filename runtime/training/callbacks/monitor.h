@@ -1,0 +1,46 @@
+// Monitor: a number in the logs that a callback judges an epoch by, and which way is better.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/training/callback.h"
+
+namespace syncline::training {
+
+enum class Mode : std::uint8_t {
+  kAuto,  // higher is better if "acc" is in the name, as in Keras
+  kMin,
+  kMax,
+};
+
+class Monitor {
+ public:
+  // `caller` is for errors.
+  Monitor(std::string caller, std::string name, Mode mode);
+
+  const std::string& name() const { return name_; }
+  // Worse than every number: what "the best so far" is before there is one.
+  double worst() const;
+  // NaN is never better.
+  bool better(double a, double b) const { return higher_is_better_ ? a > b : a < b; }
+  // `value`, made better by `delta`.
+  double improved(double value, double delta) const { return higher_is_better_ ? value + delta : value - delta; }
+  // Throws ValueError, with the names that there are, if the logs have none of this name.
+  double of(const Logs& logs) const;
+
+ private:
+  std::string caller_, name_;
+  bool higher_is_better_;
+};
+
+// For the states of callbacks, which are JSON. A number as text keeps its bits, and may be infinite.
+std::string text_of(double number);
+double number_in(const nlohmann::json& text);
+// Calls `read` with the parsed state of the callback `name`. Throws ValueError if that is not what it looks for.
+void read_state(const std::string& name, const std::string& state,
+                const std::function<void(const nlohmann::json&)>& read);
+
+}  // namespace syncline::training
