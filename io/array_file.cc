@@ -11,6 +11,7 @@
 #include "io/array_reader.h"
 #include "io/byte_file.h"
 #include "io/checkpoint_outline.h"
+#include "io/checkpoint_shards.h"
 #include "io/hdf5_file.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
@@ -30,7 +31,7 @@ class CheckpointArrays : public ArrayFile {
   }
 
   Array read(std::size_t index) override {
-    return read_array(file_.root().group(places_.at(index).group), places_.at(index).name).value;
+    return read_array(shards_.open(file_.root().group(places_.at(index).group), places_.at(index).name)).value;
   }
 
  private:
@@ -40,6 +41,7 @@ class CheckpointArrays : public ArrayFile {
 
   Hdf5Session session_;  // outlives the file
   Hdf5File file_;
+  ShardFiles shards_{file_};
   std::vector<Place> places_;
 };
 

@@ -90,8 +90,7 @@ void for_each_in_threads(std::size_t count, std::size_t threads, Work work) {
 
 }  // namespace
 
-StoredArray ArrayReader::begin(const Hdf5Group& group, std::string_view path) {
-  const Hdf5Group dataset = open_dataset(group, path);
+StoredArray ArrayReader::begin(const Hdf5Group& dataset) {
   Pending pending{{header_of(dataset), {}}, dataset.place()};
   auto& [header, value] = pending.stored;
   value = Array::uninitialized(header.dtype, header.shape);
@@ -134,9 +133,9 @@ void ArrayReader::finish() {
     if (error) std::rethrow_exception(error);
 }
 
-StoredArray read_array(const Hdf5Group& group, std::string_view path) {
+StoredArray read_array(const Hdf5Group& dataset) {
   ArrayReader reader;
-  StoredArray stored = reader.begin(group, path);
+  StoredArray stored = reader.begin(dataset);
   reader.finish();
   return stored;
 }

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "io/hdf5_array.h"
@@ -24,7 +23,7 @@ struct StoredArray {
 class ArrayReader {
  public:
   // Throws IoError as header_of does. The values are there after finish(); the array's memory is the one returned.
-  StoredArray begin(const Hdf5Group& group, std::string_view path);
+  StoredArray begin(const Hdf5Group& dataset);
   // Reads all that has begun. Throws IoError for the first array in order that cannot be read, or whose bytes do not
   // match their digest or CRC-32. The files must still be open.
   void finish();
@@ -44,6 +43,6 @@ class ArrayReader {
 };
 
 // One array, read and checked.
-StoredArray read_array(const Hdf5Group& group, std::string_view path);
+StoredArray read_array(const Hdf5Group& dataset);
 
 }  // namespace syncline::io

@@ -92,10 +92,29 @@ CheckpointFolder::CheckpointFolder(std::string directory, FolderOptions options)
 }
 
 std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
+  return put(checkpoint, [&](const std::string& path) {
+    save_checkpoint(path, checkpoint);
+    for (const std::string& shard : shard_files(path)) remove(shard.substr(directory_.size() + 1));
+  });
+}
+
+void CheckpointFolder::save_shard(const Checkpoint& checkpoint, Shard shard) const {
+  make_directory(directory_);
+  io::save_shard(path_of(name_of_step(checkpoint.state.global_step)), checkpoint, shard);
+}
+
+std::string CheckpointFolder::save_index(const Checkpoint& checkpoint, int count) const {
+  const std::string path = put(checkpoint, [&](const std::string& to) { io::save_index(to, checkpoint, count); });
+  remove_lost_shards();
+  return path;
+}
+
+std::string CheckpointFolder::put(const Checkpoint& checkpoint,
+                                  const std::function<void(const std::string& path)>& write) const {
   make_directory(directory_);
   remove_leftovers(directory_);
   const std::string name = name_of_step(checkpoint.state.global_step);
-  save_checkpoint(path_of(name), checkpoint);
+  write(path_of(name));
   write_link_durably(path_of(kLatest), name);
   const std::vector<Entry> files = entries();
   const Ranking ranking = by_metric(files);
@@ -103,6 +122,24 @@ std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
     write_link_durably(path_of(kBest), ranking.best[0]);
   remove_surplus(files, ranking);
   return path_of(name);
+}
+
+void CheckpointFolder::remove(const std::string& name) const {
+  if (::unlink(path_of(name).c_str()) != 0 && errno != ENOENT)
+    fail<IoError>("checkpoint folder '", directory_, "': the new checkpoint is saved, but the old '", name,
+                  "' cannot be removed: ", std::strerror(errno));
+}
+
+// Shards of saves that did not come to their index. Only when all ranks have written theirs, which then have one.
+void CheckpointFolder::remove_lost_shards() const {
+  for (const std::string& name : names_in(directory_)) {
+    const bool temporary = name.ends_with(kTemporary);
+    const std::string shard = name.substr(0, name.size() - (temporary ? kTemporary.size() : 0));
+    const std::string index = index_of_shard(shard);
+    if (!step_of_name(index)) continue;
+    if (temporary) remove_abandoned_temporary(path_of(shard));
+    else if (::access(path_of(index).c_str(), F_OK) != 0 && errno == ENOENT) remove(name);
+  }
 }
 
 // Newest first, by when they were saved: after going back to an earlier checkpoint higher steps are not the newer ones.
@@ -154,9 +191,8 @@ void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const R
   for (std::size_t i = static_cast<std::size_t>(options_.keep_last); i < entries.size(); ++i) {
     const std::string& name = entries[i].name;
     if (name == latest_name || among(ranking.best, name) || among(ranking.unreadable, name)) continue;
-    if (::unlink(path_of(name).c_str()) != 0 && errno != ENOENT)
-      fail<IoError>("checkpoint folder '", directory_, "': the new checkpoint is saved, but the old '", name,
-                    "' cannot be removed: ", std::strerror(errno));
+    remove(name);
+    for (const std::string& shard : shard_files(path_of(name))) remove(shard.substr(directory_.size() + 1));
   }
 }
 

@@ -10,11 +10,13 @@
 // threads may share one as far as save_checkpoint and load_checkpoint allow.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "io/checkpoint.h"
+#include "io/checkpoint_shards.h"
 
 namespace syncline::io {
 
@@ -41,6 +43,11 @@ class CheckpointFolder {
   // whole then, the old one or the new one. The disk needs room for one file more than is kept.
   std::string save(const Checkpoint& checkpoint) const;
 
+  // The same for a checkpoint in several files, one written by each rank (io/checkpoint_shards.h): save_shard on each
+  // of `shard.count` ranks, then a barrier of the caller's, then save_index on one, which does all else that save does.
+  void save_shard(const Checkpoint& checkpoint, Shard shard) const;
+  std::string save_index(const Checkpoint& checkpoint, int count) const;
+
   // What `latest` points at, or if that is missing or damaged the newest file that is whole, with a warning. Nothing if
   // the folder has no checkpoint or does not exist. Throws IoError if there are checkpoints but none is whole.
   std::optional<FolderLoad> load() const;
@@ -56,6 +63,9 @@ class CheckpointFolder {
   };
 
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
+  std::string put(const Checkpoint& checkpoint, const std::function<void(const std::string& path)>& write) const;
+  void remove(const std::string& name) const;
+  void remove_lost_shards() const;
   std::vector<Entry> entries() const;
   Ranking by_metric(const std::vector<Entry>& entries) const;
   std::string latest() const;

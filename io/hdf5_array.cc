@@ -113,16 +113,16 @@ void check_size(const ArrayHeader& type, hsize_t limit, const Hdf5Place& place) 
                              " bytes, at most ", limit, " are stored"));
 }
 
+// Digests are those of little endian bytes, which is how arrays are stored, and arrays are copied as they are.
+static_assert(std::endian::native == std::endian::little);
+
+}  // namespace
+
 std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
-
-// Digests are those of little endian bytes, which is how arrays are stored, and arrays are copied as they are.
-static_assert(std::endian::native == std::endian::little);
-
-}  // namespace
 
 ArrayHeader header_of(const Hdf5Group& dataset) {
   const Hdf5Place& place = dataset.place();

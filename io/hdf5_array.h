@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/array.h"
 #include "io/hdf5_file.h"
@@ -24,6 +25,9 @@ struct ArrayHeader {
 
 // Writes `value` at `path` ("dense_1/kernel:0") below `group` of a new file, making the groups between. Throws IoError.
 ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view path, const Array& value);
+
+// "dense_1" and "kernel:0" of "dense_1/kernel:0".
+std::pair<std::string_view, std::string_view> split_path(std::string_view path);
 
 // Opens the dataset at `path` below `group`, as a group without members: it has attributes like one.
 Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path);

@@ -138,6 +138,23 @@ Hdf5Handle Hdf5Group::open(std::string_view name) const {
   return checked(H5Oopen(id(), key.c_str(), H5P_DEFAULT), H5Oclose, place, "open the object");
 }
 
+std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::string& name) const {
+  H5L_info_t link;
+  if (!has(name)) return std::nullopt;
+  checked(H5Lget_info(id(), name.c_str(), &link, H5P_DEFAULT), place_, "read the link");
+  if (link.type != H5L_TYPE_EXTERNAL) return std::nullopt;
+  std::vector<char> value(link.u.val_size);
+  const char *file = nullptr, *object = nullptr;
+  checked(H5Lget_val(id(), name.c_str(), value.data(), value.size(), H5P_DEFAULT), place_, "read the link");
+  checked(H5Lunpack_elink_val(value.data(), value.size(), nullptr, &file, &object), place_, "read the link");
+  return ExternalLink{file, object};
+}
+
+void Hdf5Group::make_external_link(const std::string& name, const ExternalLink& target) const {
+  checked(H5Lcreate_external(target.file.c_str(), target.object.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
+          place_of(name), "make the link");
+}
+
 Hdf5Group Hdf5Group::group(std::string_view path) const { return descend(*this, path, open_group_at); }
 
 Hdf5Group Hdf5Group::make_group(std::string_view path) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,13 @@ class Hdf5Group {
   bool has(std::string_view name) const;
   // Opens what `name` (no slash) links to. Soft and external links are refused: they can point at any file.
   Hdf5Handle open(std::string_view name) const;
+
+  // What an external link of this name (no slash) points at; nothing if it is none. It is never followed by itself.
+  struct ExternalLink {
+    std::string file, object;
+  };
+  std::optional<ExternalLink> external_link(const std::string& name) const;
+  void make_external_link(const std::string& name, const ExternalLink& target) const;
 
   // Opens "a/b/c". Throws IoError if a part is missing or no group.
   Hdf5Group group(std::string_view path) const;

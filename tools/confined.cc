@@ -17,6 +17,7 @@
 #include <new>
 #include <string_view>
 
+#include "io/checkpoint_shards.h"
 #include "tools/printable.h"
 
 namespace syncline::tools {
@@ -158,9 +159,13 @@ class Child {
 
 Limits resolved(Limits limits, const std::vector<std::string>& files) {
   std::int64_t bytes = 0;
-  for (const std::string& file : files) {
+  const auto add = [&](const std::string& file) {
     struct stat status {};
     if (::stat(file.c_str(), &status) == 0) bytes += status.st_size;
+  };
+  for (const std::string& file : files) {
+    add(file);
+    for (const std::string& shard : io::shard_files(file)) add(shard);
   }
   if (limits.memory == 0) limits.memory = 1024 + 4 * (bytes / kMiB);
   if (limits.seconds == 0) limits.seconds = 60 + bytes / 20'000'000;
