@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "io/durable_file.h"
 #include "tools/array_stats.h"
 #include "tools/command.h"
 #include "tools/confined.h"
+#include "tools/histogram_picture.h"
 #include "tools/printable.h"
 #include "tools/selection.h"
 
@@ -20,14 +22,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kBins = 10;
+constexpr int kBins = 10, kPictureBins = 50;
 constexpr int kBarWidth = 40;
 
 struct Options {
   std::string file;
   std::vector<std::string> names;
   bool histogram = false, json = false;
-  int bins = kBins;
+  int bins = 0;         // 0: as many as fit
+  std::string picture;  // a PNG to write instead of a text
   Limits limits;
 };
 
@@ -139,7 +142,39 @@ std::string describe(const Options& options) {
   return options.json ? json_text(options, arrays) : table_text(arrays);
 }
 
-void stat(const Options& options) {
+std::string number_text(const Json& number) {
+  return number.is_null() ? "" : fmt::format("{:.6g}", number.get<double>());
+}
+
+HistogramPanel panel_of(const Json& array) {
+  HistogramPanel panel;
+  panel.title = printable(array["name"].get<std::string>());
+  panel.note = fmt::format("{} {}", array["dtype"].get<std::string>(), array["shape"].dump());
+  for (const char* what : {"nan", "inf"}) {
+    const auto count = array[what].get<std::int64_t>();
+    if (count == 0) continue;
+    panel.note += fmt::format(", {} {}", count, what);
+    panel.warns = true;
+  }
+  panel.min = number_text(array["min"]);
+  panel.max = number_text(array["max"]);
+  panel.counts = array["histogram"].get<std::vector<std::int64_t>>();
+  return panel;
+}
+
+// The child reads the file, and this process, which may write, draws what it has counted.
+void draw(Options options) {
+  options.json = options.histogram = true;
+  if (options.bins == 0) options.bins = kPictureBins;
+  const Json document = Json::parse(run_confined({options.file}, options.limits, [&] { return describe(options); }));
+  std::vector<HistogramPanel> panels;
+  for (const Json& array : document["arrays"]) panels.push_back(panel_of(array));
+  io::write_file_durably(options.picture, draw_histograms(panels));
+}
+
+void stat(Options options) {
+  if (!options.picture.empty()) return draw(options);
+  if (options.bins == 0) options.bins = kBins;
   const std::string text = run_confined({options.file}, options.limits, [&] { return describe(options); });
   fmt::print("{}", printable(text, true));
 }
@@ -152,8 +187,11 @@ void add_stat(CLI::App& program) {
   command->add_option("FILE", options->file, "A checkpoint")->required();
   command->add_option("NAME", options->names, "Arrays to look at [all]");
   command->add_flag("--histogram", options->histogram, "Count the values in equal parts of their range");
-  command->add_option("--bins", options->bins, "Parts of the histogram [10]")->check(CLI::Range(1, 1000));
-  command->add_flag("--json", options->json, "Print JSON");
+  command->add_option("--bins", options->bins, "Parts of the histogram [10, in a picture 50]")
+      ->check(CLI::Range(1, 1000));
+  CLI::Option* json = command->add_flag("--json", options->json, "Print JSON");
+  command->add_option("--png", options->picture, "Draw the histograms into this file instead of printing")
+      ->excludes(json);
   add_limits(*command, options->limits);
   command->callback([options] { stat(*options); });
 }

@@ -34,6 +34,7 @@ LIBRARIES = [
     (r"^cuda|^driver_types\.h$", ("comm/nccl/",)),
     (r"^H5|^hdf5", ("io/",)),
     (r"^zlib\.h$", ("io/",)),
+    (r"^gd", ("tools/histogram_picture.cc", "tests/tools/histogram_picture_test.cc")),
     (r"^zip\.h$", ("io/",)),
     (r"^csv\.h$", ("io/",)),
     (r"^(oneapi/)?tbb[/.]", ("ops/kernels/parallel.h", "ops/kernels/parallel.cc")),
