@@ -35,8 +35,7 @@ class CsvScanner {
   bool quoted_ = false, blank_ = true;
 };
 
-// Of all records but the first one, in groups of some KiB of text, so that the index is small and any record is found
-// by reading one group.
+// Where the rows are, in groups of some KiB of text, so that the index is small and a row is found by reading one group.
 class CsvIndex {
  public:
   // Reads the file once. `skip_first`: the first record is a header and no row. Throws IoError.
