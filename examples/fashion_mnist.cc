@@ -8,7 +8,9 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "base/exit_codes.h"
 #include "comm/ending.h"
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
@@ -19,6 +21,7 @@
 #include "runtime/data_parallel.h"
 #include "runtime/keras_json.h"
 #include "runtime/session.h"
+#include "runtime/training/signals.h"
 
 namespace {
 using namespace syncline;
@@ -30,7 +33,7 @@ void complain(const std::string& what) {
   std::fflush(stderr);
 }
 
-// Runs what every rank does for itself and what may fail on some of them only. True if it succeeded on all; otherwise
+// Runs what may fail on some ranks only, or on all of one cause. True if it succeeded on all; otherwise
 // the lowest rank on which it failed says why.
 bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& action) {
   std::string error;
@@ -46,17 +49,7 @@ bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& acti
   return first == wire.size();
 }
 
-// A rank that finds another checkpoint than the first one, or none, would go on from another place.
-void require_equal_steps(comm::Communicator& wire, std::int64_t steps) {
-  std::int64_t range[] = {steps, -steps};
-  wire.wait(wire.all_reduce({.names = comm::remember_names("the step to go on from")}, range, 2, DType::kInt64,
-                            comm::Reduce::kMin));
-  if (range[0] != -range[1])
-    fail<IoError>("--resume: the checkpoints that the ranks read end after different steps, ", range[0], " to ",
-                  -range[1], "; all ranks must see the same file");
-}
-
-int train(const Options& options, comm::Communicator& wire) {
+int train(const Options& options, comm::Communicator& wire, training::Requests* requests) {
   Session session(options.seed);
   SessionScope scope(session);
   set_floatx(parse_dtype(options.floatx));
@@ -65,27 +58,38 @@ int train(const Options& options, comm::Communicator& wire) {
   if (first)
     fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads a rank {}\n", options.model, options.optimizer,
                options.batch, wire.size(), kernels::thread_count());
-  std::unique_ptr<Training> training;
-  if (!succeeds_on_all(wire, [&] { training = std::make_unique<Training>(options, wire.rank()); })) return 1;
-  training->build();
-  if (!succeeds_on_all(wire, [&] { training->resume(); })) return 1;
-  require_equal_steps(wire, training->steps());
-  training->run();
-  const Training::Score score = training->evaluate();
-  if (options.digest) fmt::print("rank {} digest {:016x}\n", wire.rank(), training->digest());
-  if (first) fmt::print("test loss {:.4f}  test accuracy {:.4f}\n", score.loss, score.accuracy);
-  if (first && !options.checkpoint.empty()) fmt::print("checkpoint {}\n", options.checkpoint);
+  examples::Data data;
+  if (!succeeds_on_all(wire, [&] { data = examples::read_data(options); })) return 1;
+  const std::string folder = checkpoint_folder(options, wire);
+  std::unique_ptr<training::FoundCheckpoint> found;
+  if (options.resume && !succeeds_on_all(wire, [&] { found = find_checkpoint(options, folder, wire); })) return 1;
+  Training training(options, std::move(data), folder, wire, requests);
+  if (found && !succeeds_on_all(wire, [&] { training.resume(*found); })) return 1;
+  if (first && found)
+    fmt::print("resumed {} at epoch {}, step {}\n", found->path(), found->state().epoch + 1, found->state().step);
+  if (first && !found && options.resume)
+    fmt::print("no checkpoint in {} yet: training starts from the beginning\n", folder);
+  if (training.run() == training::Ended::kPaused) {
+    if (first) fmt::print("stopped after step {}; --resume goes on\n", training.state().global_step);
+    return kExitSaved;
+  }
+  const training::Logs score = training.evaluate();
+  if (options.digest) fmt::print("rank {} digest {:016x}\n", wire.rank(), training.digest());
+  if (first) fmt::print("test loss {:.4f}  test accuracy {:.4f}\n", *score.find("loss"), *score.find("accuracy"));
+  if (first && !folder.empty()) fmt::print("checkpoint {}/latest\n", folder);
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::optional<training::Signals> signals;  // without a place for checkpoints, signals do what they always do
   std::unique_ptr<comm::Communicator> wire;
   Options options;
   try {
     const bool quiet = comm::read_launch_environment().rank != 0;
     if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) return code;
+    if (!options.checkpoint.empty()) signals.emplace();
     if (options.threads > 0) kernels::set_thread_count(options.threads);
     comm::Settings settings = keras_json().comm;
     if (options.verbose) settings.verbose = true;
@@ -95,7 +99,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   try {
-    return train(options, *wire);
+    return train(options, *wire, signals ? &*signals : nullptr);
   } catch (const std::exception& e) {
     comm::end_job(*wire, "fashion_mnist", e);
   }

@@ -5,14 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/training/snapshot.h"
 #include "runtime/variable.h"
 
 namespace syncline::examples {
 
-struct NamedLayer {
-  std::string name;
-  std::vector<Variable> weights;  // Keras's order: kernel, bias
-};
+using training::NamedLayer;
 
 struct Model {
   Expr logits;  // (samples, classes)

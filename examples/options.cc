@@ -31,8 +31,11 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
   app.add_option("--data", o.data, "folder of the IDX files")->capture_default_str();
   app.add_option("--epochs", o.epochs, "passes over the training set")->check(at_least(1))->capture_default_str();
   app.add_option("--batch", o.batch, "rows of a step, over all ranks")->check(at_least(1))->capture_default_str();
-  app.add_option("--checkpoint", o.checkpoint, "HDF5 file to write (and, with --resume, to read)");
-  app.add_flag("--resume", o.resume, "go on from the checkpoint if it exists");
+  app.add_option("--checkpoint", o.checkpoint,
+                 "folder for checkpoints and status.json; signals end the training with one")
+      ->type_name("FOLDER");
+  app.add_flag("--resume", o.resume,
+               "go on from the newest checkpoint if there is one; FOLDER may be a file.h5, then that");
   app.add_option("--save-every", o.save_every, "steps between saves, beside one after each epoch")
       ->check(at_least(1))
       ->capture_default_str();

@@ -10,7 +10,7 @@ struct Options {
   std::string model = "cnn";       // softmax, mlp, cnn
   std::string optimizer = "adam";  // sgd, rmsprop, adam, adadelta
   std::string data = "/usr/share/datasets/fashion-mnist";
-  std::string checkpoint;          // empty: none is written
+  std::string checkpoint;          // a folder; empty: nothing is saved
   std::string floatx = "float32";  // or float64
   std::int64_t epochs = 3;
   std::int64_t batch = 128;       // rows of a step, over all ranks

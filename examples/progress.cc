@@ -52,38 +52,46 @@ std::string minutes(double seconds) {
 
 }  // namespace
 
-Progress::Progress(bool shown, std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t done)
-    : shown_(shown),
-      terminal_(shown && shows_terminal()),
-      epoch_(epoch),
-      epochs_(epochs),
-      steps_(steps),
-      done_(done),
-      first_(done) {}
+Progress::Progress(bool shown) : shown_(shown), terminal_(shown && shows_terminal()) {}
 
-void Progress::step(std::int64_t rows, double loss, double accuracy) {
-  ++done_;
-  rows_ += rows;
-  loss_ += loss * static_cast<double>(rows);
-  accuracy_ += accuracy * static_cast<double>(rows);
-  const auto pause = terminal_ ? Clock::duration(kTerminalPause) : Clock::duration(kLinePause);
-  if (Clock::now() - printed_ >= pause && done_ < steps_) print(false);
+void Progress::on_epoch_begin(training::Fit& fit, std::int64_t epoch) {
+  epoch_ = epoch;
+  first_ = fit.state().counts.step;
+  rows_ = 0;
+  open_ = true;
+  begin_ = printed_ = Clock::now();
 }
 
-void Progress::finish() { print(true); }
+void Progress::on_step_end(training::Fit& fit, const training::Logs&) {
+  rows_ += fit.rows();
+  const std::int64_t done = fit.state().counts.step;
+  const auto pause = terminal_ ? Clock::duration(kTerminalPause) : Clock::duration(kLinePause);
+  if (Clock::now() - printed_ >= pause && done < fit.steps_of_epoch()) print(fit, done, fit.averages(), false);
+}
 
-void Progress::print(bool last) {
+void Progress::on_epoch_end(training::Fit& fit, std::int64_t, training::Logs& logs) {
+  print(fit, fit.steps_of_epoch(), logs, true);
+  open_ = false;
+}
+
+void Progress::on_train_end(training::Fit& fit) {
+  if (open_) print(fit, fit.state().counts.step, fit.averages(), true);
+}
+
+void Progress::print(const training::Fit& fit, std::int64_t done, const training::Logs& averages, bool last) {
   if (!shown_ || rows_ == 0) return;
   printed_ = Clock::now();
+  const std::int64_t steps = fit.steps_of_epoch();
   const double seconds = std::chrono::duration<double>(printed_ - begin_).count();
-  const auto rows = static_cast<double>(rows_);
-  const double left = seconds / static_cast<double>(done_ - first_) * static_cast<double>(steps_ - done_);
-  const auto filled = static_cast<std::size_t>(kBarWidth * done_ / steps_);
+  const double left = seconds / static_cast<double>(done - first_) * static_cast<double>(steps - done);
+  const auto filled = static_cast<std::size_t>(kBarWidth * done / steps);
   const std::string bar =
       terminal_ ? fmt::format(" [{}{}]", std::string(filled, '='), std::string(kBarWidth - filled, '.')) : "";
   const std::string time = last ? fmt::format("took {}", minutes(seconds)) : fmt::format("left {}", minutes(left));
-  fmt::print("{}epoch {}/{}{} step {}/{}  loss {:.4f}  accuracy {:.4f}  {:.0f} samples/s  {}{}", terminal_ ? "\r" : "",
-             epoch_ + 1, epochs_, bar, done_, steps_, loss_ / rows, accuracy_ / rows, rows / seconds, time,
+  std::string values;
+  for (const auto& [name, value] : averages) values += fmt::format("  {} {:.4f}", name, value);
+  fmt::print("{}epoch {}/{}{} step {}/{}{}  {:.0f} samples/s  {}{}", terminal_ ? "\r" : "", epoch_ + 1,
+             fit.options().epochs, bar, done, steps, values, static_cast<double>(rows_) / seconds, time,
              terminal_ && !last ? "\x1b[K"
              : terminal_        ? "\x1b[K\n"
                                 : "\n");

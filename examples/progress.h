@@ -4,26 +4,27 @@
 #include <chrono>
 #include <cstdint>
 
+#include "runtime/training/fit.h"
+
 namespace syncline::examples {
 
-class Progress {
+class Progress : public training::Callback {
  public:
-  // `done`: steps of the epoch finished before (a resumed run).
-  Progress(bool shown, std::int64_t epoch, std::int64_t epochs, std::int64_t steps, std::int64_t done);
-  // After a step: the number of rows it took, its loss and accuracy.
-  void step(std::int64_t rows, double loss, double accuracy);
-  // Ends the line.
-  void finish();
+  explicit Progress(bool shown);
+
+  void on_epoch_begin(training::Fit& fit, std::int64_t epoch) override;
+  void on_step_end(training::Fit& fit, const training::Logs& logs) override;
+  void on_epoch_end(training::Fit& fit, std::int64_t epoch, training::Logs& logs) override;
+  void on_train_end(training::Fit& fit) override;
 
  private:
-  void print(bool last);
+  void print(const training::Fit& fit, std::int64_t done, const training::Logs& averages, bool last);
 
   using Clock = std::chrono::steady_clock;
   bool shown_, terminal_;
-  std::int64_t epoch_, epochs_, steps_, done_, first_;
-  std::int64_t rows_ = 0;
-  double loss_ = 0, accuracy_ = 0;  // sums over rows
-  Clock::time_point begin_ = Clock::now(), printed_ = Clock::now();
+  bool open_ = false;  // an epoch has begun whose last line is not printed
+  std::int64_t epoch_ = 0, first_ = 0, rows_ = 0;
+  Clock::time_point begin_{}, printed_{};
 };
 
 }  // namespace syncline::examples

@@ -1,22 +1,21 @@
 #include "examples/training.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 
 #include "base/digest.h"
-#include "examples/progress.h"
 #include "io/data_order.h"
 #include "ops/math.h"
 #include "runtime/config.h"
 #include "runtime/session.h"
+#include "runtime/training/first_rank.h"
 
 namespace syncline::examples {
 namespace {
 
 constexpr std::int64_t kScoreRows = 1000;  // of an evaluation step
+const std::vector<std::string> kOutputs{"loss", "accuracy"};
 
 Optimizer make_optimizer(const std::string& name, const Expr& loss, std::span<const Variable> weights) {
   if (name == "sgd") return sgd(loss, weights, {.learning_rate = 0.05, .momentum = 0.9});
@@ -26,19 +25,59 @@ Optimizer make_optimizer(const std::string& name, const Expr& loss, std::span<co
   fail<ValueError>("unknown optimizer '", name, "'; use sgd, rmsprop, adam or adadelta");
 }
 
-io::Weight weight_of(const Variable& v) { return {v.name() + ":0", get_value(v)}; }
+// Rows order[begin], ..., order[end - 1].
+Array pick(const Array& rows, const std::vector<std::int64_t>& order, std::int64_t begin, std::int64_t end) {
+  Shape shape = rows.shape();
+  const std::size_t row = static_cast<std::size_t>(shape.product(1, shape.ndim())) * size_of(rows.dtype());
+  shape[0] = end - begin;
+  Array batch = Array::uninitialized(rows.dtype(), shape);
+  for (std::int64_t i = begin; i < end; ++i)
+    std::memcpy(batch.raw() + static_cast<std::size_t>(i - begin) * row,
+                rows.raw() + static_cast<std::size_t>(order[static_cast<std::size_t>(i)]) * row, row);
+  return batch;
+}
 
 }  // namespace
 
-Training::Training(const Options& options, int rank) : options_(options), rank_(rank) {
-  train_ = io::load_fashion_mnist(options.data, io::Split::kTrain);
-  test_ = io::load_fashion_mnist(options.data, io::Split::kTest);
-  if (options.samples > 0 && options.samples < train_.images.shape()[0])
-    train_ = {train_.images.rows(0, options.samples), train_.labels.rows(0, options.samples)};
-  if (options.resume) read_checkpoint();
-  state_.seed = Session::current().seed();
-  state_.batch = options.batch;
-  state_.samples = train_.images.shape()[0];
+Data read_data(const Options& options) {
+  Data data{io::load_fashion_mnist(options.data, io::Split::kTrain),
+            io::load_fashion_mnist(options.data, io::Split::kTest)};
+  if (options.samples > 0 && options.samples < data.train.images.shape()[0])
+    data.train = {data.train.images.rows(0, options.samples), data.train.labels.rows(0, options.samples)};
+  return data;
+}
+
+std::string checkpoint_folder(const Options& options, comm::Communicator& wire) {
+  std::filesystem::path path(options.checkpoint);
+  std::error_code missing;
+  if (path.extension() == ".h5" && std::filesystem::is_regular_file(path, missing)) path.replace_extension();
+  return training::as_first_rank_says(&wire, "the folder for checkpoints", path.string());
+}
+
+std::unique_ptr<training::FoundCheckpoint> find_checkpoint(const Options& options, const std::string& folder,
+                                                           comm::Communicator& wire) {
+  auto found = training::find_checkpoint(folder, &wire);
+  const std::string path = training::as_first_rank_says(&wire, "the path of the checkpoint", options.checkpoint);
+  return found || path == folder ? std::move(found) : training::find_checkpoint(path, &wire);
+}
+
+Training::Training(const Options& options, Data data, const std::string& folder, comm::Communicator& wire,
+                   training::Requests* requests)
+    : options_(options), data_(std::move(data)), progress_(wire.rank() == 0) {
+  build();
+  saved_ = {options_.model, model_.layers, optimizer_.weights};
+  std::vector<training::Callback*> callbacks{&progress_};
+  if (!folder.empty()) {
+    job_ = std::make_unique<training::Job>(training::JobOptions{
+        .folder = folder, .save_every = options_.save_every, .model = saved_, .wire = &wire, .requests = requests});
+    callbacks.push_back(job_.get());
+  }
+  fit_ = std::make_unique<training::Fit>(training::FitOptions{.step = step_.get(),
+                                                              .names = kOutputs,
+                                                              .batches = train_batches(),
+                                                              .epochs = options_.epochs,
+                                                              .max_steps = options_.max_steps,
+                                                              .callbacks = callbacks});
 }
 
 void Training::build() {
@@ -54,114 +93,40 @@ void Training::build() {
   score_ = std::make_unique<Function>(inputs, std::vector<Expr>{loss, right}, std::vector<Update>{}, "evaluate");
 }
 
-std::int64_t Training::steps_of_epoch() const { return (state_.samples + state_.batch - 1) / state_.batch; }
-
-Array Training::batch_of(const Array& rows, std::int64_t begin, std::int64_t end) const {
-  Shape shape = rows.shape();
-  const std::size_t row = static_cast<std::size_t>(shape.product(1, shape.ndim())) * size_of(rows.dtype());
-  shape[0] = end - begin;
-  Array batch(rows.dtype(), shape);
-  for (std::int64_t i = begin; i < end; ++i)
-    std::memcpy(batch.raw() + static_cast<std::size_t>(i - begin) * row,
-                rows.raw() + static_cast<std::size_t>(order_[static_cast<std::size_t>(i)]) * row, row);
-  return batch;
+training::Batches Training::train_batches() const {
+  training::Batches batches{.samples = data_.train.images.shape()[0], .batch = options_.batch, .read = {}};
+  batches.read = [this, order = std::vector<std::int64_t>(), of = std::int64_t{-1}](std::int64_t epoch,
+                                                                                    std::int64_t step) mutable {
+    const std::int64_t samples = data_.train.images.shape()[0];
+    if (of != epoch) order = io::epoch_order(Session::current().seed(), epoch, samples);
+    of = epoch;
+    const std::int64_t begin = step * options_.batch, end = std::min(begin + options_.batch, samples);
+    return std::vector<Array>{pick(data_.train.images, order, begin, end), pick(data_.train.labels, order, begin, end),
+                              Array::scalar(true)};
+  };
+  return batches;
 }
 
-void Training::run() {
-  while (state_.epoch < options_.epochs && !stopped()) train_epoch();
+training::Batches Training::test_batches() const {
+  training::Batches batches{.samples = data_.test.images.shape()[0], .batch = kScoreRows, .read = {}};
+  batches.read = [this](std::int64_t, std::int64_t step) {
+    const std::int64_t begin = step * kScoreRows, end = std::min(begin + kScoreRows, data_.test.images.shape()[0]);
+    return std::vector<Array>{data_.test.images.rows(begin, end), data_.test.labels.rows(begin, end),
+                              Array::scalar(false)};
+  };
+  return batches;
 }
 
-void Training::train_epoch() {
-  order_ = io::epoch_order(state_.seed, state_.epoch, state_.samples);
-  Progress progress(rank_ == 0, state_.epoch, options_.epochs, steps_of_epoch(), state_.step);
-  while (state_.step < steps_of_epoch() && !stopped()) {
-    const std::int64_t begin = state_.step * state_.batch, end = std::min(begin + state_.batch, state_.samples);
-    const auto results =
-        (*step_)({batch_of(train_.images, begin, end), batch_of(train_.labels, begin, end), Array::scalar(true)});
-    ++state_.step;
-    ++state_.global_step;
-    progress.step(end - begin, results[0].item(), results[1].item());
-    if (state_.global_step % options_.save_every == 0 && state_.step < steps_of_epoch()) save();
-  }
-  progress.finish();
-  if (state_.step == steps_of_epoch()) {
-    ++state_.epoch;
-    state_.step = 0;
-  }
-  save();
-}
+void Training::resume(training::FoundCheckpoint& found) { found.resume(saved_, *fit_); }
 
-Training::Score Training::evaluate() {
-  double loss = 0, right = 0;
-  const std::int64_t rows = test_.images.shape()[0];
-  for (std::int64_t begin = 0; begin < rows; begin += kScoreRows) {
-    const std::int64_t end = std::min(begin + kScoreRows, rows);
-    const auto results =
-        (*score_)({test_.images.rows(begin, end), test_.labels.rows(begin, end), Array::scalar(false)});
-    loss += results[0].item() * static_cast<double>(end - begin);
-    right += results[1].item() * static_cast<double>(end - begin);
-  }
-  return {loss / static_cast<double>(rows), right / static_cast<double>(rows)};
-}
-
-io::Checkpoint Training::checkpoint() const {
-  io::Checkpoint checkpoint;
-  checkpoint.model = options_.model;
-  checkpoint.state = state_;
-  checkpoint.state.random_step = Session::current().random_step();
-  for (const NamedLayer& layer : model_.layers) {
-    checkpoint.layers.push_back({layer.name, {}});
-    for (const Variable& v : layer.weights) checkpoint.layers.back().weights.push_back(weight_of(v));
-  }
-  for (const Variable& v : optimizer_.weights) checkpoint.optimizer.push_back(weight_of(v));
-  return checkpoint;
-}
-
-void Training::save() {
-  if (!options_.checkpoint.empty() && rank_ == 0) io::save_checkpoint(options_.checkpoint, checkpoint());
-}
-
-void Training::read_checkpoint() {
-  const std::string& path = options_.checkpoint;
-  if (!std::filesystem::exists(path)) {
-    if (rank_ == 0) fmt::print("no checkpoint at {} yet: training starts from the beginning\n", path);
-    return;
-  }
-  found_ = io::load_checkpoint(path);
-  if (!found_->has_state) fail<IoError>(path, ": holds weights only, not where training stood; train without --resume");
-  Session::current().set_seed(found_->state.seed);  // dropout draws from it too
-}
-
-void Training::resume() {
-  if (!found_) return;
-  const std::string& path = options_.checkpoint;
-  const io::Checkpoint found = std::move(*found_);
-  found_.reset();
-  io::require_same_model(path, io::spec_of(found), io::spec_of(checkpoint()));
-  if (found.state.batch != state_.batch || found.state.samples != state_.samples)
-    fail<IoError>(path, ": was written with --batch ", found.state.batch, " on ", found.state.samples,
-                  " samples; this run has --batch ", state_.batch, " on ", state_.samples,
-                  ": the place in the epoch would be another");
-  std::vector<std::pair<Variable, Value>> values;
-  for (std::size_t l = 0; l < model_.layers.size(); ++l)
-    for (std::size_t w = 0; w < model_.layers[l].weights.size(); ++w)
-      values.emplace_back(model_.layers[l].weights[w], found.layers[l].weights[w].value);
-  for (std::size_t w = 0; w < optimizer_.weights.size(); ++w)
-    values.emplace_back(optimizer_.weights[w], found.optimizer[w].value);
-  batch_set_value(values);
-  state_ = found.state;
-  Session::current().set_random_step(state_.random_step);
-  if (rank_ == 0) fmt::print("resumed {} at epoch {}, step {}\n", path, state_.epoch + 1, state_.step);
-}
+training::Logs Training::evaluate() { return training::evaluate(*score_, kOutputs, test_batches()); }
 
 std::uint64_t Training::digest() const {
   std::uint64_t digest = kEmptyDigest;
-  auto add = [&](const Variable& v) {
+  for (const Variable& v : training::variables_of(saved_)) {
     const Array& value = v.state().value();
     digest = digest_bytes(value.raw(), value.bytes(), digest);
-  };
-  for (const Variable& v : model_.weights()) add(v);
-  for (const Variable& v : optimizer_.weights) add(v);
+  }
   return digest;
 }
 

@@ -1,62 +1,66 @@
-// Training on labelled images, as a program of the C++ backend: one function for a training step, one for evaluation, a
-// checkpoint of everything that the next step depends on.
+// Training on labelled images, as a program of the C++ backend: the graph of a step and of an evaluation, where batches
+// come from, and what a checkpoint is to hold. The rest is runtime/training.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "examples/models.h"
 #include "examples/options.h"
-#include "io/checkpoint.h"
+#include "examples/progress.h"
 #include "io/dataset.h"
 #include "runtime/function.h"
 #include "runtime/optimizers.h"
+#include "runtime/training/fit.h"
+#include "runtime/training/job.h"
+#include "runtime/training/resume.h"
 
 namespace syncline::examples {
 
+struct Data {
+  io::LabeledImages train, test;
+};
+
+// Throws IoError.
+Data read_data(const Options& options);
+
+// Where checkpoints go, the same on every rank. A single file is gone on from in a folder named like it without ".h5".
+// All ranks call both.
+std::string checkpoint_folder(const Options& options, comm::Communicator& wire);
+std::unique_ptr<training::FoundCheckpoint> find_checkpoint(const Options& options, const std::string& folder,
+                                                           comm::Communicator& wire);
+
 class Training {
  public:
-  // Reads the data and, to resume, the checkpoint, whose seed becomes the session's. Throws IoError. Only this and
-  // resume() may fail on some ranks and not on others: neither waits for another rank.
-  Training(const Options& options, int rank);
-  // Builds the graph. All ranks must call it.
-  void build();
-  // Goes to where the checkpoint stands, if one was read. Throws IoError if it does not fit.
-  void resume();
-  // Steps finished since the beginning, with those before the checkpoint.
-  std::int64_t steps() const { return state_.global_step; }
+  // Builds the graph; all ranks must do so. An empty folder: nothing is saved. What is pointed to outlives this.
+  Training(const Options& options, Data data, const std::string& folder, comm::Communicator& wire,
+           training::Requests* requests);
+  Training(const Training&) = delete;  // its parts point at each other
+  Training& operator=(const Training&) = delete;
 
-  // Trains to the end (or max_steps), saving on the way. Throws IoError if a save fails and CommError from the wire.
-  void run();
-
-  struct Score {
-    double loss, accuracy;
-  };
-  Score evaluate();
+  void resume(training::FoundCheckpoint& found);
+  training::Ended run() { return fit_->run(); }
+  training::Logs evaluate();
+  const io::TrainingState& state() const { return fit_->state().counts; }
   // Of the bytes of all variables, in order.
   std::uint64_t digest() const;
 
  private:
-  void read_checkpoint();
-  void train_epoch();
-  void save();
-  Array batch_of(const Array& rows, std::int64_t begin, std::int64_t end) const;
-  io::Checkpoint checkpoint() const;
-  bool stopped() const { return options_.max_steps > 0 && state_.global_step >= options_.max_steps; }
-  std::int64_t steps_of_epoch() const;
+  void build();
+  training::Batches train_batches() const;
+  training::Batches test_batches() const;
 
   Options options_;
-  int rank_;
-  io::LabeledImages train_, test_;
+  Data data_;
   Model model_;
   Optimizer optimizer_;
   std::unique_ptr<Function> step_, score_;
-  io::TrainingState state_;
-  std::optional<io::Checkpoint> found_;  // until resume()
-  std::vector<std::int64_t> order_;      // of the rows in the epoch now running
+  Progress progress_;
+  training::SavedModel saved_;
+  std::unique_ptr<training::Job> job_;
+  std::unique_ptr<training::Fit> fit_;
 };
 
 }  // namespace syncline::examples

@@ -116,8 +116,10 @@ bool Board::speaks(std::uint64_t round) const {
 }
 
 bool Board::lowest_living() const {
-  for (int l = 0; l < topology_.local; ++l)
-    if (of(l).left == Left::kNo && state_of(l) == ProcessState::kRuns) return false;
+  for (int l = 0; l < topology_.local; ++l) {
+    const Left left = of(l).left;
+    if ((left == Left::kNo || left == Left::kGaveUp) && state_of(l) == ProcessState::kRuns) return false;
+  }
   return true;
 }
 

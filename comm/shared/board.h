@@ -91,7 +91,7 @@ class Board {
   std::string missing(std::uint64_t round) const;
   // Of those that have, the ones that are not as far as this one, or do not run; "" if there is none.
   std::string behind() const;
-  // Whether no rank of the node below this one runs and has not left.
+  // Whether no rank of the node below this one runs. One that gave up has its program still do what is to be done.
   bool lowest_living() const;
   ProcessState state_of(int l) const;
   Position position_of(int l) const;

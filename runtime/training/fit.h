@@ -40,11 +40,11 @@ Logs evaluate(Function& function, const std::vector<std::string>& names, const B
 struct FitOptions {
   Function* step = nullptr;                // one step of the training; its outputs are scalars
   std::vector<std::string> names{"loss"};  // of the outputs
-  Batches batches;
+  Batches batches{};
   std::int64_t epochs = 1;
-  std::int64_t max_steps = 0;        // of the whole training, those before a checkpoint included; 0: no limit
-  std::function<Logs()> evaluate;    // after each epoch; may be empty
-  std::vector<Callback*> callbacks;  // called in this order
+  std::int64_t max_steps = 0;          // of the whole training, those before a checkpoint included; 0: no limit
+  std::function<Logs()> evaluate{};    // after each epoch; may be empty
+  std::vector<Callback*> callbacks{};  // called in this order
 };
 
 // Where a training stands, between two steps.

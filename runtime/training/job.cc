@@ -81,18 +81,24 @@ void Job::on_train_begin(Fit& fit) {
 }
 
 void Job::begin(const Fit& fit) {
-  std::filesystem::create_directory(options_.folder);
+  std::error_code error;
+  if (!std::filesystem::create_directory(options_.folder, error) && !std::filesystem::is_directory(options_.folder))
+    fail<IoError>("checkpoint folder '", options_.folder,
+                  "': cannot make it: ", error ? error.message() : "a file stands there");
   saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
+  if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit));
   file_ = latest_in(options_.folder);
   tell("running", {}, fit.state().counts, "");
 }
 
 // The word is on its way while the step computes.
-void Job::on_step_begin(Fit&) {
+void Job::on_step_begin(Fit& fit) {
   *request_ = static_cast<std::int32_t>(options_.requests != nullptr ? options_.requests->pending() : Request::kNone);
   if (options_.wire == nullptr || options_.wire->size() == 1) return;
   static const std::uint64_t names = comm::remember_names("whether a rank was asked to save or to stop");
-  ticket_ = options_.wire->all_reduce({.names = names}, request_.get(), 1, DType::kInt32, comm::Reduce::kMax);
+  const auto step = static_cast<std::uint64_t>(fit.state().counts.global_step);
+  ticket_ =
+      options_.wire->all_reduce({.step = step, .names = names}, request_.get(), 1, DType::kInt32, comm::Reduce::kMax);
 }
 
 Request Job::agreed_request() {
@@ -163,7 +169,8 @@ void Job::on_train_end(Fit& fit) {
   }
   // The first rank that leaves with a code other than 0 has mpirun end the others, so all wait for the disk.
   error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
-  if (!error.empty()) throw IoError(error);
+  last_failed_ = !error.empty();
+  if (last_failed_) throw IoError(error);
 }
 
 void Job::end(const Fit& fit) {
@@ -200,7 +207,7 @@ void Job::survive(const Fit& fit, const std::exception& error) {
   std::string reason = error.what();
   try {
     const bool whole = save_before_is_whole(fit);
-    if (sound && !whole) save_now(fit);
+    if (sound && !whole && !last_failed_) save_now(fit);
   } catch (const std::exception& e) {
     complain(e.what());
     reason += join_text("; ", e.what());

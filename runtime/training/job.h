@@ -73,8 +73,9 @@ class Job : public Callback {
 
   JobOptions options_;
   io::CheckpointFolder folder_;
-  const bool first_;    // this is rank 0
-  bool begun_ = false;  // there is a folder
+  const bool first_;          // this is rank 0
+  bool begun_ = false;        // there is a folder
+  bool last_failed_ = false;  // the checkpoint at the end could not be written
   std::uint64_t plan_ = 0, plan_before_ = 0;
   std::unique_ptr<io::AsyncSaver> saver_;   // on rank 0
   std::optional<double> metric_;            // of the epoch that has just ended

@@ -16,7 +16,7 @@ class Output : public testing::Test {
  protected:
   void SetUp() override { write_small_data(scratch_.directory(), 100, 20); }
   std::string command() const {
-    return fmt::format("{0} --model softmax --data {1} --epochs 2 --batch 30 --threads 1 --checkpoint {1}/new.h5",
+    return fmt::format("{0} --model softmax --data {1} --epochs 2 --batch 30 --threads 1 --checkpoint {1}/new",
                        SYNCLINE_FASHION_MNIST, scratch_.directory());
   }
   static void expect_plain_lines(const io::Outcome& outcome) {
@@ -68,11 +68,11 @@ TEST_F(Output, BarOnATerminal) {
 TEST_F(Output, CheckpointIsReadByTheToolsOfHdf5) {
   if (!io::has_program("h5ls") || !io::has_program("h5dump")) GTEST_SKIP() << "hdf5-tools is not installed";
   ASSERT_EQ(io::run_shell(command()).status, 0);
-  const io::Outcome listed = io::run_shell("h5ls -r " + scratch_.path("new.h5"));
+  const io::Outcome listed = io::run_shell("h5ls -r " + scratch_.path("new/latest"));
   EXPECT_EQ(listed.status, 0) << listed.output;
   EXPECT_TRUE(std::regex_search(listed.output, std::regex(R"(/dense_1/kernel:0 +Dataset \{784, 10\})")))
       << listed.output;
-  const io::Outcome dumped = io::run_shell("h5dump " + scratch_.path("new.h5"));
+  const io::Outcome dumped = io::run_shell("h5dump " + scratch_.path("new/latest"));
   EXPECT_EQ(dumped.status, 0) << dumped.output.substr(0, 1000);
   EXPECT_CONTAINS(dumped.output, "ATTRIBUTE \"layer_names\"");
   EXPECT_EQ(dumped.output.find("error"), std::string::npos);

@@ -35,17 +35,19 @@ class Resume : public testing::Test {
     return ended;
   }
   io::TrainingState state_of(const std::string& file) const {
-    return io::summarize_checkpoint(scratch_.path(file)).state;
+    return io::summarize_checkpoint(scratch_.path(file) + "/latest").state;
   }
   void expect_equal_files(const std::string& a, const std::string& b) const {
-    io::expect_equal(io::load_checkpoint(scratch_.path(a)), io::load_checkpoint(scratch_.path(b)));
+    io::expect_equal(io::load_checkpoint(scratch_.path(a) + "/latest"),
+                     io::load_checkpoint(scratch_.path(b) + "/latest"));
   }
 
   // Trains until a checkpoint from the middle of an epoch stands, then kills a rank. False if the job was faster.
   bool kill_in_epoch(int rank, const std::string& file) const {
-    std::filesystem::remove(scratch_.path(file));
+    std::filesystem::remove_all(scratch_.path(file));
     auto running = std::async(std::launch::async, [&] { return run_job(scratch_, job(2, file)); });
-    while (running.wait_for(1ms) != std::future_status::ready && !std::filesystem::exists(scratch_.path(file))) {
+    while (running.wait_for(1ms) != std::future_status::ready &&
+           !std::filesystem::exists(scratch_.path(file) + "/latest")) {
     }
     if (const auto process = process_of(scratch_, rank)) kill(*process, SIGKILL);
     const auto killed = std::chrono::steady_clock::now();
@@ -58,13 +60,13 @@ class Resume : public testing::Test {
   }
 
   void check_kill(int rank) {
-    const std::string unbroken = common_digest(train(2, "unbroken.h5"), 2);
+    const std::string unbroken = common_digest(train(2, "unbroken"), 2);
     bool killed = false;
-    for (int i = 0; i < 5 && !killed; ++i) killed = kill_in_epoch(rank, "killed.h5");
+    for (int i = 0; i < 5 && !killed; ++i) killed = kill_in_epoch(rank, "killed");
     ASSERT_TRUE(killed) << "the job ended before it could be killed, five times";
-    EXPECT_LT(state_of("killed.h5").global_step, kEpochs * kStepsOfEpoch);
-    EXPECT_EQ(common_digest(train(2, "killed.h5", "--resume"), 2), unbroken);
-    expect_equal_files("killed.h5", "unbroken.h5");
+    EXPECT_LT(state_of("killed").global_step, kEpochs * kStepsOfEpoch);
+    EXPECT_EQ(common_digest(train(2, "killed", "--resume"), 2), unbroken);
+    expect_equal_files("killed", "unbroken");
   }
 
   io::Scratch scratch_;
@@ -74,32 +76,32 @@ TEST_F(Resume, AfterTheFirstRankIsKilled) { check_kill(0); }
 TEST_F(Resume, AfterAnotherRankIsKilled) { check_kill(1); }
 
 TEST_F(Resume, AfterAStop) {
-  const std::string unbroken = common_digest(train(2, "unbroken.h5"), 2);
-  train(2, "stopped.h5", "--max-steps 33");
-  EXPECT_EQ(state_of("stopped.h5").epoch, 1);
-  EXPECT_EQ(state_of("stopped.h5").step, 33 - kStepsOfEpoch);
-  train(2, "stopped.h5", fmt::format("--resume --max-steps {}", 2 * kStepsOfEpoch));  // stops between two epochs
-  EXPECT_EQ(state_of("stopped.h5").epoch, 2);
-  EXPECT_EQ(state_of("stopped.h5").step, 0);
-  EXPECT_EQ(common_digest(train(2, "stopped.h5", "--resume"), 2), unbroken);
-  expect_equal_files("stopped.h5", "unbroken.h5");
-  EXPECT_EQ(common_digest(train(2, "stopped.h5", "--resume"), 2), unbroken) << "nothing was left to do";
+  const std::string unbroken = common_digest(train(2, "unbroken"), 2);
+  train(2, "stopped", "--max-steps 33");
+  EXPECT_EQ(state_of("stopped").epoch, 1);
+  EXPECT_EQ(state_of("stopped").step, 33 - kStepsOfEpoch);
+  train(2, "stopped", fmt::format("--resume --max-steps {}", 2 * kStepsOfEpoch));  // stops between two epochs
+  EXPECT_EQ(state_of("stopped").epoch, 2);
+  EXPECT_EQ(state_of("stopped").step, 0);
+  EXPECT_EQ(common_digest(train(2, "stopped", "--resume"), 2), unbroken);
+  expect_equal_files("stopped", "unbroken");
+  EXPECT_EQ(common_digest(train(2, "stopped", "--resume"), 2), unbroken) << "nothing was left to do";
 }
 
 TEST_F(Resume, OnOneRank) {
-  const std::string unbroken = common_digest(train(1, "unbroken.h5"), 1);
-  train(1, "stopped.h5", "--max-steps 10");
+  const std::string unbroken = common_digest(train(1, "unbroken"), 1);
+  train(1, "stopped", "--max-steps 10");
   // The seed is the checkpoint's.
-  EXPECT_EQ(common_digest(train(1, "stopped.h5", "--resume --seed 77"), 1), unbroken);
-  expect_equal_files("stopped.h5", "unbroken.h5");
+  EXPECT_EQ(common_digest(train(1, "stopped", "--resume --seed 77"), 1), unbroken);
+  expect_equal_files("stopped", "unbroken");
 }
 
 TEST_F(Resume, WithoutACheckpointStartsFromTheBeginning) {
-  const std::string unbroken = common_digest(train(2, "unbroken.h5", "", 1), 2);
-  const Ended ended = train(2, "new.h5", "--resume", 1);
+  const std::string unbroken = common_digest(train(2, "unbroken", "", 1), 2);
+  const Ended ended = train(2, "new", "--resume", 1);
   EXPECT_CONTAINS(ended.out, "training starts from the beginning");
   EXPECT_EQ(common_digest(ended, 2), unbroken);
-  expect_equal_files("new.h5", "unbroken.h5");
+  expect_equal_files("new", "unbroken");
 }
 
 }  // namespace

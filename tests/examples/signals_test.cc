@@ -1,0 +1,176 @@
+// A job that is told to stop: it leaves with a checkpoint and a word about it, and goes on with the bits of the
+// unbroken one. A job whose rank dies leaves the last finished step behind.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/examples/job.h"
+#include "tests/examples/small_data.h"
+
+namespace syncline::examples {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Signals : public testing::Test {
+ protected:
+  void SetUp() override { write_small_data(scratch_.directory(), 1002, 60); }
+
+  JobOptions job(int ranks, const std::string& folder, const std::string& more = "") const {
+    return {.ranks = ranks,
+            .arguments = fmt::format("--data {0} --model mlp --optimizer adam --batch 40 --epochs 6 --save-every 1000 "
+                                     "--threads 1 --digest --checkpoint {0}/{1} {2}",
+                                     scratch_.directory(), folder, more)};
+  }
+  Ended train(int ranks, const std::string& folder, const std::string& more = "") const {
+    const Ended ended = run_job(scratch_, job(ranks, folder, more));
+    expect_success(ended);
+    return ended;
+  }
+  nlohmann::json status(const std::string& folder) const {
+    return nlohmann::json::parse(io::read_file(scratch_.path(folder + "/status.json")));
+  }
+  io::TrainingState latest(const std::string& folder) const {
+    return io::summarize_checkpoint(scratch_.path(folder + "/latest")).state;
+  }
+  // The process that started the ranks' shells.
+  std::optional<int> launcher() const {
+    const auto rank = process_of(scratch_, 0);
+    if (!rank) return {};
+    const int shell = parent_of(*rank);
+    return shell == 0 ? std::nullopt : std::optional<int>(parent_of(shell));
+  }
+
+  // Runs a job, and acts as soon as the first epoch's checkpoint stands.
+  Ended disturb(const JobOptions& options, const std::string& folder, const std::function<void()>& act) const {
+    auto running = std::async(std::launch::async, [&] { return run_job(scratch_, options); });
+    while (running.wait_for(1ms) != std::future_status::ready &&
+           !std::filesystem::exists(scratch_.path(folder) + "/latest")) {
+    }
+    act();
+    return running.get();
+  }
+
+  io::Scratch scratch_;
+
+ private:
+  static int parent_of(int process) {
+    std::string status;
+    std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), status);
+    int parent = 0;
+    const std::size_t name_end = status.rfind(')');
+    if (name_end != std::string::npos) std::sscanf(status.c_str() + name_end, ") %*c %d", &parent);
+    return parent;
+  }
+};
+
+TEST_F(Signals, ToMpirunEndWithACheckpointAndGoOnWithTheSameBits) {
+  const std::string unbroken = common_digest(train(2, "unbroken"), 2);
+  for (const auto& [signal, code] : {std::pair{SIGUSR1, 75}, {SIGUSR2, 75}, {SIGTERM, 1}}) {
+    SCOPED_TRACE(strsignal(signal));
+    const std::string folder = fmt::format("run{}", signal);
+    const Ended ended = disturb(job(2, folder), folder, [&] {
+      if (const auto process = launcher()) kill(*process, signal);
+    });
+    EXPECT_EQ(ended.code, code) << ended.trace;
+    EXPECT_EQ(status(folder)["state"], "saved") << ended.trace;
+    EXPECT_EQ(status(folder)["exit_code"], 75);
+    EXPECT_CONTAINS(status(folder)["reason"].get<std::string>(), "SIG");
+    EXPECT_EQ(latest(folder).global_step, status(folder)["global_step"].get<std::int64_t>());
+    EXPECT_EQ(common_digest(train(2, folder, "--resume"), 2), unbroken);
+    EXPECT_EQ(status(folder)["state"], "finished");
+  }
+}
+
+// Slurm's srun and a person with kill(1) reach one rank.
+TEST_F(Signals, ToOneRankStopAll) {
+  const Ended ended = disturb(job(3, "run"), "run", [&] {
+    if (const auto process = process_of(scratch_, 2)) kill(*process, SIGUSR1);
+  });
+  EXPECT_EQ(ended.code, 75) << ended.trace;
+  EXPECT_EQ(status("run")["state"], "saved");
+  EXPECT_EQ(status("run")["reason"], "another rank was asked to stop");
+}
+
+TEST_F(Signals, ToContinueEndNothing) {
+  const std::string unbroken = common_digest(train(2, "unbroken"), 2);
+  const Ended ended = disturb(job(2, "run"), "run", [&] {
+    if (const auto process = process_of(scratch_, 1)) {
+      kill(*process, SIGSTOP);
+      std::this_thread::sleep_for(50ms);
+      kill(*process, SIGCONT);
+    }
+  });
+  expect_success(ended);
+  EXPECT_EQ(common_digest(ended, 2), unbroken);
+}
+
+TEST_F(Signals, WithoutMpirun) {
+  const std::string command = fmt::format(
+      "{} {} & process=$!; while ! test -e {}/run/latest; do sleep 0.01; done; "
+      "kill -TERM $process; wait $process",
+      SYNCLINE_FASHION_MNIST, job(1, "run").arguments, scratch_.directory());
+  EXPECT_EQ(io::run_shell(command).status, 75);
+  EXPECT_EQ(status("run")["reason"], "SIGTERM");
+}
+
+TEST_F(Signals, WithoutAFolderDoWhatTheyAlwaysDo) {
+  const std::string command = fmt::format(
+      "{} --data {} --model mlp --epochs 100000 --threads 1 & process=$!; sleep 0.5; kill -USR1 $process; "
+      "wait $process",
+      SYNCLINE_FASHION_MNIST, scratch_.directory());
+  EXPECT_EQ(io::run_shell(command).status, 128 + SIGUSR1);
+}
+
+// mpirun ends the others two seconds later; until then the lowest rank that lives has saved.
+TEST_F(Signals, ADeadRankLeavesTheLastFinishedStep) {
+  for (const int dead : {0, 2}) {
+    SCOPED_TRACE(fmt::format("rank {}", dead));
+    const std::string folder = fmt::format("run{}", dead);
+    JobOptions options = job(3, folder);
+    options.prelude = fmt::format("export SYNCLINE_ALLOW_FAULTS=1 SYNCLINE_FAULT={}:60:kill", dead);
+    const Ended ended = run_job(scratch_, options);
+    EXPECT_EQ(ended.code, 137) << ended.trace;
+    EXPECT_EQ(status(folder)["state"], "saved") << ended.trace;
+    EXPECT_TRUE(status(folder)["exit_code"].is_null());
+    EXPECT_CONTAINS(status(folder)["reason"].get<std::string>(), fmt::format("rank {} has died", dead));
+    EXPECT_CONTAINS(ended.trace, fmt::format("rank {} has saved the last finished step, ", dead == 0 ? 1 : 0));
+    // Between two epochs of 26 steps; the steps that draw initial values count for the fault.
+    EXPECT_GT(latest(folder).global_step, 26);
+    EXPECT_NE(latest(folder).step, 0);
+    train(3, folder, "--resume");
+    EXPECT_EQ(latest(folder).epoch, 6);
+  }
+}
+
+// A checkpoint of one file, as earlier versions wrote: gone on from in a folder.
+TEST_F(Signals, AFileIsGoneOnFromInAFolder) {
+  const std::string unbroken = common_digest(train(2, "unbroken"), 2);
+  train(2, "begun", "--max-steps 40");
+  std::filesystem::copy_file(scratch_.path("begun/step-0000000040.h5"), scratch_.path("old.h5"));
+  EXPECT_EQ(common_digest(train(2, "old.h5", "--resume"), 2), unbroken);
+  EXPECT_EQ(latest("old").epoch, 6);
+  EXPECT_EQ(io::summarize_checkpoint(scratch_.path("old.h5")).state.global_step, 40);
+}
+
+// The first rank reads and sends: the others may see another disk.
+TEST_F(Signals, ACheckpointThatOnlyTheFirstRankSees) {
+  const std::string unbroken = common_digest(train(2, "unbroken"), 2);
+  train(2, "begun", "--max-steps 40");
+  JobOptions options = job(2, "nowhere", "--resume");
+  options.prelude = fmt::format("test $rank = 0 && set -- \"$@\" --checkpoint {}/begun", scratch_.directory());
+  const Ended ended = run_job(scratch_, options);
+  expect_success(ended);
+  EXPECT_EQ(common_digest(ended, 2), unbroken);
+}
+
+}  // namespace
+}  // namespace syncline::examples
