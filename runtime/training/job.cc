@@ -82,9 +82,8 @@ void Job::on_train_begin(Fit& fit) {
 
 void Job::begin(const Fit& fit) {
   std::error_code error;
-  if (!std::filesystem::create_directory(options_.folder, error) && !std::filesystem::is_directory(options_.folder))
-    fail<IoError>("checkpoint folder '", options_.folder,
-                  "': cannot make it: ", error ? error.message() : "a file stands there");
+  std::filesystem::create_directory(options_.folder, error);
+  if (error) fail<IoError>("checkpoint folder '", options_.folder, "': cannot make it: ", error.message());
   saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
   if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit));
   file_ = latest_in(options_.folder);

@@ -30,9 +30,11 @@ std::optional<int> number_in(const std::string& path) {
 void write_rank_script(const io::Scratch& scratch, const JobOptions& options) {
   io::write_file(scratch.path("rank.sh"), fmt::format(R"(rank=$OMPI_COMM_WORLD_RANK
 {1}
+trap : USR1 USR2 TERM
 "$@" &
 echo $! > {0}/pid.new.$rank
 mv {0}/pid.new.$rank {0}/pid.$rank
+while kill -0 $! 2>/dev/null; do wait $!; done
 wait $!
 code=$?
 echo $code > {0}/exit.$rank

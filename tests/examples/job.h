@@ -1,7 +1,8 @@
 // What the tests of the examples share: a job under mpirun and how it ended.
 //
 // Each rank runs inside a small shell script that writes down the program's process id and exit code, because mpirun
-// tells the code of one rank only. Not thread-safe: one job at a time in a scratch directory.
+// tells the code of one rank only. Signals are the program's: the script waits on. Not thread-safe: one job at a time
+// in a scratch directory.
 #pragma once
 
 #include <optional>

@@ -250,6 +250,7 @@ class Killer : public Callback {
 };
 
 TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
+  const Trained unbroken = train(3, {}, "unbroken");
   Killer killer(9);
   ::testing::internal::CaptureStderr();
   EXPECT_THROW(train(3, {.witness = &killer}), Death);
@@ -260,6 +261,7 @@ TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
   EXPECT_TRUE(status()["exit_code"].is_null());
   EXPECT_EQ(status()["checkpoint"], "step-0000000009.h5");
   EXPECT_CONTAINS(status()["reason"].get<std::string>(), "rank 0");
+  EXPECT_EQ(train(3, {.resume = true}).digest, unbroken.digest);
 }
 
 TEST_F(JobTest, RanksThatDisagreeSaveNothing) {
