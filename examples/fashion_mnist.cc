@@ -101,6 +101,7 @@ int main(int argc, char** argv) {
   try {
     return train(options, *wire, signals ? &*signals : nullptr);
   } catch (const std::exception& e) {
+    signals.reset();
     comm::end_job(*wire, "fashion_mnist", e);
   }
 }

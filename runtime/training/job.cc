@@ -34,7 +34,11 @@ std::string latest_in(const std::string& folder) {
   return std::filesystem::read_symlink(folder + "/latest", none).string();
 }
 
-bool rank_is_missing(const std::exception& error) { return dynamic_cast<const CommError*>(&error) != nullptr; }
+bool ranks_disagree(const std::exception& error) { return dynamic_cast<const DisagreementError*>(&error) != nullptr; }
+
+bool rank_is_missing(const std::exception& error) {
+  return dynamic_cast<const CommError*>(&error) != nullptr && !ranks_disagree(error);
+}
 
 // The lowest rank that lives works; the others wait until it has left, so that nobody ends the job under it.
 void wait_for_survivor(const comm::Communicator& wire) {
@@ -202,7 +206,7 @@ void Job::on_failure(Fit& fit, const std::exception& error) noexcept {
 // This rank is the lowest that lives. Its variables are those after the last finished step, unless the ranks disagree:
 // then nobody knows whose are right.
 void Job::survive(const Fit& fit, const std::exception& error) {
-  const bool sound = dynamic_cast<const DisagreementError*>(&error) == nullptr;
+  const bool sound = !ranks_disagree(error);
   std::string reason = error.what();
   try {
     const bool whole = save_before_is_whole(fit);
@@ -212,7 +216,7 @@ void Job::survive(const Fit& fit, const std::exception& error) {
     reason += join_text("; ", e.what());
   }
   if (file_.empty()) file_ = latest_in(options_.folder);
-  const bool again = sound && rank_is_missing(error) && !file_.empty();
+  const bool again = rank_is_missing(error) && !file_.empty();
   // What mpirun leaves with is what killed the rank that died.
   tell(again ? "saved" : "failed", again ? std::optional<int>() : exit_code_of(error), fit.state().counts, reason);
 }

@@ -5,7 +5,8 @@
 // it too, after which everything goes on. What each launcher sends and when is in docs/jobs.md.
 //
 // One object a process, made first of all, so that no signal finds the process without; it takes the four signals from
-// whoever had them, and gives them back at its end. Its functions are safe to call from any thread.
+// whoever had them, and gives them back at its end. That must come before comm::end_job: a rank that another one ends
+// because of an error is to go. Its functions are safe to call from any thread.
 #pragma once
 
 #include <array>
