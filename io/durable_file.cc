@@ -1,8 +1,6 @@
 #include "io/durable_file.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,56 +10,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "io/descriptor.h"
 
 namespace syncline::io {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-
-  int get() const { return number_; }
-  // Closes and returns close's code: some file systems report a failed write only here.
-  int close() { return ::close(std::exchange(number_, -1)); }
-
- private:
-  int number_;
-};
-
-// Keeps SIGXFSZ, which write(2) sends to the writing thread, from ending the process; write then returns EFBIG.
-// Blocking it for this thread leaves the process's own handling of signals alone.
-class HoldFileSizeSignal {
- public:
-  HoldFileSizeSignal() {
-    sigset_t pending;
-    sigemptyset(&only_);
-    sigaddset(&only_, SIGXFSZ);
-    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
-    const int error = pthread_sigmask(SIG_BLOCK, &only_, &before_);
-    if (error != 0) fail<IoError>("save: cannot block SIGXFSZ: ", std::strerror(error));
-  }
-  HoldFileSizeSignal(const HoldFileSizeSignal&) = delete;
-  HoldFileSizeSignal& operator=(const HoldFileSizeSignal&) = delete;
-  ~HoldFileSizeSignal() {
-    const timespec no_wait{};
-    if (!was_pending_) sigtimedwait(&only_, nullptr, &no_wait);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t only_, before_;
-  bool was_pending_ = false;
-};
 
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -101,13 +57,6 @@ int open_temporary(const std::string& path, const std::string& temporary) {
   return descriptor;
 }
 
-std::string reason_of_write(int error) {
-  std::string reason = std::strerror(error);
-  if (error == ENOSPC || error == EDQUOT) reason += " (free some space)";
-  if (error == EFBIG) reason += " (raise the limit, see ulimit -f)";
-  return reason;
-}
-
 void sync_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -144,25 +93,25 @@ class DurableFile::Temporary {
     }
   }
 
-  // The descriptor, and with it the lock, stays open until the name is the final one.
-  void commit() {
+  void sync() {
     if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", reason_of_write(errno));
+  }
+
+  // The descriptor, and with it the lock, stays open until the name is the final one.
+  void rename() {
     if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
     renamed_ = true;
     if (descriptor_.close() != 0)
       fail<IoError>("saving '", path_, "': close: ", std::strerror(errno), "; the new file stands, check it");
-    sync_directory(path_);
   }
+
+  const std::string& path() const { return path_; }
 
  private:
   void write_whole(std::uint64_t offset, std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail_save(path_, join_text("writing byte ", offset), reason_of_write(errno));
-      offset += static_cast<std::size_t>(written);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    }
+    const Written written = io::write_whole(descriptor_.get(), offset, bytes);
+    if (written.error != 0)
+      fail_save(path_, join_text("writing byte ", offset + written.bytes), reason_of_write(written.error));
   }
 
   // Advice to the kernel, which else begins at fsync; what goes wrong on the way fsync reports.
@@ -191,12 +140,23 @@ DurableFile::DurableFile(std::string path) : temporary_(std::make_unique<Tempora
 DurableFile::~DurableFile() = default;
 
 void DurableFile::write(std::uint64_t offset, std::span<const std::byte> bytes) { temporary_->write(offset, bytes); }
-void DurableFile::commit() { temporary_->commit(); }
+void DurableFile::commit() {
+  temporary_->sync();
+  temporary_->rename();
+  sync_directory(temporary_->path());
+}
+void DurableFile::commit_unsynced() { temporary_->rename(); }
 
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes) {
   DurableFile file(path);
   file.write(0, bytes);
   file.commit();
+}
+
+void replace_file(const std::string& path, std::span<const std::byte> bytes) {
+  DurableFile file(path);
+  file.write(0, bytes);
+  file.commit_unsynced();
 }
 
 void write_link_durably(const std::string& path, const std::string& target) {

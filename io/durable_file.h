@@ -30,6 +30,8 @@ class DurableFile {
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
   // Fsyncs the file, renames it to `path` and fsyncs the directory. Nothing may be written afterwards.
   void commit();
+  // Renames it only.
+  void commit_unsynced();
 
  private:
   class Temporary;
@@ -38,6 +40,10 @@ class DurableFile {
 
 // The same for bytes that are all there.
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
+
+// The same without fsync: every reader finds a whole file, but a power cut may leave an empty one. For files that are
+// written anew all the time.
+void replace_file(const std::string& path, std::span<const std::byte> bytes);
 
 // Makes `path` a symbolic link to `target`, in place of whatever link or file stood there: at every moment it is the
 // old one or the new one. Throws IoError as DurableFile does, also where the file system has no symbolic links.

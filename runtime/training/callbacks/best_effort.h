@@ -1,0 +1,29 @@
+// BestEffort: what is written for people beside a training, which goes on when that fails.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+namespace syncline::training {
+
+class BestEffort {
+ public:
+  // Runs the action. What it throws is one line on standard error, unless the time before failed too.
+  template <class Action>
+  void attempt(Action action) {
+    try {
+      action();
+      failing_ = false;
+    } catch (const std::exception& error) {
+      if (!failing_) fmt::print(stderr, "syncline: {}; training goes on\n", error.what());
+      failing_ = true;
+    }
+  }
+
+ private:
+  bool failing_ = false;
+};
+
+}  // namespace syncline::training
