@@ -1,11 +1,10 @@
 #include "examples/training.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "base/digest.h"
-#include "io/data_order.h"
+#include "io/data/loader.h"
 #include "ops/math.h"
 #include "runtime/config.h"
 #include "runtime/session.h"
@@ -23,18 +22,6 @@ Optimizer make_optimizer(const std::string& name, const Expr& loss, std::span<co
   if (name == "adadelta") return adadelta(loss, weights);
   if (name == "adam") return adam(loss, weights);
   fail<ValueError>("unknown optimizer '", name, "'; use sgd, rmsprop, adam or adadelta");
-}
-
-// Rows order[begin], ..., order[end - 1].
-Array pick(const Array& rows, const std::vector<std::int64_t>& order, std::int64_t begin, std::int64_t end) {
-  Shape shape = rows.shape();
-  const std::size_t row = static_cast<std::size_t>(shape.product(1, shape.ndim())) * size_of(rows.dtype());
-  shape[0] = end - begin;
-  Array batch = Array::uninitialized(rows.dtype(), shape);
-  for (std::int64_t i = begin; i < end; ++i)
-    std::memcpy(batch.raw() + static_cast<std::size_t>(i - begin) * row,
-                rows.raw() + static_cast<std::size_t>(order[static_cast<std::size_t>(i)]) * row, row);
-  return batch;
 }
 
 }  // namespace
@@ -93,16 +80,18 @@ void Training::build() {
   score_ = std::make_unique<Function>(inputs, std::vector<Expr>{loss, right}, std::vector<Update>{}, "evaluate");
 }
 
+// The loader is made with the first batch: only then is the seed known, which may be a checkpoint's.
 training::Batches Training::train_batches() const {
   training::Batches batches{.samples = data_.train.images.shape()[0], .batch = options_.batch, .read = {}};
-  batches.read = [this, order = std::vector<std::int64_t>(), of = std::int64_t{-1}](std::int64_t epoch,
-                                                                                    std::int64_t step) mutable {
-    const std::int64_t samples = data_.train.images.shape()[0];
-    if (of != epoch) order = io::epoch_order(Session::current().seed(), epoch, samples);
-    of = epoch;
-    const std::int64_t begin = step * options_.batch, end = std::min(begin + options_.batch, samples);
-    return std::vector<Array>{pick(data_.train.images, order, begin, end), pick(data_.train.labels, order, begin, end),
-                              Array::scalar(true)};
+  batches.read = [this, loader = std::shared_ptr<io::Loader>()](std::int64_t epoch, std::int64_t step) mutable {
+    // The rows are in memory: picking those of a batch takes no longer than waking a thread that has picked them.
+    if (!loader)
+      loader = std::make_shared<io::Loader>(
+          io::array_source({{"images", data_.train.images}, {"labels", data_.train.labels}}),
+          io::LoaderOptions{.batch = options_.batch, .seed = Session::current().seed(), .prefetch = 0});
+    io::Batch feeds = loader->batch(epoch, step);
+    feeds.push_back(Array::scalar(true));
+    return feeds;
   };
   return batches;
 }
