@@ -1,7 +1,6 @@
 """What the examples' command lines share: options, random seeds, exit codes, checkpoints to go on from."""
 
 import argparse
-import glob
 import os
 import random
 import sys
@@ -33,7 +32,7 @@ def options(description, epochs, batch_size, samples):
     parser.add_argument("--batch-size", type=at_least(1), default=batch_size, help="of all ranks (%(default)s)")
     parser.add_argument("--samples", type=at_least(1), default=samples, help="of the training set (%(default)s)")
     parser.add_argument("--seed", type=at_least(0), default=1, help="of weights, data order, dropout (%(default)s)")
-    parser.add_argument("--checkpoint", metavar="FOLDER", help="write the model to FOLDER/epoch-0001.h5 and so on")
+    parser.add_argument("--checkpoint", metavar="FOLDER", help="write the model to FOLDER/epoch-0001.h5 and so on, and when a signal ends the training")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint if there is one")
     parser.add_argument("--history", metavar="FILE", help="write each epoch's losses and metrics to this CSV file")
     parser.add_argument("--verbose", type=int, choices=(0, 1, 2), default=2, help="what fit prints (%(default)s)")
@@ -57,34 +56,29 @@ def parse(parser):
 
 def callbacks(args):
     """Keras callbacks for --checkpoint and --history."""
-    from keras.callbacks import CSVLogger, ModelCheckpoint
+    from keras.callbacks import CSVLogger
 
     result = []
-    if args.checkpoint:
-        result.append(ModelCheckpoint(os.path.join(args.checkpoint, "epoch-{epoch:04d}.h5")))
     if args.history:
         result.append(CSVLogger(args.history, append=args.resume))
+    if args.checkpoint:
+        from syncline.jobs import Checkpoints
+
+        result.append(Checkpoints(args.checkpoint))
     return result
 
 
 def start(args, build, custom_objects=None):
-    """(model, epochs that it has been trained for): with --resume the last checkpoint's, otherwise what build() gives.
+    """(model, epochs that it has been trained for): with --resume the last checkpoint's, otherwise what build() gives."""
+    if args.resume:
+        from syncline.jobs import load_latest
 
-    A job may have been ended while it wrote; a file that cannot be read is passed over for the one before it.
-    """
-    from keras.models import load_model
-
-    paths = sorted(glob.glob(os.path.join(args.checkpoint, "epoch-*.h5"))) if args.resume else []
-    for path in reversed(paths):
-        try:
-            model = load_model(path, custom_objects=custom_objects)
-        except (OSError, KeyError, ValueError) as error:
-            print(f"checkpoint '{path}' cannot be read: {error}", file=sys.stderr)
-            continue
-        epoch = int(os.path.basename(path)[len("epoch-") : -len(".h5")])
-        np.random.seed(args.seed + epoch)  # another order of the data than in the epochs before
-        print(f"resumed {path}")
-        return model, epoch
+        found = load_latest(args.checkpoint, custom_objects)
+        if found:
+            model, epoch = found
+            np.random.seed(args.seed + epoch)  # another order of the data than in the epochs before
+            print(f"resumed {args.checkpoint} after epoch {epoch}")
+            return model, epoch
     return build(), 0
 
 

@@ -107,9 +107,9 @@ def test_resume(script, data, tmp_path):
     path, folder = str(tmp_path / "history.csv"), tmp_path / "job"
     arguments = ["--samples", "60", "--batch-size", "30", "--history", path, "--checkpoint", str(folder), "--resume"]
     train(script, tmp_path, data, *arguments, "--epochs", "2")
-    (folder / "epoch-0003.h5").write_bytes((folder / "epoch-0002.h5").read_bytes()[:2000])  # a job ended while it wrote
+    (folder / "epoch-0003.h5").write_bytes((folder / "epoch-0002.h5").read_bytes()[:2000])  # not what `latest` points at
     printed = train(script, tmp_path, data, *arguments, "--epochs", "3", ranks=2)
-    assert f"resumed {folder}/epoch-0002.h5" in printed
+    assert f"resumed {folder} after epoch 2" in printed
     found = history(path)
     assert list(found["epoch"]) == [0, 1, 2]
     assert found["loss"][2] < found["loss"][0]

@@ -322,5 +322,5 @@ exec {launch} 2 "$@"
     assert code == 0 and "test accuracy" in output and "resumed" not in output, errors
     code, output, errors = slurm.run(script, *options, "2")
     assert code == 0, errors
-    assert "resumed checkpoints/job-17/epoch-0001.h5" in output
+    assert "resumed checkpoints/job-17 after epoch 1" in output
     assert (slurm.folder / "checkpoints" / "job-17" / "epoch-0002.h5").exists()
