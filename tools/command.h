@@ -11,6 +11,7 @@ namespace syncline::tools {
 
 void add_convert(CLI::App& program);  // convert.cc
 void add_diff(CLI::App& program);     // diff.cc
+void add_doctor(CLI::App& program);   // doctor/doctor.cc
 void add_ls(CLI::App& program);       // ls.cc
 void add_show(CLI::App& program);     // show.cc
 void add_stat(CLI::App& program);     // stat.cc

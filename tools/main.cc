@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
   syncline::tools::add_stat(program);
   syncline::tools::add_diff(program);
   syncline::tools::add_convert(program);
+  syncline::tools::add_doctor(program);
   syncline::tools::add_trace(program);
   syncline::tools::add_verify(program);
   try {

@@ -110,6 +110,7 @@ void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Inde
 }
 
 std::string blas_kernels() { return openblas_get_corename(); }
+std::string blas_library() { return openblas_get_config(); }
 
 template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
                           float*, Index);

@@ -26,6 +26,8 @@ void gemm_serial(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t 
 
 // What OpenBLAS calls the processor that it chose its kernels for; others sum in another order.
 std::string blas_kernels();
+// OpenBLAS's version and how it was built, in its own words.
+std::string blas_library();
 
 extern template void gemm<float>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, float, const float*,
                                  std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);

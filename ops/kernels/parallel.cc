@@ -5,6 +5,7 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/version.h>
 
 #include <atomic>
 #include <memory>
@@ -75,6 +76,8 @@ void set_thread_count(int n) {
   if (n > 1) p.limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
   p.threads.store(n, std::memory_order_relaxed);
 }
+
+PoolVersion pool_version() { return {TBB_VERSION_STRING, TBB_runtime_version()}; }
 
 namespace internal {
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace syncline::kernels {
@@ -22,6 +23,12 @@ int thread_count();
 // Sets it for the whole process; n >= 1, and 1 means that no loop leaves its caller's thread. Not to be called while a
 // loop runs.
 void set_thread_count(int n);
+
+// oneTBB's version: of the headers that this was built with, and of the library that was loaded.
+struct PoolVersion {
+  std::string built, loaded;
+};
+PoolVersion pool_version();
 
 // A loop's fixed split: chunk i covers [begin(i), end(i)).
 struct Chunks {

@@ -1,0 +1,155 @@
+// syncline doctor: whether a job that is started like this would run well. Each rank looks at itself; rank 0 prints.
+#include <fmt/core.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/launch.h"
+#include "comm/make_communicator.h"
+#include "ops/kernels/parallel.h"
+#include "runtime/keras_json.h"
+#include "tools/command.h"
+#include "tools/doctor/checks.h"
+#include "tools/doctor/report.h"
+
+namespace syncline::tools {
+namespace {
+
+constexpr std::chrono::seconds kWaitLimit{60};                 // for the other ranks
+constexpr std::int64_t kBucketBytes = std::int64_t{26} << 20;  // the first two, unless keras.json says otherwise
+
+struct Options {
+  std::string folder;
+  int threads = 0;
+  bool json = false;
+};
+
+void append(Findings& all, Findings more) { all.insert(all.end(), more.begin(), more.end()); }
+
+std::vector<int> allowed_processors() {
+  std::vector<int> allowed;
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof(mask), &mask) != 0) return allowed;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &mask)) allowed.push_back(i);
+  return allowed;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string read_all(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// What every rank looks at, before it meets the others.
+RankReport look(const Options& options, const comm::Launch& launch) {
+  const comm::Getenv getenv = [](const char* name) -> const char* { return std::getenv(name); };
+  RankReport report;
+  report.rank = launch.rank;
+  report.host = host_name();
+  report.processors = allowed_processors();
+  report.threads = options.threads > 0 ? options.threads : kernels::thread_count();
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  Findings& found = report.findings;
+  append(found, check_launch_environment(getenv, launch));
+  append(found, check_scheduler(getenv, std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+  append(found, check_processors(getenv, static_cast<int>(report.processors.size()), report.threads,
+                                 processor_quota(read_all("/proc/self/cgroup"), "/sys/fs/cgroup")));
+  if (launch.local_rank == 0) append(found, check_shared_memory("/dev/shm", launch.local_size, kBucketBytes));
+  // Rank 0 is the one that saves.
+  if (launch.rank == 0 && !options.folder.empty()) append(found, check_folder(options.folder));
+  append(found, check_limits(launch.size > launch.local_size));
+  append(found, check_versions());
+  append(found, check_settings());
+  append(found, check_gpus(launch));
+  return report;
+}
+
+// The texts of all ranks, in order.
+std::vector<std::string> gather(comm::Communicator& wire, const std::string& own) {
+  const auto ranks = static_cast<std::size_t>(wire.size());
+  std::vector<std::int64_t> lengths(ranks), each(ranks, sizeof(std::int64_t));
+  const auto length = static_cast<std::int64_t>(own.size());
+  wire.wait(wire.all_gather({}, &length, lengths.data(), each));
+  std::int64_t total = 0;
+  for (const std::int64_t n : lengths) total += n;
+  std::string all(static_cast<std::size_t>(total), '\0');
+  wire.wait(wire.all_gather({}, own.data(), all.data(), lengths));
+  std::vector<std::string> texts;
+  std::size_t at = 0;
+  for (const std::int64_t n : lengths) {
+    texts.push_back(all.substr(at, static_cast<std::size_t>(n)));
+    at += static_cast<std::size_t>(n);
+  }
+  return texts;
+}
+
+// A rank with bad settings says so, and meets the others all the same.
+comm::Transport chosen_transport() {
+  try {
+    return keras_json().comm.transport.value_or(comm::Transport::kAuto);
+  } catch (const std::exception&) {
+    return comm::Transport::kAuto;
+  }
+}
+
+// The reports of all ranks, or, where they cannot meet, that of this one, which says why.
+std::vector<RankReport> meet(RankReport own) {
+  try {
+    comm::CommOptions options;
+    options.worker.wait_limit = kWaitLimit;
+    options.worker.background = false;
+    options.transport = chosen_transport();
+    const std::unique_ptr<comm::Communicator> wire = comm::make_communicator(options);
+    own.findings.push_back({Level::kOk, "transport", wire->describe(), ""});
+    std::vector<RankReport> all;
+    for (const std::string& text : gather(*wire, to_text(own))) all.push_back(parse_report(text));
+    return all;
+  } catch (const std::exception& error) {
+    own.findings.push_back({Level::kFail, "transport", error.what(), "nothing runs on several ranks before this does"});
+    return {std::move(own)};
+  }
+}
+
+int examine(const Options& options) {
+  comm::Launch launch;
+  RankReport own;
+  try {
+    launch = comm::read_launch_environment();
+    own = look(options, launch);
+  } catch (const CommError& error) {
+    own.findings.push_back({Level::kFail, "launch", error.what(), "start it from a fresh shell"});
+  }
+  const Diagnosis diagnosis = diagnose(meet(std::move(own)));
+  if (launch.rank == 0) fmt::print("{}", options.json ? diagnosis.json() : diagnosis.text());
+  return diagnosis.worst() == Level::kFail ? 1 : 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "doctor", "Tell whether a job that is started like this would run well: mpirun -n 4 syncline doctor");
+  const auto options = std::make_shared<Options>();
+  command->add_option("--folder", options->folder, "Look at the folder that checkpoints are to go to");
+  command->add_option("--threads", options->threads, "Threads of a rank; 0: as many as its processors")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { end_with(examine(*options)); });
+}
+
+}  // namespace syncline::tools

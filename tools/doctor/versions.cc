@@ -1,0 +1,79 @@
+// Versions of what this program runs with, against those that it was built with.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <exception>
+
+#include "comm/mpi/mpi_version.h"
+#include "comm/nccl/nccl_choice.h"
+#include "io/hdf5_version.h"
+#include "ops/kernels/gemm.h"
+#include "ops/kernels/instruction_sets.h"
+#include "ops/kernels/parallel.h"
+#include "runtime/keras_json.h"
+#include "tools/doctor/checks.h"
+
+namespace syncline::tools {
+namespace {
+
+constexpr const char* kVersions = "versions";
+
+Finding compare(const char* library, const std::string& built, const std::string& loaded) {
+  if (built == loaded) return {Level::kOk, kVersions, fmt::format("{} {}", library, loaded), ""};
+  return {Level::kWarn, kVersions, fmt::format("{} {}, built with {}", library, loaded, built),
+          "build anew, or look for a LD_LIBRARY_PATH that puts another library first"};
+}
+
+Finding check_blas() {
+  const std::string library = kernels::blas_library();
+  const std::string text = fmt::format("{}, kernels for {}", library, kernels::blas_kernels());
+  if (library.find("SINGLE_THREADED") != library.npos)
+    return {Level::kFail, kVersions, text + ", without threads: not safe to call from several",
+            "install libopenblas0-pthread, and look for a LD_LIBRARY_PATH that hides it"};
+  return {Level::kOk, kVersions, text, ""};
+}
+
+}  // namespace
+
+Findings check_versions() {
+  const comm::MpiVersion mpi = comm::mpi_version();
+  const io::Hdf5Version hdf5 = io::hdf5_version();
+  const kernels::PoolVersion pool = kernels::pool_version();
+  return {{Level::kOk, kVersions,
+           fmt::format("Syncline {}, kernels for {}", SYNCLINE_VERSION, kernels::instruction_sets().front().name), ""},
+          compare("Open MPI", mpi.built, mpi.loaded),
+          compare("HDF5", hdf5.built, hdf5.loaded),
+          compare("oneTBB", pool.built, pool.loaded),
+          check_blas()};
+}
+
+Findings check_settings() {
+  constexpr const char* kSettings = "keras.json";
+  try {
+    const KerasJson& found = keras_json();
+    if (!found.faults.empty())
+      return {{Level::kWarn, kSettings, "SYNCLINE_FAULT is set: a rank will fail on purpose", "unset SYNCLINE_FAULT"}};
+    return {{Level::kOk, kSettings,
+             fmt::format("read; floatx {}, buckets of {} MiB", name_of(found.config.floatx), found.later_buckets >> 20),
+             ""}};
+  } catch (const std::exception& error) {
+    return {{Level::kFail, kSettings, error.what(), "mend the file or the variable that it names"}};
+  }
+}
+
+Findings check_gpus(const comm::Launch& launch) {
+  constexpr const char* kGpus = "GPUs";
+  try {
+    comm::NcclLibrary library{};
+    comm::NcclOptions options = comm::read_nccl_environment(launch);
+    options.local_rank = launch.local_rank;
+    const comm::NcclAvailability found = comm::look_for_gpus(options, library);
+    if (found.usable == 0) return {{Level::kOk, kGpus, fmt::format("not used. {}", found.why_not.data()), ""}};
+    return {{Level::kOk, kGpus,
+             fmt::format("NCCL {}, GPU {}", comm::name_nccl_version(found.version), found.gpu.data()), ""}};
+  } catch (const std::exception& error) {
+    return {{Level::kFail, kGpus, error.what(), "mend the variable that it names"}};
+  }
+}
+
+}  // namespace syncline::tools
