@@ -16,6 +16,9 @@
 namespace syncline::io {
 namespace {
 
+// Where Keras on TensorFlow puts weights that belong to the model and to none of its layers. Here they are a layer.
+constexpr const char* kModelsOwn = "top_level_model_weights";
+
 // Names read from a file; a list that repeats one could make us load the same array a million times.
 std::vector<std::string> read_unique_names(const Hdf5Group& group, const std::string& attribute) {
   std::vector<std::string> names = group.read_names(attribute);
@@ -23,6 +26,14 @@ std::vector<std::string> read_unique_names(const Hdf5Group& group, const std::st
   for (const std::string& name : names)
     if (name.empty() || !seen.insert(name).second)
       fail_at(group.place_of(attribute), join_text("lists '", name, "' twice or is empty; the file is damaged"));
+  return names;
+}
+
+std::vector<std::string> names_of_layers(const Hdf5Group& group) {
+  std::vector<std::string> names = read_unique_names(group, "layer_names");
+  const bool own = std::find(names.begin(), names.end(), kModelsOwn) == names.end() && group.has(kModelsOwn) &&
+                   !group.group(kModelsOwn).read_names("weight_names").empty();
+  if (own) names.emplace_back(kModelsOwn);
   return names;
 }
 
@@ -41,7 +52,7 @@ template <class LayerType, class Read>
 std::vector<LayerType> read_layers(const Hdf5Group& root, Read read) {
   const Hdf5Group group = weights_group(root);
   std::vector<LayerType> layers;
-  for (const std::string& name : read_unique_names(group, "layer_names"))
+  for (const std::string& name : names_of_layers(group))
     layers.push_back({name, read_weights(group.group(name), read)});
   return layers;
 }
@@ -96,7 +107,7 @@ void verify_contents(const Hdf5File& file, VerifyReport& report) {
   note_problems(report, [&] { read_state_into(root, summary); });
   note_problems(report, [&] {
     const Hdf5Group group = weights_group(root);
-    for (const std::string& name : read_unique_names(group, "layer_names"))
+    for (const std::string& name : names_of_layers(group))
       note_problems(report, [&] { read_weights(group.group(name), read); });
   });
   note_problems(report, [&] { read_optimizer(root, read); });
