@@ -1,6 +1,7 @@
-// Times checkpoints beside what bounds them: the stall of a save in the background beside a copy of memory, the write
+// Times checkpoints beside what bounds them: the stall of a save in the background beside a copy of memory, the save
 // beside write(2) and fsync of as many bytes in blocks of 1 MiB, as `dd conv=fsync` does it, and the load beside
-// read(2). One round does each once, in turn; medians over the rounds. One JSON line.
+// read(2) into new memory. One round does each once, in turn; medians over the rounds. One JSON line: "syncline_..."
+// and "plain_...", in milliseconds.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ namespace {
 using namespace syncline;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kBlock = 1 << 20;
+constexpr std::int64_t kBlock = 1 << 20;
 
 io::Checkpoint model_of(std::int64_t mebibytes) {
   io::Checkpoint checkpoint;
@@ -53,7 +54,7 @@ void write_plainly(const std::string& path, const Array& bytes) {
   if (file < 0) fail<IoError>("cannot write ", path);
   bool whole = true;
   for (std::size_t at = 0; at < bytes.bytes(); at += kBlock) {
-    const std::size_t size = std::min(kBlock, bytes.bytes() - at);
+    const std::size_t size = std::min<std::size_t>(kBlock, bytes.bytes() - at);
     whole = whole && ::write(file, bytes.raw() + at, size) == static_cast<ssize_t>(size);
   }
   whole = whole && ::fsync(file) == 0;
@@ -64,7 +65,7 @@ void read_plainly(const std::string& path, Array& bytes) {
   const int file = ::open(path.c_str(), O_RDONLY);
   std::size_t at = 0;
   for (ssize_t got = 1; file >= 0 && got > 0 && at < bytes.bytes(); at += static_cast<std::size_t>(got))
-    got = std::max<ssize_t>(::read(file, bytes.raw() + at, std::min(kBlock, bytes.bytes() - at)), 0);
+    got = std::max<ssize_t>(::read(file, bytes.raw() + at, std::min<std::size_t>(kBlock, bytes.bytes() - at)), 0);
   if (file < 0 || ::close(file) != 0 || at != bytes.bytes()) fail<IoError>("cannot read ", path);
 }
 
@@ -96,24 +97,19 @@ Times measure(const std::string& directory, std::int64_t mebibytes, int rounds) 
   Times times;
   saver.prepare(checkpoint);
   saver.wait();
-  times.time("first stall", [&] { saver.save(checkpoint); });
+  times.time("syncline_first_stall", [&] { saver.save(checkpoint); });
   saver.wait();
   for (int round = 0; round < rounds; ++round) {
-    times.time("copy", [&] { copy(checkpoint, warm); });
-    times.time("stall", [&] { saver.save(checkpoint); });
+    times.time("plain_stall", [&] { copy(checkpoint, warm); });
+    times.time("syncline_stall", [&] { saver.save(checkpoint); });
     saver.wait();
-    times.time("write and fsync", [&] { write_plainly(plain, warm); });
-    times.time("save", [&] { io::save_checkpoint(path, checkpoint); });
-    times.time("copy to new memory", [&] {
-      Array fresh = joined(checkpoint);
-      copy(checkpoint, fresh);
-    });
-    times.time("read", [&] { read_plainly(plain, warm); });
-    times.time("read to new memory", [&] {
+    times.time("plain_save", [&] { write_plainly(plain, warm); });
+    times.time("syncline_save", [&] { io::save_checkpoint(path, checkpoint); });
+    times.time("plain_load", [&] {
       Array fresh = joined(checkpoint);
       read_plainly(plain, fresh);
     });
-    times.time("load", [&] { io::load_checkpoint(path); });
+    times.time("syncline_load", [&] { io::load_checkpoint(path); });
   }
   ::unlink(path.c_str());
   ::unlink(plain.c_str());
@@ -130,15 +126,13 @@ int main(int argc, char** argv) {
   program.add_option("--directory", directory, "Where files are written and removed again");
   program.add_option("--mebibytes", mebibytes, "Size of the model")->check(CLI::Range(4, 16384));
   program.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
+  bool json = true;
+  program.add_flag("--json", json, "The only form of output; accepted for symmetry");
   CLI11_PARSE(program, argc, argv);
   try {
     const Times times = measure(directory, mebibytes, rounds);
-    nlohmann::ordered_json line{{"mebibytes", mebibytes}};
-    for (const auto& [name, seconds] : times.all()) line["seconds"][name] = times.median(name);
-    line["stall / copy"] = times.median("stall") / times.median("copy");
-    line["first stall / copy to new memory"] = times.median("first stall") / times.median("copy to new memory");
-    line["rate of save / of write and fsync"] = times.median("write and fsync") / times.median("save");
-    line["rate of load / of read"] = times.median("read to new memory") / times.median("load");
+    nlohmann::ordered_json line{{"bytes", mebibytes * kBlock}};
+    for (const auto& [name, seconds] : times.all()) line[name + "_ms"] = 1000 * times.median(name);
     std::cout << line.dump() << std::endl;
   } catch (const std::exception& error) {
     std::cerr << "checkpoint_bench: " << error.what() << std::endl;

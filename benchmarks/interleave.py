@@ -33,7 +33,7 @@ def command(key, contenders):
     words = [word.replace("{ranks}", str(ranks)) for word in contenders[program][task]]
     if program == "syncline" and ranks > 1:
         words = ["scripts/launch", str(ranks), *words]
-    if task == "allreduce":
+    if task in ("allreduce", "checkpoint"):
         return [*words, "--json"]
     return [*words, "--model", model, "--threads", str(threads), "--steps", str(steps), "--json"]
 

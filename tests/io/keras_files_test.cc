@@ -1,7 +1,6 @@
 // Files that Keras wrote on TensorFlow, whole models and weights alone; and lists of names that do not fit one
 // attribute.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,34 +11,13 @@
 namespace syncline::io {
 namespace {
 
-std::string from_base64(const std::string& text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    bits = bits << 6 | static_cast<unsigned>(kDigits.find(c));
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 255);
-  }
-  return bytes;
-}
-
-std::string unpacked(const nlohmann::json& lines) {
-  std::string text;
-  for (const auto& line : lines) text += line.get<std::string>();
-  const std::string packed = from_base64(text);
-  std::string bytes(1 << 20, '\0');
-  uLongf size = bytes.size();
-  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(bytes.data()), &size, reinterpret_cast<const Bytef*>(packed.data()),
-                       packed.size()),
-            Z_OK);
-  bytes.resize(size);
-  return bytes;
-}
+// Writes file `key` of a JSON file as it was before it was packed.
+constexpr const char* kUnpack = R"(
+import base64, json, sys, zlib
+source, key, target = sys.argv[1:]
+with open(source) as file: lines = json.load(file)[key]
+with open(target, "wb") as file: file.write(zlib.decompress(base64.b64decode("".join(lines))))
+)";
 
 double sum_of(const Array& array) {
   double sum = 0;
@@ -50,11 +28,14 @@ double sum_of(const Array& array) {
 
 class KerasFiles : public testing::Test {
  protected:
-  nlohmann::json stored(const std::string& name) const {
-    return nlohmann::json::parse(std::ifstream(std::string(SYNCLINE_SOURCE_DIR) + "/tests/keras/interchange/" + name));
+  static std::string path_of(const std::string& name) {
+    return std::string(SYNCLINE_SOURCE_DIR) + "/tests/keras/interchange/" + name;
   }
-  Checkpoint load(const nlohmann::json& file) const {
-    write_file(path_, unpacked(file));
+  Checkpoint load(const std::string& name, const std::string& key) const {
+    write_file(scratch_.path("unpack.py"), kUnpack);
+    const Outcome outcome =
+        run_shell(python() + " " + scratch_.path("unpack.py") + " " + path_of(name) + " " + key + " " + path_);
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
     return load_checkpoint(path_);
   }
   void expect_sums(const Checkpoint& checkpoint, const nlohmann::json& sums) const {
@@ -73,8 +54,8 @@ class KerasFiles : public testing::Test {
 };
 
 TEST_F(KerasFiles, ModelsAndWeightsOfKeras2OnTensorFlow2) {
-  const nlohmann::json files = stored("tf_keras_files.json");
-  const Checkpoint model = load(files["model"]);
+  const nlohmann::json files = nlohmann::json::parse(std::ifstream(path_of("tf_keras_files.json")));
+  const Checkpoint model = load("tf_keras_files.json", "model");
   EXPECT_FALSE(model.has_state);
   expect_sums(model, files["sums"]);
   ASSERT_EQ(model.optimizer.size(), files["optimizer_sums"].size());
@@ -85,14 +66,14 @@ TEST_F(KerasFiles, ModelsAndWeightsOfKeras2OnTensorFlow2) {
   save_checkpoint(path_, model);
   EXPECT_EQ(load_checkpoint(path_).layers.size(), model.layers.size());
 
-  const Checkpoint weights = load(files["weights"]);
+  const Checkpoint weights = load("tf_keras_files.json", "weights");
   expect_sums(weights, files["sums"]);
   EXPECT_TRUE(weights.optimizer.empty());
   EXPECT_TRUE(verify_checkpoint(path_).problems.empty());
 }
 
 TEST_F(KerasFiles, ModelsOfKeras231) {
-  const Checkpoint model = load(stored("tensorflow_model.json")["model"]);
+  const Checkpoint model = load("tensorflow_model.json", "model");
   ASSERT_EQ(model.layers.size(), 13u);
   EXPECT_EQ(model.layers[1].weights.at(0).name, "conv2d_1/kernel:0");
   EXPECT_EQ(model.layers[1].weights.at(0).value.shape(), (Shape{3, 3, 2, 4}));
