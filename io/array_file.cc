@@ -11,10 +11,10 @@
 #include "io/array_reader.h"
 #include "io/byte_file.h"
 #include "io/checkpoint_outline.h"
-#include "io/checkpoint_shards.h"
 #include "io/hdf5_file.h"
 #include "io/npz.h"
 #include "io/safetensors.h"
+#include "io/shard_files.h"
 
 namespace syncline::io {
 namespace {

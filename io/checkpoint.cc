@@ -9,9 +9,9 @@
 #include "base/timeline.h"
 #include "io/array_reader.h"
 #include "io/checkpoint_format.h"
-#include "io/checkpoint_shards.h"
 #include "io/hdf5_array.h"
 #include "io/hdf5_file.h"
+#include "io/shard_files.h"
 
 namespace syncline::io {
 namespace {

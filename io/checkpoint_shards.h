@@ -16,13 +16,11 @@
 // to the files that the index lists, in its own directory, to the dataset of the same name.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "io/checkpoint.h"
-#include "io/hdf5_file.h"
 
 namespace syncline::io {
 
@@ -40,22 +38,5 @@ void save_index(const std::string& path, const Checkpoint& checkpoint, int count
 std::vector<std::string> shard_files(const std::string& path);
 // The name of the index that a file of this name is a shard of; empty if it is none.
 std::string index_of_shard(std::string_view name);
-
-// The weights of a checkpoint, wherever they lie. Needs a live Hdf5Session.
-class ShardFiles {
- public:
-  // Reads the list of shards, if `file` is an index.
-  explicit ShardFiles(const Hdf5File& file);
-
-  // The dataset of weight `name` ("dense_1/kernel:0") of `group`, in the file or in a shard. Throws IoError for a link
-  // that leads elsewhere. Valid as long as this is.
-  Hdf5Group open(const Hdf5Group& group, const std::string& name);
-
- private:
-  const Hdf5File& shard(const std::string& name, const Hdf5Place& link);
-
-  std::string directory_;
-  std::map<std::string, std::vector<Hdf5File>> files_;  // by name; none as long as it is not needed
-};
 
 }  // namespace syncline::io
