@@ -45,7 +45,7 @@ prepare() {
 # lie between mpirun's signals to the ranks when one has died or mpirun itself is asked to end: time to save.
 use_mpirun() {
   launch=(mpirun --map-by "slot:PE=$1" --bind-to core --mca odls_base_sigkill_timeout 5 "${@:2}")
-  # `docker` and the like, and a cluster on one's own machine.
+  # In containers, and on a cluster of one's own machine, jobs may be root's.
   ((EUID != 0)) || launch+=(--allow-run-as-root)
 }
 
