@@ -48,6 +48,11 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
       ->capture_default_str();
   app.add_option("--max-steps", o.max_steps, "stop after so many steps; 0: no limit")->check(at_least(0));
   app.add_option("--samples", o.samples, "rows of the training set to use; 0: all")->check(at_least(0));
+  app.add_option("--csv", o.csv, "table of the epochs to write");
+  app.add_option("--tensorboard", o.tensorboard, "folder for TensorBoard's event files")->type_name("FOLDER");
+  app.add_option("--metrics", o.metrics, "file for a node exporter to write, NAME.prom");
+  app.add_option("--early-stopping", o.early_stopping, "stop after so many epochs without a better test loss; 0: never")
+      ->check(at_least(0));
   app.add_flag("--verbose", o.verbose, "rank 0 says on standard error how the ranks are joined");
   app.add_flag("--digest", o.digest, "every rank prints a digest of its variables at the end");
   try {

@@ -13,10 +13,12 @@ struct Options {
   std::string checkpoint;          // a folder; empty: nothing is saved
   std::string floatx = "float32";  // or float64
   std::int64_t epochs = 3;
-  std::int64_t batch = 128;       // rows of a step, over all ranks
-  std::int64_t save_every = 200;  // steps; also at the end of each epoch
-  std::int64_t max_steps = 0;     // 0: no limit
-  std::int64_t samples = 0;       // rows of the training set to use; 0: all
+  std::int64_t batch = 128;               // rows of a step, over all ranks
+  std::int64_t save_every = 200;          // steps; also at the end of each epoch
+  std::int64_t max_steps = 0;             // 0: no limit
+  std::string csv, tensorboard, metrics;  // files, and a folder, to write; empty: none
+  std::int64_t early_stopping = 0;        // epochs without a better loss of the test set; 0: never
+  std::int64_t samples = 0;               // rows of the training set to use; 0: all
   std::uint64_t seed = 1;
   int threads = 0;  // of a rank; 0: what its affinity mask allows
   bool resume = false;

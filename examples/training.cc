@@ -8,6 +8,11 @@
 #include "ops/math.h"
 #include "runtime/config.h"
 #include "runtime/session.h"
+#include "runtime/training/callbacks/csv_logger.h"
+#include "runtime/training/callbacks/early_stopping.h"
+#include "runtime/training/callbacks/metrics_exporter.h"
+#include "runtime/training/callbacks/progress_bar.h"
+#include "runtime/training/callbacks/tensor_board.h"
 #include "runtime/training/first_rank.h"
 
 namespace syncline::examples {
@@ -50,21 +55,45 @@ std::unique_ptr<training::FoundCheckpoint> find_checkpoint(const Options& option
 
 Training::Training(const Options& options, Data data, const std::string& folder, comm::Communicator& wire,
                    training::Requests* requests)
-    : options_(options), data_(std::move(data)), progress_(wire.rank() == 0) {
+    : options_(options), data_(std::move(data)) {
   build();
   saved_ = {options_.model, model_.layers, optimizer_.weights};
-  std::vector<training::Callback*> callbacks{&progress_};
-  if (!folder.empty()) {
-    job_ = std::make_unique<training::Job>(training::JobOptions{
-        .folder = folder, .save_every = options_.save_every, .model = saved_, .wire = &wire, .requests = requests});
-    callbacks.push_back(job_.get());
-  }
-  fit_ = std::make_unique<training::Fit>(training::FitOptions{.step = step_.get(),
-                                                              .names = kOutputs,
-                                                              .batches = train_batches(),
-                                                              .epochs = options_.epochs,
-                                                              .max_steps = options_.max_steps,
-                                                              .callbacks = callbacks});
+  add_callbacks(folder, wire, requests);
+  training::FitOptions fit{.step = step_.get(),
+                           .names = kOutputs,
+                           .batches = train_batches(),
+                           .epochs = options_.epochs,
+                           .max_steps = options_.max_steps};
+  if (watched()) fit.evaluate = [this] { return evaluate(); };
+  for (const auto& callback : callbacks_) fit.callbacks.push_back(callback.get());
+  fit_ = std::make_unique<training::Fit>(std::move(fit));
+}
+
+bool Training::watched() const {
+  return options_.early_stopping > 0 || !options_.csv.empty() || !options_.tensorboard.empty() ||
+         !options_.metrics.empty();
+}
+
+void Training::add_callbacks(const std::string& folder, comm::Communicator& wire, training::Requests* requests) {
+  const auto add = [this](std::unique_ptr<training::Callback> callback) { callbacks_.push_back(std::move(callback)); };
+  add(std::make_unique<training::ProgressBar>(&wire));
+  if (options_.early_stopping > 0)
+    add(std::make_unique<training::EarlyStopping>(
+        training::EarlyStoppingOptions{.monitor = "val_loss", .patience = options_.early_stopping}));
+  if (!options_.csv.empty()) add(std::make_unique<training::CsvLogger>(options_.csv, &wire));
+  if (!options_.tensorboard.empty())
+    add(std::make_unique<training::TensorBoard>(
+        training::TensorBoardOptions{.folder = options_.tensorboard, .wire = &wire}));
+  if (!options_.metrics.empty())
+    add(std::make_unique<training::MetricsExporter>(
+        training::MetricsExporterOptions{.path = options_.metrics, .wire = &wire, .checkpoints = folder}));
+  if (!folder.empty())
+    add(std::make_unique<training::Job>(training::JobOptions{.folder = folder,
+                                                             .save_every = options_.save_every,
+                                                             .monitor = watched() ? "val_loss" : "",
+                                                             .model = saved_,
+                                                             .wire = &wire,
+                                                             .requests = requests}));
 }
 
 void Training::build() {

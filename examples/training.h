@@ -9,7 +9,6 @@
 #include "comm/communicator.h"
 #include "examples/models.h"
 #include "examples/options.h"
-#include "examples/progress.h"
 #include "io/dataset.h"
 #include "runtime/function.h"
 #include "runtime/optimizers.h"
@@ -49,6 +48,9 @@ class Training {
 
  private:
   void build();
+  // The epochs are evaluated for those who look at the test set, or write.
+  bool watched() const;
+  void add_callbacks(const std::string& folder, comm::Communicator& wire, training::Requests* requests);
   training::Batches train_batches() const;
   training::Batches test_batches() const;
 
@@ -57,9 +59,8 @@ class Training {
   Model model_;
   Optimizer optimizer_;
   std::unique_ptr<Function> step_, score_;
-  Progress progress_;
   training::SavedModel saved_;
-  std::unique_ptr<training::Job> job_;
+  std::vector<std::unique_ptr<training::Callback>> callbacks_;
   std::unique_ptr<training::Fit> fit_;
 };
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 
@@ -15,9 +16,9 @@ namespace {
 class Output : public testing::Test {
  protected:
   void SetUp() override { write_small_data(scratch_.directory(), 100, 20); }
-  std::string command() const {
-    return fmt::format("{0} --model softmax --data {1} --epochs 2 --batch 30 --threads 1 --checkpoint {1}/new",
-                       SYNCLINE_FASHION_MNIST, scratch_.directory());
+  std::string command(const std::string& length = "--epochs 2 --batch 30") const {
+    return fmt::format("{0} --model softmax --data {1} {2} --threads 1 --checkpoint {1}/new", SYNCLINE_FASHION_MNIST,
+                       scratch_.directory(), length);
   }
   static void expect_plain_lines(const io::Outcome& outcome) {
     EXPECT_EQ(outcome.status, 0) << outcome.output;
@@ -54,6 +55,31 @@ TEST_F(Output, VerboseTellsHowTheRanksAreJoined) {
   EXPECT_EQ(count(kMpirun + command() + " --verbose"), 1);
   EXPECT_EQ(count("SYNCLINE_VERBOSE=true " + (kMpirun + command())), 1);
   EXPECT_EQ(count(kMpirun + command()), 0);
+}
+
+TEST_F(Output, FilesForThoseWhoWatch) {
+  const std::string files =
+      fmt::format(" --csv {0}/a.csv --tensorboard {0}/board --metrics {0}/a.prom --digest", scratch_.directory());
+  const std::string alone = " | grep digest | cut -d' ' -f4 | sort -u";
+  const io::Outcome watched = io::run_shell(kMpirun + command() + files + alone);
+  std::filesystem::remove_all(scratch_.path("new"));
+  EXPECT_EQ(watched.output, io::run_shell(kMpirun + command() + " --digest" + alone).output) << "it trains otherwise";
+  const std::string table = io::read_file(scratch_.path("a.csv"));
+  EXPECT_TRUE(table.starts_with("epoch,accuracy,loss,val_accuracy,val_loss\n0,")) << table;
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 3) << table;
+  EXPECT_CONTAINS(io::read_file(scratch_.path("a.prom")), "syncline_checkpoint_timestamp_seconds 1");
+  for (const char* run : {"board/train", "board/validation"})
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path(run)), {}), 1);
+}
+
+TEST_F(Output, EarlyStopping) {
+  // The few rows are learnt soon; then the loss only wavers.
+  const io::Outcome outcome =
+      io::run_shell(kMpirun + command("--epochs 50 --batch 1 --optimizer sgd --early-stopping 1"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_CONTAINS(outcome.output, "epoch 2/50 ");
+  EXPECT_EQ(outcome.output.find("epoch 50/50 "), std::string::npos) << outcome.output;
+  EXPECT_TRUE(std::filesystem::exists(scratch_.path("new/best")));
 }
 
 TEST_F(Output, BarOnATerminal) {

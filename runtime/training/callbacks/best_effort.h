@@ -1,12 +1,16 @@
-// BestEffort: what is written for people beside a training, which goes on when that fails.
+// What is written for people and for other programs beside a training, which goes on when that fails.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <exception>
+#include <string>
 
 namespace syncline::training {
+
+// A line on standard error. fmt::print throws if that cannot be written.
+inline void say(const std::string& what) { std::fputs(("syncline: " + what + "\n").c_str(), stderr); }
 
 class BestEffort {
  public:
@@ -17,7 +21,7 @@ class BestEffort {
       action();
       failing_ = false;
     } catch (const std::exception& error) {
-      if (!failing_) fmt::print(stderr, "syncline: {}; training goes on\n", error.what());
+      if (!failing_) say(fmt::format("{}; training goes on", error.what()));
       failing_ = true;
     }
   }

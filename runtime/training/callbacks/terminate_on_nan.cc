@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 
+#include "runtime/training/callbacks/best_effort.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
 
@@ -13,9 +13,9 @@ namespace syncline::training {
 void TerminateOnNaN::on_step_end(Fit& fit, const Logs& logs) {
   const auto loss = logs.find("loss");
   if (!loss || std::isfinite(*loss)) return;
+  const io::TrainingState& counts = fit.state().counts;
   if (is_first(wire_))
-    fmt::print(stderr, "syncline: the loss of step {} of epoch {} is {}: the training ends\n", fit.state().counts.step,
-               fit.state().counts.epoch + 1, *loss);
+    say(fmt::format("the loss of step {} of epoch {} is {}: the training ends", counts.step, counts.epoch + 1, *loss));
   fit.stop();
 }
 

@@ -161,8 +161,8 @@ TEST_F(DecidingTest, EndsAtALossThatIsNoNumber) {
     ::testing::internal::CaptureStderr();
     EXPECT_EQ(fit.run({&callback}).counts.global_step, 3);
     EXPECT_EQ(::testing::internal::GetCapturedStderr(), "syncline: the loss of step 1 of epoch 3 is " +
-                                                          std::string(std::isnan(bad) ? "nan" : "inf") +
-                                                          ": the training ends\n");
+                                                            std::string(std::isnan(bad) ? "nan" : "inf") +
+                                                            ": the training ends\n");
   }
 }
 

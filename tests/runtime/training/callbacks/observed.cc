@@ -1,5 +1,5 @@
-// Trains with every callback that writes files, is broken off behind step 8 and goes on from step 6, and prints what the
-// files have to say, for foreign_readers_test.py.
+// Trains with every callback that writes files, is broken off behind step 8 and goes on from step 6, and prints what
+// the files have to say, for foreign_readers_test.py.
 //
 // usage: observed_training FOLDER
 #include <iostream>

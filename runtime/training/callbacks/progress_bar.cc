@@ -1,4 +1,4 @@
-#include "examples/progress.h"
+#include "runtime/training/callbacks/progress_bar.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,10 @@
 #include <string>
 #include <string_view>
 
-namespace syncline::examples {
+#include "runtime/training/first_rank.h"
+#include "runtime/training/fit.h"
+
+namespace syncline::training {
 namespace {
 
 constexpr int kBarWidth = 24;
@@ -52,50 +55,59 @@ std::string minutes(double seconds) {
 
 }  // namespace
 
-Progress::Progress(bool shown) : shown_(shown), terminal_(shown && shows_terminal()) {}
+ProgressBar::ProgressBar(const comm::Communicator* wire)
+    : first_(is_first(wire)), terminal_(first_ && shows_terminal()) {}
 
-void Progress::on_epoch_begin(training::Fit& fit, std::int64_t epoch) {
+void ProgressBar::on_epoch_begin(Fit& fit, std::int64_t epoch) {
   epoch_ = epoch;
-  first_ = fit.state().counts.step;
+  begin_step_ = fit.state().counts.step;
   rows_ = 0;
   open_ = true;
   begin_ = printed_ = Clock::now();
 }
 
-void Progress::on_step_end(training::Fit& fit, const training::Logs&) {
+void ProgressBar::on_step_end(Fit& fit, const Logs&) {
   rows_ += fit.rows();
   const std::int64_t done = fit.state().counts.step;
   const auto pause = terminal_ ? Clock::duration(kTerminalPause) : Clock::duration(kLinePause);
   if (Clock::now() - printed_ >= pause && done < fit.steps_of_epoch()) print(fit, done, fit.averages(), false);
 }
 
-void Progress::on_epoch_end(training::Fit& fit, std::int64_t, training::Logs& logs) {
+void ProgressBar::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
   print(fit, fit.steps_of_epoch(), logs, true);
   open_ = false;
 }
 
-void Progress::on_train_end(training::Fit& fit) {
+void ProgressBar::on_train_end(Fit& fit) { finish(fit); }
+
+// What is said of the failure begins a line of its own.
+void ProgressBar::on_failure(Fit& fit, const std::exception&) noexcept { finish(fit); }
+
+void ProgressBar::finish(const Fit& fit) {
   if (open_) print(fit, fit.state().counts.step, fit.averages(), true);
+  open_ = false;
 }
 
-void Progress::print(const training::Fit& fit, std::int64_t done, const training::Logs& averages, bool last) {
-  if (!shown_ || rows_ == 0) return;
+void ProgressBar::print(const Fit& fit, std::int64_t done, const Logs& averages, bool last) {
+  if (!first_ || rows_ == 0) return;
   printed_ = Clock::now();
   const std::int64_t steps = fit.steps_of_epoch();
   const double seconds = std::chrono::duration<double>(printed_ - begin_).count();
-  const double left = seconds / static_cast<double>(done - first_) * static_cast<double>(steps - done);
+  const double left = seconds / static_cast<double>(done - begin_step_) * static_cast<double>(steps - done);
   const auto filled = static_cast<std::size_t>(kBarWidth * done / steps);
   const std::string bar =
       terminal_ ? fmt::format(" [{}{}]", std::string(filled, '='), std::string(kBarWidth - filled, '.')) : "";
   const std::string time = last ? fmt::format("took {}", minutes(seconds)) : fmt::format("left {}", minutes(left));
   std::string values;
   for (const auto& [name, value] : averages) values += fmt::format("  {} {:.4f}", name, value);
-  fmt::print("{}epoch {}/{}{} step {}/{}{}  {:.0f} samples/s  {}{}", terminal_ ? "\r" : "", epoch_ + 1,
-             fit.options().epochs, bar, done, steps, values, static_cast<double>(rows_) / seconds, time,
-             terminal_ && !last ? "\x1b[K"
-             : terminal_        ? "\x1b[K\n"
-                                : "\n");
+  const std::string line =
+      fmt::format("{}epoch {}/{}{} step {}/{}{}  {:.0f} samples/s  {}{}", terminal_ ? "\r" : "", epoch_ + 1,
+                  fit.options().epochs, bar, done, steps, values, static_cast<double>(rows_) / seconds, time,
+                  terminal_ && !last ? "\x1b[K"
+                  : terminal_        ? "\x1b[K\n"
+                                     : "\n");
+  std::fputs(line.c_str(), stdout);
   std::fflush(stdout);
 }
 
-}  // namespace syncline::examples
+}  // namespace syncline::training
