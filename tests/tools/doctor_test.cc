@@ -185,11 +185,14 @@ TEST(DoctorCommand, ExaminesOneProcess) {
 
 TEST(DoctorCommand, FailsWhereATrainingWould) {
   const std::string program = SYNCLINE_PROGRAM;
-  // srun without PMI: each of two processes is alone.
-  const io::Outcome lonely = io::run_shell("SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 " + program + " doctor");
+  const io::Outcome without_pmi = io::run_shell("SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 " + program + " doctor");
+  EXPECT_EQ(without_pmi.status, 1) << without_pmi.output;
+  EXPECT_CONTAINS(without_pmi.output, "fail  launch         2 ranks, started by srun without PMI");
+  // The launcher of another MPI: each of two processes is alone.
+  const io::Outcome lonely = io::run_shell("PMI_SIZE=2 PMI_RANK=0 " + program + " doctor");
   EXPECT_EQ(lonely.status, 1) << lonely.output;
   EXPECT_CONTAINS(lonely.output, "fail  transport");
-  EXPECT_CONTAINS(lonely.output, "srun started 2 ranks, but each sees itself alone");
+  EXPECT_CONTAINS(lonely.output, "a PMI launcher started 2 ranks, but each sees itself alone");
   const io::Outcome mixed = io::run_shell("PMI_RANK=3 PMI_SIZE=2 " + program + " doctor");
   EXPECT_EQ(mixed.status, 1) << mixed.output;
   EXPECT_CONTAINS(mixed.output, "fail  launch");

@@ -109,6 +109,10 @@ comm::Transport chosen_transport() {
 
 // The reports of all ranks, or, where they cannot meet, that of this one, which says why.
 std::vector<RankReport> meet(RankReport own) {
+  const bool badly_launched = std::any_of(own.findings.begin(), own.findings.end(), [](const Finding& finding) {
+    return finding.level == Level::kFail && finding.about == "launch";
+  });
+  if (badly_launched) return {std::move(own)};
   try {
     comm::CommOptions options;
     options.worker.wait_limit = kWaitLimit;

@@ -38,7 +38,12 @@ Findings check_launch_environment(const comm::Getenv& getenv, const comm::Launch
     return {{Level::kOk, kLaunch, "one process, started by itself", ""}};
   }
   if (launch.size == 0) return {{Level::kOk, kLaunch, fmt::format("started by {}", launch.launcher), ""}};
-  const std::string started = fmt::format("{} ranks, started by {}", launch.size, launch.launcher);
+  const std::string started =
+      fmt::format("{} rank{}, started by {}", launch.size, launch.size == 1 ? "" : "s", launch.launcher);
+  // Open MPI would end the process in MPI_Init, or each would be alone.
+  if (launch.size > 1 && launch.launcher == "srun" && getenv("PMIX_RANK") == nullptr && getenv("PMI_RANK") == nullptr)
+    return {{Level::kFail, kLaunch, started + " without PMI: they cannot meet",
+             "srun --mpi=pmix, if 'srun --mpi=list' has it; otherwise mpirun"}};
   if (tasks > 0 && tasks != launch.size)
     return {{Level::kWarn, kLaunch, fmt::format("{}, in a batch job of {} tasks", started, tasks),
              fmt::format("leave out mpirun's -n, or ask for {} tasks", launch.size)}};
