@@ -212,5 +212,16 @@ TEST(LocalCommunicator, GroupsOfTheSameRanksAreTwo) {
 
 TEST(LocalCommunicator, RefusesNoRanks) { EXPECT_THROW(make_local_communicators(0), ValueError); }
 
+// For what one rank must do that is left over.
+TEST(LocalCommunicator, TheLowestLivingRankIsTheFirstThatHasNotLeft) {
+  auto ranks = make_local_communicators(3);
+  for (const auto& rank : ranks) EXPECT_EQ(rank->lowest_living(), rank->rank() == 0);
+  ranks[0].reset();
+  EXPECT_TRUE(ranks[1]->lowest_living());
+  EXPECT_FALSE(ranks[2]->lowest_living());
+  ranks[1].reset();
+  EXPECT_TRUE(ranks[2]->lowest_living());
+}
+
 }  // namespace
 }  // namespace syncline::comm
