@@ -30,6 +30,8 @@ class Logs {
   Logs(std::initializer_list<Item> items) : items_(items) {}
   void set(std::string_view name, double value);
   std::optional<double> find(std::string_view name) const;
+  // For who depends on it. Throws ValueError, with the names that there are, if it is missing; `caller` begins it.
+  double monitored(std::string_view caller, std::string_view name) const;
   bool empty() const { return items_.empty(); }
   std::vector<Item>::const_iterator begin() const { return items_.begin(); }
   std::vector<Item>::const_iterator end() const { return items_.end(); }

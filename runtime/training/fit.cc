@@ -37,6 +37,13 @@ std::optional<double> Logs::find(std::string_view name) const {
   return std::nullopt;
 }
 
+double Logs::monitored(std::string_view caller, std::string_view name) const {
+  if (const auto value = find(name)) return *value;
+  std::string names;
+  for (const Item& item : items_) names += (names.empty() ? "" : ", ") + item.first;
+  fail<ValueError>(caller, ": monitor is '", name, "', but the logs are ", names);
+}
+
 std::int64_t Batches::rows(std::int64_t step) const { return std::min(batch, samples - step * batch); }
 
 Logs evaluate(Function& function, const std::vector<std::string>& names, const Batches& batches) {

@@ -132,12 +132,7 @@ void Job::note_plan(const Fit& fit) {
 }
 
 void Job::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
-  if (!options_.monitor.empty()) {
-    metric_ = logs.find(options_.monitor);
-    std::string names;
-    for (const auto& [name, value] : logs) names += (names.empty() ? "" : ", ") + name;
-    if (!metric_) fail<ValueError>("Job: monitor is '", options_.monitor, "', but the logs are ", names);
-  }
+  if (!options_.monitor.empty()) metric_ = logs.monitored("Job", options_.monitor);
   save(fit);
   metric_.reset();
 }

@@ -2,7 +2,8 @@
 // so far by more than min_delta; after `patience` epochs in a row that are not (one at least), the training ends.
 //
 //     EarlyStopping stopping({.monitor = "val_loss", .patience = 3, .restore = model.weights()});
-//     saved.optimizer = joined(optimizer.weights, stopping.kept());   // for a training that is to be resumed
+//     const auto& kept = stopping.kept();  // for a training that is to be resumed
+//     saved.optimizer.insert(saved.optimizer.end(), kept.begin(), kept.end());
 //
 // Every rank has one. It keeps its place through checkpoints; what it would set the variables back to is in variables
 // of its own, which a checkpoint holds if the user says so.

@@ -19,13 +19,6 @@ double Monitor::worst() const {
   return higher_is_better_ ? -kInfinity : kInfinity;
 }
 
-double Monitor::of(const Logs& logs) const {
-  if (const auto value = logs.find(name_)) return *value;
-  std::string names;
-  for (const auto& [name, value] : logs) names += (names.empty() ? "" : ", ") + name;
-  fail<ValueError>(caller_, ": monitor is '", name_, "', but the logs are ", names);
-}
-
 std::string text_of(double number) { return fmt::format("{}", number); }
 
 double number_in(const nlohmann::json& text) {

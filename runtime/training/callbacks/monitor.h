@@ -29,7 +29,7 @@ class Monitor {
   // `value`, made better by `delta`.
   double improved(double value, double delta) const { return higher_is_better_ ? value + delta : value - delta; }
   // Throws ValueError, with the names that there are, if the logs have none of this name.
-  double of(const Logs& logs) const;
+  double of(const Logs& logs) const { return logs.monitored(caller_, name_); }
 
  private:
   std::string caller_, name_;
