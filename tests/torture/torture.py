@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""Kills a training again and again, resumes it, and fails if anything was lost.
+
+Each kill takes a rank, or all processes at once as a power cut does, at any moment or while a checkpoint is being
+written. After each one every checkpoint in the folder must be whole, `latest` among them, and no older than before.
+A training that always ran on as many ranks must end with the bits of one that nobody disturbed; one whose number of
+ranks changed, with its values to 1e-5. What is found ends the run with exit status 1, and the folder is kept.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+MOST_RANKS = 3
+RUN_LIMIT = 120  # seconds, of any process
+END_LIMIT = 20  # from the kill to the job's end
+STATES = {"running", "saved", "finished", "failed"}
+# In float64: training on noise multiplies the rounding by which numbers of ranks differ.
+TRAINING = ("--model", "mlp", "--optimizer", "sgd", "--floatx", "float64", "--batch", "48", "--save-every", "7")
+TRAINING += ("--threads", "1", "--digest")
+
+
+class Lost(Exception):
+    """What must not happen."""
+
+
+def write_small_data(folder, rng):
+    """Four IDX files with noise in them."""
+    os.mkdir(folder)
+    for name, rows in (("train", 960), ("t10k", 96)):
+        with open(f"{folder}/{name}-images-idx3-ubyte", "wb") as out:
+            out.write(struct.pack(">4i", 0x803, rows, 28, 28) + rng.randbytes(rows * 784))
+        with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as out:
+            out.write(struct.pack(">2i", 0x801, rows) + bytes(rng.randrange(10) for _ in range(rows)))
+
+
+def parents():
+    """Of all processes."""
+    result = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="latin-1") as stat:
+                    result[int(entry)] = int(stat.read().rpartition(")")[2].split()[1])
+            except OSError:
+                pass
+    return result
+
+
+def descendants(process):
+    parent = parents()
+    found = [process]
+    for ancestor in found:
+        found += [child for child, above in parent.items() if above == ancestor]
+    return found[1:]
+
+
+def rank_of(process):
+    """A process's rank, or None for the launcher's own processes."""
+    try:
+        with open(f"/proc/{process}/environ", "rb") as environment:
+            for variable in environment.read().split(b"\0"):
+                if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
+                    return int(variable.partition(b"=")[2])
+    except OSError:
+        pass
+    return None
+
+
+def kill(processes):
+    for process in processes:
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+class Job:
+    """One launch of the training."""
+
+    def __init__(self, arguments, data, ranks, folder):
+        self.ranks = ranks
+        launch = [arguments.mpirun, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+        if os.geteuid() == 0:
+            launch.append("--allow-run-as-root")
+        command = [*launch, arguments.program, *TRAINING, "--data", data, "--epochs", str(arguments.epochs)]
+        self.output = open(folder + ".out", "a+b")
+        self.begin = self.output.seek(0, os.SEEK_END)
+        self.process = subprocess.Popen(
+            [*command, "--checkpoint", folder, "--resume"], stdout=self.output, stderr=self.output, stdin=subprocess.DEVNULL
+        )
+
+    def ended(self):
+        return self.process.poll() is not None
+
+    def wait(self, limit):
+        try:
+            return self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            kill([*descendants(self.process.pid), self.process.pid])
+            raise Lost(f"a job of {self.ranks} ranks still ran after {limit} s") from None
+
+    def victims(self, rng):
+        """A rank, or in one of four cases everything."""
+        processes = descendants(self.process.pid)
+        ranks = [process for process in processes if rank_of(process) is not None]
+        if not ranks or rng.random() < 0.25:
+            return [self.process.pid, *processes]
+        return [rng.choice(ranks)]
+
+    def text(self):
+        self.output.seek(self.begin)
+        return self.output.read().decode(errors="replace")
+
+
+class Torture:
+    def __init__(self, arguments, work):
+        self.arguments, self.work = arguments, work
+        self.rng = random.Random(arguments.seed)
+        self.data = work + "/data"
+        write_small_data(self.data, self.rng)
+        self.references = {}  # ranks -> folder, digest, seconds
+        self.kills = self.during_saves = self.trainings = 0
+
+    def tool(self, *words):
+        done = subprocess.run(
+            [self.arguments.tool, *words], capture_output=True, text=True, timeout=RUN_LIMIT, check=False
+        )
+        return done.returncode, (done.stdout + done.stderr).strip()
+
+    def finish(self, job):
+        """The digest that a job which ends by itself ends with, the same on each rank."""
+        code = job.wait(RUN_LIMIT)
+        if code != 0:
+            raise Lost(f"a job that nobody killed ended with {code}:\n{job.text()}")
+        digests = {line.split()[-1] for line in job.text().splitlines() if line.startswith("rank ") and " digest " in line}
+        if len(digests) != 1:
+            raise Lost(f"the ranks end with the digests {sorted(digests)}:\n{job.text()}")
+        return digests.pop()
+
+    def reference(self, ranks):
+        """An undisturbed training."""
+        if ranks not in self.references:
+            folder = f"{self.work}/undisturbed-{ranks}"
+            begin = time.monotonic()
+            digest = self.finish(Job(self.arguments, self.data, ranks, folder))
+            self.references[ranks] = folder, digest, time.monotonic() - begin
+        return self.references[ranks]
+
+    def check_folder(self, folder, step):
+        """The step at which a resumed training begins."""
+        if not os.path.isdir(folder):
+            return 0
+        files = sorted(name for name in os.listdir(folder) if name.endswith(".h5"))
+        if files:
+            code, text = self.tool("verify", *(f"{folder}/{name}" for name in files))
+            if code != 0:
+                raise Lost(f"a checkpoint is broken:\n{text}")
+        latest = f"{folder}/latest"
+        found = 0
+        if os.path.lexists(latest):
+            target = os.readlink(latest)
+            if target not in files:
+                raise Lost(f"'latest' points at '{target}', which is not there; there are {files}")
+            found = int(target.removeprefix("step-").removesuffix(".h5"))
+        if found < step:
+            raise Lost(f"'latest' is at step {found}; it was at {step}")
+        status = f"{folder}/status.json"
+        if os.path.exists(status):
+            with open(status, encoding="utf-8") as text:
+                state = json.load(text)["state"]
+            if state not in STATES:
+                raise Lost(f"status.json says '{state}'")
+        return found
+
+    def wait_for_a_moment(self, job, folder, seconds):
+        """True if a save is under way."""
+        while_saving = self.rng.random() < 0.5
+        end = time.monotonic() + self.rng.uniform(0, seconds)
+        while time.monotonic() < end and not job.ended():
+            time.sleep(0.005)
+        end = time.monotonic() + seconds
+        while while_saving and time.monotonic() < end and not job.ended():
+            try:
+                if any(name.endswith(".h5.tmp") for name in os.listdir(folder)):
+                    return True
+            except FileNotFoundError:
+                pass
+        return False
+
+    def train(self, fixed):
+        """One training, killed until it ends or there have been enough kills; then it ends undisturbed."""
+        self.trainings += 1
+        folder = f"{self.work}/training-{self.trainings}"
+        step = 0
+        while True:
+            ranks = fixed or self.rng.randint(1, MOST_RANKS)
+            job = Job(self.arguments, self.data, ranks, folder)
+            if self.kills < self.arguments.kills:
+                saving = self.wait_for_a_moment(job, folder, self.reference(ranks)[2])
+                if not job.ended():
+                    kill(job.victims(self.rng))
+                    self.kills += 1
+                    self.during_saves += saving
+                    job.wait(END_LIMIT)
+                    step = self.check_folder(folder, step)
+                    print(f"kill {self.kills}: training {self.trainings}, {ranks} ranks, step {step}", flush=True)
+                    continue
+            digest = self.finish(job)
+            self.check_folder(folder, step)
+            return self.compare(folder, fixed, ranks, digest)
+
+    def compare(self, folder, fixed, ranks, digest):
+        whole, expected, _ = self.reference(ranks)
+        if fixed and digest != expected:
+            raise Lost(f"ended with digest {digest}; undisturbed, {ranks} ranks end with {expected}")
+        code, text = self.tool("diff", "--rtol", "1e-5", "--atol", "1e-6", f"{folder}/latest", f"{whole}/latest")
+        if code != 0:
+            raise Lost(f"ended with other values than {ranks} undisturbed ranks:\n{text}")
+        shutil.rmtree(folder)
+
+    def run(self):
+        for ranks in range(1, MOST_RANKS + 1):
+            self.reference(ranks)
+        while self.kills < self.arguments.kills:
+            self.train(fixed=0 if self.trainings % 2 else self.rng.randint(1, MOST_RANKS))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--program", required=True, help="the fashion_mnist example")
+    parser.add_argument("--tool", required=True, help="the syncline command")
+    parser.add_argument("--mpirun", default="mpirun")
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--epochs", type=int, default=40, help="of a training")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="of what is killed when")
+    arguments = parser.parse_args()
+    work = tempfile.mkdtemp(prefix="torture-")
+    torture = Torture(arguments, work)
+    try:
+        torture.run()
+    except Lost as found:
+        print(f"torture: after {torture.kills} kills: {found}\n(--seed {arguments.seed}; files are in {work})", file=sys.stderr)
+        return 1
+    shutil.rmtree(work)
+    print(
+        f"torture: {torture.kills} kills, {torture.during_saves} of them during a save, in {torture.trainings} trainings: "
+        "nothing lost"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
