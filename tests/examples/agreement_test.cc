@@ -106,7 +106,8 @@ TEST_P(AgreementOfAStep, FromEqualVariables) {
     std::vector<io::Checkpoint> after;
     for (const int ranks : {1, 2, 3}) {
       const std::string file = fmt::format("{}_{}", before, ranks);
-      std::filesystem::copy(scratch_.path("start"), scratch_.path(file), std::filesystem::copy_options::copy_symlinks);
+      using Options = std::filesystem::copy_options;
+      std::filesystem::copy(scratch_.path("start"), scratch_.path(file), Options::recursive | Options::copy_symlinks);
       after.push_back(train(ranks, before + 1, file));
       SCOPED_TRACE(fmt::format("step {} on {} ranks", before + 1, ranks));
       expect_agreement(after.front(), after.back(), 1e-4);
