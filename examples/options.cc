@@ -39,6 +39,9 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
   app.add_option("--save-every", o.save_every, "steps between saves, beside one after each epoch")
       ->check(at_least(1))
       ->capture_default_str();
+  app.add_option("--shards", o.shards, "files of a checkpoint, each written by another rank")
+      ->check(at_least(1))
+      ->capture_default_str();
   app.add_option("--seed", o.seed, "of initial values, data order and dropout")->capture_default_str();
   app.add_option("--threads", o.threads, "threads of a rank; 0: as many as its processors")
       ->check(at_least(0))

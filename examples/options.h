@@ -15,6 +15,7 @@ struct Options {
   std::int64_t epochs = 3;
   std::int64_t batch = 128;               // rows of a step, over all ranks
   std::int64_t save_every = 200;          // steps; also at the end of each epoch
+  int shards = 1;                         // files of a checkpoint
   std::int64_t max_steps = 0;             // 0: no limit
   std::string csv, tensorboard, metrics;  // files, and a folder, to write; empty: none
   std::int64_t early_stopping = 0;        // epochs without a better loss of the test set; 0: never

@@ -91,6 +91,7 @@ void Training::add_callbacks(const std::string& folder, comm::Communicator& wire
     add(std::make_unique<training::Job>(training::JobOptions{.folder = folder,
                                                              .save_every = options_.save_every,
                                                              .monitor = watched() ? "val_loss" : "",
+                                                             .shards = options_.shards,
                                                              .model = saved_,
                                                              .wire = &wire,
                                                              .requests = requests}));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 #include <thread>
 
 #include "base/error.h"
@@ -52,15 +53,20 @@ Job::Job(JobOptions options)
     : options_(std::move(options)),
       folder_(options_.folder, options_.keep),
       first_(is_first(options_.wire)),
-      request_(std::make_unique<std::int32_t>(0)) {
+      words_(std::make_unique<Words>()) {
   if (options_.folder.empty() || options_.save_every < 0)
     fail<ValueError>("Job: ", options_.folder.empty() ? "no folder" : "save_every is negative",
                      "; give a folder for the checkpoints and 0 or more steps between them");
+  const int ranks = options_.wire == nullptr ? 1 : options_.wire->size();
+  if (options_.shards < 1 || options_.shards > ranks)
+    fail<ValueError>("Job: shards is ", options_.shards, "; give 1 to ", ranks, ", the number of ranks");
+  if (options_.shards > 1) shards_ = std::make_unique<ShardSaves>(folder_, options_.wire->rank(), options_.shards);
 }
 
-// Of a step that failed the word may still be on its way, through a wire that lives on.
+// Of a step that failed the words may still be on their way, through a wire that lives on.
 Job::~Job() {
-  if (ticket_ != 0) static_cast<void>(request_.release());
+  if (ticket_ != 0) static_cast<void>(words_.release());
+  if (shards_) shards_->give_up();  // before saver_ waits for its thread
 }
 
 std::string Job::state() const { return fmt::format("{:016x}", plan_); }
@@ -79,6 +85,10 @@ void Job::on_train_begin(Fit& fit) {
   }
   error = as_first_rank_says(options_.wire, "whether there is a folder for checkpoints", std::move(error));
   if (!error.empty()) throw IoError(error);
+  if (writes()) {
+    saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
+    if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit));
+  }
   begun_ = true;
   // What a resumed training begins with is on the disk.
   if (fit.state().counts.global_step > 0) saved_ = fit.state().counts;
@@ -88,26 +98,26 @@ void Job::begin(const Fit& fit) {
   std::error_code error;
   std::filesystem::create_directory(options_.folder, error);
   if (error) fail<IoError>("checkpoint folder '", options_.folder, "': cannot make it: ", error.message());
-  saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
-  if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit));
   file_ = latest_in(options_.folder);
   tell("running", {}, fit.state().counts, "");
 }
 
-// The word is on its way while the step computes.
+// The words are on their way while the step computes.
 void Job::on_step_begin(Fit& fit) {
-  *request_ = static_cast<std::int32_t>(options_.requests != nullptr ? options_.requests->pending() : Request::kNone);
+  const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
+  *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
   if (options_.wire == nullptr || options_.wire->size() == 1) return;
   static const std::uint64_t names = comm::remember_names("whether a rank was asked to save or to stop");
   const auto step = static_cast<std::uint64_t>(fit.state().counts.global_step);
   ticket_ =
-      options_.wire->all_reduce({.step = step, .names = names}, request_.get(), 1, DType::kInt32, comm::Reduce::kMax);
+      options_.wire->all_reduce({.step = step, .names = names}, words_.get(), 2, DType::kInt32, comm::Reduce::kMax);
 }
 
 Request Job::agreed_request() {
   if (ticket_ != 0) options_.wire->wait(ticket_);
   ticket_ = 0;
-  return static_cast<Request>(*request_);
+  if (shards_) shards_->tell(static_cast<ShardSaves::State>(words_->shards));
+  return static_cast<Request>(words_->request);
 }
 
 void Job::on_step_end(Fit& fit, const Logs&) {
@@ -140,31 +150,50 @@ void Job::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
 void Job::save(const Fit& fit) {
   if (saved_ == fit.state().counts) return;
   saved_ = fit.state().counts;
-  if (!first_ && !has_partial(options_.model)) return;
+  settle();
+  if (shards_) shards_->begin();
+  if (!writes() && !has_partial(options_.model)) return;
   io::Checkpoint checkpoint = snapshot(options_.model, fit);
-  if (!first_) return;
+  if (!writes()) return;
   checkpoint.metric = metric_;
   try {
     saver_->save(checkpoint);
+  } catch (const std::bad_alloc&) {
+    if (shards_) shards_->cannot_write();
+    complain("no memory for a copy of the variables to save; training goes on");
   } catch (const std::exception& error) {
     complain(join_text(error.what(), "; training goes on"));
   }
 }
 
+// Waits until all shards of the save before are written, and says so to rank 0's writing thread.
+void Job::settle() {
+  if (!shards_ || !shards_->pending()) return;
+  static const std::uint64_t names = comm::remember_names("whether the shards of a checkpoint are written");
+  std::int32_t state = shards_->wait();
+  options_.wire->wait(options_.wire->all_reduce({.names = names}, &state, 1, DType::kInt32, comm::Reduce::kMax));
+  shards_->tell(static_cast<ShardSaves::State>(state));
+}
+
 // On the saver's thread.
 void Job::write(const io::Checkpoint& checkpoint) {
-  file_ = folder_.save(checkpoint);
+  const std::string file = shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint);
+  if (!first_) return;
+  file_ = file;
   tell("running", {}, checkpoint.state, "");
 }
 
 void Job::on_train_end(Fit& fit) {
   save(fit);
+  settle();
   std::string error;
   try {
     if (first_) end(fit);
+    else if (saver_) saver_->wait();
   } catch (const std::exception& e) {
     error = e.what();
   }
+  if (!first_ && !error.empty()) complain(error);
   // The first rank that leaves with a code other than 0 has mpirun end the others, so all wait for the disk.
   error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
   last_failed_ = !error.empty();
@@ -219,6 +248,7 @@ void Job::survive(const Fit& fit, const std::exception& error) {
 // Waits for the save under way. What rank 0 has finished only rank 0 knows.
 bool Job::save_before_is_whole(const Fit& fit) {
   try {
+    if (shards_) shards_->give_up();
     if (saver_) saver_->wait();
   } catch (const std::exception& error) {
     complain(error.what());

@@ -6,7 +6,9 @@
 //     Fit fit({..., .callbacks = {&bar, &stopping, &job}});        // the last, so that it saves what the others
 //     decided return fit.run() == Ended::kPaused ? kExitSaved : 0;
 //
-// - It saves after each epoch, every so many steps, and at the end; rank 0 writes, in the background. A save that fails
+// - It saves after each epoch, every so many steps, and at the end; rank 0 writes, or each of the first ranks its
+// shard,
+//   in the background. A save that fails
 //   is one line on standard error, and the training goes on; only if the last one fails does the training fail.
 // - What one rank is asked by a signal, all answer after the same step: a word that rides beside each step's reductions
 //   takes the request to every rank. Asked to stop, they save, wait for the write, and Fit::run returns kPaused.
@@ -25,6 +27,7 @@
 #include "io/async_saver.h"
 #include "io/checkpoint_folder.h"
 #include "runtime/training/callback.h"
+#include "runtime/training/shard_saves.h"
 #include "runtime/training/signals.h"
 #include "runtime/training/snapshot.h"
 
@@ -35,6 +38,7 @@ struct JobOptions {
   io::FolderOptions keep{};
   std::int64_t save_every = 0;  // steps, beside the save after each epoch; 0: none
   std::string monitor{};        // the log that tells which checkpoint is the best, "val_loss"; "": none is
+  int shards = 1;               // files of a checkpoint, each written by another rank; 1: rank 0 writes one file
   SavedModel model;
   comm::Communicator* wire = nullptr;  // null: one process
   Requests* requests = nullptr;        // of this rank; null: nobody asks
@@ -63,6 +67,8 @@ class Job : public Callback {
   Request agreed_request();
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
+  void settle();
+  bool writes() const { return shards_ ? shards_->writes() : first_; }
   void write(const io::Checkpoint& checkpoint);
   void end(const Fit& fit);
   void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
@@ -77,12 +83,16 @@ class Job : public Callback {
   bool begun_ = false;        // there is a folder
   bool last_failed_ = false;  // the checkpoint at the end could not be written
   std::uint64_t plan_ = 0, plan_before_ = 0;
-  std::unique_ptr<io::AsyncSaver> saver_;   // on rank 0
+  std::unique_ptr<ShardSaves> shards_;      // if there are several
+  std::unique_ptr<io::AsyncSaver> saver_;   // on ranks that write; its thread uses shards_
   std::optional<double> metric_;            // of the epoch that has just ended
   std::optional<io::TrainingState> saved_;  // of the last save that was begun
   std::string file_;                        // the newest checkpoint; the saver's while it writes
-  std::unique_ptr<std::int32_t> request_;   // on its way through the wire
-  comm::Ticket ticket_ = 0;                 // 0: it is not
+  struct Words {
+    std::int32_t request, shards;
+  };
+  std::unique_ptr<Words> words_;  // on their way through the wire
+  comm::Ticket ticket_ = 0;       // 0: it is not
 };
 
 }  // namespace syncline::training

@@ -2,8 +2,8 @@
 """Kills a training again and again, resumes it, and fails if anything was lost.
 
 Each kill takes a rank, or all processes at once as a power cut does, at any moment or while a checkpoint is being
-written. After each one every checkpoint in the folder must be whole, `latest` among them, and no older than before.
-A training that always ran on as many ranks must end with the bits of one that nobody disturbed; one whose number of
+written, in one file or in shards. After each one every checkpoint in the folder must be whole, `latest` among them,
+and no older than before. A training that always ran on as many ranks must end with the bits of one that nobody disturbed; one whose number of
 ranks changed, with its values to 1e-5. What is found ends the run with exit status 1, and the folder is kept.
 """
 
@@ -86,7 +86,7 @@ def kill(processes):
 class Job:
     """One launch of the training."""
 
-    def __init__(self, arguments, data, ranks, folder):
+    def __init__(self, arguments, data, ranks, folder, shards=1):
         self.ranks = ranks
         launch = [arguments.mpirun, "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
         if os.geteuid() == 0:
@@ -94,9 +94,9 @@ class Job:
         command = [*launch, arguments.program, *TRAINING, "--data", data, "--epochs", str(arguments.epochs)]
         self.output = open(folder + ".out", "a+b")
         self.begin = self.output.seek(0, os.SEEK_END)
-        self.process = subprocess.Popen(
-            [*command, "--checkpoint", folder, "--resume"], stdout=self.output, stderr=self.output, stdin=subprocess.DEVNULL
-        )
+        command += ["--shards", str(shards), "--checkpoint", folder, "--resume"]
+        streams = {"stdout": self.output, "stderr": self.output, "stdin": subprocess.DEVNULL}
+        self.process = subprocess.Popen(command, **streams)
 
     def ended(self):
         return self.process.poll() is not None
@@ -141,7 +141,8 @@ class Torture:
         code = job.wait(RUN_LIMIT)
         if code != 0:
             raise Lost(f"a job that nobody killed ended with {code}:\n{job.text()}")
-        digests = {line.split()[-1] for line in job.text().splitlines() if line.startswith("rank ") and " digest " in line}
+        said = [line.split() for line in job.text().splitlines()]
+        digests = {words[3] for words in said if words[:1] == ["rank"] and words[2:3] == ["digest"]}
         if len(digests) != 1:
             raise Lost(f"the ranks end with the digests {sorted(digests)}:\n{job.text()}")
         return digests.pop()
@@ -159,7 +160,7 @@ class Torture:
         """The step at which a resumed training begins."""
         if not os.path.isdir(folder):
             return 0
-        files = sorted(name for name in os.listdir(folder) if name.endswith(".h5"))
+        files = sorted(name for name in os.listdir(folder) if name.endswith(".h5") and ".shard-" not in name)
         if files:
             code, text = self.tool("verify", *(f"{folder}/{name}" for name in files))
             if code != 0:
@@ -203,7 +204,7 @@ class Torture:
         step = 0
         while True:
             ranks = fixed or self.rng.randint(1, MOST_RANKS)
-            job = Job(self.arguments, self.data, ranks, folder)
+            job = Job(self.arguments, self.data, ranks, folder, self.rng.randint(1, ranks))
             if self.kills < self.arguments.kills:
                 saving = self.wait_for_a_moment(job, folder, self.reference(ranks)[2])
                 if not job.ended():
@@ -248,12 +249,13 @@ def main():
     try:
         torture.run()
     except Lost as found:
-        print(f"torture: after {torture.kills} kills: {found}\n(--seed {arguments.seed}; files are in {work})", file=sys.stderr)
+        print(f"torture: after {torture.kills} kills: {found}", file=sys.stderr)
+        print(f"(--seed {arguments.seed}; files are in {work})", file=sys.stderr)
         return 1
     shutil.rmtree(work)
     print(
-        f"torture: {torture.kills} kills, {torture.during_saves} of them during a save, in {torture.trainings} trainings: "
-        "nothing lost"
+        f"torture: {torture.kills} kills, {torture.during_saves} of them during a save, "
+        f"in {torture.trainings} trainings: nothing lost"
     )
     return 0
 

@@ -48,6 +48,7 @@ struct Part {
   bool resume = false;
   std::int64_t save_every = 0;
   std::string monitor = {};
+  int shards = 1;
   Callback* witness = nullptr;  // on rank 0
 };
 
@@ -87,6 +88,7 @@ class JobTest : public ::testing::Test {
     Job job({.folder = folder,
              .save_every = part.save_every,
              .monitor = part.monitor,
+             .shards = part.shards,
              .model = model_of(small),
              .wire = &wire,
              .requests = &asked});
@@ -262,6 +264,42 @@ TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
   EXPECT_EQ(status()["checkpoint"], "step-0000000009.h5");
   EXPECT_CONTAINS(status()["reason"].get<std::string>(), "rank 0");
   EXPECT_EQ(train(3, {.resume = true}).digest, unbroken.digest);
+}
+
+TEST_F(JobTest, InShards) {
+  const Trained unbroken = train(3, {}, "unbroken");
+  train(3, {.request = Request::kStop, .before_step = 8, .save_every = 2, .shards = 3});
+  EXPECT_EQ(latest().state.global_step, 9);
+  EXPECT_EQ(io::shard_files(scratch_.path("run/step-0000000009.h5")).size(), 3u);
+  EXPECT_EQ(status()["checkpoint"], "step-0000000009.h5");
+  EXPECT_EQ(train(3, {.resume = true, .shards = 2}).digest, unbroken.digest);
+  EXPECT_EQ(io::shard_files(scratch_.path("run/step-0000000018.h5")).size(), 2u);
+  EXPECT_TRUE(io::verify_checkpoint(scratch_.path("run/latest")).problems.empty());
+  EXPECT_CONTAINS(message_of<ValueError>([&] { train(2, {.shards = 3}, "more"); }), "shards is 3; give 1 to 2");
+}
+
+TEST_F(JobTest, AShardThatCannotBeWrittenLeavesTheCheckpointBefore) {
+  std::filesystem::create_directories(scratch_.path("run/step-0000000012.shard-1-of-2-0.h5.tmp"));
+  ::testing::internal::CaptureStderr();
+  const Trained trained = train(3, {.shards = 2});
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_CONTAINS(said, "shard-1-of-2-0.h5.tmp");
+  EXPECT_CONTAINS(said,
+                  "the checkpoint of step 12 is given up: not every rank has written its shard; training goes on");
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path("run/step-0000000012.h5")));
+  EXPECT_TRUE(std::filesystem::exists(scratch_.path("run/step-0000000006.h5")));
+  EXPECT_EQ(latest().state, trained.state.counts);
+}
+
+TEST_F(JobTest, AnEmergencyEndsASaveInShards) {
+  const Trained unbroken = train(3, {}, "unbroken");
+  Killer killer(9);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(3, {.save_every = 3, .shards = 3, .witness = &killer}), Death);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(latest().state.global_step, 9);
+  EXPECT_TRUE(io::verify_checkpoint(scratch_.path("run/latest")).problems.empty());
+  EXPECT_EQ(train(3, {.resume = true, .shards = 3}).digest, unbroken.digest);
 }
 
 TEST_F(JobTest, RanksThatDisagreeSaveNothing) {

@@ -1,0 +1,61 @@
+// ShardSaves: saves of a training in several files, one written by each of the first ranks (io/checkpoint_shards.h).
+//
+// Each rank's writing thread (io/async_saver.h) writes its shard while the training goes on. Rank 0's then waits for
+// the news that all shards are written and puts the index in place. The ranks tell each other by a number that rides
+// beside each step's reductions (runtime/training/job.h): state() goes out, the greatest of all comes back by tell().
+//
+// write() is for the writing thread, all else for the one that trains. The folder outlives it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "io/checkpoint_folder.h"
+
+namespace syncline::training {
+
+class ShardSaves {
+ public:
+  // The greatest of all ranks' tells how all are.
+  enum State : std::int32_t { kWritten = 0, kFailed = 1, kWriting = 2 };
+
+  // Shard `rank` of `count`; ranks from `count` on write nothing.
+  ShardSaves(const io::CheckpointFolder& folder, int rank, int count) : folder_(folder), rank_(rank), count_(count) {}
+
+  bool writes() const { return rank_ < count_; }
+  // Whether a save is on its way, for all anybody has told: the same on every rank.
+  bool pending() const { return pending_; }
+
+  // A save begins, on every rank after the same step; where writes(), the writing thread gets it next, or
+  // cannot_write() says that it will not.
+  void begin();
+  void cannot_write();
+  // This rank's shard and, on rank 0, in the end the index, whose path is returned; "" elsewhere. Throws IoError, also
+  // for the shards of others and after give_up().
+  std::string write(const io::Checkpoint& checkpoint);
+
+  State state();
+  // How all ranks are. Nothing is pending once nobody writes.
+  void tell(State all);
+  // Waits until this rank writes no more.
+  State wait();
+  // The other ranks are gone: nobody will tell.
+  void give_up();
+
+ private:
+  std::int64_t begun();
+  void set_state(State state);
+
+  const io::CheckpointFolder& folder_;
+  const int rank_, count_;
+  bool pending_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t begun_ = 0, told_ = 0;  // saves. A new one begins before the thread has ended the one before
+  State own_ = kWritten;               // of save begun_
+  State all_ = kWritten;               // of save told_
+};
+
+}  // namespace syncline::training
