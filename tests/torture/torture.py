@@ -3,8 +3,9 @@
 
 Each kill takes a rank, or all processes at once as a power cut does, at any moment or while a checkpoint is being
 written, in one file or in shards. After each one every checkpoint in the folder must be whole, `latest` among them,
-and no older than before. A training that always ran on as many ranks must end with the bits of one that nobody disturbed; one whose number of
-ranks changed, with its values to 1e-5. What is found ends the run with exit status 1, and the folder is kept.
+and no older than before. A training that always ran on as many ranks must end with the bits of one that nobody
+disturbed; one whose number of ranks changed, with its values to 1e-5. What is found ends the run with exit status 1,
+and the folder is kept.
 """
 
 import argparse
