@@ -7,12 +7,12 @@
 #include <span>
 #include <string_view>
 
-#include "base/error.h"
 #include "io/array_reader.h"
 #include "io/byte_file.h"
 #include "io/checkpoint_outline.h"
 #include "io/hdf5_file.h"
 #include "io/npz.h"
+#include "io/refuse.h"
 #include "io/safetensors.h"
 #include "io/shard_files.h"
 
@@ -57,7 +57,7 @@ std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& mod
   std::set<std::string> seen;
   const auto add = [&](const std::string& owner, const WeightSpec& weight) {
     const std::string name = uses[weight.name] == 1 ? weight.name : owner + "/" + weight.name;
-    if (!seen.insert(name).second) fail<IoError>("checkpoint '", path, "': two arrays are called '", name, "'");
+    if (!seen.insert(name).second) refuse("checkpoint '", path, "': two arrays are called '", name, "'");
     entries.push_back({name, weight.dtype, weight.shape});
   };
   for (const LayerSpec& layer : model.layers)

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/error.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
 
 [[noreturn]] void fail_other(const std::string& path, std::string_view difference) {
-  fail<IoError>("checkpoint '", path, "' is of another model or optimizer: ", difference,
-                "; resume with the options it was saved with, or choose another checkpoint");
+  refuse("checkpoint '", path, "' is of another model or optimizer: ", difference,
+         "; resume with the options it was saved with, or choose another checkpoint");
 }
 
 std::string describe(const WeightSpec& weight) { return join_text(weight.dtype, " ", weight.shape); }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -86,7 +87,7 @@ CheckpointSummary summary_of(const std::string& path, const ArrayFile& file) {
   try {
     return parse_outline(file.outline());
   } catch (const nlohmann::json::exception& error) {
-    fail<IoError>("file '", path, "': its outline of a checkpoint is damaged: ", error.what());
+    refuse("file '", path, "': its outline of a checkpoint is damaged: ", error.what());
   }
 }
 
@@ -104,7 +105,7 @@ std::string outline_text(const std::string& path, const CheckpointSummary& summa
   try {
     return json.dump();
   } catch (const nlohmann::json::exception&) {
-    fail<IoError>("checkpoint '", path, "': a name is not UTF-8, which other formats demand");
+    refuse("checkpoint '", path, "': a name is not UTF-8, which other formats demand");
   }
 }
 
@@ -114,13 +115,13 @@ Checkpoint checkpoint_of(const std::string& path, ArrayFile& file) {
   for (std::size_t i = 0; i < file.entries().size(); ++i) indices.emplace(file.entries()[i].name, i);
   const std::vector<ArrayEntry> wanted = entries_of(path, summary.spec);
   if (wanted.size() != indices.size())
-    fail<IoError>("file '", path, "': its outline names ", wanted.size(), " arrays, it has ", indices.size());
+    refuse("file '", path, "': its outline names ", wanted.size(), " arrays, it has ", indices.size());
   std::size_t next = 0;
   const auto take = [&](const std::vector<WeightSpec>& specs, std::vector<Weight>& weights) {
     for (const WeightSpec& spec : specs) {
       const auto found = indices.find(wanted[next++].name);
       if (found == indices.end())
-        fail<IoError>("file '", path, "': its outline names '", wanted[next - 1].name, "', which it has not");
+        refuse("file '", path, "': its outline names '", wanted[next - 1].name, "', which it has not");
       weights.push_back({spec.name, file.read(found->second)});
     }
   };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -64,7 +65,7 @@ Hdf5Handle::~Hdf5Handle() {
   if (id_ >= 0 && close_ != nullptr) close_(id_);
 }
 
-void fail_at(const Hdf5Place& place, std::string_view problem) { fail<IoError>(where(place), ": ", problem); }
+void fail_at(const Hdf5Place& place, std::string_view problem) { refuse(where(place), ": ", problem); }
 
 bool system_refused() {
   hid_t kind = H5I_INVALID_HID;
@@ -73,7 +74,7 @@ bool system_refused() {
 }
 
 void fail_hdf5(const Hdf5Place& place, std::string_view action) {
-  fail<IoError>(where(place), ": cannot ", action, ": ", innermost_reason());
+  refuse(where(place), ": cannot ", action, ": ", innermost_reason());
 }
 
 }  // namespace syncline::io

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "io/byte_order.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -54,7 +55,7 @@ class HeaderParser {
 
   template <class... Parts>
   [[noreturn]] void fail_here(const Parts&... parts) const {
-    fail<IoError>(name_, ": the npy header ", parts...);
+    refuse(name_, ": the npy header ", parts...);
   }
 
  private:
@@ -192,7 +193,7 @@ void check_bools(const std::string& path, const std::string& name, const Array& 
   if (value.dtype() != DType::kBool) return;
   const auto* bytes = reinterpret_cast<const unsigned char*>(value.raw());
   if (std::any_of(bytes, bytes + value.bytes(), [](unsigned char byte) { return byte > 1; }))
-    fail<IoError>("file '", path, "': array '", name, "' holds a bool that is neither true nor false");
+    refuse("file '", path, "': array '", name, "' holds a bool that is neither true nor false");
 }
 
 }  // namespace syncline::io

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "io/npy.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::uint64_t kLargestCompression = 1100;
 
 template <class... Parts>
 [[noreturn]] void fail_at(const std::string& path, const Parts&... parts) {
-  fail<IoError>("npz file '", path, "': ", parts...);
+  refuse("npz file '", path, "': ", parts...);
 }
 
 struct CloseArchive {

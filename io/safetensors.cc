@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
 #include "io/byte_file.h"
 #include "io/npy.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -35,7 +35,7 @@ constexpr std::array kTypes{
 
 template <class... Parts>
 [[noreturn]] void fail_at(const std::string& path, const Parts&... parts) {
-  fail<IoError>("safetensors file '", path, "': ", parts...);
+  refuse("safetensors file '", path, "': ", parts...);
 }
 
 struct Placed {

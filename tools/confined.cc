@@ -17,8 +17,8 @@
 #include <new>
 #include <string_view>
 
+#include "base/printable.h"
 #include "io/checkpoint_shards.h"
-#include "tools/printable.h"
 
 namespace syncline::tools {
 namespace {

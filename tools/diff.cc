@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "tools/array_diff.h"
 #include "tools/command.h"
 #include "tools/confined.h"
-#include "tools/printable.h"
 #include "tools/selection.h"
 
 namespace syncline::tools {

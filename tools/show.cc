@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/printable.h"
 #include "tools/command.h"
 #include "tools/confined.h"
-#include "tools/printable.h"
 #include "tools/selection.h"
 
 namespace syncline::tools {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "io/durable_file.h"
 #include "tools/array_stats.h"
 #include "tools/command.h"
 #include "tools/confined.h"
 #include "tools/histogram_picture.h"
-#include "tools/printable.h"
 #include "tools/selection.h"
 
 namespace syncline::tools {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.h"
 #include "io/checkpoint.h"
 #include "tools/command.h"
 #include "tools/confined.h"
-#include "tools/printable.h"
 
 namespace syncline::tools {
 namespace {

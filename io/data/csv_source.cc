@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "base/error.h"
 #include "io/data/csv_index.h"
 #include "io/data/open_source.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -151,15 +154,12 @@ class CsvSource : public Source {
 
   static std::string shortened(std::string_view text) {
     constexpr std::size_t kShown = 40;
-    std::string shown(text.substr(0, kShown));
-    for (char& c : shown)
-      if (static_cast<unsigned char>(c) < ' ') c = '?';
-    return text.size() > kShown ? shown + "..." : shown;
+    return text.size() > kShown ? std::string(text.substr(0, kShown)) + "..." : std::string(text);
   }
 
   template <class... Parts>
   [[noreturn]] void fail_here(const Parts&... parts) const {
-    fail<IoError>("data file '", file_->path(), "', line ", line_, ": ", parts...);
+    refuse("data file '", file_->path(), "', line ", line_, ": ", parts...);
   }
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -192,18 +192,23 @@ std::vector<std::string> field_names(ByteFile& file, const CsvIndex& index, cons
   return names;
 }
 
-std::vector<CsvColumn> wanted_columns(const SourceOptions& options, std::span<const std::string> fields) {
+std::vector<CsvColumn> wanted_columns(const std::string& path, const SourceOptions& options,
+                                      std::span<const std::string> fields) {
   if (!options.csv.columns.empty()) return options.csv.columns;
   std::vector<CsvColumn> columns;
-  for (const std::string& name : options.columns.empty() ? fields : std::span(options.columns))
+  std::set<std::string_view> seen;
+  for (const std::string& name : options.columns.empty() ? fields : std::span(options.columns)) {
+    if (options.columns.empty() && !seen.insert(name).second)
+      refuse("data file '", path, "': two fields are called '", name, "'; name the columns that are wanted");
     columns.push_back({name, name, {}});
+  }
   return columns;
 }
 
 FieldRange range_of(const std::string& path, const CsvColumn& column, std::span<const std::string> fields) {
   const auto find = [&](const std::string& name) {
     const auto found = std::find(fields.begin(), fields.end(), name);
-    if (found == fields.end()) fail<IoError>("data file '", path, "': has no field '", name, "'");
+    if (found == fields.end()) refuse("data file '", path, "': has no field '", name, "'");
     return static_cast<std::size_t>(found - fields.begin());
   };
   const std::size_t first = find(column.first), last = column.last.empty() ? first : find(column.last);
@@ -222,7 +227,7 @@ std::unique_ptr<Source> open_csv_source(const std::string& path, const SourceOpt
   std::vector<std::string> fields = field_names(*file, index, options.csv);
   std::vector<Column> columns;
   std::vector<FieldRange> ranges;
-  for (const CsvColumn& column : wanted_columns(options, fields)) {
+  for (const CsvColumn& column : wanted_columns(path, options, fields)) {
     if (column.dtype == DType::kBool || column.dtype == DType::kFloat16)
       fail<ValueError>("data file '", path, "': column '", column.name, "': ", column.dtype,
                        " is not read from text; use uint8 or float32");

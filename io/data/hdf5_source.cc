@@ -101,8 +101,7 @@ std::unique_ptr<Source> dataset_source(const Hdf5File& file, const std::string& 
   const ArrayHeader header = header_of(*dataset);
   if (header.shape.ndim() == 0) fail_at(place, "is a scalar and has no rows");
   const std::int64_t rows = header.shape[0];
-  Column column{name, header.dtype, header.shape};
-  column.row.erase(0);
+  Column column{name, header.dtype, row_shape(place.file, header.dtype, header.shape)};
   if (const std::optional<std::uint64_t> address = place_of_bytes(*dataset, header)) {
     std::vector<RowFile> files;
     files.push_back({std::move(column), rows, open_byte_file(place.file), *address, false});

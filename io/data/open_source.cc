@@ -46,6 +46,7 @@ std::unique_ptr<Source> open_idx_source(const std::string& path, const SourceOpt
                                   std::endian::native == std::endian::little && size_of(header.dtype) > 1));
     return row_file_source(path, std::move(files));
   }
+  row_shape(path, header.dtype, header.shape);
   // The header has been checked: this does not overflow.
   const std::size_t bytes = static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
   if (bytes > options.memory)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "io/byte_order.h"
 #include "io/npy.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -31,21 +32,26 @@ class RowFileSource : public Source {
 
 }  // namespace
 
-RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,
-                      std::uint64_t begin, bool swapped) {
-  if (shape.ndim() == 0) fail<IoError>("data file '", file->path(), "': holds a scalar, which has no rows");
-  const std::int64_t rows = shape[0];
+Shape row_shape(const std::string& path, DType dtype, const Shape& shape) {
+  if (shape.ndim() == 0) fail<IoError>("data file '", path, "': holds a scalar, which has no rows");
   Shape row = shape;
   row.erase(0);
+  // A file without rows can claim any shape for them.
   if (!is_possible(dtype, row) || !is_possible(dtype, shape))
-    fail<IoError>("data file '", file->path(), "': its header promises the impossible shape ", shape);
+    fail<IoError>("data file '", path, "': its header promises the impossible shape ", shape);
+  return row;
+}
+
+RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,
+                      std::uint64_t begin, bool swapped) {
+  Shape row = row_shape(file->path(), dtype, shape);
   const std::uint64_t bytes = static_cast<std::uint64_t>(shape.size()) * size_of(dtype);
   const std::uint64_t there = file->size() - std::min(begin, file->size());
   if (bytes != there)
     fail<IoError>("data file '", file->path(),
                   "': ", bytes < there ? "has more than" : "is truncated:", " its header promises shape ", shape,
                   " of ", dtype, "; ", there, " bytes follow it");
-  return {{std::move(name), dtype, std::move(row)}, rows, std::move(file), begin, swapped};
+  return {{std::move(name), dtype, std::move(row)}, shape[0], std::move(file), begin, swapped};
 }
 
 std::unique_ptr<Source> row_file_source(const std::string& path, std::vector<RowFile> files) {
@@ -53,8 +59,8 @@ std::unique_ptr<Source> row_file_source(const std::string& path, std::vector<Row
   std::vector<Column> columns;
   for (const RowFile& file : files) {
     if (file.rows != files[0].rows)
-      fail<IoError>("data file '", path, "': '", file.column.name, "' has ", file.rows, " rows, '",
-                    files[0].column.name, "' ", files[0].rows, "; name the columns that belong together");
+      refuse("data file '", path, "': '", file.column.name, "' has ", file.rows, " rows, '", files[0].column.name, "' ",
+             files[0].rows, "; name the columns that belong together");
     columns.push_back(file.column);
   }
   return std::make_unique<RowFileSource>(std::move(columns), std::move(files));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "io/byte_file.h"
@@ -17,6 +18,9 @@ struct RowFile {
   std::uint64_t begin = 0;  // of the first row
   bool swapped = false;     // the values are big endian
 };
+
+// The shape of a row of an array in `path`. Throws IoError if it is a scalar, or no row can have its bytes.
+Shape row_shape(const std::string& path, DType dtype, const Shape& shape);
 
 // An array of `shape`. Throws IoError if it is a scalar, or the file does not end with its last row.
 RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,

@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/printable.h"
 #include "tests/io/scratch.h"
-#include "tools/printable.h"
 
 namespace syncline::tools {
 namespace {

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
+#include "base/printable.h"
 #include "tools/doctor/checks.h"
-#include "tools/printable.h"
 
 namespace syncline::tools {
 namespace {

@@ -125,6 +125,7 @@ TEST_F(Csv, RefusesWhatIsNoTable) {
                   }),
                   "field 'b' stands behind 'a'");
   EXPECT_CONTAINS(refusal("a\1b\n1\n"), "is neither text nor");
+  EXPECT_CONTAINS(refusal("a,b,a\n1,2,3\n"), "two fields are called 'a'");
   EXPECT_EQ(open("a,b\n")->rows(), 0);
 }
 

@@ -97,6 +97,15 @@ TEST(DamagedData, RowsOfAnyShapeThatAreNotThere) {
   EXPECT_CONTAINS(message_of([&] { open_source(path); }), "the impossible shape (0, 1099511627776, 1099511627776)");
 }
 
+TEST(DamagedData, ItsTextStaysOneLine) {
+  Scratch scratch;
+  const std::string path = scratch.path("x.npy");
+  std::string bytes = npy_file();
+  bytes.replace(bytes.find("<f4"), 3, "<\n4");
+  write_file(path, bytes);
+  EXPECT_CONTAINS(message_of([&] { open_source(path); }), "has type '<?4'");
+}
+
 TEST(DamagedHdf5, IsRefusedWhereItIs) {
   if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
   Scratch scratch;

@@ -1,9 +1,9 @@
-// Text that comes from a file, for the terminal.
+// Text that comes from a file, for the terminal and for messages of one line.
 #pragma once
 
 #include <string>
 
-namespace syncline::tools {
+namespace syncline {
 
 // What could steer a terminal becomes question marks; so do ends of lines unless they are to stay.
 inline std::string printable(std::string text, bool keep_newlines = false) {
@@ -12,4 +12,4 @@ inline std::string printable(std::string text, bool keep_newlines = false) {
   return text;
 }
 
-}  // namespace syncline::tools
+}  // namespace syncline
