@@ -1,0 +1,21 @@
+// A checkpoint is loaded, summarized, verified, and read array by array.
+#include "io/array_file.h"
+#include "io/checkpoint.h"
+#include "tests/fuzz/reading.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace syncline::io;
+  const std::string path = file_of(data, size);
+  const bool opens = read_or_refuse([&] { summarize_checkpoint(path); });
+  const bool loads = read_or_refuse([&] { load_checkpoint(path); });
+  // What verify says is whole must load, and the other way round.
+  const bool whole = verify_checkpoint(path).problems.empty();
+  if (loads != whole) syncline::fail<syncline::InternalError>("loads: ", loads, ", whole: ", whole);
+  // Other formats have targets of their own.
+  if (opens)
+    read_or_refuse([&] {
+      const auto file = open_array_file(path);
+      for (std::size_t i = 0; i < file->entries().size(); ++i) file->read(i);
+    });
+  return 0;
+}
