@@ -151,6 +151,7 @@ void Job::save(const Fit& fit) {
   if (saved_ == fit.state().counts) return;
   saved_ = fit.state().counts;
   settle();
+  wait_for_index();
   if (shards_) shards_->begin();
   if (!writes() && !has_partial(options_.model)) return;
   io::Checkpoint checkpoint = snapshot(options_.model, fit);
@@ -173,6 +174,19 @@ void Job::settle() {
   std::int32_t state = shards_->wait();
   options_.wire->wait(options_.wire->all_reduce({.names = names}, &state, 1, DType::kInt32, comm::Reduce::kMax));
   shards_->tell(static_cast<ShardSaves::State>(state));
+}
+
+// Rank 0's writing thread also removes shards that no index lists, so nobody writes one before it is done.
+void Job::wait_for_index() {
+  if (!shards_) return;
+  static const std::uint64_t names = comm::remember_names("whether the index of a checkpoint is written");
+  try {
+    if (first_) saver_->wait();
+  } catch (const std::exception& error) {
+    complain(join_text(error.what(), "; training goes on"));
+  }
+  std::int32_t done = 0;
+  options_.wire->wait(options_.wire->all_reduce({.names = names}, &done, 1, DType::kInt32, comm::Reduce::kMax));
 }
 
 // On the saver's thread.

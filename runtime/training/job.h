@@ -68,6 +68,7 @@ class Job : public Callback {
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
   void settle();
+  void wait_for_index();
   bool writes() const { return shards_ ? shards_->writes() : first_; }
   void write(const io::Checkpoint& checkpoint);
   void end(const Fit& fit);
