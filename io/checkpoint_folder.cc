@@ -177,7 +177,6 @@ CheckpointFolder::Ranking CheckpointFolder::by_metric(const std::vector<Entry>& 
   return ranking;
 }
 
-// The name `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
 std::string CheckpointFolder::latest() const {
   const std::string target = target_of(path_of(kLatest));
   return step_of_name(target) ? target : std::string();

@@ -48,6 +48,8 @@ class CheckpointFolder {
   void save_shard(const Checkpoint& checkpoint, Shard shard) const;
   std::string save_index(const Checkpoint& checkpoint, int count) const;
 
+  // The name that `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
+  std::string latest() const;
   // What `latest` points at, or if that is missing or damaged the newest file that is whole, with a warning. Nothing if
   // the folder has no checkpoint or does not exist. Throws IoError if there are checkpoints but none is whole.
   std::optional<FolderLoad> load() const;
@@ -68,7 +70,6 @@ class CheckpointFolder {
   void remove_lost_shards() const;
   std::vector<Entry> entries() const;
   Ranking by_metric(const std::vector<Entry>& entries) const;
-  std::string latest() const;
   void remove_surplus(const std::vector<Entry>& entries, const Ranking& ranking) const;
 
   std::string directory_;

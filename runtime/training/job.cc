@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
+#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 #include "runtime/plan.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
+#include "runtime/training/say.h"
 #include "runtime/training/status.h"
 
 namespace syncline::training {
@@ -24,21 +26,16 @@ using namespace std::chrono_literals;
 constexpr auto kLongestEmergency = 2s;
 constexpr auto kLook = 20ms;
 
-void complain(const std::string& what) {
-  const std::string line = join_text("syncline: ", what, '\n');
-  std::fputs(line.c_str(), stderr);
-}
-
-// The name of the newest checkpoint; "" if there is none yet.
-std::string latest_in(const std::string& folder) {
-  std::error_code none;
-  return std::filesystem::read_symlink(folder + "/latest", none).string();
-}
-
 bool ranks_disagree(const std::exception& error) { return dynamic_cast<const DisagreementError*>(&error) != nullptr; }
 
 bool rank_is_missing(const std::exception& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr && !ranks_disagree(error);
+}
+
+// The greatest of all ranks' numbers. All must ask.
+std::int32_t greatest_of_all(comm::Communicator& wire, std::string_view purpose, std::int32_t number) {
+  wire.wait(wire.all_reduce({.names = comm::remember_names(purpose)}, &number, 1, DType::kInt32, comm::Reduce::kMax));
+  return number;
 }
 
 // The lowest rank that lives works; the others wait until it has left, so that nobody ends the job under it.
@@ -98,7 +95,7 @@ void Job::begin(const Fit& fit) {
   std::error_code error;
   std::filesystem::create_directory(options_.folder, error);
   if (error) fail<IoError>("checkpoint folder '", options_.folder, "': cannot make it: ", error.message());
-  file_ = latest_in(options_.folder);
+  file_ = folder_.latest();
   tell("running", {}, fit.state().counts, "");
 }
 
@@ -135,9 +132,9 @@ void Job::note_plan(const Fit& fit) {
   if (fit.rows() != fit.options().batches.batch) return;
   plan_ = fit.options().step->last_plan()->fingerprint();
   if (plan_before_ != 0 && plan_ != 0 && plan_ != plan_before_ && first_)
-    complain(join_text("'", options_.folder,
-                       "': the training that goes on computes another function than the one that "
-                       "was saved, or an operation has changed: it will not end with the same bits"));
+    say(join_text("'", options_.folder,
+                  "': the training that goes on computes another function than the one that "
+                  "was saved, or an operation has changed: it will not end with the same bits"));
   plan_before_ = 0;
 }
 
@@ -161,32 +158,29 @@ void Job::save(const Fit& fit) {
     saver_->save(checkpoint);
   } catch (const std::bad_alloc&) {
     if (shards_) shards_->cannot_write();
-    complain("no memory for a copy of the variables to save; training goes on");
+    say("no memory for a copy of the variables to save; training goes on");
   } catch (const std::exception& error) {
-    complain(join_text(error.what(), "; training goes on"));
+    say(join_text(error.what(), "; training goes on"));
   }
 }
 
 // Waits until all shards of the save before are written, and says so to rank 0's writing thread.
 void Job::settle() {
   if (!shards_ || !shards_->pending()) return;
-  static const std::uint64_t names = comm::remember_names("whether the shards of a checkpoint are written");
-  std::int32_t state = shards_->wait();
-  options_.wire->wait(options_.wire->all_reduce({.names = names}, &state, 1, DType::kInt32, comm::Reduce::kMax));
-  shards_->tell(static_cast<ShardSaves::State>(state));
+  const std::int32_t all =
+      greatest_of_all(*options_.wire, "whether the shards of a checkpoint are written", shards_->wait());
+  shards_->tell(static_cast<ShardSaves::State>(all));
 }
 
 // Rank 0's writing thread also removes shards that no index lists, so nobody writes one before it is done.
 void Job::wait_for_index() {
   if (!shards_) return;
-  static const std::uint64_t names = comm::remember_names("whether the index of a checkpoint is written");
   try {
     if (first_) saver_->wait();
   } catch (const std::exception& error) {
-    complain(join_text(error.what(), "; training goes on"));
+    say(join_text(error.what(), "; training goes on"));
   }
-  std::int32_t done = 0;
-  options_.wire->wait(options_.wire->all_reduce({.names = names}, &done, 1, DType::kInt32, comm::Reduce::kMax));
+  greatest_of_all(*options_.wire, "whether the index of a checkpoint is written", 0);
 }
 
 // On the saver's thread.
@@ -207,7 +201,7 @@ void Job::on_train_end(Fit& fit) {
   } catch (const std::exception& e) {
     error = e.what();
   }
-  if (!first_ && !error.empty()) complain(error);
+  if (!first_ && !error.empty()) say(error);
   // The first rank that leaves with a code other than 0 has mpirun end the others, so all wait for the disk.
   error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
   last_failed_ = !error.empty();
@@ -237,7 +231,7 @@ void Job::on_failure(Fit& fit, const std::exception& error) noexcept {
     if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
     else if (rank_is_missing(error)) wait_for_survivor(*options_.wire);
   } catch (const std::exception& e) {
-    complain(e.what());
+    say(e.what());
   }
 }
 
@@ -250,10 +244,10 @@ void Job::survive(const Fit& fit, const std::exception& error) {
     const bool whole = save_before_is_whole(fit);
     if (sound && !whole && !last_failed_) save_now(fit);
   } catch (const std::exception& e) {
-    complain(e.what());
+    say(e.what());
     reason += join_text("; ", e.what());
   }
-  if (file_.empty()) file_ = latest_in(options_.folder);
+  if (file_.empty()) file_ = folder_.latest();
   const bool again = rank_is_missing(error) && !file_.empty();
   // What mpirun leaves with is what killed the rank that died.
   tell(again ? "saved" : "failed", again ? std::optional<int>() : exit_code_of(error), fit.state().counts, reason);
@@ -265,7 +259,7 @@ bool Job::save_before_is_whole(const Fit& fit) {
     if (shards_) shards_->give_up();
     if (saver_) saver_->wait();
   } catch (const std::exception& error) {
-    complain(error.what());
+    say(error.what());
     return false;
   }
   return first_ && saved_ == fit.state().counts;
@@ -278,7 +272,7 @@ void Job::save_now(const Fit& fit) {
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
   file_ = folder_.save(snapshot(options_.model, fit));
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
-  complain(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
+  say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }
 
 }  // namespace syncline::training

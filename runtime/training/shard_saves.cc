@@ -7,13 +7,8 @@ namespace syncline::training {
 void ShardSaves::begin() {
   const std::lock_guard lock(mutex_);
   pending_ = true;
-  ++begun_;
+  all_ = kWriting;
   own_ = writes() ? kWriting : kWritten;
-}
-
-std::int64_t ShardSaves::begun() {
-  const std::lock_guard lock(mutex_);
-  return begun_;
 }
 
 void ShardSaves::set_state(State state) {
@@ -23,7 +18,6 @@ void ShardSaves::set_state(State state) {
 }
 
 std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
-  const std::int64_t number = begun();
   try {
     folder_.save_shard(checkpoint, {rank_, count_});
   } catch (...) {
@@ -33,7 +27,7 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
   set_state(kWritten);
   if (rank_ != 0) return {};
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return told_ >= number; });
+  changed_.wait(lock, [&] { return all_ != kWriting; });
   if (all_ == kFailed)
     fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
                   " is given up: not every rank has written its shard");
@@ -50,7 +44,6 @@ void ShardSaves::tell(State all) {
   if (!pending_ || all == kWriting) return;
   pending_ = false;
   const std::lock_guard lock(mutex_);
-  told_ = begun_;
   all_ = all;
   changed_.notify_all();
 }

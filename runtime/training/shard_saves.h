@@ -28,8 +28,8 @@ class ShardSaves {
   // Whether a save is on its way, for all anybody has told: the same on every rank.
   bool pending() const { return pending_; }
 
-  // A save begins, on every rank after the same step; where writes(), the writing thread gets it next, or
-  // cannot_write() says that it will not.
+  // A save begins, on every rank after the same step, when rank 0's writing thread has ended the one before; where
+  // writes(), the writing thread gets it next, or cannot_write() says that it will not.
   void begin();
   void cannot_write();
   // This rank's shard and, on rank 0, in the end the index, whose path is returned; "" elsewhere. Throws IoError, also
@@ -45,7 +45,6 @@ class ShardSaves {
   void give_up();
 
  private:
-  std::int64_t begun();
   void set_state(State state);
 
   const io::CheckpointFolder& folder_;
@@ -53,9 +52,8 @@ class ShardSaves {
   bool pending_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::int64_t begun_ = 0, told_ = 0;  // saves. A new one begins before the thread has ended the one before
-  State own_ = kWritten;               // of save begun_
-  State all_ = kWritten;               // of save told_
+  State own_ = kWritten;
+  State all_ = kWritten;  // as told
 };
 
 }  // namespace syncline::training

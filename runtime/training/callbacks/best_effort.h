@@ -3,14 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <exception>
-#include <string>
+
+#include "runtime/training/say.h"
 
 namespace syncline::training {
-
-// A line on standard error. fmt::print throws if that cannot be written.
-inline void say(const std::string& what) { std::fputs(("syncline: " + what + "\n").c_str(), stderr); }
 
 class BestEffort {
  public:

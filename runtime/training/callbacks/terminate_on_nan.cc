@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "runtime/training/callbacks/best_effort.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
+#include "runtime/training/say.h"
 
 namespace syncline::training {
 

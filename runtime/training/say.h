@@ -1,0 +1,12 @@
+// One line on standard error, for people.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace syncline::training {
+
+// fmt::print throws if standard error cannot be written.
+inline void say(const std::string& what) { std::fputs(("syncline: " + what + "\n").c_str(), stderr); }
+
+}  // namespace syncline::training
