@@ -109,8 +109,8 @@ TEST_F(BadInput, CheckpointFolderIsAFile) {
 
 TEST_F(BadInput, FullDisk) {
   JobOptions options = job("--model mlp --batch 50");
-  // Room for the launcher's own shared memory, 4 MiB a rank, but not for this checkpoint of 8 MB.
-  options.prelude = "ulimit -f 6000";
+  // Room for the memory that the ranks share, 7 MiB, and the launcher's own, but not for this checkpoint of 8 MB.
+  options.prelude = "ulimit -f 7600";
   expect_refused(options, "File too large");
 }
 

@@ -57,6 +57,17 @@ TEST_F(Output, VerboseTellsHowTheRanksAreJoined) {
   EXPECT_EQ(count(kMpirun + command()), 0);
 }
 
+// Memory that ranks share is a file. sh counts 512 bytes.
+TEST_F(Output, ALimitOnFilesMeansCopies) {
+  const io::Outcome outcome =
+      io::run_shell(fmt::format("ulimit -f 12000; {} {} --model mlp --data {} --epochs 1 --batch 50 --threads 1 2>&1",
+                                kMpirun, SYNCLINE_FASHION_MNIST, scratch_.directory()));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_CONTAINS(outcome.output, "no shared memory for ");
+  EXPECT_CONTAINS(outcome.output, "(files may have 6000 KiB (ulimit -f), ");
+  EXPECT_CONTAINS(outcome.output, "test accuracy ");
+}
+
 TEST_F(Output, FilesForThoseWhoWatch) {
   const std::string files =
       fmt::format(" --csv {0}/a.csv --tensorboard {0}/board --metrics {0}/a.prom --digest", scratch_.directory());
