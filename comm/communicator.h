@@ -101,10 +101,17 @@ class Communicator {
   // True if wait(ticket) would not block.
   virtual bool done(Ticket ticket) const = 0;
 
-  // Memory of `bytes` bytes, beginning at a page, in which an all_reduce of 64 KiB and more needs no copy; nullptr
-  // where there is no such memory and any other is as good. It lives until the next call or the communicator's end. A
-  // collective of equal sizes on all ranks, with no other under way. Not zeroed.
+  // Memory of `bytes` bytes, beginning at a page, in which an all_reduce or all_gather of 64 KiB and more needs no
+  // copy; nullptr where there is no such memory and any other is as good. It lives until the next call or the
+  // communicator's end. A collective of equal sizes on all ranks, with no other under way. Not zeroed.
   virtual std::byte* shared_memory(std::size_t bytes) = 0;
+
+  // What another rank has of shared_memory, as this process sees it; nullptr if any rank's cannot be seen. It may be
+  // read behind a collective that its owner has called since writing it, and the owner may write it again behind one
+  // that this rank has called since reading it.
+  virtual const std::byte* shared_memory_of(int) const { return nullptr; }
+  // Whether all ranks are on one node and move data through memory.
+  virtual bool one_node() const { return false; }
 
   // A communicator of its own for some of the ranks (ascending, each once), who all call this, and nobody else; with no
   // other collective under way. Rank i of it is ranks[i] of this one. It must not outlive this one.

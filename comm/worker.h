@@ -61,6 +61,9 @@ class Wire {
   virtual std::optional<std::uint64_t> take_note() = 0;
   // Of the last shared_memory job; nullptr if the wire has no such memory.
   virtual std::byte* shared_memory() const { return nullptr; }
+  // See communicator.h.
+  virtual const std::byte* shared_memory_of(int) const { return nullptr; }
+  virtual bool one_node() const { return false; }
   // Who came last to the last job that is finished, and when; nothing if the wire cannot tell.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
   virtual std::string describe() const = 0;
@@ -185,6 +188,8 @@ class WorkerCommunicator : public Communicator {
   // Throws ValueError: only who has made the wire knows how to make another.
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
   std::byte* shared_memory(std::size_t bytes) override { return worker_->shared_memory(bytes); }
+  const std::byte* shared_memory_of(int rank) const override { return worker_->wire().shared_memory_of(rank); }
+  bool one_node() const override { return worker_->wire().one_node(); }
   void publish(const Position& position) override { worker_->publish(position); }
   bool lowest_living() const override { return worker_->wire().lowest_living(); }
   std::string describe() const override { return worker_->wire().describe(); }

@@ -39,6 +39,8 @@ class NcclWire : public Wire {
   Missing missing() const override { return inner_->missing(); }
   bool lowest_living() const override { return inner_->lowest_living(); }
   std::byte* shared_memory() const override { return inner_->shared_memory(); }
+  const std::byte* shared_memory_of(int rank) const override { return inner_->shared_memory_of(rank); }
+  bool one_node() const override { return inner_->one_node(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }

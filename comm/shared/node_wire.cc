@@ -51,7 +51,7 @@ void NodeWire::begin(const Job& job) {
 }
 
 std::uint64_t NodeWire::place_of(const Job& job) const {
-  if (region_ == nullptr || !is_reduction(job)) return 0;
+  if (region_ == nullptr || (!is_reduction(job) && job.kind != Kind::kAllGather)) return 0;
   const auto* data = static_cast<const std::byte*>(job.data);
   const std::byte* region = region_->part(topology_.local);
   if (data < region || data + job.bytes > region + region_bytes_) return 0;
@@ -223,6 +223,7 @@ void NodeWire::transfer(const Job& job) {
 }
 
 void NodeWire::gather_on_node(const Job& job) {
+  if (direct_) return gather_in_region(job);
   std::vector<std::byte*> begin{static_cast<std::byte*>(job.data)};
   for (const std::int64_t count : job.counts) begin.push_back(begin.back() + count);
   const auto half = static_cast<std::int64_t>(board_.half_bytes());
@@ -238,6 +239,25 @@ void NodeWire::gather_on_node(const Job& job) {
     pass(&RankBoard::worked, job);
     ++chunks_;
   }
+}
+
+// Each rank's part is at its place in its own memory, and the others fetch it there.
+void NodeWire::gather_in_region(const Job& job) {
+  const std::uint64_t place = board_.own().place[round_ % 2] - 1;
+  const auto for_parts = [&](auto fetch) {
+    std::uint64_t at = place;
+    for (int l = 0; l < board_.ranks(); at += static_cast<std::uint64_t>(job.counts[bytes(l++)]))
+      fetch(l, region_->part(topology_.local) + at, region_->part(l) + at);
+  };
+  for_parts([&](int l, std::byte* to, const std::byte*) {
+    if (l == topology_.local) move_bytes(to, job.send, job.counts[bytes(l)]);
+  });
+  pass(&RankBoard::staged, job);
+  for_parts([&](int l, std::byte* to, const std::byte* from) {
+    if (l != topology_.local) move_bytes(to, from, job.counts[bytes(l)]);
+  });
+  pass(&RankBoard::worked, job);
+  ++chunks_;
 }
 
 void NodeWire::broadcast_on_node(const Job& job) {

@@ -49,6 +49,10 @@ class NodeWire : public Wire {
   void post_note(std::uint64_t note) override { network_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return network_->take_note(); }
   std::byte* shared_memory() const override { return region_ == nullptr ? nullptr : region_->part(topology_.local); }
+  const std::byte* shared_memory_of(int rank) const override {
+    return region_ == nullptr || !one_node() ? nullptr : region_->part(rank);
+  }
+  bool one_node() const override { return topology_.node_count() == 1; }
   void publish(const Position& position) noexcept override { board_.publish(position); }
   std::string describe() const override;
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
@@ -62,7 +66,6 @@ class NodeWire : public Wire {
   enum class Phase { kIdle, kArriving, kMeeting, kAgreed, kAnswering, kSpreading };
 
   bool leads() const { return topology_.local == 0; }
-  bool one_node() const { return topology_.node_count() == 1; }
   std::uint64_t place_of(const Job& job) const;
   bool meet(const Job& job);
   void note_last_arrival();
@@ -76,6 +79,7 @@ class NodeWire : public Wire {
   void spread_on_board(const Job& job);
   void start_spreading(const Job& job);
   void gather_on_node(const Job& job);
+  void gather_in_region(const Job& job);
   void broadcast_on_node(const Job& job);
   void pass(std::atomic<std::uint64_t> RankBoard::*counter, const Job& job);
   void make_region(const Job& job);

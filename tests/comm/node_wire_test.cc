@@ -106,6 +106,57 @@ TEST(NodeWire, SharedMemoryGrowsAndMoves) {
   });
 }
 
+// Parts of many sizes, in shared memory and elsewhere, from their place and from another one.
+TEST(NodeWire, AllGather) {
+  for (const std::vector<int>& layout : kLayouts)
+    for (const std::int64_t unit : {0, 100, 40000, 300001}) {
+      std::vector<std::int64_t> counts;
+      for (std::size_t r = 0; r < layout.size(); ++r) counts.push_back(static_cast<std::int64_t>(r) * unit);
+      std::vector<std::byte> expected;
+      for (std::size_t r = 0; r < layout.size(); ++r)
+        for (std::int64_t i = 0; i < counts[r]; ++i)
+          expected.push_back(static_cast<std::byte>(i * 7 + i / 251 + 31 * r));
+      spawn_ranks(static_cast<int>(layout.size()),
+                  [&](Communicator& c) {
+                    const auto rank = static_cast<std::size_t>(c.rank());
+                    std::byte* shared = c.shared_memory(expected.size() + 64);
+                    std::vector<std::byte> elsewhere(expected.size() + 64);
+                    if (shared == nullptr) shared = elsewhere.data();  // alone on its node
+                    std::int64_t begin = 0;
+                    for (std::size_t r = 0; r < rank; ++r) begin += counts[r];
+                    const std::vector<std::byte> own(expected.begin() + begin, expected.begin() + begin + counts[rank]);
+                    for (std::byte* to : {shared, shared + 64, elsewhere.data()})
+                      for (const bool in_place : {false, true}) {
+                        std::fill_n(to, expected.size(), std::byte{});
+                        if (in_place) std::copy(own.begin(), own.end(), to + begin);
+                        c.wait(c.all_gather({}, in_place ? to + begin : own.data(), to, counts));
+                        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), to)) << unit << ' ' << in_place;
+                      }
+                  },
+                  {.node_of_rank = layout});
+    }
+}
+
+TEST(NodeWire, OtherRanksMemory) {
+  for (const std::vector<int>& layout : kLayouts)
+    spawn_ranks(static_cast<int>(layout.size()),
+                [&](Communicator& c) {
+                  EXPECT_EQ(c.shared_memory_of(0), nullptr);  // there is none yet
+                  std::byte* shared = c.shared_memory(100000);
+                  const bool one_node = std::count(layout.begin(), layout.end(), 0) == c.size();
+                  EXPECT_EQ(c.one_node(), one_node);
+                  if (one_node) std::memset(shared, c.rank() + 1, 100000);
+                  c.barrier();
+                  for (int r = 0; r < c.size(); ++r) {
+                    const std::byte* memory = c.shared_memory_of(r);
+                    ASSERT_EQ(memory != nullptr, one_node);
+                    EXPECT_TRUE(!one_node || memory[99999] == static_cast<std::byte>(r + 1));
+                  }
+                  c.barrier();
+                },
+                {.node_of_rank = layout});
+}
+
 TEST(NodeWire, ReduceScatter) {
   for (const std::vector<int>& layout : kLayouts)
     for (const std::int64_t unit : {0, 3, 4000, 200003}) {
