@@ -143,14 +143,15 @@ void run_instruction(const FusedProgram::Instruction& code, std::byte* const* re
   }
 }
 
+// Elements [first, last).
 void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t first, std::int64_t last) {
   Buffers buffers;  // not initialized: every byte read is written first
   std::byte* regs[kFusedRegisters] = {};
   lay_out_constant_inputs(p, in, buffers);
-  for (std::int64_t b = first; b < last; ++b) {
-    const std::int64_t begin = b * p.block, n = std::min(p.block, p.size - begin);
-    find_inputs(p, in, begin, n, b == first, buffers, regs);
-    find_results(p, out, begin, b == first, buffers, regs + p.inputs.size());
+  for (std::int64_t begin = first; begin < last; begin += p.block) {
+    const std::int64_t n = std::min(p.block, last - begin);
+    find_inputs(p, in, begin, n, begin == first, buffers, regs);
+    find_results(p, out, begin, begin == first, buffers, regs + p.inputs.size());
     for (const auto& code : p.code) run_instruction(code, regs, n);
     for (const auto& store : p.stores) put(store.place, regs[store.reg], begin, n, out[store.output]);
   }
@@ -158,11 +159,22 @@ void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, 
 
 }  // namespace
 
-void run_fused(const FusedProgram& p, const void* const* in, void* const* out) {
-  if (p.size == 0) return;
-  const std::int64_t blocks = (p.size + p.block - 1) / p.block;
-  const double cost = p.cost * static_cast<double>(std::min(p.block, p.size));
-  parallel_for(blocks, cost, [&](std::int64_t first, std::int64_t last) { run_blocks(p, in, out, first, last); });
+bool by_element(const FusedProgram& p) {
+  const auto fits = [](const Input& place) { return place.spread == Input::kFull || place.spread == Input::kScalar; };
+  return std::all_of(p.inputs.begin(), p.inputs.end(), fits) &&
+         std::all_of(p.results.begin(), p.results.end(), [&](const auto& result) { return fits(result.place); }) &&
+         std::all_of(p.stores.begin(), p.stores.end(), [&](const auto& store) { return fits(store.place); });
 }
+
+void run_fused(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
+  const std::int64_t blocks = (end - begin + p.block - 1) / p.block;
+  const double cost = p.cost * static_cast<double>(std::min(p.block, end - begin));
+  parallel_for(blocks, cost, [&](std::int64_t first, std::int64_t last) {
+    run_blocks(p, in, out, begin + first * p.block, std::min(begin + last * p.block, end));
+  });
+}
+
+void run_fused(const FusedProgram& p, const void* const* in, void* const* out) { run_fused(p, in, out, 0, p.size); }
 
 }  // namespace syncline::kernels

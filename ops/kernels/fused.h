@@ -108,4 +108,10 @@ FusedProgram fuse(const FusedSpec& spec);
 
 void run_fused(const FusedProgram& program, const void* const* in, void* const* out);
 
+// Elements [begin, end) of the iteration space alone, of a program that is by_element: its operands are single elements
+// or lie as the iteration space does, and so do its outputs.
+bool by_element(const FusedProgram& program);
+void run_fused(const FusedProgram& program, const void* const* in, void* const* out, std::int64_t begin,
+               std::int64_t end);
+
 }  // namespace syncline::kernels

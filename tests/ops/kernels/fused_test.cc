@@ -70,6 +70,46 @@ TEST(Fused, WindowsAndPartsOfManyBlocksOnTwoThreads) {
   set_thread_count(1);
 }
 
+// (x - bias) * two, in place, a range at a time.
+TEST(Fused, SomeElementsAlone) {
+  constexpr std::int64_t kSize = 5000;
+  const Meta all{DType::kFloat32, {kSize}};
+  const FusedSpec spec{.space = all.shape,
+                       .inputs = {all, all, {DType::kFloat32, {}}},
+                       .nodes = {node("sub", {~0, ~1}, all), node("mul", {0, ~2}, all)},
+                       .outputs = {1},
+                       .overwrites = {0}};
+  const FusedProgram program = fuse(spec);
+  ASSERT_TRUE(by_element(program));
+  const std::vector<float> bias = numbers(kSize, 5), two{2};
+  for (const int threads : {1, 2}) {
+    set_thread_count(threads);
+    std::vector<float> x(kSize);
+    for (std::int64_t i = 0; i < kSize; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i % 77);
+    const std::vector<float> before = x;
+    const void* in[] = {x.data(), bias.data(), two.data()};
+    void* out[] = {x.data()};
+    std::int64_t begin = 0;
+    for (const std::int64_t end : {0, 1, 1030, 1031, 3100, 4900}) {
+      run_fused(program, in, out, begin, end);
+      begin = end;
+    }
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(x[i], i < 4900 ? (before[i] - bias[i]) * 2 : before[i]) << i << ", " << threads << " threads";
+  }
+  set_thread_count(1);
+}
+
+TEST(Fused, RowsAreNotByElement) {
+  const Meta rows{DType::kFloat32, {30, 40}};
+  const FusedSpec spec{.space = rows.shape,
+                       .inputs = {rows, {DType::kFloat32, {40}}},
+                       .nodes = {node("add", {~0, ~1}, rows)},
+                       .outputs = {0},
+                       .overwrites = {}};
+  EXPECT_FALSE(by_element(fuse(spec)));
+}
+
 // Rows of a window of three dimensions: a step from block to block that is not always the same.
 TEST(Fused, WindowOfThreeDimensions) {
   constexpr std::int64_t kPlanes = 3, kRows = 5;
