@@ -25,6 +25,8 @@ NETWORK_SIZES = [4, 1024, 1 << 20, 2 << 20, 4 << 20]
 CHECK_SIZES = [2 << 20]
 LAYOUTS = ["1,1", "1,1,1,1", "2,2", "2,2,2,2", "4,4"]
 MODELS = ["mlp", "mlp_wide"]
+# The model is about sums over ranks, as all layouts of several nodes make them.
+SUMS = {"SYNCLINE_BY_ROWS_FROM": "1024GiB"}
 # MPI's algorithms: 4 is the ring, 2 a reduction and a broadcast, here by binary trees in pieces.
 RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
 TREE = [
@@ -88,13 +90,14 @@ def measure_network(rate):
 def measure_profile(model):
     with tempfile.TemporaryDirectory() as folder:
         command = ["scripts/launch", "2", STEP, "--model", model, "--steps", "40", "--background", "0", "--json"]
-        json_lines(command, {"SYNCLINE_TRACE": folder})
+        json_lines(command, SUMS | {"SYNCLINE_TRACE": folder})
         with open(os.path.join(folder, "rank0.json"), encoding="utf-8") as file:
             return scale_model.profile_of_trace(file)
 
 
 def measured_step(launch, model, steps):
-    (line,) = json_lines([*launch, STEP, "--model", model, "--steps", str(steps), "--warmup", "3", "--background", "0", "--json"])
+    command = [*launch, STEP, "--model", model, "--steps", str(steps), "--warmup", "3", "--background", "0", "--json"]
+    (line,) = json_lines(command, SUMS)
     return line["step_ms"] * 1e-3
 
 

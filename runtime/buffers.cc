@@ -4,11 +4,13 @@
 
 #include "ops/control/branch.h"
 #include "ops/leaf.h"
+#include "runtime/collectives.h"
 
 namespace syncline {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kSharedFrom = 64 << 10;  // bytes: comm copies less than these anyway
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -64,36 +66,64 @@ int Buffers::new_buffer(std::int64_t bytes, int first, int last) {
   return static_cast<int>(buffers_.size()) - 1;
 }
 
-// All elements of an all-reduce lie in one region. A value that only the all-reduce reads is computed there; any other
-// is copied in.
+// Everywhere: what a transfer moves lies in a region of its own.
 void Buffers::choose_transfer_memory() {
   for (int t = 0; t < static_cast<int>(tasks_.size()); ++t) {
     const Task& task = tasks_[t];
-    if (task.kind != Task::kAllReduce) continue;
-    int first = t, last = t;
-    std::int64_t bytes = 0;
-    const int region = new_buffer(0, t, t);
-    for (const Expr& node : task.nodes) {
-      last = std::max(last, last_use_[node]);
-      location_[node] = {region, bytes};
-      const Expr base = local_.resolve(node.input(0)).base;
-      const auto producer = written_by_.find(base);
-      const bool exclusive = producer != written_by_.end() && readers_[base] == 1 &&
-                             writes_anywhere(tasks_[producer->second], base) &&
-                             local_.bytes(base) == local_.bytes(node);
-      if (exclusive) {
-        location_[base] = {region, bytes};
-        first = std::min(first, producer->second);
-      }
-      bytes += aligned(local_.bytes(node));
-    }
-    buffers_[region].life = {static_cast<std::size_t>(bytes), first, last, 0};
-    if (!request_.shared_buckets || !task.bucketed) continue;
-    // Every rank must place it alike, so no lifetimes, which may differ, but one behind the other.
-    buffers_[region].kind = Buffer::kShared;
-    buffers_[region].life.offset = shared_bytes_;
-    shared_bytes_ += static_cast<std::size_t>(bytes);
+    if (task.kind != Task::kAllReduce && task.kind != Task::kAllGather) continue;
+    const int region = task.kind == Task::kAllReduce ? place_sums(task, t) : place_gathered(task, t);
+    if (request_.shared_buckets && may_be_shared(task)) buffers_[region].kind = Buffer::kShared;
   }
+}
+
+// Whole outputs, as of all of a test set's rows, are too large for memory that may be scarce.
+bool Buffers::may_be_shared(const Task& task) const {
+  if (task.kind == Task::kAllReduce) return task.bucketed;
+  const bool is_root = std::any_of(roots_.begin(), roots_.end(), [&](const Expr& root) {
+    const Expr base = local_.resolve(root).base;
+    return base == task.nodes[0] || (base.is<Interleave>() && base.input(0) == task.nodes[0]);
+  });
+  return !is_root && local_.bytes(task.nodes[0]) >= kSharedFrom;
+}
+
+// All elements of an all-reduce lie in one region.
+int Buffers::place_sums(const Task& task, int t) {
+  int first = t, last = t;
+  std::int64_t bytes = 0;
+  const int region = new_buffer(0, t, t);
+  for (const Expr& node : task.nodes) {
+    last = std::max(last, last_use_[node]);
+    location_[node] = {region, bytes};
+    const Expr base = local_.resolve(node.input(0)).base;
+    if (local_.bytes(base) == local_.bytes(node)) first = place_alone(base, {region, bytes}, first);
+    bytes += aligned(local_.bytes(node));
+  }
+  buffers_[region].life = {static_cast<std::size_t>(bytes), first, last, 0};
+  return region;
+}
+
+// The ranks' parts lie one behind the other.
+int Buffers::place_gathered(const Task& task, int t) {
+  const Expr& node = task.nodes[0];
+  const Expr& part = node.input(0);
+  const int region = new_buffer(local_.bytes(node), t, last_use_[node]);
+  location_[node] = {region, 0};
+  const std::int64_t size = part.shape()[local_.placement(part).axis];
+  const std::int64_t before = size == 0 ? 0 : local_.bytes(node) / size * local_.shares().own_begin(size);
+  const Expr base = local_.resolve(part).base;
+  if (local_.bytes(base) == local_.bytes(part)) buffers_[region].life.first = place_alone(base, {region, before}, t);
+  return region;
+}
+
+// A value that only a transfer reads is computed where it is transferred from; any other is copied there. The first
+// task that needs the memory, if `first` was it so far.
+int Buffers::place_alone(const Expr& value, const Location& at, int first) {
+  const auto producer = written_by_.find(value);
+  const bool alone = producer != written_by_.end() && readers_[value] == 1 &&
+                     writes_anywhere(tasks_[producer->second], value) && !location_.contains(value);
+  if (!alone) return first;
+  location_[value] = at;
+  return std::min(first, producer->second);
 }
 
 // A loop's own outputs are states and stacks, whose memory it uses in its own way.
@@ -255,7 +285,27 @@ int Buffers::leaf_buffer(const Expr& leaf) {
   return static_cast<int>(buffers_.size()) - 1;
 }
 
+// Every rank must place them alike, so no lifetimes, which may differ, but one behind the other.
+void Buffers::place_shared(bool lent) {
+  for (Buffer& buffer : buffers_) {
+    if (buffer.kind != Buffer::kShared || buffer.lent != lent) continue;
+    buffer.life.offset = shared_bytes_;
+    shared_bytes_ += static_cast<std::size_t>(aligned(static_cast<std::int64_t>(buffer.life.bytes)));
+  }
+}
+
+std::size_t Buffers::first_shared_byte(std::span<const Location> places) const {
+  std::size_t first = SIZE_MAX;
+  for (const Location& at : places)
+    if (const Buffer& buffer = buffers_[at.buffer]; buffer.kind == Buffer::kShared)
+      first = std::min(first, buffer.life.offset);
+  return first;
+}
+
 std::size_t Buffers::place() {
+  place_shared(true);
+  lent_bytes_ = shared_bytes_;
+  place_shared(false);
   std::vector<Lifetime> lives;
   for (const Buffer& buffer : buffers_) lives.push_back(buffer.kind == Buffer::kArena ? buffer.life : Lifetime{});
   const std::size_t total = place_in_arena(lives);

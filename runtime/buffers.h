@@ -3,6 +3,8 @@
 // elements lie side by side.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +27,7 @@ struct Buffer {
   void* address = nullptr;  // kFixed: a variable's or a constant's
   std::size_t feed = 0;     // kFeed: its number, and where this rank's rows begin in it
   std::size_t feed_offset = 0;
+  bool lent = false;  // kShared: other ranks read it
 };
 
 class Buffers {
@@ -40,15 +43,26 @@ class Buffers {
   Location variable(VariableState& state) { return {variable_buffer(state), 0}; }
   std::size_t bytes_of(int buffer) const { return buffers_[static_cast<std::size_t>(buffer)].life.bytes; }
 
-  // Gives the arena's buffers their offsets; returns the arena's size.
+  void lend(int buffer) { buffers_[static_cast<std::size_t>(buffer)].lent = true; }
+
+  // Gives the buffers of the arena and of the shared memory their offsets; returns the arena's size.
   std::size_t place();
-  // Of the memory of kShared.
+  // Of the memory of kShared, and of its beginning, which is lent.
   std::size_t shared_bytes() const { return shared_bytes_; }
+  std::size_t lent_bytes() const { return lent_bytes_; }
+  // Where the first region that has one of these begins there, which is equal on all ranks; SIZE_MAX if none lies
+  // there.
+  std::size_t first_shared_byte(std::span<const Location> places) const;
   const Buffer& operator[](int buffer) const { return buffers_[static_cast<std::size_t>(buffer)]; }
 
  private:
   void measure_uses();
   void choose_transfer_memory();
+  bool may_be_shared(const Task& task) const;
+  void place_shared(bool lent);
+  int place_sums(const Task& task, int t);
+  int place_gathered(const Task& task, int t);
+  int place_alone(const Expr& value, const Location& at, int first);
   void choose_variable_memory();
   void choose_output_memory();
   void assign_outputs(int task);
@@ -71,7 +85,7 @@ class Buffers {
   std::unordered_map<Expr, Location, ExprHash> location_;
   std::unordered_map<const VariableState*, int> variable_buffers_;
   std::vector<Buffer> buffers_;
-  std::size_t shared_bytes_ = 0;
+  std::size_t shared_bytes_ = 0, lent_bytes_ = 0;
   int last_wait_ = -1;  // the task
 };
 

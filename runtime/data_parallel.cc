@@ -1,6 +1,7 @@
 #include "runtime/data_parallel.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace {
 using comm::Tag;
 
 // Tags of what is not a bucket of a step.
-enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast };
+enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kTakeBack };
 
 // The ticket of a transfer that a fault holds back.
 constexpr std::uint64_t kHeld = ~std::uint64_t{0};
@@ -57,7 +58,8 @@ class DataParallel : public Distributor {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    return place_graph(roots, leaves, shares, wanted);
+    constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+    return place_graph(roots, leaves, shares, wanted, wire_.one_node() ? options_.by_rows_from : kNever);
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
@@ -82,23 +84,35 @@ class DataParallel : public Distributor {
 
   std::string describe() const override {
     return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
-                     " bytes\ncomparing variables every ", options_.check_steps, " steps");
+                     " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\ncomparing variables every ",
+                     options_.check_steps, " steps");
   }
   std::uint64_t check_steps() const override { return options_.check_steps; }
 
   void gather(std::string_view purpose, const void* send, void* receive,
               std::span<const std::int64_t> byte_counts) override {
-    wire_.wait(wire_.all_gather(tag(kAgree, purpose), send, receive, byte_counts));
+    finish(wire_.all_gather(tag(kAgree, purpose), send, receive, byte_counts));
   }
 
   void broadcast(std::string_view purpose, void* data, std::size_t bytes) override {
-    wire_.wait(wire_.broadcast(tag(kBroadcast, purpose), data, static_cast<std::int64_t>(bytes), 0));
+    finish(wire_.broadcast(tag(kBroadcast, purpose), data, static_cast<std::int64_t>(bytes), 0));
   }
 
   std::uint64_t name(const std::string& text) override { return comm::remember_names(text); }
   void inject(Faults& faults) override { faults_ = &faults; }
 
-  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
+  std::byte* shared_memory(std::size_t bytes) override {
+    lent_ = 0;  // the ranks meet
+    return wire_.shared_memory(bytes);
+  }
+  const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
+
+  void lend(std::size_t bytes) override {
+    lent_ = std::max(lent_, bytes);
+    lent_at_ = last_;
+  }
+  std::size_t lent() const override { return lent_; }
+  void take_back() override { finish(meet(tag(kTakeBack, "memory that other ranks have read"))); }
 
   void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) override {
     wire_.publish({plan, step, what});
@@ -113,7 +127,7 @@ class DataParallel : public Distributor {
 
   void wait(std::uint64_t ticket) override {
     if (ticket == kHeld) ticket = late_ != 0 ? std::exchange(late_, 0) : submit(std::exchange(held_, {}));
-    wire_.wait(ticket);
+    finish(ticket);
   }
 
  private:
@@ -145,11 +159,22 @@ class DataParallel : public Distributor {
     void* receive = nullptr;
   };
 
-  std::uint64_t submit(const Sent& sent) {
+  std::uint64_t submit(const Sent& sent) { return last_ = submit_to_wire(sent); }
+
+  std::uint64_t submit_to_wire(const Sent& sent) {
     const Transfer& transfer = *sent.transfer;
     if (transfer.kind == Transfer::kAllReduce)
       return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
+    if (transfer.in_place && wire_.shared_memory_of(0) != nullptr) return meet(sent.tag);
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
+  }
+
+  // Done when every rank has come so far.
+  comm::Ticket meet(const Tag& tag) { return wire_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax); }
+
+  void finish(comm::Ticket ticket) {
+    wire_.wait(ticket);
+    if (ticket > lent_at_) lent_ = 0;
   }
 
   // A swapped transfer is held back until the other one has been started.
@@ -186,7 +211,7 @@ class DataParallel : public Distributor {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> all(ranks * own.size());
     const std::vector<std::int64_t> bytes(ranks, static_cast<std::int64_t>(own.size() * sizeof(std::int64_t)));
-    wire_.wait(wire_.all_gather(tag(kShare, "rows of the feeds"), own.data(), all.data(), bytes));
+    finish(wire_.all_gather(tag(kShare, "rows of the feeds"), own.data(), all.data(), bytes));
     std::vector<std::vector<std::int64_t>> leading;
     for (std::size_t r = 0; r < ranks; ++r) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * own.size());
@@ -198,6 +223,10 @@ class DataParallel : public Distributor {
   comm::Communicator& wire_;
   DataParallelOptions options_;
   std::uint64_t messages_ = 0;
+  comm::Ticket last_ = 0;     // of a step
+  comm::Ticket lent_at_ = 0;  // whoever has called a later transfer does not read this rank's memory any more
+  std::size_t lent_ = 0;
+  std::int32_t nothing_ = 0;
   Faults* faults_ = nullptr;
   Sent held_;               // by a fault
   std::uint64_t late_ = 0;  // the ticket of what was held

@@ -17,6 +17,9 @@ struct DataParallelOptions {
   // In bytes: all-reduces of a step are put together until they are as many. The first ones begin early.
   std::int64_t first_bucket = keras_json().first_bucket;
   std::int64_t later_buckets = keras_json().later_buckets;
+  // In bytes: on one node, gradients that are as large are computed by rows, each rank its own of them from the whole
+  // batch, where that moves less than their sum would.
+  std::int64_t by_rows_from = keras_json().by_rows_from;
   // After so many steps the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;
 };

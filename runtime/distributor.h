@@ -24,9 +24,10 @@ struct RowShares {
 
   bool empty() const { return begin.empty(); }
   std::int64_t total() const { return empty() ? 0 : begin.back(); }
-  // Where rank r's part of a split dimension of `size` elements begins (size is a multiple of total()).
+  // Where rank r's part of a split dimension of `size` elements begins: its rows, so many times as there are elements
+  // for a row of the batch; of a dimension that has nothing to do with the batch, its share.
   std::int64_t at(int r, std::int64_t size) const {
-    return total() == 0 ? 0 : begin[static_cast<std::size_t>(r)] * (size / total());
+    return total() == 0 ? 0 : begin[static_cast<std::size_t>(r)] * size / total();
   }
   std::int64_t own_begin(std::int64_t size) const { return at(rank, size); }
   std::int64_t own_size(std::int64_t size) const { return at(rank + 1, size) - at(rank, size); }
@@ -49,6 +50,7 @@ struct Transfer {
   std::vector<std::int64_t> byte_counts;  // kAllGather: of each rank
   std::string why;                        // for people who read the plan
   std::uint64_t names = 0;                // of the values in it, for errors: Distributor::name
+  bool in_place = false;  // kAllGather: a rank's part lies where all ranks' memory can be seen, and is read there
 };
 
 class Distributor {
@@ -93,6 +95,15 @@ class Distributor {
   // Memory in which all-reduces need no copy, or nullptr where any memory is as good. Every rank asks for as many
   // bytes, between steps; it lives until the next call.
   virtual std::byte* shared_memory(std::size_t bytes) = 0;
+
+  // What another rank has of it, as this one sees it; nullptr if any rank's cannot be seen.
+  virtual const std::byte* shared_memory_of(int rank) const = 0;
+
+  // Gathers in place let the other ranks read this rank's memory after they are over. The first `bytes` of it are lent
+  // from now on, until the ranks have met in a later transfer; or meet for that, before this rank writes there.
+  virtual void lend(std::size_t bytes) = 0;
+  virtual std::size_t lent() const = 0;
+  virtual void take_back() = 0;
 
   // Where this rank is, for the reports of others that wait for it; `what` is "" when the step is done. Costs a few
   // stores.

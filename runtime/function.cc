@@ -170,7 +170,7 @@ struct Function::Impl {
     std::byte* arena = session.arena(cached.plan.arena_bytes());
     std::byte* shared = session.shared_memory(cached.plan.shared_bytes());
     if (cached.arena_moves != session.arena_moves()) {
-      cached.plan.bind(arena, shared);
+      cached.plan.bind(arena, shared, session.distributor());
       cached.arena_moves = session.arena_moves();
     }
     return cached;

@@ -29,6 +29,7 @@ struct KerasJson {
   // See runtime/data_parallel.h.
   std::int64_t first_bucket = std::int64_t{1} << 20;
   std::int64_t later_buckets = std::int64_t{25} << 20;
+  std::int64_t by_rows_from = std::int64_t{1} << 20;
   std::uint64_t check_steps = 100;
   std::vector<Fault> faults;  // of SYNCLINE_FAULT
 };

@@ -11,6 +11,7 @@
 #include "runtime/buffers.h"
 #include "runtime/collectives.h"
 #include "runtime/commit.h"
+#include "runtime/in_place_gathers.h"
 #include "runtime/joined_outputs.h"
 #include "runtime/loop_body.h"
 #include "runtime/loop_products.h"
@@ -322,8 +323,12 @@ class Lowering {
   void finish() {
     for (std::size_t i = 0; i < request_.outputs.size(); ++i)
       plan_.outputs_.push_back({slot(buffers_.locate(roots_[i])), local_.meta(roots_[i])});
+    const auto in_place = find_in_place_gathers(plan_.steps_, plan_.fused_, roots_, local_, buffers_);
+    for (const InPlaceGather& gather : in_place) buffers_.lend(buffers_.locate(gather.value).buffer);
     plan_.arena_bytes_ = buffers_.place();
     plan_.shared_bytes_ = buffers_.shared_bytes();
+    plan_.lent_bytes_ = buffers_.lent_bytes();
+    for (const InPlaceGather& gather : in_place) read_in_place(gather);
     plan_.pointers_.resize(slots_.size() + 1, nullptr);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Buffer& buffer = buffers_[slots_[s].buffer];
@@ -341,11 +346,24 @@ class Lowering {
       step.args.out_meta = step.out_meta;
       step.args.random_step = request_.random_step;
       step.args.speaks = request_.distributor == nullptr || request_.distributor->rank() == 0;
+      if (step.kind != Step::kStart)  // the wire writes when the ranks have met
+        step.writes_shared_from =
+            buffers_.first_shared_byte(std::span(slots_).subspan(first_slot_[i].second, step.out_meta.size()));
     }
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : roots_) plan_.keep_.push_back(root);
     collect_variables();
     plan_.find_first_write();
+  }
+
+  void read_in_place(const InPlaceGather& gather) {
+    Step& start = plan_.steps_[gather.start];
+    start.label = "all_gather: rows are read where they are";
+    plan_.transfers_[static_cast<std::size_t>(start.index)].in_place = true;
+    plan_.memory_of_.resize(gather.begin.size() - 1);
+    const Location at = buffers_.locate(gather.value);
+    read_by_rank(gather, buffers_[at.buffer].life.offset + static_cast<std::size_t>(at.offset), plan_.steps_,
+                 plan_.rank_parts_);
   }
 
   // In the order of the graph, which is the same on every rank.

@@ -50,8 +50,9 @@ ExprSet values_kept(std::span<const Expr> roots, std::span<const Placement> want
 // are summed over the ranks as soon as they are there; for values in `kept` whatever is replicated becomes a part.
 class Placer {
  public:
-  Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& kept, const ExprSet& early)
-      : leaves_(leaves), shares_(shares), kept_(kept), early_(early) {}
+  Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& kept, const ExprSet& early,
+         std::int64_t by_rows_from)
+      : leaves_(leaves), shares_(shares), kept_(kept), early_(early), by_rows_from_(by_rows_from) {}
 
   PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
     for (const auto& node : nodes_under(roots)) place(node);
@@ -181,7 +182,8 @@ class Placer {
   Expr whole(const Expr& e, Placement now) {
     if (now.is_partial()) {
       summed_.push_back(old_.at(e));
-      return apply<AllReduce>({e});
+      const Expr rows = computed_by_rows(e);
+      return rows ? convert(rows, Placement::replicated()) : apply<AllReduce>({e});
     }
     const Expr parts = apply<AllGather>({e});
     if (e.shape().product(0, now.axis) == 1) return parts;
@@ -191,9 +193,47 @@ class Placer {
     return apply<Interleave>({parts}, std::move(attrs));
   }
 
+  // This rank's rows of a partial value, computed from whole operands; nothing if a sum over ranks is better. The
+  // gradient of a dense layer's weight is one: a sum over the batch of outer products. It takes as many operations
+  // either way, but rows are stored and moved once, where a sum's terms are all stored, read and overwritten.
+  Expr computed_by_rows(const Expr& e) {
+    if (e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < by_rows_from_) return {};
+    const std::vector<Expr>& inputs = e.node().inputs;
+    constexpr std::int64_t kSmaller = 4;
+    std::int64_t gathered = 0;
+    for (const Expr& input : inputs) {
+      if (at(input).is_partial()) return {};
+      gathered += at(input).is_split() ? bytes(input) : 0;
+    }
+    if (gathered * kSmaller > bytes(e)) return {};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (int axis = 0; axis < inputs[i].ndim(); ++axis) {
+        std::vector<Placement> wanted(inputs.size());
+        wanted[i] = Placement::split(axis);
+        if (gives_rows(e.node(), wanted)) return with_inputs_at(e.node(), wanted);
+      }
+    return {};
+  }
+
+  bool gives_rows(const Node& node, const std::vector<Placement>& at) const {
+    std::vector<Meta> metas;
+    for (const Expr& input : node.inputs) metas.push_back(input.meta());
+    const Placed placed = node.op->place(node.attrs.get(), {metas, node.outputs, at, shares_.total()});
+    return placed.in == at && placed.out[0].is_split(0);
+  }
+
+  Expr with_inputs_at(const Node& node, const std::vector<Placement>& at) {
+    std::vector<Expr> inputs;
+    for (std::size_t i = 0; i < at.size(); ++i) inputs.push_back(convert(node.inputs[i], at[i]));
+    const Expr rows(make_node(*node.op, node.attrs, inputs, node.name));
+    set(rows, Placement::split(0));
+    return rows;
+  }
+
   const PlacementMap& leaves_;
   const RowShares& shares_;
   const ExprSet &kept_, &early_;
+  const std::int64_t by_rows_from_;
   PlacementMap placement_;
   std::unordered_map<Expr, Expr, ExprHash> done_, old_;  // from the old graph to the new one, and back
   std::vector<Expr> summed_;                             // of the old graph
@@ -203,11 +243,11 @@ class Placer {
 }  // namespace
 
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
-                        std::span<const Placement> wanted) {
+                        std::span<const Placement> wanted, std::int64_t by_rows_from) {
   const ExprSet kept = values_kept(roots, wanted, shares.total());
   ExprSet early;
   while (true) {
-    Placer placer(leaves, shares, kept, early);
+    Placer placer(leaves, shares, kept, early, by_rows_from);
     PlacedGraph graph = placer.run(roots, wanted);
     const std::size_t before = early.size();
     early.merge(placer.wanted_whole());

@@ -61,6 +61,21 @@ class Computation {
   timeline::Event event_;
 };
 
+// When a run is over, other ranks may still read what they have gathered in place.
+class Lending {
+ public:
+  Lending(Distributor* distributor, std::size_t bytes) : distributor_(distributor), bytes_(bytes) {}
+  ~Lending() {
+    if (bytes_ > 0) distributor_->lend(bytes_);
+  }
+  Lending(const Lending&) = delete;
+  Lending& operator=(const Lending&) = delete;
+
+ private:
+  Distributor* const distributor_;
+  const std::size_t bytes_;
+};
+
 // Without any turn.
 void skip_loop(const LoopStep& loop, const KernelArgs& args) {
   const std::size_t n_states = loop.states.size();
@@ -122,7 +137,11 @@ Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 
-void Plan::bind(std::byte* arena, std::byte* shared) {
+void Plan::bind(std::byte* arena, std::byte* shared, const Distributor* distributor) {
+  for (std::size_t r = 0; r < memory_of_.size(); ++r) {
+    memory_of_[r] = distributor->shared_memory_of(static_cast<int>(r));
+    if (memory_of_[r] == nullptr) memory_of_[r] = shared;  // where all parts will be gathered
+  }
   for (const ArenaSlot& s : shared_slots_) pointers_[s.slot] = shared + s.offset;
   for (const ArenaSlot& s : arena_slots_) pointers_[s.slot] = arena + s.offset;
   for (const ScratchSlot& s : scratch_slots_) {
@@ -186,15 +205,19 @@ void Plan::finish_transfers(Session& session) noexcept {
 void Plan::run_steps(Session& session) {
   Computation computation(!transfers_.empty(), fingerprint_, session.steps());
   Distributor* const others = transfers_.empty() ? nullptr : session.distributor();
+  const Lending lending(others, lent_bytes_);
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
     if (at <= first_write_) session.interrupt_if_asked();
-    if (others != nullptr) others->publish(fingerprint_, session.steps(), step.label);
+    if (others != nullptr) {
+      others->publish(fingerprint_, session.steps(), step.label);
+      if (step.writes_shared_from < others->lent()) others->take_back();
+    }
     const timeline::Detail detail(step.label);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
-      case Step::kFused: kernels::run_fused(fused_[i], step.args.in, step.args.out); break;
+      case Step::kFused: run_fused(step); break;
       case Step::kStart: {
         const Computation::Pause pause(computation, transfers_[i].bucket);
         tickets_[i] = session.distributor()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0],
@@ -213,6 +236,18 @@ void Plan::run_steps(Session& session) {
     }
   }
   if (others != nullptr) others->publish(fingerprint_, session.steps(), "");
+}
+
+void Plan::run_fused(const Step& step) {
+  const kernels::FusedProgram& program = fused_[static_cast<std::size_t>(step.index)];
+  if (step.by_rank < 0) return kernels::run_fused(program, step.args.in, step.args.out);
+  RankParts& parts = rank_parts_[static_cast<std::size_t>(step.by_rank)];
+  std::copy_n(step.args.in, parts.in.size(), parts.in.begin());
+  for (std::size_t r = 0; r < memory_of_.size(); ++r) {
+    for (std::size_t i = 0; i < parts.operands.size(); ++i)
+      parts.in[parts.operands[i]] = memory_of_[r] + parts.offsets[i];
+    kernels::run_fused(program, parts.in.data(), step.args.out, parts.begin[r], parts.begin[r + 1]);
+  }
 }
 
 void Plan::run_loop(Session& session, const Step& step) {

@@ -31,14 +31,25 @@ struct StepValue {
 struct Step {
   enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
-  int index = -1;          // of the fused program, the transfer or the loop; a guard's: of the step to go on with
-  bool needed_if = false;  // a guard goes on there if its operand is not this
+  int index = -1;    // of the fused program, the transfer or the loop; a guard's: of the step to go on with
+  int by_rank = -1;  // of a fused step's RankParts
+  std::size_t writes_shared_from = SIZE_MAX;  // no byte of the shared memory before this one, on any rank
+  bool needed_if = false;                     // a guard goes on there if its operand is not this
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
   const void* attrs = nullptr;
   KernelArgs args;
   std::vector<Meta> in_meta, out_meta;  // what args point to
   std::string label;                    // for people, as are
   std::vector<StepValue> reads, writes;
+};
+
+// Of a fused step with operands that were gathered in place: it goes through the ranks' elements, and reads those of
+// each rank in its memory.
+struct RankParts {
+  std::vector<std::int64_t> begin;    // one more than there are ranks
+  std::vector<std::size_t> operands;  // those
+  std::vector<std::size_t> offsets;   // theirs in the shared memory
+  std::vector<const void*> in;        // of all operands, for one rank; filled in each time
 };
 
 class Plan {
@@ -52,7 +63,7 @@ class Plan {
   std::size_t arena_bytes() const { return arena_bytes_; }
   // Memory for the buckets, which may be shared with other ranks.
   std::size_t shared_bytes() const { return shared_bytes_; }
-  void bind(std::byte* arena, std::byte* shared = nullptr);
+  void bind(std::byte* arena, std::byte* shared = nullptr, const Distributor* distributor = nullptr);
   // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire and the kernels throw;
   // no transfer is under way then, so that the arena and the feeds may go.
   void run(Session& session, std::span<const void* const> feeds);
@@ -85,6 +96,7 @@ class Plan {
     Meta meta;
   };
   void run_steps(Session& session);
+  void run_fused(const Step& step);
   void run_loop(Session& session, const Step& step);
   void finish_transfers(Session& session) noexcept;
   void find_first_write();
@@ -96,12 +108,15 @@ class Plan {
   std::vector<ScratchSlot> scratch_slots_;
   std::vector<Output> outputs_;
   std::vector<kernels::FusedProgram> fused_;
+  std::vector<RankParts> rank_parts_;
+  std::vector<const std::byte*> memory_of_;  // each rank's shared memory
   std::vector<Transfer> transfers_;
   std::vector<std::uint64_t> tickets_;  // 0: the transfer is not under way
   std::vector<LoopStep> loops_;
   std::vector<std::shared_ptr<VariableState>> variables_;
   std::vector<Expr> keep_;  // attributes and constants live as long as their nodes
   std::size_t arena_bytes_ = 0, shared_bytes_ = 0;
+  std::size_t lent_bytes_ = 0;   // of the shared memory, which other ranks read
   std::size_t first_write_ = 0;  // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
   bool random_ = false;

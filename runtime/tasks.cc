@@ -20,6 +20,14 @@ constexpr std::size_t kMostLaidOut = 14;   // operands that need a block buffer 
 
 bool is_collective(const Node& node) { return node.op == &def_of<AllReduce>() || node.op == &def_of<AllGather>(); }
 
+// What a value's elements are, over all ranks. Tasks are made alike on every rank, so that transfers have one order:
+// what decides is never the shape of a rank's own part, which may be that of another value by chance.
+struct Space {
+  Shape shape;
+  Placement at;
+  friend bool operator==(const Space&, const Space&) = default;
+};
+
 class TaskMaker {
  public:
   TaskMaker(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor)
@@ -39,6 +47,7 @@ class TaskMaker {
     group_elementwise();
     find_late_nodes();
     for (const auto& node : nodes_) emit(node);
+    start_gathers_early();
     std::stable_partition(tasks_.begin(), tasks_.end(), [&](const Task& task) { return !is_small_end(task); });
     std::vector<Expr> sums;
     for (const auto& node : nodes_)
@@ -50,7 +59,7 @@ class TaskMaker {
  private:
   struct Group {
     std::vector<Expr> members;  // by id
-    Shape space;
+    Space space;
     Guards guards;
     std::size_t laid_out = 0;
     bool terminal = false;  // nothing reads what it computes
@@ -65,9 +74,9 @@ class TaskMaker {
       const auto& node = *it;
       if (node->op->block == nullptr) continue;
       const Expr value(node);
-      const Shape space = local_.meta(value).shape;
+      const Space space = space_of(value);
       std::size_t laid_out = 0;
-      for (const Expr& input : node->inputs) laid_out += local_.meta(input).shape != space || is_window(input);
+      for (const Expr& input : node->inputs) laid_out += space_of(input) != space || is_window(input);
       int group = group_of_users(*node, space, laid_out);
       if (group < 0) {
         group = static_cast<int>(groups_.size());
@@ -86,7 +95,7 @@ class TaskMaker {
                 [](const Expr& a, const Expr& b) { return a.node().id < b.node().id; });
   }
 
-  int group_of_users(const Node& node, const Shape& space, std::size_t laid_out) {
+  int group_of_users(const Node& node, const Space& space, std::size_t laid_out) {
     const auto users = users_.find(&node);
     if (users == users_.end()) return -1;
     std::vector<int> candidates;
@@ -117,16 +126,24 @@ class TaskMaker {
   }
 
   // An all-reduce may wait in a bucket if no other transfer depends on it, nor a condition (under which there may be
-  // transfers). What depends on such a one is late.
+  // transfers). A gather may wait if no all-reduce depends on it. What depends on such a one is late.
   void find_late_nodes() {
-    std::unordered_set<const Node*> leads_to_wire;
-    for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it)
-      if (is_collective(**it) || (*it)->op == &def_of<Condition>() || leads_to_wire.contains(it->get()))
-        for (const Expr& input : (*it)->inputs) leads_to_wire.insert(&input.node());
+    std::unordered_set<const Node*> leads_to_wire, leads_to_sum;
+    for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
+      const bool condition = (*it)->op == &def_of<Condition>(), sum = (*it)->op == &def_of<AllReduce>();
+      for (const Expr& input : (*it)->inputs) {
+        if (is_collective(**it) || condition || leads_to_wire.contains(it->get())) leads_to_wire.insert(&input.node());
+        if (sum || condition || leads_to_sum.contains(it->get())) leads_to_sum.insert(&input.node());
+      }
+    }
+    std::unordered_set<const Node*> can_wait;
     for (const auto& node : nodes_) {
-      if (node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get())) bucketable_.insert(node.get());
+      const bool bucketable = node->op == &def_of<AllReduce>() && !leads_to_wire.contains(node.get());
+      const bool gather = node->op == &def_of<AllGather>() && !leads_to_sum.contains(node.get());
+      if (bucketable) bucketable_.insert(node.get());
+      if (bucketable || gather) can_wait.insert(node.get());
       for (const Expr& input : node->inputs)
-        if (bucketable_.contains(&input.node()) || late_.contains(&input.node())) late_.insert(node.get());
+        if (can_wait.contains(&input.node()) || late_.contains(&input.node())) late_.insert(node.get());
     }
   }
 
@@ -165,13 +182,14 @@ class TaskMaker {
     return output.output() < static_cast<int>(output.attrs<Loop::Attrs>().body->states.size());
   }
 
-  // A value that fused programs can read in its input.
+  // A value that fused programs can read in its input, however many rows a rank has.
   bool is_window(const Expr& e) const {
     if (e.op().window == nullptr) return false;
-    const Shape shape = local_.meta(e).shape;
-    const StridedWindow window = e.op().window(e.node().attrs.get(), local_.meta(e.input(0)));
+    const Shape& shape = e.shape();
+    const StridedWindow window = e.op().window(e.node().attrs.get(), e.input(0).meta());
     int axis = shape.ndim() - 1;
     while (axis > 0 && shape[axis] == 1) --axis;
+    if (axis > 0 && local_.placement(e).is_split(axis)) return false;
     return axis < 0 || shape[axis] == 1 || window.strides[static_cast<std::size_t>(axis)] == 1;
   }
 
@@ -216,28 +234,43 @@ class TaskMaker {
     else tasks_.push_back(std::move(task));
   }
 
+  // Right behind the task that writes what is gathered, so that the wire can begin.
+  void start_gathers_early() {
+    for (auto task = tasks_.begin(); task != tasks_.end(); ++task) {
+      if (task->kind != Task::kAllGather || !task->guards.empty()) continue;
+      const Expr part = local_.resolve(task->reads[0]).base;
+      const auto writer = std::find_if(std::make_reverse_iterator(task), tasks_.rend(),
+                                       [&](const Task& before) { return contains(before.writes, part); });
+      std::rotate(writer.base(), task, std::next(task));
+    }
+  }
+
   // A counter's or a running mean's new value: nobody reads it, and its operands take little memory until the end. Last
   // of all, they leave a step that is stopped on its way without a changed variable.
   bool is_small_end(const Task& task) const {
     constexpr std::int64_t kSmall = 64 << 10;  // bytes
     std::int64_t bytes = 0;
-    for (const Expr& read : task.reads) bytes += local_.bytes(read);
+    for (const Expr& read : task.reads) bytes += read.shape().size() * static_cast<std::int64_t>(size_of(read.dtype()));
     const bool ends = std::all_of(task.writes.begin(), task.writes.end(),
                                   [&](const Expr& value) { return !users_.contains(&value.node()); });
     return task.kind == Task::kFused && ends && bytes <= kSmall;
   }
 
-  Shape space_of(const Task& fused) const { return local_.meta(fused.nodes.back()).shape; }
+  Space space_of(const Expr& e) const {
+    const Placement at = local_.placement(e);
+    return {e.shape(), at.is_split() ? at : Placement::replicated()};
+  }
+  Space space_of(const Task& fused) const { return space_of(fused.nodes.back()); }
 
   // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
   // reads of the first's results it must read element by element.
   bool can_join(const Task& first, const Task& second) const {
     if (first.kind != Task::kFused || second.kind != Task::kFused || first.guards != second.guards) return false;
-    const Shape space = space_of(first);
+    const Space space = space_of(first);
     if (space != space_of(second) || first.nodes.size() + second.nodes.size() > kLargestGroup) return false;
     bool shared = false;
     for (const Expr& read : second.reads) {
-      const bool whole = local_.meta(read).shape == space;
+      const bool whole = space_of(read) == space;
       shared = shared || (whole && (contains(first.reads, read) || contains(first.writes, read)));
       const Expr base = local_.resolve(read).base;
       if (contains(first.writes, base) && (!whole || !(base == read))) return false;
@@ -247,9 +280,9 @@ class TaskMaker {
     return shared && laid_out(first, space) + laid_out(second, space) <= kMostLaidOut;
   }
 
-  std::size_t laid_out(const Task& task, const Shape& space) const {
-    const auto others = std::count_if(task.reads.begin(), task.reads.end(),
-                                      [&](const Expr& read) { return local_.meta(read).shape != space; });
+  std::size_t laid_out(const Task& task, const Space& space) const {
+    const auto others =
+        std::count_if(task.reads.begin(), task.reads.end(), [&](const Expr& read) { return space_of(read) != space; });
     return static_cast<std::size_t>(others) + task.windows.size();
   }
 
@@ -270,14 +303,17 @@ class TaskMaker {
     first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());
   }
 
-  // What waits for an early bucket runs while later ones are still on the wire.
+  // What waits for an early bucket runs while later ones are still on the wire; gathers that start late come behind all
+  // buckets.
   void append_late(const std::unordered_map<const Node*, int>& bucket_of) {
-    std::unordered_map<const Node*, int> needs = bucket_of;
+    std::unordered_map<const Node*, int> needs, gives = bucket_of;  // by order of the starts; -1: nothing
+    int next = static_cast<int>(bucket_of.size());
     for (const auto& node : nodes_) {
-      int last = needs.contains(node.get()) ? needs[node.get()] : -1;
+      int& last = needs[node.get()] = -1;
       for (const Expr& input : node->inputs)
-        if (const auto found = needs.find(&input.node()); found != needs.end()) last = std::max(last, found->second);
-      if (last >= 0) needs[node.get()] = last;
+        if (const auto found = gives.find(&input.node()); found != gives.end()) last = std::max(last, found->second);
+      const bool starts = node->op == &def_of<AllGather>() && late_.contains(node.get());
+      if (!bucket_of.contains(node.get())) gives[node.get()] = starts ? next++ : last;
     }
     auto needed = [&](const Task& task) {
       int last = -1;

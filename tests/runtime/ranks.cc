@@ -49,12 +49,13 @@ void on_one_process(const std::function<void()>& body, std::uint64_t seed) {
 }
 
 void expect_same_on_ranks(const std::function<std::vector<Array>()>& compute, double tolerance,
-                          const std::vector<int>& sizes) {
+                          const std::vector<int>& sizes, DataParallelOptions options) {
   std::vector<Array> wanted;
   on_one_process([&] { wanted = compute(); });
   for (const int size : sizes) {
     std::vector<std::vector<Array>> got(static_cast<std::size_t>(size));
-    on_ranks(size, [&](comm::Communicator& wire) { got[static_cast<std::size_t>(wire.rank())] = compute(); });
+    on_ranks(
+        size, [&](comm::Communicator& wire) { got[static_cast<std::size_t>(wire.rank())] = compute(); }, options);
     for (int r = 0; r < size; ++r) {
       const auto& own = got[static_cast<std::size_t>(r)];
       ASSERT_EQ(own.size(), wanted.size());

@@ -23,7 +23,7 @@ void on_one_process(const std::function<void()>& body, std::uint64_t seed = 5);
 // Calls `compute` in one process and on 1 to 4 ranks, and compares every array that it returns, on every rank, with the
 // one process's; the ranks' bits are compared with one another.
 void expect_same_on_ranks(const std::function<std::vector<Array>()>& compute, double tolerance = 1e-12,
-                          const std::vector<int>& sizes = {1, 2, 3, 4});
+                          const std::vector<int>& sizes = {1, 2, 3, 4}, DataParallelOptions options = {});
 
 // A graph over placeholders, built anew on each rank, and what it is fed with.
 void expect_same_value(const std::vector<Array>& feeds,

@@ -1,0 +1,282 @@
+// Gradients that ranks compute row by row from the whole batch, and read in each other's memory.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "comm/local/local_communicator.h"
+#include "ops/convolution.h"
+#include "ops/gradients.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/accumulation.h"
+#include "runtime/config.h"
+#include "runtime/function.h"
+#include "runtime/optimizers.h"
+#include "runtime/session.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+const DataParallelOptions kByRows{.by_rows_from = 1};
+
+// Two weights of 96 KiB and more, whose gradients are much larger than what they are computed from, and a small one.
+struct Network {
+  Expr x = placeholder({.shape = {kUnknown, 96}, .dtype = DType::kFloat64});
+  Expr y = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
+  std::vector<Variable> variables{variable(random_doubles({96, 130}, 1)), variable(random_doubles({130, 101}, 2)),
+                                  variable(random_doubles({101, 3}, 3)), variable(random_doubles({101}, 4))};
+  Expr hidden = relu(bias_add(dot(relu(dot(x, variables[0]) * 0.1), variables[1]) * 0.1, variables[3]));
+  Expr loss = mean(square(dot(hidden, variables[2]) * 0.1 - y));
+};
+
+std::vector<Array> batch_of(std::int64_t rows, std::uint64_t seed) {
+  return {random_doubles({rows, 96}, 2 * seed), random_doubles({rows, 3}, 2 * seed + 1)};
+}
+
+using Updates = std::function<std::vector<Update>(const Network&)>;
+
+std::vector<Update> with_adam(const Network& n) { return adam(n.loss, n.variables).updates; }
+std::vector<Update> with_sgd(const Network& n) { return sgd(n.loss, n.variables, {.learning_rate = 0.5}).updates; }
+
+std::vector<Array> train(const Updates& updates, const std::vector<std::int64_t>& batches) {
+  set_floatx(DType::kFloat64);
+  const Network n;
+  Function step({n.x, n.y}, {n.loss}, updates(n), "train");
+  std::vector<Array> results;
+  for (const std::int64_t rows : batches) results.push_back(step(batch_of(rows, results.size()))[0]);
+  for (const Variable& v : n.variables) results.push_back(get_value(v));
+  return results;
+}
+
+std::string plan_of(const Updates& updates, DataParallelOptions options, std::int64_t rows = 6) {
+  std::string plan;
+  on_ranks(
+      2,
+      [&](comm::Communicator& wire) {
+        const Network n;
+        const std::string own = Function({n.x, n.y}, {n.loss}, updates(n)).describe(batch_of(rows, 1));
+        if (wire.rank() == 0) plan = own;
+      },
+      options);
+  return plan;
+}
+
+TEST(ByRows, ThePlan) {
+  const std::string plan = plan_of(with_adam, kByRows);
+  EXPECT_EQ(count_lines(plan, "all_gather: rows are read where they are"), 2) << plan;
+  EXPECT_EQ(count_lines(plan, "all_gather: whole rows are needed"), 4) << plan;  // what these are computed from
+  EXPECT_NE(plan.find("bucket of 3 sums"), std::string::npos) << plan;           // the loss and the small gradients
+  EXPECT_NE(plan.find("dot_kernel_grad()  float64(6, 65), float64(6, 101) -> float64(65, 101)"), std::string::npos)
+      << plan;
+  EXPECT_NE(plan.find("dot_kernel_grad()  float64(6, 48), float64(6, 130) -> float64(48, 130)"), std::string::npos)
+      << plan;
+}
+
+// Nobody waits in the middle of the backward pass.
+TEST(ByRows, TransfersStartEarlyAndAreWaitedForLate) {
+  const std::string plan = plan_of(with_adam, kByRows);
+  EXPECT_EQ(first_line(plan, "all_gather: whole rows are needed"), 0) << plan;  // the batch
+  EXPECT_GT(first_line(plan, "wait"), last_line(plan, "dot(transpose_y=true)")) << plan;
+  EXPECT_LT(first_line(plan, "all_reduce"), first_line(plan, "wait")) << plan;
+  EXPECT_GT(first_line(plan, "square mul add sqrt"), last_line(plan, "wait")) << plan;
+}
+
+TEST(ByRows, OnlyWhereItMovesLess) {
+  EXPECT_EQ(count_lines(plan_of(with_adam, {}), "all_gather"), 0);  // gradients of less than 1 MiB
+  EXPECT_EQ(count_lines(plan_of(with_adam, kByRows, 200), "all_gather"), 0);
+}
+
+TEST(ByRows, AccumulatedGradientsAreSums) {
+  const auto accumulated = [](const Network& n) { return accumulate(adam(n.loss, n.variables), 4).updates; };
+  EXPECT_EQ(count_lines(plan_of(accumulated, kByRows), "all_gather"), 0);
+}
+
+// Elementwise programs begin what becomes of it, and each goes through the ranks' rows.
+TEST(ByRows, ANormOfTheGradient) {
+  const auto clipped = [](const Network& n) {
+    std::vector<Update> updates;
+    for (const Variable& v : n.variables) {
+      const Expr g = gradients(n.loss, {v.expr()})[0];
+      updates.push_back({v, v - g / (1 + sqrt(sum(square(g))))});
+    }
+    return updates;
+  };
+  EXPECT_EQ(count_lines(plan_of(clipped, kByRows), "rows are read where they are"), 2);
+  expect_same_on_ranks([&] { return train(clipped, {6, 5, 7, 6}); }, 1e-11, {1, 2, 3, 4}, kByRows);
+}
+
+// Who reads it otherwise wants it in one piece.
+TEST(ByRows, TheLargestOfEachColumn) {
+  const auto less_largest = [](const Network& n) {
+    const Variable &v = n.variables[0], &other = n.variables[1];
+    const Expr g = gradients(n.loss, {v.expr()})[0];
+    return std::vector<Update>{{v, v - (g - max(g, {0}))}, {other, other - gradients(n.loss, {other.expr()})[0]}};
+  };
+  const std::string plan = plan_of(less_largest, kByRows);
+  EXPECT_EQ(count_lines(plan, "rows are read where they are"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "whole rows are needed"), 5) << plan;
+  expect_same_on_ranks([&] { return train(less_largest, {6, 5, 7, 6}); }, 1e-11, {1, 2, 3, 4}, kByRows);
+}
+
+// Batches that not all ranks have equal shares of, or any.
+TEST(ByRows, TrainingIsThatOfOneRank) {
+  const std::vector<std::int64_t> batches{6, 5, 7, 6, 3, 8, 2, 6};
+  expect_same_on_ranks([&] { return train(with_sgd, batches); }, 1e-11, {1, 2, 3, 4}, kByRows);
+  expect_same_on_ranks([&] { return train(with_adam, batches); }, 1e-7, {2, 3, 4}, kByRows);
+}
+
+TEST(ByRows, ARankWithoutRows) {
+  std::vector<Array> wanted;
+  on_one_process([&] { wanted = train(with_sgd, {6, 6, 6}); });
+  DataParallelOptions options = kByRows;
+  options.local_feeds = true;
+  on_ranks(
+      3,
+      [&](comm::Communicator& wire) {
+        set_floatx(DType::kFloat64);
+        const Network n;
+        Function step({n.x, n.y}, {n.loss}, with_sgd(n), "train");
+        const std::int64_t begin[] = {0, 4, 4, 6};  // rank 1 has none
+        for (std::uint64_t i = 0; i < 3; ++i) {
+          std::vector<Array> own;
+          for (const Array& all : batch_of(6, i)) {
+            const std::int64_t row = all.shape()[1], first = begin[wire.rank()], last = begin[wire.rank() + 1];
+            own.push_back(Array(all.dtype(), {last - first, row}));
+            std::copy_n(all.data<double>() + first * row, (last - first) * row, own.back().data<double>());
+          }
+          expect_near(step(own)[0], wanted[i], 1e-11);
+        }
+        for (std::size_t v = 0; v < n.variables.size(); ++v)
+          expect_near(get_value(n.variables[v]), wanted[3 + v], 1e-11);
+      },
+      options);
+}
+
+// A function that writes to the shared memory at once, called while a late rank still reads gradients there.
+std::vector<Array> train_and_sum(const std::function<void(int)>& late) {
+  set_floatx(DType::kFloat64);
+  const Network n;
+  Function step({n.x, n.y}, {n.loss}, with_sgd(n), "train");
+  const Expr rows = placeholder({.shape = {kUnknown, 20000}, .dtype = DType::kFloat64});
+  const Variable total = variable(Array(DType::kFloat64, {20000}));
+  Function add({rows}, {}, {{total, total + sum(rows * 2, {0})}}, "add");
+  for (int i = 0; i < 20; ++i) {
+    late(2 * i);
+    step(batch_of(6, static_cast<std::uint64_t>(i)));
+    late(2 * i + 1);
+    add({random_doubles({4, 20000}, static_cast<std::uint64_t>(i))});
+  }
+  std::vector<Array> results{get_value(total)};
+  for (const Variable& v : n.variables) results.push_back(get_value(v));
+  return results;
+}
+
+TEST(ByRows, MemoryIsNotWrittenWhileOthersReadIt) {
+  std::vector<Array> wanted;
+  on_one_process([&] { wanted = train_and_sum([](int) {}); });
+  for (const int size : {2, 3})
+    on_ranks(
+        size,
+        [&](comm::Communicator& wire) {
+          const std::vector<Array> got = train_and_sum([&](int call) {
+            if ((call / 3) % size == wire.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          });
+          for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(got[i], wanted[i], 1e-11, join_text("value ", i));
+        },
+        kByRows);
+}
+
+// Ranks of a node whose memory is too small for what they would share.
+class WithoutMemory : public comm::Communicator {
+ public:
+  explicit WithoutMemory(Communicator& wire) : wire_(wire) {}
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  comm::Ticket all_reduce(const comm::Tag& tag, void* data, std::int64_t count, DType dtype,
+                          comm::Reduce reduce) override {
+    return wire_.all_reduce(tag, data, count, dtype, reduce);
+  }
+  comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                              comm::Reduce reduce) override {
+    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
+  }
+  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
+                          std::span<const std::int64_t> byte_counts) override {
+    return wire_.all_gather(tag, send, receive, byte_counts);
+  }
+  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
+    return wire_.broadcast(tag, data, bytes, root);
+  }
+  void wait(comm::Ticket ticket) override { wire_.wait(ticket); }
+  bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
+  std::byte* shared_memory(std::size_t) override { return nullptr; }
+  bool one_node() const override { return true; }
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
+  std::string describe() const override { return wire_.describe(); }
+  void post_note(std::uint64_t note) override { wire_.post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+
+ private:
+  Communicator& wire_;
+};
+
+TEST(ByRows, TheSameBitsWithoutSharedMemory) {
+  std::vector<Array> wanted;
+  on_ranks(
+      3,
+      [&](comm::Communicator& wire) {
+        const std::vector<Array> own = train(with_adam, {6, 5, 7});
+        if (wire.rank() == 0) wanted = own;
+      },
+      kByRows);
+  comm::spawn_ranks(3, [&](comm::Communicator& shared) {
+    WithoutMemory wire(shared);
+    Session session(5);
+    SessionScope scope(session);
+    session.distribute(make_data_parallel(wire, kByRows));
+    const std::vector<Array> own = train(with_adam, {6, 5, 7});
+    for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(same_bits(own[i], wanted[i])) << i;
+  });
+}
+
+// Of a whole test set, say.
+TEST(ByRows, OutputsTakeNoSharedMemory) {
+  on_ranks(2, [](comm::Communicator& wire) {
+    const Expr x = placeholder({.shape = {kUnknown, 20000}, .dtype = DType::kFloat64});
+    const std::vector<Array> feeds{random_doubles({4, 20000}, 1)};
+    const std::vector<Array> got = Function({x}, {x * 2, permute_dimensions(x, {1, 0}) * 2}, {})(feeds);
+    EXPECT_EQ(got[0].data<double>()[79999], 2 * feeds[0].data<double>()[79999]);
+    EXPECT_EQ(got[1].data<double>()[79999], 2 * feeds[0].data<double>()[79999]);
+    EXPECT_EQ(wire.shared_memory_of(0), nullptr);
+  });
+}
+
+TEST(Lending, EndsWithALaterTransfer) {
+  on_ranks(2, [](comm::Communicator& wire) {
+    const auto ranks = make_data_parallel(wire);
+    Transfer sum;
+    sum.count = 1;
+    float value = 1;
+    const std::vector<std::int64_t> bytes{0, 0};
+    EXPECT_EQ(ranks->lent(), 0u);
+    const std::uint64_t before = ranks->start(sum, 1, 1, &value, &value);
+    ranks->lend(100);
+    ranks->lend(60);
+    ranks->wait(before);
+    EXPECT_EQ(ranks->lent(), 100u);  // the others may have started that one and read on
+    ranks->gather("nothing", nullptr, nullptr, bytes);
+    EXPECT_EQ(ranks->lent(), 0u);
+    ranks->lend(60);
+    ranks->take_back();
+    EXPECT_EQ(ranks->lent(), 0u);
+  });
+}
+
+}  // namespace
+}  // namespace syncline::testing
