@@ -34,11 +34,10 @@ std::vector<std::int64_t> parts_of(const Expr& value, const LocalView& local) {
   return begin;
 }
 
-bool lies_in_shared_memory(const InPlaceGather& gather, const LocalView& local, Buffers& buffers) {
-  const Location all = buffers.locate(gather.value);
-  const std::int64_t before = gather.begin[static_cast<std::size_t>(local.shares().rank)];
-  const Location own{all.buffer, all.offset + before * static_cast<std::int64_t>(size_of(gather.value.dtype()))};
-  return buffers[all.buffer].kind == Buffer::kShared && buffers.locate(gather.value.input(0)) == own;
+// This rank's rows are computed at their place among all. Outputs of the plan are never there (runtime/buffers.cc).
+bool lies_in_shared_memory(const Expr& value, Buffers& buffers) {
+  const int all = buffers.locate(value).buffer;
+  return buffers[all].kind == Buffer::kShared && buffers.locate(value.input(0)).buffer == all;
 }
 
 // A step goes through the elements in one way.
@@ -51,16 +50,13 @@ bool clash(const InPlaceGather& a, const InPlaceGather& b) {
 
 std::vector<InPlaceGather> find_in_place_gathers(const std::vector<Step>& steps,
                                                  const std::vector<kernels::FusedProgram>& fused,
-                                                 const std::vector<Expr>& roots, const LocalView& local,
-                                                 Buffers& buffers) {
+                                                 const LocalView& local, Buffers& buffers) {
   std::vector<InPlaceGather> found;
   for (std::size_t start = 0; start < steps.size(); ++start) {
     if (steps[start].kind != Step::kStart || !steps[start].writes[0].value.is<AllGather>()) continue;
     const Expr& value = steps[start].writes[0].value;
-    const bool is_root =
-        std::any_of(roots.begin(), roots.end(), [&](const Expr& root) { return local.resolve(root).base == value; });
     InPlaceGather gather{value, start, parts_of(value, local), {}};
-    if (is_root || gather.begin.empty() || !lies_in_shared_memory(gather, local, buffers)) continue;
+    if (gather.begin.empty() || !lies_in_shared_memory(value, buffers)) continue;
     for (std::size_t s = 0; s < steps.size(); ++s)
       if (is_read_by(steps[s], value)) gather.readers.push_back(s);
     const bool by_element = std::all_of(gather.readers.begin(), gather.readers.end(),

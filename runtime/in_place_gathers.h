@@ -19,8 +19,7 @@ struct InPlaceGather {
 // Among a plan's steps, with their programs.
 std::vector<InPlaceGather> find_in_place_gathers(const std::vector<Step>& steps,
                                                  const std::vector<kernels::FusedProgram>& fused,
-                                                 const std::vector<Expr>& roots, const LocalView& local,
-                                                 Buffers& buffers);
+                                                 const LocalView& local, Buffers& buffers);
 
 // Has the readers go through the ranks' elements. `offset`: of the value in the ranks' shared memory.
 void read_by_rank(const InPlaceGather& gather, std::size_t offset, std::vector<Step>& steps,

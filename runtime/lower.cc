@@ -323,7 +323,7 @@ class Lowering {
   void finish() {
     for (std::size_t i = 0; i < request_.outputs.size(); ++i)
       plan_.outputs_.push_back({slot(buffers_.locate(roots_[i])), local_.meta(roots_[i])});
-    const auto in_place = find_in_place_gathers(plan_.steps_, plan_.fused_, roots_, local_, buffers_);
+    const auto in_place = find_in_place_gathers(plan_.steps_, plan_.fused_, local_, buffers_);
     for (const InPlaceGather& gather : in_place) buffers_.lend(buffers_.locate(gather.value).buffer);
     plan_.arena_bytes_ = buffers_.place();
     plan_.shared_bytes_ = buffers_.shared_bytes();

@@ -15,18 +15,23 @@ namespace {
 
 using ExprSet = std::unordered_set<Expr, ExprHash>;
 
+Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t rows) {
+  std::vector<Meta> metas;
+  for (const Expr& input : node.inputs) metas.push_back(input.meta());
+  return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows});
+}
+
 // The inputs that may be partial where the node's value is wanted so: f(a) + f(b) = f(a + b) for all of them together,
 // or for one while the others are replicated.
 std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
-  std::vector<Meta> metas;
-  for (const Expr& input : node.inputs) metas.push_back(input.meta());
+  const std::size_t inputs = node.inputs.size();
   const auto gives_partial = [&](const std::vector<Placement>& at) {
-    return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows}).out[0].is_partial();
+    return ask_op(node, at, rows).out[0].is_partial();
   };
-  if (gives_partial(std::vector<Placement>(metas.size(), Placement::partial()))) return node.inputs;
+  if (gives_partial(std::vector<Placement>(inputs, Placement::partial()))) return node.inputs;
   std::vector<Expr> kept;
-  for (std::size_t i = 0; i < metas.size(); ++i) {
-    std::vector<Placement> one(metas.size());
+  for (std::size_t i = 0; i < inputs; ++i) {
+    std::vector<Placement> one(inputs);
     one[i] = Placement::partial();
     if (gives_partial(one)) kept.push_back(node.inputs[i]);
   }
@@ -99,12 +104,10 @@ class Placer {
   void place(const std::shared_ptr<const Node>& node) {
     std::vector<Expr> inputs;
     std::vector<Placement> placements;
-    std::vector<Meta> metas;
     bool all_replicated = true;
     for (const Expr& input : node->inputs) {
       inputs.push_back(done_.at(input));
       placements.push_back(at(inputs.back()));
-      metas.push_back(input.meta());
       all_replicated = all_replicated && placements.back().is_replicated();
     }
     Placed placed;
@@ -113,7 +116,7 @@ class Placer {
     } else if (all_replicated) {
       placed.out.assign(node->outputs.size(), Placement::replicated());
     } else {
-      placed = ask(node, metas, placements);
+      placed = ask(node, placements);
       SYNCLINE_CHECK(placed.in.size() == inputs.size() && placed.out.size() == node->outputs.size());
       for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = convert(inputs[i], placed.in[i]);
     }
@@ -132,19 +135,15 @@ class Placer {
     return found == leaves_.end() ? Placement::replicated() : found->second;
   }
 
-  Placed ask(const std::shared_ptr<const Node>& node, std::span<const Meta> metas,
-             const std::vector<Placement>& at) const {
-    const auto answer = [&](const std::vector<Placement>& placements) {
-      return node->op->place(node->attrs.get(), {metas, node->outputs, placements, shares_.total()});
-    };
-    Placed placed = answer(at);
+  Placed ask(const std::shared_ptr<const Node>& node, const std::vector<Placement>& at) const {
+    Placed placed = ask_op(*node, at, shares_.total());
     const auto is_partial = [](Placement p) { return p.is_partial(); };
     if (placed.out[0].is_partial() || std::none_of(at.begin(), at.end(), is_partial)) return placed;
     if (node->outputs.size() > 1 || !kept_.contains(Expr(node))) return placed;
     std::vector<Placement> parts = at;
     for (Placement& p : parts)
       if (p.is_replicated()) p = Placement::partial();
-    Placed kept = answer(parts);
+    Placed kept = ask_op(*node, parts, shares_.total());
     return kept.out[0].is_partial() ? kept : placed;
   }
 
@@ -216,9 +215,7 @@ class Placer {
   }
 
   bool gives_rows(const Node& node, const std::vector<Placement>& at) const {
-    std::vector<Meta> metas;
-    for (const Expr& input : node.inputs) metas.push_back(input.meta());
-    const Placed placed = node.op->place(node.attrs.get(), {metas, node.outputs, at, shares_.total()});
+    const Placed placed = ask_op(node, at, shares_.total());
     return placed.in == at && placed.out[0].is_split(0);
   }
 

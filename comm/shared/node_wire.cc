@@ -223,9 +223,9 @@ void NodeWire::transfer(const Job& job) {
 }
 
 void NodeWire::gather_on_node(const Job& job) {
+  parts_.assign(1, static_cast<std::byte*>(job.data));
+  for (const std::int64_t count : job.counts) parts_.push_back(parts_.back() + count);
   if (direct_) return gather_in_region(job);
-  std::vector<std::byte*> begin{static_cast<std::byte*>(job.data)};
-  for (const std::int64_t count : job.counts) begin.push_back(begin.back() + count);
   const auto half = static_cast<std::int64_t>(board_.half_bytes());
   const std::int64_t most = *std::max_element(job.counts.begin(), job.counts.end());
   for (std::int64_t first = 0; first < most; first += half) {
@@ -233,9 +233,9 @@ void NodeWire::gather_on_node(const Job& job) {
     const auto* send = static_cast<const std::byte*>(job.send) + first;
     move_bytes(board_.staging(topology_.local, chunks_), send, here(topology_.local));
     pass(&RankBoard::staged, job);
-    move_bytes(begin[bytes(topology_.local)] + first, send, here(topology_.local));
+    move_bytes(parts_[bytes(topology_.local)] + first, send, here(topology_.local));
     for (int l = 0; l < board_.ranks(); ++l)
-      if (l != topology_.local) move_bytes(begin[bytes(l)] + first, board_.staging(l, chunks_), here(l));
+      if (l != topology_.local) move_bytes(parts_[bytes(l)] + first, board_.staging(l, chunks_), here(l));
     pass(&RankBoard::worked, job);
     ++chunks_;
   }
@@ -243,19 +243,12 @@ void NodeWire::gather_on_node(const Job& job) {
 
 // Each rank's part is at its place in its own memory, and the others fetch it there.
 void NodeWire::gather_in_region(const Job& job) {
-  const std::uint64_t place = board_.own().place[round_ % 2] - 1;
-  const auto for_parts = [&](auto fetch) {
-    std::uint64_t at = place;
-    for (int l = 0; l < board_.ranks(); at += static_cast<std::uint64_t>(job.counts[bytes(l++)]))
-      fetch(l, region_->part(topology_.local) + at, region_->part(l) + at);
-  };
-  for_parts([&](int l, std::byte* to, const std::byte*) {
-    if (l == topology_.local) move_bytes(to, job.send, job.counts[bytes(l)]);
-  });
+  const int local = topology_.local;
+  move_bytes(parts_[bytes(local)], job.send, job.counts[bytes(local)]);
   pass(&RankBoard::staged, job);
-  for_parts([&](int l, std::byte* to, const std::byte* from) {
-    if (l != topology_.local) move_bytes(to, from, job.counts[bytes(l)]);
-  });
+  for (int l = 0; l < board_.ranks(); ++l)
+    if (l != local)
+      move_bytes(parts_[bytes(l)], region_->part(l) + (parts_[bytes(l)] - region_->part(local)), job.counts[bytes(l)]);
   pass(&RankBoard::worked, job);
   ++chunks_;
 }
