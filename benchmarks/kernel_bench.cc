@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <string>
 
 #include "ops/kernels/conv.h"
 #include "ops/kernels/gemm.h"
+#include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/pool.h"
 
@@ -34,10 +36,13 @@ void report(benchmark::State& state, double flops) {
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-void product(benchmark::State& state, Trans ta, Trans tb, Index m, Index n, Index k) {
+// gemm leaves a product to OpenBLAS if it is scaled.
+constexpr float kOurs = 1.0f, kOpenBlas = 2.0f;
+
+void product(benchmark::State& state, Trans ta, Trans tb, Index m, Index n, Index k, float alpha = kOurs) {
   const Values a(m * k), b(k * n), c(m * n);
   for (auto _ : state) {
-    gemm(ta, tb, m, n, k, 1.0f, a.get(), ta == Trans::kYes ? m : k, b.get(), tb == Trans::kYes ? k : n, 0.0f, c.get(),
+    gemm(ta, tb, m, n, k, alpha, a.get(), ta == Trans::kYes ? m : k, b.get(), tb == Trans::kYes ? k : n, 0.0f, c.get(),
          n);
     benchmark::ClobberMemory();
   }
@@ -88,7 +93,23 @@ void add_convolution(const char* name, ConvPass pass, ConvGeometry g) {
 }
 
 void add_product(const char* name, Trans ta, Trans tb, Index m, Index n, Index k) {
-  benchmark::RegisterBenchmark(name, product, ta, tb, m, n, k)->Unit(benchmark::kMicrosecond)->UseRealTime();
+  benchmark::RegisterBenchmark(name, product, ta, tb, m, n, k, kOurs)->Unit(benchmark::kMicrosecond)->UseRealTime();
+}
+
+// One product by each instruction set of this processor beside OpenBLAS, whose kernels OPENBLAS_CORETYPE holds to the
+// same set: Haswell is AVX2, Nehalem SSE4.
+void add_instruction_sets() {
+  for (const InstructionSet& set : instruction_sets()) {
+    const auto held = [set](benchmark::State& state) {
+      use_instruction_set(set);
+      product(state, Trans::kNo, Trans::kNo, 1024, 1024, 1024);
+      use_best_instruction_set();
+    };
+    benchmark::RegisterBenchmark(("gemm/1024x1024x1024/" + set.name).c_str(), held)->UseRealTime();
+  }
+  const std::string name = "gemm/1024x1024x1024/OpenBLAS " + blas_kernels();
+  benchmark::RegisterBenchmark(name.c_str(), product, Trans::kNo, Trans::kNo, 1024, 1024, 1024, kOpenBlas)
+      ->UseRealTime();
 }
 
 void add_all() {
@@ -110,6 +131,7 @@ void add_all() {
   add_product("gemm/32x2048x2048", kNo, kNo, 32, 2048, 2048);
   add_product("gemm/32x2048x2048/ABt", kNo, kYes, 32, 2048, 2048);
   add_product("gemm/1024x1024x1024", kNo, kNo, 1024, 1024, 1024);
+  add_instruction_sets();
   const ConvGeometry first = square(128, 28, 1, 32, 0), second = square(128, 26, 32, 64, 0);
   const ConvGeometry deep = square(32, 32, 64, 64, 1), wide = square(8, 16, 256, 256, 1);
   add_convolution("conv/28x28x1to32/forward", ConvPass::kForward, first);

@@ -181,6 +181,8 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 }  // namespace
 
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
+  // Without vectors of our own, a BLAS has at least the baseline's.
+  if ((hwy::SupportedTargets() & HWY_TARGETS & ~HWY_SCALAR) == 0) return false;
   // Below, a BLAS with vectors as wide as ours is quicker: it has products without packing for them.
   constexpr std::int64_t kSmall = 1'000'000;
   return m >= 8 && n >= 32 && k >= 16 && (!wide_blas || m * n * k > kSmall);

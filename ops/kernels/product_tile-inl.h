@@ -22,10 +22,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 // As many rows as the registers allow.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kTileRows = 8;
-#elif HWY_TARGET == HWY_AVX2
-constexpr int kTileRows = 6;
-#else
+#elif HWY_TARGET == HWY_SCALAR
 constexpr int kTileRows = 4;
+#else
+constexpr int kTileRows = 6;
 #endif
 
 template <class T>
@@ -66,7 +66,10 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& 
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const T* A = rows.at;
   const std::int64_t step = rows.row_step;
+  // Every loop over rows is unrolled by request: g++ keeps an array in registers only where all its indices are
+  // constant, and otherwise stores each accumulator to the stack in each step of k (tests/house/check_tiles.py looks).
   V first[kRows], second[kRows];
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     __builtin_prefetch(C + r * ldc, 1);  // until it is written, the rows are on their way
     __builtin_prefetch(C + r * ldc + lanes, 1);
@@ -75,12 +78,14 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& 
   for (std::int64_t p = 0; p < k; ++p) {
     const T* row = panel.at + p * panel.row_step;
     const V b0 = hn::LoadU(d, row), b1 = hn::LoadU(d, row + lanes);
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
       first[r] = hn::MulAdd(a, b0, first[r]);
       second[r] = hn::MulAdd(a, b1, second[r]);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     T* to = C + r * ldc;
     if (columns < 2 * lanes) {

@@ -2,10 +2,13 @@
 """The house's checks, tried on small made-up trees: each rule must accept what is right and refuse what is wrong."""
 
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import check_tiles
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -171,6 +174,31 @@ class CheckSizes(unittest.TestCase):
     def test_conditional_compilation(self):
         self.assert_refused("ops/a.cc", "void f() {\n#ifdef GPU\n  g();\n#endif\n}\n", "inside a function")
         self.assert_accepted("ops/a.h", "#ifdef A\n#undef A\n#endif\nvoid f() {\n}\n")
+
+
+class CheckTiles(unittest.TestCase):
+    @staticmethod
+    def tile(*extra, branch=""):
+        loop = ["vmovups (%rax),%ymm1", *["vfmadd231ps %ymm0,%ymm1,%ymm2"] * 4, *extra, "add $0x20,%rax", branch, "jne 4"]
+        lines = ["ret", *[line for line in loop if line]]
+        return "0000000000000000 <tile>:\n" + "".join(
+            f"   {4 * i:x}:\t{line.replace(' ', chr(9), 1)}\n" for i, line in enumerate(lines)
+        )
+
+    def test_a_spilled_sum_is_found(self):
+        self.assertEqual(list(check_tiles.spills(self.tile())), [])
+        (found,) = check_tiles.spills(self.tile("vmovaps %ymm2,0x20(%rsp)"))
+        self.assertIn("tile at 4: 1 vectors stored to the stack for 4 multiplications", found)
+
+    def test_other_stores_and_loops_are_none(self):
+        self.assertEqual(list(check_tiles.spills(self.tile("vmovaps %ymm2,0x20(%rdi)"))), [])
+        self.assertEqual(list(check_tiles.spills(self.tile("vmovaps %ymm2,0x20(%rsp)", branch="je 1000"))), [])
+
+    def test_no_tile_among_the_objects_is_refused(self):
+        check = os.path.join(HERE, "check_tiles.py")
+        done = subprocess.run([sys.executable, check, "a.o"], capture_output=True, text=True, timeout=60)
+        if platform.machine() == "x86_64":
+            self.assertNotEqual(done.returncode, 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Fails on a tile of a product or convolution that keeps its accumulators in memory.
+
+usage: check_tiles.py OBJECT...
+
+A tile holds its sums in registers through a loop of multiply-adds. Where the compiler does not see that an array of
+vectors fits the registers, it stores each of them to the stack in each step, and the tile runs at a third of its speed
+with the same results. So this reads the object files: a loop without branches, with at least four vector
+multiplications, that stores a vector to the stack is refused. Only x86-64's instructions are known; elsewhere nothing is
+found. winograd_transforms.cc is not looked at: its 36 values do not fit 16 registers.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+
+TILES = {"blocked_product", "packed_product", "conv_direct", "conv_depthwise"}
+MULTIPLIES = re.compile(r"v?(fn?m(add|sub)\w*|mul)p[sd]$")
+STORES = re.compile(r"v?mov[au]p[sd]$")
+TO_STACK = re.compile(r"%[xyz]mm\d+,.*\(%r[sb]p")
+HEAD = re.compile(r"^[0-9a-f]+ <(.*)>:$")
+LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*)$")
+
+
+def functions(disassembly):
+    """(name, [(address, operation, operands)]) of each function in what `objdump -d` prints."""
+    name, body = None, []
+    for line in disassembly.splitlines():
+        if head := HEAD.match(line):
+            if name:
+                yield name, body
+            name, body = head[1], []
+        elif found := LINE.match(line):
+            body.append((int(found[1], 16), found[2], found[3]))
+    if name:
+        yield name, body
+
+
+def loops(body):
+    """The bodies of loops that hold no branch but the one back to their start."""
+    place = {address: i for i, (address, _, _) in enumerate(body)}
+    start = 0  # behind the last branch
+    for i, (_, operation, operands) in enumerate(body):
+        if not operation.startswith("j"):
+            continue
+        target = re.match(r"[0-9a-f]+", operands)
+        first = place.get(int(target[0], 16)) if target else None
+        if first is not None and start <= first <= i:
+            yield body[first : i + 1]
+        start = i + 1
+
+
+def spills(disassembly):
+    for name, body in functions(disassembly):
+        for loop in loops(body):
+            multiplies = sum(1 for _, operation, _ in loop if MULTIPLIES.match(operation))
+            stores = sum(1 for _, operation, to in loop if STORES.match(operation) and TO_STACK.search(to))
+            if multiplies >= 4 and stores:
+                yield f"{name} at {loop[0][0]:x}: {stores} vectors stored to the stack for {multiplies} multiplications"
+
+
+def main(paths):
+    tiles = [path for path in paths if os.path.basename(path).split(".")[0] in TILES]
+    if not tiles:
+        sys.exit("check_tiles.py: none of the object files holds a tile: " + " ".join(paths[:3]))
+    failed = False
+    for path in tiles:
+        printed = subprocess.run(
+            ["objdump", "-d", "-C", "--no-show-raw-insn", path], capture_output=True, text=True, check=True, timeout=100
+        ).stdout
+        for line in spills(printed):
+            print(f"{path}: {line}; unroll the loop over the accumulators (#pragma GCC unroll)")
+            failed = True
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    if platform.machine() == "x86_64":
+        main(sys.argv[1:])
