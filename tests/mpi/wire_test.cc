@@ -1,8 +1,10 @@
-// The checks of tests/comm over Open MPI; run as `mpirun -np N wire_test`. Each test makes communicators of its own.
+// The checks of tests/comm over Open MPI; run as `mpirun -np N wire_test [messages]`. Each test makes communicators of
+// its own; with `messages`, none of them shares memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <numeric>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,8 +18,11 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
+bool only_messages = false;
+
 std::unique_ptr<Communicator> make(MpiOptions options = {}) {
   options.worker.wait_limit = 20s;
+  if (only_messages) options.share_memory = false;
   return make_mpi_communicator(options);
 }
 
@@ -116,6 +121,7 @@ TEST(Wire, DISABLED_BeyondIntMax) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  syncline::comm::only_messages = argc > 1 && std::string_view(argv[1]) == "messages";
   const auto world = syncline::comm::make_communicator();  // keeps MPI alive between the tests
   if (world->size() < 2) {
     std::fprintf(stderr, "wire_test: run it with mpirun -np 2 or more\n");
