@@ -1,11 +1,13 @@
 #include "base/array.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 
 #include "base/convert.h"
 
@@ -18,11 +20,30 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLarge = kHugePage / 2;
 
+// Says how much was asked for; Python's MemoryError.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::size_t bytes)
+      : text_(join_text("array: ", bytes, " bytes are more memory than there is; give smaller sizes")) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+// A system that promises more memory than it has would end the process at the first use.
+std::size_t physical_memory() {
+  static const auto bytes =
+      static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 std::shared_ptr<std::byte> allocate(std::size_t bytes, bool zeros) {
+  if (bytes >= kLarge && bytes > physical_memory()) throw OutOfMemory(bytes);
   const std::size_t alignment = bytes >= kLarge ? kHugePage : kAlignment;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, std::max(rounded, alignment));
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) throw OutOfMemory(bytes);
   if (bytes >= kLarge) madvise(memory, rounded, MADV_HUGEPAGE);  // advice: without it the array is only slower
   if (zeros) std::memset(memory, 0, bytes);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};

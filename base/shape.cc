@@ -6,6 +6,14 @@
 
 namespace syncline {
 
+namespace {
+
+[[noreturn]] void fail_size(std::string_view what, const Shape& shape) {
+  fail<ShapeError>(what, ": a tensor of shape ", shape, " would have more than 2^47 elements; give smaller sizes");
+}
+
+}  // namespace
+
 bool Shape::is_known() const {
   return std::none_of(dims_.begin(), dims_.end(), [](auto dim) { return dim < 0; });
 }
@@ -13,9 +21,14 @@ bool Shape::is_known() const {
 std::int64_t Shape::size() const { return product(0, ndim()); }
 
 std::int64_t Shape::product(int first, int last) const {
-  std::int64_t total = 1;
-  for (int axis = first; axis < last; ++axis) total *= (*this)[axis];
-  return total;
+  std::int64_t others = 1;  // all dimensions but zeros
+  bool empty = false;
+  for (int axis = first; axis < last; ++axis) {
+    const std::int64_t dim = (*this)[axis];
+    if (dim == 0) empty = true;
+    else if (__builtin_mul_overflow(others, dim, &others) || others > kLargestSize) fail_size("shape", *this);
+  }
+  return empty ? 0 : others;
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {
@@ -34,7 +47,7 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
   for (int axis = 0; axis < ndim; ++axis) {
     const int ia = axis - (ndim - a.ndim()), ib = axis - (ndim - b.ndim());
     const std::int64_t da = ia < 0 ? 1 : a[ia], db = ib < 0 ? 1 : b[ib];
-    if (da != db && da > 1 && db > 1)
+    if (da != db && da >= 0 && db >= 0 && da != 1 && db != 1)
       fail<ShapeError>(op, ": shapes ", a, " and ", b, " do not broadcast (axis ", axis, ": ", da, " against ", db,
                        "); reshape or expand_dims one of them");
     std::int64_t& dim = dims[static_cast<std::size_t>(axis)];
@@ -44,6 +57,30 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
     else dim = std::max(da, db);  // one is unknown: the known one decides
   }
   return Shape(std::move(dims));
+}
+
+void check_size(std::string_view op, const Shape& shape) {
+  std::int64_t total = 1;
+  for (const std::int64_t dim : shape) {
+    if (dim < kUnknown) fail<ShapeError>(op, ": a dimension of ", dim, " elements; sizes must not be negative");
+    if (dim > 0 && (__builtin_mul_overflow(total, dim, &total) || total > kLargestSize)) fail_size(op, shape);
+  }
+}
+
+std::int64_t size_product(std::string_view op, std::int64_t a, std::int64_t b) {
+  if (a == kUnknown || b == kUnknown) return kUnknown;
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result) || result > kLargestSize)
+    fail<ShapeError>(op, ": a size of ", a, " times ", b, " is beyond 2^47; give smaller numbers");
+  return result;
+}
+
+std::int64_t size_sum(std::string_view op, std::int64_t a, std::int64_t b) {
+  if (a == kUnknown || b == kUnknown) return kUnknown;
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result) || result > kLargestSize)
+    fail<ShapeError>(op, ": a size of ", a, " plus ", b, " is beyond 2^47; give smaller numbers");
+  return result;
 }
 
 int wrap_axis(std::string_view op, int axis, int ndim) {

@@ -11,6 +11,8 @@
 namespace syncline {
 
 inline constexpr std::int64_t kUnknown = -1;
+// A tensor has at most so many elements, and a dimension is at most so long: no process addresses more bytes.
+inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 47;
 
 class Shape {
  public:
@@ -28,7 +30,7 @@ class Shape {
 
   // True if no dimension is unknown.
   bool is_known() const;
-  // Number of elements. The shape must be known.
+  // Number of elements. The shape must be known. Throws ShapeError beyond kLargestSize, as `product` does.
   std::int64_t size() const;
   // Product of the dimensions [first, last), which must be known.
   std::int64_t product(int first, int last) const;
@@ -48,6 +50,14 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 // NumPy's broadcasting rule; an unknown dimension meets 1 or any other. Throws ShapeError naming `op` and both shapes.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
+
+// Throws ShapeError naming `op` if the known dimensions make more than kLargestSize elements, or one of them is no
+// size. A dimension of 0 does not excuse the others.
+void check_size(std::string_view op, const Shape& shape);
+// a * b and a + b of dimensions or counts that are not negative; unknown if one of them is. Throws ShapeError naming
+// `op` beyond kLargestSize.
+std::int64_t size_product(std::string_view op, std::int64_t a, std::int64_t b);
+std::int64_t size_sum(std::string_view op, std::int64_t a, std::int64_t b);
 
 // Turns a negative axis into a positive one. Throws ValueError naming `op` if it is outside [-ndim, ndim).
 int wrap_axis(std::string_view op, int axis, int ndim);

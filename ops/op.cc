@@ -60,6 +60,7 @@ std::shared_ptr<const Node> make_node(const OpDef& op, std::shared_ptr<const voi
   }
   auto node = std::make_shared<Node>();
   node->outputs = op.infer(attrs.get(), metas);
+  for (const Meta& output : node->outputs) check_size(op.name, output.shape);
   node->id = next_id.fetch_add(1, std::memory_order_relaxed);
   node->op = &op;
   node->attrs = std::move(attrs);

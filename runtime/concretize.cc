@@ -155,6 +155,7 @@ class Concretizer {
     if (computes_on_float16(node)) result = cast(on_float32(node), now.dtype());
     else if (node.op->simplify != nullptr) result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
     if (result && !(result == now)) {
+      check_rewrite(now, result);
       result = simplify(result);
     } else {
       result = unique(foldable(now.node()) ? folded(now) : now);
@@ -163,6 +164,18 @@ class Concretizer {
     simplified_[result] = result;
     keep_.push_back(e);
     return result;
+  }
+
+  // What is known of a value must stay as it is: buffers and kernels rely on it.
+  static void check_rewrite(const Expr& before, const Expr& after) {
+    bool same = before.dtype() == after.dtype() && before.ndim() == after.ndim();
+    for (int axis = 0; same && axis < before.ndim(); ++axis) {
+      const std::int64_t old = before.shape()[axis], now = after.shape()[axis];
+      same = old == now || old < 0 || now < 0;
+    }
+    if (!same)
+      fail<InternalError>("concretize: ", before.op().name, " of ", before.meta(), " was rewritten as ",
+                          after.op().name, " of ", after.meta(), "; please report this");
   }
 
   Expr with_simple_inputs(const Expr& e) {

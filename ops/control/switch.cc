@@ -28,7 +28,7 @@ void check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
                      "; both must have one shape");
   for (int axis = 0; axis < condition.ndim(); ++axis) {
     const std::int64_t have = condition.shape()[axis], wanted = x.shape()[axis];
-    if (have > 1 && wanted >= 0 && have != wanted)
+    if (have != 1 && have >= 0 && wanted >= 0 && have != wanted)
       fail<ShapeError>("switch: a condition of shape ", condition.shape(), " does not fit expressions of shape ",
                        x.shape(), "; its axes are their first ones, each as long or of one element");
   }

@@ -31,18 +31,27 @@ struct Window {
   std::int64_t dilation = 1;
   Padding padding = Padding::kValid;
 
-  std::int64_t reach() const { return (size - 1) * dilation + 1; }
+  std::int64_t reach() const { return size == 0 ? 0 : size_product("window", size - 1, dilation) + 1; }
 };
 
-// Positions of the window over `in` elements; unknown if they depend on what is. Throws ShapeError if it does not fit once.
+[[noreturn]] inline void fail_window(std::string_view op, std::int64_t in, const Window& w) {
+  fail<ShapeError>(op, ": a window that reaches over ", w.reach(), " does not fit into an image of ", in,
+                   "; use padding 'same' or a smaller window");
+}
+
+// Positions of the window over `in` elements; unknown if they depend on what is. None for an image that lacks less than
+// a stride, as in TensorFlow; throws ShapeError for a smaller one.
 inline std::int64_t window_positions(std::string_view op, std::int64_t in, const Window& w) {
   if (in == kUnknown) return kUnknown;
   if (w.padding != Padding::kValid) return (in + w.stride - 1) / w.stride;
   if (w.size == kUnknown) return kUnknown;
-  if (in < w.reach())
-    fail<ShapeError>(op, ": a window that reaches over ", w.reach(), " does not fit into an image of ", in,
-                     "; use padding 'same' or a smaller window");
-  return (in - w.reach()) / w.stride + 1;
+  if (in < w.reach() - w.stride) fail_window(op, in, w);
+  return (in - w.reach() + w.stride) / w.stride;
+}
+
+// While a graph is built, an image that is known to be smaller than the window is a mistake. Fed images may be.
+inline void check_window(std::string_view op, std::int64_t in, const Window& w) {
+  if (in != kUnknown && w.size != kUnknown && w.padding == Padding::kValid && in < w.reach()) fail_window(op, in, w);
 }
 
 inline std::int64_t pad_before(std::int64_t in, const Window& w) {
@@ -55,14 +64,15 @@ inline std::int64_t pad_before(std::int64_t in, const Window& w) {
 // The elements under `positions` windows, where nothing else says how many: Keras's rule for transposed convolutions.
 inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
   if (positions == kUnknown) return kUnknown;
-  if (w.padding != Padding::kValid) return positions * w.stride;
-  return w.size == kUnknown ? kUnknown : positions * w.stride + std::max<std::int64_t>(w.reach() - w.stride, 0);
+  const std::int64_t elements = size_product("window", positions, w.stride);
+  if (w.padding != Padding::kValid) return elements;
+  return w.size == kUnknown ? kUnknown : elements + std::max<std::int64_t>(w.reach() - w.stride, 0);
 }
 
-// Throws ValueError for a step below 1.
+// Throws ValueError for a step below 1, or beyond any size.
 inline void check_steps(std::string_view op, std::string_view what, const std::vector<std::int64_t>& values) {
   for (const std::int64_t value : values)
-    if (value < 1) fail<ValueError>(op, ": ", what, " of ", value, "; give 1 or more");
+    if (value < 1 || value > kLargestSize) fail<ValueError>(op, ": ", what, " of ", value, "; give 1 to 2^47");
 }
 
 inline Padding padding_of(std::string_view op, std::string_view padding) {

@@ -8,7 +8,11 @@ namespace {
 
 constexpr NoGradient kMadeByPlans{"plans make it of a dot whose gradient has been taken"};
 
-std::int64_t panel_columns(DType dtype) { return kernels::kPanelBytes / static_cast<std::int64_t>(size_of(dtype)); }
+// float16 is packed as the float32 that it is multiplied in.
+std::int64_t panel_columns(DType dtype) {
+  const DType computed = dtype == DType::kFloat16 ? DType::kFloat32 : dtype;
+  return kernels::kPanelBytes / static_cast<std::int64_t>(size_of(computed));
+}
 
 struct PackMatrix {
   static constexpr std::string_view kName = "pack_matrix";

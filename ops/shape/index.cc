@@ -37,8 +37,11 @@ Cut cut_of(const CutAttrs& a, int axis, std::int64_t size) {
     return given == kOpen ? open : std::clamp(given < 0 ? given + size : given, low, high);
   };
   const std::int64_t begin = bound(a.start[i], step > 0 ? low : high), end = bound(a.stop[i], step > 0 ? high : low);
-  const std::int64_t distance = step > 0 ? end - begin : begin - end, stride = std::abs(step);
-  return {begin, std::max<std::int64_t>(0, (distance + stride - 1) / stride), step};
+  const std::int64_t distance = step > 0 ? end - begin : begin - end;
+  if (distance <= 0) return {begin, 0, 1};
+  // A step over the whole axis takes one element, and products with it may overflow.
+  if (step >= distance || step <= -distance) return {begin, 1, 1};
+  return {begin, (distance - 1) / std::abs(step) + 1, step};
 }
 
 bool is_whole(const CutAttrs& a, int axis) {

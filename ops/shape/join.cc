@@ -24,7 +24,7 @@ Meta infer_joined(std::string_view op, int axis, std::span<const Meta> in) {
     bool fits = m.shape.ndim() == out.shape.ndim();
     for (int i = 0; fits && i < out.shape.ndim(); ++i) {
       std::int64_t& dim = out.shape[i];
-      if (i == joined) dim = dim < 0 || m.shape[i] < 0 ? kUnknown : dim + m.shape[i];
+      if (i == joined) dim = size_sum(op, dim, m.shape[i]);
       else if (dim < 0) dim = m.shape[i];
       else fits = m.shape[i] < 0 || m.shape[i] == dim;
     }

@@ -18,7 +18,7 @@ struct OneHot {
   static constexpr auto fields = std::tuple{field("num_classes", &Attrs::num_classes)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     if (!is_integer(in[0].dtype)) fail<DTypeError>(kName, ": indices are ", in[0].dtype, "; cast them to an integer");
-    if (a.num_classes < 1) fail<ValueError>(kName, ": num_classes is ", a.num_classes, "; it must be at least 1");
+    if (a.num_classes < 0) fail<ValueError>(kName, ": num_classes is ", a.num_classes, "; it must not be negative");
     Meta out{DType::kFloat32, in[0].shape};
     out.shape.push_back(a.num_classes);
     return out;
@@ -61,7 +61,10 @@ Expr one_hot(const Expr& indices, const Dim& num_classes) {
 Expr arange(double start, double stop, double step, DType dtype) {
   if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
     fail<ValueError>("arange(", start, ", ", stop, ", ", step, "): step must not be 0, and all numbers finite");
-  const auto n = static_cast<std::int64_t>(std::max(0.0, std::ceil((stop - start) / step)));
+  const double size = std::max(0.0, std::ceil((stop - start) / step));
+  if (!(size <= static_cast<double>(kLargestSize)))
+    fail<ShapeError>("arange(", start, ", ", stop, ", ", step, "): ", size, " elements are beyond 2^47; give fewer");
+  const auto n = static_cast<std::int64_t>(size);
   Array values(dtype, Shape{n});
   with_stored_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < n; ++i) values.data<T>()[i] = convert<T>(start + static_cast<double>(i) * step);
@@ -79,6 +82,7 @@ Expr arange(const Dim& stop, DType dtype) { return arange(Dim(0), stop, 1, dtype
 
 Expr diagonal_of_ones(std::int64_t rows, std::int64_t columns, DType dtype) {
   if (rows < 0 || columns < 0) fail<ValueError>("eye: ", rows, " rows and ", columns, " columns; give 0 or more");
+  check_size("eye", Shape{rows, columns});
   Array values(DType::kInt8, Shape{rows, columns});
   for (std::int64_t i = 0; i < std::min(rows, columns); ++i) values.data<std::int8_t>()[i * columns + i] = 1;
   return constant_of(values.cast(dtype));

@@ -70,7 +70,8 @@ Expr tile(const Expr& x, const Dims& n) {
   Meta unknown = x.meta();
   for (int i = 0; i < n.size(); ++i) {
     std::int64_t& size = unknown.shape[lead + i];
-    size = n.is_tensor(i) || size < 0 ? kUnknown : size * n.numbers()[i];
+    if (!n.is_tensor(i)) check_times("tile", n.numbers()[i]);
+    size = n.is_tensor(i) ? kUnknown : size_product("tile", size, n.numbers()[i]);
   }
   return with_numbers("tile", {x}, n, unknown, [lead](std::span<const Expr> operands, const Shape& times) {
     Expr tiled = operands[0];

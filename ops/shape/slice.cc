@@ -57,7 +57,7 @@ struct SliceBox {
       if (a.size[i] >= 0) out.shape[axis] = a.size[i];
       else if (x[axis] >= 0) out.shape[axis] = x[axis] - start + a.size[i] + 1;
       const std::int64_t size = out.shape[axis];
-      if (start < 0 || (x[axis] >= 0 && (size < 0 || start + size > x[axis])))
+      if (start < 0 || (x[axis] >= 0 && (size < 0 || start > x[axis] - size)))
         fail<ShapeError>(kName, ": start ", text_of(a.start), " and size ", text_of(a.size), " reach outside x ", x,
                          " on axis ", axis);
     }
@@ -99,7 +99,7 @@ struct Pad {
       const auto i = static_cast<std::size_t>(axis);
       if (a.before[i] < 0 || a.after[i] < 0)
         fail<ValueError>(kName, ": paddings ", text_of(a.before), " and ", text_of(a.after), " must not be negative");
-      if (out.shape[axis] >= 0) out.shape[axis] += a.before[i] + a.after[i];
+      out.shape[axis] = size_sum(kName, out.shape[axis], size_sum(kName, a.before[i], a.after[i]));
     }
     return out;
   }
@@ -162,7 +162,7 @@ Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
     const int lead = x.ndim() - term.ndim();
     Numbers start, size;
     for (int axis = lead; axis < x.ndim(); ++axis) {
-      const bool whole = term.shape()[axis - lead] == 1;
+      const bool whole = term.shape()[axis - lead] == 1 && x.shape()[axis] != 1;  // broadcast along the axis
       start.push_back(whole ? 0 : a.start[static_cast<std::size_t>(axis)]);
       size.push_back(whole ? 1 : out[axis]);
     }

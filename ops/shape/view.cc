@@ -27,7 +27,7 @@ Placed place_reshaped(const PlaceArgs& args) {
 std::int64_t known_product(const Shape& shape) {
   std::int64_t product = 1;
   for (const std::int64_t dim : shape)
-    if (dim >= 0) product *= dim;
+    if (dim >= 0) product = size_product("reshape", product, dim);
   return product;
 }
 
@@ -90,9 +90,9 @@ struct MergeAxes {
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     Meta out = in[0];
-    const std::int64_t left = out.shape[a.axis], right = out.shape[a.axis + 1];
+    const std::int64_t merged = size_product(kName, out.shape[a.axis], out.shape[a.axis + 1]);
     out.shape.erase(a.axis);
-    out.shape[a.axis] = left < 0 || right < 0 ? kUnknown : left * right;
+    out.shape[a.axis] = merged;
     return out;
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }

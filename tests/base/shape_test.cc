@@ -1,0 +1,62 @@
+// Which shapes broadcast, and which sizes no tensor has.
+#include "base/shape.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <new>
+
+#include "base/array.h"
+#include "tests/ops/refusal.h"
+
+namespace syncline::testing {
+namespace {
+
+TEST(Broadcast, OnlyOneMeetsOtherSizes) {
+  EXPECT_EQ(broadcast("f", {2, 1}, {3}), (Shape{2, 3}));
+  EXPECT_EQ(broadcast("f", {0, 3}, {1, 3}), (Shape{0, 3}));
+  EXPECT_EQ(broadcast("f", {}, {0}), (Shape{0}));
+  EXPECT_EQ(broadcast("f", {0}, {0}), (Shape{0}));
+  expect_refused<ShapeError>([] { broadcast("f", {0, 3}, {4, 3}); }, "f: shapes (0, 3) and (4, 3) do not broadcast");
+  expect_refused<ShapeError>([] { broadcast("f", {2}, {0}); }, "axis 0: 2 against 0");
+  expect_refused<ShapeError>([] { broadcast("f", {2}, {3}); }, "axis 0: 2 against 3");
+}
+
+TEST(Broadcast, AnUnknownSizeMeetsAny) {
+  EXPECT_EQ(broadcast("f", {kUnknown}, {3}), (Shape{3}));
+  EXPECT_EQ(broadcast("f", {kUnknown}, {0}), (Shape{0}));
+  EXPECT_EQ(broadcast("f", {1}, {kUnknown}), (Shape{kUnknown}));
+}
+
+constexpr std::int64_t kMany = std::int64_t{1} << 32;
+
+TEST(Sizes, BeyondMemoryAreRefused) {
+  expect_refused<ShapeError>([] { (Shape{kMany, kMany}).size(); }, "(4294967296, 4294967296)");
+  expect_refused<ShapeError>([] { (Shape{2, kMany, kMany, 0}).size(); }, "2^47");
+  expect_refused<ShapeError>([] { (Shape{kLargestSize, 2}).product(0, 2); }, "2^47");
+  EXPECT_EQ((Shape{kLargestSize}).size(), kLargestSize);
+  EXPECT_EQ((Shape{3, 0, 5}).size(), 0);
+  EXPECT_EQ((Shape{kMany, kMany}).product(1, 2), kMany);
+  expect_refused<ShapeError>([] { check_size("f", {kUnknown, kMany, kMany}); }, "f: a tensor of shape (?, 4294967296");
+  expect_refused<ShapeError>([] { check_size("f", {-2}); }, "f: a dimension of -2");
+}
+
+TEST(Sizes, ProductsAndSumsAreChecked) {
+  EXPECT_EQ(size_product("f", 3, 4), 12);
+  EXPECT_EQ(size_product("f", kUnknown, 4), kUnknown);
+  EXPECT_EQ(size_sum("f", 3, kUnknown), kUnknown);
+  expect_refused<ShapeError>([] { size_product("f", kMany, kMany); }, "f: a size of 4294967296 times 4294967296");
+  expect_refused<ShapeError>([] { size_sum("f", std::numeric_limits<std::int64_t>::max(), 1); }, "plus 1");
+}
+
+TEST(Sizes, MoreThanTheMachineHasIsNoMemory) {
+  try {
+    const Array a = Array::uninitialized(DType::kFloat64, Shape{kLargestSize / 2});
+    ADD_FAILURE() << "there is no such machine";
+  } catch (const std::bad_alloc& e) {
+    EXPECT_NE(std::string(e.what()).find("562949953421312 bytes"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncline::testing
