@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/array.h"
+#include "ops/axes.h"
 #include "ops/dims.h"
 #include "ops/expr.h"
 
@@ -62,7 +63,7 @@ bool is_keras_tensor(const T& x) {
 
 // The global shape of x as an int32 vector of ndim(x) elements.
 Expr shape(const Expr& x);
-// How many elements x has along `axes` (all axes if empty), as a scalar of the given dtype. The global number.
-Expr count(const Expr& x, std::vector<int> axes, DType dtype);
+// How many elements x has along `axes`, as a scalar of the given dtype. The global number.
+Expr count(const Expr& x, Axes axes, DType dtype);
 
 }  // namespace syncline

@@ -76,7 +76,7 @@ struct NormalizedBatch {
   Expr variance;    // of the values themselves, mean((x - mean)^2)
 };
 // Statistics are those of the whole batch, on however many ranks it lies. gamma and beta may be empty.
-NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta,
-                                            std::vector<int> reduction_axes, double epsilon = 1e-3);
+NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta, Axes reduction_axes,
+                                            double epsilon = 1e-3);
 
 }  // namespace syncline

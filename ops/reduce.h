@@ -1,4 +1,4 @@
-// Reductions of the Keras backend. `axes` may be negative; empty means all. With keepdims the reduced axes stay as
+// Reductions of the Keras backend. `axes` may be negative; none given means all. With keepdims the reduced axes stay as
 // ones. All throw ValueError for an axis out of range and DTypeError for a dtype they do not take, while the graph is
 // built.
 #pragma once

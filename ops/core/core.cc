@@ -59,7 +59,7 @@ struct Count {
     const Shape& shape = in[0].shape();
     std::int64_t total = 1;
     for (int axis = 0; axis < shape.ndim(); ++axis) {
-      bool counted = a.axes.empty();
+      bool counted = false;
       for (const int wanted : a.axes) counted |= wrap_axis(kName, wanted, shape.ndim()) == axis;
       if (!counted) continue;
       if (shape[axis] < 0) return {};
@@ -111,9 +111,9 @@ std::int64_t count_params(const Expr& x) {
 }
 // No plan keeps these two, so a sparse tensor is not really made dense.
 Expr shape(const Expr& x) { return apply<ShapeOf>({to_dense(x)}); }
-Expr count(const Expr& tensor, std::vector<int> axes, DType dtype) {
+Expr count(const Expr& tensor, Axes axes, DType dtype) {
   const Expr x = to_dense(tensor);
-  const Expr counted = apply<Count>({x}, {std::move(axes), dtype});
+  const Expr counted = apply<Count>({x}, {axes.of(x.ndim()), dtype});
   const Expr known = Count::simplify(counted.attrs<Count::Attrs>(), {&x, 1}, counted.meta());
   return known ? known : counted;
 }

@@ -1,5 +1,7 @@
 // Normalization by given or by the batch's statistics, and by length. All of it is written in other ops, so the rules
 // of those say what is summed over the ranks.
+#include <limits>
+
 #include "ops/math.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
@@ -21,8 +23,13 @@ Expr scale_and_shift(const Expr& x, const Expr& gamma, const Expr& beta) {
   return beta ? y + beta : y;
 }
 
-// One over the standard deviation. It is as small as the variance: a division for each element of x is saved.
-Expr inverse_deviation(const Expr& var, double epsilon) { return 1.0 / sqrt(var + epsilon); }
+// One over the standard deviation. It is as small as the variance: a division for each element of x is saved. NaN below
+// 0, where sqrt gives 0.
+Expr inverse_deviation(const Expr& var, double epsilon) {
+  const Expr square = var + epsilon;
+  return select(less(square, scalar_like(0, square)), scalar_like(std::numeric_limits<double>::quiet_NaN(), square),
+                1.0 / sqrt(square));
+}
 
 }  // namespace
 
@@ -40,12 +47,13 @@ Expr batch_normalization(const Expr& x, const Expr& mean, const Expr& var, const
   return scale_and_shift(x - along_axis(mean, x, axis), factor, along_axis(beta, x, axis));
 }
 
-NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta,
-                                            std::vector<int> reduction_axes, double epsilon) {
+NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta, Axes reduction_axes,
+                                            double epsilon) {
   constexpr std::string_view kName = "normalize_batch_in_training";
-  if (reduction_axes.empty()) fail<ValueError>(kName, ": no reduction_axes; name the axes to take statistics over");
+  if (reduction_axes.are_all()) fail<ValueError>(kName, ": no reduction_axes; name the axes to take statistics over");
   std::vector<bool> reduced(static_cast<std::size_t>(x.ndim()), false);
-  for (const int axis : reduction_axes) reduced[static_cast<std::size_t>(wrap_axis(kName, axis, x.ndim()))] = true;
+  for (const int axis : reduction_axes.of(x.ndim()))
+    reduced[static_cast<std::size_t>(wrap_axis(kName, axis, x.ndim()))] = true;
   Shape kept;                       // of the statistics
   Shape broadcastable = x.shape();  // of gamma and beta
   for (int axis = 0; axis < x.ndim(); ++axis) {

@@ -8,7 +8,6 @@ AxisMask axis_mask(std::string_view op, const std::vector<int>& axes, int ndim) 
   if (ndim > kMaxDims) fail<ShapeError>(op, ": x has ", ndim, " dimensions; at most ", kMaxDims, " can be reduced");
   AxisMask mask;
   mask.ndim = ndim;
-  for (int axis = 0; axis < ndim && axes.empty(); ++axis) mask.on[static_cast<std::size_t>(axis)] = true;
   for (const int axis : axes) {
     bool& on = mask.on[static_cast<std::size_t>(wrap_axis(op, axis, ndim))];
     if (on) fail<ValueError>(op, ": axis ", axis, " is named twice");
@@ -33,6 +32,13 @@ Expr with_kept_axes(const Expr& reduced, const std::vector<int>& axes, int opera
   for (int axis = 0; axis < operand_ndim; ++axis)
     if (mask[axis]) kept = expand_dims(kept, axis);
   return kept;
+}
+
+Expr reduced_nothing(std::string_view op, const ReduceAttrs& a, const Expr& x, const Meta& out) {
+  const AxisMask mask = axis_mask(op, a.axes, x.ndim());
+  for (int axis = 0; axis < mask.ndim; ++axis)
+    if (mask[axis] && x.shape()[axis] != 1) return {};
+  return reshape(x, out.shape);
 }
 
 Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args) {

@@ -20,7 +20,7 @@ struct AxisMask {
   std::span<const bool> span() const { return {on.data(), static_cast<std::size_t>(ndim)}; }
 };
 
-// Empty `axes` mean all. Throws ValueError for an axis out of range or named twice.
+// Throws ValueError for an axis out of range or named twice.
 AxisMask axis_mask(std::string_view op, const std::vector<int>& axes, int ndim);
 Shape reduced_shape(const Shape& shape, const AxisMask& mask, bool keepdims);
 
@@ -35,6 +35,10 @@ struct ReduceAttrs {
 };
 inline constexpr auto kReduceFields =
     std::tuple{field("axes", &ReduceAttrs::axes), field("keepdims", &ReduceAttrs::keepdims)};
+
+// For `simplify`: what remains of a reduction over no axis, or over axes of one element each, is a reshape. Otherwise
+// empty.
+Expr reduced_nothing(std::string_view op, const ReduceAttrs& a, const Expr& x, const Meta& out);
 
 // For reductions that are not sums: rows along the reduced axes are gathered, other axes keep their split.
 Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args);

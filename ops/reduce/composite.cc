@@ -47,7 +47,7 @@ Expr logsumexp(const Expr& x, Axes axes, bool keepdims) {
   const Expr shift = select(finite, top, scalar_like(0, top));
   Expr y = rounded(log(sum(exp(number - shift), axes, /*keepdims=*/true)) + shift, x);
   if (keepdims) return y;
-  const AxisMask mask = axis_mask("logsumexp", axes, x.ndim());
+  const AxisMask mask = axis_mask("logsumexp", axes.of(x.ndim()), x.ndim());
   for (int axis = x.ndim() - 1; axis >= 0; --axis)
     if (mask[axis]) y = squeeze(y, axis);
   return y;

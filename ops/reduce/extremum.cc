@@ -26,6 +26,9 @@ struct Reduction {
   static void run(const Attrs& a, const KernelArgs& k) {
     reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k);
   }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    return reduced_nothing(Self::kName, a, in[0], out);
+  }
 };
 
 // Elements that tie share the gradient equally, as in TensorFlow.
@@ -80,11 +83,11 @@ SYNCLINE_REGISTER_OP(All)
 
 }  // namespace
 
-Expr max(const Expr& x, Axes axes, bool keepdims) { return apply<Max>({x}, {std::move(axes), keepdims}); }
-Expr min(const Expr& x, Axes axes, bool keepdims) { return apply<Min>({x}, {std::move(axes), keepdims}); }
+Expr max(const Expr& x, Axes axes, bool keepdims) { return apply<Max>({x}, {axes.of(x.ndim()), keepdims}); }
+Expr min(const Expr& x, Axes axes, bool keepdims) { return apply<Min>({x}, {axes.of(x.ndim()), keepdims}); }
 
 Expr prod(const Expr& x, Axes axes, bool keepdims) {
-  const AxisMask mask = axis_mask(Prod::kName, axes, x.ndim());
+  const AxisMask mask = axis_mask(Prod::kName, axes.of(x.ndim()), x.ndim());
   Expr y = x;
   for (int axis = x.ndim() - 1; axis >= 0; --axis)
     if (mask[axis]) y = apply<Prod>({y}, {{axis}, keepdims});
@@ -92,10 +95,10 @@ Expr prod(const Expr& x, Axes axes, bool keepdims) {
 }
 
 Expr any(const Expr& x, Axes axes, bool keepdims) {
-  return apply<Any>({cast(x, DType::kBool)}, {std::move(axes), keepdims});
+  return apply<Any>({cast(x, DType::kBool)}, {axes.of(x.ndim()), keepdims});
 }
 Expr all(const Expr& x, Axes axes, bool keepdims) {
-  return apply<All>({cast(x, DType::kBool)}, {std::move(axes), keepdims});
+  return apply<All>({cast(x, DType::kBool)}, {axes.of(x.ndim()), keepdims});
 }
 
 }  // namespace syncline

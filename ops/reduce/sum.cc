@@ -26,11 +26,7 @@ struct Sum {
     reduce(reduce_loops(kName, k.in_dtype(0)), axis_mask(kName, a.axes, k.in_shape(0).ndim()), k);
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
-    // A sum over axes of one element each only changes the shape.
-    const AxisMask mask = axis_mask(kName, a.axes, in[0].ndim());
-    for (int axis = 0; axis < mask.ndim; ++axis)
-      if (mask[axis] && in[0].shape()[axis] != 1) return {};
-    return reshape(in[0], out.shape);
+    return reduced_nothing(kName, a, in[0], out);
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const Expr& x = y.input(0);
@@ -85,7 +81,7 @@ SYNCLINE_REGISTER_OP(SumLike)
 
 }  // namespace
 
-Expr sum(const Expr& x, Axes axes, bool keepdims) { return apply<Sum>({x}, {std::move(axes), keepdims}); }
+Expr sum(const Expr& x, Axes axes, bool keepdims) { return apply<Sum>({x}, {axes.of(x.ndim()), keepdims}); }
 
 Expr sum_like(const Expr& dy, const Expr& like) {
   const Expr known = summed_like(dy, like);

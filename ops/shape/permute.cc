@@ -73,7 +73,6 @@ struct Reverse {
   };
   static constexpr auto fields = std::tuple{field("axes", &Attrs::axes)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    if (a.axes.empty()) fail<ValueError>(kName, ": axes are empty; name at least one");
     axis_mask(kName, a.axes, in[0].shape.ndim());
     return in[0];
   }
@@ -99,6 +98,9 @@ struct Reverse {
     kernels::strided_copy(shape.dims(), first(strides, shape.ndim()), size,
                           k.input<std::byte>(0) + static_cast<std::size_t>(start) * size, k.out[0]);
   }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    return a.axes.empty() ? in[0] : Expr{};
+  }
   static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {reverse(dy, a.axes)}; }
 };
 
@@ -116,6 +118,9 @@ Expr transpose(const Expr& x) {
   for (int axis = x.ndim() - 1; axis >= 0; --axis) pattern.push_back(axis);
   return apply<Permute>({x}, {std::move(pattern)});
 }
-Expr reverse(const Expr& x, Axes axes) { return apply<Reverse>({x}, {std::move(axes)}); }
+Expr reverse(const Expr& x, Axes axes) {
+  if (axes.are_all()) fail<ValueError>(Reverse::kName, ": no axes are given; name those to reverse");
+  return apply<Reverse>({x}, {axes.of(x.ndim())});
+}
 
 }  // namespace syncline

@@ -3,6 +3,8 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
+
 #include "ops/config.h"
 #include "ops/kernels/parallel.h"
 #include "ops/leaf.h"
@@ -178,13 +180,23 @@ Dims dims_from(nb::handle shape) {
   return result;
 }
 
-Axes axes_from(nb::handle axis) {
-  Axes axes;
-  if (axis.is_none()) return axes;
-  if (PyIndex_Check(axis.ptr())) return Axes(static_cast<int>(int64_from(axis)));
-  for (nb::handle entry : nb::iter(axis)) axes.push_back(static_cast<int>(int64_from(entry)));
-  return axes;
+std::vector<std::int64_t> integers_from(nb::handle value) {
+  // NumPy's arrays have __index__, too, but only those without axes are one number.
+  const bool one = PyLong_Check(value.ptr()) ||
+                   (PyIndex_Check(value.ptr()) && nb::cast<int>(nb::getattr(value, "ndim", nb::int_(0))) == 0);
+  if (one) return {int64_from(value)};
+  std::vector<std::int64_t> numbers;
+  for (nb::handle entry : nb::iter(value)) numbers.push_back(int64_from(entry));
+  return numbers;
 }
+
+int int_from(std::int64_t number, const char* what) {
+  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max())
+    fail<ValueError>(what, ": ", number, " is out of range; give a number of 32 bits");
+  return static_cast<int>(number);
+}
+
+Axes axes_from(nb::handle axis) { return axis.is_none() ? Axes() : Axes(integers_from(axis)); }
 
 namespace {
 

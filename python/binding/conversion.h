@@ -34,6 +34,10 @@ nb::tuple shape_to(const Shape& shape);
 // The same with tensors among the entries, or a tensor of integers.
 Dims dims_from(nb::handle shape);
 Dim dim_from(nb::handle number);
+// A whole number, or a sequence or array of such.
+std::vector<std::int64_t> integers_from(nb::handle value);
+// Throws ValueError naming `what` for a number that an int does not hold.
+int int_from(std::int64_t number, const char* what);
 // None: all axes.
 Axes axes_from(nb::handle axis);
 

@@ -17,10 +17,10 @@ using Text = const std::string&;
 // n numbers; a single one stands for all.
 template <std::size_t n>
 std::array<int, n> numbers(nb::handle value, const char* what) {
-  const Axes given = axes_from(value);
+  const std::vector<std::int64_t> given = integers_from(value);
   std::array<int, n> result{};
   if (given.size() != n && given.size() != 1) fail<ValueError>(what, ": ", given.size(), " numbers for ", n, " axes");
-  for (std::size_t i = 0; i < n; ++i) result[i] = given[given.size() == 1 ? 0 : i];
+  for (std::size_t i = 0; i < n; ++i) result[i] = int_from(given[given.size() == 1 ? 0 : i], what);
   return result;
 }
 

@@ -35,7 +35,7 @@ void reduction(nb::module_& m, const char* name, Expr (*op)(const Expr&, Axes, b
 }
 
 std::array<int, 2> two_axes(nb::handle axes) {
-  const Axes given = axes_from(axes);
+  const std::vector<int> given = axes_from(axes).of(0);
   if (given.size() == 1) return {given[0], given[0]};
   if (given.size() != 2) fail<ValueError>("batch_dot: axes holds ", given.size(), " numbers; give one or two");
   return {given[0], given[1]};

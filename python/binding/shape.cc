@@ -17,7 +17,7 @@ namespace {
 Pads pads_from(nb::handle pair) {
   const Shape numbers = shape_from(pair);
   if (numbers.ndim() != 2) fail<ValueError>("padding: ", numbers, " is no pair (before, after)");
-  return {static_cast<int>(numbers[0]), static_cast<int>(numbers[1])};
+  return {int_from(numbers[0], "padding"), int_from(numbers[1], "padding")};
 }
 
 template <std::size_t n>
@@ -55,8 +55,9 @@ void bind_views(nb::module_& m) {
   m.def("squeeze", [](nb::handle x, int axis) { return tensor(squeeze(expr_from(x), axis)); });
   m.def("flatten", [](nb::handle x) { return tensor(flatten(expr_from(x))); });
   m.def("batch_flatten", [](nb::handle x) { return tensor(batch_flatten(expr_from(x))); });
-  m.def("permute_dimensions",
-        [](nb::handle x, nb::handle pattern) { return tensor(permute_dimensions(expr_from(x), axes_from(pattern))); });
+  m.def("permute_dimensions", [](nb::handle x, nb::handle pattern) {
+    return tensor(permute_dimensions(expr_from(x), Axes(integers_from(pattern)).of(0)));
+  });
   m.def("transpose", [](nb::handle x) { return tensor(transpose(expr_from(x))); });
   m.def("reverse", [](nb::handle x, nb::handle axes) { return tensor(reverse(expr_from(x), axes_from(axes))); });
 }

@@ -1,5 +1,5 @@
-"""Reductions and scans. `axis`: an integer, several, or None for all; negative axes count from the end. With keepdims
-the reduced axes stay as ones. ValueError for an axis that x has not."""
+"""Reductions and scans. `axis`: an integer, several, or None for all; an empty list reduces nothing; negative axes count
+from the end. With keepdims the reduced axes stay as ones. ValueError for an axis that x has not."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 // Rows of normalization and bias_add.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ops/convolution.h"
+#include "ops/core.h"
+#include "ops/math.h"
 #include "ops/nn.h"
 #include "tests/ops/reference.h"
 
@@ -10,6 +13,7 @@ namespace syncline::testing {
 namespace {
 
 using Exprs = std::vector<Expr>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 using Tensors = std::span<const Tensor>;
 
 double mean_of(const std::vector<double>& x) {
@@ -25,7 +29,7 @@ double variance_of(const std::vector<double>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-OpCase l2(std::string name, std::vector<int> axes) {
+OpCase l2(std::string name, const Axes& axes) {
   const auto length2 = [](const std::vector<double>& x) {
     double sum = 0;
     for (const double v : x) sum += v * v;
@@ -36,7 +40,7 @@ OpCase l2(std::string name, std::vector<int> axes) {
           .build = [axes](const Exprs& x) { return l2_normalize(x[0], axes); },
           .reference =
               [axes, length2](Tensors in) {
-                const Tensor squares = folding(axes, true, length2)(in);
+                const Tensor squares = folding(axes.of(2), true, length2)(in);
                 return tabulate(in[0].shape, [&](const Index& i) { return at(in[0], i) / std::sqrt(at(squares, i)); });
               },
           .second_gradient = true};
@@ -139,6 +143,7 @@ std::vector<OpCase> normalization_rows() {
   std::vector<OpCase> rows{
       l2("l2_normalize", {1}),
       l2("l2_normalize_all", {}),
+      l2("l2_normalize_over_no_axes", std::vector<int>{}),
       given_statistics("batch_normalization", {5, 3}, -1),
       given_statistics("batch_normalization_of_images", {3, 2, 4, 2}, 3),
       given_statistics("batch_normalization_channels_first", {3, 2, 4, 2}, 1),
@@ -150,6 +155,17 @@ std::vector<OpCase> normalization_rows() {
       bias("bias_add_each_place", {3, 2, 4, 5}, {2, 4, 5}, "channels_last", {1, 2, 3}),
       bias("bias_add_to_volumes", {2, 2, 3, 2, 3}, {3}, "channels_last", {4}),
   };
+  // The variance and epsilon, 1, make 0, -1 and 4.
+  rows.push_back({.name = "batch_normalization_by_a_negative_variance",
+                  .inputs = {{.shape = {2, 3}, .values = {1, 1, 2, 3, 3, 4}}, {.shape = {3}, .values = {-1, -2, 3}}},
+                  .build =
+                      [](const Exprs& x) {
+                        const Expr zero = zeros_like(x[1]);
+                        return batch_normalization(x[0], zero, x[1], zero, zero + 1.0, -1, 1);
+                      },
+                  .reference = literal({2, 3}, {kInfinity, kNaN, 1, kInfinity, kNaN, 2}),
+                  .open_batch = false,
+                  .gradient = false});
   // Keras reshapes the bias here, it does not transpose it.
   rows.push_back({.name = "bias_add_each_place_channels_first",
                   .inputs = {{.shape = {1, 2, 1, 3}, .values = {0, 0, 0, 0, 0, 0}},

@@ -39,11 +39,11 @@ double logsumexp_of(const Values& v) {
   return std::log(sum);
 }
 
-OpCase row(std::string name, Reduction f, double (*fold)(const Values&), Axes axes, bool keepdims, Shape shape) {
+OpCase row(std::string name, Reduction f, double (*fold)(const Values&), Axes axes, bool keepdims, const Shape& shape) {
   return {.name = std::move(name),
-          .inputs = {{.shape = std::move(shape)}},
+          .inputs = {{.shape = shape}},
           .build = [=](const Exprs& x) { return f(x[0], axes, keepdims); },
-          .reference = folding(axes, keepdims, fold),
+          .reference = folding(axes.of(shape.ndim()), keepdims, fold),
           .second_gradient = true};
 }
 
@@ -58,6 +58,8 @@ std::vector<OpCase> rows_of(const std::string& name, Reduction f, double (*fold)
       row(name + "_of_the_middle", f, fold, {1}, false, {5, 3, 2}),
       row(name + "_of_outer_axes", f, fold, {0, 2}, false, {5, 2, 3}),
       row(name + "_of_inner_axes", f, fold, {2, 1}, true, {5, 2, 3}),
+      row(name + "_of_no_axes", f, fold, std::vector<int>{}, false, {5, 3}),
+      row(name + "_of_no_axes_kept", f, fold, std::vector<int>{}, true, {5, 3}),
   };
 }
 
@@ -103,6 +105,8 @@ std::vector<OpCase> reduction_rows() {
   rows.push_back(bias);
   for (OpCase& r : rows)
     if (r.name.starts_with("std")) r.gradient_tolerance = 1e-5;
+  for (OpCase& r : rows)
+    if (r.name.starts_with("std_of_no_axes")) r.gradient = r.second_gradient = false;  // sqrt has none at 0
   return rows;
 }
 

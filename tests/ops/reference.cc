@@ -61,8 +61,7 @@ Reference folding(std::vector<int> axes, bool keepdims, Fold f) {
   return [axes, keepdims, f](std::span<const Tensor> in) {
     const Shape& shape = in[0].shape;
     auto folded = [&](int axis) {
-      return axes.empty() ||
-             std::any_of(axes.begin(), axes.end(), [&](int a) { return (a < 0 ? a + shape.ndim() : a) == axis; });
+      return std::any_of(axes.begin(), axes.end(), [&](int a) { return (a < 0 ? a + shape.ndim() : a) == axis; });
     };
     Shape kept = shape, inner = shape;
     for (int axis = 0; axis < shape.ndim(); ++axis) (folded(axis) ? kept : inner)[axis] = 1;

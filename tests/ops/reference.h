@@ -21,7 +21,7 @@ Reference elementwise(double (*f)(double));
 Reference elementwise(double (*f)(double, double));
 Reference elementwise(double (*f)(double, double, double));
 
-// y = f(the elements of x along `axes`); empty axes: all.
+// y = f(the elements of x along `axes`).
 using Fold = std::function<double(const std::vector<double>&)>;
 Reference folding(std::vector<int> axes, bool keepdims, Fold f);
 

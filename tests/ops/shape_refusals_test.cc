@@ -1,6 +1,9 @@
 // What products, rows, subscripts and other functions of shapes refuse, and what they say then.
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "ops/core.h"
 #include "ops/leaf.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
@@ -14,6 +17,8 @@ namespace {
 Expr of_shape(Shape shape, DType dtype = DType::kFloat32) {
   return apply<Placeholder>({}, {.dtype = dtype, .shape = std::move(shape)});
 }
+
+Expr outer_sum(std::int64_t n) { return of_shape({n, 1}) + of_shape({n}); }
 
 TEST(Refusals, BatchDot) {
   const Expr x = of_shape({2, 3, 4});
@@ -71,11 +76,42 @@ TEST(Refusals, Shapes) {
   expect_refused<ShapeError>([&] { tile(x, {1, 2, 3}); }, "3 numbers");
   expect_refused<ShapeError>([&] { permute_dimensions(x, {0, 0}); }, "once");
   expect_refused<ValueError>([&] { reverse(x, 2); }, "out of range");
-  expect_refused<ValueError>([&] { one_hot(of_shape({2}, DType::kInt32), 0); }, "num_classes is 0");
+  expect_refused<ValueError>([&] { one_hot(of_shape({2}, DType::kInt32), -1); }, "num_classes is -1");
   expect_refused<ValueError>([&] { arange(0, 5, 0); }, "step must not be 0");
   expect_refused<ValueError>([&] { cumsum(x, 2); }, "out of range");
   expect_refused<ValueError>([&] { sum(x, 2); }, "out of range");
   expect_refused<ValueError>([&] { sum(x, {0, -2}); }, "named twice");
+}
+
+constexpr std::int64_t kMany = std::int64_t{1} << 32, kEndless = std::numeric_limits<std::int64_t>::max();
+
+TEST(Refusals, AxesBeyond32Bits) {
+  const Expr x = of_shape({5, 3});
+  expect_refused<ValueError>([&] { sum(x, kMany); }, "axis 4294967296 is out of range");
+  expect_refused<ValueError>([&] { reverse(x, -kMany); }, "axis -4294967296 is out of range");
+  expect_refused<ValueError>([&] { reverse(x, {}); }, "no axes are given");
+}
+
+TEST(Refusals, SizesBeyondMemory) {
+  const Expr x = of_shape({5, 3});
+  expect_refused<ShapeError>([&] { fill({kMany, kMany}, 0); }, "fill: a tensor of shape (4294967296, 4294967296)");
+  expect_refused<ShapeError>([&] { diagonal_of_ones(kMany, kMany, DType::kFloat32); }, "eye: a tensor of shape");
+  expect_refused<ShapeError>([&] { tile(x, {kEndless, 1}); }, "tile: a size of 5 times");
+  expect_refused<ShapeError>([&] { reshape(x, {kMany, kMany, 15}); }, "reshape: a size of");
+  expect_refused<ShapeError>([&] { pad(x, {kEndless, 0}, {kEndless, 0}); }, "pad: a size of");
+  expect_refused<ShapeError>([&] { slice(x, {1, 0}, {kEndless, 3}); }, "reach outside x");
+  expect_refused<ShapeError>([&] { slice(of_shape({kUnknown}), {0}, {kEndless}); }, "slice: a tensor of shape");
+  expect_refused<ShapeError>([&] { one_hot(of_shape({2}, DType::kInt32), kEndless); }, "one_hot: a tensor of shape");
+  expect_refused<ShapeError>([&] { arange(0, 1e18, 1); }, "1e+18 elements");
+  expect_refused<ShapeError>([&] { repeat(x, kEndless); }, "2^47");
+  expect_refused<ShapeError>([&] { outer_sum(kMany); }, "add: a tensor of shape (4294967296, 4294967296)");
+}
+
+TEST(Refusals, StepsOverEverythingTakeOneElement) {
+  const Expr x = of_shape({5});
+  for (const std::int64_t step : {kEndless, -kEndless, std::numeric_limits<std::int64_t>::min() + 1})
+    EXPECT_EQ(index(x, {Range{.step = step}}).shape(), (Shape{1})) << step;
+  EXPECT_EQ(index(x, {Range{.start = 4, .step = -kEndless}}).shape(), (Shape{1}));
 }
 
 }  // namespace

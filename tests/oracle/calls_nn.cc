@@ -38,7 +38,7 @@ SYNCLINE_ORACLE_CALL(binary_crossentropy) {
 
 SYNCLINE_ORACLE_CALL(in_top_k) { return in_top_k(call.tensor(0), call.tensor(1), call.get<int>("k")); }
 
-SYNCLINE_ORACLE_CALL(l2_normalize) { return l2_normalize(call.tensor(0), call.list("axis")); }
+SYNCLINE_ORACLE_CALL(l2_normalize) { return l2_normalize(call.tensor(0), call.axes("axis")); }
 
 SYNCLINE_ORACLE_CALL(batch_normalization) {
   return batch_normalization(call.tensor(0), call.tensor(1), call.tensor(2), call.tensor(3), call.tensor(4),

@@ -4,7 +4,7 @@
 namespace syncline::testing {
 
 #define SYNCLINE_REDUCTION(function) \
-  SYNCLINE_ORACLE_CALL(function) { return function(call.tensor(0), call.list("axis"), call.get("keepdims", false)); }
+  SYNCLINE_ORACLE_CALL(function) { return function(call.tensor(0), call.axes("axis"), call.get("keepdims", false)); }
 
 SYNCLINE_REDUCTION(sum)
 SYNCLINE_REDUCTION(prod)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/array.h"
+#include "ops/axes.h"
 #include "ops/expr.h"
 
 namespace syncline::testing {
@@ -78,6 +79,8 @@ class Call {
   }
   // A number or a list of numbers, as a list; none: empty.
   std::vector<int> list(const std::string& key) const;
+  // The same as axes: all if there are none.
+  Axes axes(const std::string& key) const { return has(key) ? Axes(list(key)) : Axes(); }
 
  private:
   const OracleCase& row_;

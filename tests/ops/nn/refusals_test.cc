@@ -47,7 +47,8 @@ TEST(Refusals, AnIndexOutsideItsLane) {
 
 TEST(Refusals, Normalization) {
   const Expr x = of_shape({5, 3}), v = of_shape({3});
-  expect_refused<ValueError>([&] { normalize_batch_in_training(x, v, v, {}); }, "reduction_axes");
+  expect_refused<ValueError>([&] { normalize_batch_in_training(x, v, v, Axes()); }, "reduction_axes");
+  expect_refused<ValueError>([&] { normalize_batch_in_training(x, v, v, std::int64_t{1} << 32); }, "out of range");
   expect_refused<ValueError>([&] { batch_normalization(x, v, v, v, v, 2); }, "batch_normalization");
 }
 
