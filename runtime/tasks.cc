@@ -15,8 +15,10 @@
 namespace syncline {
 namespace {
 
-constexpr std::size_t kLargestGroup = 40;  // nodes; with their operands they fit a fused program's registers
+constexpr std::size_t kLargestGroup = 40;  // nodes
 constexpr std::size_t kMostLaidOut = 14;   // operands that need a block buffer of their own
+// Nodes and operands from outside: each has a register of the fused program.
+constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;
 
 bool is_collective(const Node& node) { return node.op == &def_of<AllReduce>() || node.op == &def_of<AllGather>(); }
 
@@ -57,10 +59,12 @@ class TaskMaker {
   }
 
  private:
+  using Operands = std::unordered_set<Expr, ExprHash>;
   struct Group {
     std::vector<Expr> members;  // by id
     Space space;
     Guards guards;
+    Operands operands;  // from outside
     std::size_t laid_out = 0;
     bool terminal = false;  // nothing reads what it computes
   };
@@ -83,11 +87,15 @@ class TaskMaker {
         groups_.push_back({.members = {},
                            .space = space,
                            .guards = guarded_.of(*node),
+                           .operands = {},
                            .laid_out = 0,
                            .terminal = !users_.contains(node.get())});
       }
-      groups_[group].members.push_back(value);
-      groups_[group].laid_out += laid_out;
+      Group& joined = groups_[group];
+      joined.members.push_back(value);
+      joined.operands.erase(value);
+      joined.operands.insert(node->inputs.begin(), node->inputs.end());
+      joined.laid_out += laid_out;
       group_of_[node.get()] = group;
     }
     for (Group& group : groups_)
@@ -100,6 +108,7 @@ class TaskMaker {
     if (users == users_.end()) return -1;
     std::vector<int> candidates;
     std::size_t members = 0;
+    Operands operands(node.inputs.begin(), node.inputs.end());
     for (const Node* user : users->second) {
       const auto found = group_of_.find(user);
       if (found == group_of_.end()) return -1;
@@ -111,8 +120,11 @@ class TaskMaker {
       if (g.space != space || g.guards != guarded_.of(node) || (candidates.size() > 1 && !g.terminal)) return -1;
       members += g.members.size();
       laid_out += g.laid_out;
+      for (const Expr& operand : g.operands)
+        if (&operand.node() != &node) operands.insert(operand);
     }
     if (members >= kLargestGroup || laid_out > kMostLaidOut) return -1;
+    if (members + 1 + operands.size() > kMostRegisters) return -1;
     for (std::size_t i = 1; i < candidates.size(); ++i) merge_groups(candidates[0], candidates[i]);
     return candidates[0];
   }
@@ -121,6 +133,7 @@ class TaskMaker {
     Group &a = groups_[static_cast<std::size_t>(into)], &b = groups_[static_cast<std::size_t>(from)];
     for (const Expr& member : b.members) group_of_[&member.node()] = into;
     a.members.insert(a.members.end(), b.members.begin(), b.members.end());
+    a.operands.merge(b.operands);
     a.laid_out += b.laid_out;
     b.members.clear();
   }
@@ -277,7 +290,16 @@ class TaskMaker {
     }
     for (const Expr& window : second.windows)
       if (contains(first.writes, local_.resolve(window.input(0)).base)) return false;
-    return shared && laid_out(first, space) + laid_out(second, space) <= kMostLaidOut;
+    return shared && laid_out(first, space) + laid_out(second, space) <= kMostLaidOut &&
+           registers_of_both(first, second) <= kMostRegisters;
+  }
+
+  // At most: a read from which windows are cut may be no operand itself.
+  static std::size_t registers_of_both(const Task& first, const Task& second) {
+    std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.windows.size();
+    for (const Expr& read : second.reads) registers += !contains(first.reads, read) && !contains(first.writes, read);
+    for (const Expr& window : second.windows) registers += !contains(first.windows, window);
+    return registers;
   }
 
   std::size_t laid_out(const Task& task, const Space& space) const {

@@ -60,6 +60,28 @@ TEST_F(PassesTest, NeighboursThatShareOperandsAreOnePass) {
   EXPECT_NEAR(got[0].item(), total, 1e-12);
 }
 
+// Each choice has three operands of its own: together they are more than a program has registers.
+TEST_F(PassesTest, ManyOperandsAreSeveralPrograms) {
+  constexpr int kTerms = 33;
+  std::vector<Expr> inputs;
+  std::vector<Array> feeds;
+  std::vector<double> wanted(4);
+  Expr total, other;
+  for (int i = 0; i < kTerms; ++i) {
+    const bool first = i % 3 == 0;
+    inputs.insert(inputs.end(), {placeholder({.shape = {4}, .dtype = DType::kBool}), input({4}), input({4})});
+    feeds.push_back(Array::from<bool>({4}, {first, first, !first, !first}));
+    feeds.push_back(random_doubles({4}, 2 * i));
+    feeds.push_back(random_doubles({4}, 2 * i + 1));
+    const Expr chosen = select(inputs[3 * i], inputs[3 * i + 1], inputs[3 * i + 2]);
+    total = total ? total + chosen : chosen;
+    other = other ? other * chosen : chosen;
+    for (std::size_t k = 0; k < 4; ++k) wanted[k] += numbers(feeds[3 * i + ((k < 2) == first ? 1 : 2)])[k];
+  }
+  expect_values(Function(inputs, {total})(feeds)[0], wanted);
+  expect_values(Function(inputs, {total, other})(feeds)[0], wanted);
+}
+
 TEST_F(PassesTest, AnOutputMayBeAFeed) {
   const Expr x = input({4});
   Function f({x}, {reverse(x, {0}), x * 2.0});
