@@ -6,6 +6,8 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
+#include <cmath>
+
 #include "base/convert.h"
 #include "ops/kernels/curves-inl.h"
 #include "ops/kernels/lanes-inl.h"
@@ -14,15 +16,48 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
+constexpr int kLargestAngle = 39000;  // up to which Highway's sine and cosine are accurate
+
 // clang-format off
 struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(wrapping(x) * wrapping(x)); } };
 struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return x < T{} ? static_cast<T>(-wrapping(x)) : x; } };
 struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
 struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };
 struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
-struct SinF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsFinite(x), hn::Sin(d, x), hn::NaN(d)); } };
-struct CosF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::IsFinite(x), hn::Cos(d, x), hn::NaN(d)); } };
 // clang-format on
+
+// y with f(x) in the lanes where x is large, infinite or NaN. A lane's bits depend on its x alone.
+template <class D, class V, class F>
+HWY_NOINLINE HWY_ATTR V with_large(D d, V x, V y, F f) {
+  using T = hn::TFromD<D>;
+  alignas(64) T from[HWY_MAX_BYTES / sizeof(T)], to[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(x, d, from);
+  hn::Store(y, d, to);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i)
+    if (!(std::abs(from[i]) <= T(kLargestAngle))) to[i] = f(from[i]);
+  return hn::Load(d, to);
+}
+
+// Highway's sine and cosine reduce small arguments only; the C library's reduce any.
+struct SinF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    const V y = hn::Sin(d, x);
+    if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, hn::TFromD<D>(kLargestAngle)))))) return y;
+    return with_large(d, x, y, [](auto lane) { return std::sin(lane); });
+  }
+};
+
+struct CosF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    const V y = hn::Cos(d, x);
+    if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, hn::TFromD<D>(kLargestAngle)))))) return y;
+    return with_large(d, x, y, [](auto lane) { return std::cos(lane); });
+  }
+};
 
 struct LogF : Stateless {
   using Stateless::Stateless;
@@ -103,7 +138,11 @@ struct Sign : Numeric<Sign> {
 };
 struct Sqrt : Floating<Sqrt> {
   static constexpr std::string_view kName = "sqrt";
-  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * 0.5 / y}; }
+  // 0 for negative x, as a clipped x has it; divided by 1 there, so that second derivatives are finite, too.
+  static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) {
+    const Expr negative = less(y.input(0), scalar_like(0, y));
+    return {select(negative, scalar_like(0, y), dy) * 0.5 / select(negative, scalar_like(1, y), y)};
+  }
 };
 struct Exp : Floating<Exp> {
   static constexpr std::string_view kName = "exp";

@@ -65,6 +65,14 @@ OpCase at_values(OpCase row, const std::string& suffix, const std::vector<std::v
   return row;
 }
 
+OpCase with_gradient(OpCase row) {
+  row.gradient = row.second_gradient = true;
+  return row;
+}
+
+// Unix times, the largest numbers of float32, and neighbours that need no reduction. float32 holds all of them.
+const std::vector<double> kAngles{1.7e9 - 64, -0x1p30, 0.5, 0x1p100, -0x1p127, 39000, 39001, -39000.5, 53e6, 1, 0x1p50};
+
 double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 double softplus_of(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
@@ -102,6 +110,9 @@ std::vector<OpCase> unary_rows() {
       at_values(row("exp"), "_at_edges", {{-kInfinity, kInfinity, kNaN, -1000, 1000, 0}}),
       at_values(row("log"), "_at_edges", {{0, kInfinity, kNaN, -1, 1}}),
       at_values(row("sqrt"), "_of_negatives", {{-1, 0, 4, kInfinity}}),
+      with_gradient(at_values(row("sqrt"), "_gradient_of_negatives", {{-1, -0.25, 4, 9}})),
+      at_values(row("sin"), "_of_large", {kAngles}),
+      at_values(row("cos"), "_of_large", {kAngles}),
       at_values(row("round"), "_of_halves", {{-1.5, -0.5, 0.5, 1.5, 2.5}}),
       at_values(row("sign"), "_of_zero", {{-3, 0, 7}}),
       at_values(row("sigmoid"), "_at_edges", {{-kInfinity, -200, 0, 200, kInfinity}}),
