@@ -7,7 +7,6 @@
 #include "ops/control/body.h"
 #include "ops/control/print.h"
 #include "ops/core.h"
-#include "ops/core/fill.h"
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/substitute.h"
@@ -35,7 +34,7 @@ Meta merge_sides(const Meta& x, const Meta& alt) {
   return merged;
 }
 
-// What the bodies use from outside: values older than `first`, variables and placeholders.
+// What the bodies use from outside: values older than `first` (but integers), variables and placeholders.
 std::vector<Expr> find_captures(std::uint64_t first, const std::vector<Expr>& roots) {
   std::vector<Expr> captures;
   std::unordered_set<Expr, ExprHash> known;
@@ -43,7 +42,7 @@ std::vector<Expr> find_captures(std::uint64_t first, const std::vector<Expr>& ro
     return e.node().id < first || e.is<Placeholder>() || e.is<VariableLeaf>();
   };
   auto use = [&](const Expr& e) {
-    if (is_outside(e) && !e.is<Constant>() && !e.is<Fill>() && known.insert(e).second) captures.push_back(e);
+    if (is_outside(e) && !is_own_number(e, first) && known.insert(e).second) captures.push_back(e);
   };
   for (const Expr& root : roots) use(root);
   for (const auto& node : nodes_since(first, roots, is_outside))

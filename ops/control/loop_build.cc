@@ -4,14 +4,11 @@
 #include <unordered_set>
 
 #include "ops/control/branch.h"
-#include "ops/core/fill.h"
 #include "ops/leaf.h"
 #include "ops/substitute.h"
 
 namespace syncline {
 namespace {
-
-bool is_number(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
 
 std::uint64_t first_id(const LoopParts& parts) {
   std::uint64_t first = UINT64_MAX;
@@ -27,10 +24,11 @@ std::vector<Expr> find_captures(const LoopParts& parts, std::span<const Expr> ro
     for (const Expr& leaf : *leaves) inside.insert(&leaf.node());
   std::vector<Expr> captures;
   std::unordered_set<Expr, ExprHash> known;
+  const std::uint64_t first = first_id(parts);
   auto use = [&](const Expr& e) {
-    if (!inside.contains(&e.node()) && !is_number(e) && known.insert(e).second) captures.push_back(e);
+    if (!inside.contains(&e.node()) && !is_own_number(e, first) && known.insert(e).second) captures.push_back(e);
   };
-  for (const auto& node : nodes_since(first_id(parts), roots, [](const Expr&) { return false; })) {
+  for (const auto& node : nodes_since(first, roots, [](const Expr&) { return false; })) {
     const bool depends = std::any_of(node->inputs.begin(), node->inputs.end(),
                                      [&](const Expr& input) { return inside.contains(&input.node()); });
     if (!depends && is_repeatable(*node)) continue;

@@ -10,7 +10,6 @@
 
 #include "ops/control/loop_build.h"
 #include "ops/core.h"
-#include "ops/core/fill.h"
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
@@ -127,19 +126,28 @@ class LoopGradient {
   }
 
   void need(const Expr& value) {
-    if (is_number(value) || replacements_.contains(value)) return;
+    if (is_number(value) || replacements_.contains(value) || !is_needed_.insert(value).second) return;
     if (const Expr same = fixed(value)) replacements_[value] = same;
     else needed_.push_back(value);
+    if (!follows_from_shapes(value)) return;
+    // A size on the tape would be a value, which decides no shape; it is computed again from the same shapes.
+    for (const Expr& in : value.node().inputs) need(in);
   }
 
-  static bool is_number(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
+  static bool follows_from_shapes(const Expr& e) {
+    const std::vector<Expr>& operands = e.node().inputs;
+    if (e.op().shape_only) return true;
+    return is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 && !e.op().random &&
+           std::all_of(operands.begin(), operands.end(),
+                       [](const Expr& in) { return is_number(in) || follows_from_shapes(in); });
+  }
 
   // What is quickly made of other needed values is made again: that costs less than to store it and read it.
   void replace_needed() {
     std::sort(needed_.begin(), needed_.end(), [](const Expr& a, const Expr& b) { return a.node().id < b.node().id; });
     for (const Expr& value : needed_) {
       if (replacements_.contains(value)) continue;
-      if (is_quick(value)) {
+      if (is_quick(value) || follows_from_shapes(value)) {
         replacements_[value] = substitute({&value, 1}, replacements_).front();
         continue;
       }
@@ -150,12 +158,15 @@ class LoopGradient {
     }
   }
 
-  bool is_quick(const Expr& value) const {
+  bool is_quick(const Expr& value) {
     constexpr std::string_view kQuick[] = {"add", "sub", "mul", "neg"};
     const std::vector<Expr>& operands = value.node().inputs;
     return std::find(std::begin(kQuick), std::end(kQuick), value.op().name) != std::end(kQuick) &&
-           std::all_of(operands.begin(), operands.end(),
-                       [&](const Expr& e) { return is_number(e) || replacements_.contains(e); });
+           std::all_of(operands.begin(), operands.end(), [&](const Expr& e) {
+             const Expr outside = fixed(e);
+             if (outside && is_number(outside)) replacements_[e] = outside;
+             return is_number(e) || replacements_.contains(e);
+           });
   }
 
   // A value of the forward body in every turn.
@@ -265,6 +276,7 @@ class LoopGradient {
   std::unordered_set<const Node*> is_forward_;
   std::vector<Expr> turn_;     // one turn's gradients: elements, states, captures
   std::vector<Expr> needed_;   // forward values that differ from turn to turn
+  std::unordered_set<Expr, ExprHash> is_needed_;
   Replacements replacements_;  // of forward values by the backward body's elements, or by values outside
   LoopParts parts_;
   std::vector<std::vector<Term>> terms_;  // of the gradient of each input

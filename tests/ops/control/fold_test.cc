@@ -5,6 +5,7 @@
 #include "ops/control.h"
 #include "ops/gradients.h"
 #include "ops/math.h"
+#include "ops/nn.h"
 #include "ops/random.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
@@ -88,6 +89,82 @@ TEST_F(Fold, DtypesOfResults) {
   const Expr x = placeholder({.shape = {3}, .dtype = DType::kInt32});
   EXPECT_EQ(map_fn([](const Expr& e) { return e; }, x, DType::kFloat64).dtype(), DType::kFloat64);
   EXPECT_EQ(map_fn([](const Expr& e) { return greater(e, e); }, x).dtype(), DType::kBool);
+}
+
+// What a body uses of the outside may be a constant or a fill; a placeholder of the same value has the same gradient.
+std::vector<Array> gradients_through(const std::function<Expr(const Expr&, const Expr&, const Expr&)>& build,
+                                     bool constants) {
+  const Array values = counted({2});
+  const Expr x = placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat64});
+  const Expr c = constants ? constant(values) : placeholder({.shape = {2}, .dtype = DType::kFloat64});
+  const Expr filled =
+      constants ? constant(1.5, DType::kFloat64, {2}) : placeholder({.shape = {2}, .dtype = DType::kFloat64});
+  const Expr loss = sum(square(build(x, c, filled)));
+  const Exprs first = gradients(loss, {x, c, filled});
+  const Exprs second = gradients(sum(square(first[1])) + sum(square(first[2])), {c, filled});
+  Exprs inputs{x}, outputs{first[0], first[1], first[2], second[0], second[1]};
+  std::vector<Array> feeds{counted({3, 2})};
+  if (!constants) {
+    inputs.insert(inputs.end(), {c, filled});
+    feeds.insert(feeds.end(), {values, Array::from<double>({2}, {1.5, 1.5})});
+  }
+  std::vector<Array> results = Function(inputs, outputs)(feeds);
+  for (Array& a : results) a = a.copy();
+  return results;
+}
+
+TEST_F(Fold, ConstantsOfTheOutsideHaveGradients) {
+  using Build = std::function<Expr(const Expr&, const Expr&, const Expr&)>;
+  const Build builds[] = {
+      [](const Expr& x, const Expr& c, const Expr& k) {
+        return map_fn([&](const Expr& e) { return e * c + k * k; }, x) + x * c * k;
+      },
+      [](const Expr& x, const Expr& c, const Expr& k) {
+        return foldl([&](const Expr& a, const Expr& e) { return a * c + e * k; }, x) + c;
+      },
+      [](const Expr& x, const Expr& c, const Expr& k) {
+        return foldr([&](const Expr& a, const Expr& e) { return a * k + tanh(e * c); }, x);
+      },
+      [](const Expr& x, const Expr& c, const Expr& k) {
+        const auto inner = [&](const Expr& e) { return map_fn([&](const Expr& one) { return one * c * k; }, e); };
+        return map_fn([&](const Expr& e) { return inner(expand_dims(e, 1)); }, x);
+      },
+      [](const Expr& x, const Expr& c, const Expr& k) {
+        const Expr up = greater(sum(x), scalar_like(0, x));
+        return switch_(
+            up, [&] { return x * c * k; }, [&] { return x + k; });
+      },
+      [](const Expr& x, const Expr& c, const Expr& k) {
+        const auto step = [&](const Expr& e, const Exprs& s) {
+          const Expr h = tanh(e * s[1] + s[0] * k);
+          return std::pair{h, Exprs{h}};
+        };
+        return rnn(step, expand_dims(x, 0), {expand_dims(c, 0) * 0.0}, {.constants = {c}}).outputs;
+      },
+  };
+  int number = 0;
+  for (const Build& build : builds) {
+    const std::vector<Array> got = gradients_through(build, true), wanted = gradients_through(build, false);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      for (std::int64_t k = 0; k < wanted[i].size(); ++k)
+        EXPECT_NEAR(got[i].data<double>()[k], wanted[i].data<double>()[k], 1e-9) << "build " << number << ", " << i;
+    ++number;
+  }
+}
+
+TEST_F(Fold, SecondGradientsOfPartsOfOpenElements) {
+  const auto build = [](const Expr& x) {
+    return map_fn([](const Expr& e) { return sum(square(index(e, {Range{1}}))) + sum(exp(slice(e, {0}, {2}))); }, x);
+  };
+  std::vector<Array> results;
+  for (const std::int64_t size : {std::int64_t{4}, kUnknown}) {
+    const Expr x = placeholder({.shape = {3, size}, .dtype = DType::kFloat64});
+    const Expr first = gradients(sum(build(x)), {x})[0], second = gradients(sum(square(first)), {x})[0];
+    for (const Array& a : Function({x}, {first, second})({counted({3, 4})})) results.push_back(a.copy());
+  }
+  for (std::size_t k = 0; k < 2; ++k)
+    for (std::int64_t i = 0; i < 12; ++i)
+      EXPECT_DOUBLE_EQ(results[k].data<double>()[i], results[k + 2].data<double>()[i]) << k << ' ' << i;
 }
 
 // Rows of the batch stay where they are, and each draws what it draws alone.
