@@ -85,7 +85,10 @@ SYNCLINE_REGISTER_OP(Elu)
 Expr relu(const Expr& x, const ReluOptions& options) {
   const auto& [alpha, max_value, threshold] = options;
   if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give one of 0 or more");
-  Expr y = threshold == 0 ? apply<Relu>({x}) : select(greater(x, scalar_like(threshold, x)), x, scalar_like(0, x));
+  // The gradient at 0 is alpha, as in TensorFlow; the other forms have 0 there.
+  if (alpha != 0 && threshold == 0 && !max_value) return select(positive(x), x, x * alpha);
+  // A comparison that is false for NaN keeps it.
+  Expr y = threshold == 0 ? apply<Relu>({x}) : select(less_equal(x, scalar_like(threshold, x)), scalar_like(0, x), x);
   if (max_value) y = clip(y, 0.0, *max_value);
   if (alpha != 0) y = y - apply<Relu>({threshold - x}) * alpha;
   return y;

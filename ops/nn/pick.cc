@@ -1,6 +1,7 @@
 // pick: one element of each lane, named by an index; and put_picked, its transpose, which fills the rest with 0.
 #include <algorithm>
 
+#include "ops/dims.h"
 #include "ops/kernels/parallel.h"
 #include "ops/nn.h"
 #include "ops/op.h"
@@ -95,10 +96,11 @@ struct Pick {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const Shape& full = y.input(0).shape();
     const int axis = wrap_axis(kName, a.axis, full.ndim());
-    if (full[axis] == kUnknown)
-      fail<ShapeError>(kName, ": the gradient needs to know x's size along axis ", axis, ", but its shape is ", full,
-                       "; declare that dimension");
-    return {put_picked(dy, y.input(1), axis, full[axis]), Expr{}};
+    return {with_numbers("gradient of pick", {dy, y.input(1)}, {dim(y.input(0), axis)}, y.input(0).meta(),
+                         [axis](std::span<const Expr> operands, const Shape& depth) {
+                           return put_picked(operands[0], operands[1], axis, depth[0]);
+                         }),
+            Expr{}};
   }
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/gradients.h"
 #include "ops/math.h"
 #include "ops/nn.h"
 #include "tests/ops/reference.h"
@@ -72,6 +73,10 @@ std::vector<OpCase> activation_rows() {
             .placement = false};
   };
   const auto relu_of = [](const Expr& x) { return relu(x); };
+  const auto relu_from_one = [](const Expr& x) { return relu(x, {.threshold = 1}); };
+  const auto relu_up_to = [](const Expr& x) { return relu(x, {.max_value = 3, .threshold = 1}); };
+  const auto relu_leaky = [](const Expr& x) { return relu(x, {.alpha = 0.3}); };
+  const auto relu_leaky_gradient = [](const Expr& x) { return gradients(relu(x, {.alpha = 0.3}), {&x, 1})[0]; };
   const auto elu_of = [](const Expr& x) { return elu(x); };
   std::vector<OpCase> rows{
       activation("relu", relu_of, [](double x) { return std::max(x, 0.0); }),
@@ -86,6 +91,9 @@ std::vector<OpCase> activation_rows() {
           [](double x) { return x >= 3   ? 3
                                 : x >= 1 ? x
                                          : 0.2 * (x - 1); }),
+      activation(
+          "relu_from_one", [](const Expr& x) { return relu(x, {.threshold = 1}); },
+          [](double x) { return x > 1 ? x : 0; }),
       activation("elu", elu_of, [](double x) { return x > 0 ? x : std::expm1(x); }),
       activation(
           "elu_scaled", [](const Expr& x) { return elu(x, -0.7); },
@@ -93,6 +101,10 @@ std::vector<OpCase> activation_rows() {
       activation("softsign", &softsign, [](double x) { return x / (1 + std::abs(x)); }),
       activation("hard_sigmoid", &hard_sigmoid, [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }),
       edges("relu_at_edges", relu_of, {-kInfinity, kInfinity, kNaN, 0}, {0, kInfinity, kNaN, 0}),
+      edges("relu_from_one_at_edges", relu_from_one, {-kInfinity, kInfinity, kNaN, 1}, {0, kInfinity, kNaN, 0}),
+      edges("relu_up_to_at_edges", relu_up_to, {-kInfinity, kInfinity, kNaN, 1}, {0, 3, kNaN, 0}),
+      edges("relu_leaky_at_edges", relu_leaky, {-kInfinity, kInfinity, kNaN, 0}, {-kInfinity, kInfinity, kNaN, 0}),
+      edges("relu_leaky_gradient_at_edges", relu_leaky_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
       edges("elu_at_edges", elu_of, {-kInfinity, kInfinity, kNaN, -1e-6, 0}, {-1, kInfinity, kNaN, -9.999995e-7, 0}),
   };
   OpCase integers = activation("relu_of_integers", relu_of, [](double x) { return std::max(x, 0.0); });
@@ -242,10 +254,8 @@ std::vector<OpCase> pick_rows() {
                 },
             .second_gradient = true};
   };
-  OpCase across = row("pick_across_batch", {.shape = {5, 3}}, {3}, 0, DType::kInt64);
-  across.open_batch = false;  // the gradient needs to know how long a lane is
   return {
-      across,
+      row("pick_across_batch", {.shape = {5, 3}}, {3}, 0, DType::kInt64),
       row("pick", {.shape = {5, 4}}, {5}, 1, DType::kInt64),
       row("pick_axis_1", {.shape = {4, 3, 2}}, {4, 2}, 1, DType::kInt32),
       row("pick_kept_axis", {.shape = {4, 3, 2}}, {4, 1, 2}, 1, DType::kInt64),
