@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "base/error.h"
@@ -84,7 +85,9 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
                  T beta, T* C, Index ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(m, n, beta, C, ldc);
-  if (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k, blas_is_wide()))
+  const bool beyond_blas = std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
+  SYNCLINE_CHECK(!beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
+  if (beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k, blas_is_wide())))
     return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
   prepare_blas();
   blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,

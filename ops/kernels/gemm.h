@@ -4,7 +4,7 @@
 // With beta == 0, C is only written: what it held (NaN too) does not matter. k == 0 scales C by beta. m, n and k may be
 // 0. T: float, double (own loops where they are quicker, otherwise a BLAS) and the integer types, which wrap around.
 // Thread-safe; allocates nothing but a thread's buffer at its first large product; throws nothing else.
-// Every dimension and distance must fit an int (BLAS's index).
+// Where a dimension or distance does not fit an int (BLAS's index), alpha must be 1 and beta 0 or 1.
 #pragma once
 
 #include <cstdint>

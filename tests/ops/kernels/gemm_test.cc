@@ -1,6 +1,7 @@
 #include "ops/kernels/gemm.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <limits>
 #include <thread>
@@ -117,6 +118,21 @@ TEST(Gemm, BitsDoNotDependOnThreads) {
         set_thread_count(2);
         EXPECT_EQ(one, p.run(1, 0)) << s.m << " " << s.n << " " << s.k;
       }
+}
+
+// Rows farther apart than BLAS can say: two of them in memory that is only reserved.
+TEST(Gemm, DistancesBeyond32Bits) {
+  constexpr Index kApart = (Index{1} << 32) + 64;
+  const std::size_t bytes = at(kApart + 64) * sizeof(float);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "16 GiB of addresses cannot be reserved";
+  float* a = static_cast<float*>(memory);
+  a[0] = 1, a[1] = 2, a[kApart] = 3, a[kApart + 1] = 4;
+  const float b[] = {1, 10, 100, 1000};  // (2, 2)
+  float c[4] = {};
+  gemm_serial(Trans::kNo, Trans::kNo, 2, 2, 2, 1.0f, a, kApart, b, 2, 0.0f, c, 2);
+  EXPECT_EQ(std::vector<float>(c, c + 4), (std::vector<float>{201, 2010, 403, 4030}));
+  munmap(memory, bytes);
 }
 
 // The flavour of OpenBLAS without locks fails this.
