@@ -81,11 +81,13 @@ struct RandomUniform : Random<RandomUniform> {
   static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
     constexpr std::int64_t kPart = 256;
     double part[kPart];
+    // Rounding must not reach maxval, which is excluded.
+    const double top = std::max(a.first, std::min(a.second - 1, std::nextafter(a.second, a.first)));
     for (std::int64_t begin = 0; begin < n; begin += kPart) {
       const std::int64_t size = std::min(kPart, n - begin);
       draw_uniform(stream, first + static_cast<std::uint64_t>(begin), size, part);
       for (std::int64_t i = 0; i < size; ++i)
-        out[begin + i] = static_cast<T>(a.first + std::floor(part[i] * (a.second - a.first)));
+        out[begin + i] = static_cast<T>(std::min(a.first + std::floor(part[i] * (a.second - a.first)), top));
     }
   }
   template <class T>
@@ -146,6 +148,20 @@ SYNCLINE_REGISTER_OP(RandomNormal)
 SYNCLINE_REGISTER_OP(TruncatedNormal)
 SYNCLINE_REGISTER_OP(RandomBinomial)
 
+// All numbers between the bounds must be of the dtype, and for floating numbers their distance, too. float16 is drawn
+// in float32.
+void check_range(const UniformOptions& o) {
+  with_dtype(o.dtype == DType::kFloat16 ? DType::kFloat32 : o.dtype, [&]<class T>(T) {
+    const auto low = static_cast<double>(std::numeric_limits<T>::lowest());
+    auto high = static_cast<double>(std::numeric_limits<T>::max());
+    if constexpr (std::is_integral_v<T>) high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // it is excluded
+    const bool far = std::is_floating_point_v<T> && o.maxval - o.minval > high;
+    if (o.minval < low || o.maxval > high || far)
+      fail<ValueError>("random_uniform: the numbers from ", o.minval, " to ", o.maxval, " reach beyond ", o.dtype,
+                       "; give bounds from ", low, " to ", high);
+  });
+}
+
 RandomAttrs attrs_of(const UniformOptions& o, RandomKey key, Shape shape) {
   if (!(o.minval <= o.maxval) || !std::isfinite(o.maxval - o.minval))
     fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " is no interval; give minval <= maxval");
@@ -153,6 +169,7 @@ RandomAttrs attrs_of(const UniformOptions& o, RandomKey key, Shape shape) {
       (std::floor(o.minval) != o.minval || std::floor(o.maxval) != o.maxval || o.minval == o.maxval))
     fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " in ", o.dtype,
                      "; give two whole numbers, the first below the second");
+  check_range(o);
   return {o.minval, o.maxval, o.dtype, std::move(shape), key.seed, key.op};
 }
 

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/array.h"
 #include "ops/kernels/parallel.h"
 #include "ops/leaf.h"
+#include "ops/op.h"
+#include "ops/random.h"
 #include "ops/random/inverse_normal.h"
 #include "ops/random/philox.h"
 
@@ -255,6 +258,34 @@ TEST(RandomOps, BadArgumentsAreRefused) {
   EXPECT_THROW(dropout(x, 0.5, {}, Shape{2, 3}), ShapeError);
   EXPECT_THROW(dropout(constant_of(Array(DType::kInt32, {4})), 0.5, {}), DTypeError);
   EXPECT_EQ(dropout_mask(x, 0.5, {}, Shape{kUnknown, 1}).shape(), (Shape{4, 1}));
+}
+
+TEST(RandomOps, BoundsMustBeOfTheDtype) {
+  const auto draw = [](double low, double high, DType dtype) {
+    return random_uniform({3}, {1, 2}, {.minval = low, .maxval = high, .dtype = dtype});
+  };
+  EXPECT_THROW(draw(0, 1000, DType::kInt8), ValueError);
+  EXPECT_THROW(draw(0, 129, DType::kInt8), ValueError);
+  EXPECT_THROW(draw(-1, 5, DType::kUint8), ValueError);
+  EXPECT_THROW(draw(0, 1e20, DType::kInt64), ValueError);
+  EXPECT_THROW(draw(0, 1e39, DType::kFloat32), ValueError);
+  EXPECT_THROW(draw(-3e38, 3e38, DType::kFloat32), ValueError);
+  draw(-128, 128, DType::kInt8);
+  draw(0, 256, DType::kUint8);
+  draw(-0x1p63, 0x1p63, DType::kInt64);
+  draw(-3e38, 3e38, DType::kFloat64);
+}
+
+// Rounding must not reach maxval: 2^63 is no int64.
+TEST(RandomOps, LargeIntegersStayBelowMaxval) {
+  const Expr e = random_uniform({100}, {1, 2}, {.minval = 0x1p63 - 1024, .maxval = 0x1p63, .dtype = DType::kInt64});
+  std::vector<std::int64_t> values(100);
+  void* out[] = {values.data()};
+  const std::uint64_t step = 0;
+  KernelArgs k;
+  k.out = out, k.out_meta = std::span(&e.meta(), 1), k.random_step = &step;
+  e.op().run(e.node().attrs.get(), k);
+  for (const std::int64_t value : values) EXPECT_EQ(value, std::numeric_limits<std::int64_t>::max() - 1023);
 }
 
 }  // namespace
