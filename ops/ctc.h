@@ -17,9 +17,10 @@ struct CtcOptions {
   double epsilon = 1e-7;  // added to the probabilities before their logarithm is taken
 };
 // -log P(label sequence), (samples, 1). y_true (samples, labels) has class numbers of any dtype but bool, of which the
-// first label_length count. A step throws ValueError for a label outside [0, classes - 1), a label_length that is
-// larger than y_true's, and an input_length too short for the labels: as many steps as labels, and one more between
-// equal ones. Without labels it is the probability of blanks only. The gradient has no gradient.
+// first label_length count; the blank, or a number beyond it, ends them, too. A step throws ValueError for a negative
+// label, one behind the end, a label_length that is larger than y_true's, and an input_length too short for the labels:
+// as many steps as labels, and one more between equal ones. Without labels it is the probability of blanks only. The
+// gradient has no gradient.
 Expr ctc_batch_cost(const Expr& y_true, const Expr& y_pred, const Expr& input_length, const Expr& label_length,
                     const CtcOptions& options = {});
 

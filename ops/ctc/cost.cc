@@ -197,6 +197,14 @@ Placed place_samples(const PlaceArgs& args) {
   return split ? Placed{std::vector<Placement>(args.in.size(), rows), {rows}} : gathered(args);
 }
 
+// The labels of sample i before the first blank or number beyond it: that ends them, as in TensorFlow.
+std::int64_t labels_of(const KernelArgs& k, std::int64_t i) {
+  const std::int32_t blank = static_cast<std::int32_t>(k.in_shape(kLogits)[2] - 1);
+  const std::int32_t* label = k.input<std::int32_t>(kLabels) + i * k.in_shape(kLabels)[1];
+  const std::int32_t* end = label + k.input<std::int32_t>(kLabelLength)[i];
+  return std::find_if(label, end, [=](std::int32_t c) { return c >= blank; }) - label;
+}
+
 // Refuses what has no cost, before any work is shared out.
 void check_values(std::string_view op, const KernelArgs& k) {
   const Shape& logits = k.in_shape(kLogits);
@@ -205,13 +213,17 @@ void check_values(std::string_view op, const KernelArgs& k) {
   ctc::check_lengths(op, "label_length", k, kLabelLength, width);
   for (std::int64_t i = 0; i < logits[0]; ++i) {
     const std::int32_t* label = k.input<std::int32_t>(kLabels) + i * width;
-    const std::int64_t labels = k.input<std::int32_t>(kLabelLength)[i], time = k.input<std::int32_t>(kInputLength)[i];
+    const std::int64_t given = k.input<std::int32_t>(kLabelLength)[i], time = k.input<std::int32_t>(kInputLength)[i];
+    const std::int64_t labels = labels_of(k, i);
     std::int64_t needed = labels;
-    for (std::int64_t j = 0; j < labels; ++j) {
-      if (label[j] < 0 || label[j] >= classes - 1)
-        fail<ValueError>(op, ": label ", label[j], " at (", k.slice.begin + i, ", ", j, ") is outside [0, ",
-                         classes - 1, "); the last of the ", classes, " classes is the blank");
-      needed += j > 0 && label[j] == label[j - 1];
+    for (std::int64_t j = 0; j < given; ++j) {
+      const std::int64_t sample = k.slice.begin + i;
+      if (label[j] < 0)
+        fail<ValueError>(op, ": label ", label[j], " at (", sample, ", ", j, ") is negative; give class numbers");
+      if (j > labels && label[j] < classes - 1)
+        fail<ValueError>(op, ": label ", label[j], " at (", sample, ", ", j, ") stands behind ", label[labels],
+                         ", which ends the labels: the last of the ", classes, " classes is the blank");
+      needed += j > 0 && j < labels && label[j] == label[j - 1];
     }
     if (needed > time)
       fail<ValueError>(op, ": the ", labels, " labels of sample ", k.slice.begin + i, " need ", needed,
@@ -234,7 +246,7 @@ void for_samples(const KernelArgs& k, bool gradient, const std::function<void(st
                                                      .time = k.input<std::int32_t>(kInputLength)[i],
                                                      .classes = logits[2],
                                                      .label = k.input<std::int32_t>(kLabels) + i * width,
-                                                     .labels = k.input<std::int32_t>(kLabelLength)[i],
+                                                     .labels = labels_of(k, i),
                                                      .memory = static_cast<T*>(k.scratch) + chunk * memory,
                                                      .gradient = nullptr,
                                                      .scale = T{1}};

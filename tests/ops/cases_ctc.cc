@@ -46,8 +46,12 @@ std::int64_t whole(const Tensor& x, std::int64_t i) {
 Tensor cost(std::span<const Tensor> in) {
   return tabulate({in[0].shape[0], 1}, [&](const Index& index) {
     Labels labels;
-    for (std::int64_t j = 0; j < whole(in[3], index[0]); ++j)
+    for (std::int64_t j = 0; j < whole(in[3], index[0]); ++j) {
       labels.push_back(static_cast<std::int64_t>(at(in[0], {index[0], j})));
+      if (labels.back() < in[1].shape[2] - 1) continue;
+      labels.pop_back();  // the blank ends the labels
+      break;
+    }
     return -std::log(sequences_of(in[1], index[0], whole(in[2], index[0]))[labels]);
   });
 }
@@ -117,6 +121,9 @@ std::vector<OpCase> cost_rows() {
                  numbers({5}, {5, 5, 5, 5, 4}, DType::kInt64), numbers({5}, {3, 3, 3, 1, 2}, DType::kUint8)}),
       cost_case("ctc_batch_cost_of_no_steps", {numbers({5, 1}, {0, 0, 0, 0, 0}), probabilities({5, 2, 2}),
                                                numbers({5, 1}, {0, 1, 2, 0, 2}), numbers({5, 1}, {0, 1, 1, 0, 0})}),
+      cost_case("ctc_batch_cost_of_blanks_as_labels",
+                {numbers({5, 2}, {2, 0, 0, 2, 2, 2, 1, 7, 0, 1}), probabilities({5, 4, 3}),
+                 numbers({5, 1}, {4, 4, 3, 2, 4}), numbers({5, 1}, {1, 2, 2, 2, 2})}),
   };
 }
 

@@ -59,10 +59,11 @@ TEST_F(CtcRefusals, ValuesOfTheCost) {
   for (const bool gradient : {false, true}) {
     expect_refused<ValueError>(
         [&] {
-          cost_of({0, 1, 0, 2}, {4, 4}, {2, 2}, gradient);
+          cost_of({0, 1, 2, 0}, {4, 4}, {2, 2}, gradient);
         },
-        "label 2 at (1, 1) is outside [0, 2)");
+        "label 0 at (1, 1) stands behind 2");
     expect_refused<ValueError>([&] { cost_of({0, 1, -1, 0}, {4, 4}, {2, 2}, gradient); }, "label -1 at (1, 0)");
+    expect_refused<ValueError>([&] { cost_of({0, 1, 2, -1}, {4, 4}, {2, 2}, gradient); }, "label -1 at (1, 1)");
     expect_refused<ValueError>(
         [&] {
           cost_of({0, 1, 0, 1}, {4, 5}, {2, 2}, gradient);
