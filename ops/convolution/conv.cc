@@ -55,6 +55,25 @@ kernels::ConvGeometry geometry(const ConvAttrs& a, const Shape& x, const Shape& 
   return g;
 }
 
+// Whether a kernel's tap lies inside the image at any position.
+bool is_used(Index tap, Index dilation, Index stride, Index pad, Index in, Index out) {
+  const Index first = tap * dilation - pad;
+  const Index position = first >= 0 ? 0 : (-first + stride - 1) / stride;
+  return position < out && first + position * stride < in;
+}
+
+// A tap that sees nothing but zeros around the image has the gradient 0. The sums have 0 * dy, NaN where dy is infinite.
+template <class T>
+void clear_unused_taps(const kernels::ConvGeometry& g, Index elements, T* dw) {
+  for (Index d = 0; d < g.k_d; ++d)
+    for (Index h = 0; h < g.k_h; ++h)
+      for (Index v = 0; v < g.k_w; ++v, dw += elements)
+        if (!is_used(d, g.dilation_d, g.stride_d, g.pad_front, g.in_d, g.out_d) ||
+            !is_used(h, g.dilation_h, g.stride_h, g.pad_top, g.in_h, g.out_h) ||
+            !is_used(v, g.dilation_w, g.stride_w, g.pad_left, g.in_w, g.out_w))
+          std::fill_n(dw, elements, T{});
+}
+
 void check_dtypes(std::string_view op, std::span<const Meta> in) {
   for (const Meta& m : in)
     if (!is_floating(m.dtype) || m.dtype != in[0].dtype)
@@ -156,6 +175,7 @@ struct ConvForward {
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 0); }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
+    if (out[0].shape.size() == 0) return 0;  // no positions
     const auto g = geometry(a, in[0].shape, in[1].shape, out[0].shape);
     return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().forward_scratch_bytes(g); });
   }
@@ -195,15 +215,16 @@ struct ConvGradInput {
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
+    if (in[1].shape.size() == 0) return 0;  // no positions
     const auto g = geometry(a, out[0].shape, in[0].shape, in[1].shape);
     return with_floating(in[0].dtype,
                          [&]<class T>(T) { return Kind::template loops<T>().grad_input_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1));
-    if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);
+      if (k.out_shape().size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
+      else Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);
     });
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
@@ -245,6 +266,7 @@ struct ConvGradKernel {
   }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
+    if (in[1].shape.size() == 0) return 0;  // no positions
     const auto g = geometry(a, in[0].shape, out[0].shape, in[1].shape);
     return with_floating(in[0].dtype,
                          [&]<class T>(T) { return Kind::template loops<T>().grad_kernel_scratch_bytes(g); });
@@ -255,6 +277,7 @@ struct ConvGradKernel {
       // A rank without rows contributes nothing to the sum.
       if (k.in_shape(0).size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
       else Kind::template loops<T>().grad_kernel(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
+      clear_unused_taps(g, k.out_shape().size() / (g.k_d * g.k_h * g.k_w), k.output<T>());
     });
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
@@ -299,12 +322,20 @@ Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& 
   return apply<ConvGradKernel<Kind>>({x, dy, w}, attrs);
 }
 
+template <class Kind>
+Expr forward(const Expr& x, const Expr& kernel, const ConvAttrs& a) {
+  const Expr y = apply<ConvForward<Kind>>({x, kernel}, a);
+  for (int i = 0; i < spatial_of(a); ++i)
+    check_window(Kind::kFunctions[a.strides.size() - 1], x.shape()[i + 1], window(a, i, kernel.shape()[i]));
+  return y;
+}
+
 }  // namespace
 
-Expr conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) { return apply<DenseForward>({x, kernel}, attrs); }
+Expr conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) { return forward<Dense>(x, kernel, attrs); }
 
 Expr depthwise_conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs) {
-  return apply<DepthwiseForward>({x, kernel}, attrs);
+  return forward<Depthwise>(x, kernel, attrs);
 }
 
 Expr transposed_conv(const Expr& kernel, const Expr& y, const ConvAttrs& attrs) {

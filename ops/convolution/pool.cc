@@ -226,6 +226,7 @@ Expr pool(std::string_view op, const Expr& x, const std::array<int, N>& pool_siz
   if (o.pool_mode != "max" && o.pool_mode != "avg")
     fail<ValueError>(op, ": unknown pool_mode '", o.pool_mode, "'; give 'max' or 'avg'");
   return with_channels_last(op, x, static_cast<int>(N), o.data_format, [&](const Expr& image) {
+    for (int i = 0; i < static_cast<int>(N); ++i) check_window(op, image.shape()[i + 1], window(attrs, i));
     return o.pool_mode == "max" ? apply<MaxPool>({image}, attrs) : apply<AveragePool>({image}, attrs);
   });
 }

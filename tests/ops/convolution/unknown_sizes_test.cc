@@ -2,6 +2,8 @@
 // where everything is known.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ops/convolution.h"
 #include "ops/gradients.h"
 #include "ops/math.h"
@@ -103,6 +105,60 @@ TEST(UnknownSizes, LocalConvolution) {
         return local_conv1d(x[0], reshape(x[1], {4, 6, 3}), 3, 2);
       },
       {{2, 10, 2}, {4, 6, 3}});
+}
+
+// A fed image that lacks less than a stride has no positions; its gradients are zeros.
+void expect_no_positions(Build build, const Shape& image, const std::vector<Shape>& others, const Shape& wanted) {
+  Session session(3);
+  SessionScope scope(session);
+  std::vector<Array> feeds{numbers(image, 1)};
+  for (const Shape& shape : others) feeds.push_back(numbers(shape, 2));
+  const std::vector<Array> got = compute(build, feeds, true);
+  EXPECT_EQ(got[0].shape(), wanted);
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    EXPECT_EQ(got[i + 1].shape(), feeds[i].shape());
+    for (const double d : got[i + 1].values<double>()) EXPECT_EQ(d, 0) << i;
+  }
+}
+
+TEST(UnknownSizes, AWindowLargerThanTheImageThatIsFed) {
+  const Build conv = [](const std::vector<Expr>& x) { return conv2d(x[0], x[1]); };
+  const Build strided = [](const std::vector<Expr>& x) { return conv2d(x[0], x[1], {.strides = {3, 3}}); };
+  const Build wide = [](const std::vector<Expr>& x) { return depthwise_conv2d(x[0], x[1]); };
+  const Build largest = [](const std::vector<Expr>& x) { return pool2d(x[0], {3, 3}); };
+  const Build mean = [](const std::vector<Expr>& x) {
+    return pool3d(x[0], {2, 3, 3}, {.pool_mode = "avg"});
+  };
+  expect_no_positions(conv, {2, 2, 5, 3}, {{3, 3, 3, 4}}, {2, 0, 3, 4});
+  expect_no_positions(conv, {2, 2, 5, 20}, {{3, 3, 20, 32}}, {2, 0, 3, 32});
+  expect_no_positions(conv, {2, 5, 2, 1}, {{3, 3, 1, 4}}, {2, 3, 0, 4});
+  expect_no_positions(strided, {2, 1, 5, 3}, {{4, 4, 3, 4}}, {2, 0, 1, 4});
+  expect_no_positions(wide, {2, 5, 2, 1}, {{3, 3, 1, 1}}, {2, 3, 0, 1});
+  expect_no_positions(largest, {2, 2, 5, 3}, {}, {2, 0, 3, 3});
+  expect_no_positions(mean, {2, 1, 5, 5, 3}, {}, {2, 0, 3, 3, 3});
+}
+
+// Both rows of taps but the middle one see zeros only: an infinite image leaves no NaN there.
+TEST(UnknownSizes, TapsOutsideTheImageHaveNoGradient) {
+  Session session(3);
+  SessionScope scope(session);
+  const Expr x = placeholder({.shape = {1, 1, 1, 4, 1}}), w = placeholder({.shape = {1, 3, 1, 1, 1}});
+  const Expr y = conv3d_transpose(x, w, {1, 1, 1, 4, 1}, {.padding = "same"});
+  Function f({x, w}, {gradients(sum(y), {w})[0]});
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Array dw = f({Array::from<float>({1, 1, 1, 4, 1}, {1, infinity, 2, 3}), Array(DType::kFloat32, w.shape())})[0];
+  EXPECT_EQ(std::vector<float>(dw.values<float>().begin(), dw.values<float>().end()),
+            (std::vector<float>{0, infinity, 0}));
+}
+
+TEST(UnknownSizes, ButNotAMuchLargerOne) {
+  Session session(3);
+  SessionScope scope(session);
+  const Expr x = placeholder({.shape = {2, kUnknown, 5, 3}}), w = placeholder({.shape = {3, 3, 3, 4}});
+  Function f({x, w}, {conv2d(x, w)});
+  EXPECT_THROW(f({Array(DType::kFloat32, {2, 1, 5, 3}), Array(DType::kFloat32, {3, 3, 3, 4})}), ShapeError);
+  EXPECT_THROW(conv2d(placeholder({.shape = {2, 2, 5, 3}}), w), ShapeError);
+  EXPECT_THROW(pool2d(placeholder({.shape = {2, 2, 5, 3}}), {3, 3}), ShapeError);
 }
 
 }  // namespace
