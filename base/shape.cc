@@ -9,7 +9,8 @@ namespace syncline {
 namespace {
 
 [[noreturn]] void fail_size(std::string_view what, const Shape& shape) {
-  fail<ShapeError>(what, ": a tensor of shape ", shape, " would have more than 2^47 elements; give smaller sizes");
+  fail<ShapeError>(what, ": a tensor of shape ", shape,
+                   " would have more than 2^47 elements, or a negative size; give ", "other sizes");
 }
 
 }  // namespace
@@ -59,12 +60,15 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
-void check_size(std::string_view op, const Shape& shape) {
+bool is_possible(const Shape& shape) {
   std::int64_t total = 1;
-  for (const std::int64_t dim : shape) {
-    if (dim < kUnknown) fail<ShapeError>(op, ": a dimension of ", dim, " elements; sizes must not be negative");
-    if (dim > 0 && (__builtin_mul_overflow(total, dim, &total) || total > kLargestSize)) fail_size(op, shape);
-  }
+  return std::all_of(shape.begin(), shape.end(), [&](std::int64_t dim) {
+    return dim >= kUnknown && (dim <= 0 || (!__builtin_mul_overflow(total, dim, &total) && total <= kLargestSize));
+  });
+}
+
+void check_size(std::string_view op, const Shape& shape) {
+  if (!is_possible(shape)) fail_size(op, shape);
 }
 
 std::int64_t size_product(std::string_view op, std::int64_t a, std::int64_t b) {

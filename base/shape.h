@@ -51,8 +51,10 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape);
 // NumPy's broadcasting rule; an unknown dimension meets 1 or any other. Throws ShapeError naming `op` and both shapes.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
-// Throws ShapeError naming `op` if the known dimensions make more than kLargestSize elements, or one of them is no
-// size. A dimension of 0 does not excuse the others.
+// Whether a tensor may have that shape: no dimension but kUnknown is negative, and the known ones, without zeros, make
+// at most kLargestSize elements.
+bool is_possible(const Shape& shape);
+// Throws ShapeError naming `op` otherwise.
 void check_size(std::string_view op, const Shape& shape);
 // a * b and a + b of dimensions or counts that are not negative; unknown if one of them is. Throws ShapeError naming
 // `op` beyond kLargestSize.

@@ -103,11 +103,9 @@ hsize_t storage_limit(hid_t dataset, const Hdf5Place& place) {
 }
 
 void check_size(const ArrayHeader& type, hsize_t limit, const Hdf5Place& place) {
-  hsize_t bytes = size_of(type.dtype);
-  for (const std::int64_t dim : type.shape) {
-    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<hsize_t>(dim), &bytes))
-      fail_at(place, join_text("has the impossible shape ", type.shape));
-  }
+  if (!type.shape.is_known() || !is_possible(type.shape))
+    fail_at(place, join_text("has the impossible shape ", type.shape));
+  const auto bytes = static_cast<hsize_t>(type.shape.size()) * size_of(type.dtype);
   if (bytes > limit)
     fail_at(place, join_text("is short of data: shape ", type.shape, " of ", type.dtype, " needs ", bytes,
                              " bytes, at most ", limit, " are stored"));

@@ -123,7 +123,7 @@ IdxHeader read_header(GzipReader& file) {
     header.shape.push_back(static_cast<std::int64_t>(dim));
     possible = possible && !__builtin_mul_overflow(bytes, dim, &bytes);
   }
-  if (!possible || bytes / kLargestCompression > file.size())
+  if (!possible || !is_possible(header.shape) || bytes / kLargestCompression > file.size())
     file.fail_here("promises the shape ", header.shape, " of ", header.dtype, ", more than ", file.size(),
                    " bytes can hold; it is damaged or no IDX file");
   header.bytes = magic.size() * (1 + static_cast<std::size_t>(header.shape.ndim()));

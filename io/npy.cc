@@ -121,11 +121,8 @@ class HeaderParser {
 };
 
 std::size_t checked_bytes(const std::string& name, const NpyHeader& header) {
-  std::size_t bytes = size_of(header.dtype);
-  for (const std::int64_t dim : header.shape)
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(dim), &bytes))
-      fail<IoError>(name, ": the impossible shape ", header.shape);
-  return bytes;
+  if (!is_possible(header.shape)) fail<IoError>(name, ": the impossible shape ", header.shape);
+  return static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
 }
 
 // From an array whose first axis runs fastest, as one of the reversed shape in C order.

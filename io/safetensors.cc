@@ -60,6 +60,7 @@ Placed placed_of(const std::string& path, const std::string& name, const nlohman
       fail_at(path, "array '", name, "' has an impossible shape");
     placed.entry.shape.push_back(static_cast<std::int64_t>(extent));
   }
+  if (!is_possible(placed.entry.shape)) fail_at(path, "array '", name, "' has an impossible shape");
   const nlohmann::json& offsets = fields.at("data_offsets");
   if (offsets.size() != 2 || !offsets.at(0).is_number_unsigned() || !offsets.at(1).is_number_unsigned())
     fail_at(path, "array '", name, "' has no two data_offsets");

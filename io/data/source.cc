@@ -63,8 +63,9 @@ class JoinedSource : public Source {
 
 bool is_possible(DType dtype, const Shape& shape) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(dtype));
-  return std::all_of(shape.begin(), shape.end(),
-                     [&](std::int64_t dim) { return dim >= 0 && !__builtin_mul_overflow(bytes, dim, &bytes); });
+  return syncline::is_possible(shape) && std::all_of(shape.begin(), shape.end(), [&](std::int64_t dim) {
+           return dim >= 0 && !__builtin_mul_overflow(bytes, dim, &bytes);
+         });
 }
 
 Shape Column::shape_of(std::int64_t rows) const {

@@ -38,7 +38,9 @@ TEST(Sizes, BeyondMemoryAreRefused) {
   EXPECT_EQ((Shape{3, 0, 5}).size(), 0);
   EXPECT_EQ((Shape{kMany, kMany}).product(1, 2), kMany);
   expect_refused<ShapeError>([] { check_size("f", {kUnknown, kMany, kMany}); }, "f: a tensor of shape (?, 4294967296");
-  expect_refused<ShapeError>([] { check_size("f", {-2}); }, "f: a dimension of -2");
+  expect_refused<ShapeError>([] { check_size("f", {2, -2}); }, "f: a tensor of shape (2, ?)");
+  EXPECT_TRUE(is_possible({kUnknown, 0, kLargestSize}));
+  EXPECT_FALSE(is_possible({0, kMany, kMany}));
 }
 
 TEST(Sizes, ProductsAndSumsAreChecked) {
