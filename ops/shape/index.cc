@@ -219,7 +219,7 @@ std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& 
 
 Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
   if (x.op().name == "shape" && subscripts.size() == 1 && std::holds_alternative<std::int64_t>(subscripts[0])) {
-    const Dim size = dim(x.input(0), static_cast<int>(std::get<std::int64_t>(subscripts[0])));
+    const Dim size = dim(x.input(0), Axes::narrow(std::get<std::int64_t>(subscripts[0])));
     return size.is_number() ? scalar(static_cast<double>(size.number()), x.dtype()) : size.tensor();
   }
   const std::vector<Subscript> all = spelled_out(x, subscripts);
@@ -229,7 +229,8 @@ Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
     if (std::holds_alternative<NewAxis>(s)) continue;
     picked.push_back(std::holds_alternative<std::int64_t>(s) ? 1 : 0);
     if (const auto* at = std::get_if<std::int64_t>(&s)) {
-      bounds.append(Dims{*at, *at == -1 ? kOpen : *at + 1, 1});
+      const std::int64_t behind = std::min(*at, std::numeric_limits<std::int64_t>::max() - 1) + 1;
+      bounds.append(Dims{*at, *at == -1 ? kOpen : behind, 1});
     } else {
       const auto* given = std::get_if<Range>(&s);
       const Range range = given != nullptr ? *given : Range{};

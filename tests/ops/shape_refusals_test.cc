@@ -90,6 +90,8 @@ TEST(Refusals, AxesBeyond32Bits) {
   expect_refused<ValueError>([&] { sum(x, kMany); }, "axis 4294967296 is out of range");
   expect_refused<ValueError>([&] { reverse(x, -kMany); }, "axis -4294967296 is out of range");
   expect_refused<ValueError>([&] { reverse(x, {}); }, "no axes are given");
+  expect_refused<ValueError>([&] { index(shape(x), {kMany}); }, "axis 4294967296 is out of range");
+  expect_refused<ValueError>([&] { index(x, {kEndless}); }, "is outside axis 0");
 }
 
 TEST(Refusals, SizesBeyondMemory) {
