@@ -27,8 +27,17 @@ def test_converted_values(dtype):
 def test_numbers_and_arrays_in_turn():
     x = K.placeholder(())
     function = K.function([x], [x + 1])
-    for value in (1, 2.5, np.float64(3), np.array(4), np.float32(5), True):
+    for value in (1, 2.5, np.float64(3), np.array(4), np.float32(5), True, np.float32(6), np.float64(7), np.array(8)):
         assert function([value]) == [float(value) + 1]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+def test_own_and_other_dtypes_in_turn(shape):
+    """A value that is borrowed leaves no memory behind that the next one could be converted into."""
+    x = K.placeholder(shape)
+    function = K.function([x], [x * 2])
+    for dtype in ("float32", "float64", "float64", "float32", "int8", "float16", "float32", "bool"):
+        np.testing.assert_array_equal(function([np.ones(shape, dtype)])[0], np.full(shape, 2.0))
 
 
 def test_a_failed_call_changes_nothing():
