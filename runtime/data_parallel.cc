@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "ops/attrs.h"
 #include "runtime/faults.h"
 #include "runtime/placer.h"
 
@@ -35,10 +36,14 @@ class DataParallel : public Distributor {
     for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
     auto leading = std::vector<std::vector<std::int64_t>>{own};
     if (local) {
+      for (const Meta& feed : feeds) own.insert(own.end(), feed.shape.begin(), feed.shape.end());
+      const std::size_t shapes = own.size();
       own.insert(own.end(), most.begin(), most.end());
       leading = gather_rows(own);
       for (auto& numbers : leading) {
-        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], numbers[feeds.size() + i]);
+        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], numbers[shapes + i]);
+        for (std::size_t i = 0; i < shapes; ++i)
+          shares.digest = attrs::mix(shares.digest, static_cast<std::uint64_t>(numbers[i]));
         numbers.resize(feeds.size());
       }
     }
@@ -206,12 +211,12 @@ class DataParallel : public Distributor {
                             kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
   }
 
-  // Every rank's leading dimensions.
+  // Every rank's numbers.
   std::vector<std::vector<std::int64_t>> gather_rows(const std::vector<std::int64_t>& own) {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> all(ranks * own.size());
     const std::vector<std::int64_t> bytes(ranks, static_cast<std::int64_t>(own.size() * sizeof(std::int64_t)));
-    finish(wire_.all_gather(tag(kShare, "rows of the feeds"), own.data(), all.data(), bytes));
+    finish(wire_.all_gather(tag(kShare, "shapes of the feeds"), own.data(), all.data(), bytes));
     std::vector<std::vector<std::int64_t>> leading;
     for (std::size_t r = 0; r < ranks; ++r) {
       const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * own.size());

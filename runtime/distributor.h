@@ -21,6 +21,9 @@ class Faults;
 struct RowShares {
   std::vector<std::int64_t> begin;
   int rank = 0;
+  // Of the shapes that every rank has handed over, if each brings its own rows; all ranks have the same. A plan is used
+  // again where it is the same: so no rank uses one that another has to make.
+  std::uint64_t digest = 0;
 
   bool empty() const { return begin.empty(); }
   std::int64_t total() const { return empty() ? 0 : begin.back(); }
