@@ -109,6 +109,7 @@ struct Function::Impl {
   FedInputs fed;
   std::vector<Expr> outputs;
   std::vector<bool> steers;  // leaves whose values are known when the plan is made
+  std::vector<Expr> phases;  // the learning phases that the graph was made with
   std::vector<Update> updates;
   std::string name;
   std::vector<std::unique_ptr<Cached>> plans;  // the one used last comes first
@@ -197,8 +198,7 @@ struct Function::Impl {
       }
     }
     // The learning phase is testing where it is not fed.
-    if (const Expr phase = session.learning_phase(); phase.is<Placeholder>() && !bindings.contains(phase))
-      bindings[phase] = scalar(0, DType::kBool);
+    for (const Expr& phase : phases) bindings.try_emplace(phase, scalar(0, DType::kBool));
     cached->shares = std::move(shares);
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);
@@ -240,6 +240,8 @@ struct Function::Impl {
   void find_steering() {
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);
+    for (const auto& node : nodes_under(roots))
+      if (Session::is_learning_phase(Expr(node))) phases.emplace_back(node);
     const std::vector<Expr> sizes = sizes_fed(roots);
     for (const Expr& input : fed.leaves())
       steers.push_back((input.ndim() == 0 && input.dtype() == DType::kBool) ||

@@ -12,6 +12,8 @@ namespace {
 
 thread_local Session* current_session = nullptr;
 
+constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of no other placeholder
+
 [[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
 
 }  // namespace
@@ -60,8 +62,12 @@ std::string Session::unique_name(const std::string& prefix) {
 }
 
 Expr Session::learning_phase() {
-  if (!learning_phase_) learning_phase_ = apply<Placeholder>({}, {DType::kBool, Shape{}, 0}, "learning_phase");
+  if (!learning_phase_) learning_phase_ = apply<Placeholder>({}, {DType::kBool, Shape{}, kPhaseKey}, "learning_phase");
   return learning_phase_;
+}
+
+bool Session::is_learning_phase(const Expr& x) {
+  return x.is<Placeholder>() && x.attrs<Placeholder::Attrs>().key == kPhaseKey;
 }
 
 void Session::set_learning_phase(bool training) { learning_phase_ = fill(Shape{}, training ? 1 : 0, DType::kBool); }

@@ -61,8 +61,11 @@ class Session {
   int uid(const std::string& prefix) { return ++uids_[prefix]; }
   void reset_uids() { uids_.clear(); }
 
-  // Keras's learning phase: a placeholder (bool scalar) until it is set, then a constant.
+  // Keras's learning phase: a placeholder (bool scalar) until it is set, then a constant. A graph keeps the one that it
+  // was made with.
   Expr learning_phase();
+  // Whether it is such a placeholder, of this session's present or of its past.
+  static bool is_learning_phase(const Expr& x);
   void set_learning_phase(bool training);
 
   bool manual_initialization() const { return manual_initialization_; }

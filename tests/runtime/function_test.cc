@@ -197,6 +197,23 @@ TEST_F(FunctionTest, SetLearningPhaseNeedsNoFeed) {
   EXPECT_TRUE(is_placeholder(learning_phase()));
 }
 
+// A graph keeps the phase that it was made with, whatever becomes of the session's.
+TEST_F(FunctionTest, AnUnfedPhaseIsTestingForGood) {
+  const Expr x = input({kUnknown});
+  const auto doubled = [&] { return Function({x}, {in_train_phase(x * 2.0, x)}); };
+  Function f = doubled();
+  expect_values(f({doubles({1, 2})})[0], {1, 2});
+  set_learning_phase(true);
+  expect_values(f({doubles({1, 2, 3})})[0], {1, 2, 3});
+  expect_values(doubled()({doubles({1})})[0], {2});
+  clear_session();
+  expect_values(f({doubles({4})})[0], {4});
+  Function fed({x, learning_phase()}, {in_train_phase(x * 2.0, x)});
+  clear_session();
+  expect_values(fed({doubles({1}), Array::scalar(true)})[0], {2});
+  expect_values(f({doubles({1, 2, 3, 4})})[0], {1, 2, 3, 4});
+}
+
 TEST_F(FunctionTest, SecondDerivatives) {
   const Expr x = input({3});
   const Expr first = gradients(sum(x * x * x), {x})[0];
