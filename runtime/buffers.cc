@@ -41,8 +41,8 @@ void Buffers::measure_uses() {
       last_use_[guard.condition] = t;
       ++readers_[guard.condition];
     }
+    if (meets_ranks(task)) last_wait_ = t;
     if (task.kind == Task::kWait) {
-      last_wait_ = t;
       // The wire reads and writes until the wait is over.
       for (const Expr& node : starts.at(task.transfer)->nodes) {
         last_use_[node] = std::max(last_use_[node], t);

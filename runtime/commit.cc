@@ -44,7 +44,7 @@ class Commit {
 }  // namespace
 
 std::vector<Task> commit_last(std::vector<Task> tasks, const std::vector<Expr>& new_values, const LocalView& local) {
-  if (std::none_of(tasks.begin(), tasks.end(), [](const Task& task) { return task.kind == Task::kWait; })) return tasks;
+  if (std::none_of(tasks.begin(), tasks.end(), meets_ranks)) return tasks;
   const std::vector<bool> last = Commit(tasks, new_values, local).last();
   std::vector<Task> ordered;
   for (const bool turn : {false, true})

@@ -1,6 +1,6 @@
-// Last pass over the tasks of a plan that has transfers: what writes variables comes behind all of these. The wire fails
-// in a transfer, so when it does, every variable still has its value from before the step: what the ranks that are left
-// hold is the state behind the last step that was completed, and can be saved.
+// Last pass over the tasks of a plan that has transfers, in loops or outside: what writes variables comes behind all of
+// these. The wire fails in a transfer, so when it does, every variable still has its value from before the step: what
+// the ranks that are left hold is the state behind the last step that was completed, and can be saved.
 #pragma once
 
 #include <vector>

@@ -69,9 +69,15 @@ class Lowering {
   }
 
  private:
-  std::vector<Task> order_tasks() const {
+  std::vector<Task> order_tasks() {
     std::vector<Task> tasks = make_tasks(roots_, local_, request_.distributor);
     tasks = fold_products(join_outputs(std::move(tasks), roots_, local_), roots_, local_);
+    for (Task& task : tasks) {  // before the order is decided, which depends on whether ranks meet in a loop
+      if (task.kind != Task::kLoop) continue;
+      task.lowered = static_cast<int>(plan_.loops_.size());
+      plan_.loops_.push_back(lower_loop(task, local_, request_));
+      task.meets = plan_.loops_.back().body.has_transfers();
+    }
     const auto new_values = roots_.begin() + static_cast<std::ptrdiff_t>(request_.outputs.size());
     return commit_last(std::move(tasks), {new_values, roots_.end()}, local_);
   }
@@ -293,21 +299,18 @@ class Lowering {
 
   void emit_loop(const Task& task, int t) {
     const Expr& loop = task.nodes[0];
-    plan_.loops_.push_back(lower_loop(task, local_, request_));
-    const LoopStep& lowered = plan_.loops_.back();
+    const LoopStep& lowered = plan_.loops_[static_cast<std::size_t>(task.lowered)];
     plan_.random_ |= lowered.body.random();
-    for (const auto& state : lowered.body.variables()) loop_variables_.push_back(state);
     Step step;
     step.kind = Step::kLoop;
-    step.index = static_cast<int>(plan_.loops_.size()) - 1;
+    step.index = task.lowered;
     step.label = join_text("loop, ", lowered.turns, " turns of ", lowered.body.steps().size(), " steps");
     for (const Expr& product : task.products)
       step.label += join_text("; every ", lowered.turns_together, " turns ", product.op().name);
     plan_.keep_.push_back(loop);
     plan_.keep_.insert(plan_.keep_.end(), task.products.begin(), task.products.end());
-    const std::size_t scratch = lowered.scratch_bytes;
     add_step(std::move(step), task.reads, task.writes);
-    add_scratch(scratch, t);
+    add_scratch(lowered.scratch_bytes, t);
   }
 
   // Updates whose value could not be computed in place, and those of values that already lie elsewhere.
@@ -375,21 +378,21 @@ class Lowering {
     for (const auto& node : nodes_under(roots_))
       if (node->op == &def_of<VariableLeaf>()) add(static_cast<const VariableLeaf::Attrs*>(node->attrs.get())->state);
     for (const Update& u : request_.updates) add(u.target.expr().attrs<VariableLeaf::Attrs>().state);
-    for (const auto& state : loop_variables_) add(state);
+    for (const LoopStep& loop : plan_.loops_)
+      for (const auto& state : loop.body.variables()) add(state);
   }
 
   const LowerRequest& request_;
   const LocalView local_;
   const std::vector<Expr> roots_;
+  Plan plan_;
   const std::vector<Task> tasks_;
   Buffers buffers_;
   const TransferNames names_;
-  Plan plan_;
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // of a step: operands, outputs
   std::unordered_map<int, int> transfer_index_;
   std::unordered_map<Expr, std::string, ExprHash> assigned_;  // a new value -> its variable
-  std::vector<std::shared_ptr<VariableState>> loop_variables_;
 };
 
 Plan lower(const LowerRequest& request) { return Lowering(request).run(); }

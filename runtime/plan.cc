@@ -152,6 +152,11 @@ void Plan::bind(std::byte* arena, std::byte* shared, const Distributor* distribu
   }
 }
 
+bool Plan::has_transfers() const {
+  return !transfers_.empty() ||
+         std::any_of(loops_.begin(), loops_.end(), [](const LoopStep& loop) { return loop.body.has_transfers(); });
+}
+
 void Plan::find_first_write() {
   const auto writes = [this](const Step& step) {
     if (step.kind != Step::kKernel && step.kind != Step::kFused && step.kind != Step::kLoop) return false;
@@ -168,7 +173,7 @@ void Plan::find_first_write() {
   // A failing wire leaves every variable as it was: runtime/commit.h sees to that.
   const auto transfers = [this](const Step& step) {
     return step.kind == Step::kStart || step.kind == Step::kWait ||
-           (step.kind == Step::kLoop && !loops_[static_cast<std::size_t>(step.index)].body.transfers_.empty());
+           (step.kind == Step::kLoop && loops_[static_cast<std::size_t>(step.index)].body.has_transfers());
   };
   if (const auto late = std::find_if(first, steps_.end(), transfers); late != steps_.end())
     fail<InternalError>("plan: '", first->label, "' writes a variable before '", late->label, '\'');

@@ -73,6 +73,8 @@ class Plan {
   std::size_t outputs() const { return outputs_.size(); }
 
   bool random() const { return random_; }
+  // Whether a run meets other ranks, in a loop's body or outside.
+  bool has_transfers() const;
   const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
   void set_fingerprint(std::uint64_t fingerprint);  // also of the bodies' plans

@@ -32,7 +32,12 @@ struct Task {
   int transfer = -1;             // kAllReduce, kAllGather, kWait: a number that joins start and wait
   bool bucketed = false;         // kAllReduce: put into a bucket
   Guards guards = {};            // runs only if all of them hold
+  int lowered = -1;              // loop: its number among the plan's
+  bool meets = false;            // loop: its turns have transfers
 };
+
+// Whether the task waits for other ranks, so that it fails if the wire does.
+inline bool meets_ranks(const Task& task) { return task.kind == Task::kWait || task.meets; }
 
 // In running order. Every value read is a leaf, a view, or written by an earlier task.
 std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor);

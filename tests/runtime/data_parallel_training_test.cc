@@ -1,7 +1,9 @@
 // Training on N ranks is training on one: the same losses and weights, and the same bits on every rank.
 #include <gtest/gtest.h>
 
+#include "ops/control.h"
 #include "ops/convolution.h"
+#include "ops/core.h"
 #include "ops/gradients.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
@@ -119,6 +121,34 @@ TEST(Training, CountersAreExact) {
         return std::vector<Array>{get_value(hits), get_value(seen)};
       },
       0);
+}
+
+// The mean over the batch's rows that the last turn saw: ranks meet in every turn, and nowhere else.
+Expr mean_of_last_turn(const Expr& x) {
+  const RnnStep cell = [](const Expr& in, const std::vector<Expr>& states) {
+    const Expr h = tanh(in + states[0]);
+    return std::pair<Expr, std::vector<Expr>>{h, {mean(h, {0})}};
+  };
+  return rnn(cell, x, {fill({3}, 0, DType::kFloat64)}).new_states[0];
+}
+
+TEST(Training, UpdatesComeBehindTheLoopsInWhichRanksMeet) {
+  expect_same_on_ranks([] {
+    const Expr x = placeholder({.shape = {kUnknown, 4, 3}, .dtype = DType::kFloat64});
+    const Variable large = variable(random_doubles({200, 60}, 1)), small = variable(random_doubles({3}, 2));
+    const std::vector<Update> updates{update(large, large.expr() * 0.9), update(small, small.expr() * 0.9)};
+    // In a loop, and in a loop within one.
+    const Expr last = mean_of_last_turn(x);
+    const Expr nested = foldl([&](const Expr& sum, const Expr& e) { return sum + e * mean_of_last_turn(x); },
+                              fill({2}, 1, DType::kFloat64), fill({3}, 0, DType::kFloat64));
+    Function one({x}, {last}, updates), two({x}, {nested}, updates);
+    std::vector<Array> results;
+    for (std::uint64_t step = 0; step < 2; ++step)
+      for (Function* f : {&one, &two}) results.push_back((*f)({random_doubles({7, 4, 3}, step)})[0]);
+    results.push_back(get_value(large));
+    results.push_back(get_value(small));
+    return results;
+  });
 }
 
 }  // namespace
