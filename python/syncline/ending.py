@@ -31,7 +31,7 @@ def watch():
         with quiet.speaking():
             _say("ends the job:")
             previous(kind, value, trace)
-        _end(_exit_code(value))
+        _end(exit_code(value))
 
     def thread_excepthook(what):
         if os.getpid() != process or issubclass(what.exc_type, SystemExit):
@@ -50,8 +50,10 @@ def _delay(error):
     return _core.turn_to_speak() + (0.5 if "has ended, while rank" in str(error) else 0)
 
 
-def _exit_code(error):
-    """As docs/exit_codes.md says."""
+def exit_code(error):
+    """What a program that this exception ends exits with, as docs/exit_codes.md says."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, _core.DisagreementError):
         return 65
     if isinstance(error, _core.StallError):

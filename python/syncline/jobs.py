@@ -10,22 +10,29 @@ start it again and it goes on. `status.json` in the folder tells a batch script 
 """
 
 import datetime
+import functools
 import json
 import os
 import re
 import signal
 import sys
+import threading
 
 from keras import backend as K
 from keras.callbacks import Callback
+from keras.engine import training_arrays, training_generator
 from keras.models import load_model
 
-from syncline import ranks
+from syncline import ending, ranks
+from syncline._core import DisagreementError, StallError
+from syncline.whole_files import FolderLock, sync_folder, write_whole
 
 EXIT_SAVED = 75
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
 _NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # finished epochs, finished batches of the next one
+
+_training = []  # the Checkpoints of fits that go on
 
 
 def load_latest(folder, custom_objects=None):
@@ -37,8 +44,8 @@ def load_latest(folder, custom_objects=None):
     for path in _newest_first(folder):
         try:
             model = load_model(path, custom_objects=custom_objects)
-        except (OSError, KeyError, ValueError) as error:
-            print(f"checkpoint '{path}' cannot be read: {error}", file=sys.stderr)
+        except Exception as error:  # h5py and Keras have many for a damaged file
+            print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
             continue
         return model, _epochs(path)
     return None
@@ -63,7 +70,14 @@ class Checkpoints(Callback):
     training with a checkpoint when a signal asks for it.
 
     Rank 0 writes; a file is whole before it gets its name. A save that fails is one line on standard error, and training goes
-    on. Put it behind the other callbacks. Signals are taken while fit runs, and only by the main thread.
+    on; if the last one fails, fit raises OSError. While fit runs, no other job may use the folder. Put it behind the other
+    callbacks. Signals are taken while fit runs, and only if it runs in the main thread.
+
+    # Arguments
+        folder: made if it is missing.
+        keep: how many checkpoints stay.
+    # Raises
+        ValueError: for keep below 1. fit raises OSError, on every rank, if rank 0 cannot make the folder, or if another job uses it.
     """
 
     def __init__(self, folder, keep=3):
@@ -71,14 +85,17 @@ class Checkpoints(Callback):
         if keep < 1:
             raise ValueError(f"Checkpoints: keep is {keep}; keep at least the last checkpoint")
         self._folder, self._keep = os.fspath(folder), keep
-        self._asked, self._before = 0, {}
+        self._asked, self._before, self._thread = 0, {}, None
         self._epoch = self._batch = 0
+        self._failure, self._told, self._kept = None, "", set()
+        self._lock = FolderLock(self._folder)
 
     def on_train_begin(self, logs=None):
-        os.makedirs(self._folder, exist_ok=True)
-        newest = _newest_first(self._folder)
-        self._epoch, self._batch = _epochs(newest[0]) if newest else 0, 0
-        self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+        self._failure, self._thread = None, threading.get_ident()
+        _raise_alike(self._take_folder() if ranks.rank() == 0 else None)
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+        _training.append(self)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._batch = epoch, 0
@@ -98,23 +115,67 @@ class Checkpoints(Callback):
         self._tell("running")
 
     def on_train_end(self, logs=None):
-        self._tell("finished", 0)
-        self._give_back()
+        if self._failure is not None:
+            self._save()  # the disk may have room again
+        failure = ranks.broadcast(self._failure)
+        if failure is not None:
+            raise OSError(f"Checkpoints: the last checkpoint is not saved: {failure}")
+        self._end("finished", 0)
+
+    def _take_folder(self):
+        """What keeps rank 0 from writing to the folder, or None."""
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            self._lock.acquire()
+            for name in os.listdir(self._folder):
+                if name.endswith(".tmp") and _NAME.fullmatch(name[: -len(".tmp")]):
+                    self._remove(os.path.join(self._folder, name))  # of a job that was killed
+            newest = _newest_first(self._folder)
+        except OSError as error:
+            self._lock.release()
+            return f"Checkpoints: cannot use '{self._folder}': {error}. Give each job a folder of its own that rank 0 can write to"
+        self._epoch, self._batch = _epochs(newest[0]) if newest else 0, 0
+        return None
 
     def _ask(self, number, frame):
         self._asked = self._asked or number
 
-    def _give_back(self):
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
     def _stop(self, reason):
         saved = self._save()
-        self._tell("saved" if saved else "failed", EXIT_SAVED if saved else 1, reason)
         if ranks.size() > 1:
             saved = bool(ranks.all_reduce(int(saved), "min"))  # nobody leaves before rank 0 has written
-        self._give_back()
-        sys.exit(EXIT_SAVED if saved else 1)
+        exit_code = EXIT_SAVED if saved else 1
+        # On the way out a further signal would end this process with another code.
+        self._before = dict.fromkeys(self._before, signal.SIG_IGN)
+        self._end("saved" if saved else "failed", exit_code, reason)
+        sys.exit(exit_code)
+
+    def _fail(self, error):
+        """When fit raises."""
+        exit_code = ending.exit_code(error)
+        state = {0: "finished", EXIT_SAVED: "saved"}.get(exit_code, "failed")
+        teller = ranks.rank()
+        if isinstance(error, StallError):  # another rank has ended: nothing is wrong with this one
+            exit_code, state = None, "saved" if os.path.lexists(os.path.join(self._folder, "latest")) else "failed"
+        if isinstance(error, (StallError, DisagreementError)) and self._is_told_by_another():
+            teller = None  # that was the cause
+        self._end(state, exit_code, f"{type(error).__name__}: {error}".partition("\n")[0], teller)
+
+    def _is_told_by_another(self):
+        try:
+            with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
+                return ranks.rank() == 0 and file.read() != self._told
+        except OSError:
+            return False
+
+    def _end(self, state, exit_code, reason="", teller=0):
+        """Once a training, however it ends."""
+        _training.remove(self)
+        for number, handler in self._before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        self._before = {}
+        self._tell(state, exit_code, reason, teller)
+        self._lock.release()
 
     def _save(self):
         """Whether it could be done; True on other ranks than the first."""
@@ -123,22 +184,42 @@ class Checkpoints(Callback):
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
         try:
-            self.model.save(path + ".tmp")
-            _put_in_place(path + ".tmp", path)
+            # To a file of ours, by way of memory: HDF5 does not survive a write that fails.
+            write_whole(path, self.model.save)
             link = os.path.join(self._folder, "latest")
             if os.path.lexists(link + ".tmp"):
                 os.remove(link + ".tmp")
             os.symlink(name, link + ".tmp")
             os.replace(link + ".tmp", link)
-            for surplus in _newest_first(self._folder)[self._keep :]:
-                os.remove(surplus)
-        except OSError as error:
-            print(f"syncline: cannot save '{path}': {error}; training goes on", file=sys.stderr)
+            sync_folder(self._folder)
+        except (OSError, MemoryError) as error:
+            self._failure = f"'{path}': {error or type(error).__name__}"
+            print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
             return False
+        self._failure = None
+        self._remove_surplus()
         return True
 
-    def _tell(self, state, exit_code=None, reason=""):
-        if ranks.rank() != 0:
+    def _remove_surplus(self):
+        try:
+            surplus = _newest_first(self._folder)[self._keep :]
+        except OSError as error:
+            print(f"syncline: cannot list '{self._folder}': {error}", file=sys.stderr)
+            return
+        for path in surplus:
+            self._remove(path)
+
+    def _remove(self, path):
+        """Says once if it cannot."""
+        try:
+            os.remove(path)
+        except OSError as error:
+            if path not in self._kept:
+                print(f"syncline: cannot remove '{path}': {error}", file=sys.stderr)
+            self._kept.add(path)
+
+    def _tell(self, state, exit_code=None, reason="", teller=0):
+        if ranks.rank() != teller:
             return
         latest = os.path.join(self._folder, "latest")
         status = {
@@ -152,23 +233,36 @@ class Checkpoints(Callback):
             "reason": reason,
             "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
+        self._told = text = json.dumps(status, indent=2) + "\n"
         path = os.path.join(self._folder, "status.json")
         try:
-            with open(path + ".tmp", "w", encoding="utf-8") as file:
-                json.dump(status, file, indent=2)
-                file.write("\n")
-            _put_in_place(path + ".tmp", path)
+            write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{teller or ''}")
         except OSError as error:
             print(f"syncline: cannot write '{path}': {error}", file=sys.stderr)
 
 
-def _put_in_place(temporary, path):
-    """Gives a file its name once it is on the disk."""
-    with open(temporary, "rb") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+def _raise_alike(problem):
+    """Raises rank 0's problem on every rank."""
+    problem = ranks.broadcast(problem)
+    if problem is not None:
+        raise OSError(problem)
+
+
+def _watched(train):
+    """Keras tells callbacks nothing of an exception that ends fit."""
+
+    @functools.wraps(train)
+    def function(*arguments, **keywords):
+        before = list(_training)
+        try:
+            return train(*arguments, **keywords)
+        except BaseException as error:
+            for checkpoints in [each for each in _training if each not in before and each._thread == threading.get_ident()]:
+                checkpoints._fail(error)
+            raise
+
+    return function
+
+
+training_arrays.fit_loop = _watched(training_arrays.fit_loop)
+training_generator.fit_generator = _watched(training_generator.fit_generator)

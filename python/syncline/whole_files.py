@@ -1,0 +1,100 @@
+"""Files that are whole before they get their name, and a lock that keeps a folder to one job."""
+
+import contextlib
+import fcntl
+import os
+import time
+
+# How long a job that has just been ended may take to let go of its folder.
+_PATIENCE = 10.0
+
+
+def write_whole(path, write, temporary=None):
+    """Gives a new file this name, in place of an old one, once write(file) has filled it and it is on the disk.
+
+    The temporary file (`path`.tmp) is always a new one, so that a link of that name is not written through. It is removed where
+    something fails. Raises OSError, and what write raises.
+    """
+    temporary = temporary or path + ".tmp"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(folder):
+    """Names that files in the folder have got or lost are on the disk afterwards."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class FolderLock:
+    """Keeps a folder to this process while it is held. The file `.lock` in the folder names the holder.
+
+    It is a POSIX lock: it ends with the process however that ends, children do not inherit it, and network file systems have it.
+    Where the file system has no locks, it locks nothing.
+    """
+
+    def __init__(self, folder):
+        self._path, self._descriptor = os.path.join(folder, ".lock"), None
+
+    def acquire(self):
+        """Waits a little for another holder. Raises BlockingIOError that names it, and OSError where the file cannot be made."""
+        end = time.monotonic() + _PATIENCE
+        while not self._try():
+            if time.monotonic() > end:
+                raise BlockingIOError(f"another job writes to '{os.path.dirname(self._path)}': {self._holder()}")
+            time.sleep(0.1)
+
+    def release(self):
+        """Does nothing if it is not held."""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _try(self):
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            os.close(descriptor)
+            return False
+        except OSError:
+            self._descriptor = descriptor  # no locks here
+            return True
+        if not self._is_at_its_place(descriptor):  # its holder has removed it meanwhile
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without a name
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on {os.uname().nodename}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+        return True
+
+    def _is_at_its_place(self, descriptor):
+        try:
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._path, follow_symlinks=False))
+        except OSError:
+            return False
+
+    def _holder(self):
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                return file.readline().strip() or "its process is not known"
+        except OSError as error:
+            return str(error)
