@@ -10,6 +10,7 @@ start it again and it goes on. `status.json` in the folder tells a batch script 
 """
 
 import datetime
+import errno
 import functools
 import json
 import os
@@ -184,8 +185,7 @@ class Checkpoints(Callback):
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
         try:
-            # To a file of ours, by way of memory: HDF5 does not survive a write that fails.
-            write_whole(path, self.model.save)
+            self._write(path)
             link = os.path.join(self._folder, "latest")
             if os.path.lexists(link + ".tmp"):
                 os.remove(link + ".tmp")
@@ -200,6 +200,17 @@ class Checkpoints(Callback):
         self._remove_surplus()
         return True
 
+    def _write(self, path):
+        while True:
+            try:
+                # To a file of ours, by way of memory: HDF5 does not survive a write that fails.
+                return write_whole(path, self.model.save)
+            except OSError as error:
+                older = _newest_first(self._folder)[1:]
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not older or not self._remove(older[-1]):
+                    raise
+                print(f"syncline: the disk is full: '{older[-1]}' has made room for '{path}'", file=sys.stderr)
+
     def _remove_surplus(self):
         try:
             surplus = _newest_first(self._folder)[self._keep :]
@@ -210,13 +221,15 @@ class Checkpoints(Callback):
             self._remove(path)
 
     def _remove(self, path):
-        """Says once if it cannot."""
+        """Whether it could be done. Says once if not."""
         try:
             os.remove(path)
+            return True
         except OSError as error:
             if path not in self._kept:
                 print(f"syncline: cannot remove '{path}': {error}", file=sys.stderr)
             self._kept.add(path)
+            return False
 
     def _tell(self, state, exit_code=None, reason="", teller=0):
         if ranks.rank() != teller:
