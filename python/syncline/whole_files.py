@@ -6,7 +6,7 @@ import os
 import time
 
 # How long a job that has just been ended may take to let go of its folder.
-_PATIENCE = 10.0
+_PATIENCE = 5.0
 
 
 def write_whole(path, write, temporary=None):

@@ -1,0 +1,146 @@
+"""Jobs that meet others on their folder, signals that come twice, ranks that stop: how a Keras training ends, and what it leaves."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+from faulty_training import BEGIN, expect_continues, expect_order, on_one_and_two_ranks, state, status, train
+from launching import ROOT, launch
+
+# Its second epoch waits for the file `go` beside the folder.
+WAITING = """
+def wait():
+    begin = time.monotonic()
+    while not os.path.exists(folder + ".go") and time.monotonic() - begin < 60:
+        time.sleep(0.02)
+train(At(1, 0, wait))
+"""
+
+
+def start(ranks, program, folder):
+    """A process group of its own, which has written its first checkpoint."""
+    command = [sys.executable, "-c", BEGIN + textwrap.dedent(program), str(folder)]
+    if ranks:
+        command = [str(ROOT / "scripts" / "launch"), str(ranks), *command]
+    process = subprocess.Popen(["timeout", "-k", "5", "60", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "KERAS_BACKEND": "syncline"}, start_new_session=True)
+    begin = time.monotonic()
+    while not (folder / "epoch-0001.h5").exists() and time.monotonic() - begin < 30:
+        time.sleep(0.02)
+    return process
+
+
+@on_one_and_two_ranks
+def test_a_second_job_on_the_folder(ranks, tmp_path):
+    folder = tmp_path / "run"
+    first = start(ranks, WAITING, folder)
+    second = train(ranks, "train()", folder)
+    assert state(folder) == ("running", None)
+    (tmp_path / "run.go").touch()
+    out, err = first.communicate(timeout=60)
+    assert first.returncode == 0, out + err
+    assert second.code == 1, second
+    assert second.err.count(f"\nOSError: Checkpoints: cannot use '{folder}': another job writes to '{folder}': process ") == 1, second
+    assert f" on {os.uname().nodename}, since " in second.err and "Give each job a folder of its own" in second.err, second
+    assert state(folder) == ("finished", 0)
+    expect_order(folder, "epoch-0002.h5", "epoch-0003.h5", "epoch-0004.h5")
+
+
+@on_one_and_two_ranks
+def test_a_killed_job_is_in_nobodys_way(ranks, tmp_path):
+    folder = tmp_path / "run"
+    first = start(ranks, WAITING, folder)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate(timeout=30)
+    subprocess.run(["pkill", "-KILL", "-f", str(folder)], check=False)  # ranks have process groups of their own
+    assert state(folder) == ("running", None)
+    begin = time.monotonic()
+    expect_continues(ranks, folder, 1)
+    assert time.monotonic() - begin < 30
+
+
+@on_one_and_two_ranks
+def test_a_second_signal_on_the_way_out(ranks, tmp_path):
+    program = """
+    import atexit
+    def signal_all():
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGUSR2)
+    class Late:  # goes when the interpreter does
+        def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGUSR1):
+            kill(pid, number)
+    sys.late = Late()
+    atexit.register(signal_all)
+    train(At(1, 2, lambda: os.kill(os.getpid(), signal.SIGUSR1)))
+    """
+    ended = train(ranks, program, tmp_path)
+    assert ended.code == 75 and "Traceback" not in ended.err, ended
+    assert state(tmp_path) == ("saved", 75) and status(tmp_path)["reason"] == "SIGUSR1"
+    expect_order(tmp_path, "epoch-0001.h5", "epoch-0001-batch-000003.h5")
+    expect_continues(ranks, tmp_path, 1)
+
+
+@on_one_and_two_ranks
+def test_handlers_are_given_back(ranks, tmp_path):
+    program = """
+    def mine(number, frame):
+        pass
+    signal.signal(signal.SIGUSR1, mine)
+    def raised():
+        try:
+            train(At(1, 1, fail))
+        except KeyError:
+            return True
+    for turn in range(2):
+        assert raised()
+        assert signal.getsignal(signal.SIGUSR1) is mine and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    train()
+    assert signal.getsignal(signal.SIGUSR1) is mine
+    print("done")
+    """
+    ended = train(ranks, program, tmp_path)
+    assert ended.code == 0 and "done" in ended.out, ended
+    assert state(tmp_path) == ("finished", 0)
+
+
+@on_one_and_two_ranks
+def test_fit_in_another_thread(ranks, tmp_path):
+    program = """
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    """
+    ended = train(ranks, program, tmp_path)
+    assert ended.code == 0 and "Traceback" not in ended.err, ended
+    assert state(tmp_path) == ("finished", 0)
+
+
+def test_a_stopped_rank(tmp_path):
+    program = """
+    def stop():
+        if rank == last:
+            os.kill(os.getpid(), signal.SIGSTOP)
+    train(At(1, 2, stop))
+    """
+    ended = train(2, program, tmp_path, SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="3")
+    assert ended.code == 66, ended
+    assert "rank 1 (stopped by a signal or a debugger" in ended.err and ended.err.count("\nsyncline.distributed.StallError: ") == 1, ended
+    # Nothing is wrong with the training: it goes on from its last checkpoint.
+    assert state(tmp_path) == ("saved", None)
+    expect_continues(2, tmp_path, 1)
+
+
+def test_a_killed_rank(tmp_path):
+    program = """
+    def die():
+        if rank == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+    train(At(1, 2, die))
+    """
+    ended = train(2, program, tmp_path)
+    assert ended.code in (66, 137), ended
+    assert state(tmp_path) in (("saved", None), ("running", None)), status(tmp_path)  # mpirun may be faster than rank 0
+    expect_continues(2, tmp_path, 1)
