@@ -8,6 +8,8 @@ from syncline import _core
 
 _OPS = ("sum", "mean", "max", "min")
 
+_LARGE = 64 << 10  # bytes of an array
+
 
 class Group:
     """Some of the job's ranks, which communicate among themselves; made by `syncline.distributed.group`.
@@ -85,14 +87,21 @@ class Group:
         if self.size() == 1:
             return value
         own = self.rank() == root
-        as_bytes = own and type(value) is np.ndarray and not value.dtype.hasobject
-        sent = (value.dtype, value.shape, None) if as_bytes else (None, None, value)
-        dtype, shape, other = pickle.loads(_core.broadcast(self._core, pickle.dumps(sent) if own else b"", root))
-        if dtype is None:
-            return other
-        result = np.ascontiguousarray(value) if own else np.empty(shape, dtype)
-        _core.broadcast_into(self._core, result.reshape(-1).view(np.uint8), root)
-        return result.copy() if result is value else result
+        parts = []  # large arrays, also within other objects, travel as they lie
+
+        def takes_small(buffer):
+            part = np.frombuffer(buffer.raw(), np.uint8) if buffer.raw().nbytes >= _LARGE else None
+            return part is None or parts.append(part)
+
+        head = pickle.dumps((pickle.dumps(value, 5, buffer_callback=takes_small), [len(part) for part in parts])) if own else b""
+        pickled, sizes = pickle.loads(_core.broadcast(self._core, head, root))
+        if not own:
+            parts = [np.empty(size, np.uint8) for size in sizes]
+        for part in parts:
+            _core.broadcast_into(self._core, part, root)
+        if own:
+            return value.copy() if type(value) is np.ndarray else value
+        return pickle.loads(pickled, buffers=parts)
 
     def _summand(self, caller, value, op):
         if op not in _OPS:

@@ -8,7 +8,7 @@ computes its share, and gets the same results. numpy's and random's generators b
 `local_feeds` is for those who want each rank to load only its rows.
 """
 
-from syncline import data, ending, files, quiet, ranks
+from syncline import data, ending, feeds, files, quiet, ranks
 from syncline._core import DisagreementError, StallError
 from syncline.accumulation import accumulate_gradients
 from syncline.data import EvenSteps, ShardedSequence, local_feeds, shard
@@ -50,6 +50,7 @@ __all__ = [
 if ranks.join():
     ending.watch()
     data.equalize()
+    feeds.follow_rank_0()
 if size() > 1:
     files.divide()
 if rank() != 0:

@@ -127,7 +127,8 @@ def join():
         return False
     _job = broadcast(os.urandom(8).hex())
     _share_processors()
-    _align_random_states()
+    align_random_states()
+    _align_entropy()
     return True
 
 
@@ -164,17 +165,23 @@ def _share_processors():
     _core.set_threads(max(1, min(share, _core.threads())))
 
 
-def _align_random_states():
+def align_random_states():
     """Gives all ranks rank 0's state of the generators that nobody may have seeded: unseeded shuffles then agree."""
     import random
 
-    state, numpy_state, seed = broadcast((random.getstate(), np.random.get_state(), _job))
-    random.setstate(state)
-    np.random.set_state(numpy_state)
-    # Where numpy takes the seeds of unseeded generators from: default_rng(), RandomState(), seed().
+    state, numpy_state = broadcast((random.getstate(), np.random.get_state()))
+    if rank() != 0:  # there a thread may have drawn meanwhile
+        random.setstate(state)
+        np.random.set_state(numpy_state)
+
+
+def _align_entropy():
+    """Of numpy's unseeded generators: default_rng(), RandomState(), seed()."""
+    import random
+
     entropy = np.random.bit_generator
     if hasattr(entropy, "randbits"):
-        entropy.randbits = random.Random(seed).getrandbits
+        entropy.randbits = random.Random(_job).getrandbits
 
 
 os.register_at_fork(before=_core.before_fork, after_in_parent=_core.after_fork_in_parent, after_in_child=_core.after_fork_in_child)

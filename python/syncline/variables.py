@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncline import _core
+from syncline import _core, feeds, ranks
 from syncline._core import Tensor, Variable
 from syncline.session import name_scope
 from syncline.types import (
@@ -279,7 +279,8 @@ def function(
     """
     if kwargs:
         raise ValueError(f"function: unknown arguments {sorted(kwargs)}; inputs, outputs, updates and name are known")
-    return _core.Function(_list(inputs), _list(outputs), [] if updates is None else updates, name or "function")
+    kind = feeds.Function if ranks.is_rank() else _core.Function
+    return kind(_list(inputs), _list(outputs), [] if updates is None else updates, name or "function")
 
 
 def _list(values):

@@ -1,0 +1,190 @@
+"""What a script computes is what rank 0 computes: where the ranks' values for a function differ, or the batches that Keras's generators
+give, every rank takes those of rank 0.
+
+Batches are compared one by one: threads that draw from NumPy's generator part the ranks without the program's doing. Functions
+compare their inputs when they have been called 1, 2, 4, 8, ... times, and each time once a difference was found. Before and after each
+of Keras's loops the random generators of all ranks get rank 0's state. Under `local_feeds` each rank keeps what it has.
+"""
+
+import functools
+import warnings
+import zlib
+
+import numpy as np
+
+from syncline import _core, ranks
+from syncline.import_hook import after_import
+
+# At the end of a loop threads are not waited for longer.
+_SECONDS_FOR_A_BATCH = 30
+
+_ADVICE = (
+    "Every rank takes those of rank 0, which costs sending them. Seed every generator alike, sort what comes from a set or a folder, "
+    "and draw random numbers outside of threads. Or let each rank bring its own rows, under syncline.distributed.local_feeds()"
+)
+
+
+def _follows():
+    return ranks.is_rank() and not _core.local_feeds()
+
+
+def _digest(value, digest=0):
+    """Of arrays and numbers, also in lists and dicts; of what else there is it sees nothing."""
+    if isinstance(value, dict):
+        value = list(value.items())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            digest = _digest(each, digest)
+        return zlib.crc32(str(len(value)).encode(), digest)
+    if hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        return _digest((rows.shape, rows.data, rows.indices, rows.indptr), digest)
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        return digest
+    array = np.ascontiguousarray(array)
+    return zlib.crc32(array.reshape(-1).view(np.uint8), zlib.crc32(f"{array.dtype.str}{array.shape}".encode(), digest))
+
+
+def _first_difference(values):
+    """The number of the first value that is not equal on all ranks, None if there is none. Every rank asks, with as many values."""
+    digests = np.array([_digest(value) for value in values], np.int64)
+    # Equal everywhere if the largest is the smallest.
+    largest, smallest = ranks.all_reduce(np.stack([digests, -digests]), "max") * [[1], [-1]]
+    differing = np.flatnonzero(largest != smallest)
+    return int(differing[0]) if len(differing) else None
+
+
+class Function(_core.Function):
+    """A function of several ranks."""
+
+    def __init__(self, inputs, outputs, updates, name):
+        super().__init__(inputs, outputs, updates, name)
+        self._names, self._name = [x.name.partition(":")[0] for x in inputs], name
+        self._calls, self._differs = 0, False
+
+    def __call__(self, inputs):
+        self._calls += 1
+        if (self._differs or self._calls & (self._calls - 1) == 0) and _follows() and len(inputs) > 0:
+            inputs = self._agreed(inputs)
+        return super().__call__(inputs)
+
+    def _agreed(self, inputs):
+        difference = _first_difference(inputs)
+        if difference is None:
+            return inputs
+        if not self._differs:
+            self._differs = True
+            names = dict(enumerate(self._names))
+            warnings.warn(
+                f"{self._name}: ranks were given different values for input {difference} ({names.get(difference)}). {_ADVICE}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return ranks.broadcast(list(inputs))
+
+
+class _Batches:
+    """What an iterator gives on rank 0, on every rank."""
+
+    told = False
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not _follows():
+            return next(self._batches)
+        try:
+            batch = [next(self._batches)]
+        except StopIteration:
+            batch = []
+        if _first_difference([batch]) is not None:
+            if not _Batches.told:
+                _Batches.told = True
+                warnings.warn(f"the ranks' generators give different batches. {_ADVICE}", RuntimeWarning, stacklevel=2)
+            batch = ranks.broadcast(batch)
+        if not batch:
+            raise StopIteration
+        return batch[0]
+
+
+def _enqueuer(kind):
+    """Keras's class of queues for batches, for several ranks."""
+
+    class Enqueuer(kind):
+        _pool = None
+
+        @property
+        def executor_fn(self):
+            return self._make_pool
+
+        @executor_fn.setter
+        def executor_fn(self, make):
+            def make_pool(sequences):
+                self._pool = make(sequences)
+                return self._pool
+
+            self._make_pool = make and make_pool
+
+        def get(self):
+            return _Batches(super().get())
+
+        def stop(self, timeout=None):
+            super().stop(timeout)
+            # Keras lets its threads finish what is queued, and draw random numbers meanwhile.
+            if self._pool is not None and not self.use_multiprocessing:
+                self._pool.terminate()
+                for thread in self._pool._pool:
+                    thread.join(_SECONDS_FOR_A_BATCH)
+
+    return Enqueuer
+
+
+class _Loop:
+    """One of Keras's loops begins and ends with rank 0's random state, unless it is part of another one."""
+
+    depth = 0
+
+    def __enter__(self):
+        if _Loop.depth == 0 and _follows():
+            ranks.align_random_states()
+        _Loop.depth += 1
+
+    def __exit__(self, kind, error, trace):
+        _Loop.depth -= 1
+        if _Loop.depth == 0 and error is None and _follows():
+            ranks.align_random_states()
+
+
+def _in_loop(function):
+    @functools.wraps(function)
+    def loop(model, source, *arguments, **keywords):
+        if keywords.get("workers") == 0 and hasattr(source, "__next__") and not isinstance(source, _Batches):
+            source = _Batches(source)
+        with _Loop():
+            return function(model, source, *arguments, **keywords)
+
+    return loop
+
+
+def _generators(module):
+    module.OrderedEnqueuer = _enqueuer(module.OrderedEnqueuer)
+    module.GeneratorEnqueuer = _enqueuer(module.GeneratorEnqueuer)
+    in_turn = module.iter_sequence_infinite
+    module.iter_sequence_infinite = lambda sequence: _Batches(in_turn(sequence))
+    for name in ("fit_generator", "evaluate_generator", "predict_generator"):
+        setattr(module, name, _in_loop(getattr(module, name)))
+
+
+def _arrays(module):
+    module.fit_loop = _in_loop(module.fit_loop)
+
+
+def follow_rank_0():
+    """From now on the batches of Keras's generators are rank 0's."""
+    after_import("keras.engine.training_generator", _generators)
+    after_import("keras.engine.training_arrays", _arrays)
