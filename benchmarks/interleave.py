@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Runs every contender of rows.json in turn, several rounds, and writes what they printed and what the machine did.
 
-usage: interleave.py --out FILE [--rounds N] [--only REGEX] [--timeout SECONDS]
+usage: interleave.py --out FILE [--rounds N] [--only REGEX] [--before BUILD] [--timeout SECONDS]
 
 A round runs each contender of each row once, ours next to the peers, so that a slow minute of the machine hits all of them.
 A process of one rank is held to as many cores as it has threads. A contender that fails is recorded with its last words.
+With --before the only peer is our own build of another commit; a round then runs the two in turn, the shorter the row the
+more often, and changes which of them is first.
 """
 
 import argparse
@@ -14,10 +16,38 @@ import os
 import platform
 import re
 import subprocess
+import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
+
+LEAST_ROUNDS = 9  # of a comparison with another commit
+SHORT_SECONDS, MOST_REPETITIONS = 3, 8  # a pair of processes is run again while this round has spent less time on it
+
+
+def load_rows(only, before=None):
+    """rows.json with the rows whose name matches `only`. With `before`, a build folder, our program in it is their one peer."""
+    with open(os.path.join(HERE, "rows.json"), encoding="utf-8") as file:
+        spec = json.load(file)
+    contenders = spec["contenders"]
+    if before:
+        contenders["before"] = contenders["syncline"] | {"build": before, "prefix": "syncline"}
+    tables = []
+    for table in spec["tables"]:
+        rows = [row | ({"against": ["before"]} if before else {}) for row in table["rows"] if re.search(only, row["name"])]
+        tables += [table | {"rows": rows}] if rows else []
+    return contenders, tables
+
+
+def kernel_table(names, only):
+    """A table of kernel_bench's rows, which no peer has. `names` is what its --benchmark_list_tests prints."""
+    rows = [
+        {"name": name, "task": "kernel", "model": name, "threads": 1, "steps": 1, "against": ["before"]}
+        for name in names.split()
+        if re.search(only, name)
+    ]
+    return {"title": "Kernels", "field": "step_ms", "unit": "ms", "rows": rows}
 
 
 def run_key(row, name, contenders):
@@ -28,11 +58,16 @@ def run_key(row, name, contenders):
     return program, row.get("task", "step"), row["model"], row["threads"], ranks, row["steps"]
 
 
+def command_words(contender, task, ranks=1):
+    words = [*(contender.get("launcher", []) if ranks > 1 else []), *contender[task]]
+    return [word.replace("{ranks}", str(ranks)).replace("{build}", contender.get("build", "")) for word in words]
+
+
 def command(key, contenders):
     program, task, model, threads, ranks, steps = key
-    words = [word.replace("{ranks}", str(ranks)) for word in contenders[program][task]]
-    if program == "syncline" and ranks > 1:
-        words = ["scripts/launch", str(ranks), *words]
+    words = command_words(contenders[program], task, ranks)
+    if task == "kernel":
+        return [*words, f"--benchmark_filter=^{re.escape(model)}$", "--benchmark_min_time=0.2", "--benchmark_format=json"]
     if task in ("allreduce", "checkpoint"):
         return [*words, "--json"]
     return [*words, "--model", model, "--threads", str(threads), "--steps", str(steps), "--json"]
@@ -53,6 +88,15 @@ def one_line(lines):
     return sized | {"version": parsed[-1].get("version", "Syncline")}
 
 
+def read_line(task, said):
+    """What a process says it measured as one dict, or None."""
+    if task == "kernel":
+        found = json.loads(said)["benchmarks"] if said.strip().startswith("{") else []
+        return {"step_ms": found[0]["real_time"] * {"ns": 1e-6, "us": 1e-3, "ms": 1}[found[0]["time_unit"]]} if found else None
+    lines = [line for line in said.splitlines() if line.startswith("{")]
+    return one_line(lines) if lines else None
+
+
 def measure(key, contenders, timeout):
     """The contender's JSON line as a dict, or {"error": why}."""
     cores = cores_for(key)
@@ -67,9 +111,9 @@ def measure(key, contenders, timeout):
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"error": str(error)}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode == 0 and lines:
-        return one_line(lines)
+    measured = read_line(key[1], done.stdout) if done.returncode == 0 else None
+    if measured is not None:
+        return measured
     words = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
     return {"error": f"exit status {done.returncode}: {words}"}
 
@@ -106,25 +150,57 @@ def measure_alone(key, contenders, timeout):
     return measured | {"others_cores": max(0.0, others / (time.monotonic() - start))}
 
 
-def main():
+def in_turn(keys, round_number):
+    """The keys of one row's contenders, last first in every other round."""
+    return keys if round_number % 2 else keys[::-1]
+
+
+def run_round(round_number, groups, contenders, args):
+    """Runs each group of keys, with --before again and again for SHORT_SECONDS; yields (key, what was measured)."""
+    for keys in groups:
+        start = time.monotonic()
+        for repetition in range(MOST_REPETITIONS if args.before else 1):
+            if repetition and time.monotonic() - start > SHORT_SECONDS:
+                break
+            for key in in_turn(keys, round_number + repetition):
+                yield key, measure_alone(key, contenders, args.timeout)
+
+
+def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", required=True)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--only", default="", help="only rows whose name matches")
+    parser.add_argument("--before", help="the build folder of another commit, to measure instead of the peers")
     parser.add_argument("--timeout", type=float, default=300)
     args = parser.parse_args()
+    args.rounds = args.rounds or (LEAST_ROUNDS if args.before else 5)
+    if args.before and args.rounds < LEAST_ROUNDS:
+        parser.error(f"--rounds {args.rounds}: a comparison with another commit takes at least {LEAST_ROUNDS}")
+    return args
 
-    with open(os.path.join(HERE, "rows.json"), encoding="utf-8") as file:
-        spec = json.load(file)
-    contenders = spec["contenders"]
-    rows = [row for table in spec["tables"] for row in table["rows"] if re.search(args.only, row["name"])]
-    keys = list(dict.fromkeys(run_key(row, n, contenders) for row in rows for n in ["syncline", *row["against"]]))
 
-    result = {"machine": machine(), "rounds": args.rounds, "only": args.only, "load": [], "runs": []}
+def main():
+    args = arguments()
+    contenders, tables = load_rows(args.only, args.before)
+    if args.before:
+        words = [*command_words(contenders["syncline"], "kernel"), "--benchmark_list_tests"]
+        listed = subprocess.run(words, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+        kernels = kernel_table(listed.stdout, args.only)
+        tables += [kernels] if kernels["rows"] else []
+    # Each key once, in the group of the first row that has it.
+    seen, groups = set(), []
+    for row in (row for table in tables for row in table["rows"]):
+        keys = dict.fromkeys(run_key(row, name, contenders) for name in ["syncline", *row["against"]])
+        groups.append([key for key in keys if key not in seen])
+        seen.update(keys)
+    if not seen:
+        sys.exit(f"interleave.py: no row's name matches {args.only!r}; see {os.path.join('benchmarks', 'rows.json')}")
+
+    result = {"machine": machine(), "rounds": args.rounds, "only": args.only, "before": args.before, "tables": tables, "load": [], "runs": []}
     for round_number in range(1, args.rounds + 1):
         result["load"].append(os.getloadavg()[0])
-        for key in keys:
-            measured = measure_alone(key, contenders, args.timeout)
+        for key, measured in run_round(round_number, groups, contenders, args):
             result["runs"].append({"key": key, "measured": measured})
             what = measured.get("error") or (f"{measured['step_ms']:.3f} ms" if "step_ms" in measured else "measured")
             print(f"round {round_number}/{args.rounds}: {' '.join(map(str, key[:5]))}: {what}", flush=True)

@@ -8,8 +8,6 @@ A value is the median over the rounds, a ratio ours to theirs of these medians. 
 
 import argparse
 import json
-import os
-import re
 import statistics
 
 import interleave
@@ -19,7 +17,7 @@ HEAD = """# Benchmarks
 Written by `scripts/bench`; do not edit. `benchmarks/rows.json` lists the rows and their bounds, `benchmarks/peers/measure.py`
 and `keras_fit.py` beside it say what is measured. Each contender is run in turn, {rounds} rounds, each time as a new process;
 a value is the median over the rounds, a ratio is ours divided by theirs. A process of one rank is held to as many cores as
-it has threads.
+it has threads. `scripts/bench --against COMMIT` compares with another commit of ours (`benchmarks/compare.py`).
 """
 
 
@@ -125,13 +123,12 @@ def conditions(result, measured):
     return lines
 
 
-def report(result, spec):
+def report(result):
     measured, missing = Measured(result), {}
+    contenders, tables = interleave.load_rows(result["only"])
     lines = [HEAD.format(rounds=result["rounds"])]
-    for table in spec["tables"]:
-        rows = [row for row in table["rows"] if re.search(result["only"], row["name"])]
-        if rows:
-            lines += table_lines(table | {"rows": rows}, spec["contenders"], measured, missing)
+    for table in tables:
+        lines += table_lines(table, contenders, measured, missing)
     lines += conditions(result, measured)
     lines += [f"- not measured: {what}: {why}" for what, why in missing.items()]
     return "\n".join(lines) + "\n"
@@ -144,9 +141,7 @@ def main():
     args = parser.parse_args()
     with open(args.measured, encoding="utf-8") as file:
         result = json.load(file)
-    with open(os.path.join(interleave.HERE, "rows.json"), encoding="utf-8") as file:
-        spec = json.load(file)
-    text = report(result, spec)
+    text = report(result)
     print(text, end="")
     if args.write:
         with open(args.write, "w", encoding="utf-8") as file:
