@@ -2,8 +2,8 @@
 
 usage: examples.py EXAMPLES-FOLDER [--whole] [NAME...]
 
-Prints a line an example. Fails if an example that expected_examples.txt does not explain does not run, if the histories of 1 and 2
-ranks differ, or (without names) if fewer than 25 examples run.
+In float64, where rounding does not grow into other choices within these few steps. Prints a line an example. Fails if an example does
+not run or if the histories of 1 and 2 ranks differ by more than rounding.
 """
 
 import json
@@ -20,17 +20,8 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCH = os.path.join(HERE, "..", "..", "scripts", "launch")
 WHOLE = ("addition_rnn", "lstm_stateful")
-ENOUGH = 25
-TOLERANCE = 1e-4
-# Where rounding turns a choice (a rectifier, the larger of two probabilities: one sample more or less is right), float32
-# differs by more; the same run in float64 then shows that nothing else does.
-TOLERANCE_64 = 1e-8
-
-
-def expected():
-    """{name: why it does not run, or why its histories differ}"""
-    with open(os.path.join(HERE, "expected_examples.txt"), encoding="utf-8") as file:
-        return dict(line.strip().split("  # ", 1) for line in file if line.strip() and not line.startswith("#"))
+TOLERANCE = 1e-8
+FLOAT32 = ("deep_dream",)  # casts to float32 itself, and float64 divided by float32 is an error on every backend
 
 
 def needs(name):
@@ -38,11 +29,11 @@ def needs(name):
     return "lstm_seq2seq" if name == "lstm_seq2seq_restore" else None
 
 
-def run(folder, name, ranks, data, whole, floatx="float32"):
+def run(folder, name, ranks, data, whole):
     """(histories or None, seconds, the last line of an error)"""
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(data, work, dirs_exist_ok=True)
-        home = os.path.join(work, "keras_home")
+        home, floatx = os.path.join(work, "keras_home"), "float32" if name in FLOAT32 else "float64"
         os.makedirs(home, exist_ok=True)
         with open(os.path.join(home, "keras.json"), "w", encoding="utf-8") as file:
             json.dump({"floatx": floatx, "epsilon": 1e-7, "image_data_format": "channels_last"}, file)
@@ -84,41 +75,32 @@ def difference(a, b):
     return worst
 
 
-def check(folder, name, data, whole, known):
-    """(whether it runs, whether that is as it should be, its line)"""
+def check(folder, name, data, whole):
+    """(whether it runs alike, its line)"""
     one, seconds, error = run(folder, name, 1, data, whole)
     if one is None:
-        why = known.get(name)
-        return False, why is not None, f"does not run: {why or error}"
+        return False, f"does not run: {error}"
     two, seconds_2, error = run(folder, name, 2, data, whole)
     if two is None:
-        return False, False, f"runs with 1 rank in {seconds:.1f} s, with 2 not: {error}"
+        return False, f"runs with 1 rank in {seconds:.1f} s, with 2 not: {error}"
     worst = difference(one, two)
-    text = f"{seconds:6.1f} s {seconds_2:6.1f} s   difference {worst:.1e}"
-    if worst <= TOLERANCE:
-        return True, True, text
-    exact = [run(folder, name, ranks, data, whole, "float64")[0] for ranks in (1, 2)]
-    if None not in exact and (worst := difference(*exact)) <= TOLERANCE_64:
-        return True, True, text + f", in float64 {worst:.1e}"
-    return False, name in known, text + f"   {known.get(name, 'TOO LARGE')}"
+    return worst <= TOLERANCE, f"{seconds:6.1f} s {seconds_2:6.1f} s   difference {worst:.1e}" + "   TOO LARGE" * (worst > TOLERANCE)
 
 
 def main(folder, *arguments):
     whole = "--whole" in arguments
     names = [a for a in arguments if not a.startswith("--")]
     everything = sorted(f[:-3] for f in os.listdir(folder) if f.endswith(".py"))
-    known = expected()
-    ran, wrong = [], []
+    wrong = []
     with tempfile.TemporaryDirectory() as data:
         made_data.write_files(data)
         for name in names or everything:
-            runs, right, line = check(folder, name, data, whole and name in WHOLE, known)
-            ran += [name] * runs
-            wrong += [name] * (not right)
-            print(f"{'' if right else '!':2}{name:32}{line}", flush=True)
-    print(f"keras_examples: {len(ran)} of {len(names or everything)} run with 1 and 2 ranks alike; not as expected: {', '.join(wrong) or 'none'}")
-    if wrong or (not names and len(ran) < ENOUGH):
-        sys.exit(1)
+            alike, line = check(folder, name, data, whole and name in WHOLE)
+            wrong += [name] * (not alike)
+            print(f"{'' if alike else '!':2}{name:32}{line}", flush=True)
+    count = len(names or everything)
+    print(f"keras_examples: {count - len(wrong)} of {count} run with 1 and 2 ranks alike; not: {', '.join(wrong) or 'none'}")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

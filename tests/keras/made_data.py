@@ -6,6 +6,7 @@ import os
 import tarfile
 
 import numpy as np
+import stand_ins
 
 FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
 WORDS = "the of to and in that is was he for it with as his on be at by had not are but from or have an they which one you".split()
@@ -105,11 +106,24 @@ def _write_embeddings(folder):
                 file.write("Subject: words\n\n" + " ".join(picked))
 
 
+def _write_word_lists(folder):
+    """All words of three letters, and pairs of words."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    with open(os.path.join(folder, "wordlist_mono_clean.txt"), "w", encoding="utf-8") as file:
+        file.writelines(f"{a}{b}{c}\n" for a in letters for b in letters for c in letters)
+    with open(os.path.join(folder, "wordlist_bi_clean.txt"), "w", encoding="utf-8") as file:
+        file.writelines(f"{a} {b}\n" for a in WORDS for b in WORDS)
+    # The name under which both are downloaded.
+    open(os.path.join(folder, "wordlists.tgz"), "wb").close()
+
+
 def write_files(folder):
     """What the examples read from the folder they run in, or from get_file()."""
     os.makedirs(os.path.join(folder, "fra-eng"))
     _write_pairs(os.path.join(folder, "fra-eng", "fra.txt"))
     _write_embeddings(folder)
+    _write_word_lists(folder)
+    stand_ins.write_pictures(folder)
     _write_stories(os.path.join(folder, "babi-tasks-v1-2.tar.gz"))
     with open(os.path.join(folder, "nietzsche.txt"), "w", encoding="utf-8") as file:
         file.write(text())

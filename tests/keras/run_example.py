@@ -3,6 +3,7 @@
 usage: run_example.py EXAMPLE.py HISTORIES.json [--whole]     (in a folder of its own, that made_data.write_files filled)
 
 Loaders of data sets give Fashion-MNIST's first rows or made data; fit and its like do at most two epochs of a few batches.
+stand_ins.py has what else an example needs.
 --whole: as many epochs and batches as the example says. An example that loops by itself ends after some calls.
 """
 
@@ -13,6 +14,7 @@ import runpy
 import sys
 
 import numpy as np
+import stand_ins
 
 SAMPLES, TEST_SAMPLES = 512, 900
 EPOCHS, BATCHES, CALLS, STEPS = 2, 2, 3, 4
@@ -21,8 +23,11 @@ NEED_ALL_IMAGES = ("antirectifier", "mnist_mlp")
 LARGE = ("conv_lstm",)
 # This one draws as many epochs as it asked for.
 ALL_EPOCHS = ("reuters_mlp_relu_vs_selu",)
-# Loads a model and predicts.
-NO_TRAINING = ("lstm_seq2seq_restore",)
+# These train nothing: they predict, or follow gradients to a picture; then results of K.function are what is recorded.
+PREDICT = ("lstm_seq2seq_restore", "class_activation_maps")
+FOLLOW_GRADIENTS = ("conv_filter_visualization", "deep_dream", "neural_doodle", "neural_style_transfer")
+# Goes on with weights of an epoch that it does not reach here.
+ONCE = ("image_ocr",)
 
 histories = []
 
@@ -69,19 +74,19 @@ def record(values):
     histories.append({name: [float(v) for v in row] for name, row in values.items()})
 
 
-def shorten_training(Model, whole, batches, max_epochs):
+def shorten_training(Model, whole, batches, max_epochs, calls=CALLS):
     fit, fit_generator, train_on_batch = Model.fit, Model.fit_generator, Model.train_on_batch
     inside = []
 
     def run(method, *arguments, **options):
-        if len(histories) >= CALLS and not whole:
-            raise Enough
         inside.append(True)
         try:
             history = method(*arguments, **options)
         finally:
             inside.pop()
         record(history.history)
+        if len(histories) >= calls and not whole:
+            raise Enough
         return history
 
     def short_fit(self, x=None, y=None, batch_size=None, epochs=1, *arguments, **options):
@@ -96,6 +101,7 @@ def shorten_training(Model, whole, batches, max_epochs):
     def short_fit_generator(self, generator, steps_per_epoch=None, epochs=1, *arguments, **options):
         if not whole:
             steps_per_epoch, epochs = min(steps_per_epoch or batches, batches), min(epochs, max_epochs)
+            options["validation_steps"] = min(options.get("validation_steps") or batches, batches)
             # Samples that several workers draw at once come in no certain order.
             options.update(workers=0, use_multiprocessing=False)
         return run(fit_generator, self, generator, steps_per_epoch, epochs, *arguments, **options)
@@ -123,6 +129,24 @@ def record_predictions(Model):
     Model.predict = recorded
 
 
+def record_functions(K):
+    function = K.function
+
+    def recorded(*arguments, **options):
+        call = function(*arguments, **options)
+
+        def record_call(inputs):
+            values = call(inputs)
+            record({f"function_{i}": [np.mean(v), np.std(v), *np.ravel(v)[:10]] for i, v in enumerate(values)})
+            if len(histories) >= STEPS:
+                raise Enough
+            return values
+
+        return record_call
+
+    K.function = recorded
+
+
 def main(example, output, *options):
     random.seed(0)
     np.random.seed(0)
@@ -131,10 +155,13 @@ def main(example, output, *options):
     name = os.path.splitext(os.path.basename(example))[0]
     replace_loaders(keras, name)
     size = (1, 1) if name in LARGE else (BATCHES, 1000 if name in ALL_EPOCHS else EPOCHS)
-    shorten_training(keras.engine.training.Model, "--whole" in options, *size)
-    if name in NO_TRAINING:
-        record_predictions(keras.engine.training.Model)
+    shorten_training(keras.engine.training.Model, "--whole" in options, *size, 1 if name in ONCE else CALLS)
     sys.argv = [example]
+    stand_ins.install(keras, name)
+    if name in PREDICT:
+        record_predictions(keras.engine.training.Model)
+    if name in FOLLOW_GRADIENTS:
+        record_functions(keras.backend)
     sys.path.insert(0, os.path.dirname(example))
     try:
         runpy.run_path(example, run_name="__main__")

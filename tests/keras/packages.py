@@ -1,0 +1,142 @@
+"""Runs the own tests of Keras 2 packages on TensorFlow and on Syncline with one and two ranks (scripts/packages).
+
+usage: packages.py SOURCES [--tensorflow PYTHON PATH] [NAME...]
+
+SOURCES has a folder NAME-VERSION for each package. Prints a line a package: passed, failed and errors (a test that breaks before or
+after it runs, that cannot be read, or in which the process ended). A test that fails on any rank has failed. Tests that ask TensorFlow
+itself for something test no backend and are counted apart. Fails if a test fails on Syncline that passes on TensorFlow; without
+--tensorflow, if any fails.
+"""
+
+import collections
+import concurrent.futures
+import dataclasses
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAUNCH = os.path.join(HERE, "..", "..", "scripts", "launch")
+PROCESS_LIMIT, TEST_LIMIT = 900, 300  # seconds
+# What counts where the ranks of a test differ, and what a test that started and wrote nothing more is.
+WORST_FIRST = ("error", "failed", "started", "tensorflow", "skipped", "passed")
+
+
+@dataclasses.dataclass
+class Setting:
+    """Where tests run: the backend's name, the Python, what goes before the packages on its path, and the number of ranks."""
+
+    title: str
+    backend: str
+    python: str
+    path: str
+    ranks: int = 1
+
+
+def read_results(stem, ending):
+    """{test: (outcome, message)} of all ranks. `ending` says how the process ended."""
+    tests = {}
+    for path in sorted(glob.glob(stem + ".*")):
+        rank = {}
+        with open(path, encoding="utf-8") as file:
+            for test, outcome, message in map(json.loads, file):
+                # A test may fail and then break in its end; what came first says why.
+                if rank.get(test, ("started",))[0] in ("started", "passed"):
+                    rank[test] = outcome, message
+        for test, found in rank.items():
+            tests[test] = min(tests.get(test, ("passed", "")), found, key=lambda each: WORST_FIRST.index(each[0]))
+    return {t: ("error", f"did not end: {ending}") if o == "started" else (o, m) for t, (o, m) in tests.items()}
+
+
+def run(source, setting):
+    """({test: (outcome, message)}, seconds) of one package in one setting."""
+    with tempfile.TemporaryDirectory() as work:
+        shutil.copytree(os.path.join(source, "tests"), os.path.join(work, "tests"))
+        others = sorted(glob.glob(os.path.join(os.path.dirname(source), "*-*")))
+        results = os.path.join(work, "results")
+        environment = {
+            **os.environ,
+            "KERAS_BACKEND": setting.backend,
+            "KERAS_HOME": os.path.join(work, "keras_home"),
+            "PYTHONPATH": os.pathsep.join(filter(None, [setting.path, HERE, source, *others])),
+            "RESULTS": results,
+            "TMPDIR": work,
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "TF_USE_LEGACY_KERAS": "1",
+        }
+        command = [LAUNCH, str(setting.ranks)] if setting.ranks > 1 else []
+        command += [setting.python, "-W", "ignore", "-m", "pytest", "-p", "package_plugin", "-p", "no:cacheprovider", "--quiet"]
+        command += ["--tb=short", "--disable-warnings", "--continue-on-collection-errors", f"--timeout={TEST_LIMIT}", "--rootdir=.", "tests"]
+        start = time.monotonic()
+        with open(os.path.join(work, "said"), "w+", encoding="utf-8", errors="replace") as said:
+            process = subprocess.Popen(
+                command, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )
+            try:
+                ending = f"exit status {process.wait(PROCESS_LIMIT)}"
+            except subprocess.TimeoutExpired:
+                ending = f"longer than {PROCESS_LIMIT} s"
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            said.seek(0)
+            last = said.read().strip().split("\n")[-1][:200]
+        tests = read_results(results, ending) or {"(no test ran)": ("error", f"{ending}: {last}")}
+        return tests, time.monotonic() - start
+
+
+def counts(tests):
+    number = collections.Counter(outcome for outcome, _ in tests.values())
+    return f"{number['passed']}/{number['failed']}/{number['error']}"
+
+
+def defects(reference, tests):
+    """The tests that fail here and, where there is a reference, pass in it: {test: message}."""
+    return {
+        test: message
+        for test, (outcome, message) in tests.items()
+        if outcome in ("failed", "error") and (reference is None or reference.get(test, ("passed",))[0] == "passed")
+    }
+
+
+def check(source, settings):
+    """(the package's line, its defects as lines)"""
+    found = [run(source, setting) for setting in settings]
+    reference = found[0][0] if settings[0].backend == "tensorflow" else None
+    lines = []
+    for setting, (tests, _) in zip(settings, found):
+        if setting.backend != "tensorflow":
+            lines += [f"{os.path.basename(source)}, {setting.title}: {t}: {m}" for t, m in sorted(defects(reference, tests).items())]
+    apart = sum(outcome == "tensorflow" for outcome, _ in found[-1][0].values())
+    cells = "".join(f"{counts(tests):>14}{seconds:5.0f} s" for tests, seconds in found)
+    return f"{os.path.basename(source):42}{cells}{apart:14}", lines
+
+
+def main(sources, *arguments):
+    syncline = os.environ["SYNCLINE_PYTHONPATH"]
+    settings = [Setting(f"{n} rank{'s' * (n > 1)}", "syncline", sys.executable, syncline, n) for n in (1, 2)]
+    names = list(arguments)
+    if names[:1] == ["--tensorflow"]:
+        settings.insert(0, Setting("TensorFlow", "tensorflow", *names[1:3]))
+        names = names[3:]
+    everything = sorted(glob.glob(os.path.join(sources, "*-*")))
+    chosen = [path for path in everything if not names or os.path.basename(path).rpartition("-")[0] in names]
+    print(f"{'passed/failed/errors':42}" + "".join(f"{s.title:>14}{'':7}" for s in settings) + f"{'TensorFlow only':>14}")
+    wrong = []
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("PACKAGES_AT_ONCE", "1"))) as pool:
+        for line, lines in pool.map(lambda source: check(source, settings), chosen):
+            print(line, flush=True)
+            wrong += lines
+    print(*wrong, sep="\n")
+    kind = "that TensorFlow does not have" if settings[0].backend == "tensorflow" else "of Syncline"
+    print(f"packages: {len(chosen)} packages, {len(wrong)} failures {kind}")
+    sys.exit(1 if wrong or not chosen or set(names) - {os.path.basename(c).rpartition("-")[0] for c in chosen} else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
