@@ -2,8 +2,8 @@
 
 usage: examples.py EXAMPLES-FOLDER [--whole] [NAME...]
 
-In float64, where rounding does not grow into other choices within these few steps. Prints a line an example. Fails if an example does
-not run or if the histories of 1 and 2 ranks differ by more than rounding.
+In float64, where rounding does not grow into other choices within these few steps, unless the example says float32. Prints a line an
+example. Fails if one does not run or if the histories of 1 and 2 ranks differ by more than rounding.
 """
 
 import json
@@ -20,8 +20,9 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCH = os.path.join(HERE, "..", "..", "scripts", "launch")
 WHOLE = ("addition_rnn", "lstm_stateful")
-TOLERANCE = 1e-8
-FLOAT32 = ("deep_dream",)  # casts to float32 itself, and float64 divided by float32 is an error on every backend
+# These say float32 themselves, and every backend refuses float32 with float64.
+FLOAT32 = ("deep_dream", "image_ocr", "neural_doodle")
+TOLERANCES = {"float32": 1e-4, "float64": 1e-8}
 
 
 def needs(name):
@@ -29,14 +30,18 @@ def needs(name):
     return "lstm_seq2seq" if name == "lstm_seq2seq_restore" else None
 
 
+def floatx(name):
+    return "float32" if name in FLOAT32 else "float64"
+
+
 def run(folder, name, ranks, data, whole):
     """(histories or None, seconds, the last line of an error)"""
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(data, work, dirs_exist_ok=True)
-        home, floatx = os.path.join(work, "keras_home"), "float32" if name in FLOAT32 else "float64"
+        home = os.path.join(work, "keras_home")
         os.makedirs(home, exist_ok=True)
         with open(os.path.join(home, "keras.json"), "w", encoding="utf-8") as file:
-            json.dump({"floatx": floatx, "epsilon": 1e-7, "image_data_format": "channels_last"}, file)
+            json.dump({"floatx": floatx(name), "epsilon": 1e-7, "image_data_format": "channels_last"}, file)
         environment = {**os.environ, "KERAS_HOME": home}
         start = time.monotonic()
         for each in [n for n in (needs(name), name) if n]:
@@ -84,7 +89,8 @@ def check(folder, name, data, whole):
     if two is None:
         return False, f"runs with 1 rank in {seconds:.1f} s, with 2 not: {error}"
     worst = difference(one, two)
-    return worst <= TOLERANCE, f"{seconds:6.1f} s {seconds_2:6.1f} s   difference {worst:.1e}" + "   TOO LARGE" * (worst > TOLERANCE)
+    alike = worst <= TOLERANCES[floatx(name)]
+    return alike, f"{seconds:6.1f} s {seconds_2:6.1f} s   difference {worst:.1e}" + "   TOO LARGE" * (not alike)
 
 
 def main(folder, *arguments):
