@@ -63,18 +63,14 @@ auto read_optimizer(const Hdf5Group& root, Read read) {
   return root.has(kOptimizerGroup) ? read_weights(root.group(kOptimizerGroup), read) : Weights();
 }
 
-// Fills what Checkpoint and CheckpointSummary have in common.
-void read_state_into(const Hdf5Group& root, auto& target) {
-  target.has_state = root.has(kStateGroup);
-  if (!target.has_state) return;
+CheckpointHead read_head_of(const Hdf5Group& root) {
+  CheckpointHead head;
+  head.has_state = root.has(kStateGroup);
+  if (!head.has_state) return head;
   const Hdf5Group group = root.group(kStateGroup);
   if (group.has_attribute(kShard))
     fail_at(root.place(), "is one shard of a checkpoint; use the file without '.shard-...' in its name");
-  target.state = read_state(group);
-  target.model = group.read_text("model");
-  if (group.has_attribute(kVersion)) target.version = group.read_text(kVersion);
-  if (group.has_attribute(kMetric)) target.metric = group.read_real(kMetric);
-  if (group.has_attribute(kNotes)) target.notes = read_notes(group);
+  return read_head(group);
 }
 
 // Notes what `action` throws, so that reading goes on.
@@ -103,8 +99,7 @@ void verify_contents(const Hdf5File& file, VerifyReport& report) {
     });
     return 0;
   };
-  CheckpointSummary summary;
-  note_problems(report, [&] { read_state_into(root, summary); });
+  note_problems(report, [&] { read_head_of(root); });
   note_problems(report, [&] {
     const Hdf5Group group = weights_group(root);
     for (const std::string& name : names_of_layers(group))
@@ -142,8 +137,7 @@ Checkpoint load_checkpoint(const std::string& path) {
     headers.push_back(std::move(stored.header));
     return Weight{name, std::move(stored.value)};
   };
-  Checkpoint checkpoint;
-  read_state_into(file.root(), checkpoint);
+  Checkpoint checkpoint{read_head_of(file.root()), {}, {}};
   checkpoint.layers = read_layers<Layer>(file.root(), read);
   checkpoint.optimizer = read_optimizer(file.root(), read);
   reader.finish();
@@ -160,8 +154,7 @@ CheckpointSummary summarize_checkpoint(const std::string& path) {
     headers.push_back(header_of(shards.open(group, name)));
     return WeightSpec{name, headers.back().dtype, headers.back().shape};
   };
-  CheckpointSummary summary;
-  read_state_into(file.root(), summary);
+  CheckpointSummary summary{read_head_of(file.root()), {}};
   summary.spec.layers = read_layers<LayerSpec>(file.root(), read);
   summary.spec.optimizer = read_optimizer(file.root(), read);
   verify_root(file.root(), headers);

@@ -42,27 +42,27 @@ struct TrainingState {
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
-struct Checkpoint {
-  std::vector<Layer> layers;      // in the model's order
-  std::vector<Weight> optimizer;  // in the optimizer's order
+// All of a checkpoint but its arrays. io/checkpoint_fields.h lists the fields for those who write and read them.
+struct CheckpointHead {
   TrainingState state;
+  bool has_state = true;         // false after loading a file of Keras's own, which has none of these fields
   std::string model;             // what the user called it, "cnn"; may be empty
+  std::string version;           // of the library that trained it; saving takes "" for this library's
   std::optional<double> metric;  // how good it is: what decides which of several is the best
-  bool has_state = true;         // false after loading a file of Keras's own, which has neither state nor model
   // What else the program wants to know when it goes on, by name. At most 60,000 bytes with the names.
   std::map<std::string, std::string> notes;
-  std::string version;  // of the library that wrote it; not looked at when saving
+
+  friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
+};
+
+struct Checkpoint : CheckpointHead {
+  std::vector<Layer> layers;      // in the model's order
+  std::vector<Weight> optimizer;  // in the optimizer's order
 };
 
 // A checkpoint without the values.
-struct CheckpointSummary {
+struct CheckpointSummary : CheckpointHead {
   ModelSpec spec;
-  TrainingState state;
-  std::string model;
-  std::optional<double> metric;
-  bool has_state = true;
-  std::map<std::string, std::string> notes;
-  std::string version;
 };
 
 struct VerifyReport {

@@ -2,12 +2,14 @@
 #include "io/checkpoint_format.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "base/error.h"
+#include "io/checkpoint_fields.h"
 #include "io/digest.h"
 
 namespace syncline::io {
@@ -20,18 +22,6 @@ constexpr const char* kKerasVersion = "2.3.1";
 // Keras flips convolution kernels of the backends it knows to be different; any other name means "as they are".
 constexpr const char* kBackend = "syncline";
 constexpr std::size_t kMostNotes = 60'000;  // bytes; an attribute holds 64 KiB
-
-struct CountField {
-  const char* name;
-  std::int64_t TrainingState::*member;
-};
-constexpr std::array kCounts{
-    CountField{"epoch", &TrainingState::epoch},
-    CountField{"step", &TrainingState::step},
-    CountField{"global_step", &TrainingState::global_step},
-    CountField{"batch", &TrainingState::batch},
-    CountField{"samples", &TrainingState::samples},
-};
 
 void check_name(const std::string& path, const std::string& name) {
   bool bad = name.empty() || name.find('\0') != std::string::npos;
@@ -76,7 +66,9 @@ void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers, const
   for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights, write, headers);
 }
 
-std::string text_of_notes(const std::string& path, const std::map<std::string, std::string>& notes) {
+using Notes = std::map<std::string, std::string>;
+
+std::string text_of_notes(const std::string& path, const Notes& notes) {
   std::string text;
   try {
     text = nlohmann::json(notes).dump();
@@ -89,19 +81,43 @@ std::string text_of_notes(const std::string& path, const std::map<std::string, s
   return text;
 }
 
-void write_state(const Hdf5Group& group, const TrainingState& state) {
-  group.write_text(kVersion, SYNCLINE_VERSION);
-  for (const CountField& field : kCounts) group.write_integer(field.name, state.*field.member);
-  group.write_unsigned("seed", state.seed);
-  group.write_unsigned("random_step", state.random_step);
-}
+// A field's attribute. What is empty and may be absent is.
+struct WriteField {
+  const Hdf5Group& group;
 
-// What a checkpoint has beside its weights and its state.
-void write_description(const Hdf5Group& group, const Checkpoint& checkpoint) {
-  group.write_text("model", checkpoint.model);
-  if (checkpoint.metric) group.write_real(kMetric, *checkpoint.metric);
-  if (!checkpoint.notes.empty()) group.write_text(kNotes, text_of_notes(group.place().file, checkpoint.notes));
-}
+  void operator()(const char* name, std::int64_t value) const { group.write_integer(name, value); }
+  void operator()(const char* name, std::uint64_t value) const { group.write_unsigned(name, value); }
+  void operator()(const char* name, const std::string& value, bool) const { group.write_text(name, value); }
+  void operator()(const char* name, const std::optional<double>& value, bool) const {
+    if (value) group.write_real(name, *value);
+  }
+  void operator()(const char* name, const Notes& value, bool) const {
+    if (!value.empty()) group.write_text(name, text_of_notes(group.place().file, value));
+  }
+};
+
+struct ReadField {
+  const Hdf5Group& group;
+
+  void operator()(const char* name, std::int64_t& value) const {
+    value = group.read_integer(name);
+    if (value < 0) fail_at(group.place_of(name), join_text("is ", value, "; the file is damaged"));
+  }
+  void operator()(const char* name, std::uint64_t& value) const { value = group.read_unsigned(name); }
+  void operator()(const char* name, auto& value, bool required) const {
+    if (required || group.has_attribute(name)) read(name, value);
+  }
+
+  void read(const char* name, std::string& value) const { value = group.read_text(name); }
+  void read(const char* name, std::optional<double>& value) const { value = group.read_real(name); }
+  void read(const char* name, Notes& value) const {
+    try {
+      value = nlohmann::json::parse(group.read_text(name)).get<Notes>();
+    } catch (const nlohmann::json::exception&) {
+      fail_at(group.place_of(name), "is no JSON of texts by name; the file is damaged");
+    }
+  }
+};
 
 }  // namespace
 
@@ -121,8 +137,10 @@ void write_checkpoint(const Hdf5File& file, const Checkpoint& checkpoint, const 
     write_weights(file.root().make_group(kOptimizerGroup), checkpoint.optimizer, write, headers);
   const Hdf5Group group = file.root().make_group(kStateGroup);
   group.write_integer(kFormatName, shards == nullptr ? kFormat : kIndexFormat);
-  write_state(group, checkpoint.state);
-  write_description(group, checkpoint);
+  for_each_state_field(checkpoint.state, WriteField{group});
+  CheckpointHead head = checkpoint;
+  if (head.version.empty()) head.version = SYNCLINE_VERSION;
+  for_each_head_field(head, WriteField{group});
   if (shards != nullptr) {
     group.write_names(kShards, shards->files);
     group.write_integer(kGeneration, shards->generation);
@@ -136,17 +154,9 @@ void write_shard(const Hdf5File& file, const TrainingState& state, int number,
   write(headers);
   const Hdf5Group group = file.root().make_group(kStateGroup);
   group.write_integer(kFormatName, kIndexFormat);
-  write_state(group, state);
+  for_each_state_field(state, WriteField{group});
   group.write_integer(kShard, number);
   group.write_text(kRootDigest, root_digest(std::move(headers)));
-}
-
-std::map<std::string, std::string> read_notes(const Hdf5Group& group) {
-  try {
-    return nlohmann::json::parse(group.read_text(kNotes)).get<std::map<std::string, std::string>>();
-  } catch (const nlohmann::json::exception&) {
-    fail_at(group.place_of(kNotes), "is no JSON of texts by name; the file is damaged");
-  }
 }
 
 TrainingState read_state(const Hdf5Group& group) {
@@ -155,14 +165,15 @@ TrainingState read_state(const Hdf5Group& group) {
     fail_at(group.place(), join_text("has format ", format, ", this program reads 1 to ", kIndexFormat,
                                      "; use the version of Syncline that wrote the file"));
   TrainingState state;
-  for (const CountField& field : kCounts) {
-    state.*field.member = group.read_integer(field.name);
-    if (state.*field.member < 0)
-      fail_at(group.place_of(field.name), join_text("is ", state.*field.member, "; the file is damaged"));
-  }
-  state.seed = group.read_unsigned("seed");
-  state.random_step = group.read_unsigned("random_step");
+  for_each_state_field(state, ReadField{group});
   return state;
+}
+
+CheckpointHead read_head(const Hdf5Group& group) {
+  CheckpointHead head;
+  head.state = read_state(group);
+  for_each_head_field(head, ReadField{group});
+  return head;
 }
 
 void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -17,11 +16,8 @@ namespace syncline::io {
 inline constexpr const char* kWeightsGroup = "model_weights";
 inline constexpr const char* kOptimizerGroup = "optimizer_weights";
 inline constexpr const char* kStateGroup = "syncline";
-// Attributes of the state's group.
+// Attributes of the state's group, beside the fields (io/checkpoint_fields.h).
 inline constexpr const char* kFormatName = "format";
-inline constexpr const char* kMetric = "metric";
-inline constexpr const char* kVersion = "version";
-inline constexpr const char* kNotes = "notes";
 inline constexpr const char* kRootDigest = "root_digest";
 inline constexpr const char* kShards = "shards";          // of an index: the names of its files
 inline constexpr const char* kGeneration = "generation";  // of an index: how often it has been saved at this path
@@ -51,6 +47,6 @@ void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers)
 
 // Of the group kStateGroup.
 TrainingState read_state(const Hdf5Group& group);
-std::map<std::string, std::string> read_notes(const Hdf5Group& group);
+CheckpointHead read_head(const Hdf5Group& group);
 
 }  // namespace syncline::io

@@ -1,43 +1,16 @@
 #include "io/checkpoint_outline.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "io/checkpoint_json.h"
 #include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct CountField {
-  const char* name;
-  std::int64_t TrainingState::*member;
-};
-constexpr std::array kCounts{CountField{"epoch", &TrainingState::epoch}, CountField{"step", &TrainingState::step},
-                             CountField{"global_step", &TrainingState::global_step},
-                             CountField{"batch", &TrainingState::batch},
-                             CountField{"samples", &TrainingState::samples}};
-
-Json json_of(const TrainingState& state) {
-  Json json{{"seed", state.seed}, {"random_step", state.random_step}};
-  for (const CountField& field : kCounts) json[field.name] = state.*field.member;
-  return json;
-}
-
-TrainingState state_of(const Json& json) {
-  TrainingState state;
-  state.seed = json.at("seed").get<std::uint64_t>();
-  state.random_step = json.at("random_step").get<std::uint64_t>();
-  for (const CountField& field : kCounts) {
-    if (!json.at(field.name).is_number_unsigned()) fail<IoError>("the outline's ", field.name, " is no natural number");
-    state.*field.member = json.at(field.name).get<std::int64_t>();
-  }
-  return state;
-}
 
 Json names_of(const std::vector<WeightSpec>& weights) {
   Json names = Json::array();
@@ -54,11 +27,7 @@ std::vector<WeightSpec> weights_of(const Json& names) {
 // Throws nlohmann's exceptions for what is no outline.
 CheckpointSummary parse_outline(const std::string& text) {
   const Json json = Json::parse(text);
-  CheckpointSummary summary;
-  summary.model = json.at("model").get<std::string>();
-  if (!json.at("metric").is_null()) summary.metric = json.at("metric").get<double>();
-  summary.has_state = !json.at("state").is_null();
-  if (summary.has_state) summary.state = state_of(json.at("state"));
+  CheckpointSummary summary{head_of(json), {}};
   for (const Json& layer : json.at("layers"))
     summary.spec.layers.push_back({layer.at("name").get<std::string>(), weights_of(layer.at("weights"))});
   summary.spec.optimizer = weights_of(json.at("optimizer"));
@@ -97,11 +66,9 @@ std::string outline_text(const std::string& path, const CheckpointSummary& summa
   Json layers = Json::array();
   for (const LayerSpec& layer : summary.spec.layers)
     layers.push_back({{"name", layer.name}, {"weights", names_of(layer.weights)}});
-  const Json json{{"model", summary.model},
-                  {"metric", summary.metric ? Json(*summary.metric) : Json()},
-                  {"state", summary.has_state ? json_of(summary.state) : Json()},
-                  {"layers", std::move(layers)},
-                  {"optimizer", names_of(summary.spec.optimizer)}};
+  Json json = json_of(summary);
+  json["layers"] = std::move(layers);
+  json["optimizer"] = names_of(summary.spec.optimizer);
   try {
     return json.dump();
   } catch (const nlohmann::json::exception&) {
@@ -111,6 +78,7 @@ std::string outline_text(const std::string& path, const CheckpointSummary& summa
 
 Checkpoint checkpoint_of(const std::string& path, ArrayFile& file) {
   const CheckpointSummary summary = summary_of(path, file);
+  Checkpoint checkpoint{summary, {}, {}};
   std::map<std::string, std::size_t> indices;
   for (std::size_t i = 0; i < file.entries().size(); ++i) indices.emplace(file.entries()[i].name, i);
   const std::vector<ArrayEntry> wanted = entries_of(path, summary.spec);
@@ -125,14 +93,9 @@ Checkpoint checkpoint_of(const std::string& path, ArrayFile& file) {
       weights.push_back({spec.name, file.read(found->second)});
     }
   };
-  Checkpoint checkpoint;
   for (const LayerSpec& layer : summary.spec.layers)
     take(layer.weights, checkpoint.layers.emplace_back(Layer{layer.name, {}}).weights);
   take(summary.spec.optimizer, checkpoint.optimizer);
-  checkpoint.state = summary.state;
-  checkpoint.model = summary.model;
-  checkpoint.metric = summary.metric;
-  checkpoint.has_state = summary.has_state;
   return checkpoint;
 }
 

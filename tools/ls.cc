@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/printable.h"
-#include "io/checkpoint.h"
+#include "io/checkpoint_fields.h"
+#include "io/checkpoint_json.h"
 #include "tools/command.h"
 #include "tools/confined.h"
 
@@ -70,18 +73,27 @@ class Table {
   std::int64_t total_ = 0;
 };
 
-std::string state_text(const io::TrainingState& state) {
-  std::string text = "state\n";
-  const auto line = [&](const char* name, auto value) {
+// The values of fields as a person reads them; "" for one that there is not.
+std::string value_text(const std::string& value) { return value; }
+std::string value_text(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string value_text(const std::map<std::string, std::string>& notes) {
+  std::string names;
+  for (const auto& [name, text] : notes) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+std::string head_text(const io::CheckpointHead& head) {
+  std::string text;
+  const auto line = [&](std::string name, const auto& value) {
+    std::replace(name.begin(), name.end(), '_', ' ');
     fmt::format_to(std::back_inserter(text), "  {:<12} {}\n", name, value);
   };
-  line("epoch", state.epoch);
-  line("step", state.step);
-  line("global step", state.global_step);
-  line("seed", state.seed);
-  line("random step", state.random_step);
-  line("batch", state.batch);
-  line("samples", state.samples);
+  if (!head.has_state) return text;
+  text = "state\n";
+  io::for_each_state_field(head.state, line);
+  io::for_each_head_field(head, [&](const char* name, const auto& value, bool) {
+    if (const std::string shown = value_text(value); !shown.empty()) line(name, printable(shown));
+  });
   return text;
 }
 
@@ -91,10 +103,8 @@ std::string text_of(const CheckpointSummary& summary) {
   const std::size_t weights = table.size();
   for (const WeightSpec& weight : summary.spec.optimizer) table.add(weight);
 
-  std::string text = summary.model.empty() ? "" : fmt::format("model {}\n", printable(summary.model));
-  text += table.text("weights", 0, weights) + table.text("optimizer", weights, table.size());
-  if (summary.has_state) text += state_text(summary.state);
-  return text + fmt::format("total {} arrays, {} bytes\n", table.size(), table.total());
+  return table.text("weights", 0, weights) + table.text("optimizer", weights, table.size()) + head_text(summary) +
+         fmt::format("total {} arrays, {} bytes\n", table.size(), table.total());
 }
 
 nlohmann::ordered_json json_of(const std::vector<WeightSpec>& weights) {
@@ -107,25 +117,15 @@ nlohmann::ordered_json json_of(const std::vector<WeightSpec>& weights) {
   return list;
 }
 
-nlohmann::ordered_json json_of(const io::TrainingState& state) {
-  return {{"epoch", state.epoch},
-          {"step", state.step},
-          {"global_step", state.global_step},
-          {"seed", state.seed},
-          {"random_step", state.random_step},
-          {"batch", state.batch},
-          {"samples", state.samples}};
-}
-
 std::string json_text(const std::string& file, const CheckpointSummary& summary) {
   const std::vector<WeightSpec> weights = layer_weights(summary);
   std::int64_t total = 0;
   for (const WeightSpec& weight : weights) total += bytes_of(weight);
   for (const WeightSpec& weight : summary.spec.optimizer) total += bytes_of(weight);
-  nlohmann::ordered_json document{{"file", file}, {"model", summary.model}};
+  nlohmann::ordered_json document{{"file", file}};
+  document.update(io::json_of(summary));
   document["weights"] = json_of(weights);
   document["optimizer"] = json_of(summary.spec.optimizer);
-  document["state"] = summary.has_state ? json_of(summary.state) : nlohmann::ordered_json();
   document["bytes"] = total;
   // Names need not be UTF-8; what is not is replaced, not an exception.
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -9,13 +9,14 @@
 
 #include "base/error.h"
 #include "io/checkpoint_folder.h"
+#include "io/checkpoint_json.h"
 #include "runtime/session.h"
 #include "runtime/training/first_rank.h"
 
 namespace syncline::training {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 std::optional<io::FolderLoad> load(const std::string& path) {
   std::optional<io::FolderLoad> found;
@@ -66,16 +67,14 @@ std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::
   std::optional<io::FolderLoad> found;
   succeed_on_first_rank(wire, [&] { found = load(path); });
   json text;
-  if (found) text = {{"path", found->path}, {"notes", found->checkpoint.notes}};
-  text = json::parse(
-      as_first_rank_says(wire, "the checkpoint's notes", text.dump(-1, ' ', false, json::error_handler_t::replace)));
+  if (found) text = {{"path", found->path}, {"head", io::json_of(found->checkpoint)}};
+  text = json::parse(as_first_rank_says(wire, "where the checkpoint stands",
+                                        text.dump(-1, ' ', false, json::error_handler_t::replace)));
   if (text.is_null()) return nullptr;
-  if (!found) found.emplace();
-  copy_from_first_rank(wire, "where the checkpoint stands", &found->checkpoint.state, sizeof found->checkpoint.state);
-  found->checkpoint.notes = text["notes"].get<std::map<std::string, std::string>>();
+  if (!found) found = io::FolderLoad{{io::head_of(text["head"]), {}, {}}, text["path"].get<std::string>(), {}};
   if (!found->warning.empty()) fmt::print(stderr, "syncline: {}\n", found->warning);
   Session::current().set_seed(found->checkpoint.state.seed);
-  return std::make_unique<FoundCheckpoint>(text["path"].get<std::string>(), std::move(found->checkpoint), wire);
+  return std::make_unique<FoundCheckpoint>(found->path, std::move(found->checkpoint), wire);
 }
 
 }  // namespace syncline::training

@@ -88,7 +88,7 @@ def files(root):
     """Paths, relative to root, of all files written by hand."""
     for folder in FOLDERS:
         for where, folders, names in os.walk(os.path.join(root, folder)):
-            folders[:] = sorted(f for f in folders if f not in ("__pycache__", "corpus"))
+            folders[:] = sorted(f for f in folders if f not in ("__pycache__", "corpus") and not f.startswith("written_by_"))
             for name in sorted(names):
                 if not name.endswith((".pyc", ".json", ".tsv", ".csv", ".supp")):
                     yield os.path.relpath(os.path.join(where, name), root)

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 #include <thread>
 
+#include "io/checkpoint_fields.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {
@@ -168,6 +170,22 @@ TEST(Checkpoint, ThreadsMaySaveAndLoadAtOnce) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(scratch.files().size(), 4u);
+}
+
+// A field that is added to the struct and not to the list would be lost by everything that goes by the list.
+TEST(Checkpoint, EveryFieldIsListed) {
+  TrainingState state;
+  std::size_t bytes = 0;
+  std::set<const void*> listed;
+  for_each_state_field(state, [&](const char*, const auto& value) {
+    bytes += sizeof value;
+    EXPECT_TRUE(listed.insert(&value).second);
+  });
+  EXPECT_EQ(bytes, sizeof state);
+  CheckpointHead head;
+  bytes = 0;
+  for_each_head_field(head, [&](const char*, const auto& value, bool) { bytes += sizeof value; });
+  EXPECT_EQ(bytes + sizeof state + alignof(CheckpointHead), sizeof head) << "has_state takes the rest";
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "io/checkpoint_json.h"
+
 namespace syncline::io {
 namespace {
 
@@ -114,9 +116,12 @@ void expect_equal(const Checkpoint& a, const Checkpoint& b) {
     expect_equal_weights(a.layers[i].weights, b.layers[i].weights);
   }
   expect_equal_weights(a.optimizer, b.optimizer);
-  EXPECT_EQ(a.state, b.state);
-  EXPECT_EQ(a.model, b.model);
-  EXPECT_EQ(a.has_state, b.has_state);
+  // What was never saved has no version yet.
+  const auto text_of = [&](CheckpointHead head) {
+    if (a.version.empty() || b.version.empty()) head.version.clear();
+    return json_of(head).dump();
+  };
+  EXPECT_EQ(text_of(a), text_of(b));
 }
 
 }  // namespace syncline::io

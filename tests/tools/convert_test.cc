@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -37,8 +38,14 @@ std::string safetensors(const std::string& header, const std::string& data) {
 }
 
 TEST_F(Convert, ThereAndBack) {
-  const io::Checkpoint checkpoint = io::small_checkpoint();
+  io::Checkpoint checkpoint = io::small_checkpoint();
+  checkpoint.version = "0.1 of the past";
+  checkpoint.metric = 0.1;
+  checkpoint.notes = {{"sums", "[1.5,null]"}, {"callback/gr\u00fc\u00df", "two\nlines"}};
   io::save_checkpoint(path("a.h5"), checkpoint);
+  expect_converted("a.h5", "g.h5");
+  io::expect_equal(io::load_checkpoint(path("g.h5")), checkpoint);
+  EXPECT_EQ(io::read_file(path("a.h5")), io::read_file(path("g.h5")));
   expect_converted("a.h5", "b.npz");
   expect_converted("b.npz", "c.safetensors");
   expect_converted("c.safetensors", "d.h5");
@@ -49,6 +56,17 @@ TEST_F(Convert, ThereAndBack) {
   EXPECT_EQ(io::read_file(path("c.safetensors")), io::read_file(path("e.safetensors")));
   EXPECT_EQ(run("diff " + path("a.h5") + " " + path("b.npz")).status, 0);
   EXPECT_EQ(run("diff " + path("a.h5") + " " + path("c.safetensors")).status, 0);
+}
+
+TEST_F(Convert, AMetricThatJsonDoesNotKnow) {
+  io::Checkpoint checkpoint = io::small_checkpoint();
+  for (const double metric : {INFINITY, -INFINITY, NAN}) {
+    checkpoint.metric = metric;
+    io::save_checkpoint(path("a.h5"), checkpoint);
+    EXPECT_EQ(convert("a.h5", "b.npz", "--force").status, 0);
+    EXPECT_EQ(convert("b.npz", "c.h5", "--force").status, 0);
+    io::expect_equal(io::load_checkpoint(path("c.h5")), checkpoint);
+  }
 }
 
 TEST_F(Convert, EveryDtypeAndShape) {
@@ -175,6 +193,9 @@ TEST_F(Convert, OutlinesOfOtherArrays) {
   EXPECT_CONTAINS(refusal("{"), "its outline of a checkpoint is damaged");
   const std::string begin = R"({\"model\":\"\",\"metric\":null,\"state\":null,\"optimizer\":[],\"layers\":[)";
   EXPECT_CONTAINS(refusal(begin + "]}"), "its outline names 0 arrays, it has 1");
+  const std::string state = R"({\"model\":\"\",\"state\":{\"epoch\":)";
+  EXPECT_CONTAINS(refusal(state + "18446744073709551615}}"), "epoch is no natural number that fits");
+  EXPECT_CONTAINS(refusal(R"({\"model\":\"\",\"notes\":{\"a\":1}})"), "its outline of a checkpoint is damaged");
   EXPECT_CONTAINS(refusal(begin + R"({\"name\":\"l\",\"weights\":[\"b\"]}]})"), "names 'b', which it has not");
 }
 

@@ -14,11 +14,14 @@ using io::Scratch;
 
 TEST(Ls, ListsACheckpoint) {
   const Scratch scratch;
-  io::save_checkpoint(scratch.path("a.h5"), io::small_checkpoint());
+  io::Checkpoint checkpoint = io::small_checkpoint();
+  checkpoint.version = "0.1";
+  checkpoint.metric = 0.25;
+  checkpoint.notes = {{"callback/stopping", "{}"}, {"sums", "[1.5]"}};
+  io::save_checkpoint(scratch.path("a.h5"), checkpoint);
   const Outcome outcome = run("ls " + scratch.path("a.h5"));
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_EQ(outcome.output, R"(model mlp
-weights
+  EXPECT_EQ(outcome.output, R"(weights
   dense_1/kernel:0                  float32  (3, 4)   48
   dense_1/bias:0                    float32  (4,)     16
   dense_2/kernel:0                  float32  (4, 2)   32
@@ -34,6 +37,10 @@ state
   random step  943
   batch        128
   samples      60000
+  model        mlp
+  version      0.1
+  metric       0.25
+  notes        callback/stopping, sums
 total 6 arrays, 160 bytes
 )");
 }
@@ -44,11 +51,28 @@ TEST(Ls, Json) {
   checkpoint.layers.resize(2);
   checkpoint.layers[0].weights.resize(1);
   checkpoint.optimizer.clear();
+  checkpoint.version = "0.1";
+  checkpoint.metric = 0.25;
+  checkpoint.notes = {{"sums", "[1.5]"}};
   io::save_checkpoint(scratch.path("a.h5"), checkpoint);
   const Outcome outcome = run("ls --json " + scratch.path("a.h5"));
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.output, "{\n  \"file\": \"" + scratch.path("a.h5") + R"(",
   "model": "mlp",
+  "version": "0.1",
+  "metric": 0.25,
+  "notes": {
+    "sums": "[1.5]"
+  },
+  "state": {
+    "epoch": 2,
+    "step": 5,
+    "global_step": 943,
+    "seed": 18446744073709551615,
+    "random_step": 943,
+    "batch": 128,
+    "samples": 60000
+  },
   "weights": [
     {
       "name": "dense_1/kernel:0",
@@ -61,15 +85,6 @@ TEST(Ls, Json) {
     }
   ],
   "optimizer": [],
-  "state": {
-    "epoch": 2,
-    "step": 5,
-    "global_step": 943,
-    "seed": 18446744073709551615,
-    "random_step": 943,
-    "batch": 128,
-    "samples": 60000
-  },
   "bytes": 48
 }
 )");

@@ -1,0 +1,50 @@
+"""Folders of Keras checkpoints that earlier versions wrote (tests/runtime/training/written_by_7100a1d) are gone on from.
+
+The program that wrote the folder is this one, from the beginning, with a callback that sent SIGUSR1 after the third batch of
+the second epoch.
+"""
+
+import json
+import pathlib
+import shutil
+
+from launching import launch
+
+WRITTEN = pathlib.Path(__file__).parents[1] / "runtime/training/written_by_7100a1d/keras"
+
+PROGRAM = """
+import sys
+import h5py
+import numpy as np
+from keras import backend as K
+from keras.layers import Dense
+from keras.models import Sequential
+from syncline.jobs import Checkpoints, load_latest
+
+def build():
+    model = Sequential([Dense(3, activation="tanh", input_shape=(4,), name="hidden"), Dense(1, name="top")])
+    model.compile("adam", "mse")
+    return model
+
+np.random.seed(1)
+model, epoch = load_latest(sys.argv[1]) or (build(), 0)
+with h5py.File(sys.argv[1] + "/latest", "r") as file:
+    for layer in model.layers:
+        for variable, value in zip(layer.weights, layer.get_weights()):
+            print(variable.name, np.array_equal(value, file["model_weights"][layer.name][variable.name][()]))
+print("epoch", epoch, "step", K.get_value(model.optimizer.iterations))
+x = np.random.RandomState(1).rand(40, 4)
+model.fit(x, x.sum(1), 8, 3, 0, [Checkpoints(sys.argv[1], keep=2)], initial_epoch=epoch, shuffle=False)
+"""
+
+
+def test_a_folder_of_7100a1d(tmp_path):
+    shutil.copytree(WRITTEN, tmp_path / "run", symlinks=True)
+    ended = launch(0, PROGRAM, str(tmp_path / "run"))
+    assert ended.code == 0, ended
+    assert ended.out.splitlines() == [
+        *(f"{name} True" for name in ("hidden/kernel:0", "hidden/bias:0", "top/kernel:0", "top/bias:0")),
+        "epoch 1 step 8",
+    ]
+    status = json.loads((tmp_path / "run/status.json").read_text())
+    assert (status["state"], status["epoch"], status["checkpoint"]) == ("finished", 3, "epoch-0003.h5")
