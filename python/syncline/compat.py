@@ -9,6 +9,7 @@ import collections
 import collections.abc
 import functools
 import sys
+import warnings
 
 from syncline.import_hook import after_import
 
@@ -76,11 +77,15 @@ class _RaggedArrays:
         return getattr(self._numpy, name)
 
     def array(self, values, *arguments, **keywords):
-        try:
+        if arguments or keywords:
             return self._numpy.array(values, *arguments, **keywords)
-        except ValueError:
-            if arguments or keywords:
-                raise
+        # numpy until 1.23 warned, newer ones raise.
+        warning = getattr(self._numpy, "exceptions", self._numpy).VisibleDeprecationWarning
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", warning)
+                return self._numpy.array(values)
+        except (ValueError, warning):
             return self._numpy.array(values, dtype=object)
 
 

@@ -14,9 +14,10 @@ import hashlib
 import inspect
 import io
 import os
+import sys
 import time
 
-from syncline import _core, ranks
+from syncline import _core, folders, own_files, quiet, ranks
 from syncline.compat import called_from_keras
 from syncline.import_hook import after_import
 
@@ -27,7 +28,10 @@ _SECONDS_WHILE_WRITTEN, _SECONDS, _SECONDS_AFTER_OTHERS = 600, 60, 5
 # By a file's number, on other ranks: how often it was to be written here, and rank 0 has begun and ended to do so, as far as known.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
 
-_temporary_names = set()
+_temporary_names = {}  # the latest last
+_TEMPORARY_NAMES = 1000
+
+_told_of_names = False
 
 
 def _is_path(path):
@@ -35,8 +39,8 @@ def _is_path(path):
 
 
 def _number(path):
-    # As the program names it. Even: a note of this number says that the file is begun, of the next one that it is complete.
-    return int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "little") & ~1
+    # As the program names it. A note of this number says that the file is begun, of the next one that it is complete.
+    return int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "little") & ~3
 
 
 def _is_of_this_process(path):
@@ -53,6 +57,17 @@ def _begin(path):
         _ours[_number(path)] += 1
 
 
+def take_note():
+    """Takes a note of rank 0's, if there is one, and returns it."""
+    note = _core.take_note()
+    if note is not None:
+        if note & own_files.KIND:
+            own_files.heard(note)
+        else:
+            (_ended if note & 1 else _begun)[note & ~1] += 1
+    return note
+
+
 def _end(path):
     """Tells the others that the file is complete, or waits to be told. False: rank 0 does not write it."""
     if not ranks.is_rank():
@@ -63,9 +78,7 @@ def _end(path):
         return True
     last = time.monotonic()
     while _ended[number] < _ours[number]:
-        note = _core.take_note()
-        if note is not None:
-            (_ended if note & 1 else _begun)[note & ~1] += 1
+        if take_note() is not None:
             last = time.monotonic()
             continue
         if _begun[number] >= _ours[number]:
@@ -74,9 +87,22 @@ def _end(path):
             limit = _SECONDS_AFTER_OTHERS if any(_begun[other] > _ours[other] for other in _begun) else _SECONDS
         if time.monotonic() - last > limit:
             _ours[number] -= 1
+            _tell_of_names(path)
             return False
         time.sleep(0.001)
     return True
+
+
+def _tell_of_names(path):
+    global _told_of_names
+    if ranks.rank() == 1 and not _told_of_names:
+        _told_of_names = True
+        with quiet.speaking():
+            print(
+                f"syncline: rank 1 writes '{os.fsdecode(path)}' itself, for rank 0 writes no file of this name. Where a name comes from the "
+                "clock, take rank 0's: name = syncline.distributed.broadcast(name)",
+                file=sys.stderr,
+            )
 
 
 def _temporary_files(tempfile):
@@ -85,7 +111,9 @@ def _temporary_files(tempfile):
 
     def __next__(self):
         name = original(self)
-        _temporary_names.add(name)
+        _temporary_names[name] = True
+        if len(_temporary_names) > _TEMPORARY_NAMES:
+            _temporary_names.pop(next(iter(_temporary_names)))
         return name
 
     names.__next__ = __next__
@@ -208,14 +236,13 @@ def _questions(module):
 @contextlib.contextmanager
 def _alone_in(folder):
     """A lock among all processes that fetch files to Keras's folder. Gives the lock's file; None where none can be made."""
-    try:
-        os.makedirs(folder, exist_ok=True)
-        lock = open(os.path.join(folder, ".syncline.lock"), "a+")
-    except OSError:
-        yield None
-        return
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as held:
+        try:
+            os.makedirs(folder, exist_ok=True)
+            lock = held.enter_context(open(os.path.join(folder, ".syncline.lock"), "a+"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            lock = None
         yield lock
 
 
@@ -224,20 +251,35 @@ def _downloads(module):
     original = module.get_file
     signature = inspect.signature(original)
 
+    def after_rank_0(bound):
+        name = bound.arguments["fname"]
+        _begin(name)
+        if ranks.rank() != 0:
+            if _end(name) and bound.arguments.get("extract"):
+                bound.arguments["extract"] = False
+            return original(*bound.args, **bound.kwargs)
+        try:
+            return original(*bound.args, **bound.kwargs)
+        finally:
+            _end(name)
+
     @functools.wraps(original)
     def get_file(*arguments, **keywords):
         bound = signature.bind(*arguments, **keywords)
         folder = bound.arguments.get("cache_dir") or os.environ.get("KERAS_HOME") or os.path.join("~", ".keras")
         with _alone_in(os.path.expanduser(folder)) as lock:
-            if lock is None or not ranks.is_rank():
+            if not ranks.is_rank():
                 return original(*arguments, **keywords)
+            if lock is None:  # then rank 0 comes first
+                return after_rank_0(bound)
             # The file says what this job has unpacked.
             lock.seek(0)
             job, *unpacked = lock.read().splitlines() or [""]
             unpacked = unpacked if job == ranks.job() else []
             if bound.arguments.get("extract") and bound.arguments["fname"] in unpacked:
                 bound.arguments["extract"] = False
-            path = original(*bound.args, **bound.kwargs)
+            with quiet.printing():  # whoever fetches it
+                path = original(*bound.args, **bound.kwargs)
             if bound.arguments.get("extract"):
                 lock.truncate(0)
                 print(ranks.job(), *unpacked, bound.arguments["fname"], sep="\n", file=lock, flush=True)
@@ -246,26 +288,10 @@ def _downloads(module):
     module.get_file = get_file
 
 
-def _folders():
-    """Ranks that all ask whether a folder is there and then make it: a folder that appeared since this job began is as good as made."""
-    original, began = os.mkdir, time.time()
-
-    @functools.wraps(original)
-    def mkdir(path, *arguments, **keywords):
-        try:
-            original(path, *arguments, **keywords)
-        except FileExistsError:
-            if not _is_path(path) or keywords or _is_of_this_process(path) or not os.path.isdir(path):
-                raise
-            if os.stat(path).st_ctime < began:
-                raise
-
-    os.mkdir = mkdir
-
-
 def divide():
     """From now on, what Keras writes rank 0 writes."""
-    _folders()
+    folders.share()
+    own_files.watch()
     after_import("tempfile", _temporary_files)
     after_import("h5py", _hdf5)
     after_import("keras.callbacks", _callbacks)  # Keras 2.2

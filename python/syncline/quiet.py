@@ -7,6 +7,7 @@ import os
 import sys
 
 _speaks = False
+_dropped = None  # what sys.stdout is where it is silenced
 
 
 def _is_wanted():
@@ -46,7 +47,8 @@ def hush():
         return
     if sys.stdout is not None:
         sys.stdout.flush()
-        sys.stdout = open(os.devnull, "w", encoding=sys.stdout.encoding)
+        global _dropped
+        _dropped = sys.stdout = open(os.devnull, "w", encoding=sys.stdout.encoding)
     if sys.stderr is not None:
         sys.stderr = _Tracebacks(sys.stderr)
 
@@ -60,3 +62,11 @@ def speaking():
         yield
     finally:
         _speaks = False
+
+
+@contextlib.contextmanager
+def printing():
+    """Lets print through meanwhile."""
+    with contextlib.redirect_stdout(sys.__stdout__ if sys.stdout is _dropped and _dropped is not None else sys.stdout):
+        yield
+        sys.stdout.flush()

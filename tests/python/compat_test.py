@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import types
+import warnings
 
 import h5py
 import numpy as np
@@ -137,7 +138,9 @@ def test_ragged_data_sets(tmp_path, monkeypatch):
     arrays = {"x_train": _ragged(), "x_test": _ragged(), "y_train": np.zeros(2), "y_test": np.zeros(2)}
     np.savez(tmp_path / "imdb.npz", **arrays)
     monkeypatch.setattr(keras.datasets.imdb, "get_file", lambda *_, **__: str(tmp_path / "imdb.npz"))
-    (x, _), _ = keras.datasets.imdb.load_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (x, _), _ = keras.datasets.imdb.load_data()
     assert x.dtype == object and sorted(len(row) for row in x) == [3, 4]
 
 

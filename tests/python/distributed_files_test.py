@@ -2,7 +2,7 @@
 
 import pytest
 
-from launching import run
+from launching import launch, run
 
 BEGIN = """
     import os, sys, time
@@ -132,3 +132,45 @@ PROGRAMS = {
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_files(program, tmp_path):
     run(2, BEGIN + PROGRAMS[program].rstrip() + "\n    print('done')\n", folder=tmp_path, limit=180)
+
+
+FETCH = """
+    import hashlib, pathlib
+    os.environ["KERAS_HOME"] = os.path.abspath("home")
+    os.makedirs("home", exist_ok=True)
+    origin = pathlib.Path("origin").resolve()
+    if rank == 0:
+        origin.write_bytes(bytes(3000000))
+    d.barrier()
+    time.sleep(1 - rank)  # the other rank comes first
+    with open(keras.utils.get_file("data", origin.as_uri()), "rb") as file:
+        assert file.read() == bytes(3000000)
+"""
+
+
+def test_whoever_fetches_a_file_says_so(tmp_path):
+    ended = launch(2, BEGIN + FETCH, folder=tmp_path, limit=60)
+    assert ended.code == 0 and ended.out.count("Downloading data from file:///") == 1, ended
+
+
+def test_a_file_system_without_locks(tmp_path):
+    program = """
+    import errno, fcntl
+    def flock(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+    fcntl.flock = flock
+    """
+    ended = launch(2, BEGIN + program + FETCH, folder=tmp_path, limit=60)
+    assert ended.code == 0 and ended.out.count("Downloading data from file:///") == 1, ended
+
+
+def test_names_of_temporary_files_are_forgotten():
+    program = """
+    import tempfile
+    from syncline import files
+    names = tempfile._RandomNameSequence()
+    for _ in range(5000):
+        last = next(names)
+    assert len(files._temporary_names) <= 1000 and files._is_of_this_process("/tmp/" + last)
+    """
+    run(2, BEGIN + program)
