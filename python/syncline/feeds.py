@@ -65,12 +65,12 @@ class Function(_core.Function):
 
     def __call__(self, inputs):
         self._calls += 1
-        if (self._differs or self._calls & (self._calls - 1) == 0) and _follows() and len(inputs) > 0:
+        if (self._differs or self._calls & (self._calls - 1) == 0) and _follows():
             inputs = self._agreed(inputs)
         return super().__call__(inputs)
 
     def _agreed(self, inputs):
-        difference = _first_difference(inputs)
+        difference = _first_difference(inputs) if isinstance(inputs, (list, tuple)) and inputs else None
         if difference is None:
             return inputs
         if not self._differs:
@@ -81,7 +81,7 @@ class Function(_core.Function):
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return ranks.broadcast(list(inputs))
+        return ranks.broadcast(inputs)
 
 
 class _Batches:

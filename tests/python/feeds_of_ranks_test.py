@@ -87,7 +87,15 @@ PROGRAMS = {
     def make(i):
         time.sleep(np.random.rand() / 1000)
         return x[8 * i : 8 * i + 8] + np.random.rand(8, 3), y[8 * i : 8 * i + 8]
-    losses = network().fit_generator(Batches(make), epochs=3, workers=4, verbose=0, validation_data=Batches(make)).history
+    model, seen = network(), []
+    for name in ("train_on_batch", "test_on_batch"):
+        def step(x, *others, original=getattr(model, name), **keywords):
+            seen.append(x)
+            return original(x, *others, **keywords)
+        setattr(model, name, step)
+    losses = model.fit_generator(Batches(make), epochs=3, workers=4, verbose=0, validation_data=Batches(make)).history
+    assert len(seen) == 2 * 3 * 8
+    same(seen)
     same(losses["loss"] + losses["val_loss"])
     told.clear()
     for turn in range(3):
