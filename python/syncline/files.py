@@ -78,8 +78,9 @@ def _end(path):
         return True
     last = time.monotonic()
     while _ended[number] < _ours[number]:
-        if take_note() is not None:
-            last = time.monotonic()
+        note = take_note()
+        if note is not None:
+            last = last if note & own_files.KIND else time.monotonic()
             continue
         if _begun[number] >= _ours[number]:
             limit = _SECONDS_WHILE_WRITTEN

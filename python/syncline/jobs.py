@@ -9,6 +9,7 @@ SIGUSR1, SIGUSR2 or SIGTERM to any rank ends the training on all ranks after the
 start it again and it goes on. `status.json` in the folder tells a batch script (docs/jobs.md).
 """
 
+import contextlib
 import datetime
 import errno
 import functools
@@ -175,8 +176,10 @@ class Checkpoints(Callback):
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         self._before = {}
-        self._tell(state, exit_code, reason, teller)
-        self._lock.release()
+        try:
+            self._tell(state, exit_code, reason, teller)
+        finally:
+            self._lock.release()
 
     def _save(self):
         """Whether it could be done; True on other ranks than the first."""
@@ -271,7 +274,8 @@ def _watched(train):
             return train(*arguments, **keywords)
         except BaseException as error:
             for checkpoints in [each for each in _training if each not in before and each._thread == threading.get_ident()]:
-                checkpoints._fail(error)
+                with contextlib.suppress(Exception):  # the first error is the one to tell
+                    checkpoints._fail(error)
             raise
 
     return function
