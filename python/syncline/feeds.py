@@ -58,8 +58,8 @@ def _first_difference(values):
 class Function(_core.Function):
     """A function of several ranks."""
 
-    def __init__(self, inputs, outputs, updates, name):
-        super().__init__(inputs, outputs, updates, name)
+    def __init__(self, inputs, outputs, updates, name, *others):
+        super().__init__(inputs, outputs, updates, name, *others)
         self._names, self._name = [x.name.partition(":")[0] for x in inputs], name
         self._calls, self._differs = 0, False
 
@@ -70,7 +70,8 @@ class Function(_core.Function):
         return super().__call__(inputs)
 
     def _agreed(self, inputs):
-        difference = _first_difference(inputs) if isinstance(inputs, (list, tuple)) and inputs else None
+        values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        difference = _first_difference(values) if values else None
         if difference is None:
             return inputs
         if not self._differs:
