@@ -108,3 +108,29 @@ def test_sums_of_different_shapes_end_the_job():
     ended = launch(2, program, limit=60)
     assert ended.code not in (0, 124), ended
     assert "disagree" in ended.err and "distributed.all_reduce of float64(3, 2)" in ended.err and "on rank 1" in ended.err, ended
+
+
+def test_large_arrays_within_objects():
+    program = """
+    import numpy as np
+    from syncline import distributed as d
+    n = 100_000
+    sent = {
+        "whole": np.arange(n),
+        "turned": np.arange(n, dtype="float32").reshape(100, 1000).T,
+        "parts": [np.arange(n)[::3], np.zeros((0, 5)), np.arange(3, dtype=">i2"), "text"],
+        "fixed": np.frombuffer(bytes(n), np.uint8),
+        "fields": np.zeros(n, [("a", "i4"), ("b", "f8")]),
+    }
+    for root in range(d.size()):
+        found = d.broadcast(sent if d.rank() == root else None, root)
+        assert (found is sent) == (d.rank() == root)
+        flat = lambda each: [each["whole"], each["turned"], each["fixed"], each["fields"], *each["parts"][:3]]
+        for expected, array in zip(flat(sent), flat(found)):
+            assert array.dtype == expected.dtype and array.shape == expected.shape and (array == expected).all()
+        assert found["parts"][3] == "text"
+        found["whole"] += 1
+        sent["whole"] = np.arange(n)
+    print("same")
+    """
+    assert run(2, program) == "same\n"
