@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/digest.h"
 #include "base/exit_codes.h"
 #include "comm/ending.h"
 #include "comm/launch.h"
@@ -134,13 +133,6 @@ void after_fork_in_child() {
   static_cast<void>(wire().release());
 }
 
-std::int64_t digest_of(const Array& array) {
-  constexpr std::size_t kPart = 256 << 10;
-  const auto* bytes = static_cast<const std::byte*>(array.raw());
-  const std::size_t size = array.bytes(), part = std::min(size, kPart);
-  return static_cast<std::int64_t>(digest_bytes(bytes + (size - part), part, digest_bytes(bytes, part)));
-}
-
 }  // namespace
 
 comm::Communicator& wire_of(int group) {
@@ -151,23 +143,6 @@ comm::Communicator& wire_of(int group) {
 int make_group(std::span<const int> ranks) {
   wires().groups.push_back(joined().group(ranks));
   return static_cast<int>(wires().groups.size());
-}
-
-int differing_feed(std::span<const Feed> feeds) {
-  const Distributor* distributor = Session::current().distributor();
-  if (distributor == nullptr || distributor->feeds_are_local() || feeds.empty()) return -1;
-  // A digest is equal everywhere if its largest value is its smallest: the largest of ~d is ~ of the smallest d.
-  std::vector<std::int64_t> largest;
-  for (const Feed& feed : feeds) {
-    largest.push_back(feed.dense() == nullptr ? 0 : digest_of(*feed.dense()));
-    largest.push_back(~largest.back());
-  }
-  static const comm::Tag tag{.names = comm::remember_names("whether feeds are equal")};
-  joined().wait(joined().all_reduce(tag, largest.data(), static_cast<std::int64_t>(largest.size()), DType::kInt64,
-                                    comm::Reduce::kMax));
-  for (std::size_t i = 0; i < feeds.size(); ++i)
-    if (largest[2 * i] != ~largest[2 * i + 1]) return static_cast<int>(i);
-  return -1;
 }
 
 void bind_distributed(nb::module_& m) {

@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <bit>
 #include <utility>
 
 #include "ops/gradients.h"
@@ -13,7 +12,6 @@
 #include "ops/substitute.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
-#include "python/binding/distributed.h"
 #include "python/binding/running.h"
 #include "python/binding/tensor.h"
 #include "runtime/plan.h"
@@ -97,19 +95,16 @@ nb::list steps_of(const Plan& plan) {
 class FunctionObject {
  public:
   FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name)
-      : name_(name), inputs_(exprs_from(inputs)), function_(make(inputs_, outputs, updates, name)) {}
+      : inputs_(exprs_from(inputs)), function_(make(inputs_, outputs, updates, name)) {}
 
   nb::list call(nb::handle values) {
     Fed fed = feeds_from(values);
     std::vector<Array> results;
-    int differing = -1;
     {
       const Running running;
       results = function_(std::span<const Feed>(fed.feeds));
-      if (std::has_single_bit(++calls_)) differing = differing_feed(fed.feeds);
     }
     converted_ = std::move(fed.converted);
-    if (differing >= 0) warn_of(differing);
     nb::list list;
     for (Array& result : results) list.append(array_to(std::move(result)));
     return list;
@@ -127,16 +122,6 @@ class FunctionObject {
   }
 
  private:
-  // Ranks whose data part without anybody's intention train, but not as one process would.
-  void warn_of(int differing) const {
-    const std::string text = join_text(
-        name_, ": ranks were given different values for input ", differing, " (",
-        inputs_[static_cast<std::size_t>(differing)].name(),
-        "), and each takes its rows of its own. Give all the same: seed every generator alike, sort what comes "
-        "from a set or a folder. Or let each rank bring its own rows, under syncline.distributed.local_feeds()");
-    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw nb::python_error();
-  }
-
   static Function make(const std::vector<Expr>& inputs, nb::handle outputs, nb::handle updates,
                        const std::string& name) {
     Updates collected;
@@ -179,10 +164,8 @@ class FunctionObject {
     return fed;
   }
 
-  std::string name_;
   std::vector<Expr> inputs_;
   Function function_;
-  std::uint64_t calls_ = 0;
   std::vector<Array> converted_;  // one an input: memory that the next call may convert its value into
 };
 
