@@ -1,0 +1,77 @@
+"""A handler of SIGINT that computes, between two batches and within a function."""
+
+import signal
+
+import pytest
+
+from faulty_training import state, train
+
+HANDLER = """
+    count = K.variable(0.0)
+    seen = []
+    def handler(number, frame):
+        seen.append(K.eval(count * 2))
+        %s
+    signal.signal(signal.SIGINT, handler)
+"""
+
+WITHIN_FUNCTIONS = """
+    more = K.function([], [count], updates=[(count, count + 1)])
+    a = K.variable(np.ones((400, 400)))
+    long = K.function([], [K.sum(K.dot(K.dot(a, a), K.dot(a, a)))])
+    stop = threading.Event()
+    def disturb():
+        while not stop.wait(0.01):
+            os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=disturb, daemon=True)
+    thread.start()
+    end = time.monotonic() + 2
+    turns = 0
+    while time.monotonic() < end:
+        more([]); long([])
+        turns += 1
+    stop.set()
+    thread.join()
+    assert K.eval(count) == turns and len(seen) >= 10, (K.eval(count), turns, len(seen))
+    print("done")
+"""
+
+
+def test_within_functions(tmp_path):
+    ended = train(0, HANDLER % "pass" + WITHIN_FUNCTIONS, tmp_path, limit=30)
+    assert ended.code == 0 and ended.out == "done\n", ended
+
+
+@pytest.mark.parametrize("compute", ["model.predict(x)", "model.evaluate(x, y, verbose=0)", "model.train_on_batch(x, y)"])
+def test_within_fit(compute, tmp_path):
+    program = HANDLER % compute + """
+    model = build(2000)
+    def interrupt():
+        os.kill(os.getpid(), signal.SIGINT)
+    timers = [threading.Timer(delay / 10, interrupt) for delay in range(1, 6)]
+    class Start(Callback):
+        def on_train_begin(self, logs=None):
+            for timer in timers:
+                timer.start()
+    x, y = np.tile(x, (500, 1)), np.tile(y, 500)
+    while len(seen) < 5:
+        model.fit(x, y, 512, 1, 0, [Start(), Checkpoints(folder)] if not seen else [])
+    print("done")
+    """
+    ended = train(0, program, tmp_path, limit=30)
+    assert ended.code == 0 and ended.out == "done\n", ended
+    assert state(tmp_path) == ("finished", 0)
+
+
+def test_ends_the_training(tmp_path):
+    program = HANDLER % "raise KeyboardInterrupt" + """
+    train(At(1, 2, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    """
+    ended = train(0, program, tmp_path, limit=30)
+    assert ended.code == -signal.SIGINT and state(tmp_path) == ("failed", 130), ended
+
+
+def test_forks(tmp_path):
+    program = HANDLER % "pid = os.fork() or os._exit(0); os.waitpid(pid, 0)" + WITHIN_FUNCTIONS
+    ended = train(0, program, tmp_path, limit=30)
+    assert ended.code == 0 and ended.out == "done\n", ended
