@@ -9,7 +9,6 @@ itself for something test no backend and are counted apart. Fails if a test fail
 """
 
 import collections
-import concurrent.futures
 import dataclasses
 import glob
 import json
@@ -128,10 +127,10 @@ def main(sources, *arguments):
     chosen = [path for path in everything if not names or os.path.basename(path).rpartition("-")[0] in names]
     print(f"{'passed/failed/errors':42}" + "".join(f"{s.title:>14}{'':7}" for s in settings) + f"{'TensorFlow only':>14}")
     wrong = []
-    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("PACKAGES_AT_ONCE", "1"))) as pool:
-        for line, lines in pool.map(lambda source: check(source, settings), chosen):
-            print(line, flush=True)
-            wrong += lines
+    for source in chosen:
+        line, lines = check(source, settings)
+        print(line, flush=True)
+        wrong += lines
     print(*wrong, sep="\n")
     kind = "that TensorFlow does not have" if settings[0].backend == "tensorflow" else "of Syncline"
     print(f"packages: {len(chosen)} packages, {len(wrong)} failures {kind}")

@@ -1,14 +1,17 @@
 """Runs one of Keras's examples, unmodified, on small data and for a few steps, and writes the histories of its training.
 
-usage: run_example.py EXAMPLE.py HISTORIES.json [--whole]     (in a folder of its own, that made_data.write_files filled)
+usage: run_example.py EXAMPLE.py HISTORIES.json BATCHES [--whole]     (in a folder of its own, that made_data.write_files filled)
 
 Loaders of data sets give Fashion-MNIST's first rows or made data; fit and its like do at most two epochs of a few batches.
 stand_ins.py has what else an example needs.
+Threads of fit_generator draw samples in no certain order: BATCHES is a file to which rank 0 writes what they gave, or, if it is
+there, from which they are given again.
 --whole: as many epochs and batches as the example says. An example that loops by itself ends after some calls.
 """
 
 import json
 import os
+import pickle
 import random
 import runpy
 import sys
@@ -102,8 +105,6 @@ def shorten_training(Model, whole, batches, max_epochs, calls=CALLS):
         if not whole:
             steps_per_epoch, epochs = min(steps_per_epoch or batches, batches), min(epochs, max_epochs)
             options["validation_steps"] = min(options.get("validation_steps") or batches, batches)
-            # Samples that several workers draw at once come in no certain order.
-            options.update(workers=0, use_multiprocessing=False)
         return run(fit_generator, self, generator, steps_per_epoch, epochs, *arguments, **options)
 
     def recorded_step(self, *arguments, **options):
@@ -115,6 +116,26 @@ def shorten_training(Model, whole, batches, max_epochs, calls=CALLS):
         return values
 
     Model.fit, Model.fit_generator, Model.train_on_batch = short_fit, short_fit_generator, recorded_step
+
+
+def follow_batches(data_utils, path):
+    """Returns a list that gets each batch as fit_generator takes it; the batches of the file, if there is one."""
+    taken, stored = [], None
+    if os.path.exists(path):
+        with open(path, "rb") as file:
+            stored = iter(pickle.load(file))
+
+    def follow(get):
+        def batches(self):
+            for batch in stored or get(self):
+                taken.append(batch)
+                yield batch
+
+        return batches
+
+    for kind in (data_utils.OrderedEnqueuer, data_utils.GeneratorEnqueuer):
+        kind.get = follow(kind.get)
+    return taken
 
 
 def record_predictions(Model):
@@ -147,7 +168,7 @@ def record_functions(K):
     K.function = recorded
 
 
-def main(example, output, *options):
+def main(example, output, batches, *options):
     random.seed(0)
     np.random.seed(0)
     import keras
@@ -156,6 +177,7 @@ def main(example, output, *options):
     replace_loaders(keras, name)
     size = (1, 1) if name in LARGE else (BATCHES, 1000 if name in ALL_EPOCHS else EPOCHS)
     shorten_training(keras.engine.training.Model, "--whole" in options, *size, 1 if name in ONCE else CALLS)
+    taken = follow_batches(keras.utils.data_utils, batches)
     sys.argv = [example]
     stand_ins.install(keras, name)
     if name in PREDICT:
@@ -174,6 +196,9 @@ def main(example, output, *options):
     if distributed.rank() == 0:
         with open(output, "w", encoding="utf-8") as file:
             json.dump(histories, file)
+        if not os.path.exists(batches):
+            with open(batches, "wb") as file:
+                pickle.dump(taken, file)
 
 
 if __name__ == "__main__":
