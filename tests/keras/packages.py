@@ -3,9 +3,9 @@
 usage: packages.py SOURCES [--tensorflow PYTHON PATH] [NAME...]
 
 SOURCES has a folder NAME-VERSION for each package. Prints a line a package: passed, failed and errors (a test that breaks before or
-after it runs, that cannot be read, or in which the process ended). A test that fails on any rank has failed. Tests that ask TensorFlow
-itself for something test no backend and are counted apart. Fails if a test fails on Syncline that passes on TensorFlow; without
---tensorflow, if any fails.
+after it runs, that cannot be read, or in which the process ended; SOURCES/output has what was said). A test that fails on any rank has failed. Tests that ask TensorFlow
+itself for something, or know backends by name, test no backend and are counted apart. Fails if a test fails on Syncline that passes on
+TensorFlow; without --tensorflow, if any fails.
 """
 
 import collections
@@ -73,7 +73,9 @@ def run(source, setting):
         command += [setting.python, "-W", "ignore", "-m", "pytest", "-p", "package_plugin", "-p", "no:cacheprovider", "--quiet"]
         command += ["--tb=short", "--disable-warnings", "--continue-on-collection-errors", f"--timeout={TEST_LIMIT}", "--rootdir=.", "tests"]
         start = time.monotonic()
-        with open(os.path.join(work, "said"), "w+", encoding="utf-8", errors="replace") as said:
+        output = os.path.join(os.path.dirname(source), "output")
+        os.makedirs(output, exist_ok=True)
+        with open(os.path.join(output, f"{os.path.basename(source)}, {setting.title}"), "w", encoding="utf-8") as said:
             process = subprocess.Popen(
                 command, cwd=work, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
             )
@@ -83,9 +85,8 @@ def run(source, setting):
                 ending = f"longer than {PROCESS_LIMIT} s"
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            said.seek(0)
-            last = said.read().strip().split("\n")[-1][:200]
-        tests = read_results(results, ending) or {"(no test ran)": ("error", f"{ending}: {last}")}
+        ending += f"; see {output}"
+        tests = read_results(results, ending) or {"(no test ran)": ("error", ending)}
         return tests, time.monotonic() - start
 
 
