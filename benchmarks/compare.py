@@ -6,7 +6,7 @@ usage: compare.py MEASURED.json [--bound RATIO]     (MEASURED.json: of interleav
 The ratio is the median here divided by the median there; where more is better (samples/s, GB/s) it is there by here, so that it is
 always a ratio of times. The interval comes from order statistics: each pair of neighbouring processes gives one ratio, and the k-th
 smallest and k-th largest of n enclose their median with a probability of at least 95 %, whatever the distribution (n = 9: k = 2).
-A row fails if its whole interval lies above the bound, or if it does not run here.
+A row fails if its whole interval lies above the bound, if it does not run here, or if fewer than six pairs did.
 """
 
 import argparse
@@ -65,9 +65,9 @@ def row_line(table, row, contenders, measured, bound):
         verdict = f"{'not there' if which else '**does not run**'}: {measured.error(keys[which])}"
         return "| " + " | ".join([*cells, "-", "-", "0", verdict]) + " |", which == 1
     found = Comparison(pairs, table.get("better") == "higher")
-    slower = found.low > bound
+    verdict = "**slower**" if found.low > bound else "**too few pairs**" if math.isinf(found.high) else "-"
     cells += [f"{found.ratio:.3f}", f"{found.low:.3f} to {found.high:.3f}", str(len(pairs))]
-    return "| " + " | ".join([*cells, "**slower**" if slower else "-"]) + " |", not slower
+    return "| " + " | ".join([*cells, verdict]) + " |", verdict == "-"
 
 
 def comparison(result, bound):
@@ -96,7 +96,7 @@ def main():
         result = json.load(file)
     text, failed = comparison(result, args.bound)
     print(text, end="")
-    print(f"rows slower than {args.bound} times, or that do not run: {'; '.join(failed) or 'none'}")
+    print(f"rows slower than {args.bound} times, or not measured: {'; '.join(failed) or 'none'}")
     sys.exit(1 if failed else 0)
 
 

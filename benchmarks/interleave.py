@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 
 LEAST_ROUNDS = 9  # of a comparison with another commit
-SHORT_SECONDS, MOST_REPETITIONS = 3, 8  # a pair of processes is run again while this round has spent less time on it
+SHORT_SECONDS, MOST_REPETITIONS = 2, 8  # a pair of processes is run again while this round has spent less time on it
 
 
 def load_rows(only, before=None):

@@ -150,6 +150,12 @@ class Table(unittest.TestCase):
         self.assertEqual(failed, [])
         self.assertIn("not there: exit status 1", text)
 
+    def test_a_row_with_too_few_pairs_fails(self):
+        text, failed = compare.comparison(measured("^softmax", self.STEPS[:5], self.STEPS[:5]), 1.03)
+        self.assertEqual(len(failed), 2)
+        self.assertIn("**too few pairs**", text)
+        self.assertEqual(compare.comparison(measured("^softmax", self.STEPS[:6], self.STEPS[:6]), 1.03)[1], [])
+
     def test_a_failed_process_leaves_its_pair_out(self):
         here = [*self.SLOWER[:4], {"error": "killed"}, *self.SLOWER[4:]]
         there = [*self.STEPS[:4], {"step_ms": 1000.0}, *self.STEPS[4:]]
