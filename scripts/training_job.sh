@@ -14,6 +14,7 @@ trap 'warned=yes interrupted=yes; pass_warning_on' USR1
 trap 'ending=yes interrupted=yes; pass_warning_on' TERM
 readonly kSaved=75          # docs/exit_codes.md
 readonly kKilledByUsr1=138  # a program that does not know the warning
+readonly kWrongArguments=2
 readonly kTries=3           # restarts from one place before the job gives up
 
 say() { echo "$template: $*"; }
@@ -23,8 +24,10 @@ refuse() {
   exit 2
 }
 
-# prepare JOB PROGRAM [ARGUMENT...]: JOB is a name that restarts of the job keep. Sets `command` and `checkpoint`.
+# prepare JOB PROGRAM [ARGUMENT...]: JOB is a name that restarts of the job keep. Sets `command` and `checkpoint`. A program
+# finds the folder in the variable CHECKPOINT too, so that one without these options can do without (RESUME_OPTIONS=).
 prepare() {
+  local options
   job=$1 program=$2
   checkpoint=${CHECKPOINT:-checkpoints/job-$job}
   status=$checkpoint/status.json
@@ -37,14 +40,18 @@ prepare() {
   fi
   [[ -e $program ]] || refuse "'$program' is not there (in $PWD); build it with scripts/train, or submit from the repository"
   mkdir -p "$(dirname "$checkpoint")"
-  command+=("${@:3}" --checkpoint "$checkpoint" --resume)
+  read -ra options <<<"${RESUME_OPTIONS---checkpoint {\} --resume}"
+  command+=("${@:3}" "${options[@]//\{\}/$checkpoint}")
+  export CHECKPOINT=$checkpoint
   count_restarts
 }
 
 # use_mpirun THREADS [OPTION...]: sets `launch`. A rank takes its threads from its affinity mask. Five seconds instead of one
 # lie between mpirun's signals to the ranks when one has died or mpirun itself is asked to end: time to save.
 use_mpirun() {
-  launch=(mpirun --map-by "slot:PE=$1" --bind-to core --mca odls_base_sigkill_timeout 5 "${@:2}")
+  launch=(mpirun --map-by "slot:PE=$1" --bind-to core --mca odls_base_sigkill_timeout 5 -x CHECKPOINT "${@:2}")
+  # Where it starts ranks with ssh they get no other variables of this script.
+  [[ $program != *.py ]] || launch+=(-x KERAS_BACKEND)
   # In containers, and on a cluster of one's own machine, jobs may be root's.
   ((EUID != 0)) || launch+=(--allow-run-as-root)
 }
@@ -104,7 +111,7 @@ train() {
 
 finish() {
   local code=$1
-  ((code != 0)) || rm -f "$notes"
+  ((code != 0)) || rm -f "$notes" "$checkpoint.pbs" "$checkpoint.variables"
   # mpirun has a code of its own where a rank was killed; what the ranks saved stands in the status file of this run.
   if [[ $code != 0 && $status -nt $notes && $(status_of state) == saved ]]; then
     code=$kSaved
@@ -112,6 +119,8 @@ finish() {
     say "'$program' was ended by the warning; it goes on from its last checkpoint"
     code=$kSaved
   fi
+  ((code != kWrongArguments)) || [[ -v RESUME_OPTIONS ]] ||
+    complain "'$program' was given --checkpoint and --resume; if it does not know them, set RESUME_OPTIONS (docs/schedulers.md)"
   ((code == kSaved)) || exit "$code"
   if [[ -n $ending ]]; then
     say "job $job is ended by its scheduler at $(place); CHECKPOINT=$checkpoint goes on from there"

@@ -26,7 +26,7 @@ echo "$(basename "$0") $*" >>"$CALLS"
 while [[ $1 == -* ]]; do
   case $1 in
     --mca) shift 2 ;;
-    --map-by | --bind-to | --hostfile | -n) shift ;;
+    --map-by | --bind-to | --hostfile | -n | -x) shift ;;
   esac
   shift
 done
@@ -49,7 +49,7 @@ class Scheduler:
     """A folder to submit from, with made-up commands."""
 
     def __init__(self, kind, folder):
-        self.kind, self.folder, self.calls = kind, folder, folder / "calls"
+        self.kind, self.folder, self.calls, self.template = kind, folder, folder / "calls", TEMPLATES[kind]
         self.calls.touch()
         commands = {"mpirun": LAUNCHER, "srun": LAUNCHER, "qstat": QSTAT}
         commands |= dict.fromkeys(("scontrol", "qrerun", "qsub"), COMMAND)
@@ -74,7 +74,7 @@ class Scheduler:
         return str(path)
 
     def start(self, *arguments, **variables):
-        scheduling = ("SLURM_", "PBS_", "OMPI_", "PMI", "CHECKPOINT", "LAUNCHER", "COMMAND")
+        scheduling = ("SLURM_", "PBS_", "OMPI_", "PMI", "CHECKPOINT", "LAUNCHER", "COMMAND", "RESUME_OPTIONS")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(scheduling)}
         environment |= {
             "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "CALLS": str(self.calls), "PYTHON": sys.executable,
@@ -84,7 +84,7 @@ class Scheduler:
             environment["COMMAND"], arguments = " ".join(arguments), ()
         environment = {name: value for name, value in (environment | variables).items() if value is not None}
         return subprocess.Popen(
-            ["bash", TEMPLATES[self.kind], *arguments],
+            ["bash", self.template, *arguments],
             env=environment,
             cwd="/",
             text=True,
@@ -160,7 +160,7 @@ def test_options_come_before_the_first_command(kind, mark, needed):
     assert needed <= set(lines)
 
 
-MPIRUN = f"mpirun --map-by slot:PE=3 --bind-to core --mca odls_base_sigkill_timeout 5{{}}{AS_ROOT} "
+MPIRUN = f"mpirun --map-by slot:PE=3 --bind-to core --mca odls_base_sigkill_timeout 5 -x CHECKPOINT{{}}{AS_ROOT} "
 SAVED_AT = "./program --model mlp --checkpoint checkpoints/job-17 --resume"
 
 
@@ -269,11 +269,34 @@ def test_where_the_queue_refuses(slurm):
 
 
 def test_pbs_submits_anew_what_it_may_not_requeue(pbs):
+    """The user's copy of the template, with all that it was submitted with."""
+    with open(TEMPLATES["pbs"], encoding="utf-8") as file:
+        mine = pbs.write("mine.pbs", file.read().replace("select=4:", "select=2:"))
     train(pbs)
-    code, output, _ = pbs.interrupt(signal.SIGUSR1, "./program", "-x", CHECKPOINT="kept", WARNING="60", QRERUN_CODE="1")
+    pbs.template = mine
+    options = {"WARNING": "60", "QRERUN_CODE": "1", "RESUME_OPTIONS": "--folder {}"}
+    code, output, _ = pbs.interrupt(signal.SIGUSR1, "./program", "-x", "1,2 'a'", CHECKPOINT="kept", **options)
     assert code == 75 and "goes back to the queue" in output
-    variables = "COMMAND=./program -x,CHECKPOINT=kept,WARNING=60"
-    assert pbs.noted()[2:] == [f"qsub -v {variables} {ROOT}/scripts/pbs/train.pbs"]
+    assert pbs.noted()[2:] == ["qsub -v CHECKPOINT kept.pbs"]
+    assert ROOT in (pbs.folder / "kept.variables").read_text()
+    assert "select=2:" in (pbs.folder / "kept.pbs").read_text()
+    os.remove(mine)  # as PBS does with its copy
+    # The new job: qsub hands over CHECKPOINT only.
+    pbs.template = str(pbs.folder / "kept.pbs")
+    pbs.write("program", "#!/bin/bash\necho \"$PYTHON $WARNING $*\"\n")
+    code, output, errors = pbs.run(CHECKPOINT="kept", PYTHON=None, SYNCLINE_ROOT=None)
+    assert code == 0, errors
+    assert output.splitlines()[-1] == f"{sys.executable} 60 -x 1,2 'a' --folder kept"
+    assert sorted(path.name for path in pbs.folder.glob("kept*")) == ["kept"]
+
+
+def test_programs_without_the_options_to_resume(scheduler):
+    scheduler.write("program", '#!/bin/bash\necho "$CHECKPOINT $*"\n')
+    assert scheduler.run("./program", "-x", CHECKPOINT="kept", RESUME_OPTIONS="")[1] == "kept -x\n"
+    assert scheduler.run("./program", CHECKPOINT="kept", RESUME_OPTIONS="--into={} --on")[1] == "kept --into=kept --on\n"
+    scheduler.write("program", "#!/bin/bash\nexit 2\n")
+    code, _, errors = scheduler.run("./program")
+    assert code == 2 and "was given --checkpoint and --resume; if it does not know them, set RESUME_OPTIONS" in errors
 
 
 def test_pbs_jobs_warn_themselves(pbs):
