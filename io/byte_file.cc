@@ -1,13 +1,12 @@
 #include "io/byte_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
+#include "io/descriptor.h"
 
 namespace syncline::io {
 namespace {
@@ -52,14 +51,9 @@ class MemoryFile : public ByteFile {
 }  // namespace
 
 std::unique_ptr<ByteFile> open_byte_file(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) fail<IoError>("file '", path, "': cannot open: ", std::strerror(errno));
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    fail<IoError>("file '", path, "': cannot open: it is no regular file");
-  }
-  return std::make_unique<DiskFile>(path, descriptor, static_cast<std::uint64_t>(status.st_size));
+  const RegularFile file = open_regular(path);
+  if (file.descriptor < 0) fail<IoError>("file '", path, "': cannot open: ", file.refused);
+  return std::make_unique<DiskFile>(path, file.descriptor, file.size);
 }
 
 std::unique_ptr<ByteFile> byte_file_of(std::string path, Array bytes) {

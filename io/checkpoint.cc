@@ -63,6 +63,14 @@ auto read_optimizer(const Hdf5Group& root, Read read) {
   return root.has(kOptimizerGroup) ? read_weights(root.group(kOptimizerGroup), read) : Weights();
 }
 
+Hdf5File open_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken) {
+  Hdf5File file = Hdf5File::open(path);
+  if (file.root().has(kStateGroup)) file.refuse_variable_texts();
+  else if (others == KerasFiles::kRefused)
+    fail_at(file.root().place(), "holds weights only, not where training stood; train without resuming it");
+  return file;
+}
+
 CheckpointHead read_head_of(const Hdf5Group& root) {
   CheckpointHead head;
   head.has_state = root.has(kStateGroup);
@@ -125,10 +133,10 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   file.commit();
 }
 
-Checkpoint load_checkpoint(const std::string& path) {
+Checkpoint load_checkpoint(const std::string& path, KerasFiles others) {
   const timeline::Span traced("file", "load a checkpoint");
   const Hdf5Session session;
-  const Hdf5File file = Hdf5File::open(path);
+  const Hdf5File file = open_checkpoint(path, others);
   std::vector<ArrayHeader> headers;
   ArrayReader reader;
   ShardFiles shards(file);
@@ -147,7 +155,7 @@ Checkpoint load_checkpoint(const std::string& path) {
 
 CheckpointSummary summarize_checkpoint(const std::string& path) {
   const Hdf5Session session;
-  const Hdf5File file = Hdf5File::open(path);
+  const Hdf5File file = open_checkpoint(path);
   std::vector<ArrayHeader> headers;
   ShardFiles shards(file);
   const auto read = [&](const Hdf5Group& group, const std::string& name) {
@@ -164,7 +172,7 @@ CheckpointSummary summarize_checkpoint(const std::string& path) {
 VerifyReport verify_checkpoint(const std::string& path) {
   const Hdf5Session session;
   VerifyReport report;
-  note_problems(report, [&] { verify_contents(Hdf5File::open(path), report); });
+  note_problems(report, [&] { verify_contents(open_checkpoint(path), report); });
   return report;
 }
 

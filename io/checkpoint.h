@@ -80,7 +80,11 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // Throws IoError, one line with file, object and reason, for a file that is missing, truncated, damaged, in another
 // layout, or that points outside itself (external storage, links, virtual datasets, unknown filters). Loading finds any
 // damage of the values, by their digests; a summary does not look at them.
-Checkpoint load_checkpoint(const std::string& path);
+//
+// Who resumes a training has no use for Keras's own files, which hold weights only: kRefused refuses them before more
+// of them is read, because HDF5 may crash or loop in their texts if they are damaged. Ours have no such texts.
+enum class KerasFiles : std::uint8_t { kTaken, kRefused };
+Checkpoint load_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken);
 CheckpointSummary summarize_checkpoint(const std::string& path);
 
 // Reads everything, one array at a time, and reports all damage instead of throwing at the first.

@@ -11,6 +11,7 @@
 #include <climits>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <tuple>
@@ -62,11 +63,6 @@ std::string target_of(const std::string& link) {
   return length < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
-void make_directory(const std::string& directory) {
-  if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
-    fail<IoError>("checkpoint folder '", directory, "': cannot make it: ", std::strerror(errno));
-}
-
 // A file killed in the middle of its save keeps its temporary, and no other save is to the same path.
 void remove_leftovers(const std::string& directory) {
   for (const std::string& name : names_in(directory)) {
@@ -80,6 +76,10 @@ void remove_leftovers(const std::string& directory) {
 std::optional<double> metric_of(const std::string& path) {
   const std::optional<double> metric = summarize_checkpoint(path).metric;
   return metric && std::isnan(*metric) ? std::nullopt : metric;
+}
+
+bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
@@ -99,22 +99,23 @@ std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
 }
 
 void CheckpointFolder::save_shard(const Checkpoint& checkpoint, Shard shard) const {
-  make_directory(directory_);
-  io::save_shard(path_of(name_of_step(checkpoint.state.global_step)), checkpoint, shard);
+  make_directory_durably(directory_);
+  const std::string path = path_of(name_of_step(checkpoint.state.global_step));
+  write_with_room([&] { io::save_shard(path, checkpoint, shard); });
 }
 
 std::string CheckpointFolder::save_index(const Checkpoint& checkpoint, int count) const {
   const std::string path = put(checkpoint, [&](const std::string& to) { io::save_index(to, checkpoint, count); });
-  remove_lost_shards();
+  discard_shards();
   return path;
 }
 
 std::string CheckpointFolder::put(const Checkpoint& checkpoint,
                                   const std::function<void(const std::string& path)>& write) const {
-  make_directory(directory_);
+  make_directory_durably(directory_);
   remove_leftovers(directory_);
   const std::string name = name_of_step(checkpoint.state.global_step);
-  write(path_of(name));
+  write_with_room([&] { write(path_of(name)); });
   write_link_durably(path_of(kLatest), name);
   const std::vector<Entry> files = entries();
   const Ranking ranking = by_metric(files);
@@ -130,8 +131,38 @@ void CheckpointFolder::remove(const std::string& name) const {
                   "' cannot be removed: ", std::strerror(errno));
 }
 
+void CheckpointFolder::remove_with_shards(const std::string& name) const {
+  remove(name);
+  for (const std::string& shard : shard_files(path_of(name))) remove(shard.substr(directory_.size() + 1));
+}
+
+// Writes again for as long as the disk is full and something can go.
+void CheckpointFolder::write_with_room(const std::function<void()>& write) const {
+  for (;;) {
+    try {
+      return write();
+    } catch (const DiskFullError&) {
+      if (!remove_oldest()) throw;
+    }
+  }
+}
+
+// False if only the newest and the best are left.
+bool CheckpointFolder::remove_oldest() const {
+  const std::vector<Entry> files = entries();
+  const Ranking ranking = by_metric(files);
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    const bool best = !ranking.best.empty() && file->name == ranking.best[0];
+    if (best || file->name == latest() || file->name == files.front().name || among(ranking.unreadable, file->name))
+      continue;
+    remove_with_shards(file->name);
+    return true;
+  }
+  return false;
+}
+
 // Shards of saves that did not come to their index. Only when all ranks have written theirs, which then have one.
-void CheckpointFolder::remove_lost_shards() const {
+void CheckpointFolder::discard_shards() const {
   for (const std::string& name : names_in(directory_)) {
     const bool temporary = name.ends_with(kTemporary);
     const std::string shard = name.substr(0, name.size() - (temporary ? kTemporary.size() : 0));
@@ -184,30 +215,39 @@ std::string CheckpointFolder::latest() const {
 
 void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const Ranking& ranking) const {
   const std::string latest_name = latest();
-  const auto among = [](const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
   for (std::size_t i = static_cast<std::size_t>(options_.keep_last); i < entries.size(); ++i) {
     const std::string& name = entries[i].name;
     if (name == latest_name || among(ranking.best, name) || among(ranking.unreadable, name)) continue;
-    remove(name);
-    for (const std::string& shard : shard_files(path_of(name))) remove(shard.substr(directory_.size() + 1));
+    remove_with_shards(name);
   }
+}
+
+// Why `latest` does not say what to load; empty if there is no such link, or it says.
+std::string CheckpointFolder::lost_latest() const {
+  std::error_code missing;
+  const std::filesystem::path link = path_of(kLatest);
+  const std::filesystem::file_type kind = std::filesystem::symlink_status(link, missing).type();
+  if (kind == std::filesystem::file_type::not_found || !latest().empty()) return {};
+  if (kind != std::filesystem::file_type::symlink) return "'latest' is no symbolic link";
+  return join_text("'latest' points at '", target_of(link), "', which is no checkpoint of this folder");
 }
 
 std::optional<FolderLoad> CheckpointFolder::load() const {
   std::vector<std::string> names;
   for (const Entry& entry : entries()) names.push_back(entry.name);
-  const std::string latest_name = latest();
-  std::string reason = "there is no link 'latest' to a checkpoint";
+  const std::string latest_name = latest(), lost = lost_latest();
+  std::string reason = lost.empty() ? "there is no link 'latest' to a checkpoint" : lost;
   if (!latest_name.empty()) {
     std::erase(names, latest_name);
     names.insert(names.begin(), latest_name);
   }
+  if (names.empty() && !lost.empty())
+    fail<IoError>("checkpoint folder '", directory_, "': ", lost,
+                  ", and there is no other; name the checkpoint to go on from, or remove 'latest' to begin anew");
   if (names.empty()) return std::nullopt;
   for (const std::string& name : names) {
     try {
-      FolderLoad loaded{load_checkpoint(path_of(name)), path_of(name), {}};
+      FolderLoad loaded{load_checkpoint(path_of(name), KerasFiles::kRefused), path_of(name), {}};
       if (name != latest_name)
         loaded.warning = join_text("checkpoint folder '", directory_, "': going back to '", name,
                                    "', the newest whole one, because ", reason);

@@ -40,18 +40,22 @@ class CheckpointFolder {
 
   // Makes the directory if it is missing (not those above it), saves and returns the new file's path. The file is named
   // by its global step and replaces one of the same step. Throws as save_checkpoint does; what `latest` points at is
-  // whole then, the old one or the new one. The disk needs room for one file more than is kept.
+  // whole then, the old one or the new one. The disk needs room for one file more than is kept; where it is full, the
+  // oldest go first, but neither what `latest` points at nor the best one.
   std::string save(const Checkpoint& checkpoint) const;
 
   // The same for a checkpoint in several files, one written by each rank (io/checkpoint_shards.h): save_shard on each
   // of `shard.count` ranks, then a barrier of the caller's, then save_index on one, which does all else that save does.
   void save_shard(const Checkpoint& checkpoint, Shard shard) const;
   std::string save_index(const Checkpoint& checkpoint, int count) const;
+  // Instead of save_index, when a shard could not be written: removes those that never came to an index.
+  void discard_shards() const;
 
   // The name that `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
   std::string latest() const;
   // What `latest` points at, or if that is missing or damaged the newest file that is whole, with a warning. Nothing if
-  // the folder has no checkpoint or does not exist. Throws IoError if there are checkpoints but none is whole.
+  // the folder has no checkpoint or does not exist. Throws IoError if there are checkpoints but none is whole, or there
+  // is only a `latest` that leads elsewhere.
   std::optional<FolderLoad> load() const;
 
  private:
@@ -66,8 +70,11 @@ class CheckpointFolder {
 
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
   std::string put(const Checkpoint& checkpoint, const std::function<void(const std::string& path)>& write) const;
+  std::string lost_latest() const;
   void remove(const std::string& name) const;
-  void remove_lost_shards() const;
+  void remove_with_shards(const std::string& name) const;
+  bool remove_oldest() const;
+  void write_with_room(const std::function<void()>& write) const;
   std::vector<Entry> entries() const;
   Ranking by_metric(const std::vector<Entry>& entries) const;
   void remove_surplus(const std::vector<Entry>& entries, const Ranking& ranking) const;

@@ -1,6 +1,8 @@
 #include "io/descriptor.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -9,6 +11,14 @@
 #include "base/error.h"
 
 namespace syncline::io {
+
+RegularFile open_regular(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return {-1, 0, std::strerror(errno)};
+  if (!S_ISREG(status.st_mode)) return {-1, 0, "it is no regular file"};
+  return {file.release(), static_cast<std::uint64_t>(status.st_size), {}};
+}
 
 HoldFileSizeSignal::HoldFileSizeSignal() {
   sigset_t pending;

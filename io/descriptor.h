@@ -24,11 +24,21 @@ class Descriptor {
 
   int get() const { return number_; }
   // Closes and returns close's code: some file systems report a failed write only here.
-  int close() { return ::close(std::exchange(number_, -1)); }
+  int close() { return ::close(release()); }
+  // The caller closes it.
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
+
+// A file to read; the caller closes the descriptor. Never blocks, also where somebody put a FIFO.
+struct RegularFile {
+  int descriptor = -1;
+  std::uint64_t size = 0;
+  std::string refused;  // why there is no descriptor
+};
+RegularFile open_regular(const std::string& path);
 
 // Keeps SIGXFSZ, which write(2) sends to the writing thread, from ending the process; write then returns EFBIG.
 // Blocking it for this thread leaves the process's own handling of signals alone. Throws IoError.

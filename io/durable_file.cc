@@ -31,6 +31,12 @@ std::string directory_of(const std::string& path) {
 [[noreturn]] void fail_save(const std::string& path, std::string_view action, int error) {
   fail_save(path, action, std::strerror(error));
 }
+[[noreturn]] void fail_write(const std::string& path, std::string_view action, int error) {
+  const std::string text = join_text("cannot save '", path, "': ", action, ": ", reason_of_write(error),
+                                     "; what stood there before is unchanged");
+  if (error == ENOSPC || error == EDQUOT) throw DiskFullError(text);
+  throw IoError(text);
+}
 
 // True if `name` is still the file that `descriptor` has open: a rival may have renamed it before we had the lock.
 bool is_still(const std::string& name, int descriptor) {
@@ -42,7 +48,8 @@ bool is_still(const std::string& name, int descriptor) {
 
 // Opens the temporary empty and locked. It is emptied only under the lock, so a rival's bytes are never touched.
 int open_temporary(const std::string& path, const std::string& temporary) {
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  // O_NONBLOCK: a FIFO of this name would else wait for a reader.
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor < 0) fail_save(path, join_text("opening '", temporary, "'"), errno);
   // Some network file systems have no locks; there the rename alone has to do.
   const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
@@ -94,7 +101,7 @@ class DurableFile::Temporary {
   }
 
   void sync() {
-    if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", reason_of_write(errno));
+    if (::fsync(descriptor_.get()) != 0) fail_write(path_, "fsync", errno);
   }
 
   // The descriptor, and with it the lock, stays open until the name is the final one.
@@ -110,8 +117,7 @@ class DurableFile::Temporary {
  private:
   void write_whole(std::uint64_t offset, std::span<const std::byte> bytes) {
     const Written written = io::write_whole(descriptor_.get(), offset, bytes);
-    if (written.error != 0)
-      fail_save(path_, join_text("writing byte ", offset + written.bytes), reason_of_write(written.error));
+    if (written.error != 0) fail_write(path_, join_text("writing byte ", offset + written.bytes), written.error);
   }
 
   // Advice to the kernel, which else begins at fsync; what goes wrong on the way fsync reports.
@@ -159,6 +165,15 @@ void replace_file(const std::string& path, std::span<const std::byte> bytes) {
   file.commit_unsynced();
 }
 
+void make_directory_durably(const std::string& directory) {
+  const std::string name = directory.substr(0, std::max<std::size_t>(directory.find_last_not_of('/') + 1, 1));
+  struct stat status {};
+  if (::mkdir(name.c_str(), 0777) == 0) return sync_directory(name);
+  const int error = errno;
+  if (error != EEXIST || ::stat(name.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    fail<IoError>("checkpoint folder '", directory, "': cannot make it: ", std::strerror(error));
+}
+
 void write_link_durably(const std::string& path, const std::string& target) {
   const std::string temporary = path + ".tmp";
   if (::unlink(temporary.c_str()) != 0 && errno != ENOENT)
@@ -174,7 +189,7 @@ void write_link_durably(const std::string& path, const std::string& target) {
 
 void remove_abandoned_temporary(const std::string& path) noexcept {
   const std::string temporary = path + ".tmp";
-  const Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (descriptor.get() < 0) return;
   if (::flock(descriptor.get(), LOCK_EX | LOCK_NB) == 0 && is_still(temporary, descriptor.get()))
     ::unlink(temporary.c_str());

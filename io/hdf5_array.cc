@@ -79,11 +79,15 @@ Shape shape_of_dataset(hid_t dataset, const Hdf5Place& place) {
   return Shape(std::vector<std::int64_t>(dims.begin(), dims.end()));
 }
 
+void refuse_virtual(hid_t dataset, const Hdf5Place& place) {
+  const Hdf5Handle properties = checked(H5Dget_create_plist(dataset), H5Pclose, place, "read the dataset's properties");
+  if (H5Pget_layout(properties.get()) == H5D_VIRTUAL)
+    fail_at(place, "is a virtual dataset, which is refused because it can point at any file");
+}
+
 // What the file could hold at most for this dataset. Refuses storage that reaches outside the file or needs a plugin.
 hsize_t storage_limit(hid_t dataset, const Hdf5Place& place) {
   const Hdf5Handle properties = checked(H5Dget_create_plist(dataset), H5Pclose, place, "read the dataset's properties");
-  const H5D_layout_t layout = H5Pget_layout(properties.get());
-  if (layout == H5D_VIRTUAL) fail_at(place, "is a virtual dataset, which is refused because it can point at any file");
   if (checked(H5Pget_external_count(properties.get()), place, "look for external storage") > 0)
     fail_at(place, "has external storage, which is refused because it can point at any file");
   const int filters = checked(H5Pget_nfilters(properties.get()), place, "count the filters");
@@ -124,6 +128,8 @@ std::pair<std::string_view, std::string_view> split_path(std::string_view path) 
 
 ArrayHeader header_of(const Hdf5Group& dataset) {
   const Hdf5Place& place = dataset.place();
+  // First of all: HDF5 opens the files that a virtual dataset is made of to tell its shape.
+  refuse_virtual(dataset.id(), place);
   ArrayHeader header{place.object, dtype_of_dataset(dataset.id(), place), shape_of_dataset(dataset.id(), place), {}};
   check_size(header, storage_limit(dataset.id(), place), place);
   if (dataset.has_attribute(kDigest)) header.digest = dataset.read_text(kDigest);

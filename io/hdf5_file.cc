@@ -1,14 +1,12 @@
 #include "io/hdf5_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
+#include "io/descriptor.h"
 #include "io/digest.h"
 #include "io/durable_file.h"
 #include "io/hdf5_layout.h"
@@ -105,7 +103,8 @@ std::vector<std::string> read_variable(hid_t attribute, hid_t type, hid_t space,
 }  // namespace
 
 Hdf5Place Hdf5Group::place_of(std::string_view name) const {
-  return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name), place_.kind};
+  return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name), place_.kind,
+          place_.fixed_texts};
 }
 
 bool Hdf5Group::has(std::string_view name) const {
@@ -279,6 +278,8 @@ std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const 
   if (H5Aget_storage_size(attribute.get()) > kLongestAttribute) fail_at(place, "is longer than any list of names");
   const htri_t variable = checked(H5Tis_variable_str(type.get()), place, "read the attribute's type");
   const auto elements = static_cast<std::size_t>(count);
+  if (variable > 0 && place.fixed_texts)
+    fail_at(place, "is text of variable length, which Syncline never writes; the file is damaged or hostile");
   if (variable > 0) return read_variable(attribute.get(), type.get(), space.get(), elements, place);
   return read_fixed(attribute.get(), type.get(), elements, place);
 }
@@ -341,13 +342,9 @@ void Hdf5File::commit() {
 Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   const Hdf5Place place{path, "", kind};
   // HDF5's own message for a missing file is long and hides the reason.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail_unreadable(place, std::strerror(errno));
-  struct stat status {};
-  const int result = ::fstat(descriptor, &status);
-  ::close(descriptor);
-  if (result != 0 || !S_ISREG(status.st_mode)) fail_unreadable(place, "it is no regular file");
-
+  const RegularFile found = open_regular(path);
+  if (found.descriptor < 0) fail_unreadable(place, found.refused);
+  ::close(found.descriptor);
   const htri_t recognised = H5Fis_hdf5(path.c_str());
   if (recognised == 0) fail_at(place, join_text("is no HDF5 file, or its beginning is damaged; use another ", kind));
   // Chosen by name, so that the environment cannot choose another one: arrays are read through its descriptor.

@@ -25,6 +25,8 @@ struct UnreadableError : IoError {
 };
 
 class Hdf5Group {
+  friend class Hdf5File;
+
  public:
   Hdf5Group(Hdf5Handle handle, Hdf5Place place) : handle_(std::move(handle)), place_(std::move(place)) {}
 
@@ -90,6 +92,8 @@ class Hdf5File {
   ~Hdf5File();
 
   const Hdf5Group& root() const { return root_; }
+  // Refuses texts of variable length from now on: where they are damaged, HDF5 crashes or reads without an end.
+  void refuse_variable_texts() { root_.place_.fixed_texts = true; }
 
   // Of a new file: writes the whole contents of a contiguous dataset, whose space must have been allocated, and returns
   // their digest. The bytes are those of the file, little endian. Throws IoError if the disk refuses them.

@@ -51,6 +51,7 @@ struct Hdf5Place {
   std::string file;                      // as the user gave it
   std::string object;                    // absolute path inside the file; empty for the file itself
   std::string_view kind = "checkpoint";  // of file, a literal
+  bool fixed_texts = false;              // the file has no texts of variable length, or is damaged
 };
 
 // Throws IoError: file, object, `problem`.

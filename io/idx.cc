@@ -1,7 +1,5 @@
 #include "io/idx.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -15,6 +13,7 @@
 
 #include "base/error.h"
 #include "io/byte_order.h"
+#include "io/descriptor.h"
 
 namespace syncline::io {
 namespace {
@@ -26,17 +25,12 @@ constexpr std::uint64_t kLargestCompression = 1100;
 class GzipReader {
  public:
   explicit GzipReader(const std::string& path) : path_(path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail_here("cannot open: ", std::strerror(errno));
-    struct stat status {};
-    if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-      ::close(descriptor);
-      fail_here("cannot open: it is no regular file");
-    }
-    size_ = static_cast<std::uint64_t>(status.st_size);
-    file_ = gzdopen(descriptor, "rb");
+    const RegularFile file = open_regular(path);
+    if (file.descriptor < 0) fail_here("cannot open: ", file.refused);
+    size_ = file.size;
+    file_ = gzdopen(file.descriptor, "rb");
     if (file_ == nullptr) {
-      ::close(descriptor);
+      ::close(file.descriptor);
       fail_here("cannot open: zlib is out of memory");
     }
   }

@@ -71,16 +71,44 @@ Placed placed_of(const std::string& path, const std::string& name, const nlohman
   return placed;
 }
 
-// A name that occurs twice would hide an array; the parser alone would keep the last.
-nlohmann::json parse_header(const std::string& path, const std::string& text) {
-  std::set<std::string> names;
-  const auto check = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    if (depth > 8) fail_at(path, "the header is nested too deep");
-    if (event == nlohmann::json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
-      fail_at(path, "the header has '", value.get<std::string>(), "' twice");
+// Looks at a header before it is parsed. A name that occurs twice would hide an array: the parser keeps the last one.
+// (The parser's own callback would do, but goes through all arrays again after each.)
+class HeaderCheck : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit HeaderCheck(const std::string& path) : path_(path) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1 && !names_.insert(name).second) fail_at(path_, "the header has '", name, "' twice");
     return true;
-  };
-  return nlohmann::json::parse(text, check);
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool enter() {
+    if (++depth_ > 8) fail_at(path_, "the header is nested too deep");
+    return true;
+  }
+
+  const std::string& path_;
+  std::set<std::string> names_;
+  int depth_ = 0;
+};
+
+nlohmann::json parse_header(const std::string& path, const std::string& text) {
+  HeaderCheck check(path);
+  nlohmann::json::sax_parse(text, &check);  // what is no JSON, the parser says
+  return nlohmann::json::parse(text);
 }
 
 struct Header {

@@ -38,6 +38,7 @@ const Hdf5File& ShardFiles::shard(const std::string& name, const Hdf5Place& link
       fail_at(link,
               join_text("leads to '", path, "', a symbolic link, which is refused because it can point anywhere"));
     found->second.push_back(Hdf5File::open(path));
+    found->second.front().refuse_variable_texts();
   }
   return found->second.front();
 }

@@ -16,8 +16,12 @@ struct BatchSplit {
   std::int64_t rows = 0, batch = 1;
   std::int64_t rank = 0, ranks = 1;
 
-  std::int64_t steps() const { return (rows + batch - 1) / batch; }
-  Positions global(std::int64_t step) const { return {step * batch, std::min((step + 1) * batch, rows)}; }
+  // No sum here overflows, whatever the batch.
+  std::int64_t steps() const { return rows / batch + (rows % batch > 0 ? 1 : 0); }
+  Positions global(std::int64_t step) const {
+    const std::int64_t begin = step * batch;
+    return {begin, begin + std::min(batch, rows - begin)};
+  }
   Positions own(std::int64_t step) const {
     const auto [begin, end] = global(step);
     return {begin + (end - begin) * rank / ranks, begin + (end - begin) * (rank + 1) / ranks};

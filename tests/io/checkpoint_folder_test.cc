@@ -6,10 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <random>
 
+#include "io/hdf5_file.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {
@@ -29,6 +31,19 @@ std::string file_of(int step) {
 }
 
 using Names = std::vector<std::string>;
+
+void write_variable_texts(const Hdf5Group& group, const char* name, const std::array<const char*, 2>& texts) {
+  const Hdf5Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+  H5Tset_size(type.get(), H5T_VARIABLE);
+  const hsize_t count = texts.size();
+  const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+  const Hdf5Handle attribute(H5Acreate2(group.id(), name, type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+  ASSERT_GE(H5Awrite(attribute.get(), type.get(), texts.data()), 0);
+}
+
+void copy_group(const Hdf5Group& from, const char* name, const Hdf5Group& to) {
+  ASSERT_GE(H5Ocopy(from.id(), name, to.id(), name, H5P_DEFAULT, H5P_DEFAULT), 0);
+}
 
 class Folder : public testing::Test {
  protected:
@@ -141,6 +156,63 @@ TEST_F(Folder, LinksThatAreNotOurs) {
   ASSERT_EQ(::unlink(path("latest").c_str()), 0);
   EXPECT_EQ(loaded_step(), 1);
   EXPECT_CONTAINS(warning_, "no link 'latest'");
+}
+
+// Nobody wants to begin anew without a word where there was a training.
+TEST_F(Folder, OnlyALatestThatLeadsElsewhere) {
+  const CheckpointFolder folder(directory_);
+  std::filesystem::create_directory(directory_);
+  std::filesystem::create_symlink("../elsewhere.h5", path("latest"));
+  EXPECT_CONTAINS(message_of([&] { folder.load(); }),
+                  "'latest' points at '../elsewhere.h5', which is no checkpoint of");
+  std::filesystem::remove(path("latest"));
+  save_checkpoint(path("latest"), at_step(1));
+  EXPECT_CONTAINS(message_of([&] { folder.load(); }), "'latest' is no symbolic link, and there is no other");
+}
+
+TEST_F(Folder, AFifoIsNotWaitedFor) {
+  ::alarm(20);
+  const CheckpointFolder folder(directory_);
+  folder.save(at_step(1));
+  ASSERT_EQ(::mkfifo(path(file_of(2)).c_str(), 0666), 0);
+  std::filesystem::remove(path("latest"));
+  std::filesystem::create_symlink(file_of(2), path("latest"));
+  EXPECT_EQ(loaded_step(), 1);
+  EXPECT_CONTAINS(warning_, "it is no regular file");
+  ASSERT_EQ(::mkfifo(path(file_of(3) + ".tmp").c_str(), 0666), 0);
+  EXPECT_CONTAINS(message_of([&] { folder.save(at_step(3)); }), file_of(3) + "': opening '");
+  ::alarm(0);
+}
+
+// A text of variable length whose size is damaged: HDF5 reads it without an end.
+TEST_F(Folder, FilesOfKerasAreNotLookedInto) {
+  ::alarm(20);
+  const CheckpointFolder folder(directory_);
+  folder.save(at_step(1));
+  for (const bool ours : {false, true}) {
+    {
+      const Hdf5Session session;
+      Hdf5File file = Hdf5File::create(path(file_of(2)));
+      write_variable_texts(file.root(), "layer_names", {"alpha", "b"});
+      if (ours) {
+        save_checkpoint(path("whole.h5"), at_step(2));
+        copy_group(Hdf5File::open(path("whole.h5")).root(), "syncline", file.root());
+      }
+      file.commit();
+    }
+    std::string bytes = read_file(path(file_of(2)));
+    const std::size_t heap = bytes.find("GCOL");
+    ASSERT_NE(heap, std::string::npos);
+    bytes.replace(heap + 24, 8, 8, '\0');
+    write_file(path(file_of(2)), bytes);
+    EXPECT_CONTAINS(
+        message_of([&] { load_checkpoint(path(file_of(2)), KerasFiles::kRefused); }),
+        ours ? "/layer_names: is text of variable length, which Syncline never writes" : "holds weights only");
+    std::filesystem::remove(path("latest"));
+    std::filesystem::create_symlink(file_of(2), path("latest"));
+    EXPECT_EQ(loaded_step(), 1);
+  }
+  ::alarm(0);
 }
 
 TEST_F(Folder, WhatLatestPointsAtStays) {

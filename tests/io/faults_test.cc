@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "io/checkpoint_folder.h"
+#include "io/durable_file.h"
 #include "tests/io/failing_calls.h"
 #include "tests/io/scratch.h"
 
@@ -70,6 +71,11 @@ class Faults : public testing::Test {
     EXPECT_EQ(names[1], "latest");
   }
 
+  bool file_is_there(std::int64_t step) const {
+    const std::string digits = std::to_string(step);
+    return std::filesystem::exists(directory_ + "/step-" + std::string(10 - digits.size(), '0') + digits + ".h5");
+  }
+
   void SetUp() override {
     ASSERT_TRUE(save());
     check_next_save();
@@ -80,6 +86,52 @@ class Faults : public testing::Test {
   const CheckpointFolder folder_{directory_, {.keep_last = 1}};
   std::int64_t step_ = 0, latest_ = 1;
 };
+
+// The disk is full once, at whatever call: what is older than the newest goes, if it is not the best.
+TEST_F(Faults, AFullDiskTakesTheOldest) {
+  const CheckpointFolder folder(directory_, {.keep_last = 9});
+  int made_room = 0, at = 0;
+  for (; at < kMostCalls; ++at) {
+    SCOPED_TRACE(testing::Message() << "call " << at);
+    for (int i = 0; i < 2; ++i) folder.save(at_step(++step_));
+    const std::int64_t oldest = step_ - 1, newest = step_;
+    int calls = 0;
+    bool saved = true;
+    {
+      const FailingCalls failing(at, ENOSPC, /*once=*/true);
+      try {
+        folder.save(at_step(++step_));
+      } catch (const IoError&) {
+        saved = false;
+      }
+      calls = failing.calls();
+    }
+    latest_ = newest;
+    check();
+    EXPECT_TRUE(file_is_there(newest));
+    EXPECT_TRUE(file_is_there(1)) << "the best one";
+    if (saved && !file_is_there(oldest)) ++made_room;
+    if (!saved) folder_.save(at_step(step_));
+    check_next_save();
+    if (HasFatalFailure() || calls <= at) break;
+  }
+  EXPECT_GT(made_room, 3);
+  EXPECT_LT(at, kMostCalls);
+}
+
+// Nothing goes for a save that has nowhere to go anyway.
+TEST_F(Faults, AFullDiskTakesNeitherTheNewestNorTheBest) {
+  const FailingCalls failing(3, ENOSPC, /*once=*/false);
+  EXPECT_FALSE(save());
+  EXPECT_TRUE(file_is_there(1));
+  EXPECT_TRUE(file_is_there(2));
+}
+
+TEST_F(Faults, ANewFolderIsOnTheDiskBeforeWhatIsInIt) {
+  const FailingCalls failing(1, EIO, /*once=*/true);
+  EXPECT_CONTAINS(message_of([&] { make_directory_durably(scratch_.path("new/")); }),
+                  "fsync of directory '" + scratch_.directory() + "'");
+}
 
 class FailingCall : public Faults, public testing::WithParamInterface<std::pair<int, bool>> {};
 

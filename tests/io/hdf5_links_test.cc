@@ -1,7 +1,11 @@
 // Files of other writers: what Keras may have written is read, what reaches outside the file is refused.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
 #include <functional>
 
 #include "io/checkpoint.h"
@@ -138,6 +142,37 @@ TEST_F(ForeignFile, VirtualDataset) {
       H5T_IEEE_F32LE, [&](hid_t p) { H5Pset_virtual(p, space.get(), "/etc/passwd", "x", space.get()); },
       /*fill=*/false);
   EXPECT_CONTAINS(refusal(), "is a virtual dataset, which is refused");
+}
+
+// Asked for the shape of such a dataset, HDF5 opens its sources. A FIFO among them would be waited for.
+TEST_F(ForeignFile, VirtualDatasetsOfOpenSize) {
+  for (const char* source : {"fifo", "fifo%b"}) {
+    const std::string name = scratch_.path(source);
+    ::alarm(20);
+    const hsize_t count = 8, unlimited = H5S_UNLIMITED, zero = 0, one = 1;
+    const Hdf5Handle space(H5Screate_simple(1, &count, &unlimited), H5Sclose);
+    const Hdf5Handle part(H5Screate_simple(1, &count, &unlimited), H5Sclose);
+    const bool printf = name.ends_with("%b");
+    const hsize_t block = printf ? 2 : 1, stride = printf ? 2 : 1;
+    ASSERT_GE(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, &zero, &stride, &unlimited, &block), 0);
+    if (printf) {
+      ASSERT_GE(H5Sselect_hyperslab(part.get(), H5S_SELECT_SET, &zero, &one, &one, &block), 0);
+    } else {
+      ASSERT_GE(H5Sselect_hyperslab(part.get(), H5S_SELECT_SET, &zero, &one, &unlimited, &one), 0);
+    }
+    write([&](Hdf5File&, const Hdf5Group& layer) {
+      const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+      ASSERT_GE(H5Pset_virtual(properties.get(), space.get(), name.c_str(), "x", part.get()), 0);
+      const Hdf5Handle dataset(
+          H5Dcreate2(layer.id(), "w", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+          H5Dclose);
+      ASSERT_GE(dataset.get(), 0);
+    });
+    for (const char* fifo : {"fifo", "fifo0"})
+      ASSERT_TRUE(::mkfifo(scratch_.path(fifo).c_str(), 0666) == 0 || errno == EEXIST);
+    EXPECT_CONTAINS(refusal(), "is a virtual dataset, which is refused");
+    ::alarm(0);
+  }
 }
 
 TEST_F(ForeignFile, SoftLink) {

@@ -1,4 +1,5 @@
 // syncline convert: there and back between the formats, files of other programs, and files that are refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -128,6 +129,20 @@ TEST_F(Convert, SafetensorsOfOthers) {
   EXPECT_EQ(checkpoint.layers[0].name, "block.0");
   EXPECT_EQ(checkpoint.layers[0].weights.at(0).name, "block.0.on");
   EXPECT_EQ(checkpoint.layers[0].weights.at(1).value.data<std::int16_t>()[1], 2);
+}
+
+// A step that goes through all arrays for each array takes longer than the limit.
+TEST_F(Convert, ManyArrays) {
+  constexpr int kArrays = 100'000;
+  std::string header = "{";
+  for (int i = 0; i < kArrays; ++i)
+    header += fmt::format(R"({}"layer{}.weight":{{"dtype":"U8","shape":[1],"data_offsets":[{},{}]}})",
+                          i == 0 ? "" : ",", i, i, i + 1);
+  io::write_file(path("a.safetensors"), safetensors(header + "}", std::string(kArrays, 'x')));
+  const Outcome outcome = run("convert --seconds 20 " + path("a.safetensors") + " " + path("b.npz"));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  const Outcome listed = run("show --seconds 20 " + path("b.npz") + " layer99999.weight");
+  EXPECT_EQ(listed.output, "layer99999.weight  uint8  (1,)\n[] 120\n");
 }
 
 TEST_F(Convert, HostileSafetensors) {
