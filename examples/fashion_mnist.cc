@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "comm/make_communicator.h"
 #include "examples/options.h"
 #include "examples/training.h"
+#include "ops/kernels/blas_memory.h"
 #include "ops/kernels/parallel.h"
 #include "runtime/config.h"
 #include "runtime/data_parallel.h"
@@ -54,12 +56,15 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
   SessionScope scope(session);
   set_floatx(parse_dtype(options.floatx));
   if (wire.size() > 1) session.distribute(make_data_parallel(wire));
+  examples::require_equal_options(options, wire);
   const bool first = wire.rank() == 0;
   if (first)
     fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads a rank {}\n", options.model, options.optimizer,
                options.batch, wire.size(), kernels::thread_count());
   examples::Data data;
   if (!succeeds_on_all(wire, [&] { data = examples::read_data(options); })) return 1;
+  if (const std::int64_t rows = data.train.images.shape()[0]; first && options.batch > rows)
+    fmt::print("a batch of {} is more than the {} rows there are: a step takes them all\n", options.batch, rows);
   const std::string folder = checkpoint_folder(options, wire);
   std::unique_ptr<training::FoundCheckpoint> found;
   if (options.resume && !succeeds_on_all(wire, [&] { found = find_checkpoint(options, folder, wire); })) return 1;
@@ -91,6 +96,10 @@ int main(int argc, char** argv) {
     if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) return code;
     if (!options.checkpoint.empty()) signals.emplace();
     if (options.threads > 0) kernels::set_thread_count(options.threads);
+    if (const std::string lacking = kernels::lacking_blas_memory(); !lacking.empty()) {
+      complain(lacking);
+      std::_Exit(1);  // its end would wait for OpenBLAS's threads, which wait for memory
+    }
     comm::Settings settings = keras_json().comm;
     if (options.verbose) settings.verbose = true;
     wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), settings));

@@ -3,20 +3,28 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iostream>
+#include <limits>
 
 namespace syncline::examples {
 namespace {
 
-// CLI11's own checks name a range of 300 digits.
-CLI::Validator at_least(std::int64_t least) {
-  return {[least](std::string& text) {
-            std::int64_t value = 0;
-            const bool fits = CLI::detail::lexical_cast(text, value) && value >= least;
-            return fits ? "" : fmt::format("a whole number of at least {} expected, not '{}'", least, text);
+// The text must be a decimal number of this type: CLI11 takes -1 for 2^64 - 1, and for 2^64 the nearest that fits. Its
+// own checks name a range of 300 digits.
+template <class Number>
+CLI::Validator whole(Number least, Number most = std::numeric_limits<Number>::max()) {
+  return {[=](std::string& text) {
+            Number value = 0;
+            const char* end = text.data() + text.size();
+            const auto [stop, error] = std::from_chars(text.data(), end, value);
+            if (error == std::errc() && stop == end && value >= least && value <= most) return std::string();
+            return fmt::format("a whole number from {} to {} expected, not '{}'", least, most, text);
           },
           fmt::format("at least {}", least)};
 }
+
+CLI::Validator at_least(std::int64_t least) { return whole(least); }
 
 }  // namespace
 
@@ -40,11 +48,13 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
       ->check(at_least(1))
       ->capture_default_str();
   app.add_option("--shards", o.shards, "files of a checkpoint, each written by another rank")
-      ->check(at_least(1))
+      ->check(whole(1))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "of initial values, data order and dropout")->capture_default_str();
+  app.add_option("--seed", o.seed, "of initial values, data order and dropout")
+      ->check(whole<std::uint64_t>(0))
+      ->capture_default_str();
   app.add_option("--threads", o.threads, "threads of a rank; 0: as many as its processors")
-      ->check(at_least(0))
+      ->check(whole(0))
       ->capture_default_str();
   app.add_option("--floatx", o.floatx, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))

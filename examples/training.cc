@@ -1,6 +1,7 @@
 #include "examples/training.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "base/digest.h"
@@ -30,6 +31,27 @@ Optimizer make_optimizer(const std::string& name, const Expr& loss, std::span<co
 }
 
 }  // namespace
+
+void require_equal_options(const Options& o, comm::Communicator& wire) {
+  const std::array<const char*, 6> names{"--seed",       "--epochs", "--max-steps",
+                                         "--save-every", "--shards", "--early-stopping"};
+  const std::array<std::uint64_t, names.size()> own{o.seed,
+                                                    static_cast<std::uint64_t>(o.epochs),
+                                                    static_cast<std::uint64_t>(o.max_steps),
+                                                    static_cast<std::uint64_t>(o.save_every),
+                                                    static_cast<std::uint64_t>(o.shards),
+                                                    static_cast<std::uint64_t>(o.early_stopping)};
+  const auto ranks = static_cast<std::size_t>(wire.size());
+  std::vector<std::uint64_t> all(ranks * names.size());
+  const std::vector<std::int64_t> bytes(ranks, sizeof own);
+  wire.wait(wire.all_gather({.names = comm::remember_names("whether all ranks have the same options")}, own.data(),
+                            all.data(), bytes));
+  for (std::size_t i = names.size(); i < all.size(); ++i)
+    if (const std::size_t option = i % names.size(); all[i] != all[option])
+      fail<DisagreementError>("ranks 0 and ", i / names.size(), " are not alike: rank 0 has ", names[option], " ",
+                              all[option], ", rank ", i / names.size(), " has ", all[i],
+                              "; start all ranks with the same options");
+}
 
 Data read_data(const Options& options) {
   Data data{io::load_fashion_mnist(options.data, io::Split::kTrain),

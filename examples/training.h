@@ -22,6 +22,9 @@ struct Data {
   io::LabeledImages train, test;
 };
 
+// Throws DisagreementError if ranks were given different numbers that no step would show. All ranks call it.
+void require_equal_options(const Options& options, comm::Communicator& wire);
+
 // Throws IoError.
 Data read_data(const Options& options);
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "ops/kernels/blas_memory.h"
 #include "ops/kernels/blocked_product.h"
 #include "ops/kernels/parallel.h"
 
@@ -56,6 +57,7 @@ void prepare_blas() {
           "for a LD_LIBRARY_PATH that hides it");
     }
     openblas_set_num_threads(1);
+    reserve_blas_memory();
     return true;
   }();
   static_cast<void>(prepared);

@@ -1,9 +1,15 @@
 #include "runtime/training/fit.h"
 
 #include <algorithm>
+#include <bit>
+#include <span>
 
 #include "base/error.h"
+#include "ops/kernels/digest.h"
+#include "runtime/differing_value.h"
+#include "runtime/distributor.h"
 #include "runtime/session.h"
+#include "runtime/training/say.h"
 
 namespace syncline::training {
 namespace {
@@ -18,6 +24,20 @@ void check_outputs(const char* caller, const std::vector<Array>& outputs, const 
   if (outputs.size() != names.size())
     fail<ValueError>(caller, ": the function has ", outputs.size(), " outputs, but ", names.size(),
                      " names are given; give one name for each");
+}
+
+// Ranks whose data part without anybody's intention train, but not as one process would.
+void warn_of_other_feeds(std::span<const Array> feeds) {
+  Distributor* ranks = Session::current().distributor();
+  if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local()) return;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const bool equal = all_equal(gather_numbers(*ranks, kernels::digest(feeds[i].raw(), feeds[i].bytes())));
+    if (!equal && ranks->rank() == 0)
+      say(join_text("ranks were given different values for input ", i,
+                    " of the training's step, and each takes its rows of its own; read the same data on all ranks, or "
+                    "let each bring its own rows (Distributor::set_feeds_local)"));
+    if (!equal) return;
+  }
 }
 
 }  // namespace
@@ -118,7 +138,9 @@ void Fit::train() {
 void Fit::run_step() {
   for (Callback* callback : options_.callbacks) callback->on_step_begin(*this);
   io::TrainingState& counts = state_.counts;
-  const std::vector<Array> outputs = (*options_.step)(options_.batches.read(counts.epoch, counts.step));
+  const std::vector<Array> feeds = options_.batches.read(counts.epoch, counts.step);
+  if (std::has_single_bit(++feeds_read_)) warn_of_other_feeds(feeds);
+  const std::vector<Array> outputs = (*options_.step)(feeds);
   check_outputs("Fit", outputs, options_.names);
   rows_ = options_.batches.rows(counts.step);
   state_.sums.resize(outputs.size());

@@ -30,7 +30,7 @@ struct Batches {
   // that a resumed training meets what the unbroken one would have met. Asked in order, from anywhere.
   std::function<std::vector<Array>(std::int64_t epoch, std::int64_t step)> read;
 
-  std::int64_t steps() const { return (samples + batch - 1) / batch; }
+  std::int64_t steps() const { return samples / batch + (samples % batch > 0 ? 1 : 0); }
   std::int64_t rows(std::int64_t step) const;
 };
 
@@ -95,6 +95,7 @@ class Fit {
   FitState state_;
   Logs logs_;  // of the last step
   std::int64_t rows_ = 0;
+  std::uint64_t feeds_read_ = 0;  // ranks compare theirs at the first, second, fourth, ... of this run
   bool stopping_ = false, paused_ = false;
 };
 

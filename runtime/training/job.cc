@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <new>
 #include <string_view>
 #include <thread>
 
 #include "base/error.h"
 #include "base/exit_codes.h"
+#include "io/durable_file.h"
 #include "runtime/plan.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
@@ -92,9 +92,8 @@ void Job::on_train_begin(Fit& fit) {
 }
 
 void Job::begin(const Fit& fit) {
-  std::error_code error;
-  std::filesystem::create_directory(options_.folder, error);
-  if (error) fail<IoError>("checkpoint folder '", options_.folder, "': cannot make it: ", error.message());
+  io::make_directory_durably(options_.folder);
+  lock_.emplace(options_.folder);
   file_ = folder_.latest();
   tell("running", {}, fit.state().counts, "");
 }
@@ -248,7 +247,8 @@ void Job::survive(const Fit& fit, const std::exception& error) {
     reason += join_text("; ", e.what());
   }
   if (file_.empty()) file_ = folder_.latest();
-  const bool again = rank_is_missing(error) && !file_.empty();
+  // Without a checkpoint it begins anew: that a rank died says nothing against it.
+  const bool again = rank_is_missing(error);
   // What mpirun leaves with is what killed the rank that died.
   tell(again ? "saved" : "failed", again ? std::optional<int>() : exit_code_of(error), fit.state().counts, reason);
 }

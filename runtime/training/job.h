@@ -26,6 +26,7 @@
 #include "comm/communicator.h"
 #include "io/async_saver.h"
 #include "io/checkpoint_folder.h"
+#include "io/folder_lock.h"
 #include "runtime/training/callback.h"
 #include "runtime/training/shard_saves.h"
 #include "runtime/training/signals.h"
@@ -79,6 +80,7 @@ class Job : public Callback {
   void save_now(const Fit& fit);
 
   JobOptions options_;
+  std::optional<io::FolderLock> lock_;  // of rank 0
   io::CheckpointFolder folder_;
   const bool first_;          // this is rank 0
   bool begun_ = false;        // there is a folder

@@ -19,13 +19,10 @@ namespace {
 using json = nlohmann::ordered_json;
 
 std::optional<io::FolderLoad> load(const std::string& path) {
-  std::optional<io::FolderLoad> found;
   std::error_code missing;
-  if (std::filesystem::is_regular_file(path, missing)) found = io::FolderLoad{io::load_checkpoint(path), path, {}};
-  else found = io::CheckpointFolder(path).load();
-  if (found && !found->checkpoint.has_state)
-    fail<IoError>(found->path, ": holds weights only, not where training stood; train without resuming it");
-  return found;
+  if (std::filesystem::is_regular_file(path, missing))
+    return io::FolderLoad{io::load_checkpoint(path, io::KerasFiles::kRefused), path, {}};
+  return io::CheckpointFolder(path).load();
 }
 
 // What `action` fails with on rank 0, on every rank.

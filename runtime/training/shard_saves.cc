@@ -1,5 +1,7 @@
 #include "runtime/training/shard_saves.h"
 
+#include <exception>
+
 #include "base/error.h"
 
 namespace syncline::training {
@@ -18,21 +20,26 @@ void ShardSaves::set_state(State state) {
 }
 
 std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
+  std::exception_ptr error;
   try {
     folder_.save_shard(checkpoint, {rank_, count_});
   } catch (...) {
-    set_state(kFailed);
-    throw;
+    error = std::current_exception();
   }
-  set_state(kWritten);
+  set_state(error ? kFailed : kWritten);
+  if (rank_ != 0 && error) std::rethrow_exception(error);
   if (rank_ != 0) return {};
+  if (all_written()) return folder_.save_index(checkpoint, count_);
+  folder_.discard_shards();  // nobody writes any more, and what is written has no index to come
+  if (error) std::rethrow_exception(error);
+  fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
+                " is given up: not every rank has written its shard");
+}
+
+bool ShardSaves::all_written() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return all_ != kWriting; });
-  if (all_ == kFailed)
-    fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
-                  " is given up: not every rank has written its shard");
-  lock.unlock();
-  return folder_.save_index(checkpoint, count_);
+  return all_ == kWritten;
 }
 
 ShardSaves::State ShardSaves::state() {

@@ -46,6 +46,8 @@ class ShardSaves {
 
  private:
   void set_state(State state);
+  // What rank 0 hears when nobody writes any more.
+  bool all_written();
 
   const io::CheckpointFolder& folder_;
   const int rank_, count_;

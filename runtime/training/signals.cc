@@ -1,8 +1,11 @@
 #include "runtime/training/signals.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "base/error.h"
 
@@ -11,12 +14,37 @@ namespace {
 
 std::atomic<bool> installed = false;
 std::atomic<bool> save_asked = false;
-std::atomic<int> stopped_by = 0;  // the first signal that asked for the end
+std::atomic<int> stopped_by = 0;              // the first signal that asked for the end
+std::atomic<bool> heard = false;              // by the training
+std::atomic<std::int64_t> terminated_at = 0;  // when SIGTERM came first, in nanoseconds
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
+// Schedulers and launchers send SIGTERM to the same process within moments of each other.
+constexpr std::int64_t kPatience = 1'000'000'000;
+
+// A training that hangs in a step, for memory that never comes for example, would not end for any SIGTERM.
+void end_what_hangs() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  std::int64_t before = 0;
+  if (terminated_at.compare_exchange_strong(before, now) || heard || now - before < kPatience) return;
+  constexpr char kText[] =
+      "syncline: ended in the middle of a step by a second SIGTERM; the newest checkpoint stands\n";
+  static_cast<void>(write(STDERR_FILENO, kText, sizeof kText - 1) == 0);
+  signal(SIGTERM, SIG_DFL);
+  raise(SIGTERM);  // comes when the handler returns
+}
+
 void handle(int signal) {
-  if (signal == SIGCONT) save_asked = true;
-  else if (int none = 0; !stopped_by.compare_exchange_strong(none, signal)) return;
+  if (signal == SIGCONT) {
+    save_asked = true;
+    return;
+  }
+  int none = 0;
+  stopped_by.compare_exchange_strong(none, signal);
+  if (signal == SIGTERM) end_what_hangs();
 }
 
 }  // namespace
@@ -25,6 +53,8 @@ Signals::Signals() {
   if (installed.exchange(true)) fail<ValueError>("Signals: there is one already; a process has one");
   save_asked = false;
   stopped_by = 0;
+  heard = false;
+  terminated_at = 0;
   struct sigaction action {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
@@ -40,7 +70,10 @@ Signals::~Signals() {
 }
 
 Request Signals::pending() const {
-  if (stopped_by != 0) return Request::kStop;
+  if (stopped_by != 0) {
+    heard = true;
+    return Request::kStop;
+  }
   return save_asked ? Request::kSave : Request::kNone;
 }
 

@@ -1,6 +1,7 @@
 // Signals: what the process is asked to do from outside, by schedulers, launchers and people.
 //
-// SIGUSR1, SIGUSR2 and SIGTERM ask for the end of the training, with a checkpoint. SIGCONT asks for a checkpoint only:
+// SIGUSR1, SIGUSR2 and SIGTERM ask for the end of the training, with a checkpoint. A second SIGTERM, a second or more
+// later and before the step was over, ends the process: it hangs. SIGCONT asks for a checkpoint only:
 // mpirun sends it a second before SIGTERM, when somebody has died or the job is being stopped, but a shell's `fg` sends
 // it too, after which everything goes on. What each launcher sends and when is in docs/jobs.md.
 //

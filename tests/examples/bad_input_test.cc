@@ -114,8 +114,28 @@ TEST_F(BadInput, FullDisk) {
   expect_refused(options, "File too large");
 }
 
+// OpenBLAS tries for ever to get memory that it is not given.
+TEST_F(BadInput, TooLittleAddressSpace) {
+  JobOptions options = job("--model softmax");
+  options.ranks = 1;
+  options.prelude = "ulimit -v 400000";
+  expect_refused(options, "the address space is limited to 390 MiB (RLIMIT_AS, ulimit -v), too few for 128 MiB");
+}
+
 TEST_F(BadInput, BatchOfNoRows) {
-  expect_refused(job("--batch 0"), "--batch: a whole number of at least 1 expected, not '0'");
+  expect_refused(job("--batch 0"), "--batch: a whole number from 1 to 9223372036854775807 expected, not '0'");
+}
+TEST_F(BadInput, NumbersThatDoNotFit) {
+  expect_refused(job("--batch 9223372036854775808"), "--batch: a whole number from 1 to 9223372036854775807 expected");
+  expect_refused(job("--seed -1"), "--seed: a whole number from 0 to 18446744073709551615 expected, not '-1'");
+  expect_refused(job("--seed 18446744073709551616"), "not '18446744073709551616'");
+  expect_refused(job("--threads 2147483648"), "--threads: a whole number from 0 to 2147483647 expected");
+}
+TEST_F(BadInput, ABatchOfMoreRowsThanThereAre) {
+  const Ended ended = run_job(scratch_, job("--model softmax --batch 9223372036854775807"));
+  expect_success(ended);
+  EXPECT_CONTAINS(ended.out, "is more than the 100 rows there are");
+  EXPECT_EQ(io::summarize_checkpoint(path("old/latest")).state.global_step, 1);
 }
 TEST_F(BadInput, UnknownModel) { expect_refused(job("--model vgg"), "--model"); }
 TEST_F(BadInput, UnknownOption) { expect_refused(job("--modle cnn"), "--modle"); }
@@ -130,6 +150,32 @@ TEST_F(BadInput, RanksWithDifferentModels) {
   options.ranks = 3;
   options.prelude = "model=mlp; test $rank = 2 && model=softmax; set -- \"$@\" --model $model";
   expect_refused(options, "ranks 0 and 2 built different functions; the first difference");
+}
+
+TEST_F(BadInput, RanksWithDifferentSeeds) {
+  JobOptions options = job("--model softmax --batch 50");
+  options.prelude = "set -- \"$@\" --seed $((7 + rank))";
+  expect_refused(options, "ranks 0 and 1 are not alike: rank 0 has --seed 7, rank 1 has 8");
+  const Ended ended = run_job(scratch_, options);
+  EXPECT_EQ(ended.code, 65) << ended.trace;
+}
+
+// Of equal shape; nothing else would show it.
+TEST_F(BadInput, RanksWithDifferentData) {
+  std::filesystem::create_directory(path("1"));
+  for (const auto& file : std::filesystem::directory_iterator(scratch_.directory()))
+    if (file.path().filename().string().ends_with("ubyte")) std::filesystem::copy(file.path(), path("1"));
+  const std::string images = path("1/train-images-idx3-ubyte"), bytes = io::read_file(images);
+  io::write_file(images, bytes.substr(0, 16) + bytes.substr(17) + bytes.substr(16, 1));
+  JobOptions options = job();
+  options.arguments =
+      fmt::format("--threads 1 --epochs 1 --model softmax --batch 50 --checkpoint {}/new", scratch_.directory());
+  options.prelude =
+      fmt::format("folder={}; test $rank = 1 && folder=$folder/1; set -- \"$@\" --data $folder", scratch_.directory());
+  const Ended ended = run_job(scratch_, options);
+  EXPECT_EQ(ended.code, 0) << ended.trace;
+  ASSERT_FALSE(ended.complaints.empty()) << ended.trace;
+  EXPECT_CONTAINS(ended.complaints[0], "ranks were given different values for input 0 of the training's step");
 }
 
 TEST_F(BadInput, RanksWithDifferentBatches) {

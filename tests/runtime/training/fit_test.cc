@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "runtime/session.h"
 #include "tests/io/scratch.h"
@@ -35,6 +37,19 @@ Seen joined(const std::vector<Seen>& parts) {
   Seen all;
   for (const Seen& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
+}
+
+TEST(BatchesTest, StepsOfAnyBatch) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const auto& [samples, batch, steps, last] : {std::array<std::int64_t, 4>{42, 8, 6, 2},
+                                                    {40, 8, 5, 8},
+                                                    {42, 42, 1, 42},
+                                                    {42, kMost, 1, 42},
+                                                    {kMost, kMost, 1, kMost}}) {
+    const Batches batches{.samples = samples, .batch = batch, .read = {}};
+    EXPECT_EQ(batches.steps(), steps) << samples << " by " << batch;
+    EXPECT_EQ(batches.rows(batches.steps() - 1), last) << samples << " by " << batch;
+  }
 }
 
 TEST_F(FitTest, TellsItsCallbacksInOrder) {

@@ -238,6 +238,26 @@ TEST_F(JobTest, AFolderThatCannotBeMadeEndsItOnEveryRank) {
   EXPECT_CONTAINS(message_of([&] { train(3, {}, "missing/run"); }), "missing/run");
 }
 
+TEST_F(JobTest, OneTrainingAtATimeInAFolder) {
+  train(1, {});
+  const io::FolderLock other(scratch_.path("run"));
+  EXPECT_CONTAINS(message_of([&] { train(2, {.resume = true}); }), "another training saves into it right now");
+}
+
+// Each save of rank 1 fails: nothing of rank 0's is left but the checkpoints that are whole.
+TEST_F(JobTest, ShardsWithoutAnIndexDoNotPileUp) {
+  for (int step = 2; step <= 18; ++step)
+    std::filesystem::create_directories(scratch_.path("run/step-00000000" + std::string(step < 10 ? "0" : "") +
+                                                      std::to_string(step) + ".shard-1-of-2-0.h5.tmp"));
+  ::testing::internal::CaptureStderr();
+  message_of([&] { train(2, {.save_every = 2, .shards = 2}); });
+  ::testing::internal::GetCapturedStderr();
+  int shards = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_.path("run")))
+    shards += entry.is_regular_file() && entry.path().string().find(".shard-") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(shards, 0);
+}
+
 // What leaves without a word, as a process that is killed does.
 struct Death {};
 class Killer : public Callback {
@@ -250,6 +270,14 @@ class Killer : public Callback {
  private:
   std::int64_t step_;
 };
+
+TEST_F(JobTest, ARankThatDiesBeforeTheFirstCheckpointIsNoReasonToStop) {
+  Killer killer(0);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(2, {.witness = &killer}), Death);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status()["state"], "saved");
+}
 
 TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
   const Trained unbroken = train(3, {}, "unbroken");

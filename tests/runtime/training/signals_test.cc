@@ -2,6 +2,8 @@
 #include "runtime/training/signals.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -50,6 +52,28 @@ TEST(Signals, AreGivenBack) {
 TEST(Signals, AreOnlyOne) {
   const Signals signals;
   EXPECT_THROW(Signals(), ValueError);
+}
+
+// How a process ends that gets SIGTERM twice; its training asks in between, or hangs.
+int status_after_two(useconds_t pause, bool asks) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const Signals signals;
+    raise(SIGTERM);
+    if (asks) static_cast<void>(signals.pending());
+    usleep(pause);
+    raise(SIGTERM);
+    _exit(signals.pending() == Request::kStop ? 75 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+TEST(Signals, ASecondOneEndsWhatHangs) {
+  EXPECT_EQ(status_after_two(1'100'000, false), 128 + SIGTERM);
+  EXPECT_EQ(status_after_two(1'100'000, true), 75);
+  EXPECT_EQ(status_after_two(1000, false), 75);
 }
 
 }  // namespace
