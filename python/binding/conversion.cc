@@ -117,10 +117,10 @@ HeldArray numpy_array(nb::handle value) {
   const nb::object array = numpy().attr("require")(value, nb::none(), "CA");  // C-ordered and aligned
   if (std::optional<HeldArray> held = borrow_buffer(array)) return std::move(*held);
   const std::string dtype = text(array.attr("dtype"));
-  if (dtype.starts_with("uint") || dtype.starts_with(">")) {  // no dtype of ours holds every value; int64 does most
-    const char* wider = dtype.starts_with("uint") ? "int64" : "float64";
-    if (std::optional<HeldArray> held = borrow_buffer(array.attr("astype")(wider))) return std::move(*held);
-  }
+  if (dtype.starts_with(">"))  // big endian: the same numbers in this machine's order
+    return numpy_array(array.attr("astype")(array.attr("dtype").attr("newbyteorder")("=")));
+  if (dtype.starts_with("uint"))  // no dtype of ours holds every value; int64 does most
+    if (std::optional<HeldArray> held = borrow_buffer(array.attr("astype")("int64"))) return std::move(*held);
   fail<DTypeError>("an array of dtype ", dtype, " cannot become a tensor; give numbers (", text(value.type()), ")");
 }
 
