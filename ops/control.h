@@ -48,6 +48,10 @@ class TensorOrFunction {
 // keep their rows where they are.
 Expr switch_(const Expr& condition, const TensorOrFunction& then_expression, const TensorOrFunction& else_expression);
 
+// The same for functions that build several values, as many in both; the condition is a scalar.
+using SeveralValues = std::function<std::vector<Expr>()>;
+std::vector<Expr> switch_(const Expr& condition, const SeveralValues& then_values, const SeveralValues& else_values);
+
 // ---- recurrence ----
 
 // One turn: the output for this turn's input (samples, ...), and the new states. `states` are followed by the

@@ -11,6 +11,9 @@ namespace syncline {
 // y: (k,), (k, n) or (..., k, n); the result has x's axes but the last, then y's but that one. Any number. x may be
 // sparse (ops/sparse.h; then floating), with y (k,) or (k, n).
 Expr dot(const Expr& x, const Expr& y);
+// The matrix product over the last two axes, for each place along the axes before them, which are alike in both or
+// absent in one; as dot where y is a matrix or a vector.
+Expr matmul(const Expr& x, const Expr& y);
 // Keras's batch_dot: for each sample, the sum over axes[0] of x and axes[1] of y, which have equal sizes. x and y: at
 // least two axes, samples first. The result: x's axes without the summed one, then y's without the summed one and the
 // samples; (samples, 1) instead of (samples). One number means the same axis of both; without axes it is the last of x

@@ -15,8 +15,10 @@ Expr sub(const Expr& x, const Expr& y);
 Expr mul(const Expr& x, const Expr& y);  // of two bools: logical_and
 // Of integers, as Python and TensorFlow divide: float32 for int8, uint8 and int16, float64 for int32 and int64.
 Expr div(const Expr& x, const Expr& y);
-// Python's x // y of integers: rounded down. x // 0 is 0.
+// Python's x // y: rounded down. x // 0 of integers is 0.
 Expr floordiv(const Expr& x, const Expr& y);
+// Python's x % y: of y's sign. x % 0 of integers is x.
+Expr floormod(const Expr& x, const Expr& y);
 Expr neg(const Expr& x);
 Expr maximum(const Expr& x, const Expr& y);
 Expr minimum(const Expr& x, const Expr& y);

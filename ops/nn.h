@@ -24,6 +24,12 @@ struct ReluOptions {
 // max_value for x >= max_value, x for threshold < x < max_value, alpha * (x - threshold) otherwise. Any number.
 Expr relu(const Expr& x, const ReluOptions& options = {});
 Expr elu(const Expr& x, double alpha = 1);  // x for x > 0, alpha * (exp(x) - 1) otherwise
+// The same with parameters that a step computes, which broadcast; empty ones are absent.
+struct ReluTensors {
+  Expr alpha{}, max_value{}, threshold{};
+};
+Expr relu(const Expr& x, const ReluTensors& tensors);
+Expr elu(const Expr& x, const Expr& alpha);
 Expr sigmoid(const Expr& x);
 Expr hard_sigmoid(const Expr& x);  // 0.2 * x + 0.5, clipped to [0, 1]
 Expr tanh(const Expr& x);

@@ -146,11 +146,17 @@ std::vector<Expr> Branch::grad(const Attrs& a, const Expr& y, std::span<const Ex
   return result;
 }
 
-Expr make_branch(const Expr& condition, const std::function<Expr()>& then_expression,
-                 const std::function<Expr()>& else_expression) {
+std::vector<Expr> make_branch(const Expr& condition, const BodyFunction& then_body, const BodyFunction& else_body) {
   const Expr truth = apply<Condition>({condition});  // older than all that the functions make
-  std::vector<Expr> roots{then_expression(), else_expression()};
-  if (!roots[0] || !roots[1]) fail<ValueError>("switch: a function returned no tensor");
+  std::vector<Expr> roots = then_body();
+  const std::vector<Expr> other = else_body();
+  const auto count = std::ssize(roots);
+  if (std::ssize(other) != count)
+    fail<ValueError>("switch: then_expression gives ", count, " values and else_expression ", other.size(),
+                     "; both must give as many");
+  roots.insert(roots.end(), other.begin(), other.end());
+  for (const Expr& root : roots)
+    if (!root) fail<ValueError>("switch: a function returned no tensor");
   const std::vector<Expr> values = find_captures(truth.node().id, roots);
   Replacements inside;
   BranchBodies bodies;
@@ -159,11 +165,14 @@ Expr make_branch(const Expr& condition, const std::function<Expr()>& then_expres
     inside[value] = bodies.captures.back();
   }
   roots = substitute(roots, inside);
-  bodies.then_outputs = {roots[0]};
-  bodies.else_outputs = {roots[1]};
+  bodies.then_outputs = {roots.begin(), roots.begin() + count};
+  bodies.else_outputs = {roots.begin() + count, roots.end()};
   std::vector<Expr> inputs{truth};
   inputs.insert(inputs.end(), values.begin(), values.end());
-  return apply<Branch>(std::move(inputs), {std::make_shared<const BranchBodies>(std::move(bodies))});
+  const Expr branch = apply<Branch>(std::move(inputs), {std::make_shared<const BranchBodies>(std::move(bodies))});
+  std::vector<Expr> results;
+  for (int i = 0; i < count; ++i) results.emplace_back(branch.handle(), i);
+  return results;
 }
 
 }  // namespace syncline

@@ -64,8 +64,8 @@ struct Branch {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, std::span<const Expr> dy);
 };
 
-// Each function is called once, to build its body.
-Expr make_branch(const Expr& condition, const std::function<Expr()>& then_expression,
-                 const std::function<Expr()>& else_expression);
+// Each function is called once, to build its body. Both give as many values.
+using BodyFunction = std::function<std::vector<Expr>()>;
+std::vector<Expr> make_branch(const Expr& condition, const BodyFunction& then_body, const BodyFunction& else_body);
 
 }  // namespace syncline

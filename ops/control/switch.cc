@@ -11,7 +11,9 @@ Expr choose_side(const Expr& condition, const TensorOrFunction& then_expression,
                  const TensorOrFunction& else_expression) {
   if (then_expression.is_function() || else_expression.is_function())
     return make_branch(
-        condition, [&] { return then_expression.get(); }, [&] { return else_expression.get(); });
+               condition, [&] { return std::vector<Expr>{then_expression.get()}; },
+               [&] { return std::vector<Expr>{else_expression.get()}; })
+        .front();
   return apply<Choose>({then_expression.get(), else_expression.get(), apply<Condition>({condition})});
 }
 
@@ -43,6 +45,10 @@ Expr choose_elements(Expr condition, const Expr& x, const Expr& alt) {
 }
 
 }  // namespace
+
+std::vector<Expr> switch_(const Expr& condition, const SeveralValues& then_values, const SeveralValues& else_values) {
+  return make_branch(condition, then_values, else_values);
+}
 
 Expr switch_(const Expr& condition, const TensorOrFunction& then_expression, const TensorOrFunction& else_expression) {
   if (condition.ndim() == 0) return choose_side(condition, then_expression, else_expression);

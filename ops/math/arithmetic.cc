@@ -226,10 +226,7 @@ Expr div(const Expr& x, const Expr& y) {
   const DType quotient = size_of(x.dtype()) < 4 ? DType::kFloat32 : DType::kFloat64;
   return apply<Div>({cast(x, quotient), cast(y, quotient)});
 }
-Expr floordiv(const Expr& x, const Expr& y) {
-  if (!is_integer(x.dtype())) fail<DTypeError>("floordiv: x is ", x.dtype(), "; it divides integers, div anything");
-  return apply<Div>({x, y});
-}
+Expr quotient(const Expr& x, const Expr& y) { return apply<Div>({x, y}); }
 Expr neg(const Expr& x) { return apply<Neg>({x}); }
 Expr maximum(const Expr& x, const Expr& y) { return apply<Maximum>({x, y}); }
 Expr minimum(const Expr& x, const Expr& y) { return apply<Minimum>({x, y}); }

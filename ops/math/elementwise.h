@@ -33,6 +33,9 @@ inline Meta infer_comparison(std::string_view op, std::span<const Meta> in) {
 Expr sigmoid_gradient(const Expr& y, const Expr& dy);
 Expr tanh_gradient(const Expr& y, const Expr& dy);
 
+// x / y in the operands' dtype: of integers rounded down.
+Expr quotient(const Expr& x, const Expr& y);
+
 // Sums dy over the axes along which an operand of the shape of `like` was broadcast.
 Expr unbroadcast(const Expr& dy, const Expr& like);
 

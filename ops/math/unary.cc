@@ -20,7 +20,7 @@ constexpr int kLargestAngle = 39000;  // up to which Highway's sine and cosine a
 
 // clang-format off
 struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(wrapping(x) * wrapping(x)); } };
-struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return x < T{} ? static_cast<T>(-wrapping(x)) : x; } };
+struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return x <= T{} ? static_cast<T>(T{} - wrapping(x)) : x; } };
 struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
 struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };
 struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };

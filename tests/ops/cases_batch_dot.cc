@@ -1,4 +1,4 @@
-// Rows of batch_dot over ranks and axes.
+// Rows of batch_dot and matmul over ranks and axes.
 #include "ops/linalg.h"
 #include "tests/ops/reference.h"
 
@@ -42,6 +42,31 @@ OpCase row(std::string name, Shape x, Shape y, std::array<int, 2> axes) {
           .second_gradient = true};
 }
 
+// The axes before the last two are alike, or those of the operand that has more.
+Tensor matrix_product(std::span<const Tensor> in) {
+  const Shape &a = in[0].shape, &b = in[1].shape;
+  Shape shape = a.ndim() > b.ndim() ? a : b;
+  shape[shape.ndim() - 2] = a[a.ndim() - 2];
+  shape[shape.ndim() - 1] = b[b.ndim() - 1];
+  return tabulate(shape, [&](const Index& index) {
+    Index x(index.end() - a.ndim(), index.end()), y(index.end() - b.ndim(), index.end());
+    double total = 0;
+    for (std::int64_t k = 0; k < a[a.ndim() - 1]; ++k) {
+      x.back() = y[y.size() - 2] = k;
+      total += at(in[0], x) * at(in[1], y);
+    }
+    return total;
+  });
+}
+
+OpCase matmul_row(std::string name, Shape x, Shape y) {
+  return {.name = std::move(name),
+          .inputs = {{.shape = std::move(x)}, {.shape = std::move(y)}},
+          .build = [](const Exprs& e) { return matmul(e[0], e[1]); },
+          .reference = &matrix_product,
+          .second_gradient = true};
+}
+
 std::vector<OpCase> batch_dot_rows() {
   std::vector<OpCase> rows{
       row("batch_dot", {5, 2, 3}, {5, 3, 4}, {2, 1}),
@@ -53,6 +78,10 @@ std::vector<OpCase> batch_dot_rows() {
       row("batch_dot_crossed", {5, 3, 2}, {5, 4, 3}, {1, 2}),
       row("batch_dot_of_middle_axes", {3, 2, 4, 3}, {3, 3, 4, 2}, {2, 2}),
       row("batch_dot_of_many_axes", {2, 2, 2, 3}, {2, 2, 3, 2, 2}, {3, 2}),
+      matmul_row("matmul", {5, 2, 3}, {5, 3, 4}),
+      matmul_row("matmul_of_many_axes", {5, 2, 3, 2}, {5, 2, 2, 4}),
+      matmul_row("matmul_by_a_matrix", {5, 2, 3}, {3, 4}),
+      matmul_row("matmul_of_a_matrix", {2, 3}, {5, 3, 4}),
       row("batch_dot_of_unequal_ranks", {3, 2, 2, 4}, {3, 4}, {-1, -1}),
   };
   rows[0].large = {{.shape = {64, 128, 64}}, {.shape = {64, 64, 128}}};

@@ -51,6 +51,10 @@ std::vector<OpCase> rows() {
           [](const Exprs& x) { return floordiv(x[0], x[1]); }, {3, -4, -4, -4, 0, low}),
       row("floordiv_uint8", {numbers(u8, {7, 255, 3}), numbers(u8, {2, 255, 255})},
           [](const Exprs& x) { return floordiv(x[0], x[1]); }, {3, 1, 0}),
+      row("floormod_int32", {numbers(i32, {7, -7, 7, -7, 5, low, low}), numbers(i32, {2, 2, -2, -2, 0, -1, 3})},
+          [](const Exprs& x) { return floormod(x[0], x[1]); }, {1, 1, -1, -1, 5, 0, 1}),
+      row("floormod_uint8", {numbers(u8, {7, 255, 3}), numbers(u8, {2, 2, 0})},
+          [](const Exprs& x) { return floormod(x[0], x[1]); }, {1, 1, 3}),
       row("pow_int64_is_exact", {numbers(i64, {3, -3, 2, 0}), numbers(i64, {33, 3, 52, 0})},
           [](const Exprs& x) { return pow(x[0], x[1]); }, {5559060566555523.0, -27, 4503599627370496.0, 1}),
       // (1 2 / 3 100) for one sample, by itself in the ways that batch_dot sums.

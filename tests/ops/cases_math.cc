@@ -158,6 +158,19 @@ std::vector<OpCase> binary_rows() {
   return rows;
 }
 
+std::vector<OpCase> floor_rows() {
+  OpCase quotient = binary("floordiv", &floordiv, [](double x, double y) { return std::floor(x / y); });
+  OpCase rest = binary("floormod", &floormod, [](double x, double y) { return x - y * std::floor(x / y); });
+  for (OpCase* row : {&quotient, &rest})
+    for (std::vector<InputSpec>* inputs : {&row->inputs, &row->large}) {  // where the quotient does not jump
+      (*inputs)[0].low = 5, (*inputs)[0].high = 5.9;
+      (*inputs)[1].low = -2.4, (*inputs)[1].high = -2;
+    }
+  const std::vector<double> x{5.5, -5.5, 5.5, -5.5, 6, -6, 0}, y{2, 2, -2, -2, 3, -3, 2};
+  return {quotient, rest, with_shapes(rest, "_row", {{5, 3}, {3}}), at_values(quotient, "_of_signs", {x, y}),
+          at_values(rest, "_of_signs", {x, y})};
+}
+
 std::vector<OpCase> comparison_rows() {
   std::vector<OpCase> rows{
       binary("equal", &equal, [](double x, double y) { return double(x == y); }),
@@ -218,6 +231,7 @@ std::vector<OpCase> cast_rows() {
 
 SYNCLINE_OP_CASES(unary_rows)
 SYNCLINE_OP_CASES(binary_rows)
+SYNCLINE_OP_CASES(floor_rows)
 SYNCLINE_OP_CASES(comparison_rows)
 SYNCLINE_OP_CASES(cast_rows)
 

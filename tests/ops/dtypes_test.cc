@@ -68,7 +68,7 @@ TEST_F(Dtypes, FunctionsOfRealNumbersRefuseIntegers) {
   for (const auto& function : {sqrt, exp, log, sin, cos, sigmoid, tanh, softplus})
     expect_refused<DTypeError>([&] { function(int32_); }, "x is int32; cast it to a floating dtype first");
   expect_refused<DTypeError>([&] { softmax(int32_); }, "int32");
-  expect_refused<DTypeError>([&] { floordiv(float32_, float32_); }, "floordiv: x is float32");
+  expect_refused<DTypeError>([&] { floormod(bool_, bool_); }, "floormod: arithmetic on bool");
 }
 
 TEST_F(Dtypes, IntegersHaveNoNegativePowers) {

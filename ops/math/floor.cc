@@ -1,0 +1,96 @@
+// Division rounded down, of floating numbers, and its remainder, which has the divisor's sign.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/math/floor.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/highway.h>
+
+#include <cmath>
+
+#include "base/convert.h"
+#include "ops/kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+
+struct FloorDivF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_floating_point_v<T>) return std::floor(x / y);
+    else return x;  // integers: div
+  }
+};
+struct FloorModF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    if constexpr (std::is_floating_point_v<T>) return towards(std::fmod(x, y), y);
+    else if (y == 0) return x;  // never a trap
+    else if (std::is_signed_v<T> && y == static_cast<T>(-1)) return T{};
+    else return towards(static_cast<T>(x % y), y);
+  }
+  // The remainder of a division rounded towards zero as that of one rounded down.
+  template <class T>
+  static T towards(T remainder, T y) {
+    return remainder != T{} && (remainder < T{}) != (y < T{}) ? static_cast<T>(remainder + y) : remainder;
+  }
+};
+
+constexpr NamedBlock kBlocks[] = {{"floordiv", &plain_block_of<FloorDivF, 2>},
+                                  {"floormod", &plain_block_of<FloorModF, 2>}};
+
+BlockFn floor_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "ops/math.h"
+#include "ops/math/elementwise.h"
+
+namespace syncline {
+namespace {
+HWY_EXPORT(floor_block);
+
+struct FloorDiv {
+  static constexpr std::string_view kName = "floordiv";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(floor_block)(kName, in[0].dtype);
+  }
+  static constexpr NoGradient grad{"rounding is piecewise constant"};
+};
+
+struct FloorMod {
+  static constexpr std::string_view kName = "floormod";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(floor_block)(kName, in[0].dtype);
+  }
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    const Expr &x = y.input(0), &divisor = y.input(1);
+    return {unbroadcast(dy, x), unbroadcast(neg(dy * floordiv(x, divisor)), divisor)};
+  }
+};
+
+SYNCLINE_REGISTER_OP(FloorDiv)
+SYNCLINE_REGISTER_OP(FloorMod)
+
+}  // namespace
+
+Expr floordiv(const Expr& x, const Expr& y) {
+  return is_floating(x.dtype()) ? apply<FloorDiv>({x, y}) : quotient(x, y);
+}
+Expr floormod(const Expr& x, const Expr& y) { return apply<FloorMod>({x, y}); }
+
+}  // namespace syncline
+#endif  // HWY_ONCE

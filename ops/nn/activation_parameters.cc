@@ -1,0 +1,21 @@
+// relu and elu whose parameters are tensors: slopes and bounds that are learnt.
+#include "ops/math.h"
+#include "ops/nn.h"
+
+namespace syncline {
+
+Expr relu(const Expr& x, const ReluTensors& tensors) {
+  const auto& [alpha, max_value, threshold] = tensors;
+  const Expr zero = scalar_like(0, x);
+  // In this order NaN stays NaN.
+  Expr y = threshold ? select(less_equal(x, threshold), zero, x) : relu(x);
+  if (max_value) y = maximum(minimum(y, max_value), zero);
+  return alpha ? y - relu(threshold ? threshold - x : neg(x)) * alpha : y;
+}
+
+Expr elu(const Expr& x, const Expr& alpha) {
+  const Expr y = elu(x);
+  return select(greater(x, scalar_like(0, x)), y, y * alpha);
+}
+
+}  // namespace syncline
