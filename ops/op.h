@@ -17,7 +17,7 @@
 // returns one Expr an input, empty where the input has no gradient. Optional members: `run_more` (the sum over rows,
 // part by part), `scratch` (bytes a kernel needs beside its buffers), `simplify` (a cheaper form once shapes are
 // known), `prepare` (what a loop need not do in each turn), `window` (where its elements lie in its input), kView,
-// kInPlace, kRandom, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below). Registration happens before main; the registry
+// kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below). Registration happens before main; the registry
 // is then immutable.
 #pragma once
 
@@ -35,6 +35,8 @@
 
 namespace syncline {
 
+struct RandomOp;
+
 // Which part of a split output this rank computes: elements begin, begin + 1, ... along `axis` of a dimension of
 // `size`.
 struct Slice {
@@ -50,7 +52,7 @@ struct KernelArgs {
   std::span<const Meta> in_meta;
   std::span<const Meta> out_meta;
   void* scratch = nullptr;                     // as many bytes as the op's `scratch` asked for
-  const std::uint64_t* random_step = nullptr;  // counts the steps that draw random numbers
+  const std::uint64_t* random_step = nullptr;  // what a random op draws anew by: how often it has run
   Slice slice;                                 // of output 0, in the global value
   bool speaks = true;                          // this rank writes what the whole job writes once
 
@@ -104,7 +106,7 @@ struct OpDef {
   Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
   // Where output 0 lies in input 0, of the given metas: elementwise ops then read it there.
   StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
-  bool random = false;      // reads the random step
+  RandomOp* (*random_op)(const void* attrs) = nullptr;  // of an op that reads the random step
   bool effect = false;      // does something beside its output: never folded, joined with an equal node or repeated
   bool in_place = false;    // output 0 may be the same buffer as input 0
   bool shape_only = false;  // what it computes follows from the shapes of its inputs
@@ -178,7 +180,8 @@ OpDef make_def() {
   if constexpr (requires { Op::window; })
     def.window = [](const void* a, const Meta& in) { return Op::window(*static_cast<const Attrs*>(a), in); };
   def.view = requires { Op::kView; };
-  def.random = requires { Op::kRandom; };
+  if constexpr (requires { &Attrs::random_op; })
+    def.random_op = [](const void* a) { return static_cast<const Attrs*>(a)->random_op.get(); };
   def.effect = requires { Op::kEffect; };
   def.in_place = requires { Op::kInPlace; };
   def.shape_only = requires { Op::kShapeOnly; };

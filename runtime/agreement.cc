@@ -1,5 +1,6 @@
 #include "runtime/agreement.h"
 
+#include <algorithm>
 #include <cfenv>
 #include <cfloat>
 #include <sstream>
@@ -11,6 +12,7 @@
 #include "ops/kernels/gemm.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/op.h"
+#include "ops/random.h"
 #include "runtime/differing_value.h"
 #include "runtime/distributor.h"
 #include "runtime/faults.h"
@@ -136,6 +138,20 @@ std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const s
   SYNCLINE_CHECK(found.other > 0);
   fail<DisagreementError>("ranks 0 and ", found.other, " built different functions; the first difference (line ",
                           found.line, "): ", found.text, "; every rank must run the same program");
+}
+
+void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops) {
+  std::vector<RandomOp*> drawn;
+  std::copy_if(random_ops.begin(), random_ops.end(), std::back_inserter(drawn),
+               [](const RandomOp* op) { return op->seed_of_rank; });
+  if (drawn.empty()) return;
+  std::vector<std::uint64_t> seeds;
+  for (const RandomOp* op : drawn) seeds.push_back(op->seed);
+  ranks.broadcast("the seeds of random operations", seeds.data(), seeds.size() * sizeof seeds[0]);
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    drawn[i]->seed = seeds[i];
+    drawn[i]->seed_of_rank = false;
+  }
 }
 
 void UsedVariables::add(std::span<const std::shared_ptr<VariableState>> variables) {

@@ -18,6 +18,7 @@ namespace syncline {
 
 class Distributor;
 class Session;
+struct RandomOp;
 
 // Operations, attributes, shapes, dtypes and names, in order, a line a node. The last roots are the updates' values.
 std::string describe_graph(const std::string& name, std::span<const Expr> roots, std::span<const Update> updates);
@@ -25,6 +26,9 @@ std::string describe_graph(const std::string& name, std::span<const Expr> roots,
 // Before a plan's first step. Compares, beside the graph, the library's version, the instruction sets of the kernels,
 // the calling thread's floating-point mode, seeds and the options of the session. Returns a fingerprint of the graph.
 std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const std::string& graph);
+
+// The seeds that each rank has drawn for itself become rank 0's: what a script draws is what rank 0 draws.
+void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops);
 
 // The variables that steps have used since the ranks last compared them. They live on until then: ranks need not free
 // them at one time.

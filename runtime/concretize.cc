@@ -187,7 +187,8 @@ class Concretizer {
 
   static bool foldable(const Node& node) {
     constexpr std::int64_t kLargest = 1 << 16;  // elements: larger ones are computed again rather than stored
-    if (node.op->leaf || node.op->random || node.op->effect || node.inputs.empty() || node.outputs.size() != 1)
+    if (node.op->leaf || node.op->random_op != nullptr || node.op->effect || node.inputs.empty() ||
+        node.outputs.size() != 1)
       return false;
     if (node.op->run == nullptr && node.op->block == nullptr && !node.op->view) return false;
     if (!node.outputs[0].shape.is_known() || node.outputs[0].shape.size() > kLargest) return false;

@@ -221,9 +221,9 @@ struct Function::Impl {
     request.shares = &cached->shares;
     request.distributor = session.distributor();
     request.shared_buckets = request.distributor != nullptr;
-    request.random_step = session.random_step_address();
     cached->plan = lower(request);
     cached->plan.set_fingerprint(fingerprint);
+    if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, cached->plan.random_ops());
     return cached;
   }
 
@@ -267,7 +267,7 @@ struct Function::Impl {
     Faults* faults = session.faults();
     if (faults == nullptr || !faults->before_run(session.steps(), cached.plan.variables()))
       cached.plan.run(session, pointers);
-    session.count_step(cached.plan.random());
+    session.count_step(cached.plan.random_ops());
     if (session.distributor() != nullptr) compare_if_due(cached, session);
     for (std::size_t i = 0; i < results.size(); ++i)
       if (const void* value = cached.plan.output(i); value != results[i].raw() && results[i].bytes() > 0)

@@ -103,6 +103,14 @@ void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& o
   if (!task.products.empty()) step.turns_together = turns_together(local.meta(task.products[0].input(0)).shape);
 }
 
+// Where a turn puts what a random op of the body draws by.
+const std::uint64_t* draw_in_turn(LoopStep& step, const RandomOp& op, const LowerRequest& request) {
+  for (const auto& draw : step.draws)
+    if (draw->op == &op) return &draw->in_turn;
+  step.draws.push_back(std::make_unique<LoopStep::Draw>(LoopStep::Draw{&op, request.random_step(op)}));
+  return &step.draws.back()->in_turn;
+}
+
 }  // namespace
 
 LoopStep lower_loop(const Task& task, const LocalView& local, const LowerRequest& request) {
@@ -120,7 +128,6 @@ LoopStep lower_loop(const Task& task, const LocalView& local, const LowerRequest
   if (local.placement(loop.input(0)).is_split(0)) step.first_turn = local.slice(loop.input(0)).begin;
   step.reverse = body.reverse;
   step.feeds.resize(placed.feeds.size() + placed.roots.size());
-  step.random_step = std::make_unique<std::uint64_t>(0);
   auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
   for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(placed.feeds[i]));
   for (std::size_t i = n_states; i < placed.roots.size(); ++i) {
@@ -142,7 +149,7 @@ LoopStep lower_loop(const Task& task, const LocalView& local, const LowerRequest
   of_body.placement = &placed.placement;
   of_body.shares = request.shares;
   of_body.distributor = request.distributor;
-  of_body.random_step = step.random_step.get();
+  of_body.draw_in_turn = [&](const RandomOp& op) { return draw_in_turn(step, op, request); };
   step.body = lower(of_body);
   lower_products(step, task, outputs, local);
   place_in_scratch(step);

@@ -167,7 +167,10 @@ class Lowering {
     step.attrs = value.node().attrs.get();
     step.label = join_text(op.name, '(', op.print(step.attrs), ')');
     step.args.slice = local_.slice(value);
-    plan_.random_ |= op.random;
+    if (op.random_op != nullptr) {
+      step.args.random_step = request_.random_step(*op.random_op(step.attrs));
+      plan_.add_random_op(op.random_op(step.attrs));
+    }
     plan_.keep_.push_back(value);
     add_step(std::move(step), task.reads, task.writes);
     const Step& added = plan_.steps_.back();
@@ -300,7 +303,7 @@ class Lowering {
   void emit_loop(const Task& task, int t) {
     const Expr& loop = task.nodes[0];
     const LoopStep& lowered = plan_.loops_[static_cast<std::size_t>(task.lowered)];
-    plan_.random_ |= lowered.body.random();
+    for (RandomOp* op : lowered.body.random_ops()) plan_.add_random_op(op);
     Step step;
     step.kind = Step::kLoop;
     step.index = task.lowered;
@@ -347,7 +350,6 @@ class Lowering {
       step.args.out = plan_.pointers_.data() + first_slot_[i].second;
       step.args.in_meta = step.in_meta;
       step.args.out_meta = step.out_meta;
-      step.args.random_step = request_.random_step;
       step.args.speaks = request_.distributor == nullptr || request_.distributor->rank() == 0;
       if (step.kind != Step::kStart)  // the wire writes when the ranks have met
         step.writes_shared_from =

@@ -6,6 +6,7 @@
 
 #include "base/convert.h"
 #include "base/timeline.h"
+#include "ops/random.h"
 #include "runtime/session.h"
 
 namespace syncline {
@@ -243,6 +244,14 @@ void Plan::run_steps(Session& session) {
   if (others != nullptr) others->publish(fingerprint_, session.steps(), "");
 }
 
+void Plan::add_random_op(RandomOp* op) {
+  if (std::find(random_ops_.begin(), random_ops_.end(), op) == random_ops_.end()) random_ops_.push_back(op);
+}
+
+const std::uint64_t* LowerRequest::random_step(const RandomOp& op) const {
+  return draw_in_turn ? draw_in_turn(op) : &op.runs;
+}
+
 void Plan::run_fused(const Step& step) {
   const kernels::FusedProgram& program = fused_[static_cast<std::size_t>(step.index)];
   if (step.by_rank < 0) return kernels::run_fused(program, step.args.in, step.args.out);
@@ -270,7 +279,8 @@ void Plan::run_loop(Session& session, const Step& step) {
     void const** const taps = loop.feeds.data() + first_output + n_states;
     for (std::size_t i = 0; i < loop.taps.size(); ++i) taps[i] = loop.memory_of_tap(step.args, i, turn);
     // By the element, so that a gradient's loop draws what the forward turn drew.
-    *loop.random_step = attrs::mix(*step.args.random_step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
+    for (const auto& draw : loop.draws)
+      draw->in_turn = attrs::mix(*draw->step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
     loop.body.run(session, loop.feeds);
     for (std::size_t i = 0; i < loop.taps.size(); ++i) {
       const void* value = loop.body.output(n_states + i);

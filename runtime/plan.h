@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,9 +73,10 @@ class Plan {
   const Meta& output_meta(std::size_t i) const { return outputs_[i].meta; }
   std::size_t outputs() const { return outputs_.size(); }
 
-  bool random() const { return random_; }
   // Whether a run meets other ranks, in a loop's body or outside.
   bool has_transfers() const;
+  // Each once.
+  std::span<RandomOp* const> random_ops() const { return random_ops_; }
   const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
   void set_fingerprint(std::uint64_t fingerprint);  // also of the bodies' plans
@@ -102,6 +104,7 @@ class Plan {
   void run_loop(Session& session, const Step& step);
   void finish_transfers(Session& session) noexcept;
   void find_first_write();
+  void add_random_op(RandomOp* op);
 
   std::vector<Step> steps_;
   std::vector<void*> pointers_;  // all steps' operands
@@ -121,7 +124,7 @@ class Plan {
   std::size_t lent_bytes_ = 0;   // of the shared memory, which other ranks read
   std::size_t first_write_ = 0;  // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
-  bool random_ = false;
+  std::vector<RandomOp*> random_ops_;  // of nodes that are kept
 };
 
 // A loop within a plan. The step's operands are the sequences, the initial states and the captures; its outputs the
@@ -164,8 +167,14 @@ struct LoopStep {
   std::vector<Product> products;  // the step's last outputs
   std::int64_t turns_together = 1;
   std::size_t scratch_bytes = 0;
-  std::vector<const void*> feeds;              // of the body, then memory for its outputs; filled in each turn
-  std::unique_ptr<std::uint64_t> random_step;  // the body's: another one in each turn
+  std::vector<const void*> feeds;  // of the body, then memory for its outputs; filled in each turn
+  // What a random op of the body draws by: another number in each turn.
+  struct Draw {
+    const RandomOp* op;
+    const std::uint64_t* step;  // of the op outside the loop
+    std::uint64_t in_turn = 0;
+  };
+  std::vector<std::unique_ptr<Draw>> draws;
 
   // The element that a turn, in running order, is about.
   std::int64_t element_of(std::int64_t turn) const { return reverse ? turns - 1 - turn : turn; }
@@ -191,7 +200,10 @@ struct LowerRequest {
   const RowShares* shares = nullptr;
   Distributor* distributor = nullptr;
   bool shared_buckets = false;  // buckets lie in memory of their own: Plan::shared_bytes
-  const std::uint64_t* random_step = nullptr;
+  // What a random op draws by, in a loop's body; elsewhere it is how often the op has run.
+  std::function<const std::uint64_t*(const RandomOp&)> draw_in_turn{};
+
+  const std::uint64_t* random_step(const RandomOp& op) const;
 };
 Plan lower(const LowerRequest& request);
 

@@ -1,5 +1,7 @@
 #include "runtime/session.h"
 
+#include <algorithm>
+
 #include "ops/core.h"
 #include "ops/leaf.h"
 #include "runtime/agreement.h"
@@ -52,8 +54,35 @@ void Session::undistribute() {
 }
 
 RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) {
-  if (seed) return {*seed, 0};
-  return {seed_, ++random_ops_};
+  const RandomKey key = seed ? RandomKey(*seed) : RandomKey(seed_, ++unseeded_ops_);
+  key.op()->number = ++random_ops_;
+  if (known_random_ops_.size() >= look_for_gone_at_) {
+    std::erase_if(known_random_ops_, [](const auto& op) { return op.expired(); });
+    look_for_gone_at_ = 2 * std::max<std::size_t>(32, known_random_ops_.size());
+  }
+  known_random_ops_.push_back(key.op());
+  return key;
+}
+
+void Session::set_random_step(std::uint64_t step) {
+  random_step_ = step;
+  set_random_runs({{0, step}});
+}
+
+Session::RandomRuns Session::random_runs() const {
+  RandomRuns runs;
+  for (const auto& known : known_random_ops_)
+    if (const auto op = known.lock(); op != nullptr && (runs.empty() || runs.back().second != op->runs))
+      runs.emplace_back(op->number, op->runs);
+  return runs;
+}
+
+void Session::set_random_runs(const RandomRuns& runs) {
+  for (const auto& known : known_random_ops_) {
+    const auto op = known.lock();
+    for (const auto& [number, count] : runs)
+      if (op != nullptr && op->number >= number) op->runs = count;
+  }
 }
 
 std::string Session::unique_name(const std::string& prefix) {
@@ -76,7 +105,8 @@ void Session::clear() {
   names_.clear();
   uids_.clear();
   learning_phase_ = Expr{};
-  random_ops_ = 0;
+  unseeded_ops_ = random_ops_ = 0;
+  known_random_ops_.clear();
   used_variables_->clear();
 }
 

@@ -11,8 +11,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/array.h"
 #include "ops/config.h"
@@ -47,12 +50,17 @@ class Session {
 
   std::uint64_t seed() const { return seed_; }
   void set_seed(std::uint64_t seed) { seed_ = seed; }
-  // How many steps drew random numbers. Saved with a checkpoint, so that a resumed run goes on with the same numbers.
+  // How many steps drew random numbers.
   std::uint64_t random_step() const { return random_step_; }
-  void set_random_step(std::uint64_t step) { random_step_ = step; }
-  const std::uint64_t* random_step_address() const { return &random_step_; }
-  // A random operation's key: its own seed, so that operations with equal seeds draw equal numbers, as in TensorFlow;
-  // or else the session's, and its number in the order of creation.
+  // Each operation goes on as if it had run in all of them.
+  void set_random_step(std::uint64_t step);
+  // How often each operation has run, in the order of creation: (its number, runs), an entry where the runs change.
+  // Saved with a checkpoint, so that a resumed run goes on with the same numbers.
+  using RandomRuns = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  RandomRuns random_runs() const;
+  void set_random_runs(const RandomRuns& runs);
+  // A new random operation's key: its own seed, so that operations with equal seeds draw equal numbers, as in
+  // TensorFlow; or else the session's, and its number among the operations without a seed.
   RandomKey next_random_key(std::optional<std::uint64_t> seed = {});
 
   // prefix, prefix_1, prefix_2, ...
@@ -99,13 +107,16 @@ class Session {
 
   // Steps run so far, over all functions: part of every message's tag.
   std::uint64_t steps() const { return steps_; }
-  void count_step(bool random) {
+  void count_step(std::span<RandomOp* const> random_ops) {
     ++steps_;
-    if (random) ++random_step_;
+    if (!random_ops.empty()) ++random_step_;
+    for (RandomOp* op : random_ops) ++op->runs;
   }
 
  private:
-  std::uint64_t seed_ = 0, random_step_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
+  std::uint64_t seed_ = 0, random_step_ = 0, unseeded_ops_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
+  std::vector<std::weak_ptr<RandomOp>> known_random_ops_;  // in the order of creation, and some that are gone
+  std::size_t look_for_gone_at_ = 64;                      // so many
   Config config_;
   std::unique_ptr<Faults> faults_;  // outlive the distributor
   std::unique_ptr<UsedVariables> used_variables_;

@@ -72,7 +72,7 @@ class WholeSequences {
 
   Expr build(const Expr& e) {
     const Node& node = e.node();
-    const bool elementwise = (node.op->block != nullptr || e.is<Choose>()) && !node.op->random;
+    const bool elementwise = (node.op->block != nullptr || e.is<Choose>()) && node.op->random_op == nullptr;
     if (!is_product(e) && !elementwise) return {};
     std::vector<Expr> inputs;
     bool any = false;

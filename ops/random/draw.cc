@@ -212,7 +212,7 @@ std::uint64_t scramble(std::uint64_t x) {
 
 }  // namespace
 
-Stream stream_of(const RandomKey& key, std::uint64_t step) { return {scramble(scramble(key.seed) + key.op), step}; }
+Stream stream_of(const RandomOp& op, std::uint64_t step) { return {scramble(scramble(op.seed) + op.op), step}; }
 
 void draw_words(const Stream& stream, std::uint64_t first_block, std::int64_t blocks, std::uint32_t* words) {
   HWY_DYNAMIC_DISPATCH(words_at)(stream, first_block, blocks, words);

@@ -17,7 +17,7 @@ struct Stream {
   std::uint64_t step = 0;
 };
 
-Stream stream_of(const RandomKey& key, std::uint64_t step);
+Stream stream_of(const RandomOp& op, std::uint64_t step);
 
 // Words [4 * first_block, 4 * (first_block + blocks)).
 void draw_words(const Stream& stream, std::uint64_t first_block, std::int64_t blocks, std::uint32_t* words);

@@ -16,19 +16,18 @@ struct RandomAttrs {
   double first = 0, second = 1;  // minval and maxval, mean and stddev, or p
   DType dtype = DType::kFloat32;
   Shape shape;  // unless an operand gives it
-  std::uint64_t seed = 0, op = 0;
+  std::shared_ptr<RandomOp> random_op;
 };
 
 constexpr auto kRandomFields = std::tuple{field("first", &RandomAttrs::first), field("second", &RandomAttrs::second),
                                           field("dtype", &RandomAttrs::dtype), field("shape", &RandomAttrs::shape),
-                                          field("seed", &RandomAttrs::seed),   field("op", &RandomAttrs::op)};
+                                          field("op", &RandomAttrs::random_op)};
 
 // What the ops below share. Self::draw fills one run of the global value.
 template <class Self>
 struct Random {
   using Attrs = RandomAttrs;
   static constexpr auto fields = kRandomFields;
-  static constexpr bool kRandom = true;
   static constexpr bool kTakesFloat16 = true;
   static constexpr double kCost = 1;
   static constexpr bool kIntegers = false;
@@ -47,7 +46,7 @@ struct Random {
     return {{args.at[0]}, {args.at[0]}};
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    const Stream stream = stream_of({a.seed, a.op}, *k.random_step);
+    const Stream stream = stream_of(*a.random_op, *k.random_step);
     if (k.out_dtype() == DType::kFloat16)
       return for_global_runs<Float16>(k, Self::kCost, [&](std::uint64_t first, std::int64_t n, Float16* out) {
         draw_halves(a, stream, first, n, out);
@@ -162,7 +161,7 @@ void check_range(const UniformOptions& o) {
   });
 }
 
-RandomAttrs attrs_of(const UniformOptions& o, RandomKey key, Shape shape) {
+RandomAttrs attrs_of(const UniformOptions& o, const RandomKey& key, Shape shape) {
   if (!(o.minval <= o.maxval) || !std::isfinite(o.maxval - o.minval))
     fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " is no interval; give minval <= maxval");
   if (is_integer(o.dtype) &&
@@ -170,17 +169,17 @@ RandomAttrs attrs_of(const UniformOptions& o, RandomKey key, Shape shape) {
     fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " in ", o.dtype,
                      "; give two whole numbers, the first below the second");
   check_range(o);
-  return {o.minval, o.maxval, o.dtype, std::move(shape), key.seed, key.op};
+  return {o.minval, o.maxval, o.dtype, std::move(shape), key.op()};
 }
 
-RandomAttrs attrs_of(const NormalOptions& o, RandomKey key, Shape shape) {
+RandomAttrs attrs_of(const NormalOptions& o, const RandomKey& key, Shape shape) {
   if (!(o.stddev >= 0)) fail<ValueError>("random normal numbers: stddev is ", o.stddev, "; give 0 or more");
-  return {o.mean, o.stddev, o.dtype, std::move(shape), key.seed, key.op};
+  return {o.mean, o.stddev, o.dtype, std::move(shape), key.op()};
 }
 
-RandomAttrs attrs_of(const BinomialOptions& o, RandomKey key, Shape shape) {
+RandomAttrs attrs_of(const BinomialOptions& o, const RandomKey& key, Shape shape) {
   if (!(o.p >= 0 && o.p <= 1)) fail<ValueError>("random_binomial: p is ", o.p, "; give a probability from 0 to 1");
-  return {o.p, 0, o.dtype, std::move(shape), key.seed, key.op};
+  return {o.p, 0, o.dtype, std::move(shape), key.op()};
 }
 
 // Zeros and ones of dtypes that no numbers are drawn in.
@@ -202,30 +201,34 @@ Expr draw(const Dims& shape, const RandomAttrs& attrs) {
 
 }  // namespace
 
-Expr random_uniform(const Dims& shape, RandomKey key, const UniformOptions& options) {
+std::string RandomOp::describe() const {
+  return seed_of_rank ? "of a seed that was drawn" : join_text("of seed ", seed, ", number ", op);
+}
+
+Expr random_uniform(const Dims& shape, const RandomKey& key, const UniformOptions& options) {
   return draw<RandomUniform>(shape, attrs_of(options, key, shape.numbers()));
 }
-Expr random_normal(const Dims& shape, RandomKey key, const NormalOptions& options) {
+Expr random_normal(const Dims& shape, const RandomKey& key, const NormalOptions& options) {
   return draw<RandomNormal>(shape, attrs_of(options, key, shape.numbers()));
 }
-Expr truncated_normal(const Dims& shape, RandomKey key, const NormalOptions& options) {
+Expr truncated_normal(const Dims& shape, const RandomKey& key, const NormalOptions& options) {
   return draw<TruncatedNormal>(shape, attrs_of(options, key, shape.numbers()));
 }
-Expr random_binomial(const Dims& shape, RandomKey key, const BinomialOptions& options) {
+Expr random_binomial(const Dims& shape, const RandomKey& key, const BinomialOptions& options) {
   return of_any_dtype(options, [&](const BinomialOptions& o) {
     return draw<RandomBinomial>(shape, attrs_of(o, key, shape.numbers()));
   });
 }
-Expr random_uniform_like(const Expr& x, RandomKey key, const UniformOptions& options) {
+Expr random_uniform_like(const Expr& x, const RandomKey& key, const UniformOptions& options) {
   return apply<RandomUniform>({x}, attrs_of(options, key, {}));
 }
-Expr random_normal_like(const Expr& x, RandomKey key, const NormalOptions& options) {
+Expr random_normal_like(const Expr& x, const RandomKey& key, const NormalOptions& options) {
   return apply<RandomNormal>({x}, attrs_of(options, key, {}));
 }
-Expr truncated_normal_like(const Expr& x, RandomKey key, const NormalOptions& options) {
+Expr truncated_normal_like(const Expr& x, const RandomKey& key, const NormalOptions& options) {
   return apply<TruncatedNormal>({x}, attrs_of(options, key, {}));
 }
-Expr random_binomial_like(const Expr& x, RandomKey key, const BinomialOptions& options) {
+Expr random_binomial_like(const Expr& x, const RandomKey& key, const BinomialOptions& options) {
   return of_any_dtype(options,
                       [&](const BinomialOptions& o) { return apply<RandomBinomial>({x}, attrs_of(o, key, {})); });
 }

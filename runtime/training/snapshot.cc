@@ -4,12 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "runtime/session.h"
 
 namespace syncline::training {
 namespace {
 
 constexpr const char* kSums = "epoch_sums";
 constexpr const char* kCallback = "callback/";
+constexpr const char* kRandomRuns = "random_runs";
 
 std::string name_of(const Variable& v) { return v.name() + ":0"; }
 
@@ -25,6 +27,12 @@ std::vector<double> sums_in(const io::Checkpoint& checkpoint) {
   if (const auto found = checkpoint.notes.find(kSums); found != checkpoint.notes.end())
     for (const nlohmann::json& item : nlohmann::json::parse(found->second)) sums.push_back(number_of(item));
   return sums;
+}
+
+// Checkpoints of earlier versions have none: there all random operations counted by the state's random_step.
+void restore_random_runs(const io::Checkpoint& checkpoint) {
+  if (const auto found = checkpoint.notes.find(kRandomRuns); found != checkpoint.notes.end())
+    Session::current().set_random_runs(nlohmann::json::parse(found->second).get<Session::RandomRuns>());
 }
 
 }  // namespace
@@ -52,6 +60,8 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit) {
   }
   for (const Variable& v : model.optimizer) checkpoint.optimizer.push_back(weight_of(v));
   if (!fit.state().sums.empty()) checkpoint.notes[kSums] = nlohmann::json(fit.state().sums).dump();
+  if (const Session::RandomRuns runs = Session::current().random_runs(); !runs.empty())
+    checkpoint.notes[kRandomRuns] = nlohmann::json(runs).dump();
   for (const Callback* callback : fit.options().callbacks)
     if (!callback->name().empty()) checkpoint.notes[kCallback + callback->name()] = callback->state();
   return checkpoint;
@@ -76,6 +86,7 @@ void restore(const std::string& path, const io::Checkpoint& checkpoint, const st
           !callback->name().empty() && note != checkpoint.notes.end())
         callback->set_state(note->second);
     fit.set_state({checkpoint.state, sums_in(checkpoint)});
+    restore_random_runs(checkpoint);
   } catch (const ValueError& error) {
     fail<IoError>(path, ": ", error.what());
   } catch (const nlohmann::json::exception& error) {

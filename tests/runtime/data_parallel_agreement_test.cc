@@ -66,6 +66,21 @@ TEST(Agreement, SeedsAreRankZeros) {
       {}, 41);
 }
 
+TEST(Agreement, SeedsThatEachRankHasDrawnAreRankZeros) {
+  std::vector<Array> drawn(2);
+  on_ranks(2, [&](comm::Communicator& wire) {
+    RandomKey key = Session::current().next_random_key(100 + static_cast<std::uint64_t>(wire.rank()));
+    key.op()->seed_of_rank = true;
+    const Expr x = placeholder({.shape = {4}, .dtype = DType::kFloat64});
+    const Expr noise = random_normal({4}, key, {.dtype = DType::kFloat64});
+    drawn[static_cast<std::size_t>(wire.rank())] = Function({x}, {noise + x})({doubles({0, 0, 0, 0})})[0];
+  });
+  Session session;
+  SessionScope scope(session);
+  const Array alone = Function({}, {random_normal({4}, RandomKey(100), {.dtype = DType::kFloat64})})({})[0];
+  for (const Array& one : drawn) EXPECT_TRUE(same_bits(one, alone));
+}
+
 // Every rank runs `body` and must see a CommError; returns the messages.
 std::vector<std::string> errors_of(int size, const std::function<void(comm::Communicator&)>& body) {
   std::vector<std::string> texts(static_cast<std::size_t>(size));

@@ -75,6 +75,57 @@ TEST(Randomness, TwoOperationsDrawApartUnlessTheyShareTheirKey) {
   EXPECT_TRUE(same_bits(out[0], out[2]));
 }
 
+TEST(Randomness, AnOperationCountsItsOwnRuns) {
+  Session session(5);
+  SessionScope scope(session);
+  const Expr a = random_uniform({16}, {}, 3), b = random_uniform({16}, {}, 3);
+  Function of_a({}, {a}), of_b({}, {b}), of_both({}, {a + b, a, b});
+  const Array first = of_a({})[0], second = of_a({})[0];
+  EXPECT_FALSE(same_bits(first, second));
+  EXPECT_TRUE(same_bits(of_b({})[0], first));
+  const auto both = of_both({});  // a's third run, b's second
+  EXPECT_TRUE(same_bits(both[2], second));
+  EXPECT_FALSE(same_bits(both[1], both[2]));
+  EXPECT_TRUE(same_bits(of_b({})[0], both[1]));
+}
+
+TEST(Randomness, RunsAreSavedAndRestored) {
+  std::vector<Array> unbroken;
+  Session::RandomRuns runs;
+  for (const bool resumed : {false, true}) {
+    Session session(5);
+    SessionScope scope(session);
+    random_uniform({2});  // is gone
+    const Expr a = random_uniform({16}), b = random_uniform({16}, {}, 3);
+    Function of_a({}, {a}), of_b({}, {b});
+    if (!resumed) {
+      of_a({});
+      of_a({});
+      of_b({});
+      runs = session.random_runs();
+      EXPECT_EQ(runs, (Session::RandomRuns{{2, 2}, {3, 1}}));
+      unbroken = {of_a({})[0], of_b({})[0]};
+    } else {
+      session.set_random_runs(runs);
+      EXPECT_TRUE(same_bits(of_a({})[0], unbroken[0]));
+      EXPECT_TRUE(same_bits(of_b({})[0], unbroken[1]));
+    }
+  }
+}
+
+// A checkpoint of an earlier version has one number for all operations: each goes on behind it.
+TEST(Randomness, OneNumberForAllOperations) {
+  Session session(5), other(5);
+  const auto third = [](Session& of, bool set) {
+    SessionScope scope(of);
+    Function f({}, {random_normal({16})});
+    if (set) of.set_random_step(2);
+    else f({}), f({});
+    return f({})[0];
+  };
+  EXPECT_TRUE(same_bits(third(session, false), third(other, true)));
+}
+
 TEST(Randomness, ClearSessionBeginsAgain) {
   Session session(5);
   SessionScope scope(session);
