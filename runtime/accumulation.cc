@@ -8,7 +8,9 @@
 namespace syncline {
 
 Update Accumulation::when_due(const Update& update) const {
-  return syncline::update(update.target, switch_(waiting, update.target.expr(), update.value));
+  Update due = syncline::update(update.target, switch_(waiting, update.target.expr(), update.value));
+  due.moves = update.moves;
+  return due;
 }
 
 Accumulation accumulate_gradients(std::span<const Expr> gradients, std::span<const Variable> variables,

@@ -93,13 +93,26 @@ Update update(const Variable& x, const Expr& new_x) {
   return {x, new_x};
 }
 
-Update update_add(const Variable& x, const Expr& increment) { return update(x, add(x, increment)); }
-Update update_sub(const Variable& x, const Expr& decrement) { return update(x, sub(x, decrement)); }
+namespace {
+
+Update moving(const Variable& x, const Expr& new_x) {
+  Update u = update(x, new_x);
+  u.moves = true;
+  return u;
+}
+
+}  // namespace
+
+Update update_add(const Variable& x, const Expr& increment) { return moving(x, add(x, increment)); }
+Update update_sub(const Variable& x, const Expr& decrement) { return moving(x, sub(x, decrement)); }
 Update update(const Variable& x, double new_x) { return update(x, fill(x.shape(), new_x, x.dtype())); }
-Update update_add(const Variable& x, double increment) { return update(x, x.expr() + increment); }
-Update update_sub(const Variable& x, double decrement) { return update(x, x.expr() - decrement); }
+Update update_add(const Variable& x, double increment) { return moving(x, x.expr() + increment); }
+Update update_sub(const Variable& x, double decrement) { return moving(x, x.expr() - decrement); }
 Update moving_average_update(const Variable& x, const Expr& value, double momentum) {
-  return update(x, x.expr() * momentum + value * (1.0 - momentum));
+  return moving(x, x.expr() * momentum + value * (1.0 - momentum));
+}
+Update moving_average_update(const Variable& x, const Expr& value, const Expr& momentum) {
+  return moving(x, x.expr() * momentum + value * (1.0 - momentum));
 }
 
 std::vector<Expr> gradients(const Expr& loss, std::span<const Variable> variables) {

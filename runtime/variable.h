@@ -140,6 +140,8 @@ inline void batch_set_value(std::initializer_list<std::pair<Variable, Value>> va
 struct Update {
   Variable target;
   Expr value;
+  // The old value moved: of several such of one variable each begins where the one before it ended.
+  bool moves = false;
 };
 Update update(const Variable& x, const Expr& new_x);
 Update update_add(const Variable& x, const Expr& increment);
@@ -150,6 +152,7 @@ Update update_add(const Variable& x, double increment);
 Update update_sub(const Variable& x, double decrement);
 // x = momentum * x + (1 - momentum) * value
 Update moving_average_update(const Variable& x, const Expr& value, double momentum);
+Update moving_average_update(const Variable& x, const Expr& value, const Expr& momentum);
 
 // d(sum of loss) / d(x) for each variable: see ops/gradients.h.
 std::vector<Expr> gradients(const Expr& loss, std::span<const Variable> variables);

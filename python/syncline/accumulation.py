@@ -36,13 +36,14 @@ def accumulate_gradients(optimizer, steps):
     accumulations = []
 
     def accumulating_get_updates(loss, params):
-        gradients = _core.gradients(loss, params)
+        accumulated = list({id(p): p for p in params}.values())  # a shared layer's weights may be there several times
+        gradients = _core.gradients(loss, accumulated)
         if any(gradient is None for gradient in gradients):
             return get_updates(loss=loss, params=params)  # says what is wrong
-        accumulation = _core.Accumulation(gradients, params, steps)
+        accumulation = _core.Accumulation(gradients, accumulated, steps)
         accumulations.append(accumulation)
         # The optimizer differentiates this instead, wherever it does so: the derivatives are the totals.
-        products = [p * _core.stop_gradient(total) for p, total in zip(params, accumulation.totals())]
+        products = [p * _core.stop_gradient(total) for p, total in zip(accumulated, accumulation.totals())]
         stand_in = sum(_core.cast(_core.sum(product, None, False), loss.dtype) for product in products)
         optimizer.updates = accumulation.updates(get_updates(loss=stand_in, params=params))
         return optimizer.updates
