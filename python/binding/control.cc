@@ -27,9 +27,34 @@ std::optional<DType> dtype_of_side(nb::handle value) {
   return nb::cast<Tensor&>(value).expr.dtype();
 }
 
-Expr choose(nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
-  return switch_(expr_from(condition), side_from(then_expression, dtype_of_side(else_expression)),
-                 side_from(else_expression, dtype_of_side(then_expression)));
+bool is_several(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
+nb::list list_of(const std::vector<Expr>& exprs) {
+  nb::list result;
+  for (const Expr& e : exprs) result.append(tensor(e));
+  return result;
+}
+
+// Of a scalar condition; sides of lists give a list, unless it has one value, as TensorFlow's cond has it.
+nb::object choose_side(const Expr& condition, nb::handle then_expression, nb::handle else_expression) {
+  const auto values_of = [](nb::handle side, nb::handle other) -> SeveralValues {
+    return [side, other] {
+      const nb::object value = is_function(side) ? side() : nb::borrow(side);
+      return is_several(value) ? exprs_from(value) : std::vector<Expr>{expr_from(value, dtype_of_side(other))};
+    };
+  };
+  const std::vector<Expr> values =
+      switch_(condition, values_of(then_expression, else_expression), values_of(else_expression, then_expression));
+  return values.size() == 1 ? nb::cast(tensor(values[0])) : nb::object(list_of(values));
+}
+
+nb::object choose(nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
+  const Expr c = expr_from(condition);
+  const auto is_tensors = [](nb::handle side) { return !is_function(side) && !is_several(side); };
+  if (c.ndim() == 0 && !(is_tensors(then_expression) && is_tensors(else_expression)))
+    return choose_side(c, then_expression, else_expression);
+  return nb::cast(tensor(switch_(c, side_from(then_expression, dtype_of_side(else_expression)),
+                                 side_from(else_expression, dtype_of_side(then_expression)))));
 }
 
 // Python's own standard output, which notebooks and tests replace.
@@ -42,12 +67,6 @@ void write_to_python(const std::string& text) {
   } catch (const nb::python_error& e) {
     fail<Error>("print_tensor: cannot write to sys.stdout: ", e.what());
   }
-}
-
-nb::list list_of(const std::vector<Expr>& exprs) {
-  nb::list result;
-  for (const Expr& e : exprs) result.append(tensor(e));
-  return result;
 }
 
 nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, nb::handle mask,
@@ -65,16 +84,11 @@ nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states,
   return nb::make_tuple(tensor(result.last_output), tensor(result.outputs), list_of(result.new_states));
 }
 
-bool is_several(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
-
 nb::object map_over(nb::callable fn, nb::handle elems, nb::handle dtype) {
-  if (!is_several(elems)) {
-    const MapFunction f = [fn](const Expr& element) { return expr_from(fn(tensor(element))); };
-    return nb::cast(tensor(map_fn(f, expr_from(elems), optional_dtype_from(dtype))));
-  }
+  const bool one = !is_several(elems);
   bool single = false;
-  const MapFunctionOfMany f = [fn, &single](const std::vector<Expr>& elements) {
-    const nb::object result = fn(list_of(elements));
+  const MapFunctionOfMany f = [fn, one, &single](const std::vector<Expr>& elements) {
+    const nb::object result = one ? fn(tensor(elements[0])) : fn(list_of(elements));
     single = !is_several(result);
     return single ? std::vector<Expr>{expr_from(result)} : exprs_from(result);
   };
@@ -82,7 +96,8 @@ nb::object map_over(nb::callable fn, nb::handle elems, nb::handle dtype) {
   if (is_several(dtype))
     for (nb::handle d : nb::iter(dtype)) dtypes.push_back(dtype_from(d));
   else if (!dtype.is_none()) dtypes.push_back(dtype_from(dtype));
-  const nb::list results = list_of(map_fn(f, exprs_from(elems), dtypes));
+  const std::vector<Expr> e = one ? std::vector<Expr>{expr_from(elems)} : exprs_from(elems);
+  const nb::list results = list_of(map_fn(f, e, dtypes));
   return single ? nb::object(results[0]) : nb::object(results);
 }
 
@@ -110,7 +125,7 @@ nb::object fold_over(nb::callable fn, nb::handle elems, nb::handle initializer, 
 
 void bind_control(nb::module_& m) {
   m.def("switch", [](nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
-    return tensor(choose(condition, then_expression, else_expression));
+    return choose(condition, then_expression, else_expression);
   });
   m.def("rnn", &recur, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(),
         nb::arg().none());

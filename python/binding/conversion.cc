@@ -11,6 +11,8 @@
 #include "ops/math.h"
 #include "ops/shape.h"
 #include "python/binding/tensor.h"
+#include "runtime/concretize.h"
+#include "runtime/evaluate.h"
 
 namespace syncline::python {
 namespace {
@@ -38,7 +40,32 @@ bool is_python_number(nb::handle value) {
   return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr());
 }
 
+// What stands for one number: also a NumPy value without axes, which arrays with axes look like.
+bool is_whole_number(nb::handle value) {
+  if (PyLong_Check(value.ptr())) return true;
+  if (is_tensor(value) || PyIndex_Check(value.ptr()) == 0) return false;
+  const nb::object axes = attribute(value, "ndim");
+  return !axes.is_valid() || nb::cast<int>(axes) == 0;
+}
+
+// The whole numbers of a tensor whose value is known while the graph is built.
+std::vector<std::int64_t> known_numbers(nb::handle tensor) {
+  const Expr asked = expr_from(tensor);
+  const Expr e = concretize({&asked, 1}, {}).front();
+  if (!is_integer(e.dtype()) || !is_constant(e))
+    fail<ValueError>("a whole number expected that is known while the graph is built, not ", text(nb::repr(tensor)));
+  const Array array = evaluate(e).cast(DType::kInt64);
+  const auto values = array.values<std::int64_t>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
 std::int64_t int64_from(nb::handle value) {
+  if (is_tensor(value)) {
+    const std::vector<std::int64_t> numbers = known_numbers(value);
+    if (numbers.size() == 1) return numbers[0];
+  }
   nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {
     PyErr_Clear();
@@ -51,6 +78,25 @@ std::int64_t int64_from(nb::handle value) {
   }
   return number;
 }
+
+int int_from(std::int64_t number, const char* what) {
+  if (number != static_cast<int>(number))
+    fail<ValueError>(what, ": ", number, " is out of range; give a number of 32 bits");
+  return static_cast<int>(number);
+}
+
+int int_from(nb::handle value, const char* what) { return int_from(int64_from(value), what); }
+
+std::vector<std::int64_t> integers_from(nb::handle value, std::optional<std::int64_t> for_none) {
+  if (is_tensor(value)) return known_numbers(value);
+  if (is_whole_number(value)) return {int64_from(value)};
+  std::vector<std::int64_t> numbers;
+  for (nb::handle entry : nb::iter(value))
+    numbers.push_back(entry.is_none() && for_none ? *for_none : int64_from(entry));
+  return numbers;
+}
+
+namespace {
 
 // What Keras makes of numbers without a dtype.
 DType usual_dtype(DType dtype) {
@@ -148,15 +194,7 @@ nb::object name_of_dtype(DType dtype) {
   return nb::steal(PyUnicode_InternFromString(std::string(name).c_str()));
 }
 
-Shape shape_from(nb::handle shape) {
-  Shape result;
-  if (nb::isinstance<nb::int_>(shape)) {
-    result.push_back(int64_from(shape));
-    return result;
-  }
-  for (nb::handle dim : nb::iter(shape)) result.push_back(dim.is_none() ? kUnknown : int64_from(dim));
-  return result;
-}
+Shape shape_from(nb::handle shape) { return Shape(integers_from(shape, kUnknown)); }
 
 nb::tuple shape_to(const Shape& shape) {
   nb::list dims;
@@ -174,26 +212,10 @@ Dim dim_from(nb::handle number) {
 
 Dims dims_from(nb::handle shape) {
   if (is_tensor(shape)) return Dims(expr_from(shape));
-  if (PyIndex_Check(shape.ptr())) return Dims(shape_from(nb::make_tuple(shape)));
+  if (is_whole_number(shape)) return Dims(shape_from(shape));
   Dims result;
   for (nb::handle entry : nb::iter(shape)) result.append(dim_from(entry));
   return result;
-}
-
-std::vector<std::int64_t> integers_from(nb::handle value) {
-  // NumPy's arrays have __index__, too, but only those without axes are one number.
-  const bool one = PyLong_Check(value.ptr()) ||
-                   (PyIndex_Check(value.ptr()) && nb::cast<int>(nb::getattr(value, "ndim", nb::int_(0))) == 0);
-  if (one) return {int64_from(value)};
-  std::vector<std::int64_t> numbers;
-  for (nb::handle entry : nb::iter(value)) numbers.push_back(int64_from(entry));
-  return numbers;
-}
-
-int int_from(std::int64_t number, const char* what) {
-  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max())
-    fail<ValueError>(what, ": ", number, " is out of range; give a number of 32 bits");
-  return static_cast<int>(number);
 }
 
 Axes axes_from(nb::handle axis) { return axis.is_none() ? Axes() : Axes(integers_from(axis)); }
@@ -274,9 +296,25 @@ Expr expr_from(nb::handle value, std::optional<DType> dtype) {
   return constant_of(held.keeper.is_valid() ? held.array.copy() : held.array);
 }
 
+namespace {
+
+// As TensorFlow has it, a number beside a tensor is of the tensor's kind: none with a fraction beside whole numbers,
+// and none at all beside truth values.
+void check_kind(nb::handle value, DType dtype) {
+  if (is_floating(dtype) || value.is_none() || (is_sequence(value) && holds_tensors(value))) return;
+  const bool python = is_python_number(value);
+  if (dtype == DType::kBool ? !(python ? PyBool_Check(value.ptr()) : array_from(value).array.dtype() == DType::kBool)
+                            : python && PyFloat_CheckExact(value.ptr()))
+    fail<DTypeError>("the value ", text(nb::repr(value)), " beside a tensor of ", dtype,
+                     "; cast the tensor first: K.cast(x, ", dtype == DType::kBool ? "K.floatx()" : "'float32'", ")");
+}
+
+}  // namespace
+
 Operands operands_from(nb::handle x, nb::handle y) {
   if (is_tensor(x) && !is_tensor(y)) {
     Expr left = expr_from(x);
+    check_kind(y, left.dtype());
     if (is_python_number(y))
       return {left,
               scalar_like(PyFloat_CheckExact(y.ptr()) ? PyFloat_AS_DOUBLE(y.ptr()) : nb::cast<double>(nb::float_(y)),
@@ -321,5 +359,21 @@ Expr new_value_from(const Variable& x, nb::handle value) {
 }
 
 Expr optional_expr_from(nb::handle value) { return value.is_none() ? Expr{} : expr_from(value); }
+
+Expr Parameter::as(DType dtype) const {
+  if (number) return scalar(*number, dtype);
+  return tensor.dtype() == dtype ? tensor : cast(tensor, dtype);
+}
+
+Parameter parameter_from(nb::handle value) {
+  if (PyFloat_CheckExact(value.ptr())) return {PyFloat_AS_DOUBLE(value.ptr()), {}};
+  if (is_tensor(value) || (is_sequence(value) && holds_tensors(value))) return {{}, expr_from(value)};
+  if (value.is_none()) fail<ValueError>("a number or a tensor expected, not None");
+  HeldArray held = array_from(value);
+  if (held.array.size() == 1) return {held.array.item(), {}};
+  return {{}, constant_of(held.keeper.is_valid() ? held.array.copy() : held.array)};
+}
+
+Parameter optional_parameter_from(nb::handle value) { return value.is_none() ? Parameter{} : parameter_from(value); }
 
 }  // namespace syncline::python

@@ -34,10 +34,13 @@ nb::tuple shape_to(const Shape& shape);
 // The same with tensors among the entries, or a tensor of integers.
 Dims dims_from(nb::handle shape);
 Dim dim_from(nb::handle number);
-// A whole number, or a sequence or array of such.
-std::vector<std::int64_t> integers_from(nb::handle value);
-// Throws ValueError naming `what` for a number that an int does not hold.
+// One whole number: also an array or a tensor of one, whose value is known while the graph is built.
+std::int64_t int64_from(nb::handle number);
+// Throw ValueError naming `what` for a number that an int does not hold.
 int int_from(std::int64_t number, const char* what);
+int int_from(nb::handle number, const char* what);
+// One whole number, or a sequence, an array or a tensor of such; None among them is `for_none`.
+std::vector<std::int64_t> integers_from(nb::handle value, std::optional<std::int64_t> for_none = {});
 // None: all axes.
 Axes axes_from(nb::handle axis);
 
@@ -74,5 +77,17 @@ std::vector<Expr> alike_exprs_from(nb::handle values, std::optional<DType> dtype
 Expr new_value_from(const Variable& x, nb::handle value);
 // None: empty.
 Expr optional_expr_from(nb::handle value);
+// A parameter, such as a rate or a bound: a number where it is known while the graph is built (a number, or an array of
+// one element), otherwise a tensor.
+struct Parameter {
+  std::optional<double> number;
+  Expr tensor;
+  bool is_given() const { return number || tensor; }
+  // In this dtype; tensors of another are cast.
+  Expr as(DType dtype) const;
+};
+Parameter parameter_from(nb::handle value);
+// None: not given.
+Parameter optional_parameter_from(nb::handle value);
 
 }  // namespace syncline::python

@@ -19,8 +19,9 @@
 namespace syncline::python {
 namespace {
 
-// The updates of a function, each variable once: what is updated twice is updated in order, the second time from the
-// value that the first gave.
+// The updates of a function, each variable once. All read the values from before the step, so of several that give a
+// variable a value the last one counts: a weight that an optimizer was given twice makes one step. Several that move it
+// (running statistics) do so in order, each from where the one before it ended.
 class Updates {
  public:
   // An Update, a pair (variable, new value), or a sequence of such. None is nothing.
@@ -57,7 +58,7 @@ class Updates {
     for (Update& earlier : updates_)
       if (&earlier.target.state() == &u.target.state()) {
         const Replacements first{{u.target.expr(), earlier.value}};
-        earlier.value = substitute(std::span(&u.value, 1), first).front();
+        earlier.value = u.moves ? substitute(std::span(&u.value, 1), first).front() : u.value;
         return;
       }
     updates_.push_back(u);
@@ -94,10 +95,11 @@ nb::list steps_of(const Plan& plan) {
 
 class FunctionObject {
  public:
-  FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name)
-      : inputs_(exprs_from(inputs)), function_(make(inputs_, outputs, updates, name)) {}
+  // `pack` makes of the list of results what a call returns; None: the list.
+  FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name, nb::object pack)
+      : function_(make(inputs, outputs, updates, name, inputs_)), pack_(std::move(pack)) {}
 
-  nb::list call(nb::handle values) {
+  nb::object call(nb::handle values) {
     Fed fed = feeds_from(values);
     std::vector<Array> results;
     {
@@ -107,7 +109,7 @@ class FunctionObject {
     converted_ = std::move(fed.converted);
     nb::list list;
     for (Array& result : results) list.append(array_to(std::move(result)));
-    return list;
+    return pack_.is_none() ? nb::object(list) : pack_(list);
   }
 
   nb::list steps() const {
@@ -122,8 +124,19 @@ class FunctionObject {
   }
 
  private:
-  static Function make(const std::vector<Expr>& inputs, nb::handle outputs, nb::handle updates,
-                       const std::string& name) {
+  // `fed`: the inputs, with placeholders for those that are no placeholders: what is computed from such a tensor is
+  // computed from its feed.
+  static Function make(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name,
+                       std::vector<Expr>& fed) {
+    Replacements replaced;
+    for (nb::handle input : nb::iter(inputs)) {
+      if (!nb::isinstance<Tensor>(input) || nb::isinstance<VariableTensor>(input))
+        fail<ValueError>(name, ": the input ", nb::cast<std::string>(nb::str(nb::repr(input))),
+                         " cannot be fed; give a placeholder, or a tensor that is computed from one");
+      const Expr e = expr_from(input);
+      fed.push_back(is_placeholder(e) ? e : placeholder({.shape = e.shape(), .dtype = e.dtype()}));
+      if (!(fed.back() == e)) replaced[e] = fed.back();
+    }
     Updates collected;
     std::vector<Expr> values;
     for (nb::handle output : nb::iter(outputs)) {
@@ -131,7 +144,12 @@ class FunctionObject {
       values.push_back(to_dense(expr_from(output)));
     }
     collected.add(updates);
-    return Function(inputs, std::move(values), collected.take(), name);
+    std::vector<Update> changes = collected.take();
+    if (!replaced.empty()) {
+      values = substitute(values, replaced);
+      for (Update& u : changes) u.value = substitute(std::span(&u.value, 1), replaced).front();
+    }
+    return Function(fed, std::move(values), std::move(changes), name);
   }
 
   // What one call is fed with, and what must outlive it.
@@ -141,15 +159,35 @@ class FunctionObject {
     std::vector<Array> converted;     // one an input: the value if it had to be converted
   };
 
+  // Axes of a value that may be a list of lists.
+  static int axes_of(nb::handle value) {
+    if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()))
+      return 1 + (nb::len(value) == 0 ? 0 : axes_of(value[0]));
+    const nb::object ndim = nb::getattr(value, "ndim", nb::none());
+    return ndim.is_none() ? 0 : nb::cast<int>(ndim);
+  }
+
+  // A value an input. As TensorFlow has it, lists within the list are gone into and surplus values left out; but a list
+  // of as many axes as the input is a value, and so is what is no list where there is one input.
+  void flatten(nb::handle values, std::vector<nb::object>& flat) const {
+    const auto is_list = [](nb::handle v) { return PyList_Check(v.ptr()) || PyTuple_Check(v.ptr()); };
+    if (inputs_.size() == 1 && flat.empty() && !is_list(values)) return flat.push_back(nb::borrow(values));
+    for (nb::handle value : nb::iter(values)) {
+      if (flat.size() == inputs_.size()) return;
+      if (is_list(value) && axes_of(value) > inputs_[flat.size()].ndim()) flatten(value, flat);
+      else flat.push_back(nb::borrow(value));
+    }
+  }
+
   // Takes what the last call converted into: a second thread's call meanwhile finds nothing, and allocates.
   Fed feeds_from(nb::handle values) {
     Fed fed;
     fed.converted = std::move(converted_);
     std::vector<Feed>& feeds = fed.feeds;
     fed.converted.resize(inputs_.size());
-    for (nb::handle value : nb::iter(values)) {
-      if (feeds.size() == inputs_.size())
-        fail<ValueError>("function: ", nb::len(values), " values for ", inputs_.size(), " inputs");
+    std::vector<nb::object> flat;
+    flatten(values, flat);
+    for (const nb::object& value : flat) {
       const DType dtype = inputs_[feeds.size()].dtype();
       if (is_scipy_sparse(value)) {
         feeds.emplace_back(sparse_from(value).cast(dtype));
@@ -166,6 +204,7 @@ class FunctionObject {
 
   std::vector<Expr> inputs_;
   Function function_;
+  nb::object pack_;
   std::vector<Array> converted_;  // one an input: memory that the next call may convert its value into
 };
 
@@ -197,8 +236,8 @@ nb::list gradients_of(nb::handle loss, nb::handle variables) {
 
 void bind_function(nb::module_& m) {
   nb::class_<FunctionObject>(m, "Function", "A function of placeholders: call it with a list of values.")
-      .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&>(), nb::arg("inputs"), nb::arg("outputs"),
-           nb::arg("updates").none(), nb::arg("name"))
+      .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, nb::object>(), nb::arg("inputs"),
+           nb::arg("outputs"), nb::arg("updates").none(), nb::arg("name"), nb::arg("pack") = nb::none())
       .def("__call__", &FunctionObject::call, nb::arg("inputs"),
            "One value for each input. Returns a list: a NumPy value for each output.")
       .def("steps", &FunctionObject::steps,

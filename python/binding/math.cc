@@ -41,6 +41,13 @@ std::array<int, 2> two_axes(nb::handle axes) {
   return {given[0], given[1]};
 }
 
+Expr clip_to(const Expr& x, const Parameter& low, const Parameter& high) {
+  if (!low.tensor && !high.tensor) return clip(x, low.number, high.number);
+  Expr y = x;
+  if (high.is_given()) y = minimum(y, high.as(x.dtype()));
+  return low.is_given() ? maximum(y, low.as(x.dtype())) : y;
+}
+
 void bind_elementwise(nb::module_& m) {
   unary(m, "square", square);
   unary(m, "abs", abs);
@@ -62,8 +69,8 @@ void bind_elementwise(nb::module_& m) {
   binary(m, "minimum", minimum);
   m.def(
       "clip",
-      [](nb::handle x, std::optional<double> min_value, std::optional<double> max_value) {
-        return tensor(clip(expr_from(x), min_value, max_value));
+      [](nb::handle x, nb::handle min_value, nb::handle max_value) {
+        return tensor(clip_to(expr_from(x), optional_parameter_from(min_value), optional_parameter_from(max_value)));
       },
       nb::arg(), nb::arg().none(), nb::arg().none());
   m.def("cast", [](nb::handle x, nb::handle dtype) { return tensor(cast(expr_from(x), dtype_from(dtype))); });
@@ -80,8 +87,16 @@ void bind_reductions(nb::module_& m) {
   reduction(m, "var", var);
   reduction(m, "std", std);
   reduction(m, "logsumexp", logsumexp);
-  m.def("argmax", [](nb::handle x, int axis) { return tensor(argmax(expr_from(x), axis)); });
-  m.def("argmin", [](nb::handle x, int axis) { return tensor(argmin(expr_from(x), axis)); });
+  const auto arg = [&m](const char* name, Expr (*op)(const Expr&, int)) {
+    m.def(
+        name,
+        [op](nb::handle x, nb::handle axis) {  // None: the first, as TensorFlow has it
+          return tensor(op(expr_from(x), axis.is_none() ? 0 : int_from(axis, "axis")));
+        },
+        nb::arg(), nb::arg().none());
+  };
+  arg("argmax", argmax);
+  arg("argmin", argmin);
   m.def("cumsum", [](nb::handle x, int axis) { return tensor(cumsum(expr_from(x), axis)); });
   m.def("cumprod", [](nb::handle x, int axis) { return tensor(cumprod(expr_from(x), axis)); });
 }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include "ops/math.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/tensor.h"
@@ -11,14 +12,28 @@
 namespace syncline::python {
 namespace {
 
+Expr relu_of(const Expr& x, const Parameter& alpha, const Parameter& max_value, const Parameter& threshold) {
+  if (!alpha.tensor && !max_value.tensor && !threshold.tensor)
+    return relu(x, {.alpha = *alpha.number, .max_value = max_value.number, .threshold = *threshold.number});
+  const auto given = [&](const Parameter& p) { return p.number && *p.number == 0 ? Expr{} : p.as(x.dtype()); };
+  return relu(x, ReluTensors{.alpha = given(alpha),
+                             .max_value = max_value.is_given() ? max_value.as(x.dtype()) : Expr{},
+                             .threshold = given(threshold)});
+}
+
 void bind_activations(nb::module_& m) {
   m.def(
       "relu",
-      [](nb::handle x, double alpha, std::optional<double> max_value, double threshold) {
-        return tensor(relu(expr_from(x), {.alpha = alpha, .max_value = max_value, .threshold = threshold}));
+      [](nb::handle x, nb::handle alpha, nb::handle max_value, nb::handle threshold) {
+        return tensor(relu_of(expr_from(x), parameter_from(alpha), optional_parameter_from(max_value),
+                              parameter_from(threshold)));
       },
       nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
-  m.def("elu", [](nb::handle x, double alpha) { return tensor(elu(expr_from(x), alpha)); });
+  m.def("elu", [](nb::handle x, nb::handle alpha) {
+    const Expr e = expr_from(x);
+    const Parameter slope = parameter_from(alpha);
+    return tensor(slope.number ? elu(e, *slope.number) : elu(e, slope.as(e.dtype())));
+  });
   m.def("softmax", [](nb::handle x, int axis) { return tensor(softmax(expr_from(x), axis)); });
   const auto activation = [&m](const char* name, Expr (*op)(const Expr&)) {
     m.def(name, [op](nb::handle x) { return tensor(op(expr_from(x))); });
@@ -43,8 +58,8 @@ void bind_losses(nb::module_& m) {
     const Operands o = operands_from(target, output);
     return tensor(binary_crossentropy(o.x, o.y, {.from_logits = from_logits}));
   });
-  m.def("in_top_k", [](nb::handle predictions, nb::handle targets, int k) {
-    return tensor(in_top_k(expr_from(predictions), expr_from(targets), k));
+  m.def("in_top_k", [](nb::handle predictions, nb::handle targets, nb::handle k) {
+    return tensor(in_top_k(expr_from(predictions), expr_from(targets), int_from(k, "k")));
   });
 }
 
@@ -58,9 +73,13 @@ void bind_nn(nb::module_& m) {
       nb::arg(), nb::arg().none());
   m.def(
       "batch_normalization",
-      [](nb::handle x, nb::handle mean, nb::handle var, nb::handle beta, nb::handle gamma, int axis, double epsilon) {
-        return tensor(batch_normalization(expr_from(x), expr_from(mean), expr_from(var), optional_expr_from(beta),
-                                          optional_expr_from(gamma), axis, epsilon));
+      [](nb::handle x, nb::handle mean, nb::handle var, nb::handle beta, nb::handle gamma, int axis,
+         nb::handle epsilon) {
+        const Parameter added = parameter_from(epsilon);
+        Expr variance = expr_from(var);
+        if (!added.number) variance = add(variance, added.as(variance.dtype()));
+        return tensor(batch_normalization(expr_from(x), expr_from(mean), variance, optional_expr_from(beta),
+                                          optional_expr_from(gamma), axis, added.number.value_or(0)));
       },
       nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
   m.def(

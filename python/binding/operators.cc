@@ -34,7 +34,10 @@ void bind_binary(nb::class_<Tensor>& c, const char* name, const char* reflected)
 }
 
 Expr logical_or(const Expr& x, const Expr& y) { return logical_not(logical_and(logical_not(x), logical_not(y))); }
-Expr modulo(const Expr& x, const Expr& y) { return sub(x, mul(floordiv(x, y), y)); }
+Expr logical_xor(const Expr& x, const Expr& y) {
+  if (x.dtype() != DType::kBool) fail<DTypeError>("x ^ y: x is ", x.dtype(), "; give truth values");
+  return not_equal(x, y);
+}
 
 std::optional<Dim> bound(nb::handle value) {
   if (value.is_none()) return {};
@@ -62,8 +65,8 @@ Subscript subscript_from(nb::handle key) {
 
 Expr get_item(nb::handle x, nb::handle key) {
   std::vector<Subscript> subscripts;
-  if (PyTuple_Check(key.ptr()))
-    for (nb::handle entry : nb::borrow<nb::tuple>(key)) subscripts.push_back(subscript_from(entry));
+  if (PyTuple_Check(key.ptr()) || PyList_Check(key.ptr()))  // x[[0, 1]] is x[0, 1], as in TensorFlow
+    for (nb::handle entry : nb::borrow<nb::sequence>(key)) subscripts.push_back(subscript_from(entry));
   else subscripts.push_back(subscript_from(key));
   return index(expr_from(x), subscripts);
 }
@@ -76,15 +79,16 @@ void bind_operators(nb::class_<Tensor>& c) {
   bind_binary<mul>(c, "__mul__", "__rmul__");
   bind_binary<div>(c, "__truediv__", "__rtruediv__");
   bind_binary<floordiv>(c, "__floordiv__", "__rfloordiv__");
-  bind_binary<modulo>(c, "__mod__", "__rmod__");
+  bind_binary<floormod>(c, "__mod__", "__rmod__");
   bind_binary<pow>(c, "__pow__", "__rpow__");
-  bind_binary<dot>(c, "__matmul__", "__rmatmul__");
+  bind_binary<matmul>(c, "__matmul__", "__rmatmul__");
   bind_binary<less>(c, "__lt__", nullptr);
   bind_binary<less_equal>(c, "__le__", nullptr);
   bind_binary<greater>(c, "__gt__", nullptr);
   bind_binary<greater_equal>(c, "__ge__", nullptr);
   bind_binary<logical_and>(c, "__and__", "__rand__");
   bind_binary<logical_or>(c, "__or__", "__ror__");
+  bind_binary<logical_xor>(c, "__xor__", "__rxor__");
   c.def("__neg__", [](nb::handle x) { return tensor(neg(expr_from(x))); });
   c.def("__abs__", [](nb::handle x) { return tensor(abs(expr_from(x))); });
   c.def("__invert__", [](nb::handle x) { return tensor(logical_not(expr_from(x))); });
@@ -96,6 +100,16 @@ void bind_operators(nb::class_<Tensor>& c) {
   });
   // NumPy's operators leave the work to ours: array + tensor is tensor.__radd__.
   c.attr("__array_ufunc__") = nb::none();
+  c.def(
+      "__array__",
+      [](const Tensor& x, nb::handle, nb::handle) {
+        PyErr_Format(PyExc_NotImplementedError,
+                     "the tensor '%s' has no value while the graph is built, so it cannot become a NumPy array; "
+                     "K.eval(x) or a K.function computes it",
+                     name_of(x).c_str());
+        throw nb::python_error();
+      },
+      nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
   c.attr("__array_priority__") = 100;
   c.attr("__iter__") = nb::none();
 }

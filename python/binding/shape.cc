@@ -32,19 +32,36 @@ std::array<Pads, n> pads_of(nb::handle padding) {
   return pads;
 }
 
-// Whole numbers stay int32 or what `dtype` says; fractions among them need a floating dtype.
+DType dtype_of_number(nb::handle x) {
+  if (nb::isinstance<Tensor>(x)) return nb::cast<Tensor&>(x).expr.dtype();
+  if (PyFloat_CheckExact(x.ptr())) return DType::kFloat32;
+  return nb::hasattr(x, "dtype") ? dtype_from(x.attr("dtype")) : DType::kInt32;
+}
+
+// The dtype int32, which stands for none, gives way to the widest of the numbers, as TensorFlow has it.
 Expr range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype) {
-  const DType type = dtype_from(dtype);
-  const auto is_fraction = [](nb::handle x) { return !nb::isinstance<Tensor>(x) && PyFloat_Check(x.ptr()); };
-  const auto scalar = [](nb::handle x) {  // Keras passes tensors of (1,) as well
-    if (!nb::isinstance<Tensor>(x)) return dim_from(x);
-    return Dim(reshape(expr_from(x), Shape{}));
-  };
-  if (is_fraction(start) || is_fraction(stop) || is_fraction(step)) {
+  DType widest = DType::kInt32;
+  bool has_tensors = false;
+  for (nb::handle x : {start, stop, step}) {
+    if (x.is_none()) continue;
+    has_tensors |= nb::isinstance<Tensor>(x);
+    for (const DType wider : {DType::kInt64, DType::kFloat32, DType::kFloat64})
+      if (dtype_of_number(x) == wider)
+        widest = std::max(widest, wider, [](DType a, DType b) {
+          return std::pair(is_floating(a), size_of(a)) < std::pair(is_floating(b), size_of(b));
+        });
+  }
+  DType type = dtype_from(dtype);
+  if (type == DType::kInt32) type = widest;
+  if (is_floating(widest) && !has_tensors) {
     const auto number = [](nb::handle x) { return nb::cast<double>(nb::float_(x)); };
     return stop.is_none() ? arange(0, number(start), number(step), type)
                           : arange(number(start), number(stop), number(step), type);
   }
+  const auto scalar = [](nb::handle x) {  // Keras passes tensors of (1,) as well
+    if (!nb::isinstance<Tensor>(x)) return dim_from(x);
+    return Dim(reshape(expr_from(x), Shape{}));
+  };
   return stop.is_none() ? arange(Dim(0), scalar(start), scalar(step), type)
                         : arange(scalar(start), scalar(stop), scalar(step), type);
 }

@@ -19,7 +19,18 @@ std::vector<std::shared_ptr<const std::vector<Update>>>& updates_in_force() {
   return blocks;
 }
 
+nb::object shape_of(const Tensor& x) {
+  static nb::object& type = *new nb::object(nb::module_::import_("syncline.tensor_shape").attr("TensorShape"));
+  return type(shape_to(x.expr.shape()));
+}
+
 std::string shape_text(const Tensor& x) { return join_text(x.expr.shape()); }
+
+auto assigning(Update (*make)(const Variable&, const Expr&)) {
+  return [make](const VariableTensor& x, nb::handle value) {
+    return UpdateTensor(make(x.variable, new_value_from(x.variable, value)));
+  };
+}
 
 std::string describe(const Tensor& x, const char* kind) {
   return join_text('<', kind, " '", name_of(x), "' shape=", shape_text(x), " dtype=", x.expr.dtype(), '>');
@@ -81,18 +92,18 @@ void bind_tensors(nb::module_& m) {
   tensor_class.def_prop_ro("name", &name_of)
       .def_prop_ro(
           "dtype", [](const Tensor& x) { return name_of_dtype(x.expr.dtype()); }, "Its NumPy name: 'float32'.")
-      .def_prop_ro(
-          "shape", [](const Tensor& x) { return shape_to(x.expr.shape()); },
-          "A tuple; None where it comes with a feed.")
+      .def_prop_ro("shape", &shape_of, "A tuple; None where it comes with a feed.")
+      .def("get_shape", &shape_of, "The shape.")
       .def_prop_ro("ndim", [](const Tensor& x) { return x.expr.ndim(); })
-      .def_prop_ro(
-          "op", [](const Tensor& x) { return std::string(x.expr.op().name); }, "The operation's name.")
       .def("__repr__", &repr);
   bind_operators(tensor_class);
 
   nb::class_<VariableTensor, Tensor>(m, "Variable", nb::dynamic_attr(),
                                      "A tensor whose value outlives steps; the same on every rank.")
       .def_prop_ro("name", [](const VariableTensor& x) { return x.variable.name() + ":0"; })
+      .def("assign", assigning(&update), nb::arg("value"), "The update that gives it a new value.")
+      .def("assign_add", assigning(&update_add), nb::arg("delta"), "The update that adds to it.")
+      .def("assign_sub", assigning(&update_sub), nb::arg("delta"), "The update that subtracts from it.")
       .def("__repr__", [](const VariableTensor& x) {
         return join_text("<Variable '", x.variable.name(), ":0' shape=", shape_text(x), " dtype=", x.expr.dtype(), '>');
       });

@@ -110,9 +110,12 @@ void bind_updates(nb::module_& m) {
     const Variable& v = variable_of(x, "update_sub");
     return UpdateTensor(update_sub(v, new_value_from(v, decrement)));
   });
-  m.def("moving_average_update", [](nb::handle x, nb::handle value, double momentum) {
+  m.def("moving_average_update", [](nb::handle x, nb::handle value, nb::handle momentum) {
     const Variable& v = variable_of(x, "moving_average_update");
-    return UpdateTensor(moving_average_update(v, new_value_from(v, value), momentum));
+    const Parameter kept = parameter_from(momentum);
+    const Expr e = new_value_from(v, value);
+    return UpdateTensor(kept.number ? moving_average_update(v, e, *kept.number)
+                                    : moving_average_update(v, e, kept.as(v.dtype())));
   });
 }
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from syncline import _core
-from syncline.types import Axis, Optional, Sequence, Tensor, TensorLike, Tuple
+from syncline.types import Axis, Optional, Parameter, Sequence, Tensor, TensorLike, Tuple
 
 
-def relu(x: TensorLike, alpha: float = 0.0, max_value: Optional[float] = None, threshold: float = 0.0) -> Tensor:
+def relu(
+    x: TensorLike, alpha: Parameter = 0.0, max_value: Optional[Parameter] = None, threshold: Parameter = 0.0
+) -> Tensor:
     """max_value for x >= max_value, x for threshold < x < max_value, alpha * (x - threshold) otherwise."""
-    return _core.relu(x, float(alpha), None if max_value is None else float(max_value), float(threshold))
+    return _core.relu(x, alpha, max_value, threshold)
 
 
-def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
+def elu(x: TensorLike, alpha: Parameter = 1.0) -> Tensor:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
-    return _core.elu(x, float(alpha))
+    return _core.elu(x, alpha)
 
 
 def softmax(x: TensorLike, axis: int = -1) -> Tensor:
@@ -74,7 +76,7 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: int) -> Tensor:
     """bool (samples): is predictions[i, targets[i]] among the k largest of its row? targets: int32 or int64."""
-    return _core.in_top_k(predictions, targets, int(k))
+    return _core.in_top_k(predictions, targets, k)
 
 
 def l2_normalize(x: TensorLike, axis: Axis = None) -> Tensor:
@@ -89,11 +91,11 @@ def batch_normalization(
     beta: Optional[TensorLike],
     gamma: Optional[TensorLike],
     axis: int = -1,
-    epsilon: float = 1e-3,
+    epsilon: Parameter = 1e-3,
 ) -> Tensor:
     """(x - mean) / sqrt(var + epsilon) * gamma + beta. The four are vectors along `axis`, or broadcast to x; beta and
     gamma may be None."""
-    return _core.batch_normalization(x, mean, var, beta, gamma, axis, float(epsilon))
+    return _core.batch_normalization(x, mean, var, beta, gamma, axis, epsilon)
 
 
 def normalize_batch_in_training(

@@ -4,7 +4,7 @@ tensors of different dtypes raise TypeError: cast one. Integers wrap around (doc
 from __future__ import annotations
 
 from syncline import _core
-from syncline.types import Optional, Tensor, TensorLike
+from syncline.types import Optional, Parameter, Tensor, TensorLike
 
 
 def square(x: TensorLike) -> Tensor:
@@ -47,17 +47,9 @@ def pow(x: TensorLike, a: TensorLike) -> Tensor:
     return _core.pow(x, a)
 
 
-def clip(x: TensorLike, min_value: Optional[float], max_value: Optional[float]) -> Tensor:
+def clip(x: TensorLike, min_value: Optional[Parameter], max_value: Optional[Parameter]) -> Tensor:
     """x limited to [min_value, max_value]; either may be None. A max_value below min_value counts as min_value."""
-    if isinstance(min_value, _core.Tensor) or isinstance(max_value, _core.Tensor):
-        if max_value is not None:
-            x = minimum(x, max_value if min_value is None else maximum(max_value, min_value))
-        return x if min_value is None else maximum(x, min_value)
-    return _core.clip(x, _number(min_value), _number(max_value))
-
-
-def _number(value):
-    return None if value is None else float(value)
+    return _core.clip(x, min_value, max_value)
 
 
 def equal(x: TensorLike, y: TensorLike) -> Tensor:

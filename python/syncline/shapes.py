@@ -43,7 +43,7 @@ def resize_volumes(
 def repeat_elements(x: TensorLike, rep: int, axis: int) -> Tensor:
     """Each element `rep` times in a row along an axis, as numpy.repeat."""
     result = _core.repeat_elements(x, rep, axis)
-    result._keras_shape = result.shape  # as Keras's own backends leave it
+    result._keras_shape = tuple(result.shape)  # as Keras's own backends leave it
     return result
 
 

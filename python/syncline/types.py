@@ -10,6 +10,8 @@ Array = np.ndarray
 # What becomes a constant where a tensor is expected.
 Value = Union[np.ndarray, np.generic, float, int, bool, Sequence[Any]]
 TensorLike = Union[Tensor, Value]
+# A number, or a tensor that a step computes.
+Parameter = Union[float, int, np.ndarray, np.generic, Tensor]
 # 'float32', numpy.float32, numpy.dtype('float32'), or a tensor's dtype.
 DType = Union[str, type, np.dtype]
 # A size is a number, a scalar tensor, or None where it is not known.
@@ -23,6 +25,6 @@ Updates = Sequence[Union[Update, Tuple[Variable, TensorLike], Sequence[Any]]]
 StepFunction = Callable[[Tensor, List[Tensor]], Tuple[Tensor, Sequence[Tensor]]]
 
 __all__ = [
-    "Any", "Array", "Axis", "Callable", "DType", "List", "Optional", "Sequence", "Side", "Size", "Sizes",
+    "Any", "Array", "Axis", "Callable", "DType", "List", "Optional", "Parameter", "Sequence", "Side", "Size", "Sizes",
     "StepFunction", "Tensor", "TensorLike", "Tuple", "Update", "Updates", "Value", "Variable",
 ]  # fmt: skip

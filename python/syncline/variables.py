@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
+from operator import itemgetter
+
 import numpy as np
 
 from syncline import _core, feeds, ranks
@@ -13,6 +16,7 @@ from syncline.types import (
     DType,
     List,
     Optional,
+    Parameter,
     Sequence,
     Size,
     Sizes,
@@ -32,7 +36,7 @@ def _name(name, default):
 
 def _marked(x, constraint=None):
     """x with the attributes that Keras expects on variables and placeholders."""
-    x._keras_shape = x.shape
+    x._keras_shape = tuple(x.shape)
     x._uses_learning_phase = False
     if is_variable(x):
         x.constraint = constraint
@@ -135,7 +139,7 @@ def int_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
     more than what the graph knows."""
     if hasattr(x, "_keras_shape"):
         return x._keras_shape
-    return x.shape if isinstance(x, Tensor) else tuple(np.shape(x))
+    return tuple(x.shape if isinstance(x, Tensor) else np.shape(x))
 
 
 def get_variable_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
@@ -211,14 +215,19 @@ def eval(x: TensorLike) -> Any:
     return _core.eval(x)
 
 
-def get_value(x: Variable) -> Any:
+def get_value(x: TensorLike) -> Any:
     """A copy of a variable's value, as a NumPy array (a sparse one: scipy.sparse.csr_matrix)."""
-    return _core.get_value(x)
+    return batch_get_value([x])[0]
 
 
-def batch_get_value(ops: Sequence[Variable]) -> List[Any]:
+def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
     """The values of a list of variables."""
-    return [_core.get_value(x) for x in ops]
+    values = [_core.get_value(x) if is_variable(x) else x for x in ops]
+    computed = [i for i, x in enumerate(values) if is_tensor(x)]
+    if computed:
+        for i, value in zip(computed, _core.Function([], [values[i] for i in computed], [], "batch_get_value")([])):
+            values[i] = value
+    return values
 
 
 def set_value(x: Variable, value: Value) -> None:
@@ -246,9 +255,9 @@ def update_sub(x: Variable, decrement: TensorLike) -> Update:
     return _core.update_sub(x, decrement)
 
 
-def moving_average_update(x: Variable, value: TensorLike, momentum: float) -> Update:
+def moving_average_update(x: Variable, value: TensorLike, momentum: Parameter) -> Update:
     """The update x = momentum * x + (1 - momentum) * value."""
-    return _core.moving_average_update(x, value, float(momentum))
+    return _core.moving_average_update(x, value, momentum)
 
 
 def gradients(loss: Tensor, variables: Sequence[Tensor]) -> List[Optional[Tensor]]:
@@ -258,12 +267,12 @@ def gradients(loss: Tensor, variables: Sequence[Tensor]) -> List[Optional[Tensor
 
 
 def function(
-    inputs: Sequence[Tensor],
-    outputs: Sequence[Tensor],
+    inputs: Any,
+    outputs: Any,
     updates: Optional[Updates] = None,
     name: Optional[str] = None,
     **kwargs: Any,
-) -> Callable[[Sequence[Any]], List[Any]]:
+) -> Callable[[Any], Any]:
     """A callable that computes tensors from placeholders and updates variables on the way.
 
     # Arguments
@@ -279,9 +288,36 @@ def function(
     """
     if kwargs:
         raise ValueError(f"function: unknown arguments {sorted(kwargs)}; inputs, outputs, updates and name are known")
+    pack = None
+    if not isinstance(outputs, list) or any(isinstance(x, _NESTS) for x in outputs):
+        pack = _packer(outputs, count())
     kind = feeds.Function if ranks.is_rank() else _core.Function
-    return kind(_list(inputs), _list(outputs), [] if updates is None else updates, name or "function")
+    return kind(list(_flat(inputs)), list(_flat(outputs)), [] if updates is None else updates, name or "function", pack)
 
 
-def _list(values):
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+_NESTS = (list, tuple, dict)
+
+
+def _entries(nest):
+    return [nest[key] for key in sorted(nest)] if isinstance(nest, dict) else nest
+
+
+def _flat(nest):
+    # The tensors of nested lists, tuples and dicts, in TensorFlow's order.
+    if not isinstance(nest, _NESTS):
+        yield nest
+        return
+    for entry in _entries(nest):
+        yield from _flat(entry)
+
+
+def _packer(nest, numbers):
+    # What gives a list of results the form of `nest`.
+    if not isinstance(nest, _NESTS):
+        return itemgetter(next(numbers))
+    parts = [_packer(entry, numbers) for entry in _entries(nest)]
+    if isinstance(nest, dict):
+        keys = sorted(nest)
+        return lambda values: {key: part(values) for key, part in zip(keys, parts)}
+    form = tuple if isinstance(nest, tuple) else list
+    return lambda values: form(part(values) for part in parts)

@@ -46,13 +46,21 @@ def test_eval_carries_out_an_update():
     assert K.function([], [K.update(v, 5)])([]) == [5] and K.get_value(v) == 5
 
 
-def test_a_variable_updated_twice_is_updated_in_order():
+def test_moves_of_a_variable_add_up_in_order():
     v = K.variable(1.0)
-    K.function([], [], [K.update_add(v, 1), K.update(v, v * 10)])([])
-    assert K.get_value(v) == 20
+    K.function([], [], [K.update_add(v, 1), K.moving_average_update(v, 10, 0.5), K.update_sub(v, 2)])([])
+    assert K.get_value(v) == 4
     once = K.update_add(v, 1)
     K.function([], [], [once, [once]])([])
-    assert K.get_value(v) == 21
+    assert K.get_value(v) == 5
+
+
+def test_of_several_new_values_the_last_counts():
+    v = K.variable(1.0)
+    K.function([], [], [K.update(v, v + 1), (v, v * 10), K.update_add(v, 2)])([])
+    assert K.get_value(v) == 12
+    K.function([], [], [K.update_add(v, 2), K.update(v, v * 10)])([])
+    assert K.get_value(v) == 120
 
 
 def test_control_dependencies():

@@ -57,7 +57,7 @@ def test_whole_numbers():
     [
         0, -1, slice(None), slice(1, None), slice(None, -1), slice(None, None, 2), slice(None, None, -1), None, ...,
         (0, 1), (slice(None), 0), (..., -1), (None, 0, ...), (slice(0, 1), slice(1, 3)), (0, None, slice(1, 2)),
-        [1, 0, 1], np.array([0, 1]), np.int64(1),
+        np.array([1, 0, 1]), np.array([0, 1]), np.int64(1),
     ],
     ids=str,
 )  # fmt: skip
@@ -66,6 +66,12 @@ def test_subscripts(key):
     np.testing.assert_array_equal(value(x[key], x, X), X[key])
     rows = K.placeholder((None, 3))
     np.testing.assert_array_equal(value(rows[key], rows, X), X[key])
+
+
+def test_a_list_is_read_as_a_tuple_of_subscripts():
+    x = K.placeholder(X.shape)
+    assert value(x[[1, 2]], x, X) == X[1, 2]
+    np.testing.assert_array_equal(value(x[[slice(None), 0]], x, X), X[:, 0])
 
 
 def test_subscripts_by_tensors():

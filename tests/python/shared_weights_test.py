@@ -1,0 +1,51 @@
+"""A weight that a model lists several times takes one step."""
+
+import os
+
+os.environ["KERAS_BACKEND"] = "syncline"
+
+import keras
+import numpy as np
+import pytest
+
+import syncline as K
+from syncline import distributed
+
+X, Y = np.random.RandomState(0).rand(16, 5, 3), np.random.RandomState(1).rand(16, 5, 2)
+
+
+def trained(wrappers, optimizer, accumulated=0):
+    """The weights of a dense layer in so many wrappers (0: one that lists it once), and the steps of the training function's plan."""
+    inner = keras.layers.Dense(2, kernel_initializer=keras.initializers.RandomNormal(seed=3))
+    i, j = keras.layers.Input((5, 3)), keras.layers.Input((5, 3))
+    layers = [keras.layers.TimeDistributed(inner) for _ in range(wrappers)]
+    outputs = [layers[n % wrappers](x) for n, x in enumerate([i, j])]
+    model = keras.Model([i, j], keras.layers.add(outputs))
+    optimizer = keras.optimizers.get(optimizer)
+    model.compile(distributed.accumulate_gradients(optimizer, accumulated) if accumulated else optimizer, "mse")
+    assert len(model.trainable_weights) == 2 * wrappers
+    model.fit([X, X + 1], Y, epochs=2, batch_size=8, verbose=0, shuffle=False)
+    return inner.get_weights(), sum("dot" in step["label"] for step in model.train_function.steps())
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "rmsprop"])
+def test_one_gradient_one_step(optimizer):
+    once, products = trained(1, optimizer)
+    twice, products_of_two = trained(2, optimizer)
+    assert products == products_of_two
+    for a, b in zip(once, twice):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_with_accumulated_gradients():
+    for a, b in zip(trained(1, "sgd", 2)[0], trained(2, "sgd", 2)[0]):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_running_statistics_move_once_a_call():
+    normalize = keras.layers.BatchNormalization(momentum=0.5)
+    i, j = keras.layers.Input((3,)), keras.layers.Input((3,))
+    model = keras.Model([i, j], keras.layers.add([normalize(i), normalize(j)]))
+    model.compile("sgd", "mse")
+    model.train_on_batch([np.full((4, 3), 8.0), np.full((4, 3), 16.0)], np.zeros((4, 3)))
+    np.testing.assert_allclose(K.get_value(normalize.moving_mean), 0.5 * (0.5 * 0 + 0.5 * 8) + 0.5 * 16)
