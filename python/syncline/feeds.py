@@ -2,8 +2,9 @@
 give, every rank takes those of rank 0.
 
 Batches are compared one by one: threads that draw from NumPy's generator part the ranks without the program's doing. Functions
-compare their inputs when they have been called 1, 2, 4, 8, ... times, and each time once a difference was found. Before and after each
-of Keras's loops the random generators of all ranks get rank 0's state. Under `local_feeds` each rank keeps what it has.
+compare their inputs when they have been called 1, 2, 4, 8, ... times, and each time once a difference was found. Before each of
+Keras's loops, and after those with threads, the random generators of all ranks get rank 0's state. Under `local_feeds` each rank
+keeps what it has.
 """
 
 import functools
@@ -48,11 +49,10 @@ def _digest(value, digest=0):
 
 def _first_difference(values):
     """The number of the first value that is not equal on all ranks, None if there is none. Every rank asks, with as many values."""
-    digests = np.array([_digest(value) for value in values], np.int64)
-    # Equal everywhere if the largest is the smallest.
-    largest, smallest = ranks.all_reduce(np.stack([digests, -digests]), "max") * [[1], [-1]]
-    differing = np.flatnonzero(largest != smallest)
-    return int(differing[0]) if len(differing) else None
+    return ranks.first_difference([_digest(value) for value in values])
+
+
+_call = _core.Function.__call__  # found once: a call takes a few microseconds
 
 
 class Function(_core.Function):
@@ -64,10 +64,10 @@ class Function(_core.Function):
         self._calls, self._differs = 0, False
 
     def __call__(self, inputs):
-        self._calls += 1
-        if (self._differs or self._calls & (self._calls - 1) == 0) and _follows():
+        self._calls = calls = self._calls + 1
+        if (self._differs or calls & (calls - 1) == 0) and _follows():
             inputs = self._agreed(inputs)
-        return super().__call__(inputs)
+        return _call(self, inputs)
 
     def _agreed(self, inputs):
         values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
@@ -146,9 +146,13 @@ def _enqueuer(kind):
 
 
 class _Loop:
-    """One of Keras's loops begins and ends with rank 0's random state, unless it is part of another one."""
+    """One of Keras's loops begins with rank 0's random state, and ends with it if batches come from threads, unless it is part of
+    another one."""
 
     depth = 0
+
+    def __init__(self, threads):
+        self._threads = threads
 
     def __enter__(self):
         if _Loop.depth == 0 and _follows():
@@ -157,16 +161,16 @@ class _Loop:
 
     def __exit__(self, kind, error, trace):
         _Loop.depth -= 1
-        if _Loop.depth == 0 and error is None and _follows():
+        if _Loop.depth == 0 and self._threads and error is None and _follows():
             ranks.align_random_states()
 
 
-def _in_loop(function):
+def _in_loop(function, threads=True):
     @functools.wraps(function)
     def loop(model, source, *arguments, **keywords):
         if keywords.get("workers") == 0 and hasattr(source, "__next__") and not isinstance(source, _Batches):
             source = _Batches(source)
-        with _Loop():
+        with _Loop(threads):
             return function(model, source, *arguments, **keywords)
 
     return loop
@@ -182,7 +186,7 @@ def _generators(module):
 
 
 def _arrays(module):
-    module.fit_loop = _in_loop(module.fit_loop)
+    module.fit_loop = _in_loop(module.fit_loop, threads=False)
 
 
 def follow_rank_0():
