@@ -7,7 +7,6 @@
 #include "ops/control/loop.h"
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
-#include "ops/shape/join.h"
 #include "runtime/buffers.h"
 #include "runtime/collectives.h"
 #include "runtime/commit.h"
@@ -301,7 +300,6 @@ class Lowering {
   }
 
   void emit_loop(const Task& task, int t) {
-    const Expr& loop = task.nodes[0];
     const LoopStep& lowered = plan_.loops_[static_cast<std::size_t>(task.lowered)];
     for (RandomOp* op : lowered.body.random_ops()) plan_.add_random_op(op);
     Step step;
@@ -310,7 +308,7 @@ class Lowering {
     step.label = join_text("loop, ", lowered.turns, " turns of ", lowered.body.steps().size(), " steps");
     for (const Expr& product : task.products)
       step.label += join_text("; every ", lowered.turns_together, " turns ", product.op().name);
-    plan_.keep_.push_back(loop);
+    plan_.keep_.push_back(task.nodes[0]);
     plan_.keep_.insert(plan_.keep_.end(), task.products.begin(), task.products.end());
     add_step(std::move(step), task.reads, task.writes);
     add_scratch(lowered.scratch_bytes, t);

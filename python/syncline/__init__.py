@@ -56,8 +56,6 @@ from syncline.convolutions import (
     depthwise_conv2d,
     local_conv1d,
     local_conv2d,
-    pool2d,
-    pool3d,
     separable_conv1d,
     separable_conv2d,
 )
@@ -87,6 +85,13 @@ from syncline.elementwise import (
     sqrt,
     square,
 )
+from syncline.images import (
+    resize_images,
+    resize_volumes,
+    spatial_2d_padding,
+    spatial_3d_padding,
+    temporal_padding,
+)
 from syncline.linear_algebra import (
     batch_dot,
     dot,
@@ -94,6 +99,10 @@ from syncline.linear_algebra import (
     transpose,
 )
 from syncline.picture import Picture, plot_graph
+from syncline.pooling import (
+    pool2d,
+    pool3d,
+)
 from syncline.random_tensors import (
     dropout,
     random_binomial,
@@ -140,30 +149,18 @@ from syncline.shapes import (
     repeat,
     repeat_elements,
     reshape,
-    resize_images,
-    resize_volumes,
     reverse,
     slice,
-    spatial_2d_padding,
-    spatial_3d_padding,
     squeeze,
     stack,
-    temporal_padding,
     tile,
 )
-from syncline.variables import (
-    batch_get_value,
-    batch_set_value,
+from syncline.tensors import (
     cast,
     constant,
     count_params,
     dtype,
-    eval,
-    eye,
-    function,
-    get_value,
     get_variable_shape,
-    gradients,
     identity,
     int_shape,
     is_keras_tensor,
@@ -171,20 +168,29 @@ from syncline.variables import (
     is_sparse,
     is_tensor,
     is_variable,
-    moving_average_update,
     ndim,
-    ones,
     ones_like,
     placeholder,
-    set_value,
     shape,
     size,
     stop_gradient,
     to_dense,
+    zeros_like,
+)
+from syncline.variables import (
+    batch_get_value,
+    batch_set_value,
+    eval,
+    eye,
+    function,
+    get_value,
+    gradients,
+    moving_average_update,
+    ones,
+    set_value,
     update,
     update_add,
     update_sub,
     variable,
     zeros,
-    zeros_like,
 )

@@ -18,23 +18,35 @@ def rnn(
     unroll: bool = False,
     input_length: Optional[int] = None,
 ) -> Tuple[Tensor, Tensor, List[Tensor]]:
-    """Goes through inputs along time.
+    """Goes through inputs along time and carries states from turn to turn.
 
-    # Arguments
-        step_function: of (input, states), where input is (samples, ...) and states is a list followed by the constants;
-            returns (output, new states).
-        inputs: (samples, time, ...), at least 3 axes.
-        initial_states: list of tensors.
-        go_backwards: from the last input to the first; the outputs then come in that order.
-        mask: (samples, time) or (samples, time, 1): 0 where an input does not count. States then stay, and the output
-            is that of the turn before, or 0.
-        constants: list of tensors that every turn gets.
-        unroll: makes every turn part of the graph; for few turns, whose number is known.
-        input_length: the number of turns, needed only if `unroll` cannot see it.
-    # Returns
-        A tuple: the last output (samples, ...), all outputs (samples, time, ...), the list of the last states.
-    # Raises
-        ValueError: inputs of fewer than 3 axes, a mask without states, unroll with an unknown number of turns.
+    Args:
+        step_function: function of (input, states) that returns (output, new states): `input` is a tensor (samples,
+            ...), `states` a list of tensors, which the constants follow; the new states have the old ones' shapes and
+            dtypes. It is called while the graph is built.
+        inputs: tensor (samples, time, ...) of at least three axes; any dtype.
+        initial_states: list of tensors (samples, ...); any dtype.
+        go_backwards: bool: from the last input to the first; the outputs then come in that order.
+        mask: tensor (samples, time) or (samples, time, 1) of any dtype, or None: 0 where an input does not count; there
+            the states stay, and the output is that of the turn before, or 0 in the first.
+        constants: list of tensors of any shape and dtype that every turn gets, or None.
+        unroll: bool: make every turn a part of the graph; for few turns, whose number is known.
+        input_length: int: the number of turns, where `unroll` cannot see it from inputs; or None.
+    Returns:
+        Tuple: the last output, a tensor (samples, ...); all outputs, a tensor (samples, time, ...); the list of the
+        last states.
+    Raises:
+        TypeError: step_function is no function, or states are no list of tensors.
+        ValueError: inputs of fewer than three axes; a mask, input_length or new state that does not fit; a mask without
+            states; `unroll` with an unknown number of turns.
+    See: ops/control/rnn.cc
+    Example:
+        >>> def running_sum(x, states):
+        ...     total = states[0] + x
+        ...     return total, [total]
+        >>> last, outputs, states = K.rnn(running_sum, [[[1.], [2.], [3.]]], [K.zeros((1, 1))])
+        >>> K.eval(outputs)[0, :, 0]
+        array([1., 3., 6.], dtype=float32)
     """
     phase = [False]
 
@@ -51,18 +63,47 @@ def rnn(
 
 
 def switch(condition: TensorLike, then_expression: Side, else_expression: Side) -> Tensor:
-    """then_expression where the condition holds, otherwise else_expression.
+    """then_expression where the condition holds (is not 0), else_expression elsewhere.
 
-    A scalar condition takes one side as a whole; the sides may be functions without arguments, and only the side that
-    is taken is computed in a step. A condition with axes chooses element by element. Raises ValueError if the shapes
-    do not fit.
+    A scalar condition takes one side as a whole, and only that side is computed in a step; the sides may then be lists,
+    or functions that return lists, and so is the result. A condition with axes chooses element by element: its axes are
+    the first ones of the expressions.
+
+    Args:
+        condition: tensor of shape () or of the first axes of the expressions; any dtype.
+        then_expression: tensor of any shape and dtype, or a function without arguments that makes one.
+        else_expression: tensor of then_expression's shape and dtype, or a function without arguments that makes one.
+    Returns:
+        Tensor of the expressions' shape and dtype.
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the shapes differ, the condition does not fit them, or a tensor is sparse.
+    See: ops/control/switch.cc
+    Example:
+        >>> K.eval(K.switch([True, False], [[1, 1], [2, 2]], [[8, 8], [9, 9]]))
+        array([[1, 1],
+               [9, 9]], dtype=int32)
     """
     return _core.switch(condition, then_expression, else_expression)
 
 
 def in_train_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> Tensor:
-    """x while training, alt otherwise. Both may be functions without arguments. training: True, False, 1, 0 or a scalar
-    tensor; the learning phase unless given."""
+    """x while training, alt while testing.
+
+    Args:
+        x: tensor of any shape and dtype, or a function without arguments that makes one.
+        alt: tensor of x's shape and dtype, or a function without arguments that makes one.
+        training: bool, int or scalar tensor of any dtype: whether the model is training; None: learning_phase().
+    Returns:
+        Tensor of x's shape and dtype. Where the phase is known, it is the side itself, and no other function is called.
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the shapes differ, or `training` has several elements.
+    See: ops/control/switch.cc
+    Example:
+        >>> K.eval(K.in_train_phase(K.constant([1.]), K.constant([2.]), training=True))
+        array([1.], dtype=float32)
+    """
     from_phase = training is None
     if from_phase:
         training = learning_phase()
@@ -76,31 +117,112 @@ def in_train_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) ->
 
 
 def in_test_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> Tensor:
-    """x while testing, alt while training; as in_train_phase."""
+    """x while testing, alt while training.
+
+    Args:
+        x: tensor of any shape and dtype, or a function without arguments that makes one.
+        alt: tensor of x's shape and dtype, or a function without arguments that makes one.
+        training: bool, int or scalar tensor of any dtype: whether the model is training; None: learning_phase().
+    Returns:
+        Tensor of x's shape and dtype. Where the phase is known, it is the side itself, and no other function is called.
+    Raises:
+        TypeError: the dtypes differ.
+        ValueError: the shapes differ, or `training` has several elements.
+    See: ops/control/switch.cc
+    """
     return in_train_phase(alt, x, training=training)
 
 
 def map_fn(fn: Callable[..., Any], elems: TensorLike, name: Optional[str] = None, dtype: Optional[DType] = None) -> Any:
-    """fn of each element of `elems` along its first axis, stacked. Of a list of tensors fn gets a list. dtype: of the
-    result, if fn changes it."""
+    """Calls a function with each element along the first axis, and stacks what it returns.
+
+    Args:
+        fn: function of one element, a tensor, that returns a tensor or a list of tensors; where `elems` are several, of
+            a list of tensors. It is called while the graph is built.
+        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of one length.
+        name: str, or None; not used.
+        dtype: str or NumPy dtype to cast the result to, or None.
+    Returns:
+        Tensor (elements, ...): what fn returns for each one. Where fn returns a list: a list of such tensors.
+    Raises:
+        TypeError: fn is no function, or the dtype is unknown.
+        ValueError: a tensor is a scalar or sparse, the lengths differ, or there is no tensor.
+    See: ops/control/fold.cc
+    Example:
+        >>> K.eval(K.map_fn(lambda row: K.sum(row * row), K.constant([[1., 2.], [3., 4.]])))
+        array([ 5., 25.], dtype=float32)
+    """
     return _core.map_fn(fn, elems, dtype)
 
 
 def foldl(
     fn: Callable[..., Any], elems: TensorLike, initializer: Optional[TensorLike] = None, name: Optional[str] = None
 ) -> Any:
-    """fn(... fn(fn(initializer, elems[0]), elems[1]) ...). Without an initializer the first element takes its place."""
+    """Combines the elements along the first axis, from the first to the last: fn(... fn(fn(initializer, e0), e1) ...,
+    en).
+
+    Args:
+        fn: function of (accumulator, element), two tensors, that returns the new accumulator, of the old one's shape
+            and dtype. It is called while the graph is built.
+        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of one length: fn
+            then gets a list of elements.
+        initializer: tensor of any shape and dtype: the first accumulator; None: the first element.
+        name: str, or None; not used.
+    Returns:
+        Tensor: the last accumulator, of the first one's shape and dtype. With several initializers a list of tensors.
+    Raises:
+        TypeError: fn is no function, or the dtypes do not fit.
+        ValueError: the accumulator changes its shape, a tensor is a scalar or sparse, or there are neither elements nor
+            an initializer.
+    See: ops/control/fold.cc
+    Example:
+        >>> K.eval(K.foldl(lambda total, row: 10 * total + row, K.constant([[1.], [2.], [3.]])))
+        array([123.], dtype=float32)
+    """
     return _core.fold(fn, elems, initializer, False)
 
 
 def foldr(
     fn: Callable[..., Any], elems: TensorLike, initializer: Optional[TensorLike] = None, name: Optional[str] = None
 ) -> Any:
-    """As foldl, beginning with the last element."""
+    """Combines the elements along the first axis, from the last to the first: fn(... fn(fn(initializer, en), ...) ...,
+    e0).
+
+    Args:
+        fn: function of (accumulator, element), two tensors, that returns the new accumulator, of the old one's shape
+            and dtype. It is called while the graph is built.
+        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of one length: fn
+            then gets a list of elements.
+        initializer: tensor of any shape and dtype: the first accumulator; None: the last element.
+        name: str, or None; not used.
+    Returns:
+        Tensor: the last accumulator, of the first one's shape and dtype. With several initializers a list of tensors.
+    Raises:
+        TypeError: fn is no function, or the dtypes do not fit.
+        ValueError: the accumulator changes its shape, a tensor is a scalar or sparse, or there are neither elements nor
+            an initializer.
+    See: ops/control/fold.cc
+    Example:
+        >>> K.eval(K.foldr(lambda total, row: 10 * total + row, K.constant([[1.], [2.], [3.]])))
+        array([321.], dtype=float32)
+    """
     return _core.fold(fn, elems, initializer, True)
 
 
 def print_tensor(x: TensorLike, message: str = "") -> Tensor:
-    """x. In each step that uses the result, `message` and the value appear on standard output, once whatever the
-    number of ranks."""
+    """Prints a tensor's value in each step that uses the result: on standard output, once whatever the number of ranks.
+
+    Args:
+        x: tensor of any shape and dtype.
+        message: str: what is printed before the value.
+    Returns:
+        Tensor: x itself, in shape, dtype and value.
+    Raises:
+        TypeError: x holds no numbers, or the message is no str.
+        ValueError: x is sparse.
+    See: ops/control/print.cc
+    Example:
+        >>> y = K.eval(2 * K.print_tensor(K.constant([1., 2.]), message='x is'))
+        x is [1. 2.]
+    """
     return _core.print_tensor(x, message)

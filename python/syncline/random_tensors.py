@@ -27,7 +27,27 @@ def random_uniform_variable(
     name: Optional[str] = None,
     seed: Optional[int] = None,
 ) -> Variable:
-    """A variable of numbers drawn from [low, high)."""
+    """A variable of numbers drawn once from the uniform distribution on [low, high).
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        low: float: the lower end; or tensor, as the next: its shape broadcasts to the result's, its dtype is the
+            result's.
+        high: float >= low, or tensor: the upper end, which is not drawn.
+        dtype: str or NumPy dtype: floating or integer; None: floatx().
+        name: str, or None; made unique.
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Variable of this shape and dtype.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not of numbers.
+        ValueError: the shape is not known, a size is negative, or the interval is none.
+    See: ops/random/random.cc
+    Example:
+        >>> K.random_uniform_variable((2, 3), -1, 1).shape
+        (2, 3)
+    """
     return variable(random_uniform(shape, low, high, dtype, seed), dtype, name)
 
 
@@ -39,37 +59,150 @@ def random_normal_variable(
     name: Optional[str] = None,
     seed: Optional[int] = None,
 ) -> Variable:
-    """A variable of numbers drawn from the normal distribution with this mean and standard deviation."""
+    """A variable of numbers drawn once from a normal distribution.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
+        scale: float >= 0, or tensor: the standard deviation.
+        dtype: str or NumPy dtype: floating; None: floatx().
+        name: str, or None; made unique.
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Variable of this shape and dtype.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not floating.
+        ValueError: the shape is not known, a size is negative, or so is the scale.
+    See: ops/random/random.cc
+    Example:
+        >>> K.random_normal_variable((2, 3), 0, 0.05).shape
+        (2, 3)
+    """
     return variable(random_normal(shape, mean, scale, dtype, seed), dtype, name)
 
 
 def random_normal(
     shape: Sizes, mean: Parameter = 0.0, stddev: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
 ) -> Tensor:
-    """A tensor of numbers of the normal distribution."""
+    """Numbers drawn from a normal distribution.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
+        stddev: float >= 0, or tensor: the standard deviation.
+        dtype: str or NumPy dtype: floating; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not floating.
+        ValueError: the shape is not known, a size is negative, or so is stddev.
+    See: ops/random/random.cc
+    Example:
+        >>> bool(K.eval(K.random_normal((1000,), mean=5., stddev=0.1, seed=1)).mean().round(1) == 5)
+        True
+    """
     return _core.random_normal(shape, mean, stddev, dtype, _key(seed))
 
 
 def random_uniform(
     shape: Sizes, minval: Parameter = 0.0, maxval: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
 ) -> Tensor:
-    """A tensor of numbers from [minval, maxval)."""
+    """Numbers drawn from the uniform distribution on [minval, maxval).
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        minval: float: the lower end; or tensor, as the next: its shape broadcasts to the result's, its dtype is the
+            result's.
+        maxval: float >= minval, or tensor: the upper end, which is not drawn.
+        dtype: str or NumPy dtype: floating or integer; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not of numbers.
+        ValueError: the shape is not known, a size is negative, or the interval is none.
+    See: ops/random/random.cc
+    Example:
+        >>> int(K.eval(K.random_uniform((1000,), 0, 6, dtype='int32', seed=1)).max())
+        5
+    """
     return _core.random_uniform(shape, minval, maxval, dtype, _key(seed))
 
 
 def random_binomial(shape: Sizes, p: Parameter = 0.0, dtype: Optional[DType] = None, seed: Optional[int] = None) -> Tensor:
-    """A tensor: 1 with probability p, otherwise 0."""
+    """1 with probability p, otherwise 0, element by element.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        p: float from 0 to 1: the probability of 1; or a floating tensor whose shape broadcasts to the result's.
+        dtype: str or NumPy dtype: any; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: p is no number, or the dtype is unknown.
+        ValueError: the shape is not known, a size is negative, or p is no probability.
+    See: ops/random/random.cc
+    Example:
+        >>> K.eval(K.random_binomial((3,), p=1.))
+        array([1., 1., 1.], dtype=float32)
+    """
     return _core.random_binomial(shape, p, dtype, _key(seed))
 
 
 def truncated_normal(
     shape: Sizes, mean: Parameter = 0.0, stddev: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
 ) -> Tensor:
-    """The normal distribution without what lies farther than two standard deviations from the mean."""
+    """Numbers drawn from a normal distribution without what lies farther than two standard deviations from the mean.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
+        stddev: float >= 0, or tensor: the standard deviation.
+        dtype: str or NumPy dtype: floating; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not floating.
+        ValueError: the shape is not known, a size is negative, or so is stddev.
+    See: ops/random/random.cc
+    Example:
+        >>> bool(abs(K.eval(K.truncated_normal((1000,), seed=1))).max() <= 2)
+        True
+    """
     return _core.truncated_normal(shape, mean, stddev, dtype, _key(seed))
 
 
 def dropout(x: TensorLike, level: Parameter, noise_shape: Optional[Sizes] = None, seed: Optional[int] = None) -> Tensor:
-    """x with a fraction `level` of its elements set to 0 and the others scaled by 1 / (1 - level). noise_shape: 1
-    along axes where one draw serves all elements."""
+    """x with elements drawn anew in each step set to 0 and the others scaled by 1 / (1 - level). It does so in every
+    phase: see in_train_phase.
+
+    Args:
+        x: tensor of any shape and floating dtype.
+        level: float in [0, 1): the probability of an element to become 0; or a scalar tensor.
+        noise_shape: tuple of ints, one an axis of x: 1 where one draw serves the whole axis, otherwise x's size, -1 or
+            None.
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of x's shape and dtype.
+    Raises:
+        TypeError: x is not floating, or the level is no number.
+        ValueError: the level is outside [0, 1), noise_shape does not fit, or x is sparse.
+    See: ops/random/dropout.cc
+    Example:
+        >>> sorted(set(K.eval(K.dropout(K.ones((1000,)), 0.5, seed=1)).tolist()))
+        [0.0, 2.0]
+    """
     return _core.dropout(x, level, noise_shape, _key(seed))

@@ -10,32 +10,79 @@ _phase = None
 
 
 def get_uid(prefix: str = "") -> int:
-    """1, 2, 3, ... for each prefix: numbers for the names of layers and the like."""
+    """Numbers for the names of layers and the like: each call with a prefix gives the next one.
+
+    Args:
+        prefix: str: what is counted.
+    Returns:
+        int: 1, 2, 3, ...
+    Raises:
+        TypeError: the prefix is no str.
+    See: runtime/config.cc
+    Example:
+        >>> K.reset_uids()
+        >>> K.get_uid('dense'), K.get_uid('dense'), K.get_uid('conv')
+        (1, 2, 1)
+    """
     return _core.get_uid(prefix)
 
 
 def reset_uids() -> None:
-    """Lets get_uid begin anew for every prefix."""
+    """Lets get_uid begin anew for every prefix.
+
+    Returns:
+        None.
+    See: runtime/config.cc
+    """
     _core.reset_uids()
 
 
 def clear_session() -> None:
     """Forgets names, uids and the learning phase. Tensors, variables and functions that somebody holds stay usable; the
-    others are gone already, for no graph is owned by the session."""
+    others are gone already, for no graph is owned by the session.
+
+    Returns:
+        None.
+    See: runtime/config.cc
+    Example:
+        >>> K.clear_session()
+        >>> K.zeros((2,), name='weights').name
+        'weights:0'
+    """
     global _phase
     _phase = None
     _core.clear_session()
 
 
 def manual_variable_initialization(value: bool) -> None:
-    """Whether the program initializes variables itself. Kept for programs that set it: a variable has its initial value
-    from the start."""
+    """Whether the program initializes variables itself. Kept for programs that set it: it changes nothing, for a
+    variable has its initial value from the start.
+
+    Args:
+        value: bool.
+    Returns:
+        None.
+    Raises:
+        TypeError: the value is a tensor, which is neither true nor false yet.
+        ValueError: the value is an array of several elements.
+    See: runtime/config.cc
+    """
     _core.manual_variable_initialization(bool(value))
 
 
 def learning_phase() -> Any:
-    """The phase: a placeholder (bool scalar), to be fed with 1 (training) or 0 (testing, also where it is not fed),
-    or the number that set_learning_phase was given."""
+    """Whether the model is training (1) or testing (0).
+
+    Returns:
+        The int that set_learning_phase was given; unless it was called, a bool placeholder of shape (). A function that
+        has it among its inputs is fed with it; for others it is 0.
+    See: runtime/function.cc
+    Example:
+        >>> K.clear_session()
+        >>> y = K.in_train_phase(K.constant([1.]), K.constant([2.]))
+        >>> K.function([K.learning_phase()], [y])([1])
+        [array([1.], dtype=float32)]
+    """
     global _phase
     if _phase is None:
         _phase = _core.learning_phase()
@@ -44,8 +91,20 @@ def learning_phase() -> Any:
 
 
 def set_learning_phase(value: int) -> None:
-    """Fixes the phase to 0 (testing) or 1 (training) for graphs that are built from now on. Raises ValueError for any
-    other value."""
+    """Fixes the learning phase for graphs that are built from now on.
+
+    Args:
+        value: int: 0 (testing) or 1 (training).
+    Returns:
+        None.
+    Raises:
+        ValueError: any other value.
+    See: runtime/function.cc
+    Example:
+        >>> K.set_learning_phase(1)
+        >>> K.learning_phase()
+        1
+    """
     global _phase
     if value not in (0, 1):
         raise ValueError(f"set_learning_phase: {value!r}; give 0 (testing) or 1 (training)")

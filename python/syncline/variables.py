@@ -1,15 +1,12 @@
-"""Tensors and variables: making them, asking about them, setting them; functions and gradients."""
+"""Variables: making, reading, setting and updating them; functions and gradients."""
 
 from __future__ import annotations
 
 from itertools import count
 from operator import itemgetter
 
-import numpy as np
-
 from syncline import _core, feeds, ranks
-from syncline._core import Tensor, Variable
-from syncline.session import name_scope
+from syncline.tensors import _marked, _name, is_tensor, is_variable
 from syncline.types import (
     Any,
     Callable,
@@ -18,7 +15,6 @@ from syncline.types import (
     Optional,
     Parameter,
     Sequence,
-    Size,
     Sizes,
     Tensor,
     TensorLike,
@@ -30,145 +26,73 @@ from syncline.types import (
 )
 
 
-def _name(name, default):
-    return name_scope.scoped(name or default)
-
-
-def _marked(x, constraint=None):
-    """x with the attributes that Keras expects on variables and placeholders."""
-    x._keras_shape = tuple(x.shape)
-    x._uses_learning_phase = False
-    if is_variable(x):
-        x.constraint = constraint
-    return x
-
-
 def variable(
     value: Any,
     dtype: Optional[DType] = None,
     name: Optional[str] = None,
     constraint: Optional[Callable[[Tensor], Tensor]] = None,
 ) -> Variable:
-    """A variable with this initial value.
+    """A variable: a tensor whose value lasts between calls of functions, and can be set.
 
-    # Arguments
-        value: number, list, NumPy array, SciPy sparse matrix, or a tensor that needs no feeds (an initializer such as
-            random_uniform(...)), which is computed at once.
-        dtype: of the variable; floatx() unless given.
-        name: made unique, and put into the open name scopes.
-        constraint: function of the variable that optimizers project its new values with; kept as `x.constraint`.
-    # Returns
-        A Variable of the value's shape. Under several ranks it holds rank 0's value.
+    Args:
+        value: number, list or NumPy array of any shape; a SciPy sparse matrix (the variable is sparse then); or a
+            tensor that needs no feeds, such as random_uniform(...), which is computed at once.
+        dtype: str or NumPy dtype of the variable; None: floatx().
+        name: str, or None; made unique, and put into the open name scopes.
+        constraint: function of a tensor that returns one, or None: what optimizers project new values with; kept as
+            `constraint` of the result.
+    Returns:
+        Variable of the value's shape and this dtype. Under several ranks its value is rank 0's.
+    Raises:
+        TypeError: the value holds no numbers, or the dtype is unknown.
+        ValueError: the value is a tensor that needs feeds.
+    See: runtime/variable.cc; of a sparse value runtime/sparse_variable.cc
+    Example:
+        >>> x = K.variable([[1, 2], [3, 4]], name='table')
+        >>> x.shape, x.dtype
+        ((2, 2), 'float32')
     """
     return _marked(_core.variable(value, dtype, _name(name, "Variable")), constraint)
 
 
-def constant(
-    value: Value, dtype: Optional[DType] = None, shape: Optional[Sequence[int]] = None, name: Optional[str] = None
-) -> Tensor:
-    """A tensor that never changes, of dtype floatx() unless given. With a shape, `value` holds as many elements, or one
-    that fills it; otherwise ValueError."""
-    return _core.constant(value, dtype, shape, name or "")
-
-
-def placeholder(
-    shape: Optional[Sequence[Size]] = None,
-    ndim: Optional[int] = None,
-    dtype: Optional[DType] = None,
-    sparse: bool = False,
-    name: Optional[str] = None,
-) -> Tensor:
-    """A tensor whose value is fed to a function.
-
-    # Arguments
-        shape: tuple; None for dimensions that come with the feeds.
-        ndim: number of axes, all unknown, instead of a shape.
-        dtype: floatx() unless given.
-        sparse: a sparse matrix; then of two axes.
-    """
-    return _marked(_core.placeholder(shape, ndim, dtype, bool(sparse), _name(name, "Placeholder")))
-
-
-def is_placeholder(x: Any) -> bool:
-    """Whether x is a placeholder. Any Python object may be asked."""
-    return _core.is_placeholder(x)
-
-
-def is_tensor(x: Any) -> bool:
-    """Whether x is a tensor or a variable. Any Python object may be asked."""
-    return isinstance(x, Tensor)
-
-
-def is_variable(x: Any) -> bool:
-    """Whether x is a variable. Any Python object may be asked."""
-    return isinstance(x, (Variable, _core.SparseVariable))
-
-
-def is_keras_tensor(x: Any) -> bool:
-    """Whether x is the output of a Keras layer or of Input(). Raises ValueError if it is no tensor at all."""
-    if not is_tensor(x):
-        raise ValueError(
-            f"is_keras_tensor: {type(x).__name__} is no tensor; give a placeholder, a variable, or what a function of "
-            "the backend returned"
-        )
-    return hasattr(x, "_keras_history")
-
-
-def is_sparse(tensor: Tensor) -> bool:
-    """Whether the tensor is sparse."""
-    return is_tensor(tensor) and _core.is_sparse(tensor)
-
-
-def to_dense(tensor: Tensor) -> Tensor:
-    """A sparse tensor with its zeros; a dense one is returned as it is."""
-    return _core.to_dense(tensor) if is_sparse(tensor) else tensor
-
-
-def shape(x: TensorLike) -> Tensor:
-    """The shape as a tensor: int32 of ndim(x) elements."""
-    return _core.shape(x)
-
-
-def size(x: TensorLike, name: Optional[str] = None) -> Tensor:
-    """The number of elements as a tensor: an int32 scalar."""
-    return _core.size(x)
-
-
-def int_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
-    """The shape as a tuple, None where a dimension comes with the feeds. A Keras layer's word (`_keras_shape`) counts
-    more than what the graph knows."""
-    if hasattr(x, "_keras_shape"):
-        return x._keras_shape
-    return tuple(x.shape if isinstance(x, Tensor) else np.shape(x))
-
-
-def get_variable_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
-    """int_shape by its old name."""
-    return int_shape(x)
-
-
-def ndim(x: TensorLike) -> int:
-    """The number of axes."""
-    return x.ndim if isinstance(x, Tensor) else np.ndim(x)
-
-
-def dtype(x: TensorLike) -> str:
-    """The dtype's name, as 'float32'."""
-    return x.dtype if isinstance(x, Tensor) else str(np.asarray(x).dtype)
-
-
-def count_params(x: TensorLike) -> int:
-    """The number of elements of a variable or of a tensor of known shape. Raises ValueError if it is not known."""
-    return _core.count_params(x)
-
-
 def zeros(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None) -> Any:
-    """A variable of zeros, of dtype floatx() unless given; with a tensor among the sizes a tensor."""
+    """A variable of zeros; with a tensor among the sizes a tensor, for a variable's shape is fixed.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector.
+        dtype: str or NumPy dtype of the result; None: floatx().
+        name: str, or None; made unique.
+    Returns:
+        Variable (or tensor) of this shape and dtype.
+    Raises:
+        TypeError: the shape holds no integers, or the dtype is unknown.
+        ValueError: a size is None or negative.
+    See: runtime/variable.cc
+    Example:
+        >>> K.eval(K.zeros((2, 3)))
+        array([[0., 0., 0.],
+               [0., 0., 0.]], dtype=float32)
+    """
     return _filled(0.0, shape, dtype, name)
 
 
 def ones(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None) -> Any:
-    """A variable of ones, of dtype floatx() unless given; with a tensor among the sizes a tensor."""
+    """A variable of ones; with a tensor among the sizes a tensor, for a variable's shape is fixed.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector.
+        dtype: str or NumPy dtype of the result; None: floatx().
+        name: str, or None; made unique.
+    Returns:
+        Variable (or tensor) of this shape and dtype.
+    Raises:
+        TypeError: the shape holds no integers, or the dtype is unknown.
+        ValueError: a size is None or negative.
+    See: runtime/variable.cc
+    Example:
+        >>> K.eval(K.ones((3,), dtype='int32'))
+        array([1, 1, 1], dtype=int32)
+    """
     return _filled(1.0, shape, dtype, name)
 
 
@@ -178,50 +102,77 @@ def _filled(value, shape, dtype, name):
 
 
 def eye(size: Any, dtype: Optional[DType] = None, name: Optional[str] = None) -> Variable:
-    """A variable: the identity matrix of `size` rows, or (rows, columns)."""
+    """A variable that holds an identity matrix.
+
+    Args:
+        size: int >= 0: rows and columns; or a pair of ints.
+        dtype: str or NumPy dtype of the variable; None: floatx().
+        name: str, or None; made unique.
+    Returns:
+        Variable (rows, columns) of this dtype.
+    Raises:
+        TypeError: the size holds no integers, or the dtype is unknown.
+        ValueError: the size is negative, or not one or two numbers.
+    See: runtime/variable.cc
+    Example:
+        >>> K.eval(K.eye(2))
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
     return _marked(_core.eye(size, dtype, _name(name, "Variable")))
 
 
-def zeros_like(x: TensorLike, dtype: Optional[DType] = None, name: Optional[str] = None) -> Tensor:
-    """Zeros of x's shape, and dtype unless one is given."""
-    return _core.zeros_like(x, dtype, name or "")
-
-
-def ones_like(x: TensorLike, dtype: Optional[DType] = None, name: Optional[str] = None) -> Tensor:
-    """Ones of x's shape, and dtype unless one is given."""
-    return _core.ones_like(x, dtype, name or "")
-
-
-def identity(x: TensorLike, name: Optional[str] = None) -> Tensor:
-    """A tensor of the same value."""
-    return _core.identity(x, name or "")
-
-
-def cast(x: TensorLike, dtype: DType) -> Tensor:
-    """x in another dtype. bool becomes 0 and 1, fractions are cut towards zero."""
-    return _core.cast(x, dtype)
-
-
-def stop_gradient(variables: Any) -> Any:
-    """The same tensor, or list of tensors, that gradients() does not look through."""
-    if isinstance(variables, (list, tuple)):
-        return [_core.stop_gradient(x) for x in variables]
-    return _core.stop_gradient(variables)
-
-
 def eval(x: TensorLike) -> Any:
-    """The value of a tensor that needs no feeds, as a NumPy array; sparse ones with their zeros. An update is carried
-    out."""
+    """The value of a tensor that needs no feeds. Of an update: it is carried out, and the new value returned.
+
+    Args:
+        x: tensor of any shape and dtype.
+    Returns:
+        NumPy array of x's shape and dtype; a NumPy number where the shape is (). Sparse tensors come with their zeros.
+    Raises:
+        TypeError: x holds no numbers.
+        ValueError: x needs a placeholder's value, which function() takes; or a step finds a value that it refuses.
+    See: runtime/function.cc
+    Example:
+        >>> K.eval(K.variable([1., 2.]) * 3)
+        array([3., 6.], dtype=float32)
+    """
     return _core.eval(x)
 
 
 def get_value(x: TensorLike) -> Any:
-    """A copy of a variable's value, as a NumPy array (a sparse one: scipy.sparse.csr_matrix)."""
+    """A copy of a variable's value, or the value of a tensor that needs no feeds.
+
+    Args:
+        x: Variable or tensor of any shape and dtype.
+    Returns:
+        NumPy array of its shape and dtype, a NumPy number where the shape is (); of a sparse variable a
+        scipy.sparse.csr_matrix.
+    Raises:
+        ValueError: x is a placeholder or needs one.
+    See: runtime/variable.cc
+    Example:
+        >>> K.get_value(K.zeros((2,)))
+        array([0., 0.], dtype=float32)
+    """
     return batch_get_value([x])[0]
 
 
 def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
-    """The values of a list of variables."""
+    """Copies of the values of several variables, and the values of tensors that need no feeds.
+
+    Args:
+        ops: list of Variables or tensors of any shapes and dtypes.
+    Returns:
+        List of NumPy arrays, as get_value returns them.
+    Raises:
+        TypeError: `ops` is no list.
+        ValueError: an entry is a placeholder or needs one.
+    See: runtime/variable.cc
+    Example:
+        >>> K.batch_get_value([K.zeros((2,)), K.ones((1,))])
+        [array([0., 0.], dtype=float32), array([1.], dtype=float32)]
+    """
     values = [_core.get_value(x) if is_variable(x) else x for x in ops]
     computed = [i for i, x in enumerate(values) if is_tensor(x)]
     if computed:
@@ -231,38 +182,145 @@ def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
 
 
 def set_value(x: Variable, value: Value) -> None:
-    """Sets a variable's value. Raises ValueError if the shape does not fit; nothing is changed then."""
+    """Sets a variable's value. If it raises, nothing is changed.
+
+    Args:
+        x: Variable of any shape and dtype.
+        value: number, list or NumPy array of x's shape, cast to its dtype; for a sparse variable a SciPy sparse matrix.
+    Returns:
+        None.
+    Raises:
+        TypeError: the value holds no numbers.
+        ValueError: x is no variable, the value has another shape, or it is a tensor.
+    See: runtime/variable.cc
+    Example:
+        >>> x = K.zeros((2,))
+        >>> K.set_value(x, [1, 2])
+        >>> K.get_value(x)
+        array([1., 2.], dtype=float32)
+    """
     _core.set_value(x, value)
 
 
 def batch_set_value(tuples: Sequence[Tuple[Variable, Value]]) -> None:
-    """Sets several variables, given as pairs (variable, value): all, or none if a value does not fit (ValueError)."""
+    """Sets the values of several variables: all of them, or none if it raises.
+
+    Args:
+        tuples: list of pairs (Variable, value): the value is a number, which fills the variable, or a list or NumPy
+            array of its shape; it is cast to the variable's dtype.
+    Returns:
+        None.
+    Raises:
+        TypeError: `tuples` is no list of pairs, or a value holds no numbers.
+        ValueError: an entry is no variable, or a value has another shape or is a tensor.
+    See: runtime/variable.cc
+    Example:
+        >>> x, y = K.zeros((2,)), K.zeros((1,))
+        >>> K.batch_set_value([(x, [1, 2]), (y, [3])])
+        >>> K.get_value(x), K.get_value(y)
+        (array([1., 2.], dtype=float32), array([3.], dtype=float32))
+    """
     _core.batch_set_value(tuples)
 
 
 def update(x: Variable, new_x: TensorLike) -> Update:
-    """The update that gives the variable x the value new_x, for the `updates` of a function."""
+    """The update that gives a variable a new value, for the `updates` of a function.
+
+    Args:
+        x: Variable of any shape and dtype.
+        new_x: tensor of x's shape, or of shape () to fill it; cast to x's dtype.
+    Returns:
+        Update: a tensor of the new value, which function() and eval() carry out.
+    Raises:
+        TypeError: new_x holds no numbers.
+        ValueError: x is no variable, or new_x has another shape.
+    See: runtime/variable.cc
+    Example:
+        >>> x = K.variable([1., 2.])
+        >>> K.function([], [], updates=[K.update(x, 10 * x)])([])
+        []
+        >>> K.get_value(x)
+        array([10., 20.], dtype=float32)
+    """
     return _core.update(x, new_x)
 
 
 def update_add(x: Variable, increment: TensorLike) -> Update:
-    """The update that adds `increment` to the variable x."""
+    """The update that adds to a variable, for the `updates` of a function.
+
+    Args:
+        x: Variable of any shape and any dtype but bool.
+        increment: tensor whose shape broadcasts to x's; cast to x's dtype.
+    Returns:
+        Update: a tensor of the new value, which function() and eval() carry out.
+    Raises:
+        TypeError: the increment holds no numbers, or x is bool.
+        ValueError: x is no variable, or the shapes do not fit.
+    See: runtime/variable.cc
+    Example:
+        >>> K.eval(K.update_add(K.variable([1., 2.]), 10.))
+        array([11., 12.], dtype=float32)
+    """
     return _core.update_add(x, increment)
 
 
 def update_sub(x: Variable, decrement: TensorLike) -> Update:
-    """The update that subtracts `decrement` from the variable x."""
+    """The update that subtracts from a variable, for the `updates` of a function.
+
+    Args:
+        x: Variable of any shape and any dtype but bool.
+        decrement: tensor whose shape broadcasts to x's; cast to x's dtype.
+    Returns:
+        Update: a tensor of the new value, which function() and eval() carry out.
+    Raises:
+        TypeError: the decrement holds no numbers, or x is bool.
+        ValueError: x is no variable, or the shapes do not fit.
+    See: runtime/variable.cc
+    Example:
+        >>> K.eval(K.update_sub(K.variable([1., 2.]), [0., 2.]))
+        array([1., 0.], dtype=float32)
+    """
     return _core.update_sub(x, decrement)
 
 
 def moving_average_update(x: Variable, value: TensorLike, momentum: Parameter) -> Update:
-    """The update x = momentum * x + (1 - momentum) * value."""
+    """The update of a moving average, x = momentum * x + (1 - momentum) * value, for the `updates` of a function.
+
+    Args:
+        x: Variable of any shape and any dtype but bool.
+        value: tensor whose shape broadcasts to x's; cast to x's dtype.
+        momentum: float, or tensor of x's dtype whose shape broadcasts with x's: how much of the old value stays.
+    Returns:
+        Update: a tensor of the new value, which function() and eval() carry out.
+    Raises:
+        TypeError: x is bool, or holds integers while the momentum is a fraction; the value or the momentum is no
+            number.
+        ValueError: x is no variable, or the shapes do not fit.
+    See: runtime/variable.cc
+    Example:
+        >>> K.eval(K.moving_average_update(K.variable([1.]), [3.], 0.5))
+        array([2.], dtype=float32)
+    """
     return _core.moving_average_update(x, value, momentum)
 
 
 def gradients(loss: Tensor, variables: Sequence[Tensor]) -> List[Optional[Tensor]]:
-    """The derivatives of sum(loss) with respect to a list of tensors, as a list of tensors; None where the loss does
-    not depend on one. They may be differentiated again."""
+    """The derivatives of the sum of a loss. They may be differentiated again.
+
+    Args:
+        loss: tensor of any shape and floating dtype.
+        variables: list of tensors of any shapes and floating dtypes: variables, placeholders or what lies between.
+    Returns:
+        List of tensors of their shapes and dtypes; None for those that the loss does not depend on, or only through
+        functions without a gradient, such as round and argmax.
+    Raises:
+        TypeError: the loss is not floating.
+    See: ops/gradients.cc
+    Example:
+        >>> x = K.variable([1., 2., 3.])
+        >>> K.eval(K.gradients(K.sum(x * x), [x])[0])
+        array([2., 4., 6.], dtype=float32)
+    """
     return _core.gradients(loss, variables if isinstance(variables, (list, tuple)) else [variables])
 
 
@@ -273,18 +331,30 @@ def function(
     name: Optional[str] = None,
     **kwargs: Any,
 ) -> Callable[[Any], Any]:
-    """A callable that computes tensors from placeholders and updates variables on the way.
+    """A callable that computes tensors from fed values and updates variables on the way.
 
-    # Arguments
-        inputs: list of placeholders. learning_phase() counts as 0 where it is not among them.
-        outputs: list of tensors, computed with the variables' values from before the updates.
-        updates: list of updates, or of pairs (variable, new value).
-        name: for messages.
-    # Returns
-        A Function: called with a list of values it returns a list of NumPy values. Under several ranks all ranks call
-        the same functions in the same order with the same (global) batch, and get the same results.
-    # Raises
-        ValueError: for an input that is no placeholder and for unknown arguments.
+    Called with a list of values, one an input (cast to the input's dtype), it returns a list of NumPy arrays, one an
+    output (of a bare output the array). Outputs see the variables' values from before the updates. Under several ranks
+    all ranks call the same functions in the same order with the same (global) batch, and get the same results.
+
+    Args:
+        inputs: list of placeholders, or of other tensors, whose fed values then take the place of computed ones, of any
+            shapes and dtypes; may be nested. learning_phase() is 0 where it is not among them.
+        outputs: tensor, or list of tensors, of any shapes and dtypes; may be nested lists, tuples and dicts, and
+            results have the same form.
+        updates: list of what update() and its like return, or of pairs (Variable, new value); or None.
+        name: str for messages, or None.
+    Returns:
+        Function: see above. A call raises ValueError for values that do not fit the inputs.
+    Raises:
+        TypeError: an input or output is no tensor and holds no numbers.
+        ValueError: an input cannot be fed, an update is none, or an argument is unknown.
+    See: runtime/function.cc
+    Example:
+        >>> x, total = K.placeholder((None,)), K.zeros(())
+        >>> add = K.function([x], [K.sum(x)], updates=[K.update_add(total, K.sum(x))])
+        >>> [float(add([[1., 2.]])[0]) for _ in range(2)], float(K.get_value(total))
+        ([3.0, 3.0], 6.0)
     """
     if kwargs:
         raise ValueError(f"function: unknown arguments {sorted(kwargs)}; inputs, outputs, updates and name are known")
