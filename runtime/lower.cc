@@ -7,6 +7,7 @@
 #include "ops/control/loop.h"
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
+#include "ops/shape/join.h"
 #include "runtime/buffers.h"
 #include "runtime/collectives.h"
 #include "runtime/commit.h"
@@ -77,8 +78,7 @@ class Lowering {
       plan_.loops_.push_back(lower_loop(task, local_, request_));
       task.meets = plan_.loops_.back().body.has_transfers();
     }
-    const auto new_values = roots_.begin() + static_cast<std::ptrdiff_t>(request_.outputs.size());
-    return commit_last(std::move(tasks), {new_values, roots_.end()}, local_);
+    return commit_last(std::move(tasks), {roots_.begin() + std::ssize(request_.outputs), roots_.end()}, local_);
   }
 
   // A pointer that the plan keeps right.

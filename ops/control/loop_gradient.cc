@@ -137,7 +137,7 @@ class LoopGradient {
   static bool follows_from_shapes(const Expr& e) {
     const std::vector<Expr>& operands = e.node().inputs;
     if (e.op().shape_only) return true;
-    return is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 && !e.op().random &&
+    return is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 && e.op().random_op == nullptr &&
            std::all_of(operands.begin(), operands.end(),
                        [](const Expr& in) { return is_number(in) || follows_from_shapes(in); });
   }
@@ -274,8 +274,8 @@ class LoopGradient {
   std::vector<Expr> cotangent_;     // of each state; empty: cannot have one
   std::vector<Expr> tap_gradient_;  // in one turn; empty: none
   std::unordered_set<const Node*> is_forward_;
-  std::vector<Expr> turn_;     // one turn's gradients: elements, states, captures
-  std::vector<Expr> needed_;   // forward values that differ from turn to turn
+  std::vector<Expr> turn_;    // one turn's gradients: elements, states, captures
+  std::vector<Expr> needed_;  // forward values that differ from turn to turn
   std::unordered_set<Expr, ExprHash> is_needed_;
   Replacements replacements_;  // of forward values by the backward body's elements, or by values outside
   LoopParts parts_;
