@@ -120,13 +120,17 @@ class Communicator {
   // Says where this rank is. A few stores; any thread, at any time.
   virtual void publish(const Position&) {}
 
-  // Whether every rank below this one has died, was stopped or has left, as far as can be seen from here: one on
-  // another node counts as living. For what one rank must do that is left over. Any thread, at any time, also after an
-  // error.
+  // Whether this rank is the lowest of those on rank 0's node that live: all below it there have died, were stopped or
+  // have left. It does what one rank must do that is left over, an emergency checkpoint. False on other nodes. Any
+  // thread, at any time, also after an error.
   virtual bool lowest_living() const { return rank() == 0; }
 
   // For people: "4 ranks on 2 nodes, shared memory within a node, MPI between nodes".
   virtual std::string describe() const = 0;
+
+  // What decides the order of sums, beside the number of ranks: "ranks 0-1 | 2-3", by node. For people, and for
+  // comparing two runs.
+  virtual std::string layout() const { return "ranks 0"; }
 
   // Notes go from rank 0 to each other rank beside the collectives: neither side waits, and a note that nobody takes
   // does no harm. Both calls are safe on any thread at any time. post does nothing on other ranks; take_note gives the

@@ -12,6 +12,12 @@ namespace {
 constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast", "reduce_scatter", "shared_memory"};
 constexpr std::array kReduceNames{"sum", "max", "min"};
 
+// A rank of another byte order sends numbers that name nothing.
+bool is_readable(const Header& header) {
+  return (header.what & 0xff) < kKindNames.size() &&
+         (header.what >> 8 & 0xff) <= static_cast<std::uint32_t>(DType::kFloat64) &&
+         header.what >> 16 < kReduceNames.size();
+}
 Kind kind_of(const Header& header) { return static_cast<Kind>(header.what & 0xff); }
 DType dtype_of(const Header& header) { return static_cast<DType>(header.what >> 8 & 0xff); }
 Reduce reduce_of(const Header& header) { return static_cast<Reduce>(header.what >> 16 & 0xff); }
@@ -152,6 +158,10 @@ int place_in_group(std::span<const int> ranks, int rank, int size) {
 }
 
 std::string describe(const Header& header) {
+  if (!is_readable(header))
+    return join_text("a call that cannot be read (", std::hex, header.what,
+                     "), as of a processor of another byte order or another version of Syncline");
+  if (has_ended(header)) return "the other ranks' programs to end";
   const Kind kind = kind_of(header);
   std::ostringstream text;
   text << name_of(kind) << " of plan " << std::hex << header.plan << std::dec << " step " << header.step << " bucket "

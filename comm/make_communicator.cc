@@ -28,9 +28,7 @@ std::unique_ptr<Communicator> make(const CommOptions& options) {
   mpi.worker = options.worker;
   mpi.share_memory = options.transport != Transport::kMpi;
   mpi.format = options.format;
-  mpi.nccl = options.transport == Transport::kNccl   ? UseNccl::kRequired
-             : options.transport == Transport::kAuto ? UseNccl::kIfPossible
-                                                     : UseNccl::kNever;
+  mpi.nccl = options.transport == Transport::kNccl ? UseNccl::kRequired : UseNccl::kNever;
   mpi.verbose = options.verbose;
   mpi.launch = launch;
   return make_mpi_communicator(mpi);

@@ -12,10 +12,10 @@
 namespace syncline::comm {
 
 enum class Transport : std::uint8_t {
-  kAuto,    // memory within a node, MPI between nodes; NCCL for large all-reduces where each rank has a GPU of its own
-  kShared,  // the same without NCCL
+  kAuto,    // memory within a node, MPI between nodes
+  kShared,  // the same
   kMpi,     // MPI's messages everywhere
-  kNccl,    // NCCL or an error
+  kNccl,    // as kAuto, and NCCL for large all-reduces, or an error
 };
 
 struct Settings {

@@ -46,7 +46,9 @@ Worker::Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options)
       stall_limit_(std::chrono::duration_cast<Clock::duration>(options.stall_limit)),
       limit_(std::chrono::duration_cast<Clock::duration>(options.wait_limit)),
       background_(options.background),
-      queue_(kQueueLength) {}
+      queue_(kQueueLength) {
+  std::fegetenv(&modes_);
+}
 
 void Worker::start(const std::shared_ptr<Worker>& worker) {
   worker->thread_ = std::thread([worker] { worker->run(); });
@@ -162,6 +164,7 @@ void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
   std::unique_lock lock(mutex_);
   if (hand_over) {
     handed_over_ = wanted_ = true;
+    std::fegetenv(&modes_);
     wake_.notify_one();
   }
   caller_blocked_ = true;
@@ -214,7 +217,9 @@ void Worker::run() {
     wake_.wait(lock, [&] { return stop_ || wanted_; });
     if (stop_) break;
     handed_over_ = false;
+    const std::fenv_t modes = modes_;
     lock.unlock();
+    std::fesetenv(&modes);
     State state;
     {
       const std::lock_guard hold(wire_mutex_);
@@ -247,6 +252,7 @@ bool Worker::wants_thread() const {
 
 void Worker::wake() {
   const std::lock_guard lock(mutex_);
+  std::fegetenv(&modes_);
   wanted_ = true;
   wake_.notify_one();
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -67,6 +68,8 @@ class Wire {
   // Who came last to the last job that is finished, and when; nothing if the wire cannot tell.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
   virtual std::string describe() const = 0;
+  // See communicator.h.
+  virtual std::string layout() const { return describe(); }
   // The last call. `clean`: no error, no job left over, no exception under way. False if the system below may still
   // touch memory of the wire (a receive that cannot be called off): it must then be left as it is, not destroyed.
   virtual bool close(bool clean) noexcept = 0;
@@ -160,6 +163,7 @@ class Worker {
   std::condition_variable wake_;      // for the thread
   std::condition_variable progress_;  // for the caller
   bool wanted_ = false;               // there is work for the thread
+  std::fenv_t modes_;                 // the caller's floating-point modes: sums do not depend on who takes them
   bool handed_over_ = false;          // a caller wants the thread to do a transfer
   bool stop_ = false;
   bool ended_ = false;
@@ -193,6 +197,7 @@ class WorkerCommunicator : public Communicator {
   void publish(const Position& position) override { worker_->publish(position); }
   bool lowest_living() const override { return worker_->wire().lowest_living(); }
   std::string describe() const override { return worker_->wire().describe(); }
+  std::string layout() const override { return worker_->wire().layout(); }
   void post_note(std::uint64_t note) override { worker_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return worker_->take_note(); }
 

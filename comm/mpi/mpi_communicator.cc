@@ -1,6 +1,8 @@
 #include "comm/mpi/mpi_communicator.h"
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "comm/mpi/mpi_network.h"
 #include "comm/nccl/with_nccl.h"
 #include "comm/shared/node_wire.h"
+#include "comm/stall_watch.h"
 
 namespace syncline::comm {
 namespace {
@@ -58,7 +61,7 @@ Topology topology_of(const MpiHandle& job, const MpiHandle& node, bool shares) {
 std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank, const MpiOptions& options) {
   if (options.nccl == UseNccl::kNever) return wire;
   NcclOptions nccl = read_nccl_environment(options.launch);
-  nccl.required = options.nccl == UseNccl::kRequired;
+  nccl.required = true;
   nccl.local_rank = local_rank;
   nccl.limit = 0.9 * options.worker.wait_limit;
   const bool tells = wire->rank() == 0;
@@ -86,7 +89,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
   parts.topology = topology_of(job, memory->node(), shares);
   if (!shares) parts.board = make_private_window(bytes);
   parts.memory = std::move(memory);
-  parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes);
+  parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes, options.worker);
   return maybe_with_nccl(std::make_unique<NodeWire>(std::move(parts), wire), local, options);
 }
 
@@ -102,6 +105,13 @@ class MpiCommunicator : public WorkerCommunicator {
 
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override {
     place_in_group(ranks, rank(), size());
+    const StallWatch watch(
+        options_.worker,
+        [&] {
+          return join_text("rank ", rank(), " of ", size(), " for all ranks of a group of ", ranks.size(),
+                           " to make it");
+        },
+        abort_mpi);
     return std::make_unique<MpiCommunicator>(handle_of(ranks), options_);
   }
 
@@ -138,6 +148,19 @@ bool mpi_is_initialized() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
+  // No call of MPI's start has a limit, nor can MPI_Abort be called while one is under way.
+  const Launch& launch = options.launch;
+  const StallWatch watch(
+      options.worker,
+      [&] {
+        const std::string of = launch.size > 0 ? join_text(" of ", launch.size) : "";
+        return join_text("rank ", launch.rank, of,
+                         ", at its start, for the other ranks to join: one has ended before it did, or comes late");
+      },
+      [](int exit_code) {
+        std::fflush(nullptr);
+        std::_Exit(exit_code);
+      });
   return std::make_unique<MpiCommunicator>(duplicate_world(options), options);
 }
 

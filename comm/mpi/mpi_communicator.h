@@ -22,7 +22,7 @@
 
 namespace syncline::comm {
 
-enum class UseNccl : std::uint8_t { kNever, kIfPossible, kRequired };
+enum class UseNccl : std::uint8_t { kNever, kRequired };
 
 struct MpiOptions {
   WorkerOptions worker = {};

@@ -24,6 +24,7 @@ constexpr std::size_t kMargin = std::size_t{1} << 20;
 
 // A string variable of Open MPI's own configuration, or `otherwise`.
 std::string mpi_variable(const char* name, const std::string& otherwise) {
+  const auto lock = lock_mpi();
   int level = 0, index = 0, count = 0;
   if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS) return otherwise;
   std::string found = otherwise;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "comm/pauses.h"
+#include "comm/stall_watch.h"
 
 namespace syncline::comm {
 namespace {
@@ -36,8 +37,8 @@ bool all_done(std::vector<MPI_Request>& requests) {
 
 }  // namespace
 
-MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes)
-    : job_(std::move(job)), topology_(std::move(topology)), piece_bytes_(piece_bytes) {
+MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits)
+    : job_(std::move(job)), topology_(std::move(topology)), piece_bytes_(piece_bytes), limits_(limits) {
   for (Channel& channel : channels_) {
     channel.sends.reserve(topology_.nodes.size());
     channel.receives.reserve(topology_.nodes.size());
@@ -253,11 +254,19 @@ bool MpiNetwork::idle() const {
          });
 }
 
-bool MpiNetwork::close(bool clean) noexcept {
+bool MpiNetwork::close(bool clean, const std::function<std::string()>& missing) noexcept {
   MpiLife& life = *job_.life();
   if (!idle() || std::uncaught_exceptions() > 0) life.session->abandon();
   if (!clean) life.orderly = false;
   if (life.may_free()) try {
+      const StallWatch watch(
+          limits_,
+          [&] {
+            const std::string who = missing();
+            return join_text("rank ", topology_.rank, " of ", topology_.size(),
+                             ", at its end, for the other ranks to come to theirs", who.empty() ? "" : ": " + who);
+          },
+          abort_mpi);
       deliver();
     } catch (const std::exception&) {
       life.session->abandon();

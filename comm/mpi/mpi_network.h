@@ -4,18 +4,20 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <list>
 #include <vector>
 
 #include "comm/mpi/mpi_session.h"
 #include "comm/shared/node.h"
+#include "comm/worker.h"
 
 namespace syncline::comm {
 
 class MpiNetwork : public Network {
  public:
   // `job`: all ranks of the job.
-  MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes);
+  MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits);
 
   void start(int channel, std::span<const Parcel> parcels) override;
   bool test(int channel) override;
@@ -27,7 +29,7 @@ class MpiNetwork : public Network {
   std::optional<std::uint64_t> take_note() override;
   void post_report(std::span<const std::byte> report) override;
   bool take_report(std::vector<std::byte>& report) override;
-  bool close(bool clean) noexcept override;
+  bool close(bool clean, const std::function<std::string()>& missing) noexcept override;
 
  private:
   struct Channel {
@@ -60,6 +62,7 @@ class MpiNetwork : public Network {
   const MpiHandle job_;
   const Topology topology_;
   const std::int64_t piece_bytes_;
+  const WorkerOptions limits_;
   std::array<Channel, kChannels> channels_;
   std::vector<MPI_Request> sends_, receives_;  // of the gather, or of the first piece of the broadcast, under way
   std::deque<Piece> pieces_;                   // of the broadcast

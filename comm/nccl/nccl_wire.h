@@ -44,6 +44,7 @@ class NcclWire : public Wire {
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }
+  std::string layout() const override { return inner_->layout() + ", NCCL for large all-reduces"; }
   std::optional<Arrival> last_arrival() const override { return inner_->last_arrival(); }
   void cancel() noexcept override;
   bool close(bool clean) noexcept override;

@@ -165,6 +165,13 @@ std::string Board::behind() const {
   return say_of(slow, "does not go on with it", "do not go on with it");
 }
 
+std::string Board::not_ended() const {
+  std::vector<std::string> late;
+  for (int l = 0; l < ranks(); ++l)
+    if (of(l).left == Left::kNo) late.push_back(describe(l));
+  return say_of(late, "has not", "have not");
+}
+
 Position Board::position_of(int l) const {
   std::array<std::uint64_t, sizeof(Position) / 8> words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = of(l).position[i].load(std::memory_order_relaxed);

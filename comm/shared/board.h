@@ -91,6 +91,8 @@ class Board {
   std::string missing(std::uint64_t round) const;
   // Of those that have, the ones that are not as far as this one, or do not run; "" if there is none.
   std::string behind() const;
+  // The ranks that have not left; "" if there is none.
+  std::string not_ended() const;
   // Whether no rank of the node below this one runs. One that gave up has its program still do what is to be done.
   bool lowest_living() const;
   ProcessState state_of(int l) const;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,8 @@ struct Topology {
   int node_count() const { return static_cast<int>(nodes.size()); }
   const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
   int local_size() const { return static_cast<int>(own().size()); }
+  // "ranks 0-1 | 2,4" for two nodes; of a large job the beginning and a digest.
+  std::string describe() const;
   // So many ranks of every node exchange data with other nodes: rank l with the rank l of each.
   int lanes() const;
 };
@@ -95,8 +98,9 @@ class Network {
   // False if there is none.
   virtual bool take_report(std::vector<std::byte>& report) = 0;
 
-  // The last call; see Wire::close.
-  virtual bool close(bool clean) noexcept = 0;
+  // The last call; see Wire::close. `missing` says which ranks have not come to their end, as far as the node can see;
+  // any thread may ask it meanwhile.
+  virtual bool close(bool clean, const std::function<std::string()>& missing) noexcept = 0;
 };
 
 inline constexpr int kChannels = 6;

@@ -24,6 +24,7 @@ void move_bytes(void* to, const void* from, std::int64_t count) {
 
 NodeWire::NodeWire(NodeParts parts, const NodeWireOptions& options)
     : topology_(std::move(parts.topology)),
+      format_(options.format),
       size_(topology_.size()),
       memory_(std::move(parts.memory)),
       network_(std::move(parts.network)),
@@ -302,6 +303,11 @@ std::string NodeWire::describe() const {
   return text;
 }
 
+std::string NodeWire::layout() const {
+  if (format_ == WireFormat::kSame || one_node()) return topology_.describe();
+  return topology_.describe() + (format_ == WireFormat::kFloat16 ? ", float16" : ", bfloat16") + " between nodes";
+}
+
 Missing NodeWire::missing() const {
   std::string text = board_.missing(round_);
   if (text.empty()) text = reports_.missing(round_);
@@ -317,7 +323,7 @@ void NodeWire::cancel() noexcept {
 
 bool NodeWire::close(bool clean) noexcept {
   board_.leave(Left::kClosed);
-  return network_->close(clean);
+  return network_->close(clean, [this] { return board_.not_ended(); });
 }
 
 }  // namespace syncline::comm

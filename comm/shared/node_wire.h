@@ -55,9 +55,10 @@ class NodeWire : public Wire {
   bool one_node() const override { return topology_.node_count() == 1; }
   void publish(const Position& position) noexcept override { board_.publish(position); }
   std::string describe() const override;
+  std::string layout() const override;
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;
-  bool lowest_living() const override { return topology_.local == topology_.rank && board_.lowest_living(); }
+  bool lowest_living() const override { return topology_.node == 0 && board_.lowest_living(); }
   void ask_around() noexcept override { asked_ = true; }
   void cancel() noexcept override;
   bool close(bool clean) noexcept override;
@@ -86,6 +87,7 @@ class NodeWire : public Wire {
   void wait_until(const Job& job, const std::function<bool()>& condition);
 
   const Topology topology_;
+  const WireFormat format_;
   const int size_;
   const std::unique_ptr<NodeMemory> memory_;
   const std::unique_ptr<Network> network_;

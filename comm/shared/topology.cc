@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "comm/shared/node.h"
 
@@ -15,6 +16,22 @@ int Topology::size() const {
 int Topology::lanes() const {
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   return static_cast<int>(std::min_element(nodes.begin(), nodes.end(), smaller)->size());
+}
+
+std::string Topology::describe() const {
+  std::string text = "ranks";
+  for (const std::vector<int>& ranks : nodes) {
+    text += &ranks == nodes.data() ? " " : " | ";
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      std::size_t last = i;
+      while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+      text += join_text(i > 0 ? "," : "", ranks[i]);
+      if (last > i) text += join_text('-', ranks[i = last]);
+    }
+  }
+  constexpr std::size_t kMost = 300;
+  if (text.size() <= kMost) return text;
+  return join_text(text.substr(0, kMost), "..., in all ", digest_bytes(text.data(), text.size()));
 }
 
 Topology make_topology(int rank, std::span<const int> node_of_rank) {

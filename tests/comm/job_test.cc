@@ -59,6 +59,18 @@ TEST(Job, NamesTheFirstRankThatDiffers) {
             "the same functions in the same order on equal graphs");
 }
 
+// Of a rank with the other byte order.
+TEST(Job, DescribesWhatItCannotRead) {
+  std::vector<float> data(4);
+  const Job job = all_reduce_job({0xbeef, 1, 2}, data.data(), 4, DType::kFloat64, Reduce::kMin);
+  Header swapped = job.header;
+  swapped.what = __builtin_bswap32(swapped.what);
+  swapped.plan = __builtin_bswap64(swapped.plan);
+  const std::string text = describe_mismatch(std::vector<Header>{job.header, swapped});
+  EXPECT_NE(text.find("another byte order"), std::string::npos) << text;
+  EXPECT_NE(text.find("min of float64 x 4 on rank 0"), std::string::npos) << text;
+}
+
 TEST(Single, DoesNothingAndIsDone) {
   const auto comm = make_single_communicator();
   EXPECT_EQ(comm->rank(), 0);

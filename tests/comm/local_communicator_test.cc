@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <thread>
 
+#include "comm/shared/node.h"
+#include "comm/single.h"
 #include "tests/comm/collective_checks.h"
 
 namespace syncline::comm {
@@ -221,6 +224,67 @@ TEST(LocalCommunicator, TheLowestLivingRankIsTheFirstThatHasNotLeft) {
   EXPECT_FALSE(ranks[2]->lowest_living());
   ranks[1].reset();
   EXPECT_TRUE(ranks[2]->lowest_living());
+}
+
+// Ranks 0, 2 and 4 are those of node 0, as under --map-by node.
+TEST(LowestLiving, IsTheFirstThatIsLeftOfRankZerosNode) {
+  auto ranks = make_local_communicators(6, {.node_of_rank = {0, 1, 0, 1, 0, 1}});
+  const auto lowest = [&] {
+    std::vector<int> found;
+    for (const auto& rank : ranks)
+      if (rank && rank->lowest_living()) found.push_back(rank->rank());
+    return found;
+  };
+  EXPECT_EQ(lowest(), std::vector{0});
+  ranks[1].reset();
+  EXPECT_EQ(lowest(), std::vector{0});
+  ranks[0].reset();
+  EXPECT_EQ(lowest(), std::vector{2});
+  ranks[2].reset();
+  EXPECT_EQ(lowest(), std::vector{4});
+}
+
+// A rank changes its floating-point modes when its communicator's thread runs already; which thread takes the sum does
+// not matter.
+TEST(Modes, AreTheCallersWhoeverTakesTheSum) {
+  spawn_ranks(2, [](Communicator& c) {
+    const int before = std::fegetround();
+    std::fesetround(FE_UPWARD);
+    for (const std::int64_t count : {1, 300000})
+      for (const bool waits : {false, true}) {
+        std::vector<float> data(static_cast<std::size_t>(count), c.rank() == 0 ? 1.f : 0x1p-30f);
+        const Ticket ticket = c.all_reduce({}, data.data(), count, DType::kFloat32, Reduce::kSum);
+        while (!waits && !c.done(ticket)) std::this_thread::yield();  // the communicator's thread takes it
+        c.wait(ticket);
+        EXPECT_EQ(data.front(), 1.f + 0x1p-23f) << count << (waits ? " waited for" : " asked for");
+        EXPECT_EQ(data.back(), 1.f + 0x1p-23f) << count << (waits ? " waited for" : " asked for");
+      }
+    std::fesetround(before);
+  });
+}
+
+TEST(Layout, NamesTheRanksOfEachNode) {
+  const auto layout = [](const std::vector<int>& nodes, WireFormat format = WireFormat::kSame) {
+    std::string text;
+    spawn_ranks(static_cast<int>(nodes.size()),
+                [&](Communicator& c) {
+                  if (c.rank() == 0) text = c.layout();
+                },
+                {.node_of_rank = nodes, .format = format});
+    return text;
+  };
+  EXPECT_EQ(layout({0}), "ranks 0");
+  EXPECT_EQ(layout({0, 0, 0}), "ranks 0-2");
+  EXPECT_EQ(layout({0, 0, 1, 1}), "ranks 0-1 | 2-3");
+  EXPECT_EQ(layout({0, 1, 0, 0, 1}), "ranks 0,2-3 | 1,4");
+  EXPECT_EQ(layout({0, 1}, WireFormat::kBfloat16), "ranks 0 | 1, bfloat16 between nodes");
+  EXPECT_EQ(make_single_communicator()->layout(), "ranks 0");
+  std::vector<int> alone(500), other(500);
+  for (int r = 0; r < 500; ++r) alone[r] = other[r] = r;
+  other[499] = 0;
+  const std::string a = make_topology(0, alone).describe(), b = make_topology(0, other).describe();
+  EXPECT_NE(a, b);
+  EXPECT_LT(a.size(), 400u);
 }
 
 }  // namespace

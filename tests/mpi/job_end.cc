@@ -2,12 +2,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/ending.h"
+#include "comm/launch.h"
 #include "comm/make_communicator.h"
 
 namespace syncline::comm {
@@ -28,6 +30,17 @@ void misbehave(const std::string& how, Communicator& comm) {
   if (how == "mismatch") reduce(comm, 7);
 }
 
+// Before its start, and after its last step.
+void misbehave_at_start(const std::string& how) {
+  const Launch launch = read_launch_environment();
+  if (launch.rank + 1 != launch.size) return;
+  if (how == "absent") std::_Exit(0);
+  if (how == "tardy") std::this_thread::sleep_for(1500ms);
+}
+void misbehave_at_end(const std::string& how, const Communicator& comm) {
+  if (how == "stopped" && comm.rank() == comm.size() - 1) raise(SIGSTOP);
+}
+
 void run(const std::string& how, Communicator& comm) {
   reduce(comm, 100);
   if (comm.rank() == comm.size() - 1) misbehave(how, comm);
@@ -35,7 +48,10 @@ void run(const std::string& how, Communicator& comm) {
 }
 
 int run_job(const std::string& how) {
-  const CommOptions options{.worker = {.wait_limit = how == "late" ? 1s : 60s}};
+  CommOptions options{.worker = {.wait_limit = how == "late" ? 1s : 60s}};
+  if (how == "absent" || how == "stopped") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
+  if (how == "tardy") options.worker = {.stall_limit = 500ms};
+  misbehave_at_start(how);
   if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out
     const auto comm = make_communicator(options);
     if (comm->rank() == comm->size() - 1) throw std::runtime_error("the data set is gone");
@@ -47,6 +63,7 @@ int run_job(const std::string& how) {
   } catch (const std::exception& error) {
     end_job(*comm, "job_end", error);
   }
+  misbehave_at_end(how, *comm);
   return 0;
 }
 

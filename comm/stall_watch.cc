@@ -1,0 +1,48 @@
+#include "comm/stall_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <iomanip>
+#include <utility>
+
+#include "base/error.h"
+#include "base/exit_codes.h"
+
+namespace syncline::comm {
+
+StallWatch::StallWatch(const WorkerOptions& limits, std::function<std::string()> what, std::function<void(int)> end)
+    : limits_(limits), what_(std::move(what)), end_(std::move(end)) {
+  thread_ = std::thread([this] { run(); });
+}
+
+StallWatch::~StallWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+}
+
+void StallWatch::run() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
+  using Seconds = std::chrono::duration<double>;
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  for (Seconds next{0};;) {
+    next = std::min(next + limits_.stall_limit, limits_.wait_limit);
+    const auto until = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(next);
+    if (changed_.wait_until(lock, until, [&] { return over_; })) return;
+    const bool last = next >= limits_.wait_limit;
+    const std::string text = join_text(std::fixed, std::setprecision(1), next.count(), " s: ", what_(),
+                                       last ? ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more" : "");
+    std::fprintf(stderr, "syncline: waited %s\n", text.c_str());
+    if (last) end_(kExitStall);
+  }
+}
+
+}  // namespace syncline::comm
