@@ -47,16 +47,10 @@ const char* denormal_mode() {
   return ignores ? "denormal numbers taken as zero" : "denormal numbers kept";
 }
 
-// What decides bits beside the graph, each in words that follow "rank 0 has".
+// What ranks must have in common beside the graph, each in words that follow "rank 0 has".
 std::string describe_process(const Session& session, const Distributor& ranks) {
-  const bool odd = session.faults() != nullptr && session.faults()->another_version();
-  const Config& config = session.config();
-  return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
-                   "\ninstruction set ", kernels::instruction_sets().front().name, "\nOpenBLAS's kernels for ",
-                   kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(), "\nseed ", session.seed(),
-                   '\n', session.random_step(), " steps behind it that drew random numbers\nfloatx ", config.floatx,
-                   "\nepsilon ", config.epsilon, "\nimage_data_format ", config.image_data_format, '\n',
-                   ranks.describe(), '\n');
+  return join_text(describe_arithmetic(session, &ranks), "seed ", session.seed(), '\n', session.random_step(),
+                   " steps behind it that drew random numbers\n");
 }
 
 // The first words in which two lines differ: " (seed=1 against seed=7)"; nothing if there is no telling.
@@ -107,6 +101,16 @@ void require_equal_processes(Distributor& ranks, const std::string& process) {
 std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.data(), text.size()); }
 
 }  // namespace
+
+std::string describe_arithmetic(const Session& session, const Distributor* ranks) {
+  const bool odd = session.faults() != nullptr && session.faults()->another_version();
+  const Config& config = session.config();
+  return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
+                   "\ninstruction set ", kernels::instruction_sets().front().name, "\nOpenBLAS's kernels for ",
+                   kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(), "\nfloatx ", config.floatx,
+                   "\nepsilon ", config.epsilon, "\nimage_data_format ", config.image_data_format, '\n',
+                   ranks == nullptr ? "" : ranks->describe() + '\n');
+}
 
 std::string describe_graph(const std::string& name, std::span<const Expr> roots, std::span<const Update> updates) {
   std::string text = name + '\n';

@@ -5,13 +5,17 @@
 #include <chrono>
 #include <cstdio>
 #include <new>
+#include <sstream>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "base/exit_codes.h"
 #include "io/durable_file.h"
+#include "runtime/agreement.h"
 #include "runtime/plan.h"
+#include "runtime/session.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
 #include "runtime/training/say.h"
@@ -66,11 +70,31 @@ Job::~Job() {
   if (shards_) shards_->give_up();  // before saver_ waits for its thread
 }
 
-std::string Job::state() const { return fmt::format("{:016x}", plan_); }
+std::string Job::state() const { return fmt::format("{:016x}\n{}", plan_, setting()); }
 
 void Job::set_state(const std::string& state) {
   if (std::sscanf(state.c_str(), "%16lx", &plan_before_) != 1)
     fail<ValueError>("'", state, "' is no plan's fingerprint");
+  const std::size_t end = state.find('\n');  // that is all that older checkpoints have
+  setting_before_ = end == state.npos ? "" : state.substr(end + 1);
+}
+
+// What decides the bits of sums beside the plan, a line each.
+std::string Job::setting() const {
+  const Session& session = Session::current();
+  return join_text(options_.wire == nullptr ? "ranks 0" : options_.wire->layout(), '\n',
+                   describe_arithmetic(session, session.distributor()));
+}
+
+// On rank 0.
+void Job::compare_setting() {
+  std::istringstream before(std::exchange(setting_before_, {})), now(setting());
+  for (std::string was, is; std::getline(before, was) && std::getline(now, is);)
+    if (was != is) {
+      say(join_text("'", options_.folder, "': the training was saved with ", was, ", and goes on with ", is,
+                    ": it will not end with the same bits"));
+      return;
+    }
 }
 
 void Job::on_train_begin(Fit& fit) {
@@ -84,7 +108,7 @@ void Job::on_train_begin(Fit& fit) {
   if (!error.empty()) throw IoError(error);
   if (writes()) {
     saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
-    if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit));
+    if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, true));
   }
   begun_ = true;
   // What a resumed training begins with is on the disk.
@@ -94,12 +118,14 @@ void Job::on_train_begin(Fit& fit) {
 void Job::begin(const Fit& fit) {
   io::make_directory_durably(options_.folder);
   lock_.emplace(options_.folder);
+  compare_setting();
   file_ = folder_.latest();
   tell("running", {}, fit.state().counts, "");
 }
 
 // The words are on their way while the step computes.
 void Job::on_step_begin(Fit& fit) {
+  if (ticket_ != 0) agreed_request();  // of a step that failed, which somebody has caught
   const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
   *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
   if (options_.wire == nullptr || options_.wire->size() == 1) return;
@@ -150,7 +176,7 @@ void Job::save(const Fit& fit) {
   wait_for_index();
   if (shards_) shards_->begin();
   if (!writes() && !has_partial(options_.model)) return;
-  io::Checkpoint checkpoint = snapshot(options_.model, fit);
+  io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, writes());
   if (!writes()) return;
   checkpoint.metric = metric_;
   try {
@@ -270,7 +296,7 @@ void Job::save_now(const Fit& fit) {
   if (step == 0) return;
   if (has_partial(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  file_ = folder_.save(snapshot(options_.model, fit));
+  file_ = folder_.save(snapshot(options_.model, fit, nullptr, true));
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

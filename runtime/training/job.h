@@ -51,7 +51,8 @@ class Job : public Callback {
   explicit Job(JobOptions options);
   ~Job() override;
 
-  // The plan's fingerprint: a resumed training that computes something else says so.
+  // The plan's fingerprint, and what else decides bits: a resumed training that computes something else, or on another
+  // layout of ranks or another processor, says so.
   std::string name() const override { return "job"; }
   std::string state() const override;
   void set_state(const std::string& state) override;
@@ -65,6 +66,8 @@ class Job : public Callback {
 
  private:
   void begin(const Fit& fit);
+  std::string setting() const;
+  void compare_setting();
   Request agreed_request();
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
@@ -86,6 +89,7 @@ class Job : public Callback {
   bool begun_ = false;        // there is a folder
   bool last_failed_ = false;  // the checkpoint at the end could not be written
   std::uint64_t plan_ = 0, plan_before_ = 0;
+  std::string setting_before_;              // of the checkpoint; "": not known
   std::unique_ptr<ShardSaves> shards_;      // if there are several
   std::unique_ptr<io::AsyncSaver> saver_;   // on ranks that write; its thread uses shards_
   std::optional<double> metric_;            // of the epoch that has just ended

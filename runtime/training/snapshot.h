@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "io/checkpoint.h"
 #include "runtime/training/fit.h"
 #include "runtime/variable.h"
@@ -27,11 +28,17 @@ struct SavedModel {
 // Every variable, layers first.
 std::vector<Variable> variables_of(const SavedModel& model);
 
-// The arrays share the variables' bytes: good until the next step. The sum of a partial variable takes a step of all
-// ranks, so all must ask.
-io::Checkpoint snapshot(const SavedModel& model, const Fit& fit);
+// The arrays share the variables' bytes: good until the next step. Of a partial variable it has the sum and, on ranks
+// that `keep` them, each rank's part: that takes collectives, so all ranks must ask. `wire` may be null.
+io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire, bool keep);
 // Whether that is so.
 bool has_partial(const SavedModel& model);
+
+// The parts, out of the checkpoint: what is left is as spec_of says.
+std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint);
+// Behind restore, which gives rank 0 the sums: where there are as many ranks as before, each gets its part again. All
+// ranks must ask; rank 0's `parts` count.
+void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& wire);
 
 // The names, dtypes and shapes of what snapshot would hold.
 io::ModelSpec spec_of(const SavedModel& model);

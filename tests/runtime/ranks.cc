@@ -33,13 +33,15 @@ std::vector<Array> compute_graph(const std::vector<Array>& feeds, const Build& b
 }  // namespace
 
 void on_ranks(int size, const std::function<void(comm::Communicator& wire)>& body, DataParallelOptions options,
-              std::uint64_t seed) {
-  comm::spawn_ranks(size, [&](comm::Communicator& wire) {
-    Session session(seed + static_cast<std::uint64_t>(wire.rank()));
-    SessionScope scope(session);
-    session.distribute(make_data_parallel(wire, options));
-    body(wire);
-  });
+              std::uint64_t seed, const std::vector<int>& node_of_rank) {
+  comm::spawn_ranks(size,
+                    [&](comm::Communicator& wire) {
+                      Session session(seed + static_cast<std::uint64_t>(wire.rank()));
+                      SessionScope scope(session);
+                      session.distribute(make_data_parallel(wire, options));
+                      body(wire);
+                    },
+                    {.node_of_rank = node_of_rank});
 }
 
 void on_one_process(const std::function<void()>& body, std::uint64_t seed) {

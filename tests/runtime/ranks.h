@@ -15,8 +15,9 @@
 namespace syncline::testing {
 
 // Runs `body` on `size` ranks, with the rank's session current. Rank r's seed is `seed` + r: rank 0's must win.
+// `node_of_rank`: the number of each rank's node; empty: all are on one.
 void on_ranks(int size, const std::function<void(comm::Communicator& wire)>& body, DataParallelOptions options = {},
-              std::uint64_t seed = 5);
+              std::uint64_t seed = 5, const std::vector<int>& node_of_rank = {});
 // Runs `body` in a session without a distributor.
 void on_one_process(const std::function<void()>& body, std::uint64_t seed = 5);
 

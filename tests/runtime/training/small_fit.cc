@@ -10,6 +10,7 @@
 #include "ops/math.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
+#include "runtime/accumulation.h"
 #include "runtime/config.h"
 #include "runtime/session.h"
 
@@ -75,7 +76,7 @@ void Witness::on_failure(Fit&, const std::exception& error) noexcept {
   seen.push_back(std::string("failure: ") + error.what());
 }
 
-SmallFit::SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks)
+SmallFit::SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks, std::int64_t accumulate)
     : kernel(random_normal_variable({kInputs, kUnits}, 0, 0.3, {.dtype = kFloat, .name = "kernel"})),
       bias(zeros({kUnits}, {.dtype = kFloat, .name = "bias"})),
       top(random_normal_variable({kUnits, 1}, 0, 0.3, {.dtype = kFloat, .name = "top"})),
@@ -83,6 +84,11 @@ SmallFit::SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks)
       score({}, {}) {
   const Graph graph = make_graph(kernel, bias, top);
   optimizer = adam(graph.loss, std::vector<Variable>{kernel, bias, top});
+  if (accumulate > 1) {
+    const AccumulatingOptimizer slower = syncline::accumulate(optimizer, accumulate);
+    optimizer = slower;
+    accumulated = slower.accumulated;
+  }
   step = Function({graph.x, learning_phase()}, {graph.loss, graph.error}, optimizer.updates, "train");
   score = Function({graph.x, learning_phase()}, {graph.loss, graph.error}, {}, "evaluate");
   fit = std::make_unique<Fit>(FitOptions{.step = &step,

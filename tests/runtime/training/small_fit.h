@@ -38,7 +38,8 @@ class Witness : public Callback {
 
 // Built in the current session; all of it is public, for tests to look at.
 struct SmallFit {
-  SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks);
+  // An update takes so many calls as `accumulate` says.
+  SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks, std::int64_t accumulate = 1);
   SmallFit(const SmallFit&) = delete;  // the fit points into it
   SmallFit& operator=(const SmallFit&) = delete;
 
@@ -48,6 +49,7 @@ struct SmallFit {
 
   Variable kernel, bias, top;
   Optimizer optimizer;
+  std::vector<Variable> accumulated;  // of several calls
   Function step, score;
   std::unique_ptr<Fit> fit;
 };

@@ -1,0 +1,120 @@
+// A training under a Job, on ranks that are threads, with all that may happen to it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "runtime/session.h"
+#include "runtime/training/job.h"
+#include "runtime/training/resume.h"
+#include "tests/io/scratch.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/training/small_fit.h"
+
+namespace syncline::training {
+
+// Asks when a step begins, on the ranks whose callback it is given to.
+class Asked : public Requests {
+ public:
+  Asked(Request request, std::int64_t before_step) : request_(request), step_(before_step) {}
+  Request pending() const override { return calls_++ < step_ || saved > 0 ? Request::kNone : request_; }
+  void save_begins() override { ++saved; }
+  std::string name() const override { return request_ == Request::kNone ? "" : "a test"; }
+  int saved = 0;
+
+ private:
+  Request request_;
+  std::int64_t step_;
+  mutable std::int64_t calls_ = 0;
+};
+
+inline SavedModel model_of(const SmallFit& small) {
+  std::vector<Variable> optimizer = small.optimizer.weights;
+  optimizer.insert(optimizer.end(), small.accumulated.begin(), small.accumulated.end());
+  return {"small", {{"hidden", {small.kernel, small.bias}}, {"top", {small.top}}}, optimizer};
+}
+
+// What a rank does beside training.
+struct Part {
+  Request request = Request::kNone;
+  int rank = 0;                  // that asks
+  std::int64_t before_step = 0;  // at which it asks
+  bool resume = false;
+  std::int64_t save_every = 0;
+  std::string monitor = {};
+  int shards = 1;
+  Callback* witness = nullptr;      // on rank 0
+  std::int64_t accumulated = 1;     // calls for an update
+  std::vector<int> node_of_rank{};  // empty: all are on one
+};
+
+struct Trained {
+  Ended ended = Ended::kFinished;
+  std::uint64_t digest = 0;
+  std::vector<Array> values;
+  FitState state;
+};
+
+class JobTest : public ::testing::Test {
+ protected:
+  // What rank 0 ended with; the others' bits are the same.
+  Trained train(int ranks, const Part& part, const std::string& folder = "run", std::int64_t epochs = 3) {
+    std::vector<Trained> all(static_cast<std::size_t>(ranks));
+    syncline::testing::on_ranks(
+        ranks,
+        [&](comm::Communicator& wire) {
+          all[static_cast<std::size_t>(wire.rank())] = train_rank(wire, part, scratch_.path(folder), epochs);
+        },
+        {}, 3, part.node_of_rank);
+    for (const Trained& one : all) {
+      EXPECT_EQ(one.digest, all[0].digest);
+      EXPECT_EQ(one.state.counts, all[0].state.counts);
+      EXPECT_EQ(one.ended, all[0].ended);
+    }
+    return all[0];
+  }
+
+  static Trained train_rank(comm::Communicator& wire, const Part& part, const std::string& folder,
+                            std::int64_t epochs) {
+    const auto found = part.resume ? find_checkpoint(folder, &wire) : nullptr;
+    Asked asked(wire.rank() == part.rank ? part.request : Request::kNone, part.before_step);
+    std::vector<Callback*> callbacks;
+    if (part.witness != nullptr && wire.rank() == 0) callbacks.push_back(part.witness);
+    SmallFit small(epochs, {}, part.accumulated);
+    Job job({.folder = folder,
+             .save_every = part.save_every,
+             .monitor = part.monitor,
+             .shards = part.shards,
+             .model = model_of(small),
+             .wire = &wire,
+             .requests = &asked});
+    callbacks.push_back(&job);
+    FitOptions options = small.fit->options();
+    options.callbacks = callbacks;
+    Fit fit(options);
+    if (found) found->resume(model_of(small), fit);
+    Trained trained;
+    trained.ended = fit.run();
+    trained.digest = small.digest();
+    for (const Variable& v : small.variables()) trained.values.push_back(get_value(v));
+    trained.state = fit.state();
+    EXPECT_EQ(asked.saved, part.request == Request::kSave ? 1 : 0);
+    return trained;
+  }
+
+  nlohmann::json status(const std::string& folder = "run") {
+    return nlohmann::json::parse(io::read_file(scratch_.path(folder + "/status.json")));
+  }
+  io::CheckpointSummary latest(const std::string& folder = "run") {
+    return io::summarize_checkpoint(scratch_.path(folder + "/latest"));
+  }
+
+  io::Scratch scratch_;
+};
+
+}  // namespace syncline::training

@@ -1,0 +1,152 @@
+// What a resumed training has of the one that was saved: sums between two updates, and sums that are no numbers; and
+// what it says of a change that ends the equality of bits. Also the words of ranks behind a step that failed.
+#include "runtime/training/resume.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "tests/runtime/support.h"
+#include "tests/runtime/training/job_fixture.h"
+
+namespace syncline::training {
+namespace {
+
+using ResumeTest = JobTest;
+
+TEST_F(ResumeTest, BetweenTwoUpdatesOnAsManyRanks) {
+  for (const int ranks : {2, 3})
+    for (const int shards : {1, ranks}) {
+      SCOPED_TRACE(join_text(ranks, " ranks, ", shards, " shards"));
+      const std::string name = std::to_string(ranks) + "-" + std::to_string(shards);
+      const Trained unbroken = train(ranks, {.accumulated = 4}, "unbroken-" + name);
+      // After steps 7 and 10 of 18; an update takes 4.
+      train(ranks, {.request = Request::kStop, .before_step = 6, .shards = shards, .accumulated = 4}, name);
+      EXPECT_EQ(latest(name).state.global_step, 7);
+      train(ranks, {.request = Request::kStop, .before_step = 2, .resume = true, .shards = shards, .accumulated = 4},
+            name);
+      EXPECT_EQ(latest(name).state.global_step, 10);
+      EXPECT_EQ(train(ranks, {.resume = true, .shards = shards, .accumulated = 4}, name).digest, unbroken.digest);
+    }
+}
+
+TEST_F(ResumeTest, BetweenTwoUpdatesOnAnotherNumberOfRanks) {
+  const Trained unbroken = train(3, {.accumulated = 4}, "unbroken");
+  for (const int ranks : {1, 2}) {
+    const std::string name = std::to_string(ranks);
+    train(3, {.request = Request::kStop, .before_step = 6, .accumulated = 4}, name);
+    ::testing::internal::CaptureStderr();
+    const Trained resumed = train(ranks, {.resume = true, .accumulated = 4}, name);
+    EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(), "was saved with ranks 0-2, and goes on with ranks 0");
+    for (std::size_t i = 0; i < unbroken.values.size(); ++i)
+      syncline::testing::expect_near(resumed.values[i], unbroken.values[i], 1e-4);
+  }
+}
+
+TEST_F(ResumeTest, SaysThatRanksLieOtherwise) {
+  const Part stop{.request = Request::kStop, .before_step = 6};
+  for (const std::vector<int>& nodes : {std::vector<int>{0, 0, 1}, {0, 1, 0}}) {
+    const std::string name = std::to_string(nodes[1]);
+    train(3, stop, name);
+    ::testing::internal::CaptureStderr();
+    train(3, {.resume = true, .node_of_rank = nodes}, name);
+    EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(),
+                    nodes[1] == 0 ? "': the training was saved with ranks 0-2, and goes on with ranks 0-1 | 2: it will "
+                                    "not end with the same bits"
+                                  : "and goes on with ranks 0,2 | 1: it will");
+  }
+  train(3, stop, "same");
+  ::testing::internal::CaptureStderr();
+  train(3, {.resume = true}, "same");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(ResumeTest, SumsThatAreNoNumbersAreKept) {
+  syncline::testing::on_one_process([] {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (const double sum : {kInfinity, -kInfinity, std::nan(""), 1.0 / 3}) {
+      SmallFit saved(3, {}), resumed(3, {});
+      FitState state = saved.fit->state();
+      state.counts.step = 2;
+      state.sums = {sum, 0.5};
+      saved.fit->set_state(state);
+      const io::Checkpoint checkpoint = snapshot(model_of(saved), *saved.fit, nullptr, true);
+      std::vector<Array> values;
+      for (const Variable& v : variables_of(model_of(saved))) values.push_back(get_value(v));
+      restore("a file", checkpoint, values, model_of(resumed), *resumed.fit);
+      const std::vector<double>& got = resumed.fit->state().sums;
+      ASSERT_EQ(got.size(), 2u);
+      if (std::isnan(sum)) EXPECT_TRUE(std::isnan(got[0]));
+      else EXPECT_EQ(got[0], sum);
+      EXPECT_EQ(got[1], 0.5);
+    }
+  });
+}
+
+// Looks that nobody starts a collective on memory in which another one is under way.
+class Watched : public comm::Communicator {
+ public:
+  explicit Watched(comm::Communicator& wire) : wire_(wire) {}
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  comm::Ticket all_reduce(const comm::Tag& tag, void* data, std::int64_t count, DType dtype,
+                          comm::Reduce reduce) override {
+    EXPECT_FALSE(under_way_.contains(data)) << "rank " << rank();
+    const comm::Ticket ticket = wire_.all_reduce(tag, data, count, dtype, reduce);
+    under_way_[data] = ticket;
+    return ticket;
+  }
+  comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                              comm::Reduce reduce) override {
+    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
+  }
+  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
+                          std::span<const std::int64_t> byte_counts) override {
+    return wire_.all_gather(tag, send, receive, byte_counts);
+  }
+  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
+    return wire_.broadcast(tag, data, bytes, root);
+  }
+  void wait(comm::Ticket ticket) override {
+    wire_.wait(ticket);
+    std::erase_if(under_way_, [&](const auto& one) { return one.second == ticket; });
+  }
+  bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
+  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
+  std::unique_ptr<comm::Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
+  std::string describe() const override { return wire_.describe(); }
+  void post_note(std::uint64_t note) override { wire_.post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+
+ private:
+  comm::Communicator& wire_;
+  std::map<void*, comm::Ticket> under_way_;
+};
+
+TEST_F(ResumeTest, AStepThatFailedAndIsTriedAgain) {
+  const Trained unbroken = train(2, {}, "unbroken");
+  syncline::testing::on_ranks(
+      2,
+      [&](comm::Communicator& wire) {
+        Watched watched(wire);
+        SmallFit small(3, {});
+        Job job({.folder = scratch_.path("run"), .model = model_of(small), .wire = &watched});
+        FitOptions options = small.fit->options();
+        options.callbacks = {&job};
+        bool failed = false;
+        options.batches.read = [&, read = options.batches.read](std::int64_t epoch, std::int64_t step) {
+          if (step == 3 && !std::exchange(failed, true)) throw ValueError("no such row");
+          return read(epoch, step);
+        };
+        Fit fit(options);
+        EXPECT_EQ(io::message_of<ValueError>([&] { fit.run(); }), "no such row");
+        EXPECT_EQ(fit.run(), Ended::kFinished);
+        EXPECT_EQ(small.digest(), unbroken.digest);
+      },
+      {}, 3);
+}
+
+}  // namespace
+}  // namespace syncline::training
