@@ -185,11 +185,11 @@ void Plan::set_fingerprint(std::uint64_t fingerprint) {
   for (std::size_t i = 0; i < loops_.size(); ++i) loops_[i].body.set_fingerprint(attrs::mix(fingerprint, i + 1));
 }
 
-void Plan::run(Session& session, std::span<const void* const> feeds) {
+void Plan::run(Session& session, std::span<const void* const> feeds, bool listens) {
   for (const FeedSlot& s : feed_slots_)
     pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
   try {
-    run_steps(session);
+    run_steps(session, listens);
   } catch (...) {
     finish_transfers(session);
     throw;
@@ -208,14 +208,14 @@ void Plan::finish_transfers(Session& session) noexcept {
   }
 }
 
-void Plan::run_steps(Session& session) {
+void Plan::run_steps(Session& session, bool listens) {
   Computation computation(!transfers_.empty(), fingerprint_, session.steps());
   Distributor* const others = transfers_.empty() ? nullptr : session.distributor();
   const Lending lending(others, lent_bytes_);
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
-    if (at <= first_write_) session.interrupt_if_asked();
+    if (listens && at <= first_write_) session.interrupt_if_asked();
     if (others != nullptr) {
       others->publish(fingerprint_, session.steps(), step.label);
       if (step.writes_shared_from < others->lent()) others->take_back();
@@ -235,7 +235,7 @@ void Plan::run_steps(Session& session) {
         session.distributor()->wait(std::exchange(tickets_[i], 0));
         break;
       }
-      case Step::kLoop: run_loop(session, step); break;
+      case Step::kLoop: run_loop(session, step, listens && at < first_write_); break;
       case Step::kGuard:
         if (*static_cast<const bool*>(step.args.in[0]) != step.needed_if) at = i - 1;
         break;
@@ -264,7 +264,7 @@ void Plan::run_fused(const Step& step) {
   }
 }
 
-void Plan::run_loop(Session& session, const Step& step) {
+void Plan::run_loop(Session& session, const Step& step, bool listens) {
   LoopStep& loop = loops_[static_cast<std::size_t>(step.index)];
   const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.states.size();
   const void* const* in = step.args.in;
@@ -281,7 +281,7 @@ void Plan::run_loop(Session& session, const Step& step) {
     // By the element, so that a gradient's loop draws what the forward turn drew.
     for (const auto& draw : loop.draws)
       draw->in_turn = attrs::mix(*draw->step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
-    loop.body.run(session, loop.feeds);
+    loop.body.run(session, loop.feeds, listens);
     for (std::size_t i = 0; i < loop.taps.size(); ++i) {
       const void* value = loop.body.output(n_states + i);
       if (value == taps[i]) continue;

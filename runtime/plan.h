@@ -67,7 +67,8 @@ class Plan {
   void bind(std::byte* arena, std::byte* shared = nullptr, const Distributor* distributor = nullptr);
   // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire and the kernels throw;
   // no transfer is under way then, so that the arena and the feeds may go.
-  void run(Session& session, std::span<const void* const> feeds);
+  // `listens`: until it writes to a variable, it may be interrupted (Session::set_interruption).
+  void run(Session& session, std::span<const void* const> feeds, bool listens = true);
   // After a run, until the next: output i's bytes on this rank, and their shape.
   const void* output(std::size_t i) const { return pointers_[outputs_[i].slot]; }
   const Meta& output_meta(std::size_t i) const { return outputs_[i].meta; }
@@ -99,9 +100,9 @@ class Plan {
     std::size_t slot;
     Meta meta;
   };
-  void run_steps(Session& session);
+  void run_steps(Session& session, bool listens);
   void run_fused(const Step& step);
-  void run_loop(Session& session, const Step& step);
+  void run_loop(Session& session, const Step& step, bool listens);
   void finish_transfers(Session& session) noexcept;
   void find_first_write();
   void add_random_op(RandomOp* op);

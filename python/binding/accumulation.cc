@@ -5,6 +5,7 @@
 
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
+#include "python/binding/running.h"
 #include "python/binding/tensor.h"
 
 namespace syncline::python {
@@ -50,7 +51,10 @@ void bind_accumulation(nb::module_& m) {
            })
       .def("totals", &totals)
       .def("updates", &all_updates)
-      .def("begin_anew", [](const Accumulation& a) { set_value(a.state[0], 0); });
+      .def("begin_anew", [](const Accumulation& a) {
+        const Alone alone;
+        set_value(a.state[0], 0);
+      });
 }
 
 }  // namespace syncline::python

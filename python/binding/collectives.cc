@@ -13,6 +13,7 @@
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/distributed.h"
+#include "python/binding/running.h"
 
 namespace syncline::python {
 namespace {
@@ -67,7 +68,7 @@ nb::object all_reduce(int group, nb::handle value, const std::string& op) {
   const comm::Reduce reduce = reduction_from("all_reduce", op);
   comm::Communicator& wire = wire_of(group);
   {
-    nb::gil_scoped_release release;
+    const Alone alone(group == 0);
     const comm::Tag tag = call_of(join_text("all_reduce of ", result.dtype(), result.shape()));
     wire.wait(wire.all_reduce(tag, result.raw(), result.size(), result.dtype(), reduce));
   }
@@ -80,7 +81,7 @@ nb::object all_gather(int group, nb::handle value) {
   comm::Communicator& wire = wire_of(group);
   Array result;
   {
-    nb::gil_scoped_release release;
+    const Alone alone(group == 0);
     Shape shape = own.shape();
     shape[0] = 0;
     const std::int64_t row =
@@ -102,7 +103,7 @@ nb::object reduce_scatter(int group, nb::handle value, const std::string& op) {
   comm::Communicator& wire = wire_of(group);
   Array own;
   {
-    nb::gil_scoped_release release;
+    const Alone alone(group == 0);
     const std::vector<Given> all = exchange(wire, "reduce_scatter", describe(held.array));
     if (held.array.shape().ndim() == 0) fail<ValueError>("reduce_scatter: numbers have no rows; give arrays");
     const std::int64_t rows = all[0].rows, size = wire.size();
@@ -130,7 +131,7 @@ nb::bytes broadcast(int group, const nb::bytes& value, int root) {
   auto count = static_cast<std::int64_t>(value.size());
   std::string bytes;
   {
-    nb::gil_scoped_release release;
+    const Alone alone(group == 0);
     const comm::Tag tag = call_of("broadcast");
     wire.wait(wire.broadcast(tag, &count, sizeof count, root));
     if (wire.rank() == root) bytes.assign(static_cast<const char*>(value.data()), value.size());
@@ -146,7 +147,7 @@ void broadcast_into(int group, nb::handle bytes, int root) {
   SYNCLINE_CHECK(held.keeper.is_valid() && held.array.dtype() == DType::kUint8);
   comm::Communicator& wire = wire_of(group);
   Array array = held.array;
-  nb::gil_scoped_release release;
+  const Alone alone(group == 0);
   wire.wait(wire.broadcast(call_of("broadcast"), array.raw(), static_cast<std::int64_t>(array.bytes()), root));
 }
 
@@ -160,11 +161,11 @@ void bind_collectives(nb::module_& m) {
   m.def("broadcast_into", &broadcast_into);
   m.def("barrier", [](int group) {
     comm::Communicator& wire = wire_of(group);
-    nb::gil_scoped_release release;
+    const Alone alone(group == 0);
     wire.barrier(call_of("barrier"));
   });
   m.def("make_group", [](const std::vector<int>& ranks) {
-    nb::gil_scoped_release release;
+    const Alone alone;
     return make_group(ranks);
   });
 }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -74,8 +73,8 @@ bool all_end(comm::Ticket goodbye, Seconds patience) {
   return true;
 }
 
-// The end of the program with this exit code. A good end waits for the other ranks, however long they need. A bad one
-// that is not everybody's ends the job.
+// The end of the program with this exit code. A good end waits for the other ranks as a step does, with its reports and
+// its limit. A bad one that is not everybody's ends the job.
 void leave(int status) {
   if (!wire()) return;
   const bool good = status == 0;
@@ -85,7 +84,8 @@ void leave(int status) {
   try {
     const comm::Ticket goodbye = say_goodbye();
     told = true;
-    if (all_end(goodbye, good ? Seconds(std::numeric_limits<float>::max()) : Seconds(3))) return disconnect();
+    if (good) joined().wait(goodbye);
+    if (good || all_end(goodbye, Seconds(3))) return disconnect();
   } catch (const CommError& error) {
     others = error.what();
     if (good) code = exit_code_of(error);

@@ -101,11 +101,7 @@ class FunctionObject {
 
   nb::object call(nb::handle values) {
     Fed fed = feeds_from(values);
-    std::vector<Array> results;
-    {
-      const Running running;
-      results = function_(std::span<const Feed>(fed.feeds));
-    }
+    std::vector<Array> results = run_alone([&] { return function_(std::span<const Feed>(fed.feeds)); });
     converted_ = std::move(fed.converted);
     nb::list list;
     for (Array& result : results) list.append(array_to(std::move(result)));
@@ -119,8 +115,7 @@ class FunctionObject {
 
   std::string describe(nb::handle values) {
     const Fed fed = feeds_from(values);
-    const Running running;
-    return function_.describe(std::span<const Feed>(fed.feeds));
+    return run_alone([&] { return function_.describe(std::span<const Feed>(fed.feeds)); });
   }
 
  private:
@@ -212,13 +207,9 @@ nb::object evaluate(nb::handle x) {
   Updates updates;
   updates.add_of(x);
   const Expr value = expr_from(x);
-  std::vector<Update> stored = updates.take();
-  Array result;
-  {
-    const Running running;
-    result = stored.empty() ? eval(value) : std::move(Function({}, {value}, std::move(stored), "eval")({}).front());
-  }
-  return array_to(std::move(result));
+  const std::vector<Update> stored = updates.take();
+  return array_to(
+      run_alone([&] { return stored.empty() ? eval(value) : Function({}, {value}, stored, "eval")({}).front(); }));
 }
 
 nb::list gradients_of(nb::handle loss, nb::handle variables) {

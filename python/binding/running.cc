@@ -21,11 +21,9 @@ void note_signal(int signal) {
   python_action.sa_handler(signal);
 }
 
-// Lets Python look at its signals: raises what its handlers raise.
-void run_python_handlers() {
+void interrupt() {
   signal_came.store(false, std::memory_order_relaxed);
-  const nb::gil_scoped_acquire acquire;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  throw Interrupted();
 }
 
 bool is_main_thread() { return getpid() == gettid(); }
@@ -41,20 +39,24 @@ std::mutex& session_mutex() {
   return mutex;
 }
 
-Running::Running() : lock_(session_mutex()) {
+Listening::Listening(bool wanted) {
   Session& session = Session::current();
-  if (session.distributor() != nullptr || !is_main_thread()) return;
+  if (!wanted || session.distributor() != nullptr || !is_main_thread()) return;
   struct sigaction ours = {};
   ours.sa_handler = note_signal;
   ours.sa_flags = SA_ONSTACK;
   if (sigaction(SIGINT, nullptr, &python_action) != 0 || !is_function(python_action)) return;
-  session.set_interruption(&signal_came, run_python_handlers);
+  session.set_interruption(&signal_came, interrupt);
   listens_ = sigaction(SIGINT, &ours, nullptr) == 0;
 }
 
-Running::~Running() {
+Listening::~Listening() {
   if (listens_) sigaction(SIGINT, &python_action, nullptr);
   Session::current().set_interruption(nullptr, {});
+}
+
+void run_handlers() {
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
 }  // namespace syncline::python

@@ -1,7 +1,9 @@
-// Running: what a step runs in, seen from Python. While one lives, its thread has given up the GIL and is alone with
-// the session, which one thread at a time may use. On the main thread of a process that is the whole job, Ctrl-C stops
-// the step between two nodes, before it has changed a variable: nanobind's python_error (KeyboardInterrupt) is thrown
-// then. A rank of several ends its step first, for the others would wait for it.
+// What touches the session, seen from Python. One thread at a time may use it, and meanwhile holds no GIL.
+//
+// On the main thread of a process that is the whole job, Ctrl-C stops a step between two nodes, before it has changed a
+// variable. Python's handlers then run, as ever, with nothing held: they may compute, fork, or change variables. What
+// they raise (KeyboardInterrupt) ends the call; otherwise the step is computed anew, since it has changed nothing but
+// what print_tensor printed. A rank of several ends its step first, for the others would wait for it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,17 +15,49 @@ namespace syncline::python {
 // Whoever holds it is alone with the session. Nobody waits for it with the GIL in hand.
 std::mutex& session_mutex();
 
-class Running {
+// While one lives, its thread has given up the GIL and, where it uses the session or its wire, is alone with them.
+class Alone {
  public:
-  Running();
-  ~Running();
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
+  explicit Alone(bool uses_session = true) : lock_(session_mutex(), std::defer_lock) {
+    if (uses_session) lock_.lock();
+  }
 
  private:
   nanobind::gil_scoped_release release_;  // first: nobody waits for the session with the GIL in hand
-  std::lock_guard<std::mutex> lock_;
+  std::unique_lock<std::mutex> lock_;
+};
+
+// A step that a signal has stopped.
+struct Interrupted {};
+
+// Alone, and, if `wanted`, steps listen to signals: they throw Interrupted.
+class Listening {
+ public:
+  explicit Listening(bool wanted);
+  ~Listening();
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+
+ private:
+  Alone alone_;
   bool listens_ = false;
 };
+
+// Runs Python's handlers of the signals that have come; throws what they raise. With the GIL.
+void run_handlers();
+
+// What `compute` returns, which takes steps, alone with the session; anew if a signal has stopped it, and then to the
+// end: signals that come again and again do not keep it from that.
+template <class Compute>
+auto run_alone(const Compute& compute) {
+  for (bool listens = true;; listens = false) {
+    try {
+      const Listening listening(listens);
+      return compute();
+    } catch (const Interrupted&) {
+    }
+    run_handlers();
+  }
+}
 
 }  // namespace syncline::python

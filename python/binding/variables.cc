@@ -23,12 +23,7 @@ nb::object make_variable(nb::handle value, nb::handle dtype, const std::string& 
   if (is_scipy_sparse(value)) return nb::cast(SparseVariableTensor(variable(sparse_from(value).cast(type), options)));
   if (!nb::isinstance<Tensor>(value)) return nb::cast(VariableTensor(variable(array_from(value, type).array, options)));
   const Expr initial = cast(expr_from(value), type);
-  Variable made;
-  {
-    const Running running;
-    made = variable(initial, options);
-  }
-  return nb::cast(VariableTensor(made));
+  return nb::cast(VariableTensor(run_alone([&] { return variable(initial, options); })));
 }
 
 Expr make_constant(nb::handle value, nb::handle dtype, nb::handle shape, const std::string& name) {
@@ -66,10 +61,13 @@ void set_one(nb::handle x, nb::handle value) {
   if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr) {
     const SparseArray matrix =
         is_scipy_sparse(value) ? sparse_from(value) : SparseArray::from_dense(array_from(value).array);
+    const Alone alone;
     return set_value(sparse->variable, matrix.cast(sparse->variable.dtype()));
   }
   const Variable& variable = variable_of(x, "set_value");
-  set_value(variable, Value(array_from(value, variable.dtype()).array));
+  const HeldArray held = array_from(value, variable.dtype());
+  const Alone alone;
+  set_value(variable, Value(held.array));
 }
 
 void set_all(nb::handle pairs) {
@@ -88,13 +86,20 @@ void set_all(nb::handle pairs) {
     keepers.push_back(held.keeper);
     values.emplace_back(variable, Value(held.array));
   }
+  const Alone alone;
   batch_set_value(values);
+}
+
+auto read_alone(const auto& variable) {
+  const Alone alone;
+  return get_value(variable);
 }
 
 nb::object value_of(nb::handle x) {
   if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr)
-    return sparse_to(get_value(sparse->variable));
-  return array_to(get_value(variable_of(x, "get_value")));
+    return sparse_to(read_alone(sparse->variable));
+  const Variable& variable = variable_of(x, "get_value");
+  return array_to(read_alone(variable));
 }
 
 void bind_updates(nb::module_& m) {

@@ -199,6 +199,33 @@ def test_a_stopped_rank_is_named(tmp_path):
     assert ended.err.count("StallError: rank ") == 1 and "in fit" in ended.err, ended
 
 
+def test_a_rank_that_is_stopped_behind_its_last_step_is_named(tmp_path):
+    program = BEGIN + """
+    steps(3)
+    if culprit:
+        moment()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    """
+    ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="0.5", SYNCLINE_WAIT_LIMIT="2")
+    assert ended.code == 66, ended
+    reports = [line for line in ended.err.splitlines() if line.startswith("syncline: rank 0 of 2 has waited ")]
+    assert reports and all("rank 1 (stopped by a signal or a debugger" in line for line in reports), ended
+
+
+def test_a_rank_that_never_joins_is_waited_for_within_the_limit(tmp_path):
+    program = """
+    import os, sys, time
+    if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+        with open(sys.argv[1], "w") as file:
+            file.write(str(time.time()))
+        os._exit(0)
+    import syncline
+    """
+    ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="0.5", SYNCLINE_WAIT_LIMIT="2")
+    assert ended.code == 66 and ended.seconds < LIMIT, ended
+    assert "rank 0 of 2, at its start, for the other ranks to join" in ended.err, ended
+
+
 def test_what_fails_everywhere_is_told_once(tmp_path):
     ended = end(3, BEGIN + "    moment()\n    K.no_such_thing", tmp_path)
     assert ended.code == 1 and ended.err.count("AttributeError") == 1 and "rank 0 of 3 ends the job" in ended.err, ended

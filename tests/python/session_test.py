@@ -237,3 +237,59 @@ def test_ctrl_c_stops_between_nodes(handler, printed):
     script = INTERRUPTED.replace("HANDLER", str(handler))
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
     assert run.stdout.decode().split("\n")[:-1] == printed, run.stderr.decode()
+
+
+# A handler that does all that a handler may want to do in the midst of a step.
+COMPUTING_HANDLER = """
+def handle(*_):
+    assert K.eval(K.constant(2.0) * 3) == 6
+    assert other([np.ones((3, 3))])[0] == 9
+    K.set_value(v, K.get_value(v) + 10)
+    child = os.fork()
+    if child == 0:
+        os._exit(int(K.eval(K.constant(7))))
+    assert os.waitpid(child, 0)[1] == 7 << 8
+    print("handled", flush=True)
+z = K.placeholder((None, 3))
+other = K.function([z], [K.sum(z)])
+signal.signal(signal.SIGINT, handle)
+"""
+
+
+def test_a_handler_may_compute_and_fork():
+    script = INTERRUPTED.replace("if HANDLER:", COMPUTING_HANDLER + "if False:")
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert run.stdout.decode().split("\n")[:-1] == ["handled", "ended 12.0", "13.0"], run.stderr.decode()
+
+
+def test_signals_that_come_all_the_time_do_not_keep_a_step_from_its_end():
+    script = INTERRUPTED.replace("HANDLER", "True").replace(
+        "threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()",
+        "threading.Thread(target=lambda: [(time.sleep(0.02), os.kill(os.getpid(), signal.SIGINT)) for _ in range(3000)], "
+        "daemon=True).start()",
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert [line for line in run.stdout.decode().split("\n")[:-1] if line != "handled"] == ["ended 2.0", "3.0"], run.stderr.decode()
+
+
+# An update in the step, values read and set by another thread: each reads a whole value of some step.
+def test_values_are_read_between_steps():
+    v = K.variable(np.zeros((300, 1000)))
+    f = K.function([], [], [K.update_add(v, K.ones_like(v))])
+    ended, torn = threading.Event(), []
+
+    def read():
+        while not ended.is_set():
+            value = K.get_value(v)
+            if value.min() != value.max():
+                torn.append((value.min(), value.max()))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for step in range(300):
+        f([])
+        if step % 10 == 0:
+            K.set_value(v, np.full((300, 1000), float(step)))
+    ended.set()
+    thread.join(60)
+    assert not torn

@@ -1,6 +1,9 @@
 // All updates of a step, and its outputs, see the values from before it.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "ops/control.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
 #include "ops/reduce.h"
@@ -171,6 +174,26 @@ TEST_F(UpdatesTest, ScalarCounters) {
   Function f({}, {n}, {update_add(n, scalar_like(1, n))});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f({})[0].item(), i);
   EXPECT_EQ(get_value(n).item(), 5);
+}
+
+// Neither in the step nor in the body of a loop behind the first write.
+TEST_F(UpdatesTest, NobodyIsInterruptedOnceAVariableHasChanged) {
+  const Variable v = variable(random_doubles({200, 60}, 1));
+  const Update early = update(v, v.expr() * 0.9);
+  const Expr turns = foldl([](const Expr& sum, const Expr& e) { return tanh(sum + e); },
+                           constant(random_doubles({20, 3}, 2)), constant(doubles({0, 0, 0})));
+  Function f({}, {turns}, {early});
+  const Array before = get_value(v);
+  const std::atomic<bool> asked = true;
+  int calls = 0;
+  session_.set_interruption(&asked, [&] {
+    ++calls;
+    EXPECT_TRUE(same_bits(v.state().value(), before));
+  });
+  f({});
+  session_.set_interruption(nullptr, {});
+  EXPECT_GT(calls, 0);
+  EXPECT_FALSE(same_bits(v.state().value(), before));
 }
 
 }  // namespace
