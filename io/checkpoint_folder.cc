@@ -127,8 +127,7 @@ std::string CheckpointFolder::put(const Checkpoint& checkpoint,
 
 void CheckpointFolder::remove(const std::string& name) const {
   if (::unlink(path_of(name).c_str()) != 0 && errno != ENOENT)
-    fail<IoError>("checkpoint folder '", directory_, "': the new checkpoint is saved, but the old '", name,
-                  "' cannot be removed: ", std::strerror(errno));
+    fail<IoError>("checkpoint folder '", directory_, "': cannot remove '", name, "': ", std::strerror(errno));
 }
 
 void CheckpointFolder::remove_with_shards(const std::string& name) const {
@@ -147,8 +146,9 @@ void CheckpointFolder::write_with_room(const std::function<void()>& write) const
   }
 }
 
-// False if only the newest and the best are left.
+// False if only the newest and the best are left, or an older one may be the last that is whole.
 bool CheckpointFolder::remove_oldest() const {
+  if (latest().empty() || !verify_checkpoint(path_of(latest())).problems.empty()) return false;
   const std::vector<Entry> files = entries();
   const Ranking ranking = by_metric(files);
   for (auto file = files.rbegin(); file != files.rend(); ++file) {

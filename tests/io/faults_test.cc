@@ -119,6 +119,25 @@ TEST_F(Faults, AFullDiskTakesTheOldest) {
   EXPECT_LT(at, kMostCalls);
 }
 
+// The newest one is damaged: an older one may be the last that is whole.
+TEST_F(Faults, AFullDiskDoesNotTakeTheLastThatIsWhole) {
+  const CheckpointFolder folder(directory_, {.keep_last = 99});
+  bool full = false;
+  for (int at = 0; at < 30 && !full; ++at) {
+    folder.save(at_step(++step_));
+    std::filesystem::resize_file(directory_ + "/latest", 5000);
+    const FailingCalls failing(at, ENOSPC, /*once=*/true);
+    try {
+      folder.save(at_step(++step_));
+    } catch (const DiskFullError&) {
+      full = true;
+    } catch (const IoError&) {
+      // Another call than those that write.
+    }
+  }
+  EXPECT_TRUE(full);
+}
+
 // Nothing goes for a save that has nowhere to go anyway.
 TEST_F(Faults, AFullDiskTakesNeitherTheNewestNorTheBest) {
   const FailingCalls failing(3, ENOSPC, /*once=*/false);
