@@ -142,7 +142,7 @@ TEST_F(Convert, ManyArrays) {
   const Outcome outcome = run("convert --seconds 20 " + path("a.safetensors") + " " + path("b.npz"));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   const Outcome listed = run("show --seconds 20 " + path("b.npz") + " layer99999.weight");
-  EXPECT_EQ(listed.output, "layer99999.weight  uint8  (1,)\n[] 120\n");
+  EXPECT_EQ(listed.output, "layer99999.weight  uint8  (1,)\n[0] 120\n");
 }
 
 TEST_F(Convert, HostileSafetensors) {
