@@ -84,7 +84,8 @@ def comparison(result, bound):
             lines.append(line)
             failed += [] if passes else [f"{table['title']}: {row['name']}, {row['threads']} threads"]
         lines.append("")
-    return "\n".join(lines + report.conditions(result, measured)) + "\n", failed
+    lines += [*report.conditions(result, measured), f"- there: {result['before']}"]
+    return "\n".join(lines) + "\n", failed
 
 
 def main():
