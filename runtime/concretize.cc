@@ -20,7 +20,7 @@ namespace {
 
 class Concretizer {
  public:
-  explicit Concretizer(const Bindings& bindings) : done_(bindings) {}
+  Concretizer(const Bindings& bindings, bool saves_time) : saves_time_(saves_time), done_(bindings) {}
 
   std::vector<Expr> run(std::span<const Expr> roots) {
     for (const auto& node : live_nodes(roots)) rewrite(node);
@@ -99,7 +99,7 @@ class Concretizer {
     }
     std::vector<Expr> outputs;
     if (node->op == &def_of<Branch>()) outputs = rewrite_branch(*node);
-    else if (node->op == &def_of<Loop>()) outputs = concretize_loop(old, inputs_of(*node));
+    else if (node->op == &def_of<Loop>()) outputs = concretize_loop(old, inputs_of(*node), saves_time_);
     else outputs = rewrite_plain(node);
     for (std::size_t i = 0; i < outputs.size(); ++i) done_[Expr(node, static_cast<int>(i))] = outputs[i];
   }
@@ -153,7 +153,7 @@ class Concretizer {
     const Node& node = now.node();
     Expr result;
     if (computes_on_float16(node)) result = cast(on_float32(node), now.dtype());
-    else if (node.op->simplify != nullptr) result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
+    else if (node.op->simplify != nullptr && (saves_time_ || !has_kernel(node))) result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
     if (result && !(result == now)) {
       check_rewrite(now, result);
       result = simplify(result);
@@ -185,12 +185,18 @@ class Concretizer {
     return inputs == node.inputs ? e : Expr(make_node(*node.op, node.attrs, std::move(inputs), node.name));
   }
 
-  static bool foldable(const Node& node) {
+  static bool has_kernel(const Node& node) {
+    return node.op->run != nullptr || node.op->block != nullptr || node.op->view;
+  }
+
+  // Integers may be sizes, which a plan must know.
+  bool foldable(const Node& node) const {
+    if (!saves_time_ && is_floating(node.outputs[0].dtype)) return false;
     constexpr std::int64_t kLargest = 1 << 16;  // elements: larger ones are computed again rather than stored
     if (node.op->leaf || node.op->random_op != nullptr || node.op->effect || node.inputs.empty() ||
         node.outputs.size() != 1)
       return false;
-    if (node.op->run == nullptr && node.op->block == nullptr && !node.op->view) return false;
+    if (!has_kernel(node)) return false;
     if (!node.outputs[0].shape.is_known() || node.outputs[0].shape.size() > kLargest) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [](const Expr& e) { return is_constant(e); });
   }
@@ -203,7 +209,8 @@ class Concretizer {
   // The first node that computes the same from the same.
   Expr unique(const Expr& e) {
     const Node& node = e.node();
-    if (node.op == &def_of<Placeholder>() || node.op == &def_of<VariableLeaf>() || node.op->effect) return e;
+    if (!saves_time_ || node.op == &def_of<Placeholder>() || node.op == &def_of<VariableLeaf>() || node.op->effect)
+      return e;
     std::uint64_t h = attrs::mix(reinterpret_cast<std::uint64_t>(node.op), node.op->hash(node.attrs.get()));
     for (const Expr& input : node.inputs) h = attrs::mix(h, ExprHash{}(input));
     auto& same_hash = nodes_[h];
@@ -215,6 +222,7 @@ class Concretizer {
     return e;
   }
 
+  bool saves_time_;
   Bindings done_;  // of the graph, or of the body of a branch, that is being rewritten
   std::unordered_map<Expr, Expr, ExprHash> simplified_;
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const Node>>> nodes_;
@@ -223,8 +231,9 @@ class Concretizer {
 
 }  // namespace
 
-std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings) {
-  return prune_loops(share_dense_rows(Concretizer(bindings).run(roots)));
+std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify) {
+  const std::vector<Expr> concrete = Concretizer(bindings, simplify).run(roots);
+  return prune_loops(simplify ? share_dense_rows(concrete) : concrete);
 }
 
 }  // namespace syncline

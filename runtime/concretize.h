@@ -15,6 +15,8 @@ using Bindings = std::unordered_map<Expr, Expr, ExprHash>;
 
 // The roots of the new graph, one for each old root. Placeholders without a binding keep their place (and fail later,
 // if a step really needs them).
-std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings);
+//
+// Without `simplify` (Passes in runtime/session.h) it does only what a plan cannot do without.
+std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify = true);
 
 }  // namespace syncline

@@ -202,7 +202,7 @@ struct Function::Impl {
     cached->shares = std::move(shares);
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);
-    roots = concretize(roots, bindings);
+    roots = concretize(roots, bindings, session.passes().simplify);
     std::uint64_t fingerprint = 0;
     if (Distributor* distributor = session.distributor()) {
       fingerprint = agree_on_graph(session, *distributor, describe_graph(name, roots, updates));
@@ -221,6 +221,7 @@ struct Function::Impl {
     request.shares = &cached->shares;
     request.distributor = session.distributor();
     request.shared_buckets = request.distributor != nullptr;
+    request.fuse = session.passes().fuse;
     cached->plan = lower(request);
     cached->plan.set_fingerprint(fingerprint);
     if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, cached->plan.random_ops());

@@ -135,6 +135,7 @@ LoopStep lower_loop(const Task& task, const LocalView& local, const LowerRequest
     step.taps.push_back({bytes(placed.roots[i]), sum, outputs[i].dtype(), i >= stored, 0});
   }
   LowerRequest of_body;
+  of_body.fuse = request.fuse;
   of_body.name = request.name.empty() ? "a loop" : "a loop of " + request.name;
   for (std::size_t i = 0; i < n_states; ++i) {
     const int before = stack_of(placed.feeds[n_elements + i], placed, step);

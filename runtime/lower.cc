@@ -70,7 +70,7 @@ class Lowering {
 
  private:
   std::vector<Task> order_tasks() {
-    std::vector<Task> tasks = make_tasks(roots_, local_, request_.distributor);
+    std::vector<Task> tasks = make_tasks(roots_, local_, request_.distributor, request_.fuse);
     tasks = fold_products(join_outputs(std::move(tasks), roots_, local_), roots_, local_);
     for (Task& task : tasks) {  // before the order is decided, which depends on whether ranks meet in a loop
       if (task.kind != Task::kLoop) continue;

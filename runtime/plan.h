@@ -205,6 +205,7 @@ struct LowerRequest {
   std::function<const std::uint64_t*(const RandomOp&)> draw_in_turn{};
 
   const std::uint64_t* random_step(const RandomOp& op) const;
+  bool fuse = true;  // Passes in runtime/session.h
 };
 Plan lower(const LowerRequest& request);
 

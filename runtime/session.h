@@ -28,6 +28,12 @@ class Distributor;
 class Faults;
 class UsedVariables;
 
+// What a plan does only to save time. Without them each operation runs as it was written: tests compare both.
+struct Passes {
+  bool simplify = true;  // cheaper forms, constants folded, equal subexpressions joined
+  bool fuse = true;      // several elementwise operations in one pass over memory
+};
+
 class Session {
  public:
   // Begins with the configuration of keras.json. Throws what reading that throws (runtime/keras_json.h).
@@ -101,6 +107,10 @@ class Session {
     if (interruption_asked_ != nullptr && interruption_asked_->load(std::memory_order_relaxed)) interruption_();
   }
 
+  // Of plans that are made from now on.
+  const Passes& passes() const { return passes_; }
+  void set_passes(const Passes& passes) { passes_ = passes; }
+
   // Those that a test injects (runtime/faults.h), or null.
   Faults* faults() const { return faults_.get(); }
   UsedVariables& used_variables() { return *used_variables_; }
@@ -118,6 +128,7 @@ class Session {
   std::vector<std::weak_ptr<RandomOp>> known_random_ops_;  // in the order of creation, and some that are gone
   std::size_t look_for_gone_at_ = 64;                      // so many
   Config config_;
+  Passes passes_;
   std::unique_ptr<Faults> faults_;  // outlive the distributor
   std::unique_ptr<UsedVariables> used_variables_;
   bool manual_initialization_ = false;

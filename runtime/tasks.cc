@@ -32,8 +32,8 @@ struct Space {
 
 class TaskMaker {
  public:
-  TaskMaker(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor)
-      : local_(local), distributor_(distributor), guarded_(roots), nodes_(guarded_.in_order()) {
+  TaskMaker(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor, bool fuse)
+      : local_(local), distributor_(distributor), fuse_(fuse), guarded_(roots), nodes_(guarded_.in_order()) {
     for (const Expr& root : roots) {
       is_root_.insert(&root.node());
       is_read_.insert(root);
@@ -105,7 +105,7 @@ class TaskMaker {
 
   int group_of_users(const Node& node, const Space& space, std::size_t laid_out) {
     const auto users = users_.find(&node);
-    if (users == users_.end()) return -1;
+    if (!fuse_ || users == users_.end()) return -1;
     std::vector<int> candidates;
     std::size_t members = 0;
     Operands operands(node.inputs.begin(), node.inputs.end());
@@ -278,7 +278,7 @@ class TaskMaker {
   // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
   // reads of the first's results it must read element by element.
   bool can_join(const Task& first, const Task& second) const {
-    if (first.kind != Task::kFused || second.kind != Task::kFused || first.guards != second.guards) return false;
+    if (first.kind != Task::kFused || second.kind != Task::kFused || !fuse_ || first.guards != second.guards) return false;
     const Space space = space_of(first);
     if (space != space_of(second) || first.nodes.size() + second.nodes.size() > kLargestGroup) return false;
     bool shared = false;
@@ -378,6 +378,7 @@ class TaskMaker {
 
   const LocalView& local_;
   const Distributor* distributor_;
+  const bool fuse_;
   const GuardedNodes guarded_;
   const std::vector<std::shared_ptr<const Node>>& nodes_;
   std::unordered_set<Expr, ExprHash> is_read_;
@@ -391,8 +392,9 @@ class TaskMaker {
 
 }  // namespace
 
-std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor) {
-  return TaskMaker(roots, local, distributor).run();
+std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor,
+                             bool fuse) {
+  return TaskMaker(roots, local, distributor, fuse).run();
 }
 
 }  // namespace syncline

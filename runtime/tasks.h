@@ -39,7 +39,9 @@ struct Task {
 // Whether the task waits for other ranks, so that it fails if the wire does.
 inline bool meets_ranks(const Task& task) { return task.kind == Task::kWait || task.meets; }
 
-// In running order. Every value read is a leaf, a view, or written by an earlier task.
-std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor);
+// In running order. Every value read is a leaf, a view, or written by an earlier task. Without `fuse` each elementwise
+// node is a program of its own.
+std::vector<Task> make_tasks(const std::vector<Expr>& roots, const LocalView& local, const Distributor* distributor,
+                             bool fuse = true);
 
 }  // namespace syncline

@@ -1,0 +1,26 @@
+// Whether two ways of computing a program agree.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/array.h"
+
+namespace syncline::graphs {
+
+// What a call gave: its outputs, or the error's text.
+struct Outcome {
+  std::vector<Array> outputs;
+  std::string error;
+};
+
+// The outcome of the same call with other rounding errors; `number` tells them apart.
+using Perturbed = std::function<Outcome(std::uint64_t number)>;
+
+// "" if `got` is `wanted`: bit for bit where `exact`, otherwise as far as rounding goes, which is what `perturbed` shows.
+std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed);
+
+bool same_bits(const Array& a, const Array& b);  // any NaN is as good as any other
+
+}  // namespace syncline::graphs

@@ -1,0 +1,52 @@
+#include <set>
+#include <unordered_set>
+
+#include "ops/control/branch.h"
+#include "ops/control/loop.h"
+#include "ops/op.h"
+#include "tests/graphs/ways.h"
+
+namespace syncline::graphs {
+namespace {
+
+using Names = std::set<std::string_view>;
+
+std::vector<Expr> body_of(const Expr& node) {
+  if (node.is<Loop>()) return node.attrs<Loop::Attrs>().body->roots();
+  if (node.is<Branch>()) return node.attrs<Branch::Attrs>().bodies->roots();
+  return {};
+}
+
+void add_names(const std::vector<Expr>& roots, Names& names) {
+  for (const auto& node : nodes_under(roots)) {
+    names.insert(node->op->name);
+    add_names(body_of(Expr(node)), names);
+  }
+}
+
+// Of ops through which the gradient of the loss goes to an input.
+void add_differentiated(const Graph& graph, Names& names) {
+  std::unordered_set<const Node*> depends;
+  for (const Expr& input : graph.inputs)
+    if (is_floating(input.dtype())) depends.insert(&input.node());
+  for (const auto& node : nodes_under(std::vector<Expr>{graph.loss})) {
+    bool inside = depends.contains(node.get());
+    for (const Expr& input : node->inputs) inside = inside || depends.contains(&input.node());
+    if (!inside || node->inputs.empty() || node->op->grad == nullptr) continue;
+    depends.insert(node.get());
+    names.insert(node->op->name);
+    add_names(body_of(Expr(node)), names);
+  }
+}
+
+}  // namespace
+
+void add_coverage(const Graph& graph, Coverage& coverage) {
+  Names computed, differentiated;
+  add_names(graph.outputs, computed);
+  if (graph.loss) add_differentiated(graph, differentiated);
+  for (const std::string_view name : computed) ++coverage.graphs[std::string(name)].first;
+  for (const std::string_view name : differentiated) ++coverage.graphs[std::string(name)].second;
+}
+
+}  // namespace syncline::graphs

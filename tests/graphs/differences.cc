@@ -1,0 +1,109 @@
+#include "tests/graphs/differences.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/backend.h"
+#include "runtime/session.h"
+
+namespace syncline::graphs {
+namespace {
+
+class Differences {
+ public:
+  explicit Differences(const Program& program) : program_(program), scope_(session_) {
+    graph_ = build(program, {.open = false, .all_fed = true, .wide = true});
+    for (const Input& input : program.inputs) at_.push_back(value_in(program, input, 0, true).copy());
+  }
+
+  std::string run() {
+    if (!graph_.loss) return {};
+    const std::vector<Expr> gradients(graph_.outputs.begin() + static_cast<std::ptrdiff_t>(graph_.values), graph_.outputs.end());
+    const std::vector<Array> analytic = step(gradients);
+    loss_ = std::make_unique<Function>(graph_.inputs, std::vector<Expr>{graph_.loss});
+    const double here = loss();
+    if (!std::isfinite(here)) return {};
+    Random random(program_.seed + 17);
+    std::size_t number = 0;
+    for (std::size_t i = 0; i < at_.size(); ++i) {
+      if (!is_floating(program_.inputs[i].dtype)) continue;
+      const Array& gradient = analytic[number++];
+      if (gradient.shape() != at_[i].shape())
+        return join_text("the gradient of x", i, " has the shape ", gradient.shape(), ", wanted ", at_[i].shape());
+      for (int k = 0; k < 4 && at_[i].size() > 0; ++k) {
+        const std::int64_t element = at_[i].size() <= 4 ? k % at_[i].size() : random.below(at_[i].size());
+        std::string found = compare(i, element, gradient.cast(DType::kFloat64).data<double>()[element], here);
+        if (!found.empty()) return found;
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::vector<Array> step(const std::vector<Expr>& outputs) {
+    session_.set_random_step(0);
+    return Function(graph_.inputs, outputs)(at_);
+  }
+
+  double loss() {
+    session_.set_random_step(0);
+    return (*loss_)(at_)[0].item();
+  }
+  double loss_at(std::size_t input, std::int64_t element, double value) {
+    double& x = at_[input].data<double>()[element];
+    const double before = std::exchange(x, value);
+    const double result = loss();
+    x = before;
+    return result;
+  }
+
+  std::string compare(std::size_t input, std::int64_t element, double got, double here) {
+    const double x = at_[input].data<double>()[element];
+    if (!std::isfinite(x) || std::abs(x) > 100) return {};
+    double steps[2] = {1e-5 * std::max(1.0, std::abs(x)), 0.25e-5 * std::max(1.0, std::abs(x))};
+    double left[2], right[2];
+    for (int k = 0; k < 2; ++k) {
+      right[k] = (loss_at(input, element, x + steps[k]) - here) / steps[k];
+      left[k] = (here - loss_at(input, element, x - steps[k])) / steps[k];
+    }
+    if (!std::isfinite(left[0] + right[0] + left[1] + right[1])) return {};
+    const double scale = std::max({1.0, std::abs(left[1]), std::abs(right[1]), 1e-3 * std::abs(here)});
+    const double error = 2e-4 * scale;
+    // A smooth function's differences come closer to one another with the step.
+    const bool smooth = std::abs(right[0] - left[0]) < error && std::abs(right[1] - left[1]) < error &&
+                        std::abs(right[0] - right[1]) < error;
+    const double wanted = (left[1] + right[1]) / 2;
+    if (smooth) {
+      if (std::abs(got - wanted) <= 2 * error) return {};
+      return join_text("the gradient of x", input, ", element ", element, ", is ", got, ", difference ", wanted);
+    }
+    // A kink of which both sides are straight; larger jumps and curves say nothing.
+    const bool straight = std::abs(right[0] - right[1]) < error && std::abs(left[0] - left[1]) < error;
+    if (program_.lines.size() != 1 || !straight || scale > 1e3) return {};
+    if (got >= std::min(left[1], right[1]) - error && got <= std::max(left[1], right[1]) + error) return {};
+    return join_text("the gradient of x", input, ", element ", element, ", is ", got, " at a kink, differences ", left[1],
+                     " and ", right[1]);
+  }
+
+  const Program& program_;
+  Session session_{3};
+  SessionScope scope_;
+  Graph graph_;
+  std::vector<Array> at_;
+  std::unique_ptr<Function> loss_;
+};
+
+}  // namespace
+
+std::string compare_with_differences(const Program& program) {
+  try {
+    return Differences(program).run();
+  } catch (const InternalError&) {
+    throw;
+  } catch (const ValueError&) {  // a value that the program refuses
+  } catch (const DTypeError&) {  // what float64 is not taken by
+  }
+  return {};
+}
+
+}  // namespace syncline::graphs

@@ -1,0 +1,115 @@
+#include "tests/graphs/one_by_one.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "ops/leaf.h"
+#include "ops/op.h"
+#include "runtime/evaluate.h"
+#include "runtime/function.h"
+#include "runtime/half_precision.h"
+#include "runtime/session.h"
+#include "tests/graphs/program.h"
+#include "tests/graphs/reference.h"
+
+namespace syncline::graphs {
+
+bool sums(const Expr& node) {
+  static const std::set<std::string_view> kSums{
+      "sum", "sum_like", "prod", "cumsum", "cumprod", "dot", "dot_kernel_grad", "batch_dot", "average_pool",
+      "average_pool_grad", "max_pool_grad", "softmax", "softmax_gradient", "categorical_crossentropy",
+      "normalize_batch_in_training", "local_conv", "local_conv_grad_input", "local_conv_grad_kernel", "loop", "branch",
+      "ctc_batch_cost", "ctc_batch_cost_grad", "sparse_dot", "sparse_dot_transposed", "sparse_dot_values", "to_dense",
+      "scatter_rows", "scatter_rows_like", "scatter_sub", "put_picked", "with_numbers", "linear_scan",
+      "ctc_greedy", "ctc_beam_search", "random_normal", "truncated_normal", "max", "min"};
+  const std::string_view name = node.op().name;
+  if (name == "max" || name == "min") return false;
+  return kSums.contains(name) || name.find("conv") != std::string_view::npos ||
+         name.find("stretch") != std::string_view::npos;
+}
+
+void OneByOne::run(const std::vector<Expr>& roots) {
+  for (const auto& node : nodes_under(roots)) compute(node);
+}
+
+void OneByOne::compute(const std::shared_ptr<const Node>& node) {
+  const Expr first(node);
+  if (values_.contains(first) || node->op->sparse) return;
+  if (first.is<Placeholder>()) {  // not fed: the learning phase
+    values_[first] = Array(first.dtype(), first.shape());
+    return;
+  }
+  std::vector<Array> in;
+  for (const Expr& input : node->inputs) in.push_back(values_.at(input));
+  const bool bare = node->outputs.size() == 1 && !node->op->random && !computes_on_float16(*node) &&
+                    (node->op->run != nullptr || node->op->block != nullptr || node->op->view || is_constant(first));
+  std::vector<Array> out;
+  if (node->op->effect) out = {in[0]};
+  else out = bare ? kernel_alone(*node, in) : plan_alone(*node, in);
+  for (std::size_t i = 0; i < out.size(); ++i) values_[Expr(node, static_cast<int>(i))] = out[i];
+  if (noise_ == 0 && problem_.empty() && out.size() == 1) {
+    const std::string wrong = check_elementwise(node->op->name, in, out[0]);
+    if (!wrong.empty()) {
+      problem_ = join_text("the op ", node->op->name, " of");
+      for (const Array& a : in) problem_ += join_text(" ", a.dtype(), a.shape());
+      problem_ += ": " + wrong;
+    }
+  }
+  if (noise_ != 0 && sums(first)) add_noise(first, in);
+}
+
+std::vector<Array> OneByOne::kernel_alone(const Node& node, const std::vector<Array>& in) const {
+  std::vector<Expr> inputs;
+  for (const Array& a : in) inputs.push_back(constant_of(a));
+  return {evaluate(Expr(make_node(*node.op, node.attrs, std::move(inputs))))};
+}
+
+// What has no kernel of its own but is rewritten, and what a plan does for a kernel: several outputs, random numbers,
+// computing float16 on float32.
+std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Array>& in) const {
+  std::vector<Expr> inputs, fed, outputs;
+  std::vector<Array> feeds;
+  for (const Array& a : in) {
+    const bool size = is_integer(a.dtype()) && a.shape().ndim() <= 1 && a.size() <= 8;
+    inputs.push_back(size ? constant_of(a) : placeholder({.shape = a.shape(), .dtype = a.dtype()}));
+    if (size) continue;
+    fed.push_back(inputs.back());
+    feeds.push_back(a);
+  }
+  const auto alone = make_node(*node.op, node.attrs, std::move(inputs));
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) outputs.emplace_back(alone, static_cast<int>(i));
+  Session::current().set_random_step(random_step_);
+  return Function(fed, outputs, {}, "alone")(feeds);
+}
+
+void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
+  double scale = 0, product = 1;
+  std::int64_t terms = 1;
+  for (const Array& a : in) {
+    if (!is_floating(a.dtype())) continue;
+    double largest = 0;
+    const Array wide = a.cast(DType::kFloat64);
+    for (const double v : wide.values<double>())
+      if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+    scale = std::max(scale, largest);
+    product *= largest;
+    terms = std::max(terms, a.size());
+  }
+  scale = std::max(scale, product);
+  for (int k = 0; k < static_cast<int>(node.node().outputs.size()); ++k) {
+    Array& value = values_[Expr(node.handle(), k)];
+    if (!is_floating(value.dtype())) continue;
+    const double ulp = value.dtype() == DType::kFloat16 ? 1e-3 : value.dtype() == DType::kFloat32 ? 1.2e-7 : 2.2e-16;
+    Random random(noise_ * 1000003 + static_cast<std::uint64_t>(node.node().id * 7 + static_cast<std::uint64_t>(k)));
+    const double size = ulp * std::sqrt(static_cast<double>(terms));
+    Array wide = value.cast(DType::kFloat64).copy();
+    for (std::int64_t i = 0; i < wide.size(); ++i) {
+      double& v = wide.data<double>()[i];
+      if (std::isfinite(v)) v += (2 * random.uniform() - 1) * size * (std::abs(v) + scale);
+    }
+    value = wide.cast(value.dtype());
+  }
+}
+
+}  // namespace syncline::graphs

@@ -1,0 +1,217 @@
+#include "tests/graphs/program.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/gradients.h"
+#include "ops/sparse.h"
+#include "tests/graphs/table.h"
+#include "tests/ops/gradient_check.h"
+
+namespace syncline::graphs {
+namespace {
+
+constexpr std::int64_t kMostElements = 40000;
+
+const Expr& value_of(const Environment& env, const Ref& ref) {
+  if (ref.scope == Ref::kInput) {
+    if (static_cast<std::size_t>(ref.line) >= env.inputs.size()) throw Rejected{};
+    return env.inputs[static_cast<std::size_t>(ref.line)];
+  }
+  if (static_cast<std::size_t>(ref.line) >= env.lines.size()) throw Rejected{};
+  const auto& line = env.lines[static_cast<std::size_t>(ref.line)];
+  if (static_cast<std::size_t>(ref.output) >= line.size()) throw Rejected{};
+  return line[static_cast<std::size_t>(ref.output)];
+}
+
+bool small(const std::vector<Expr>& values) {
+  return std::all_of(values.begin(), values.end(), [](const Expr& e) {
+    return !e.shape().is_known() || e.shape().size() <= kMostElements;
+  });
+}
+
+int draw_entry(Random& random, bool in_body) {
+  static const std::vector<int> by_weight = [] {
+    std::vector<int> numbers;
+    for (std::size_t i = 0; i < table().size(); ++i)
+      numbers.insert(numbers.end(), static_cast<std::size_t>(table()[i].weight), static_cast<int>(i));
+    return numbers;
+  }();
+  for (;;) {
+    const int entry = random.pick(by_weight);
+    if (!in_body || table()[static_cast<std::size_t>(entry)].in_body) return entry;
+  }
+}
+
+Expr make_input(const Program& program, const Input& input, const Building& how) {
+  const DType dtype = how.wide && is_floating(input.dtype) ? DType::kFloat64 : input.dtype;
+  if (how.all_fed || input.kind == Input::kFed) {
+    Shape shape = input.shape;
+    if (input.group >= 0 && how.open) shape[0] = kUnknown;
+    return placeholder({.shape = shape, .dtype = dtype});
+  }
+  const Array value = value_in(program, input, 0, how.wide);
+  if (input.kind == Input::kVariable) return variable(value);
+  if (input.kind == Input::kConstant) return constant(value);
+  const Array one = value.size() > 0 ? value.reshaped({value.size()}).rows(0, 1).reshaped({}) : Array(dtype, {});
+  return constant(one.cast(DType::kFloat64).item(), dtype, input.shape);
+}
+
+void add_gradients(const Program& program, const std::vector<Expr>& inputs, Graph& graph) {
+  for (const Expr& output : std::vector<Expr>(graph.outputs)) {
+    if (!is_floating(output.dtype())) continue;
+    const Expr one = cast(syncline::testing::weighted_sum(output, 7), DType::kFloat64);
+    graph.loss = graph.loss ? graph.loss + one : one;
+  }
+  std::vector<Expr> wrt;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (is_floating(program.inputs[i].dtype)) wrt.push_back(inputs[i]);
+  if (!graph.loss || wrt.empty()) {
+    graph.loss = {};
+    return;
+  }
+  const std::vector<Expr> found = gradients(graph.loss, wrt);
+  for (std::size_t i = 0; i < wrt.size(); ++i)
+    graph.outputs.push_back(found[i] ? to_dense(found[i]) : zeros_like(wrt[i]));
+}
+
+}  // namespace
+
+const std::vector<Entry>& table() {
+  static const std::vector<Entry> all = [] {
+    std::vector<Entry> entries;
+    for (auto part : {elementwise_entries(), reduction_entries(), shape_entries(), product_entries(), network_entries(),
+                      window_entries(), control_entries(), other_entries()})
+      entries.insert(entries.end(), part.begin(), part.end());
+    return entries;
+  }();
+  return all;
+}
+
+bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random) {
+  const std::size_t inputs = env.inputs.size();
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    Line line{.entry = draw_entry(random, env.in_body), .operands = {}, .tape = {}, .bodies = {}};
+    try {
+      Choices choices(env, line, &random);
+      const Built built = table()[static_cast<std::size_t>(line.entry)].line(choices);
+      if (!small(built.values)) throw Rejected{};
+      values.push_back(built.values);
+      lines.push_back(std::move(line));
+      return true;
+    } catch (const Rejected&) {
+    } catch (const ValueError&) {
+    } catch (const DTypeError&) {
+    }
+    env.inputs.resize(inputs);
+    env.program->inputs.resize(inputs);
+  }
+  return false;
+}
+
+void build_lines(Environment& env, const std::vector<Line>& lines, std::vector<std::vector<Expr>>& values,
+                 std::vector<std::string>* texts, std::vector<Check>* checks) {
+  for (const Line& line : lines) {
+    Line copy = line;
+    Choices choices(env, copy, nullptr);
+    const Built built = table()[static_cast<std::size_t>(line.entry)].line(choices);
+    values.push_back(built.values);
+    if (texts != nullptr) texts->push_back(built.text);
+    if (checks != nullptr) checks->push_back(built.check);
+  }
+}
+
+Graph build(const Program& program, const Building& how) {
+  Environment env{.program = const_cast<Program*>(&program), .how = &how};
+  for (const Input& input : program.inputs) env.inputs.push_back(make_input(program, input, how));
+  Graph graph;
+  build_lines(env, program.lines, env.lines, &graph.texts, &graph.checks);
+  graph.inputs = env.inputs;
+  for (const Ref& ref : program.outputs) graph.outputs.push_back(value_of(env, ref));
+  graph.values = graph.outputs.size();
+  for (const NewValue& u : program.updates) {
+    graph.updates.push_back(value_of(env, u.value));
+    if (!(graph.updates.back().meta() == env.inputs[static_cast<std::size_t>(u.input)].meta())) throw Rejected{};
+  }
+  graph.lines = std::move(env.lines);
+  if (program.gradient) add_gradients(program, env.inputs, graph);
+  return graph;
+}
+
+namespace {
+
+void draw_outputs(Program& program, const Environment& env, Random& random) {
+  for (std::size_t i = 0; i < env.lines.size(); ++i)
+    for (std::size_t k = 0; k < env.lines[i].size(); ++k) {
+      const Ref ref{Ref::kLine, static_cast<int>(i), static_cast<int>(k)};
+      if (is_sparse(env.lines[i][k])) continue;
+      if (i + 1 == env.lines.size() || random.chance(20)) program.outputs.push_back(ref);
+    }
+}
+
+void draw_updates(Program& program, const Environment& env, Random& random) {
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (program.inputs[i].kind != Input::kVariable || !random.chance(50)) continue;
+    std::vector<Ref> found;
+    for (std::size_t l = 0; l < env.lines.size(); ++l)
+      for (std::size_t k = 0; k < env.lines[l].size(); ++k)
+        if (env.lines[l][k].meta() == env.inputs[i].meta())
+          found.push_back({Ref::kLine, static_cast<int>(l), static_cast<int>(k)});
+    if (!found.empty()) program.updates.push_back({static_cast<int>(i), random.pick(found)});
+  }
+}
+
+// Rows of each rank: uneven, none at all, or a batch too small for the ranks.
+std::vector<std::int64_t> draw_ranks(int ranks, Random& random) {
+  std::vector<std::int64_t> rows;
+  for (int r = 0; r < ranks; ++r) rows.push_back(random.chance(15) ? 0 : 1 + random.below(4));
+  return rows;
+}
+
+void draw_calls(Program& program, Random& random) {
+  const std::int64_t calls = 1 + random.below(4);
+  static const std::vector<std::int64_t> kRows{0, 1, 2, 3, 5, 7, 4, 6};
+  for (std::int64_t i = 0; i < calls; ++i) {
+    Call call;
+    call.rows = program.rows;
+    if (i > 0 && random.chance(70))
+      for (std::int64_t& n : call.rows)
+        if (random.chance(60)) n = random.pick(kRows);
+    if (i > 0 && random.chance(30)) call.rows[1] = call.rows[0];
+    if (random.chance(10)) call.before = static_cast<Call::Event>(1 + random.below(3));
+    if (program.sides > 0) {
+      for (std::size_t g = 0; g < program.rows.size(); ++g) call.ranks.push_back(draw_ranks(program.sides, random));
+      if (random.chance(60)) call.ranks[1] = call.ranks[0];
+      if (random.chance(40)) call.ranks[1].assign(call.ranks[1].size(), 1 + random.below(4));
+      // The same as before on some ranks.
+      if (i > 0 && random.chance(50)) call.ranks[0] = program.calls.back().ranks[0];
+    }
+    program.calls.push_back(std::move(call));
+  }
+}
+
+}  // namespace
+
+Program draw_program(std::uint64_t seed) {
+  Random random(seed);
+  Program program{.seed = seed};
+  const std::int64_t dtype = random.below(10);
+  program.floatx = dtype < 5 ? DType::kFloat32 : dtype < 9 ? DType::kFloat64 : DType::kFloat16;
+  static const std::vector<std::int64_t> kRows{1, 2, 3, 5, 7, 4, 6, 2, 3, 5, 4, 0, 9};
+  program.rows = {random.pick(kRows), random.pick(kRows)};
+  program.edges = random.chance(20);
+  const bool single = random.chance(program.edges ? 60 : 15);
+  const std::int64_t sides = random.below(10);
+  program.sides = sides < 5 ? 0 : sides < 8 ? 2 : 3;
+  const Building how{.open = false};
+  Environment env{.program = &program, .how = &how};
+  const std::int64_t lines = single ? 1 : 2 + random.below(random.chance(10) ? 40 : 10);
+  for (std::int64_t i = 0; i < lines; ++i) draw_line(env, program.lines, env.lines, random);
+  draw_outputs(program, env, random);
+  draw_updates(program, env, random);
+  draw_calls(program, random);
+  program.gradient = random.chance(70);
+  return program;
+}
+
+}  // namespace syncline::graphs

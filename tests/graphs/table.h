@@ -1,0 +1,136 @@
+// The table of functions that programs are made of. An entry is one function that draws, builds and prints a line: in
+// drawing, each question to `Choices` is answered at random and written on the line's tape; in building, it is answered
+// from the tape.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/session.h"
+#include "tests/graphs/program.h"
+
+namespace syncline::graphs {
+
+// Values that a line may read.
+struct Environment {
+  Program* program = nullptr;
+  const Building* how = nullptr;
+  std::vector<Expr> inputs = {};
+  std::vector<std::vector<Expr>> lines = {};
+  std::vector<Expr> arguments = {};  // of the body that is being built
+  std::vector<std::vector<Expr>> body_lines = {};  // in it
+  bool in_body = false;
+};
+
+struct Built {
+  std::vector<Expr> values = {};
+  std::string text = {};
+  Check check = nullptr;
+};
+
+// A value of like's dtype and shape that depends on `value`.
+Expr fit(const Expr& value, const Expr& like);
+
+enum class Type : std::uint8_t { kFloating, kNumber, kInteger, kBool, kAny };
+
+class Choices {
+ public:
+  // `random` is null while building.
+  Choices(Environment& environment, Line& line, Random* random) : env_(environment), line_(line), random_(random) {}
+
+  // Operands: any value of such a type, or a new input.
+  Expr operand(const char* name, Type type, int least_ndim = 0, int most_ndim = 4);
+  Expr floating(const char* name, int least_ndim = 0, int most_ndim = 4) {
+    return operand(name, Type::kFloating, least_ndim, most_ndim);
+  }
+  Expr like(const char* name, const Expr& x);                       // of its dtype and shape
+  Expr of_meta(const char* name, const Meta& meta);
+  Expr broadcasting(const char* name, const Expr& x);               // of its dtype and a shape that fits
+  Expr of_shape(const char* name, Type type, const Shape& shape);   // of any such dtype
+  // A new input.
+  Expr fresh(const char* name, DType dtype, Shape shape, Pool pool = Pool::kTame, std::int64_t limit = 0);
+
+  // A new variable, whatever its shape.
+  Expr variable(const char* name, DType dtype, Shape shape);
+
+  std::int64_t integer(const char* name, std::int64_t low, std::int64_t high);
+  bool flag(const char* name) { return integer(name, 0, 1) != 0; }
+  double number(const char* name, const std::vector<double>& from);
+  std::string word(const char* name, const std::vector<std::string>& from);
+  DType dtype(const char* name, const std::vector<DType>& from);
+  DType any_dtype(const char* name);
+  int axis(const char* name, const Expr& x);                        // also negative
+  std::vector<int> axes(const char* name, const Expr& x);           // some, in any order; also none
+  std::vector<int> permutation(const char* name, int n);
+  std::vector<std::int64_t> integers(const char* name, int n, std::int64_t low, std::int64_t high);
+  RandomKey key(const char* name);
+  // A function of the lines that the body's tape has: what it returns for `arguments`. Each call of one number is of the
+  // same body. Results are as many as `wanted`, which are the first arguments, of their dtypes and shapes; without any,
+  // one of any.
+  std::vector<Expr> body(int number, const std::vector<Expr>& arguments, const std::vector<Expr>& wanted);
+
+  DType floatx() const;
+  static void require(bool condition) {
+    if (!condition) throw Rejected{};
+  }
+  Built made(const Expr& value, std::string_view code, Check check = nullptr) { return {{value}, text(code), check}; }
+  Built made(std::vector<Expr> values, std::string_view code) { return {std::move(values), text(code)}; }
+  // Names in a code become what they stand for.
+  std::string text(std::string_view code) const;
+  void call(const char* name, std::string text) {
+    if (env_.how->text) names_[name] = std::move(text);
+  }
+
+ private:
+  using Accept = std::function<bool(const Meta&)>;
+  Expr find(const char* name, const Accept& accept, const std::function<Input()>& otherwise, int percent_new);
+  Expr take(const char* name);  // the next operand, while building
+  Expr value(const Ref& ref) const;
+  std::vector<Ref> candidates(const Accept& accept) const;
+  Ref add_input(Input input);
+  std::int64_t draw(std::int64_t n);  // from 0 to n - 1
+  DType dtype_of(Type type);
+  std::int64_t dimension();
+  void draw_body(Body& body, const std::vector<Expr>& wanted);
+  static std::string print_body(const std::vector<std::string>& lines, const Body& body);
+
+  Environment& env_;
+  Line& line_;
+  Random* random_;
+  std::size_t next_operand_ = 0, next_number_ = 0;
+  std::map<std::string, std::string, std::less<>> names_;
+};
+
+#define SYNCLINE_MADE(...) c.made((__VA_ARGS__), #__VA_ARGS__)
+
+struct Entry {
+  std::string name;
+  Built (*line)(Choices& c);
+  int weight = 4;
+  bool in_body = true;  // may stand in a body
+};
+
+// Of the whole table; its parts, one a file.
+const std::vector<Entry>& table();
+std::vector<Entry> elementwise_entries();
+std::vector<Entry> reduction_entries();
+std::vector<Entry> shape_entries();
+std::vector<Entry> product_entries();
+std::vector<Entry> network_entries();
+std::vector<Entry> window_entries();
+std::vector<Entry> control_entries();
+std::vector<Entry> other_entries();
+
+// Adds a line at random to the program (or, with a body, to it). Returns false if none was found that fits.
+bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random);
+// Builds lines and appends their values.
+void build_lines(Environment& env, const std::vector<Line>& lines, std::vector<std::vector<Expr>>& values,
+                 std::vector<std::string>* texts, std::vector<Check>* checks);
+std::string name_of_ref(const Ref& ref);
+
+}  // namespace syncline::graphs

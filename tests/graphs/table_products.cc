@@ -1,0 +1,105 @@
+// Products, rows of tables, sparse tensors.
+#include "ops/linalg/rows.h"
+#include "ops/sparse/tensor.h"
+#include "tests/graphs/table.h"
+
+namespace syncline::graphs {
+namespace {
+
+Built dot_line(Choices& c) {
+  const Expr x = c.operand("x", c.integer("type", 0, 4) == 0 ? Type::kInteger : Type::kFloating, 1, 3);
+  const std::int64_t k = x.shape().back();
+  const auto n = c.integer("n", 0, 20) == 20 ? c.integer("large", 60, 130) : c.integer("small", 0, 9);
+  switch (c.integer("way", 0, 3)) {
+    case 0: {
+      const Expr y = c.of_meta("y", {x.dtype(), Shape{k}});
+      return SYNCLINE_MADE(dot(x, y));
+    }
+    case 1: {
+      const Expr y = c.of_meta("y", {x.dtype(), Shape{2, k, 3}});
+      return SYNCLINE_MADE(dot(x, y));
+    }
+    default: {
+      const Expr y = c.of_meta("y", {x.dtype(), Shape{k, n}});
+      return SYNCLINE_MADE(dot(x, y));
+    }
+  }
+}
+
+Built dot_transposed_line(Choices& c) {
+  const Expr x = c.floating("x", 1, 3);
+  const auto n = c.integer("n", 0, 6);
+  if (c.flag("kernel")) {
+    Shape shape = x.shape();
+    shape[shape.ndim() - 1] = n;
+    const Expr y = c.of_meta("y", {x.dtype(), shape});
+    return SYNCLINE_MADE(dot_kernel_grad(x, y));
+  }
+  const Expr y = c.of_meta("y", {x.dtype(), Shape{n, x.shape().back()}});
+  return SYNCLINE_MADE(dot_transposed(x, y));
+}
+
+Built batch_dot_line(Choices& c) {
+  const Expr x = c.floating("x", 2, 4);
+  const int a = static_cast<int>(c.integer("a", 1, x.ndim() - 1)), ndim = static_cast<int>(c.integer("ndim", 2, 4));
+  const int b = static_cast<int>(c.integer("b", 1, ndim - 1));
+  Shape shape{x.shape()[0]};
+  for (int i = 1; i < ndim; ++i) {
+    const auto size = c.integer("size", 1, 5);
+    shape.push_back(i == b ? x.shape()[a] : size);
+  }
+  const Expr y = c.of_meta("y", {x.dtype(), shape});
+  if (c.flag("default")) return SYNCLINE_MADE(batch_dot(x, y));
+  return SYNCLINE_MADE(batch_dot(x, y, {a, b}));
+}
+
+Built gather_line(Choices& c) {
+  const Expr x = c.operand("x", Type::kAny, 1, 3);
+  const auto rows = c.integer("rows", 0, 5);
+  const Shape shape = c.flag("two") ? Shape{rows, 2} : Shape{rows};
+  const DType dtype = c.dtype("dtype", {DType::kInt32, DType::kInt64, DType::kInt8});
+  const Expr indices = c.fresh("indices", dtype, shape, Pool::kIndex, x.shape()[0]);
+  return SYNCLINE_MADE(gather(x, indices));
+}
+
+Built scatter_line(Choices& c) {
+  const Expr x = c.floating("x", 1, 3);
+  const auto rows = c.integer("rows", 0, 5);
+  Shape shape = x.shape();
+  shape[0] = rows;
+  const Expr values = c.of_meta("values", {x.dtype(), shape});
+  const Expr indices = c.fresh("indices", DType::kInt32, Shape{rows}, Pool::kIndex, x.shape()[0]);
+  return SYNCLINE_MADE(scatter_sub(x, values, indices));
+}
+
+// Labels and their lengths make the one sparse tensor whose entries a fed value decides.
+Built sparse_line(Choices& c) {
+  const Expr labels = c.floating("labels", 2, 2);
+  const Expr lengths = c.fresh("lengths", DType::kInt32, Shape{labels.shape()[0]}, Pool::kIndex, labels.shape()[1] + 2);
+  switch (c.integer("way", 0, 4)) {
+    case 0: return SYNCLINE_MADE(to_dense(ctc_label_dense_to_sparse(labels, lengths)));
+    case 1: {
+      const auto n = c.integer("n", 1, 4);
+      const Expr y = c.of_meta("y", {labels.dtype(), Shape{labels.shape()[1], n}});
+      return SYNCLINE_MADE(dot(ctc_label_dense_to_sparse(labels, lengths), y));
+    }
+    case 2: {
+      const Expr y = c.of_meta("y", {labels.dtype(), Shape{labels.shape()[1]}});
+      return SYNCLINE_MADE(dot(ctc_label_dense_to_sparse(labels, lengths), y));
+    }
+    case 3: {
+      const int axis = static_cast<int>(c.integer("axis", 0, 1));
+      return SYNCLINE_MADE(to_dense(concatenate({ctc_label_dense_to_sparse(labels, lengths), ctc_label_dense_to_sparse(labels * 2.0, lengths)}, axis)));
+    }
+    default: return SYNCLINE_MADE(concatenate({ctc_label_dense_to_sparse(labels, lengths), labels}, 1));
+  }
+}
+
+}  // namespace
+
+std::vector<Entry> product_entries() {
+  return {{"dot", &dot_line, 12},     {"dot_transposed", &dot_transposed_line, 5}, {"batch_dot", &batch_dot_line, 5},
+          {"gather", &gather_line, 5}, {"scatter_sub", &scatter_line, 3}, {"sparse", &sparse_line, 6, false}};
+}
+
+}  // namespace syncline::graphs

@@ -1,0 +1,75 @@
+// Reductions, and what is made of them.
+#include "tests/graphs/reference.h"
+#include "tests/graphs/table.h"
+
+namespace syncline::graphs {
+namespace {
+
+#define REDUCTION(function, type, check)                                                      \
+  {                                                                                           \
+    #function, [](Choices& c) {                                                               \
+      const Expr x = c.operand("x", Type::type, 0, 4);                                        \
+      const std::vector<int> axes = c.axes("axes", x);                                        \
+      const bool keepdims = c.flag("keepdims");                                               \
+      if (c.integer("whole", 0, 3) == 0) return SYNCLINE_MADE(function(x));                   \
+      return c.made(function(x, axes, keepdims), #function "(x, axes, keepdims != 0)", check);     \
+    }                                                                                         \
+  }
+
+Built scan_line(Choices& c) {
+  const Expr x = c.floating("x", 1);
+  const int axis = c.axis("axis", x);
+  const bool exclusive = c.flag("exclusive"), reverse = c.flag("reverse");
+  if (c.flag("sums"))
+    return c.made(cumsum(x, axis, {.exclusive = exclusive, .reverse = reverse}),
+                  "cumsum(x, axis, {.exclusive = exclusive != 0, .reverse = reverse != 0})");
+  return c.made(cumprod(x, axis, {.exclusive = exclusive, .reverse = reverse}),
+                "cumprod(x, axis, {.exclusive = exclusive != 0, .reverse = reverse != 0})");
+}
+
+#define ALONG(function, least)                         \
+  {                                                    \
+    #function, [](Choices& c) {                        \
+      const Expr x = c.floating("x", least);           \
+      const int axis = c.axis("axis", x);              \
+      return SYNCLINE_MADE(function(x, axis));         \
+    }                                                  \
+  }
+
+Built sum_like_line(Choices& c) {
+  const Expr x = c.operand("x", Type::kNumber, 1);
+  Shape shape = x.shape();
+  for (int i = 0; i < shape.ndim(); ++i)
+    if (c.integer("one", 0, 2) == 0) shape[i] = 1;
+  const Expr like = c.of_meta("like", {x.dtype(), shape});
+  return SYNCLINE_MADE(sum_like(x, like));
+}
+
+Built count_line(Choices& c) {
+  const Expr x = c.operand("x", Type::kAny, 1);
+  const std::vector<int> axes = c.axes("axes", x);
+  const DType dtype = c.dtype("dtype", {DType::kFloat32, DType::kInt32, DType::kInt64, DType::kFloat64});
+  return SYNCLINE_MADE(count(x, axes, dtype));
+}
+
+Built normalize_line(Choices& c) {
+  const Expr x = c.floating("x", 1);
+  const std::vector<int> axes = c.axes("axes", x);
+  return SYNCLINE_MADE(l2_normalize(x, axes));
+}
+
+}  // namespace
+
+std::vector<Entry> reduction_entries() {
+  return {
+      REDUCTION(sum, kNumber, &check_sum), REDUCTION(prod, kNumber, &check_prod), REDUCTION(max, kNumber, &check_max),
+      REDUCTION(min, kNumber, &check_min), REDUCTION(any, kBool, nullptr), REDUCTION(all, kBool, nullptr),
+      REDUCTION(mean, kFloating, &check_mean), REDUCTION(var, kFloating, nullptr), REDUCTION(std, kFloating, nullptr),
+      REDUCTION(logsumexp, kFloating, nullptr), ALONG(argmax, 1), ALONG(argmin, 1), ALONG(softmax, 1),
+      {"batch_mean", [](Choices& c) { const Expr x = c.floating("x", 1); return SYNCLINE_MADE(mean(x, {0})); }, 4},
+      {"scan", &scan_line, 6}, {"sum_like", &sum_like_line}, {"count", &count_line}, {"l2_normalize", &normalize_line},
+      {"shape", [](Choices& c) { const Expr x = c.operand("x", Type::kAny); return SYNCLINE_MADE(shape(x)); }},
+  };
+}
+
+}  // namespace syncline::graphs

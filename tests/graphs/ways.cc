@@ -1,0 +1,301 @@
+#include "tests/graphs/ways.h"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <optional>
+
+#include "comm/local/local_communicator.h"
+#include "ops/op.h"
+#include "runtime/backend.h"
+#include "runtime/data_parallel.h"
+#include "runtime/session.h"
+#include "tests/graphs/compare.h"
+#include "tests/graphs/differences.h"
+#include "tests/graphs/one_by_one.h"
+#include "tests/graphs/table.h"
+
+namespace syncline::graphs {
+namespace {
+
+template <class F>
+Outcome outcome_of(F&& compute) {
+  Outcome outcome;
+  try {
+    outcome.outputs = compute();
+  } catch (const InternalError& e) {
+    outcome.error = std::string("an internal error: ") + e.what();
+  } catch (const Error& e) {
+    outcome.error = e.what();
+  }
+  return outcome;
+}
+
+bool is_internal(const Outcome& outcome) { return outcome.error.starts_with("an internal error"); }
+
+// The program node by node, all of its inputs fed.
+class Base {
+ public:
+  Base(const Program& program, bool open) : program_(program), scope_(session_) {
+    graph_ = build(program, {.open = open, .all_fed = true});
+    roots_ = graph_.outputs;
+    roots_.insert(roots_.end(), graph_.updates.begin(), graph_.updates.end());
+    for (const auto& node : nodes_under(roots_)) exact_ = exact_ && !sums(Expr(node));
+    outcomes_ = run(0);
+  }
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<Expr>& roots() const { return roots_; }
+  bool exact() const { return exact_; }
+  const std::vector<Outcome>& outcomes() const { return outcomes_; }
+  const std::string& problem() const { return problem_; }
+  Perturbed perturbed(std::size_t call) {
+    return [this, call](std::uint64_t number) {
+      auto found = perturbed_.find(number);
+      if (found == perturbed_.end()) found = perturbed_.emplace(number, run(number)).first;
+      return found->second[call];
+    };
+  }
+
+ private:
+  std::vector<Outcome> run(std::uint64_t noise) {
+    const SessionScope scope(session_);
+    std::vector<Outcome> result;
+    std::map<int, Array> state;  // new values of inputs
+    for (std::size_t call = 0; call < program_.calls.size(); ++call) {
+      Values leaves;
+      for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+        const auto changed = state.find(static_cast<int>(i));
+        leaves[graph_.inputs[i]] =
+            changed != state.end() ? changed->second : value_in(program_, program_.inputs[i], call, false);
+      }
+      OneByOne one(std::move(leaves), call, noise);
+      result.push_back(outcome_of([&] {
+        one.run(roots_);
+        std::vector<Array> outputs;
+        for (const Expr& root : roots_) outputs.push_back(one.of(root));
+        return outputs;
+      }));
+      if (result.back().error.empty())
+        for (std::size_t u = 0; u < program_.updates.size(); ++u)
+          state[program_.updates[u].input] = one.of(graph_.updates[u]);
+      if (noise == 0 && problem_.empty()) find_problem(call, one);
+    }
+    return result;
+  }
+
+  void find_problem(std::size_t call, const OneByOne& one) {
+    problem_ = one.problem();
+    for (std::size_t i = 0; i < program_.lines.size() && problem_.empty(); ++i) {
+      if (graph_.checks[i] == nullptr) continue;
+      std::vector<Array> in;
+      try {
+        for (const Ref& ref : program_.lines[i].operands)
+          in.push_back(one.of(ref.scope == Ref::kInput ? graph_.inputs[static_cast<std::size_t>(ref.line)]
+                                                       : graph_.lines[static_cast<std::size_t>(ref.line)][static_cast<std::size_t>(ref.output)]));
+        const std::string wrong = graph_.checks[i](program_.lines[i].tape, in, one.of(graph_.lines[i][0]));
+        if (!wrong.empty()) problem_ = join_text("line ", i, ": ", wrong);
+      } catch (const std::out_of_range&) {  // nobody needs it
+      }
+    }
+    if (!problem_.empty()) problem_ = join_text("op by op, call ", call, ": ", problem_);
+  }
+
+  const Program& program_;
+  Session session_{3};
+  SessionScope scope_;
+  Graph graph_;
+  std::vector<Expr> roots_;
+  bool exact_ = true;
+  std::vector<Outcome> outcomes_;
+  std::map<std::uint64_t, std::vector<Outcome>> perturbed_;
+  std::string problem_;
+};
+
+void prepare_session(const Call& call, std::size_t number) {
+  if (call.before == Call::kClear) clear_session();
+  if (call.before == Call::kTrain || call.before == Call::kTest) set_learning_phase(call.before == Call::kTrain ? 1 : 0);
+  Session::current().set_random_step(number);
+}
+
+// The program through one Function, in the current session. `feed` gives an input's value in a call.
+using FeedOf = std::function<Array(const Input& input, std::size_t call)>;
+std::vector<Outcome> run_function(const Program& program, bool open, const FeedOf& feed,
+                                  const std::vector<bool>& skipped = {}) {
+  const Graph graph = build(program, {.open = open});
+  std::vector<Expr> fed;
+  std::vector<Update> updates;
+  for (std::size_t i = 0; i < program.inputs.size(); ++i)
+    if (program.inputs[i].kind == Input::kFed) fed.push_back(graph.inputs[i]);
+  for (std::size_t u = 0; u < program.updates.size(); ++u)
+    updates.push_back(
+        update(Variable(graph.inputs[static_cast<std::size_t>(program.updates[u].input)]), graph.updates[u]));
+  Function f(fed, graph.outputs, updates);
+  std::vector<Outcome> result;
+  for (std::size_t call = 0; call < program.calls.size(); ++call) {
+    result.emplace_back();
+    if (!skipped.empty() && skipped[call]) continue;
+    prepare_session(program.calls[call], call);
+    std::vector<Array> feeds;
+    for (const Input& input : program.inputs)
+      if (input.kind == Input::kFed) feeds.push_back(feed(input, call));
+    result.back() = outcome_of([&] {
+      std::vector<Array> outputs = f(feeds);
+      for (Array& output : outputs) output = output.copy();
+      for (const Update& u : updates) outputs.push_back(get_value(u.target));
+      return outputs;
+    });
+  }
+  return result;
+}
+
+std::string compare_all(Base& base, const std::vector<Outcome>& got, const std::string& way, bool exact) {
+  for (std::size_t call = 0; call < got.size(); ++call) {
+    if (is_internal(got[call])) return join_text(way, ", call ", call, ": throws ", got[call].error);
+    const std::string found = difference(base.outcomes()[call], got[call], exact, base.perturbed(call));
+    if (!found.empty()) return join_text(way, ", call ", call, ": ", found);
+  }
+  return {};
+}
+
+std::string run_on_one(const Program& program, Base& base, bool open, const Passes& passes, const std::string& way) {
+  Session session(3);
+  const SessionScope scope(session);
+  session.set_passes(passes);
+  const FeedOf feed = [&](const Input& input, std::size_t call) { return value_in(program, input, call, false); };
+  std::vector<Outcome> got;
+  got = run_function(program, open, feed);
+  return compare_all(base, got, way, base.exact());
+}
+
+// Ranks as threads: each computes the program, `feed_of(rank)` gives it its feeds. Calls that one process refuses are left
+// out, since a rank alone may meet what is refused, and the others wait.
+std::string run_on_ranks(const Program& program, Base& base, bool open, int ranks, bool local,
+                         const std::function<FeedOf(int rank)>& feed_of) {
+  std::vector<bool> skipped;
+  for (const Outcome& outcome : base.outcomes()) skipped.push_back(!outcome.error.empty());
+  if (std::find(skipped.begin(), skipped.end(), false) == skipped.end()) return {};
+  std::vector<std::vector<Outcome>> got(static_cast<std::size_t>(ranks));
+  const std::string way = join_text(ranks, local ? " ranks with their own rows" : " ranks");
+  DataParallelOptions options{.local_feeds = local, .first_bucket = 64, .later_buckets = 256};
+  options.by_rows_from = program.seed % 2 == 0 ? 64 : options.by_rows_from;
+  try {
+    comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+      Session session(3);
+      const SessionScope scope(session);
+      session.distribute(make_data_parallel(wire, options));
+      auto& own = got[static_cast<std::size_t>(wire.rank())];
+      own = run_function(program, open, feed_of(wire.rank()), skipped);
+      for (const Outcome& outcome : own)
+        if (!outcome.error.empty()) fail<Error>(outcome.error);  // the others shall not wait
+    });
+  } catch (const Error& e) {
+    return way + ": throws " + e.what();
+  }
+  for (std::size_t r = 0; r < got.size(); ++r)
+    for (std::size_t call = 0; call < got[r].size(); ++call) {
+      if (skipped[call]) continue;
+      for (std::size_t i = 0; i < got[r][call].outputs.size(); ++i)
+        if (!same_bits(got[0][call].outputs[i], got[r][call].outputs[i]))
+          return join_text(way, ", call ", call, ": output ", i, " differs between ranks");
+    }
+  return compare_all(base, got[0], way, base.exact());
+}
+
+// ---- feeds that ranks bring themselves ----
+
+// Which inputs are split, by the rule that ranks follow: most of them have these leading dimensions on every rank.
+std::vector<bool> split_inputs(const Program& program, const Call& call) {
+  auto rows_on = [&](const Input& input, std::size_t rank) {
+    if (input.group >= 0) return call.ranks[static_cast<std::size_t>(input.group)][rank];
+    return input.shape.ndim() > 0 ? input.shape[0] : std::int64_t{-1};
+  };
+  const std::size_t ranks = call.ranks[0].size(), inputs = program.inputs.size();
+  std::vector<bool> best(inputs, false);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    std::vector<bool> same(inputs, false);
+    for (std::size_t j = 0; j < inputs; ++j) {
+      same[j] = program.inputs[i].kind == Input::kFed && program.inputs[j].kind == Input::kFed;
+      for (std::size_t r = 0; r < ranks && same[j]; ++r)
+        same[j] = rows_on(program.inputs[i], r) == rows_on(program.inputs[j], r) && rows_on(program.inputs[i], r) >= 0;
+    }
+    if (std::count(same.begin(), same.end(), true) > std::count(best.begin(), best.end(), true)) best = same;
+  }
+  return best;
+}
+
+// The call over all ranks' rows, if every rank can tell what is split.
+std::optional<Call> joined_call(const Program& program, Call call) {
+  const std::vector<bool> split = split_inputs(program, call);
+  std::vector<int> of_group(call.ranks.size(), -1);
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    const Input& input = program.inputs[i];
+    if (input.group < 0 && split[i]) return {};
+    if (input.group >= 0) of_group[static_cast<std::size_t>(input.group)] = split[i] ? 1 : 0;
+  }
+  for (std::size_t g = 0; g < call.ranks.size(); ++g) {
+    const auto& ranks = call.ranks[g];
+    const bool alike = std::all_of(ranks.begin(), ranks.end(), [&](std::int64_t n) { return n == ranks[0]; });
+    if (of_group[g] == 0 && !alike) return {};
+    call.rows[g] = ranks[0];
+    if (of_group[g] == 1) call.rows[g] = std::accumulate(ranks.begin(), ranks.end(), std::int64_t{0});
+  }
+  return call;
+}
+
+std::string run_on_own_rows(Program program, int ranks) {
+  std::vector<Call> calls;
+  for (const Call& call : program.calls)
+    if (auto joined = joined_call(program, call)) calls.push_back(*joined);
+  program.calls = calls;
+  if (calls.empty() || std::none_of(program.inputs.begin(), program.inputs.end(), [](const Input& i) { return i.group >= 0; }))
+    return {};
+  std::optional<Base> base;
+  base.emplace(program, true);
+  return run_on_ranks(program, *base, true, ranks, true, [&](int rank) -> FeedOf {
+    return [&program, rank](const Input& input, std::size_t call) {
+      const Array all = value_in(program, input, call, false);
+      const Call& now = program.calls[call];
+      const auto number = static_cast<std::size_t>(&input - program.inputs.data());
+      if (!split_inputs(program, now)[number]) return all;
+      std::int64_t begin = 0;
+      const auto& rows = now.ranks[static_cast<std::size_t>(input.group)];
+      for (int r = 0; r < rank; ++r) begin += rows[static_cast<std::size_t>(r)];
+      return all.rows(begin, begin + rows[static_cast<std::size_t>(rank)]).copy();
+    };
+  });
+}
+
+}  // namespace
+
+std::string run_ways(const Program& drawn, Coverage* coverage) {
+  print_to([](const std::string&) {});
+  Program program = drawn;
+  bool open = true;
+  std::unique_ptr<Base> base;
+  try {
+    base = std::make_unique<Base>(program, true);
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error&) {  // something must be known while it is built
+    open = false;
+    for (Call& call : program.calls) call.rows = program.rows;
+    base = std::make_unique<Base>(program, false);
+  }
+  if (coverage != nullptr) add_coverage(base->graph(), *coverage);
+  for (const Outcome& outcome : base->outcomes())
+    if (is_internal(outcome)) return "op by op: throws " + outcome.error;
+  if (!base->problem().empty()) return base->problem();
+  std::string found = run_on_one(program, *base, open, {}, "whole");
+  if (found.empty())
+    found = run_on_one(program, *base, open, {.simplify = false, .fuse = false}, "whole without simplify and fusion");
+  if (found.empty() && program.gradient) found = compare_with_differences(program);
+  if (!found.empty() || program.sides == 0) return found;
+  found = run_on_ranks(program, *base, open, program.sides, false, [&](int) -> FeedOf {
+    return [&program](const Input& input, std::size_t call) { return value_in(program, input, call, false); };
+  });
+  if (found.empty() && open) found = run_on_own_rows(program, program.sides);
+  return found;
+}
+
+}  // namespace syncline::graphs

@@ -1,0 +1,22 @@
+// The ways in which a program is computed, which must agree.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tests/graphs/program.h"
+
+namespace syncline::graphs {
+
+// How many graphs each op stood in: computed, and differentiated.
+struct Coverage {
+  std::map<std::string, std::pair<int, int>, std::less<>> graphs;
+};
+
+void add_coverage(const Graph& graph, Coverage& coverage);
+
+// "" or what is wrong: the way, the call, the output, the element. Adds to `coverage`, if given. Throws Rejected for a
+// program that cannot be built.
+std::string run_ways(const Program& program, Coverage* coverage);
+
+}  // namespace syncline::graphs
