@@ -12,7 +12,7 @@ Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
   const bool first = is_channels_first(kName, data_format) && ndim >= 3;
   const int vector_axis = first ? 1 : ndim - 1;
   Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(ndim), 1));
-  bool fits = bias.ndim() == 1 || (bias.ndim() > 1 && bias.ndim() == ndim - 1);
+  bool fits = (bias.ndim() == 1 && ndim > 0) || (bias.ndim() > 1 && bias.ndim() == ndim - 1);
   if (fits) shape[vector_axis] = bias.shape().back();
   for (int axis = 0; fits && bias.ndim() > 1 && axis < ndim - 2; ++axis)
     shape[axis + (first ? 2 : 1)] = bias.shape()[axis];

@@ -80,8 +80,6 @@ std::string Choices::text(std::string_view code) const {
     result += known != names_.end() && !member ? known->second : std::string(word);
     i = end;
   }
-  if (result.size() > 1 && result.front() == '(' && result.back() == ')' && result.find('(', 1) > result.size())
-    return result.substr(1, result.size() - 2);
   return result;
 }
 
@@ -111,7 +109,8 @@ Expr Choices::value(const Ref& ref) const {
 std::vector<Ref> Choices::candidates(const Accept& accept) const {
   std::vector<Ref> found;
   auto offer = [&](const Ref& ref, const Expr& e, int times) {
-    if (e && e.shape().is_known() && e.shape().size() <= kMostElements && accept(e.meta())) found.insert(found.end(), times, ref);
+    if (e && e.shape().is_known() && e.shape().size() <= kMostElements && accept(e.meta()))
+      found.insert(found.end(), times, ref);
   };
   for (std::size_t i = 0; i < env_.inputs.size(); ++i) offer({Ref::kInput, static_cast<int>(i), 0}, env_.inputs[i], 1);
   for (std::size_t i = 0; i < env_.lines.size(); ++i)
@@ -155,8 +154,8 @@ Expr Choices::find(const char* name, const Accept& accept, const std::function<I
 }
 
 DType Choices::dtype_of(Type type) {
-  static const std::vector<DType> kIntegers{DType::kInt32, DType::kInt64, DType::kInt32, DType::kInt16, DType::kInt8,
-                                            DType::kUint8};
+  static const std::vector<DType> kIntegers{DType::kInt32, DType::kInt64, DType::kInt32,
+                                            DType::kInt16, DType::kInt8,  DType::kUint8};
   switch (type) {
     case Type::kFloating: return floatx();
     case Type::kInteger: return random_->pick(kIntegers);
@@ -182,7 +181,7 @@ Expr Choices::operand(const char* name, Type type, int least_ndim, int most_ndim
       },
       [&] {
         Input input{.dtype = dtype_of(type), .shape = {}, .pool = env_.program->edges ? Pool::kEdges : Pool::kTame};
-        if (random_->chance(15)) input.pool = Pool::kTies;
+        if (random_->chance(25)) input.pool = Pool::kTies;
         const auto ndim = std::min<std::int64_t>(most_ndim, std::max<std::int64_t>(least_ndim, random_->below(4)));
         for (int i = 0; i < ndim; ++i)
           input.shape.push_back(i == 0 && random_->chance(70) ? random_->pick(env_.program->rows) : dimension());
@@ -196,7 +195,8 @@ Expr Choices::of_meta(const char* name, const Meta& meta) {
   return find(
       name, [&](const Meta& m) { return m == meta; },
       [&] {
-        return Input{.dtype = meta.dtype, .shape = meta.shape, .pool = env_.program->edges ? Pool::kEdges : Pool::kTame};
+        return Input{
+            .dtype = meta.dtype, .shape = meta.shape, .pool = env_.program->edges ? Pool::kEdges : Pool::kTame};
       },
       20);
 }
@@ -215,9 +215,7 @@ Expr Choices::of_shape(const char* name, Type type, const Shape& shape) {
 Expr Choices::broadcasting(const char* name, const Expr& x) {
   return find(
       name,
-      [&](const Meta& m) {
-        return m.dtype == x.dtype() && (fits_broadcast(m.shape, x.shape()) || random_->chance(2));
-      },
+      [&](const Meta& m) { return m.dtype == x.dtype() && (fits_broadcast(m.shape, x.shape()) || random_->chance(2)); },
       [&] {
         Shape shape = x.shape();
         while (shape.ndim() > 0 && random_->chance(20)) shape.erase(0);
@@ -234,8 +232,7 @@ Expr Choices::fresh(const char* name, DType dtype, Shape shape, Pool pool, std::
   if (random_ == nullptr) return take(name);
   for (const std::int64_t n : shape) require(n >= 0);
   require(shape.size() <= kMostElements);
-  line_.operands.push_back(
-      add_input({.dtype = dtype, .shape = std::move(shape), .pool = pool, .limit = limit}));
+  line_.operands.push_back(add_input({.dtype = dtype, .shape = std::move(shape), .pool = pool, .limit = limit}));
   return value(line_.operands.back());
 }
 

@@ -21,7 +21,8 @@ double ulp_of(DType dtype) {
 // How far rounding moves each element of an output.
 class Spread {
  public:
-  Spread(const Array& base, DType dtype) : base_(numbers(base)), spread_(base_.size(), 0), wild_(base_.size(), false), ulp_(ulp_of(dtype)) {}
+  Spread(const Array& base, DType dtype)
+      : base_(numbers(base)), spread_(base_.size(), 0), wild_(base_.size(), false), ulp_(ulp_of(dtype)) {}
 
   void add(const Array& other) {
     const std::vector<double> v = numbers(other);

@@ -18,7 +18,8 @@ struct Outcome {
 // The outcome of the same call with other rounding errors; `number` tells them apart.
 using Perturbed = std::function<Outcome(std::uint64_t number)>;
 
-// "" if `got` is `wanted`: bit for bit where `exact`, otherwise as far as rounding goes, which is what `perturbed` shows.
+// "" if `got` is `wanted`: bit for bit where `exact`, otherwise as far as rounding goes, which is what `perturbed`
+// shows.
 std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed);
 
 bool same_bits(const Array& a, const Array& b);  // any NaN is as good as any other

@@ -7,15 +7,15 @@
 #include "tests/graphs/ways.h"
 
 namespace syncline::graphs {
-namespace {
-
-using Names = std::set<std::string_view>;
-
 std::vector<Expr> body_of(const Expr& node) {
   if (node.is<Loop>()) return node.attrs<Loop::Attrs>().body->roots();
   if (node.is<Branch>()) return node.attrs<Branch::Attrs>().bodies->roots();
   return {};
 }
+
+namespace {
+
+using Names = std::set<std::string_view>;
 
 void add_names(const std::vector<Expr>& roots, Names& names) {
   for (const auto& node : nodes_under(roots)) {

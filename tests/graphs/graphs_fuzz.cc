@@ -1,7 +1,7 @@
 // graphs_fuzz [--first SEED] [--count PROGRAMS | --seconds S] [--findings N] [--coverage LEAST] [--show SEED]: draws a
-// program for each seed and computes it in all ways (ways.h). The first program that fails is shrunk and printed as a C++
-// case, and ends the run with 1 (with --findings N: the first N). --coverage: every registered op must have stood in
-// LEAST graphs, and every op with a gradient been differentiated in as many.
+// program for each seed and computes it in all ways (ways.h). The first program that fails is shrunk and printed as a
+// C++ case, and ends the run with 1 (with --findings N: the first N). --coverage: every registered op must have stood
+// in LEAST graphs, and every op with a gradient been differentiated in as many.
 //
 // Programs are computed in a child process: a crash and a hang are findings like others.
 #include <fcntl.h>
@@ -37,9 +37,10 @@ struct Options {
 };
 
 // Ops that stand in plans only, or that no public function makes.
-const std::set<std::string_view> kNotDrawn{"all_gather", "all_reduce", "copy",   "interleave", "own_rows", "own_part",
-                                           "choose",     "condition",  "joined_part", "sparse_joined_part",
-                                           "dot_packed", "pack_matrix", "linear_scan", "sparse_tensor"};
+const std::set<std::string_view> kNotDrawn{"all_gather",  "all_reduce",         "copy",       "interleave",
+                                           "own_rows",    "own_part",           "choose",     "condition",
+                                           "joined_part", "sparse_joined_part", "dot_packed", "pack_matrix",
+                                           "linear_scan", "sparse_tensor"};
 
 // What a child tells its parent.
 struct Shared {
@@ -50,8 +51,8 @@ struct Shared {
 };
 
 Shared* shared() {
-  static Shared* memory = static_cast<Shared*>(
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  static Shared* memory =
+      static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   return memory;
 }
 
@@ -73,9 +74,7 @@ std::string failure_of(const Program& program, Coverage* coverage) {
   return {};
 }
 
-void say(const std::string& message) {
-  std::strncpy(shared()->message, message.c_str(), sizeof(Shared::message) - 1);
-}
+void say(const std::string& message) { std::strncpy(shared()->message, message.c_str(), sizeof(Shared::message) - 1); }
 
 std::string check_coverage(const Coverage& coverage, int least) {
   std::string missing;
@@ -134,11 +133,13 @@ std::string in_child(const Program& program, unsigned seconds) {
 // "2 ranks, call 1: ..." -> "2 ranks"
 std::string kind_of(const std::string& failure) {
   std::string kind = failure.substr(0, failure.find_first_of(",:"));
+  std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
   return failure.find("internal error") != std::string::npos ? kind + " internal" : kind;
 }
 
 void report(std::uint64_t seed, const std::string& failure, const Options& options, double seconds) {
-  std::cout << "seed " << seed << " after " << seconds << " s, " << shared()->programs << " programs: " << failure << "\n";
+  std::cout << "seed " << seed << " after " << seconds << " s, " << shared()->programs << " programs: " << failure
+            << "\n";
   if (!options.shrink) return;
   const std::string kind = kind_of(failure);
   std::string last = failure;

@@ -16,13 +16,44 @@
 namespace syncline::graphs {
 
 bool sums(const Expr& node) {
-  static const std::set<std::string_view> kSums{
-      "sum", "sum_like", "prod", "cumsum", "cumprod", "dot", "dot_kernel_grad", "batch_dot", "average_pool",
-      "average_pool_grad", "max_pool_grad", "softmax", "softmax_gradient", "categorical_crossentropy",
-      "normalize_batch_in_training", "local_conv", "local_conv_grad_input", "local_conv_grad_kernel", "loop", "branch",
-      "ctc_batch_cost", "ctc_batch_cost_grad", "sparse_dot", "sparse_dot_transposed", "sparse_dot_values", "to_dense",
-      "scatter_rows", "scatter_rows_like", "scatter_sub", "put_picked", "with_numbers", "linear_scan",
-      "ctc_greedy", "ctc_beam_search", "random_normal", "truncated_normal", "max", "min"};
+  static const std::set<std::string_view> kSums{"sum",
+                                                "sum_like",
+                                                "prod",
+                                                "cumsum",
+                                                "cumprod",
+                                                "dot",
+                                                "dot_kernel_grad",
+                                                "batch_dot",
+                                                "average_pool",
+                                                "average_pool_grad",
+                                                "max_pool_grad",
+                                                "softmax",
+                                                "softmax_gradient",
+                                                "categorical_crossentropy",
+                                                "normalize_batch_in_training",
+                                                "local_conv",
+                                                "local_conv_grad_input",
+                                                "local_conv_grad_kernel",
+                                                "loop",
+                                                "branch",
+                                                "ctc_batch_cost",
+                                                "ctc_batch_cost_grad",
+                                                "sparse_dot",
+                                                "sparse_dot_transposed",
+                                                "sparse_dot_values",
+                                                "to_dense",
+                                                "scatter_rows",
+                                                "scatter_rows_like",
+                                                "scatter_sub",
+                                                "put_picked",
+                                                "with_numbers",
+                                                "linear_scan",
+                                                "ctc_greedy",
+                                                "ctc_beam_search",
+                                                "random_normal",
+                                                "truncated_normal",
+                                                "max",
+                                                "min"};
   const std::string_view name = node.op().name;
   if (name == "max" || name == "min") return false;
   return kSums.contains(name) || name.find("conv") != std::string_view::npos ||

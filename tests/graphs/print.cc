@@ -23,7 +23,8 @@ std::string dtype_text(DType dtype) {
 
 std::string shape_text(const Shape& shape) {
   std::string text = "{";
-  for (int i = 0; i < shape.ndim(); ++i) text += (i > 0 ? ", " : "") + (shape[i] < 0 ? std::string("kUnknown") : std::to_string(shape[i]));
+  for (int i = 0; i < shape.ndim(); ++i)
+    text += (i > 0 ? ", " : "") + (shape[i] < 0 ? std::string("kUnknown") : std::to_string(shape[i]));
   return text + "}";
 }
 
@@ -41,7 +42,8 @@ std::string input_text(const Program& program, const Input& input) {
   if (input.group >= 0) shape[0] = kUnknown;
   const std::string value = input.kind == Input::kFed ? "" : print_array(value_in(program, input, 0, false));
   switch (input.kind) {
-    case Input::kFed: return "placeholder({.shape = " + shape_text(shape) + ", .dtype = " + dtype_text(input.dtype) + "})";
+    case Input::kFed:
+      return "placeholder({.shape = " + shape_text(shape) + ", .dtype = " + dtype_text(input.dtype) + "})";
     case Input::kVariable: return "variable(" + value + ")";
     default: return "constant(" + value + ")";
   }

@@ -25,9 +25,8 @@ const Expr& value_of(const Environment& env, const Ref& ref) {
 }
 
 bool small(const std::vector<Expr>& values) {
-  return std::all_of(values.begin(), values.end(), [](const Expr& e) {
-    return !e.shape().is_known() || e.shape().size() <= kMostElements;
-  });
+  return std::all_of(values.begin(), values.end(),
+                     [](const Expr& e) { return !e.shape().is_known() || e.shape().size() <= kMostElements; });
 }
 
 int draw_entry(Random& random, bool in_body) {
@@ -200,7 +199,7 @@ Program draw_program(std::uint64_t seed) {
   static const std::vector<std::int64_t> kRows{1, 2, 3, 5, 7, 4, 6, 2, 3, 5, 4, 0, 9};
   program.rows = {random.pick(kRows), random.pick(kRows)};
   program.edges = random.chance(20);
-  const bool single = random.chance(program.edges ? 60 : 15);
+  const bool single = random.chance(program.edges ? 60 : 25);
   const std::int64_t sides = random.below(10);
   program.sides = sides < 5 ? 0 : sides < 8 ? 2 : 3;
   const Building how{.open = false};

@@ -1,4 +1,5 @@
-// A random program: inputs, lines that each call one public function, outputs, updates, and the calls that are made of it.
+// A random program: inputs, lines that each call one public function, outputs, updates, and the calls that are made of
+// it.
 //
 // Everything that was drawn is kept as numbers (a line's tape), so a program can be built again with other kinds of
 // inputs, in float64, or with lines taken out, and printed as C++.
@@ -80,9 +81,10 @@ struct Body {
 
 struct Call {
   enum Event : std::uint8_t { kNothing, kTrain, kTest, kClear };
-  Event before = kNothing;          // what the program does to its session
-  std::vector<std::int64_t> rows = {};   // of each group
-  std::vector<std::vector<std::int64_t>> ranks = {};  // of each group on each rank, for feeds that ranks bring themselves
+  Event before = kNothing;              // what the program does to its session
+  std::vector<std::int64_t> rows = {};  // of each group
+  std::vector<std::vector<std::int64_t>> ranks =
+      {};  // of each group on each rank, for feeds that ranks bring themselves
 };
 
 struct NewValue {
@@ -113,10 +115,10 @@ Program draw_program(std::uint64_t seed);
 
 // How a program is built.
 struct Building {
-  bool open = true;     // the rows of groups are unknown until they are fed
+  bool open = true;      // the rows of groups are unknown until they are fed
   bool all_fed = false;  // every input is a placeholder
-  bool wide = false;    // float64 for float32 and float16
-  bool text = false;    // keep what the lines look like
+  bool wide = false;     // float64 for float32 and float16
+  bool text = false;     // keep what the lines look like
 };
 
 using Check = std::string (*)(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out);
@@ -124,12 +126,12 @@ using Check = std::string (*)(const std::vector<std::int64_t>& tape, const std::
 struct Graph {
   std::vector<Expr> inputs;
   std::vector<std::vector<Expr>> lines;
-  std::vector<std::string> texts;      // of lines
-  std::vector<Check> checks;           // of lines; may be null
-  std::vector<Expr> outputs;           // then the gradients, one a floating input (zeros where there is none)
-  std::size_t values = 0;              // outputs before the gradients
-  std::vector<Expr> updates;           // one a new value
-  Expr loss;                           // empty: no gradients
+  std::vector<std::string> texts;  // of lines
+  std::vector<Check> checks;       // of lines; may be null
+  std::vector<Expr> outputs;       // then the gradients, one a floating input (zeros where there is none)
+  std::size_t values = 0;          // outputs before the gradients
+  std::vector<Expr> updates;       // one a new value
+  Expr loss;                       // empty: no gradients
 };
 // Throws Rejected or what the functions throw.
 Graph build(const Program& program, const Building& how);

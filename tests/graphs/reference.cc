@@ -16,9 +16,7 @@ std::vector<double> numbers(const Array& a) {
 }
 
 // Of a result in this dtype, relative to its size or the size of what it is made of.
-double rounding(DType dtype) {
-  return dtype == DType::kFloat16 ? 2e-3 : dtype == DType::kFloat32 ? 2e-6 : 1e-12;
-}
+double rounding(DType dtype) { return dtype == DType::kFloat16 ? 2e-3 : dtype == DType::kFloat32 ? 2e-6 : 1e-12; }
 
 bool near(double got, double wanted, double tolerance, double scale, DType dtype) {
   if (std::isnan(wanted)) return std::isnan(got);
@@ -36,7 +34,10 @@ const std::map<std::string_view, Function>& functions() {
       {"sub", [](const double* x) { return x[0] - x[1]; }},
       {"mul", [](const double* x) { return x[0] * x[1]; }},
       {"div", [](const double* x) { return x[0] / x[1]; }},
-      {"maximum", [](const double* x) { return std::isnan(x[0]) || x[0] > x[1] ? x[0] : std::isnan(x[1]) ? x[1] : x[1]; }},
+      {"maximum",
+       [](const double* x) { return std::isnan(x[0]) || x[0] > x[1] ? x[0]
+                                    : std::isnan(x[1])              ? x[1]
+                                                                    : x[1]; }},
       {"minimum", [](const double* x) { return std::isnan(x[0]) || x[0] < x[1] ? x[0] : x[1]; }},
       {"neg", [](const double* x) { return -x[0]; }},
       {"square", [](const double* x) { return x[0] * x[0]; }},
@@ -93,8 +94,8 @@ std::size_t place_in(const Array& a, const Shape& out, std::int64_t index) {
   return static_cast<std::size_t>(at);
 }
 
-// The axes and flags of a reduction's line: one number an axis (0 to 2: not; 3, 4: reduced), perhaps the order, keepdims,
-// whether all.
+// The axes and flags of a reduction's line: one number an axis (0 to 2: not; 3, 4: reduced), perhaps the order,
+// keepdims, whether all.
 struct Reduced {
   std::vector<bool> axes;
   bool keep = false, whole = false;
@@ -160,7 +161,9 @@ std::string check_elementwise(std::string_view op, const std::vector<Array>& in,
     const double wanted = found->second(operands);
     // Subnormal operands may count as zeros.
     const bool subnormal = std::any_of(operands, operands + 3, [&](double v) {
-      return v != 0 && std::abs(v) < (dtype == DType::kFloat32 ? 1.2e-38 : dtype == DType::kFloat64 ? 2.3e-308 : 6.2e-5);
+      return v != 0 && std::abs(v) < (dtype == DType::kFloat32   ? 1.2e-38
+                                      : dtype == DType::kFloat64 ? 2.3e-308
+                                                                 : 6.2e-5);
     });
     const double scale = op == "sin" || op == "cos" ? 1 : 0;
     if (!subnormal && !near(got[static_cast<std::size_t>(i)], wanted, rounding(dtype), scale, dtype))
@@ -171,10 +174,12 @@ std::string check_elementwise(std::string_view op, const std::vector<Array>& in,
 
 std::string check_relu(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out) {
   static constexpr double kAlpha[] = {0, 0.25, 0.5, 1, -0.5}, kThreshold[] = {0, 0, 1, -0.5}, kMost[] = {6, 1, 0.5, 2};
-  const double alpha = kAlpha[tape[0]], threshold = kThreshold[tape[1]], most = tape[3] != 0 ? kMost[tape[2]] : INFINITY;
+  const double alpha = kAlpha[tape[0]], threshold = kThreshold[tape[1]], most = kMost[tape[2]];
   const std::vector<double> x = numbers(in[0]), got = numbers(out);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const double wanted = std::isnan(x[i]) ? x[i] : x[i] >= most ? most : x[i] > threshold ? x[i] : alpha * (x[i] - threshold);
+    double kept = x[i] > threshold ? x[i] : 0;  // as TensorFlow's: bounded from below too, where it is bounded
+    if (tape[3] != 0) kept = std::clamp(kept, 0.0, most);
+    const double wanted = std::isnan(x[i]) ? x[i] : kept + alpha * std::min(x[i] - threshold, 0.0);
     if (std::isinf(x[i])) continue;
     if (!near(got[i], wanted, rounding(out.dtype()), 1, out.dtype()))
       return join_text("element ", i, " of ", x[i], " is ", got[i], ", wanted ", wanted);
@@ -186,7 +191,8 @@ std::string check_sum(const std::vector<std::int64_t>& tape, const std::vector<A
   return check_reduction(tape, in[0], out, 0, [](double a, double b) { return a + b; });
 }
 std::string check_mean(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out) {
-  return check_reduction(tape, in[0], out, 0, [](double a, double b) { return a + b; }, true);
+  return check_reduction(
+      tape, in[0], out, 0, [](double a, double b) { return a + b; }, true);
 }
 std::string check_prod(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out) {
   return check_reduction(tape, in[0], out, 1, [](double a, double b) { return a * b; });

@@ -38,7 +38,8 @@ Program without_dead(Program program) {
     each_ref(program, [&](Ref& ref) { ref.line -= ref.scope == Ref::kLine && ref.line > i; });
   }
   for (int i = static_cast<int>(program.inputs.size()) - 1; i >= 0; --i) {
-    bool used = std::any_of(program.updates.begin(), program.updates.end(), [&](const NewValue& u) { return u.input == i; });
+    bool used =
+        std::any_of(program.updates.begin(), program.updates.end(), [&](const NewValue& u) { return u.input == i; });
     each_ref(program, [&](Ref& ref) { used = used || (ref.scope == Ref::kInput && ref.line == i); });
     if (used) continue;
     program.inputs.erase(program.inputs.begin() + i);
@@ -90,13 +91,16 @@ class Shrinker {
               p.sides = 2;
               for (Call& call : p.calls)
                 for (auto& ranks : call.ranks) ranks.resize(2);
-            }) || any;
+            }) ||
+            any;
     if (best_.gradient) any = offer_changed([](Program& p) { p.gradient = false; }) || any;
     for (std::size_t i = best_.updates.size(); i-- > 0;)
-      any = offer_changed([&](Program& p) { p.updates.erase(p.updates.begin() + static_cast<std::ptrdiff_t>(i)); }) || any;
+      any = offer_changed([&](Program& p) { p.updates.erase(p.updates.begin() + static_cast<std::ptrdiff_t>(i)); }) ||
+            any;
     for (std::size_t i = best_.outputs.size(); i-- > 0 && best_.outputs.size() > 1;)
       if (i < best_.outputs.size())
-        any = offer_changed([&](Program& p) { p.outputs.erase(p.outputs.begin() + static_cast<std::ptrdiff_t>(i)); }) || any;
+        any = offer_changed([&](Program& p) { p.outputs.erase(p.outputs.begin() + static_cast<std::ptrdiff_t>(i)); }) ||
+              any;
     return any;
   }
 
@@ -104,7 +108,8 @@ class Shrinker {
     bool any = false;
     for (std::size_t i = best_.calls.size(); i-- > 0 && best_.calls.size() > 1;)
       if (i < best_.calls.size())
-        any = offer_changed([&](Program& p) { p.calls.erase(p.calls.begin() + static_cast<std::ptrdiff_t>(i)); }) || any;
+        any =
+            offer_changed([&](Program& p) { p.calls.erase(p.calls.begin() + static_cast<std::ptrdiff_t>(i)); }) || any;
     for (std::size_t i = 0; i < best_.calls.size(); ++i)
       if (best_.calls[i].before != Call::kNothing)
         any = offer_changed([&](Program& p) { p.calls[i].before = Call::kNothing; }) || any;
@@ -146,8 +151,9 @@ class Shrinker {
     const bool is_output = std::any_of(best_.outputs.begin(), best_.outputs.end(),
                                        [&](const Ref& r) { return r.scope == Ref::kLine && r.line == line; });
     for (const Ref& ref : best_.lines[static_cast<std::size_t>(line)].operands) {
-      const Expr operand = ref.scope == Ref::kInput ? graph.inputs[static_cast<std::size_t>(ref.line)]
-                                                    : graph.lines[static_cast<std::size_t>(ref.line)][static_cast<std::size_t>(ref.output)];
+      const Expr operand = ref.scope == Ref::kInput
+                               ? graph.inputs[static_cast<std::size_t>(ref.line)]
+                               : graph.lines[static_cast<std::size_t>(ref.line)][static_cast<std::size_t>(ref.output)];
       if (operand.meta() == values[0].meta() || is_output) replaced(ref, best_);
     }
     Program fed = best_;
@@ -188,11 +194,14 @@ class Shrinker {
       const auto change = [&](auto set) {
         any = offer_changed([&](Program& p) {
                 if (i < p.inputs.size()) set(p.inputs[i]);
-              }) || any;
+              }) ||
+              any;
       };
       if (i < best_.inputs.size() && best_.inputs[i].group >= 0) change([](Input& in) { in.group = -1; });
-      if (i < best_.inputs.size() && best_.inputs[i].pool == Pool::kEdges) change([](Input& in) { in.pool = Pool::kTame; });
-      if (i < best_.inputs.size() && best_.inputs[i].kind != Input::kFed) change([](Input& in) { in.kind = Input::kFed; });
+      if (i < best_.inputs.size() && best_.inputs[i].pool == Pool::kEdges)
+        change([](Input& in) { in.pool = Pool::kTame; });
+      if (i < best_.inputs.size() && best_.inputs[i].kind != Input::kFed)
+        change([](Input& in) { in.kind = Input::kFed; });
     }
     return any;
   }

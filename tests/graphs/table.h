@@ -22,7 +22,7 @@ struct Environment {
   const Building* how = nullptr;
   std::vector<Expr> inputs = {};
   std::vector<std::vector<Expr>> lines = {};
-  std::vector<Expr> arguments = {};  // of the body that is being built
+  std::vector<Expr> arguments = {};                // of the body that is being built
   std::vector<std::vector<Expr>> body_lines = {};  // in it
   bool in_body = false;
 };
@@ -48,10 +48,10 @@ class Choices {
   Expr floating(const char* name, int least_ndim = 0, int most_ndim = 4) {
     return operand(name, Type::kFloating, least_ndim, most_ndim);
   }
-  Expr like(const char* name, const Expr& x);                       // of its dtype and shape
+  Expr like(const char* name, const Expr& x);  // of its dtype and shape
   Expr of_meta(const char* name, const Meta& meta);
-  Expr broadcasting(const char* name, const Expr& x);               // of its dtype and a shape that fits
-  Expr of_shape(const char* name, Type type, const Shape& shape);   // of any such dtype
+  Expr broadcasting(const char* name, const Expr& x);              // of its dtype and a shape that fits
+  Expr of_shape(const char* name, Type type, const Shape& shape);  // of any such dtype
   // A new input.
   Expr fresh(const char* name, DType dtype, Shape shape, Pool pool = Pool::kTame, std::int64_t limit = 0);
 
@@ -64,14 +64,14 @@ class Choices {
   std::string word(const char* name, const std::vector<std::string>& from);
   DType dtype(const char* name, const std::vector<DType>& from);
   DType any_dtype(const char* name);
-  int axis(const char* name, const Expr& x);                        // also negative
-  std::vector<int> axes(const char* name, const Expr& x);           // some, in any order; also none
+  int axis(const char* name, const Expr& x);               // also negative
+  std::vector<int> axes(const char* name, const Expr& x);  // some, in any order; also none
   std::vector<int> permutation(const char* name, int n);
   std::vector<std::int64_t> integers(const char* name, int n, std::int64_t low, std::int64_t high);
   RandomKey key(const char* name);
-  // A function of the lines that the body's tape has: what it returns for `arguments`. Each call of one number is of the
-  // same body. Results are as many as `wanted`, which are the first arguments, of their dtypes and shapes; without any,
-  // one of any.
+  // A function of the lines that the body's tape has: what it returns for `arguments`. Each call of one number is of
+  // the same body. Results are as many as `wanted`, which are the first arguments, of their dtypes and shapes; without
+  // any, one of any.
   std::vector<Expr> body(int number, const std::vector<Expr>& arguments, const std::vector<Expr>& wanted);
 
   DType floatx() const;

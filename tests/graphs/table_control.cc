@@ -66,8 +66,20 @@ Built simple_rnn_line(Choices& c) {
   const Expr w = c.of_meta("w", {x.dtype(), Shape{x.shape()[2], units}});
   const Expr u = c.of_meta("u", {x.dtype(), Shape{units, units}});
   if (c.flag("mean"))
-    return SYNCLINE_MADE(rnn([&](const Expr& e, const std::vector<Expr>& s) { const Expr h = tanh(dot(e, w) + dot(s[0], u) + mean(s[0], {0})); return std::pair<Expr, std::vector<Expr>>{h, {h}}; }, x, {state}).outputs);
-  return SYNCLINE_MADE(rnn([&](const Expr& e, const std::vector<Expr>& s) { const Expr h = tanh(dot(e, w) + dot(s[0], u)); return std::pair<Expr, std::vector<Expr>>{h, {h}}; }, x, {state}).outputs);
+    return SYNCLINE_MADE(rnn(
+                             [&](const Expr& e, const std::vector<Expr>& s) {
+                               const Expr h = tanh(dot(e, w) + dot(s[0], u) + mean(s[0], {0}));
+                               return std::pair<Expr, std::vector<Expr>>{h, {h}};
+                             },
+                             x, {state})
+                             .outputs);
+  return SYNCLINE_MADE(rnn(
+                           [&](const Expr& e, const std::vector<Expr>& s) {
+                             const Expr h = tanh(dot(e, w) + dot(s[0], u));
+                             return std::pair<Expr, std::vector<Expr>>{h, {h}};
+                           },
+                           x, {state})
+                           .outputs);
 }
 
 Built switch_line(Choices& c) {
@@ -86,7 +98,8 @@ Built branch_line(Choices& c) {
   const Expr x = c.floating("x", 0, 3);
   const auto body = [&](const std::vector<Expr>& a) { return c.body(0, a, {a[0]}); };
   const auto other = [&](const std::vector<Expr>& a) { return c.body(1, a, {a[0]}); };
-  return SYNCLINE_MADE(switch_(condition, [&] { return body({x})[0]; }, [&] { return other({x})[0]; }));
+  return SYNCLINE_MADE(switch_(
+      condition, [&] { return body({x})[0]; }, [&] { return other({x})[0]; }));
 }
 
 Built phase_line(Choices& c) {
@@ -100,15 +113,25 @@ Built phase_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> control_entries() {
-  return {{"map_fn", &map_line, 5, false},      {"map_fn_of_two", &map_of_two_line, 2, false},
-          {"fold", &fold_line, 5, false},       {"rnn", &rnn_line, 6, false},
-          {"simple_rnn", &simple_rnn_line, 3, false}, {"switch", &switch_line, 5},
-          {"branch", &branch_line, 5, false},   {"in_train_phase", &phase_line, 3, false}};
+  return {
+      {"map_fn", &map_line, 5, false},    {"map_fn_of_two", &map_of_two_line, 2, false}, {"fold", &fold_line, 5, false},
+      {"rnn", &rnn_line, 6, false},       {"simple_rnn", &simple_rnn_line, 3, false},    {"switch", &switch_line, 5},
+      {"branch", &branch_line, 5, false}, {"in_train_phase", &phase_line, 3, false}};
 }
 
 std::vector<Entry> other_entries() {
-  return {{"large_variable", [](Choices& c) { const Expr x = c.variable("x", c.floatx(), Shape{130, 130}); return SYNCLINE_MADE(x * 0.9); }, 1, false},
-          {"print_tensor", [](Choices& c) { const Expr x = c.operand("x", Type::kAny, 0, 2); return SYNCLINE_MADE(print_tensor(x, "x = ")); }, 2, false}};
+  return {{"large_variable",
+           [](Choices& c) {
+             const Expr x = c.variable("x", c.floatx(), Shape{130, 130});
+             return SYNCLINE_MADE(x * 0.9);
+           },
+           1, false},
+          {"print_tensor",
+           [](Choices& c) {
+             const Expr x = c.operand("x", Type::kAny, 0, 2);
+             return SYNCLINE_MADE(print_tensor(x, "x = "));
+           },
+           2, false}};
 }
 
 }  // namespace syncline::graphs

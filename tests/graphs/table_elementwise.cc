@@ -7,20 +7,20 @@
 namespace syncline::graphs {
 namespace {
 
-#define UNARY(function, type)                          \
-  {                                                    \
-    #function, [](Choices& c) {                        \
+#define UNARY(function, type)                        \
+  {                                                  \
+#function, [](Choices& c) {                        \
       const Expr x = c.operand("x", Type::type);       \
       return SYNCLINE_MADE(function(x));               \
-    }                                                  \
+    } \
   }
-#define BINARY(function, type)                         \
-  {                                                    \
-    #function, [](Choices& c) {                        \
+#define BINARY(function, type)                       \
+  {                                                  \
+#function, [](Choices& c) {                        \
       const Expr x = c.operand("x", Type::type);       \
       const Expr y = c.broadcasting("y", x);           \
       return SYNCLINE_MADE(function(x, y));            \
-    }                                                  \
+    } \
   }
 
 Built relu_line(Choices& c) {
@@ -91,18 +91,60 @@ Built wide_sum_line(Choices& c) {
 
 std::vector<Entry> elementwise_entries() {
   return {
-      BINARY(add, kNumber), BINARY(sub, kNumber), BINARY(mul, kNumber), BINARY(div, kNumber), BINARY(maximum, kNumber),
-      BINARY(minimum, kNumber), BINARY(pow, kFloating), BINARY(floordiv, kInteger), BINARY(equal, kAny),
-      BINARY(not_equal, kAny), BINARY(greater, kNumber), BINARY(greater_equal, kNumber), BINARY(less, kNumber),
-      BINARY(less_equal, kNumber), BINARY(logical_and, kBool), UNARY(logical_not, kBool), UNARY(neg, kNumber),
-      UNARY(square, kNumber), UNARY(abs, kNumber), UNARY(sqrt, kFloating), UNARY(exp, kFloating), UNARY(log, kFloating),
-      UNARY(round, kNumber), UNARY(sign, kNumber), UNARY(sin, kFloating), UNARY(cos, kFloating), UNARY(tanh, kFloating),
-      UNARY(sigmoid, kFloating), UNARY(hard_sigmoid, kFloating), UNARY(softplus, kFloating), UNARY(softsign, kFloating),
-      UNARY(identity, kAny), UNARY(stop_gradient, kAny), UNARY(zeros_like, kAny), UNARY(ones_like, kAny),
-      {"elu", [](Choices& c) { const Expr x = c.floating("x"); const double alpha = c.number("alpha", {1, 0.5, 2}); return SYNCLINE_MADE(elu(x, alpha)); }},
-      {"relu", &relu_line, 8}, {"clip", &clip_line}, {"cast", &cast_line}, {"select", &select_line, 6},
-      {"pow", &pow_line}, {"scalar", &scalar_line, 12}, {"wide_sum", &wide_sum_line, 1, false},
-      {"fill_like", [](Choices& c) { const Expr x = c.operand("x", Type::kAny); const double a = c.number("a", {0, 1, 2}); return SYNCLINE_MADE(fill_like(x, a)); }},
+      BINARY(add, kNumber),
+      BINARY(sub, kNumber),
+      BINARY(mul, kNumber),
+      BINARY(div, kNumber),
+      BINARY(maximum, kNumber),
+      BINARY(minimum, kNumber),
+      BINARY(pow, kFloating),
+      BINARY(floordiv, kInteger),
+      BINARY(equal, kAny),
+      BINARY(not_equal, kAny),
+      BINARY(greater, kNumber),
+      BINARY(greater_equal, kNumber),
+      BINARY(less, kNumber),
+      BINARY(less_equal, kNumber),
+      BINARY(logical_and, kBool),
+      UNARY(logical_not, kBool),
+      UNARY(neg, kNumber),
+      UNARY(square, kNumber),
+      UNARY(abs, kNumber),
+      UNARY(sqrt, kFloating),
+      UNARY(exp, kFloating),
+      UNARY(log, kFloating),
+      UNARY(round, kNumber),
+      UNARY(sign, kNumber),
+      UNARY(sin, kFloating),
+      UNARY(cos, kFloating),
+      UNARY(tanh, kFloating),
+      UNARY(sigmoid, kFloating),
+      UNARY(hard_sigmoid, kFloating),
+      UNARY(softplus, kFloating),
+      UNARY(softsign, kFloating),
+      UNARY(identity, kAny),
+      UNARY(stop_gradient, kAny),
+      UNARY(zeros_like, kAny),
+      UNARY(ones_like, kAny),
+      {"elu",
+       [](Choices& c) {
+         const Expr x = c.floating("x");
+         const double alpha = c.number("alpha", {1, 0.5, 2});
+         return SYNCLINE_MADE(elu(x, alpha));
+       }},
+      {"relu", &relu_line, 8},
+      {"clip", &clip_line},
+      {"cast", &cast_line},
+      {"select", &select_line, 6},
+      {"pow", &pow_line},
+      {"scalar", &scalar_line, 12},
+      {"wide_sum", &wide_sum_line, 1, false},
+      {"fill_like",
+       [](Choices& c) {
+         const Expr x = c.operand("x", Type::kAny);
+         const double a = c.number("a", {0, 1, 2});
+         return SYNCLINE_MADE(fill_like(x, a));
+       }},
   };
 }
 

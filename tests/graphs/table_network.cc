@@ -92,7 +92,8 @@ Built ctc_line(Choices& c) {
     }
     case 1: return SYNCLINE_MADE(ctc_decode(y, steps + 4.0).decoded[0]);
     case 2: return SYNCLINE_MADE(ctc_decode(y, steps + 4.0).log_probability);
-    default: return SYNCLINE_MADE(ctc_decode(y, steps + 4.0, {.greedy = false, .beam_width = 6, .top_paths = 2}).decoded[1]);
+    default:
+      return SYNCLINE_MADE(ctc_decode(y, steps + 4.0, {.greedy = false, .beam_width = 6, .top_paths = 2}).decoded[1]);
   }
 }
 
@@ -114,10 +115,14 @@ Built random_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> network_entries() {
-  return {{"crossentropy", &crossentropy_line, 6}, {"sparse_crossentropy", &sparse_crossentropy_line, 6},
-          {"in_top_k", &top_k_line, 3}, {"batch_normalization", &batch_normalization_line, 4},
-          {"normalize_batch_in_training", &normalize_line, 6}, {"bias_add", &bias_line, 6},
-          {"ctc", &ctc_line, 8, false}, {"random", &random_line, 12, false}};
+  return {{"crossentropy", &crossentropy_line, 6},
+          {"sparse_crossentropy", &sparse_crossentropy_line, 6},
+          {"in_top_k", &top_k_line, 3},
+          {"batch_normalization", &batch_normalization_line, 4},
+          {"normalize_batch_in_training", &normalize_line, 6},
+          {"bias_add", &bias_line, 6},
+          {"ctc", &ctc_line, 8, false},
+          {"random", &random_line, 12, false}};
 }
 
 }  // namespace syncline::graphs

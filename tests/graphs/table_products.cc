@@ -89,7 +89,8 @@ Built sparse_line(Choices& c) {
     }
     case 3: {
       const int axis = static_cast<int>(c.integer("axis", 0, 1));
-      return SYNCLINE_MADE(to_dense(concatenate({ctc_label_dense_to_sparse(labels, lengths), ctc_label_dense_to_sparse(labels * 2.0, lengths)}, axis)));
+      return SYNCLINE_MADE(to_dense(concatenate(
+          {ctc_label_dense_to_sparse(labels, lengths), ctc_label_dense_to_sparse(labels * 2.0, lengths)}, axis)));
     }
     default: return SYNCLINE_MADE(concatenate({ctc_label_dense_to_sparse(labels, lengths), labels}, 1));
   }
@@ -98,8 +99,8 @@ Built sparse_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> product_entries() {
-  return {{"dot", &dot_line, 12},     {"dot_transposed", &dot_transposed_line, 5}, {"batch_dot", &batch_dot_line, 5},
-          {"gather", &gather_line, 5}, {"scatter_sub", &scatter_line, 3}, {"sparse", &sparse_line, 6, false}};
+  return {{"dot", &dot_line, 12},      {"dot_transposed", &dot_transposed_line, 5}, {"batch_dot", &batch_dot_line, 5},
+          {"gather", &gather_line, 5}, {"scatter_sub", &scatter_line, 3},           {"sparse", &sparse_line, 6, false}};
 }
 
 }  // namespace syncline::graphs

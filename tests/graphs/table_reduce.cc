@@ -5,15 +5,15 @@
 namespace syncline::graphs {
 namespace {
 
-#define REDUCTION(function, type, check)                                                      \
-  {                                                                                           \
-    #function, [](Choices& c) {                                                               \
+#define REDUCTION(function, type, check)                                                    \
+  {                                                                                         \
+#function, [](Choices& c) {                                                               \
       const Expr x = c.operand("x", Type::type, 0, 4);                                        \
       const std::vector<int> axes = c.axes("axes", x);                                        \
       const bool keepdims = c.flag("keepdims");                                               \
       if (c.integer("whole", 0, 3) == 0) return SYNCLINE_MADE(function(x));                   \
       return c.made(function(x, axes, keepdims), #function "(x, axes, keepdims != 0)", check);     \
-    }                                                                                         \
+    } \
   }
 
 Built scan_line(Choices& c) {
@@ -27,13 +27,13 @@ Built scan_line(Choices& c) {
                 "cumprod(x, axis, {.exclusive = exclusive != 0, .reverse = reverse != 0})");
 }
 
-#define ALONG(function, least)                         \
-  {                                                    \
-    #function, [](Choices& c) {                        \
+#define ALONG(function, least)                       \
+  {                                                  \
+#function, [](Choices& c) {                        \
       const Expr x = c.floating("x", least);           \
       const int axis = c.axis("axis", x);              \
       return SYNCLINE_MADE(function(x, axis));         \
-    }                                                  \
+    } \
   }
 
 Built sum_like_line(Choices& c) {
@@ -62,13 +62,34 @@ Built normalize_line(Choices& c) {
 
 std::vector<Entry> reduction_entries() {
   return {
-      REDUCTION(sum, kNumber, &check_sum), REDUCTION(prod, kNumber, &check_prod), REDUCTION(max, kNumber, &check_max),
-      REDUCTION(min, kNumber, &check_min), REDUCTION(any, kBool, nullptr), REDUCTION(all, kBool, nullptr),
-      REDUCTION(mean, kFloating, &check_mean), REDUCTION(var, kFloating, nullptr), REDUCTION(std, kFloating, nullptr),
-      REDUCTION(logsumexp, kFloating, nullptr), ALONG(argmax, 1), ALONG(argmin, 1), ALONG(softmax, 1),
-      {"batch_mean", [](Choices& c) { const Expr x = c.floating("x", 1); return SYNCLINE_MADE(mean(x, {0})); }, 4},
-      {"scan", &scan_line, 6}, {"sum_like", &sum_like_line}, {"count", &count_line}, {"l2_normalize", &normalize_line},
-      {"shape", [](Choices& c) { const Expr x = c.operand("x", Type::kAny); return SYNCLINE_MADE(shape(x)); }},
+      REDUCTION(sum, kNumber, &check_sum),
+      REDUCTION(prod, kNumber, &check_prod),
+      REDUCTION(max, kNumber, &check_max),
+      REDUCTION(min, kNumber, &check_min),
+      REDUCTION(any, kBool, nullptr),
+      REDUCTION(all, kBool, nullptr),
+      REDUCTION(mean, kFloating, &check_mean),
+      REDUCTION(var, kFloating, nullptr),
+      REDUCTION(std, kFloating, nullptr),
+      REDUCTION(logsumexp, kFloating, nullptr),
+      ALONG(argmax, 1),
+      ALONG(argmin, 1),
+      ALONG(softmax, 1),
+      {"batch_mean",
+       [](Choices& c) {
+         const Expr x = c.floating("x", 1);
+         return SYNCLINE_MADE(mean(x, {0}));
+       },
+       4},
+      {"scan", &scan_line, 6},
+      {"sum_like", &sum_like_line},
+      {"count", &count_line},
+      {"l2_normalize", &normalize_line},
+      {"shape",
+       [](Choices& c) {
+         const Expr x = c.operand("x", Type::kAny);
+         return SYNCLINE_MADE(shape(x));
+       }},
   };
 }
 

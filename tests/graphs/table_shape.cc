@@ -11,8 +11,7 @@ Expr any_of(Choices& c, int least = 0, int most = 4) { return c.operand("x", Typ
 Built reshape_line(Choices& c) {
   const Expr x = any_of(c);
   if (c.integer("way", 0, 2) == 0 && x.ndim() > 0) return SYNCLINE_MADE(reshape(x, Dims{dim(x, 0), -1}));
-  const std::vector<std::int64_t> shape =
-      c.flag("two") ? c.integers("shape", 2, -1, 8) : c.integers("shape", 3, -1, 6);
+  const std::vector<std::int64_t> shape = c.flag("two") ? c.integers("shape", 2, -1, 8) : c.integers("shape", 3, -1, 6);
   return SYNCLINE_MADE(reshape(x, Dims(shape)));
 }
 
@@ -196,29 +195,65 @@ Built filled_line(Choices& c) {
   return SYNCLINE_MADE(fill(dims_of(x), value, dtype));
 }
 
-#define MOVED(function, least, most)                   \
-  {                                                    \
-    #function, [](Choices& c) {                        \
+#define MOVED(function, least, most)                 \
+  {                                                  \
+#function, [](Choices& c) {                        \
       const Expr x = any_of(c, least, most);           \
       return SYNCLINE_MADE(function(x));               \
-    }                                                  \
+    } \
   }
 
 }  // namespace
 
 std::vector<Entry> shape_entries() {
   return {
-      MOVED(flatten, 0, 4), MOVED(batch_flatten, 2, 4), MOVED(transpose, 0, 4), {"reshape", &reshape_line},
-      {"slice_axis", &slice_axis_line}, {"slice", &slice_line}, {"index", &index_line, 5}, {"tail", &tail_line, 4},
-      {"picked_rows", &picked_rows_line, 2}, {"concatenate", &concatenate_line, 6}, {"stack", &stack_line, 3},
-      {"permute_dimensions", &permute_line}, {"pad", &pad_line}, {"padding", &padding_line, 3},
-      {"resize", &resize_line, 5}, {"repeat", &repeat_line}, {"broadcast_like", &broadcast_line},
-      {"reshape_like", &reshape_like_line}, {"one_hot", &one_hot_line}, {"arange", &arange_line, 1},
+      MOVED(flatten, 0, 4),
+      MOVED(batch_flatten, 2, 4),
+      MOVED(transpose, 0, 4),
+      {"reshape", &reshape_line},
+      {"slice_axis", &slice_axis_line},
+      {"slice", &slice_line},
+      {"index", &index_line, 5},
+      {"tail", &tail_line, 4},
+      {"picked_rows", &picked_rows_line, 2},
+      {"concatenate", &concatenate_line, 6},
+      {"stack", &stack_line, 3},
+      {"permute_dimensions", &permute_line},
+      {"pad", &pad_line},
+      {"padding", &padding_line, 3},
+      {"resize", &resize_line, 5},
+      {"repeat", &repeat_line},
+      {"broadcast_like", &broadcast_line},
+      {"reshape_like", &reshape_like_line},
+      {"one_hot", &one_hot_line},
+      {"arange", &arange_line, 1},
       {"fill", &filled_line, 2},
-      {"expand_dims", [](Choices& c) { const Expr x = any_of(c, 0, 3); const int axis = static_cast<int>(c.integer("axis", -x.ndim() - 1, x.ndim())); return SYNCLINE_MADE(expand_dims(x, axis)); }},
-      {"squeeze", [](Choices& c) { const Expr x = any_of(c, 1); const int axis = c.axis("axis", x); return SYNCLINE_MADE(squeeze(x, axis)); }, 3},
-      {"reverse", [](Choices& c) { const Expr x = any_of(c, 1); const std::vector<int> axes = c.axes("axes", x); return SYNCLINE_MADE(reverse(x, axes)); }},
-      {"diagonal_of_ones", [](Choices& c) { const auto n = c.integer("n", 0, 5); const DType dtype = c.any_dtype("dtype"); return SYNCLINE_MADE(diagonal_of_ones(n, 3, dtype)); }, 1},
+      {"expand_dims",
+       [](Choices& c) {
+         const Expr x = any_of(c, 0, 3);
+         const int axis = static_cast<int>(c.integer("axis", -x.ndim() - 1, x.ndim()));
+         return SYNCLINE_MADE(expand_dims(x, axis));
+       }},
+      {"squeeze",
+       [](Choices& c) {
+         const Expr x = any_of(c, 1);
+         const int axis = c.axis("axis", x);
+         return SYNCLINE_MADE(squeeze(x, axis));
+       },
+       3},
+      {"reverse",
+       [](Choices& c) {
+         const Expr x = any_of(c, 1);
+         const std::vector<int> axes = c.axes("axes", x);
+         return SYNCLINE_MADE(reverse(x, axes));
+       }},
+      {"diagonal_of_ones",
+       [](Choices& c) {
+         const auto n = c.integer("n", 0, 5);
+         const DType dtype = c.any_dtype("dtype");
+         return SYNCLINE_MADE(diagonal_of_ones(n, 3, dtype));
+       },
+       1},
   };
 }
 

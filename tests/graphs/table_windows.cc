@@ -29,7 +29,8 @@ Built conv1d_line(Choices& c) {
   const auto k = c.integer("k", 1, 3), n = c.integer("n", 1, 5);
   const int s = small(c, "s", 2), d = small(c, "d", 2);
   const Expr kernel = c.of_meta("kernel", {x.dtype(), Shape{k, channels_of(x, format), n}});
-  return SYNCLINE_MADE(conv1d(x, kernel, {.strides = s, .padding = padding, .data_format = format, .dilation_rate = d}));
+  return SYNCLINE_MADE(
+      conv1d(x, kernel, {.strides = s, .padding = padding, .data_format = format, .dilation_rate = d}));
 }
 
 Built conv2d_line(Choices& c) {
@@ -39,7 +40,8 @@ Built conv2d_line(Choices& c) {
   const int s = small(c, "s", 2), t = small(c, "t", 2), d = small(c, "d", 2);
   const Expr kernel = c.of_meta("kernel", {x.dtype(), Shape{k, l, channels_of(x, format), n}});
   if (c.flag("plain")) return SYNCLINE_MADE(conv2d(x, kernel, {.padding = padding, .data_format = format}));
-  return SYNCLINE_MADE(conv2d(x, kernel, {.strides = {s, t}, .padding = padding, .data_format = format, .dilation_rate = {d, 1}}));
+  return SYNCLINE_MADE(
+      conv2d(x, kernel, {.strides = {s, t}, .padding = padding, .data_format = format, .dilation_rate = {d, 1}}));
 }
 
 Built conv3d_line(Choices& c) {
@@ -59,16 +61,18 @@ Built transpose_line(Choices& c) {
   if (c.integer("volume", 0, 2) == 0) {
     const Expr x = image(c, 3);
     const Expr kernel = c.of_meta("kernel", {x.dtype(), Shape{k, 2, k, n, channels_of(x, format)}});
-    const Shape out = first ? Shape{kUnknown, n, kUnknown, kUnknown, kUnknown}
-                            : Shape{kUnknown, kUnknown, kUnknown, kUnknown, n};
+    const Shape out =
+        first ? Shape{kUnknown, n, kUnknown, kUnknown, kUnknown} : Shape{kUnknown, kUnknown, kUnknown, kUnknown, n};
     c.call("out", first ? join_text("Shape{-1, ", n, ", -1, -1, -1}") : join_text("Shape{-1, -1, -1, -1, ", n, "}"));
-    return SYNCLINE_MADE(conv3d_transpose(x, kernel, out, {.strides = {s, 1, s}, .padding = padding, .data_format = format}));
+    return SYNCLINE_MADE(
+        conv3d_transpose(x, kernel, out, {.strides = {s, 1, s}, .padding = padding, .data_format = format}));
   }
   const Expr x = image(c, 2);
   const Expr kernel = c.of_meta("kernel", {x.dtype(), Shape{k, k, n, channels_of(x, format)}});
   const Shape out = first ? Shape{kUnknown, n, kUnknown, kUnknown} : Shape{kUnknown, kUnknown, kUnknown, n};
   c.call("out", first ? join_text("Shape{-1, ", n, ", -1, -1}") : join_text("Shape{-1, -1, -1, ", n, "}"));
-  return SYNCLINE_MADE(conv2d_transpose(x, kernel, out, {.strides = {s, s}, .padding = padding, .data_format = format}));
+  return SYNCLINE_MADE(
+      conv2d_transpose(x, kernel, out, {.strides = {s, s}, .padding = padding, .data_format = format}));
 }
 
 Built depthwise_line(Choices& c) {
@@ -81,7 +85,8 @@ Built depthwise_line(Choices& c) {
   if (c.flag("plain"))
     return SYNCLINE_MADE(depthwise_conv2d(x, kernel, {.strides = {s, s}, .padding = padding, .data_format = format}));
   const Expr point = c.of_meta("point", {x.dtype(), Shape{1, 1, channels * m, n}});
-  return SYNCLINE_MADE(separable_conv2d(x, kernel, point, {.strides = {s, s}, .padding = padding, .data_format = format}));
+  return SYNCLINE_MADE(
+      separable_conv2d(x, kernel, point, {.strides = {s, s}, .padding = padding, .data_format = format}));
 }
 
 Built separable1d_line(Choices& c) {
@@ -123,18 +128,21 @@ Built pool_line(Choices& c) {
   const int a = small(c, "a", 3), b = small(c, "b", 3), s = small(c, "s", 3), t = small(c, "t", 2);
   if (c.integer("volume", 0, 2) == 0) {
     const Expr x = image(c, 3);
-    return SYNCLINE_MADE(pool3d(x, {a, b, 2}, {.strides = {s, t, 1}, .padding = padding, .data_format = format, .pool_mode = mode}));
+    return SYNCLINE_MADE(
+        pool3d(x, {a, b, 2}, {.strides = {s, t, 1}, .padding = padding, .data_format = format, .pool_mode = mode}));
   }
   const Expr x = image(c, 2);
-  return SYNCLINE_MADE(pool2d(x, {a, b}, {.strides = {s, t}, .padding = padding, .data_format = format, .pool_mode = mode}));
+  return SYNCLINE_MADE(
+      pool2d(x, {a, b}, {.strides = {s, t}, .padding = padding, .data_format = format, .pool_mode = mode}));
 }
 
 }  // namespace
 
 std::vector<Entry> window_entries() {
-  return {{"conv1d", &conv1d_line, 4},          {"conv2d", &conv2d_line, 7},       {"conv3d", &conv3d_line, 3},
-          {"conv_transpose", &transpose_line, 5}, {"depthwise", &depthwise_line, 5}, {"separable_conv1d", &separable1d_line, 3},
-          {"local", &local_line, 5},            {"pool", &pool_line, 8}};
+  return {{"conv1d", &conv1d_line, 4},       {"conv2d", &conv2d_line, 7},
+          {"conv3d", &conv3d_line, 3},       {"conv_transpose", &transpose_line, 5},
+          {"depthwise", &depthwise_line, 5}, {"separable_conv1d", &separable1d_line, 3},
+          {"local", &local_line, 5},         {"pool", &pool_line, 8}};
 }
 
 }  // namespace syncline::graphs

@@ -58,7 +58,8 @@ Array values_of(DType dtype, const Shape& shape, Pool pool, std::int64_t limit, 
   with_stored_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < result.size(); ++i)
       if constexpr (std::is_same_v<T, Float16>)
-        result.data<T>()[i] = Array::scalar(static_cast<float>(drawn(dtype, pool, limit, random))).cast(dtype).data<T>()[0];
+        result.data<T>()[i] =
+            Array::scalar(static_cast<float>(drawn(dtype, pool, limit, random))).cast(dtype).data<T>()[0];
       else result.data<T>()[i] = number_as<T>(drawn(dtype, pool, limit, random));
   });
   return result;
@@ -76,7 +77,8 @@ Array value_in(const Program& program, const Input& input, std::size_t call, boo
   Array value = values_of(input.dtype, input.kind == Input::kFill ? Shape{} : shape, input.pool, input.limit, key);
   if (input.kind == Input::kFill) {
     Array filled(input.dtype, shape);
-    for (std::size_t i = 0; i < filled.bytes(); i += value.bytes()) std::copy_n(value.raw(), value.bytes(), filled.raw() + i);
+    for (std::size_t i = 0; i < filled.bytes(); i += value.bytes())
+      std::copy_n(value.raw(), value.bytes(), filled.raw() + i);
     value = filled;
   }
   return wide && is_floating(input.dtype) ? value.cast(DType::kFloat64) : value;

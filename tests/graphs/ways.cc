@@ -91,8 +91,10 @@ class Base {
       std::vector<Array> in;
       try {
         for (const Ref& ref : program_.lines[i].operands)
-          in.push_back(one.of(ref.scope == Ref::kInput ? graph_.inputs[static_cast<std::size_t>(ref.line)]
-                                                       : graph_.lines[static_cast<std::size_t>(ref.line)][static_cast<std::size_t>(ref.output)]));
+          in.push_back(
+              one.of(ref.scope == Ref::kInput
+                         ? graph_.inputs[static_cast<std::size_t>(ref.line)]
+                         : graph_.lines[static_cast<std::size_t>(ref.line)][static_cast<std::size_t>(ref.output)]));
         const std::string wrong = graph_.checks[i](program_.lines[i].tape, in, one.of(graph_.lines[i][0]));
         if (!wrong.empty()) problem_ = join_text("line ", i, ": ", wrong);
       } catch (const std::out_of_range&) {  // nobody needs it
@@ -114,7 +116,8 @@ class Base {
 
 void prepare_session(const Call& call, std::size_t number) {
   if (call.before == Call::kClear) clear_session();
-  if (call.before == Call::kTrain || call.before == Call::kTest) set_learning_phase(call.before == Call::kTrain ? 1 : 0);
+  if (call.before == Call::kTrain || call.before == Call::kTest)
+    set_learning_phase(call.before == Call::kTrain ? 1 : 0);
   Session::current().set_random_step(number);
 }
 
@@ -168,8 +171,8 @@ std::string run_on_one(const Program& program, Base& base, bool open, const Pass
   return compare_all(base, got, way, base.exact());
 }
 
-// Ranks as threads: each computes the program, `feed_of(rank)` gives it its feeds. Calls that one process refuses are left
-// out, since a rank alone may meet what is refused, and the others wait.
+// Ranks as threads: each computes the program, `feed_of(rank)` gives it its feeds. Calls that one process refuses are
+// left out, since a rank alone may meet what is refused, and the others wait.
 std::string run_on_ranks(const Program& program, Base& base, bool open, int ranks, bool local,
                          const std::function<FeedOf(int rank)>& feed_of) {
   std::vector<bool> skipped;
@@ -248,7 +251,8 @@ std::string run_on_own_rows(Program program, int ranks) {
   for (const Call& call : program.calls)
     if (auto joined = joined_call(program, call)) calls.push_back(*joined);
   program.calls = calls;
-  if (calls.empty() || std::none_of(program.inputs.begin(), program.inputs.end(), [](const Input& i) { return i.group >= 0; }))
+  if (calls.empty() ||
+      std::none_of(program.inputs.begin(), program.inputs.end(), [](const Input& i) { return i.group >= 0; }))
     return {};
   std::optional<Base> base;
   base.emplace(program, true);

@@ -13,6 +13,8 @@ struct Coverage {
   std::map<std::string, std::pair<int, int>, std::less<>> graphs;
 };
 
+// What a loop or a branch computes within; nothing of other nodes.
+std::vector<Expr> body_of(const Expr& node);
 void add_coverage(const Graph& graph, Coverage& coverage);
 
 // "" or what is wrong: the way, the call, the output, the element. Adds to `coverage`, if given. Throws Rejected for a

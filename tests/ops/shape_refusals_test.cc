@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "ops/convolution.h"
 #include "ops/core.h"
 #include "ops/leaf.h"
 #include "ops/linalg.h"
@@ -35,6 +36,11 @@ TEST(Refusals, Dot) {
   expect_refused<ShapeError>([] { dot(of_shape({2, 3}), of_shape({4, 3})); }, "do not fit");
   expect_refused<ShapeError>([] { dot(of_shape({}), of_shape({4, 3})); }, "multiply scalars");
   expect_refused<ShapeError>([] { dot(of_shape({2, 3}), of_shape({2, 4, 3})); }, "do not fit");
+}
+
+TEST(Refusals, Bias) {
+  expect_refused<ShapeError>([] { bias_add(of_shape({}), of_shape({kUnknown})); }, "bias of shape (?) for x of shape ()");
+  expect_refused<ShapeError>([] { bias_add(of_shape({2, 3}), of_shape({4})); }, "give a vector of its channels");
 }
 
 TEST(Refusals, Rows) {
