@@ -49,7 +49,8 @@ void run(const std::string& how, Communicator& comm) {
 
 int run_job(const std::string& how) {
   CommOptions options{.worker = {.wait_limit = how == "late" ? 1s : 60s}};
-  if (how == "absent" || how == "stopped") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
+  if (how == "absent") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
+  if (how == "stopped") options.worker = {.stall_limit = 1s, .wait_limit = 4s};  // the start may take a second
   if (how == "tardy") options.worker = {.stall_limit = 500ms};
   misbehave_at_start(how);
   if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out

@@ -206,7 +206,7 @@ def test_a_rank_that_is_stopped_behind_its_last_step_is_named(tmp_path):
         moment()
         os.kill(os.getpid(), signal.SIGSTOP)
     """
-    ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="0.5", SYNCLINE_WAIT_LIMIT="2")
+    ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="4")
     assert ended.code == 66, ended
     reports = [line for line in ended.err.splitlines() if line.startswith("syncline: rank 0 of 2 has waited ")]
     assert reports and all("rank 1 (stopped by a signal or a debugger" in line for line in reports), ended

@@ -6,6 +6,7 @@
 #include "ops/control.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
+#include "ops/nn.h"
 #include "ops/reduce.h"
 #include "ops/shape.h"
 #include "runtime/function.h"
