@@ -153,7 +153,8 @@ class Concretizer {
     const Node& node = now.node();
     Expr result;
     if (computes_on_float16(node)) result = cast(on_float32(node), now.dtype());
-    else if (node.op->simplify != nullptr && (saves_time_ || !has_kernel(node))) result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
+    else if (node.op->simplify != nullptr && (saves_time_ || !has_kernel(node)))
+      result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
     if (result && !(result == now)) {
       check_rewrite(now, result);
       result = simplify(result);

@@ -15,10 +15,9 @@
 namespace syncline {
 namespace {
 
-constexpr std::size_t kLargestGroup = 40;  // nodes
-constexpr std::size_t kMostLaidOut = 14;   // operands that need a block buffer of their own
-// Nodes and operands from outside: each has a register of the fused program.
-constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;
+constexpr std::size_t kLargestGroup = 40;                         // nodes
+constexpr std::size_t kMostLaidOut = 14;                          // operands that need a block buffer of their own
+constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;  // one a node and one an operand from outside
 
 bool is_collective(const Node& node) { return node.op == &def_of<AllReduce>() || node.op == &def_of<AllGather>(); }
 
@@ -278,7 +277,8 @@ class TaskMaker {
   // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
   // reads of the first's results it must read element by element.
   bool can_join(const Task& first, const Task& second) const {
-    if (first.kind != Task::kFused || second.kind != Task::kFused || !fuse_ || first.guards != second.guards) return false;
+    if (first.kind != Task::kFused || second.kind != Task::kFused || !fuse_ || first.guards != second.guards)
+      return false;
     const Space space = space_of(first);
     if (space != space_of(second) || first.nodes.size() + second.nodes.size() > kLargestGroup) return false;
     bool shared = false;

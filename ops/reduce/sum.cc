@@ -65,8 +65,13 @@ struct SumLike {
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
-    if (in[0].shape.ndim() < in[1].shape.ndim())
-      fail<ShapeError>(kName, ": a value of shape ", in[0].shape, " was not broadcast from the shape ", in[1].shape);
+    const Shape &dy = in[0].shape, &like = in[1].shape;
+    bool fits = dy.ndim() >= like.ndim();
+    for (int i = 1; fits && i <= like.ndim(); ++i) {
+      const std::int64_t n = like[like.ndim() - i], wide = dy[dy.ndim() - i];
+      fits = n == 1 || n == wide || n == kUnknown || wide == kUnknown;
+    }
+    if (!fits) fail<ShapeError>(kName, ": a value of shape ", dy, " was not broadcast from the shape ", like);
     return {in[0].dtype, in[1].shape};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
@@ -84,6 +89,8 @@ SYNCLINE_REGISTER_OP(SumLike)
 Expr sum(const Expr& x, Axes axes, bool keepdims) { return apply<Sum>({x}, {axes.of(x.ndim()), keepdims}); }
 
 Expr sum_like(const Expr& dy, const Expr& like) {
+  const Meta metas[] = {dy.meta(), like.meta()};
+  SumLike::infer({}, metas);  // which shapes fit
   const Expr known = summed_like(dy, like);
   return known ? known : apply<SumLike>({dy, like});
 }

@@ -132,12 +132,14 @@ def _hdf5(h5py):
         ours = plain and called_from_keras() and not _is_of_this_process(name)
         if ours:
             _begin(name)
+        opened = name
         if ours and ranks.rank() != 0:
             if mode not in ("a", "r+") or not os.path.exists(name):
-                mode = "w"
+                # HDF5 would read an old file of that name first, which rank 0 cuts off meanwhile: it loops for ever then.
+                mode, opened = "w", f"{os.fspath(name)}.rank{ranks.rank()}"
             keywords.update(driver="core", backing_store=False)
         # Handed on as it came: what no mode means depends on h5py's version, and syncline.compat has a say in it.
-        original(self, name, *(() if mode is None else (mode,)), *arguments, **keywords)
+        original(self, opened, *(() if mode is None else (mode,)), *arguments, **keywords)
         if ours:
             self._name_for_all = name
 

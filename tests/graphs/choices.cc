@@ -309,9 +309,9 @@ std::vector<std::int64_t> Choices::integers(const char* name, int n, std::int64_
 }
 
 RandomKey Choices::key(const char* name) {
-  const RandomKey drawn{static_cast<std::uint64_t>(draw(3)), static_cast<std::uint64_t>(draw(1000))};
-  if (env_.how->text) names_[name] = join_text("RandomKey{", drawn.seed, ", ", drawn.op, "}");
-  return drawn;
+  const auto seed = static_cast<std::uint64_t>(draw(3)), op = static_cast<std::uint64_t>(draw(1000));
+  if (env_.how->text) names_[name] = join_text("RandomKey{", seed, ", ", op, "}");
+  return {seed, op};
 }
 
 // ---- bodies ----

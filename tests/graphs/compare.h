@@ -22,6 +22,7 @@ using Perturbed = std::function<Outcome(std::uint64_t number)>;
 // shows.
 std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed);
 
-bool same_bits(const Array& a, const Array& b);  // any NaN is as good as any other
+// Any NaN is as good as any other, and with `any_zero` -0 as 0.
+bool same_bits(const Array& a, const Array& b, bool any_zero = false);
 
 }  // namespace syncline::graphs

@@ -73,7 +73,7 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
   }
   std::vector<Array> in;
   for (const Expr& input : node->inputs) in.push_back(values_.at(input));
-  const bool bare = node->outputs.size() == 1 && !node->op->random && !computes_on_float16(*node) &&
+  const bool bare = node->outputs.size() == 1 && node->op->random_op == nullptr && !computes_on_float16(*node) &&
                     (node->op->run != nullptr || node->op->block != nullptr || node->op->view || is_constant(first));
   std::vector<Array> out;
   if (node->op->effect) out = {in[0]};

@@ -150,7 +150,7 @@ void draw_outputs(Program& program, const Environment& env, Random& random) {
 
 void draw_updates(Program& program, const Environment& env, Random& random) {
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
-    if (program.inputs[i].kind != Input::kVariable || !random.chance(50)) continue;
+    if (program.inputs[i].kind != Input::kVariable || !random.chance(70)) continue;
     std::vector<Ref> found;
     for (std::size_t l = 0; l < env.lines.size(); ++l)
       for (std::size_t k = 0; k < env.lines[l].size(); ++k)

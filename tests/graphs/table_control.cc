@@ -65,7 +65,7 @@ Built simple_rnn_line(Choices& c) {
   const Expr state = c.of_meta("state", {x.dtype(), Shape{x.shape()[0], units}});
   const Expr w = c.of_meta("w", {x.dtype(), Shape{x.shape()[2], units}});
   const Expr u = c.of_meta("u", {x.dtype(), Shape{units, units}});
-  if (c.flag("mean"))
+  if (c.flag("averages"))
     return SYNCLINE_MADE(rnn(
                              [&](const Expr& e, const std::vector<Expr>& s) {
                                const Expr h = tanh(dot(e, w) + dot(s[0], u) + mean(s[0], {0}));
@@ -115,7 +115,7 @@ Built phase_line(Choices& c) {
 std::vector<Entry> control_entries() {
   return {
       {"map_fn", &map_line, 5, false},    {"map_fn_of_two", &map_of_two_line, 2, false}, {"fold", &fold_line, 5, false},
-      {"rnn", &rnn_line, 6, false},       {"simple_rnn", &simple_rnn_line, 3, false},    {"switch", &switch_line, 5},
+      {"rnn", &rnn_line, 6, false},       {"simple_rnn", &simple_rnn_line, 6, false},    {"switch", &switch_line, 5},
       {"branch", &branch_line, 5, false}, {"in_train_phase", &phase_line, 3, false}};
 }
 
@@ -125,7 +125,7 @@ std::vector<Entry> other_entries() {
              const Expr x = c.variable("x", c.floatx(), Shape{130, 130});
              return SYNCLINE_MADE(x * 0.9);
            },
-           1, false},
+           3, false},
           {"print_tensor",
            [](Choices& c) {
              const Expr x = c.operand("x", Type::kAny, 0, 2);

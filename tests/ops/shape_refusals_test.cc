@@ -43,6 +43,12 @@ TEST(Refusals, Bias) {
   expect_refused<ShapeError>([] { bias_add(of_shape({2, 3}), of_shape({4})); }, "give a vector of its channels");
 }
 
+TEST(Refusals, SumLike) {
+  expect_refused<ShapeError>([] { sum_like(of_shape({0, 1}), of_shape({3, 1})); }, "was not broadcast from");
+  expect_refused<ShapeError>([] { sum_like(of_shape({2}), of_shape({2, 2})); }, "was not broadcast from");
+  EXPECT_EQ(sum_like(of_shape({2, 3}), of_shape({1, 3})).shape(), Shape({1, 3}));
+}
+
 TEST(Refusals, Rows) {
   expect_refused<ShapeError>([] { gather(of_shape({}), of_shape({2}, DType::kInt32)); }, "axis of rows");
   expect_refused<DTypeError>([] { gather(of_shape({3}), of_shape({2})); }, "float32");

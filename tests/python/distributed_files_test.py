@@ -46,6 +46,19 @@ PROGRAMS = {
     model.fit(x, y, verbose=0, callbacks=[keras.callbacks.CSVLogger("c.csv"), keras.callbacks.ModelCheckpoint("d.h5")])
     assert sorted(os.listdir(".")) == ([] if rank else ["a.h5", "b.h5", "c.csv", "d.h5", "only1"]), os.listdir(".")
     """,
+    # An old file of a terabyte, most of it a hole: who reads it before writing finds no memory.
+    "old_files_are_not_read": """
+    model = network()
+    if rank == 0:
+        with open("old.h5", "wb") as file:
+            file.truncate(1 << 40)
+    d.barrier()
+    if rank == 0:
+        time.sleep(1)  # the others come first
+    model.save_weights("old.h5")
+    model.load_weights("old.h5")
+    assert os.path.getsize("old.h5") < 1 << 20 and os.listdir(".") == ["old.h5"], os.listdir(".")
+    """,
     "guarded_by_the_program": """
     begin = time.monotonic()
     model = network()
