@@ -26,11 +26,12 @@ void check_outputs(const char* caller, const std::vector<Array>& outputs, const 
                      " names are given; give one name for each");
 }
 
-// Ranks whose data part without anybody's intention train, but not as one process would.
+// Ranks whose data part without anybody's intention train, but not as one process would. Other shapes end the step.
 void warn_of_other_feeds(std::span<const Array> feeds) {
   Distributor* ranks = Session::current().distributor();
   if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local()) return;
   for (std::size_t i = 0; i < feeds.size(); ++i) {
+    if (!all_equal(gather_numbers(*ranks, feeds[i].bytes()))) return;
     const bool equal = all_equal(gather_numbers(*ranks, kernels::digest(feeds[i].raw(), feeds[i].bytes())));
     if (!equal && ranks->rank() == 0)
       say(join_text("ranks were given different values for input ", i,
@@ -85,7 +86,7 @@ Fit::Fit(FitOptions options) : options_(std::move(options)) {
   if (options_.step == nullptr || options_.epochs < 1)
     fail<ValueError>("Fit: ", options_.step == nullptr ? "no step function" : "no epochs", " to train with");
   state_.counts.seed = Session::current().seed();
-  state_.counts.random_step = Session::current().random_step();
+  note_random();
   state_.counts.batch = options_.batches.batch;
   state_.counts.samples = options_.batches.samples;
 }
@@ -101,6 +102,12 @@ void Fit::set_state(FitState state) {
                      " values, of which a step has ", options_.names.size(), ": this is another training's");
   state_ = std::move(state);
   Session::current().set_random_step(state_.counts.random_step);
+  Session::current().set_random_runs(state_.random_runs);
+}
+
+void Fit::note_random() {
+  state_.counts.random_step = Session::current().random_step();
+  state_.random_runs = Session::current().random_runs();
 }
 
 std::int64_t Fit::rows_so_far() const {
@@ -151,7 +158,7 @@ void Fit::run_step() {
   }
   ++counts.step;
   ++counts.global_step;
-  counts.random_step = Session::current().random_step();
+  note_random();
   for (Callback* callback : options_.callbacks) callback->on_step_end(*this, logs_);
 }
 
@@ -161,7 +168,7 @@ void Fit::end_epoch() {
     for (const auto& [name, value] : options_.evaluate()) logs.set("val_" + name, value);
   const std::int64_t epoch = state_.counts.epoch++;
   state_.counts.step = 0;
-  state_.counts.random_step = Session::current().random_step();
+  note_random();
   state_.sums.clear();
   for (Callback* callback : options_.callbacks) callback->on_epoch_end(*this, epoch, logs);
 }

@@ -18,6 +18,7 @@
 #include "base/array.h"
 #include "io/checkpoint.h"
 #include "runtime/function.h"
+#include "runtime/session.h"
 #include "runtime/training/callback.h"
 
 namespace syncline::training {
@@ -51,6 +52,8 @@ struct FitOptions {
 struct FitState {
   io::TrainingState counts;
   std::vector<double> sums;  // of the outputs over the rows of the epoch, in the order of the names; empty: none yet
+  // Of the session's operations; empty in what earlier versions wrote: each has run in all of counts.random_step.
+  Session::RandomRuns random_runs = {};
 };
 
 enum class Ended : std::uint8_t {
@@ -88,6 +91,7 @@ class Fit {
   void train();
   void run_step();
   void end_epoch();
+  void note_random();
   std::int64_t rows_so_far() const;
   bool at_limit() const { return options_.max_steps > 0 && state_.counts.global_step >= options_.max_steps; }
 

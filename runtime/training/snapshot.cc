@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "runtime/session.h"
 #include "runtime/training/first_rank.h"
 
 namespace syncline::training {
@@ -66,10 +65,10 @@ std::vector<double> sums_in(const io::Checkpoint& checkpoint) {
   return sums;
 }
 
-// Checkpoints of earlier versions have none: there all random operations counted by the state's random_step.
-void restore_random_runs(const io::Checkpoint& checkpoint) {
-  if (const auto found = checkpoint.notes.find(kRandomRuns); found != checkpoint.notes.end())
-    Session::current().set_random_runs(nlohmann::json::parse(found->second).get<Session::RandomRuns>());
+Session::RandomRuns random_runs_in(const io::Checkpoint& checkpoint) {
+  const auto found = checkpoint.notes.find(kRandomRuns);
+  if (found == checkpoint.notes.end()) return {};
+  return nlohmann::json::parse(found->second).get<Session::RandomRuns>();
 }
 
 }  // namespace
@@ -98,8 +97,7 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communica
   for (const Variable& v : model.optimizer) checkpoint.optimizer.push_back(weight_of(v));
   if (wire != nullptr && wire->size() > 1) add_parts(model, *wire, keep, checkpoint);
   if (!fit.state().sums.empty()) checkpoint.notes[kSums] = text_of(fit.state().sums);
-  if (const Session::RandomRuns runs = Session::current().random_runs(); !runs.empty())
-    checkpoint.notes[kRandomRuns] = nlohmann::json(runs).dump();
+  if (!fit.state().random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(fit.state().random_runs).dump();
   for (const Callback* callback : fit.options().callbacks)
     if (!callback->name().empty()) checkpoint.notes[kCallback + callback->name()] = callback->state();
   return checkpoint;
@@ -157,8 +155,7 @@ void restore(const std::string& path, const io::Checkpoint& checkpoint, const st
       if (const auto note = checkpoint.notes.find(kCallback + callback->name());
           !callback->name().empty() && note != checkpoint.notes.end())
         callback->set_state(note->second);
-    fit.set_state({checkpoint.state, sums_in(checkpoint)});
-    restore_random_runs(checkpoint);
+    fit.set_state({checkpoint.state, sums_in(checkpoint), random_runs_in(checkpoint)});
   } catch (const ValueError& error) {
     fail<IoError>(path, ": ", error.what());
   } catch (const nlohmann::json::exception& error) {

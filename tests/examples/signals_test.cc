@@ -105,7 +105,11 @@ TEST_F(Signals, SigtermToMpirunIsAnsweredInTime) {
   EXPECT_EQ(status("run")["exit_code"], 75);
   EXPECT_EQ(status("run")["reason"], "SIGTERM");
   EXPECT_EQ(latest("run").global_step, status("run")["global_step"].get<std::int64_t>());
-  train(3, "run", fmt::format("--resume --max-steps {}", latest("run").global_step + 9), kEndless);
+  const std::string arguments = fmt::format("--resume --max-steps {}", latest("run").global_step + 9);
+  const Ended resumed = run_job(scratch_, job(3, "run", arguments, kEndless));
+  EXPECT_EQ(resumed.code, 0) << resumed.trace;
+  ASSERT_EQ(resumed.complaints.size(), 1u) << resumed.trace;
+  EXPECT_CONTAINS(resumed.complaints[0], "was saved with ranks 0-1, and goes on with ranks 0-2");
 }
 
 // Slurm's srun and a person with kill(1) reach one rank.

@@ -4,6 +4,7 @@
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
 #include "ops/op.h"
+#include "ops/random.h"
 #include "tests/graphs/ways.h"
 
 namespace syncline::graphs {
@@ -11,6 +12,13 @@ std::vector<Expr> body_of(const Expr& node) {
   if (node.is<Loop>()) return node.attrs<Loop::Attrs>().body->roots();
   if (node.is<Branch>()) return node.attrs<Branch::Attrs>().bodies->roots();
   return {};
+}
+
+void set_runs(const std::vector<Expr>& roots, std::uint64_t run) {
+  for (const auto& node : nodes_under(roots)) {
+    if (node->op->random_op != nullptr) node->op->random_op(node->attrs.get())->runs = run;
+    set_runs(body_of(Expr(node)), run);
+  }
 }
 
 namespace {

@@ -59,14 +59,20 @@ class Differences {
     });
   }
 
-  // A square root, a quotient or a power of 0 somewhere, of which the derivative is infinite.
+  // A square root, a quotient or a power of 0 somewhere, of which the derivative is infinite; or a value that is not
+  // finite, of which the loss need not depend.
   bool at_pole() {
-    std::vector<Expr> near;
+    std::vector<Expr> near, all;
     for (const auto& node : nodes_under(std::vector<Expr>{graph_.loss})) {
       const std::string_view name = node->op->name;
       if (!body_of(Expr(node)).empty()) return true;  // who knows
       if (name == "sqrt" || name == "log" || name == "pow") near.push_back(node->inputs[0]);
       if (name == "div") near.push_back(node->inputs[1]);
+      if (Expr(node).dtype() == DType::kFloat64 && !node->op->leaf && !node->op->sparse) all.emplace_back(node);
+    }
+    for (const Array& value : step(all)) {
+      const auto values = value.values<double>();
+      if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return true;
     }
     for (const Array& value : step(near)) {
       const Array wide = value.cast(DType::kFloat64);
@@ -85,12 +91,12 @@ class Differences {
   }
 
   std::vector<Array> step(const std::vector<Expr>& outputs) {
-    session_.set_random_step(0);
+    set_runs(outputs, 0);
     return Function(graph_.inputs, outputs)(at_);
   }
 
   double loss() {
-    session_.set_random_step(0);
+    set_runs({graph_.loss}, 0);
     return (*loss_)(at_)[0].item();
   }
   double loss_at(std::size_t input, std::int64_t element, double value) {

@@ -36,11 +36,11 @@ struct Options {
   bool shrink = true;
 };
 
-// Ops that stand in plans only, or that no public function makes.
-const std::set<std::string_view> kNotDrawn{"all_gather",  "all_reduce",         "copy",       "interleave",
-                                           "own_rows",    "own_part",           "choose",     "condition",
-                                           "joined_part", "sparse_joined_part", "dot_packed", "pack_matrix",
-                                           "linear_scan", "sparse_tensor"};
+// Ops that stand in plans only, or that no public function makes; max_pool_pick is of second derivatives alone.
+const std::set<std::string_view> kNotDrawn{"all_gather",  "all_reduce",         "copy",         "interleave",
+                                           "own_rows",    "own_part",           "choose",       "condition",
+                                           "joined_part", "sparse_joined_part", "dot_packed",   "pack_matrix",
+                                           "linear_scan", "sparse_tensor",      "max_pool_pick"};
 
 // What a child tells its parent.
 struct Shared {

@@ -12,6 +12,7 @@
 #include "runtime/session.h"
 #include "tests/graphs/program.h"
 #include "tests/graphs/reference.h"
+#include "tests/graphs/ways.h"
 
 namespace syncline::graphs {
 
@@ -110,7 +111,7 @@ std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Arra
   }
   const auto alone = make_node(*node.op, node.attrs, std::move(inputs));
   for (std::size_t i = 0; i < node.outputs.size(); ++i) outputs.emplace_back(alone, static_cast<int>(i));
-  Session::current().set_random_step(random_step_);
+  set_runs(outputs, random_step_);
   return Function(fed, outputs, {}, "alone")(feeds);
 }
 

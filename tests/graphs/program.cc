@@ -56,12 +56,29 @@ Expr make_input(const Program& program, const Input& input, const Building& how)
   return constant(one.cast(DType::kFloat64).item(), dtype, input.shape);
 }
 
-void add_gradients(const Program& program, const std::vector<Expr>& inputs, Graph& graph) {
-  for (const Expr& output : std::vector<Expr>(graph.outputs)) {
-    if (!is_floating(output.dtype())) continue;
-    const Expr one = cast(syncline::testing::weighted_sum(output, 7), DType::kFloat64);
-    graph.loss = graph.loss ? graph.loss + one : one;
+Expr loss_of(const std::vector<Expr>& values) {
+  Expr loss;
+  for (const Expr& value : values) {
+    if (!value || !is_floating(value.dtype())) continue;
+    const Expr one = cast(syncline::testing::weighted_sum(to_dense(value), 7), DType::kFloat64);
+    loss = loss ? loss + one : one;
   }
+  return loss;
+}
+
+// Every third program is differentiated twice, where its gradient has a gradient.
+void differentiate_again(const std::vector<Expr>& wrt, Expr& loss) {
+  try {
+    const Expr again = loss_of(gradients(loss, wrt));
+    if (!again) return;
+    gradients(again, wrt);
+    loss = again;
+  } catch (const Error&) {
+  }
+}
+
+void add_gradients(const Program& program, const std::vector<Expr>& inputs, Graph& graph) {
+  graph.loss = loss_of(graph.outputs);
   std::vector<Expr> wrt;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (is_floating(program.inputs[i].dtype)) wrt.push_back(inputs[i]);
@@ -69,6 +86,7 @@ void add_gradients(const Program& program, const std::vector<Expr>& inputs, Grap
     graph.loss = {};
     return;
   }
+  if (program.seed % 3 == 0) differentiate_again(wrt, graph.loss);
   const std::vector<Expr> found = gradients(graph.loss, wrt);
   for (std::size_t i = 0; i < wrt.size(); ++i)
     graph.outputs.push_back(found[i] ? to_dense(found[i]) : zeros_like(wrt[i]));

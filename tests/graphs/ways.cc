@@ -114,11 +114,12 @@ class Base {
   std::string problem_;
 };
 
-void prepare_session(const Call& call, std::size_t number) {
+void prepare(const Call& call, std::size_t number, const Graph& graph) {
   if (call.before == Call::kClear) clear_session();
   if (call.before == Call::kTrain || call.before == Call::kTest)
     set_learning_phase(call.before == Call::kTrain ? 1 : 0);
-  Session::current().set_random_step(number);
+  set_runs(graph.outputs, number);
+  set_runs(graph.updates, number);
 }
 
 // The program through one Function, in the current session. `feed` gives an input's value in a call.
@@ -138,7 +139,7 @@ std::vector<Outcome> run_function(const Program& program, bool open, const FeedO
   for (std::size_t call = 0; call < program.calls.size(); ++call) {
     result.emplace_back();
     if (!skipped.empty() && skipped[call]) continue;
-    prepare_session(program.calls[call], call);
+    prepare(program.calls[call], call, graph);
     std::vector<Array> feeds;
     for (const Input& input : program.inputs)
       if (input.kind == Input::kFed) feeds.push_back(feed(input, call));

@@ -15,6 +15,8 @@ struct Coverage {
 
 // What a loop or a branch computes within; nothing of other nodes.
 std::vector<Expr> body_of(const Expr& node);
+// Every random operation under `roots` draws next as in its run of that number.
+void set_runs(const std::vector<Expr>& roots, std::uint64_t run);
 void add_coverage(const Graph& graph, Coverage& coverage);
 
 // "" or what is wrong: the way, the call, the output, the element. Adds to `coverage`, if given. Throws Rejected for a

@@ -94,7 +94,7 @@ TEST_F(Faults, AFullDiskTakesTheOldest) {
   for (; at < kMostCalls; ++at) {
     SCOPED_TRACE(testing::Message() << "call " << at);
     for (int i = 0; i < 2; ++i) folder.save(at_step(++step_));
-    const std::int64_t oldest = step_ - 1, newest = step_;
+    const std::int64_t oldest = step_ - 2, newest = step_;
     int calls = 0;
     bool saved = true;
     {

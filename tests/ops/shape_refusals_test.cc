@@ -39,7 +39,7 @@ TEST(Refusals, Dot) {
 }
 
 TEST(Refusals, Bias) {
-  expect_refused<ShapeError>([] { bias_add(of_shape({}), of_shape({kUnknown})); }, "bias of shape (?) for x of shape ()");
+  expect_refused<ShapeError>([] { bias_add(of_shape({}), of_shape({kUnknown})); }, "bias of shape (?,) for x of shape ()");
   expect_refused<ShapeError>([] { bias_add(of_shape({2, 3}), of_shape({4})); }, "give a vector of its channels");
 }
 

@@ -56,7 +56,7 @@ def test_a_seed_by_rank_is_named():
     dropped([])
     """
     ended = launch(3, program)
-    assert ended.code == 65 and "rank 0 has " in ended.err and "(seed=40 against seed=41)" in ended.err, ended
+    assert ended.code == 65 and "rank 0 has " in ended.err and "op=of seed 41" in ended.err, ended
 
 
 def test_the_error_can_be_caught():
