@@ -150,7 +150,8 @@ def test_an_uncaught_exception_ends_the_job(where, ranks, tmp_path):
         ("sys.exit(3)", 3, "rank 1 of 2 ended with exit code 3"),
         ("exit('nothing to learn from')", 1, "nothing to learn from"),
         ("os._exit(4)", None, ""),
-        ("os.kill(os.getpid(), signal.SIGKILL)", None, "signal 9"),
+        # mpirun says the first, the other rank the second, whoever sees it first.
+        ("os.kill(os.getpid(), signal.SIGKILL)", None, "signal 9|rank 1 has died: its process is gone"),
         ("os.kill(os.getpid(), signal.SIGINT)", 130, "KeyboardInterrupt"),
     ],
 )
@@ -166,7 +167,7 @@ def test_other_ends(how, code, text, tmp_path):
     ended = end(2, program, tmp_path)
     print(f"{how}: {ended.seconds:.2f} s")
     assert ended.code not in (0, 124) and (code is None or ended.code == code), ended
-    assert ended.seconds < LIMIT and text in ended.err, ended
+    assert ended.seconds < LIMIT and any(each in ended.err for each in text.split("|")), ended
 
 
 def test_a_rank_that_ends_early_is_named(tmp_path):
