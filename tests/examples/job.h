@@ -41,6 +41,7 @@ std::optional<int> process_of(const io::Scratch& scratch, int rank);
 // The digests that `--digest` made the ranks print. A test failure if not every rank printed one or if they differ.
 std::string common_digest(const Ended& ended, int ranks);
 
+// Nothing was said but that a resumed training has other ranks than the one that saved.
 void expect_success(const Ended& ended);
 // One clear line that contains `part`, within 10 s a non-zero end of every rank, and no process left behind.
 void expect_refusal(const io::Scratch& scratch, const Ended& ended, const std::string& part);
