@@ -118,8 +118,8 @@ TEST_F(BadInput, FullDisk) {
 TEST_F(BadInput, TooLittleAddressSpace) {
   JobOptions options = job("--model softmax");
   options.ranks = 1;
-  options.prelude = "ulimit -v 250000";
-  expect_refused(options, "the address space is limited to 244 MiB (RLIMIT_AS, ulimit -v), too few for 128 MiB");
+  options.prelude = "ulimit -v 180000";
+  expect_refused(options, "the address space is limited to 175 MiB (RLIMIT_AS, ulimit -v), too few for 128 MiB");
 }
 
 TEST_F(BadInput, BatchOfNoRows) {
