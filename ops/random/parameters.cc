@@ -17,7 +17,11 @@ Expr random_uniform(const Dims& shape, const RandomKey& key, const Expr& minval,
   const DType dtype = minval.dtype();
   if (is_floating(dtype)) return minval + random_uniform(shape, key, {.dtype = dtype}) * (maxval - minval);
   const Expr part = random_uniform(shape, key, {.dtype = DType::kFloat64});
-  return minval + cast(part * cast(maxval - minval, DType::kFloat64), dtype);
+  const auto wide = [](const Expr& bound) {
+    return cast(bound, DType::kFloat64);
+  };  // the range may be beyond the dtype
+  const Expr drawn = wide(minval) + part * (wide(maxval) - wide(minval));
+  return cast(floordiv(drawn, scalar_like(1, drawn)), dtype);
 }
 
 Expr random_normal(const Dims& shape, const RandomKey& key, const Expr& mean, const Expr& stddev) {

@@ -8,6 +8,7 @@ keeps what it has.
 """
 
 import functools
+import time
 import warnings
 import zlib
 
@@ -139,8 +140,9 @@ def _enqueuer(kind):
             # Keras lets its threads finish what is queued, and draw random numbers meanwhile.
             if self._pool is not None and not self.use_multiprocessing:
                 self._pool.terminate()
+                end = time.monotonic() + _SECONDS_FOR_A_BATCH
                 for thread in self._pool._pool:
-                    thread.join(_SECONDS_FOR_A_BATCH)
+                    thread.join(max(0, end - time.monotonic()))
 
     return Enqueuer
 
@@ -168,7 +170,11 @@ class _Loop:
 def _in_loop(function, threads=True):
     @functools.wraps(function)
     def loop(model, source, *arguments, **keywords):
-        if keywords.get("workers") == 0 and hasattr(source, "__next__") and not isinstance(source, _Batches):
+        from keras.engine.training_utils import is_sequence
+
+        # Of a Sequence, which may be an iterator too, Keras takes batches by their numbers: iter_sequence_infinite.
+        in_turn = keywords.get("workers") == 0 and hasattr(source, "__next__") and not is_sequence(source)
+        if in_turn and not isinstance(source, _Batches):
             source = _Batches(source)
         with _Loop(threads):
             return function(model, source, *arguments, **keywords)

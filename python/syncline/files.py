@@ -114,7 +114,7 @@ def _temporary_files(tempfile):
         name = original(self)
         _temporary_names[name] = True
         if len(_temporary_names) > _TEMPORARY_NAMES:
-            _temporary_names.pop(next(iter(_temporary_names)))
+            _temporary_names.pop(next(iter(_temporary_names)), None)
         return name
 
     names.__next__ = __next__

@@ -30,7 +30,7 @@ def _remembering(question):
             _missing.pop(place, None)
             _missing[place] = True
             if len(_missing) > _KEPT:
-                _missing.pop(next(iter(_missing)))
+                _missing.pop(next(iter(_missing)), None)
         return answer
 
     return ask

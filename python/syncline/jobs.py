@@ -89,7 +89,7 @@ class Checkpoints(Callback):
         self._folder, self._keep = os.fspath(folder), keep
         self._asked, self._before, self._thread = 0, {}, None
         self._epoch = self._batch = 0
-        self._failure, self._told, self._kept = None, "", set()
+        self._failure, self._kept = None, set()
         self._lock = FolderLock(self._folder)
 
     def on_train_begin(self, logs=None):
@@ -166,8 +166,8 @@ class Checkpoints(Callback):
     def _is_told_by_another(self):
         try:
             with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
-                return ranks.rank() == 0 and file.read() != self._told
-        except OSError:
+                return json.load(file)["state"] != "running"
+        except (OSError, ValueError):
             return False
 
     def _end(self, state, exit_code, reason="", teller=0):
@@ -249,7 +249,7 @@ class Checkpoints(Callback):
             "reason": reason,
             "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        self._told = text = json.dumps(status, indent=2) + "\n"
+        text = json.dumps(status, indent=2) + "\n"
         path = os.path.join(self._folder, "status.json")
         try:
             write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{teller or ''}")

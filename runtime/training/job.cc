@@ -235,6 +235,7 @@ void Job::on_train_end(Fit& fit) {
 
 void Job::end(const Fit& fit) {
   saver_->wait();
+  lock_.reset();  // the process may train into the folder again
   const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
   if (!fit.paused()) tell("finished", 0, fit.state().counts, "");
   else tell("saved", kExitSaved, fit.state().counts, name.empty() ? "another rank was asked to stop" : name);

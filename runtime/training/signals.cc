@@ -20,8 +20,7 @@ std::atomic<std::int64_t> terminated_at = 0;  // when SIGTERM came first, in nan
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// Schedulers and launchers send SIGTERM to the same process within moments of each other.
-constexpr std::int64_t kPatience = 1'000'000'000;
+std::atomic<std::int64_t> patience = 0;  // nanoseconds
 
 // A training that hangs in a step, for memory that never comes for example, would not end for any SIGTERM.
 void end_what_hangs() {
@@ -29,7 +28,7 @@ void end_what_hangs() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   const std::int64_t now = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   std::int64_t before = 0;
-  if (terminated_at.compare_exchange_strong(before, now) || heard || now - before < kPatience) return;
+  if (terminated_at.compare_exchange_strong(before, now) || heard || now - before < patience) return;
   constexpr char kText[] =
       "syncline: ended in the middle of a step by a second SIGTERM; the newest checkpoint stands\n";
   static_cast<void>(write(STDERR_FILENO, kText, sizeof kText - 1) == 0);
@@ -49,12 +48,13 @@ void handle(int signal) {
 
 }  // namespace
 
-Signals::Signals() {
+Signals::Signals(std::chrono::nanoseconds patience_with_steps) {
   if (installed.exchange(true)) fail<ValueError>("Signals: there is one already; a process has one");
   save_asked = false;
   stopped_by = 0;
   heard = false;
   terminated_at = 0;
+  patience = patience_with_steps.count();
   struct sigaction action {};
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;

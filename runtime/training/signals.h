@@ -1,9 +1,10 @@
 // Signals: what the process is asked to do from outside, by schedulers, launchers and people.
 //
-// SIGUSR1, SIGUSR2 and SIGTERM ask for the end of the training, with a checkpoint. A second SIGTERM, a second or more
-// later and before the step was over, ends the process: it hangs. SIGCONT asks for a checkpoint only:
-// mpirun sends it a second before SIGTERM, when somebody has died or the job is being stopped, but a shell's `fg` sends
-// it too, after which everything goes on. What each launcher sends and when is in docs/jobs.md.
+// SIGUSR1, SIGUSR2 and SIGTERM ask for the end of the training, with a checkpoint. Another SIGTERM, a minute or more
+// after the first and before the step was over, ends the process: it hangs. Schedulers and mpirun send theirs within
+// seconds of each other. SIGCONT asks for a checkpoint only: mpirun sends it a second before SIGTERM, when somebody has
+// died or the job is being stopped, but a shell's `fg` sends it too, after which everything goes on. What each launcher
+// sends and when is in docs/jobs.md.
 //
 // One object a process, made first of all, so that no signal finds the process without; it takes the four signals from
 // whoever had them, and gives them back at its end. That must come before comm::end_job: a rank that another one ends
@@ -11,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -37,8 +39,8 @@ class Requests {
 
 class Signals : public Requests {
  public:
-  // Throws ValueError if there is another one.
-  Signals();
+  // Throws ValueError if there is another one. `patience_with_steps`: how long after the first SIGTERM a step may last.
+  explicit Signals(std::chrono::nanoseconds patience_with_steps = std::chrono::minutes(1));
   ~Signals() override;
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;

@@ -31,7 +31,8 @@ GENERATORS = """
 
 PROGRAMS = {
     "callback": "    train(At(1, 2, fail))",
-    "callback_of_one_rank": "    train(At(1, 2, lambda: fail() if rank == last else None))",
+    "callback_of_the_last_rank": "    train(At(1, 2, lambda: fail() if rank == last else None))",
+    "callback_of_the_first_rank": "    train(At(1, 2, lambda: fail() if rank == 0 else None))",
     "generator": GENERATORS + "    fit(generated())",
     "generator_in_the_main_thread": GENERATORS + "    fit(generated(), workers=0)",
     "sequence_in_threads": GENERATORS + "    fit(Batches(), workers=4)",

@@ -73,6 +73,13 @@ PROGRAMS = {
         assert losses == network().fit_generator(batches(1), 10, epochs=2, verbose=0, workers=0).history["loss"]
     expect_told(1, "rank 0")
     """,
+    # A Sequence that is an iterator, too: its length is known.
+    "sequence_that_is_an_iterator": """
+    Batches.__next__ = lambda self: 1 / 0
+    for workers in (0, 1):
+        network().fit_generator(Batches(lambda i: (x[:8] + rank, y[:8])), epochs=2, verbose=0, workers=workers)
+    expect_told(1, "rank 0")
+    """,
     # Rank 1 has smaller batches, and fewer of them.
     "other_numbers_of_rows": """
     def batches(rank):

@@ -134,3 +134,14 @@ def test_seeds_are_rank_0s():
     together, alone = ([float(line) for line in run(ranks, PROGRAM).split()] for ranks in (2, 0))
     assert len(alone) == 2
     np.testing.assert_allclose(together, alone, rtol=1e-5)
+
+
+def test_the_range_of_integers_may_be_beyond_their_dtype():
+    drawn = K.eval(K.random_uniform((5000,), K.constant(-100, "int8"), K.constant(100, "int8"), dtype="int8"))
+    assert drawn.min() < -90 and drawn.max() > 90 and -100 <= drawn.min() and drawn.max() < 100
+
+
+def test_a_level_of_one_has_gradients_of_zero():
+    x, level = K.variable(np.ones((3, 4))), K.variable(1.0)
+    for gradient in K.gradients(K.sum(K.dropout(x, level)), [x, level]):
+        assert not K.eval(gradient).any()

@@ -58,7 +58,7 @@ TEST(Signals, AreOnlyOne) {
 int status_after_two(useconds_t pause, bool asks) {
   const pid_t child = fork();
   if (child == 0) {
-    const Signals signals;
+    const Signals signals(std::chrono::seconds(1));
     raise(SIGTERM);
     if (asks) static_cast<void>(signals.pending());
     usleep(pause);
