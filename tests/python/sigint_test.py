@@ -10,8 +10,9 @@ HANDLER = """
     count = K.variable(0.0)
     seen = []
     def handler(number, frame):
-        seen.append(K.eval(count * 2))
+        value = K.eval(count * 2)
         %s
+        seen.append(value)
     signal.signal(signal.SIGINT, handler)
 """
 
@@ -21,8 +22,11 @@ WITHIN_FUNCTIONS = """
     long = K.function([], [K.sum(K.dot(K.dot(a, a), K.dot(a, a)))])
     stop = threading.Event()
     def disturb():
+        sent = 0
         while not stop.wait(0.01):
-            os.kill(os.getpid(), signal.SIGINT)
+            if len(seen) == sent:  # the handler has ended: a loaded machine gets nowhere else
+                sent += 1
+                os.kill(os.getpid(), signal.SIGINT)
     thread = threading.Thread(target=disturb, daemon=True)
     thread.start()
     end = time.monotonic() + 2
@@ -32,7 +36,7 @@ WITHIN_FUNCTIONS = """
         turns += 1
     stop.set()
     thread.join()
-    assert K.eval(count) == turns and len(seen) >= 10, (K.eval(count), turns, len(seen))
+    assert K.eval(count) == turns and len(seen) >= 3, (K.eval(count), turns, len(seen))
     print("done")
 """
 
