@@ -165,6 +165,10 @@ HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
 void product_float(const MatrixProduct<float>& x, std::byte* memory) { all_blocks(x, memory); }
 void product_double(const MatrixProduct<double>& x, std::byte* memory) { all_blocks(x, memory); }
 
+Index vector_bytes() {
+  return HWY_TARGET == HWY_SCALAR ? 0 : static_cast<Index>(hn::Lanes(hn::ScalableTag<std::uint8_t>()));
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace syncline::kernels
 HWY_AFTER_NAMESPACE();
@@ -174,6 +178,7 @@ namespace syncline::kernels {
 namespace {
 HWY_EXPORT(product_float);
 HWY_EXPORT(product_double);
+HWY_EXPORT(vector_bytes);
 
 void run(const MatrixProduct<float>& x, std::byte* memory) { HWY_DYNAMIC_DISPATCH(product_float)(x, memory); }
 void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPATCH(product_double)(x, memory); }
@@ -181,14 +186,15 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 }  // namespace
 
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
-  // Without vectors of our own, a BLAS has at least the baseline's.
-  if ((hwy::SupportedTargets() & HWY_TARGETS & ~HWY_SCALAR) == 0) return false;
+  // Without vectors of our own, a BLAS has at least the baseline's. Every small product asks: hwy::SupportedTargets()
+  // would read the processor's features each time, which takes 20 us in a virtual machine.
+  if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
   // Below, a BLAS with vectors as wide as ours is quicker: it has products without packing for them.
   constexpr std::int64_t kSmall = 1'000'000;
   return m >= 8 && n >= 32 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }
 
-bool has_wide_vectors() { return (hwy::SupportedTargets() & HWY_AVX3) != 0; }
+bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
 
 template <class T>
 void blocked_product(const MatrixProduct<T>& product) {
