@@ -44,7 +44,7 @@ def kernel_table(names, only):
     """A table of kernel_bench's rows, which no peer has. `names` is what its --benchmark_list_tests prints."""
     rows = [
         {"name": name, "task": "kernel", "model": name, "threads": 1, "steps": 1, "against": ["before"]}
-        for name in names.split()
+        for name in names.splitlines()
         if re.search(only, name)
     ]
     return {"title": "Kernels", "field": "step_ms", "unit": "ms", "rows": rows}
