@@ -63,11 +63,16 @@ def command_words(contender, task, ranks=1):
     return [word.replace("{ranks}", str(ranks)).replace("{build}", contender.get("build", "")) for word in words]
 
 
+def literal(name):
+    """A POSIX regular expression for the name; re.escape's escapes of spaces and hyphens are none there."""
+    return re.sub(r"[][\\.^$*+?(){}|]", r"\\\g<0>", name)
+
+
 def command(key, contenders):
     program, task, model, threads, ranks, steps = key
     words = command_words(contenders[program], task, ranks)
     if task == "kernel":
-        return [*words, f"--benchmark_filter=^{re.escape(model)}$", "--benchmark_min_time=0.2", "--benchmark_format=json"]
+        return [*words, f"--benchmark_filter=^{literal(model)}$", "--benchmark_min_time=0.2", "--benchmark_format=json"]
     if task in ("allreduce", "checkpoint"):
         return [*words, "--json"]
     return [*words, "--model", model, "--threads", str(threads), "--steps", str(steps), "--json"]
