@@ -1,6 +1,7 @@
 #include "ops/control.h"
 #include "ops/control/branch.h"
 #include "ops/math.h"
+#include "ops/once_known.h"
 #include "ops/shape.h"
 
 namespace syncline {
@@ -17,14 +18,18 @@ Expr choose_side(const Expr& condition, const TensorOrFunction& then_expression,
   return apply<Choose>({then_expression.get(), else_expression.get(), apply<Condition>({condition})});
 }
 
-void check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
+// False if it depends on sizes that are unknown.
+bool check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
   if (condition.ndim() > x.ndim() || condition.ndim() > alt.ndim())
     fail<ShapeError>(
         "switch: Rank of condition should be less than or equal to rank of then and else expressions; the ",
         "condition is ", condition.shape(), ", the expressions are ", x.shape(), " and ", alt.shape());
-  bool fits = x.ndim() == alt.ndim();
-  for (int axis = 0; fits && axis < x.ndim(); ++axis)
-    fits = x.shape()[axis] < 0 || alt.shape()[axis] < 0 || x.shape()[axis] == alt.shape()[axis];
+  bool fits = x.ndim() == alt.ndim(), decided = true;
+  for (int axis = 0; fits && axis < x.ndim(); ++axis) {
+    const bool known = x.shape()[axis] >= 0 && alt.shape()[axis] >= 0;
+    decided = decided && known;
+    fits = !known || x.shape()[axis] == alt.shape()[axis];
+  }
   if (!fits)
     fail<ShapeError>("switch: then_expression has the shape ", x.shape(), " and else_expression ", alt.shape(),
                      "; both must have one shape");
@@ -33,15 +38,20 @@ void check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
     if (have != 1 && have >= 0 && wanted >= 0 && have != wanted)
       fail<ShapeError>("switch: a condition of shape ", condition.shape(), " does not fit expressions of shape ",
                        x.shape(), "; its axes are their first ones, each as long or of one element");
+    decided = decided && (have == 1 || have == wanted);
   }
+  return decided;
 }
 
 // Element by element.
-Expr choose_elements(Expr condition, const Expr& x, const Expr& alt) {
-  check_shapes(condition, x, alt);
-  if (condition.dtype() != DType::kBool) condition = cast(condition, DType::kBool);
-  while (condition.ndim() < x.ndim()) condition = expand_dims(condition, -1);
-  return select(condition, x, alt);
+Expr choose_elements(const Expr& condition, const Expr& x, const Expr& alt) {
+  const bool decided = check_shapes(condition, x, alt);
+  Expr wide = condition.dtype() == DType::kBool ? condition : cast(condition, DType::kBool);
+  while (wide.ndim() < x.ndim()) wide = expand_dims(wide, -1);
+  const Expr y = select(wide, x, alt);
+  if (decided) return y;
+  return once_known("switch", {condition, x, alt}, y.meta(),
+                    [](std::span<const Expr> in) { return choose_elements(in[0], in[1], in[2]); });
 }
 
 }  // namespace

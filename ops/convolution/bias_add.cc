@@ -2,6 +2,8 @@
 #include "ops/convolution.h"
 #include "ops/convolution/image.h"
 #include "ops/math.h"
+#include "ops/math/elementwise.h"
+#include "ops/once_known.h"
 
 namespace syncline {
 
@@ -17,13 +19,20 @@ Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
   for (int axis = 0; fits && bias.ndim() > 1 && axis < ndim - 2; ++axis)
     shape[axis + (first ? 2 : 1)] = bias.shape()[axis];
   // A place of the bias for each of x: broadcasting would accept a single one, too.
-  for (int axis = bias.ndim() > 1 ? 1 : vector_axis; fits && axis < ndim; ++axis)
-    if (axis == vector_axis || bias.ndim() > 1)
-      fits = shape[axis] == x.shape()[axis] || shape[axis] == kUnknown || x.shape()[axis] == kUnknown;
+  bool decided = true;
+  for (int axis = bias.ndim() > 1 ? 1 : vector_axis; fits && axis < ndim; ++axis) {
+    if (axis != vector_axis && bias.ndim() == 1) continue;
+    const bool known = shape[axis] != kUnknown && x.shape()[axis] != kUnknown;
+    decided = decided && known;
+    fits = !known || shape[axis] == x.shape()[axis];
+  }
   if (!fits)
     fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " for x of shape ", x.shape(), " with ", data_format,
                      "; give a vector of its channels, or ", ndim - 1, " dimensions, its space and channels");
-  return vector_axis == ndim - 1 ? x + bias : x + reshape(bias, std::move(shape));
+  if (decided) return vector_axis == ndim - 1 ? x + bias : x + reshape(bias, std::move(shape));
+  const Meta operands[] = {x.meta(), {bias.dtype(), shape}};
+  return once_known(std::string(kName), {x, bias}, infer_arithmetic(kName, operands),
+                    [data_format](std::span<const Expr> in) { return bias_add(in[0], in[1], data_format); });
 }
 
 }  // namespace syncline

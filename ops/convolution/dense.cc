@@ -1,6 +1,7 @@
 // conv1d, conv2d, conv3d and their transposes: other layouts brought to channels last and back.
 #include "ops/convolution.h"
 #include "ops/convolution/conv.h"
+#include "ops/once_known.h"
 
 namespace syncline {
 namespace {
@@ -11,8 +12,9 @@ Expr convolved(std::string_view op, const Expr& x, const Expr& kernel, const Con
   return with_channels_last(op, x, spatial, data_format, [&](const Expr& image) { return conv(image, kernel, attrs); });
 }
 
-Expr transposed(std::string_view op, const Expr& x, const Expr& kernel, const Shape& output_shape, ConvAttrs attrs,
-                const std::string& data_format) {
+Expr transposed(std::string_view op, const Expr& x, const Expr& kernel, const Shape& output_shape,
+                const ConvAttrs& options, const std::string& data_format) {
+  ConvAttrs attrs = options;
   const int spatial = static_cast<int>(attrs.strides.size());
   const bool first = is_channels_first(op, data_format);
   if (output_shape.ndim() != spatial + 2)
@@ -21,11 +23,18 @@ Expr transposed(std::string_view op, const Expr& x, const Expr& kernel, const Sh
   for (int axis = 0; axis < spatial; ++axis) attrs.size.push_back(output_shape[axis + (first ? 2 : 1)]);
   const Expr y = with_channels_last(op, x, spatial, data_format,
                                     [&](const Expr& image) { return transposed_conv(kernel, image, attrs); });
-  for (int axis = 0; axis < y.ndim(); ++axis)
-    if (output_shape[axis] != y.shape()[axis] && output_shape[axis] != kUnknown && y.shape()[axis] != kUnknown)
+  Meta out = y.meta();
+  for (int axis = 0; axis < y.ndim(); ++axis) {
+    if (output_shape[axis] == kUnknown) continue;
+    if (out.shape[axis] == kUnknown) out.shape[axis] = output_shape[axis];
+    if (out.shape[axis] != output_shape[axis])
       fail<ShapeError>(op, ": output_shape is ", output_shape, ", but x of shape ", x.shape(),
                        " and a kernel of shape ", kernel.shape(), " give ", y.shape());
-  return y;
+  }
+  if (out == y.meta()) return y;
+  return once_known(std::string(op), {x, kernel}, std::move(out), [=](std::span<const Expr> in) {
+    return transposed(op, in[0], in[1], output_shape, options, data_format);
+  });
 }
 
 }  // namespace

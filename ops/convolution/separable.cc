@@ -2,6 +2,7 @@
 // result a channel only.
 #include "ops/convolution.h"
 #include "ops/convolution/conv.h"
+#include "ops/once_known.h"
 #include "ops/shape/merge.h"
 
 namespace syncline {
@@ -19,7 +20,11 @@ Expr depthwise(std::string_view op, const Expr& x, const Expr& kernel, const Con
     fail<ShapeError>(op, ": x with channels last, of shape ", x.shape(), ", and a depthwise kernel of shape ", k,
                      " disagree: ", x.shape().back(), " and ", channels, " channels");
   const Expr image = multiplier == 1 ? x : repeat_elements(x, static_cast<int>(multiplier), -1);
-  return depthwise_conv(image, merge_axes(kernel, spatial), attrs);
+  const Expr y = depthwise_conv(image, merge_axes(kernel, spatial), attrs);
+  if (multiplier > 0 || (x.shape().back() != kUnknown && channels != kUnknown)) return y;
+  // Without results the op does not see whether the channels agree.
+  return once_known(std::string(op), {x, kernel}, y.meta(),
+                    [op, attrs](std::span<const Expr> in) { return depthwise(op, in[0], in[1], attrs); });
 }
 
 Expr separable(std::string_view op, const Expr& x, const Expr& depthwise_kernel, const Expr& pointwise_kernel,
@@ -37,7 +42,8 @@ Expr separable(std::string_view op, const Expr& x, const Expr& depthwise_kernel,
   target.push_back(p[spatial + 1]);
   const Expr mix = reshape(pointwise_kernel, target);  // refuses what was unknown and is not 1
   return with_channels_last(op, x, spatial, data_format, [&](const Expr& image) {
-    return conv(depthwise(op, image, depthwise_kernel, attrs), mix, {ones, ones, Padding::kValid, {}});
+    // 'same': an image without elements may come of one.
+    return conv(depthwise(op, image, depthwise_kernel, attrs), mix, {ones, ones, Padding::kSame, {}});
   });
 }
 
