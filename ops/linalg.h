@@ -11,8 +11,8 @@ namespace syncline {
 // y: (k,), (k, n) or (..., k, n); the result has x's axes but the last, then y's but that one. Any number. x may be
 // sparse (ops/sparse.h; then floating), with y (k,) or (k, n).
 Expr dot(const Expr& x, const Expr& y);
-// The matrix product over the last two axes, for each place along the axes before them, which are alike in both or
-// absent in one; as dot where y is a matrix or a vector.
+// NumPy's matmul: the matrix product over the last two axes, for each place along the axes before them, which
+// broadcast; a vector is a row on the left and a column on the right.
 Expr matmul(const Expr& x, const Expr& y);
 // Keras's batch_dot: for each sample, the sum over axes[0] of x and axes[1] of y, which have equal sizes. x and y: at
 // least two axes, samples first. The result: x's axes without the summed one, then y's without the summed one and the

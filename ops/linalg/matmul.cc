@@ -1,6 +1,10 @@
 // The matrix product over the last two axes, for each place along the axes before them.
+#include <algorithm>
+
+#include "ops/core.h"
 #include "ops/dims.h"
 #include "ops/linalg.h"
+#include "ops/once_known.h"
 #include "ops/shape.h"
 
 namespace syncline {
@@ -21,30 +25,52 @@ Expr turned(const Expr& x) {
   return permute_dimensions(x, pattern);
 }
 
-void check_leading(const Expr& x, const Expr& y) {
-  bool fits = x.ndim() == y.ndim();
-  for (int axis = 0; fits && axis < x.ndim() - 2; ++axis) {
-    const std::int64_t a = x.shape()[axis], b = y.shape()[axis];
-    fits = a == b || a == kUnknown || b == kUnknown;
-  }
+// The shape of the product.
+Shape product_shape(const Shape& x, const Shape& y) {
+  const auto broadcasts = [](std::int64_t a, std::int64_t b) { return a == b || a == 1 || b == 1 || a < 0 || b < 0; };
+  const int ndim = std::max(x.ndim(), y.ndim());
+  const std::int64_t inner = y[y.ndim() - 2];
+  bool fits = x.back() == inner || x.back() < 0 || inner < 0;
+  Shape a = x, b = y;
+  while (a.ndim() < ndim) a.insert(0, 1);
+  while (b.ndim() < ndim) b.insert(0, 1);
+  for (int axis = 0; axis < ndim - 2; ++axis) fits = fits && broadcasts(a[axis], b[axis]);
   if (!fits)
-    fail<ShapeError>("matmul: x is ", x.shape(), " and y is ", y.shape(),
-                     "; the axes before the last two must be alike, or one operand must be a matrix");
+    fail<ShapeError>("matmul: x is ", x, " and y is ", y,
+                     "; the last axis of x must be as long as the last but one of y, ",
+                     "and the axes before the last two must broadcast");
+  a[ndim - 1] = b[ndim - 2] = 1;
+  return broadcast("matmul", a, b);
+}
+
+// The last two axes of x, once for each place of the axes before them in `shape`.
+Expr spread(const Expr& x, Shape shape) {
+  shape[shape.ndim() - 2] = x.shape()[x.ndim() - 2];
+  shape[shape.ndim() - 1] = x.shape().back();
+  return broadcast_like(x, fill(shape, 0, x.dtype()));
+}
+
+// Of known shapes with three axes or more. Places along one axis.
+Expr place_by_place(const Expr& x, const Expr& y) {
+  const Shape shape = product_shape(x.shape(), y.shape());
+  const Dims places{shape.product(0, shape.ndim() - 2)};
+  const Expr product =
+      batch_dot(with_leading(spread(x, shape), places), with_leading(spread(y, shape), places), {2, 1});
+  return reshape(product, shape);
 }
 
 }  // namespace
 
 Expr matmul(const Expr& x, const Expr& y) {
-  if (y.ndim() <= 2) return dot(x, y);
+  if (y.ndim() <= 2 || x.ndim() == 0) return dot(x, y);
+  if (x.ndim() == 1) return squeeze(matmul(expand_dims(x, 0), y), -2);
   if (x.ndim() == 3 && y.ndim() == 3 && y.shape()[0] == 1) return dot(x, squeeze(y, 0));
   if (x.ndim() == 3 && y.ndim() == 3 && x.shape()[0] == 1) return matmul(squeeze(x, 0), y);
   if (x.ndim() == 2) return turned(dot(turned(y), turned(x)));
-  check_leading(x, y);
-  if (x.ndim() == 3) return batch_dot(x, y, {2, 1});
-  const Expr product = batch_dot(with_leading(x, Dims{-1}), with_leading(y, Dims{-1}), {2, 1});
-  Dims leading;
-  for (int axis = 0; axis < x.ndim() - 2; ++axis) leading.append(dim(x, axis));
-  return with_leading(product, leading);
+  if (x.dtype() != y.dtype())
+    fail<DTypeError>("matmul: operands of ", x.dtype(), " and ", y.dtype(), "; cast one of them");
+  return once_known("matmul", {x, y}, {x.dtype(), product_shape(x.shape(), y.shape())},
+                    [](std::span<const Expr> in) { return place_by_place(in[0], in[1]); });
 }
 
 }  // namespace syncline

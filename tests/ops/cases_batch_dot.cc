@@ -42,16 +42,15 @@ OpCase row(std::string name, Shape x, Shape y, std::array<int, 2> axes) {
           .second_gradient = true};
 }
 
-// The axes before the last two are alike, or those of the operand that has more.
+// The axes before the last two broadcast.
 Tensor matrix_product(std::span<const Tensor> in) {
-  const Shape &a = in[0].shape, &b = in[1].shape;
-  Shape shape = a.ndim() > b.ndim() ? a : b;
-  shape[shape.ndim() - 2] = a[a.ndim() - 2];
-  shape[shape.ndim() - 1] = b[b.ndim() - 1];
-  return tabulate(shape, [&](const Index& index) {
-    Index x(index.end() - a.ndim(), index.end()), y(index.end() - b.ndim(), index.end());
+  Shape rows = in[0].shape, columns = in[1].shape;
+  const std::int64_t inner = rows.back();
+  rows[rows.ndim() - 1] = columns[columns.ndim() - 2] = 1;
+  return tabulate(broadcast_shape(rows, columns), [&](const Index& index) {
+    Index x = index, y = index;
     double total = 0;
-    for (std::int64_t k = 0; k < a[a.ndim() - 1]; ++k) {
+    for (std::int64_t k = 0; k < inner; ++k) {
       x.back() = y[y.size() - 2] = k;
       total += at(in[0], x) * at(in[1], y);
     }
@@ -82,6 +81,7 @@ std::vector<OpCase> batch_dot_rows() {
       matmul_row("matmul_of_many_axes", {5, 2, 3, 2}, {5, 2, 2, 4}),
       matmul_row("matmul_by_a_matrix", {5, 2, 3}, {3, 4}),
       matmul_row("matmul_of_a_matrix", {2, 3}, {5, 3, 4}),
+      matmul_row("matmul_of_axes_that_broadcast", {5, 1, 2, 3}, {4, 3, 2}),
       row("batch_dot_of_unequal_ranks", {3, 2, 2, 4}, {3, 4}, {-1, -1}),
   };
   rows[0].large = {{.shape = {64, 128, 64}}, {.shape = {64, 64, 128}}};
