@@ -74,7 +74,7 @@ Expr truncated_normal(const Dims& shape, const RandomKey& key, const Expr& mean,
 Expr random_binomial(const Dims& shape, const RandomKey& key, const Expr& p, DType dtype);
 
 // A bool tensor, false with probability `level`, of x's shape, or of `noise_shape`: one entry an axis of x, 1 where one
-// draw serves the whole axis, and otherwise x's size or -1. 0 <= level < 1.
+// draw serves the whole axis, and otherwise x's size or -1; fewer belong to the last axes. 0 <= level < 1.
 Expr dropout_mask(const Expr& x, double level, const RandomKey& key, const std::optional<Dims>& noise_shape = {});
 // x / (1 - level) where the mask holds, otherwise 0.
 Expr dropout(const Expr& x, double level, const RandomKey& key, const std::optional<Dims>& noise_shape = {});

@@ -22,7 +22,8 @@ Expr shifted(const Expr& logits, int axis) { return logits - stop_gradient(max(l
 Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {
   constexpr std::string_view kName = "categorical_crossentropy";
   check_output(kName, output);
-  const int axis = wrap_axis(kName, options.axis, output.ndim());
+  // Counted from the end: a target of more axes broadcasts, and moves the first ones.
+  const int axis = wrap_axis(kName, options.axis, output.ndim()) - output.ndim();
   if (options.from_logits) {
     const Expr x = shifted(output, axis);
     const Expr log_probability = x - log(sum(exp(x), {axis}, /*keepdims=*/true));

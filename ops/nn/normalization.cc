@@ -50,15 +50,17 @@ Expr batch_normalization(const Expr& x, const Expr& mean, const Expr& var, const
 NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, const Expr& beta, Axes reduction_axes,
                                             double epsilon) {
   constexpr std::string_view kName = "normalize_batch_in_training";
-  if (reduction_axes.are_all()) fail<ValueError>(kName, ": no reduction_axes; name the axes to take statistics over");
+  if (reduction_axes.are_all() || reduction_axes.of(x.ndim()).empty())
+    fail<ValueError>(kName, ": no reduction_axes for x of shape ", x.shape(),
+                     "; name the axes to take statistics over");
   std::vector<bool> reduced(static_cast<std::size_t>(x.ndim()), false);
   for (const int axis : reduction_axes.of(x.ndim()))
     reduced[static_cast<std::size_t>(wrap_axis(kName, axis, x.ndim()))] = true;
-  Shape kept;                       // of the statistics
-  Shape broadcastable = x.shape();  // of gamma and beta
+  Dims kept, broadcastable;  // of the statistics; of gamma and beta
   for (int axis = 0; axis < x.ndim(); ++axis) {
-    if (reduced[static_cast<std::size_t>(axis)]) broadcastable[axis] = 1;
-    else kept.push_back(x.shape()[axis]);
+    const bool stays = !reduced[static_cast<std::size_t>(axis)];
+    broadcastable.append(stays ? dim(x, axis) : Dim(1));
+    if (stays) kept.append(dim(x, axis));
   }
   const auto wide = [&](const Expr& v) { return v && v.ndim() < x.ndim() ? reshape(v, broadcastable) : v; };
 

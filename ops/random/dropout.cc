@@ -76,7 +76,10 @@ Expr mask_of(const std::vector<Expr>& operands, double level, const RandomKey& k
              const std::optional<Dims>& noise_shape) {
   const Expr& x = operands[0];
   const Shape all(std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim()), kUnknown));
-  const Dims noise = noise_shape.value_or(all);
+  // Fewer entries than axes belong to the last axes, as in broadcasting.
+  Dims noise(std::vector<std::int64_t>(
+      noise_shape ? static_cast<std::size_t>(std::max(0, x.ndim() - noise_shape->size())) : 0, 1));
+  noise.append(noise_shape.value_or(all));
   Meta unknown{DType::kBool, x.shape()};
   for (int axis = 0; axis < std::min(x.ndim(), noise.size()); ++axis)
     if (noise.is_tensor(axis)) unknown.shape[axis] = kUnknown;

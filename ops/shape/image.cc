@@ -1,6 +1,7 @@
 // Padding and enlarging images and volumes: pads and repetitions along the axes that a data format names.
 #include "ops/convolution/image.h"
 #include "ops/math.h"
+#include "ops/once_known.h"
 #include "ops/shape.h"
 #include "ops/shape/merge.h"
 
@@ -36,6 +37,9 @@ Expr repeated(const Expr& x, int axis, const std::vector<std::int64_t>& factors)
 // Along `axis`, element k * factor + i is x[k] * (1 - i / factor) + x[k + 1] * i / factor.
 Expr interpolated(const Expr& x, int axis, int factor) {
   if (factor == 1 || x.shape()[axis] == 0) return x;
+  if (x.shape()[axis] == kUnknown)  // perhaps none
+    return once_known("resize_images", {x}, x.meta(),
+                      [=](std::span<const Expr> in) { return interpolated(in[0], axis, factor); });
   std::vector<std::int64_t> none(static_cast<std::size_t>(x.ndim()), 0), one = none;
   one[static_cast<std::size_t>(axis)] = 1;
   const Expr rise = pad(trim(x, one, none) - trim(x, none, one), none, one);  // to the next element; none from the last

@@ -291,7 +291,7 @@ def batch_normalization(
         axis: int: the axis that vectors lie along; negative ones count from the end.
         epsilon: float, or tensor of x's dtype whose shape broadcasts with x's: what is added to the variance.
     Returns:
-        Tensor of x's shape and dtype.
+        Tensor of the shape that all of them broadcast to, as a rule x's, and x's dtype.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, x has no such axis, or a tensor is sparse.

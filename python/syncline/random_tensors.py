@@ -192,7 +192,7 @@ def dropout(x: TensorLike, level: Parameter, noise_shape: Optional[Sizes] = None
         x: tensor of any shape and floating dtype.
         level: float in [0, 1): the probability of an element to become 0; or a scalar tensor.
         noise_shape: tuple of ints, one an axis of x: 1 where one draw serves the whole axis, otherwise x's size, -1 or
-            None.
+            None; fewer belong to the last axes.
         seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
             several ranks rank 0's.
     Returns:

@@ -274,7 +274,7 @@ def reverse(x: TensorLike, axes: Axis) -> Tensor:
         Tensor of x's shape and dtype.
     Raises:
         TypeError: x holds no numbers, or `axes` no integers.
-        ValueError: x has no such axis, no axis is named, or x is sparse.
+        ValueError: x has no such axis, `axes` is None, or x is sparse.
     See: ops/shape/permute.cc
     Example:
         >>> K.eval(K.reverse([[1, 2, 3]], 1))
