@@ -23,6 +23,17 @@ std::vector<std::shared_ptr<const Node>> nodes_since(std::uint64_t first, std::s
   return found;
 }
 
+void check_rewrite(const Expr& before, const Expr& after) {
+  bool same = before.dtype() == after.dtype() && before.ndim() == after.ndim();
+  for (int axis = 0; same && axis < before.ndim(); ++axis) {
+    const std::int64_t old = before.shape()[axis], now = after.shape()[axis];
+    same = old == now || old < 0 || now < 0;
+  }
+  if (!same)
+    fail<InternalError>("plan: ", before.op().name, " of ", before.meta(), " was rewritten as ", after.op().name,
+                        " of ", after.meta(), "; please report this");
+}
+
 std::vector<Expr> substitute(std::span<const Expr> roots, const Replacements& replacements) {
   std::uint64_t first = UINT64_MAX;
   for (const auto& [old, fresh] : replacements) first = std::min(first, old.node().id);

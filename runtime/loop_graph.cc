@@ -217,6 +217,7 @@ class Pruner {
       const Node& node = product.node();
       products[leaf] =
           Expr(make_node(*node.op, node.attrs, {parts.element(node.inputs[0]), parts.capture(node.inputs[1])}));
+      check_rewrite(leaf, products[leaf]);
     }
     if (products.empty()) return;
     set_roots(parts.body, substitute(parts.body.roots(), products));

@@ -40,6 +40,7 @@ class Preparer {
       std::vector<bool> is_fixed;
       for (const Expr& input : inputs) is_fixed.push_back(fixed(input));
       if (const Expr prepared = node->op->prepare(node->attrs.get(), inputs, is_fixed)) {
+        check_rewrite(Expr(node), prepared);
         now_[Expr(node)] = with_captures(prepared);
         return;
       }

@@ -264,8 +264,10 @@ std::vector<Expr> share_dense_rows(std::span<const Expr> roots) {
   Replacements replaced;
   for (const auto& node : nodes) {
     if (dense.empty() || node->op != &def_of<ScatterSub>() || node->inputs[0].op().leaf) continue;
-    if (const Expr change = dense_form(node->inputs[1], node->inputs[2], dense))
-      replaced[Expr(node)] = sub(node->inputs[0], change);
+    const Expr change = dense_form(node->inputs[1], node->inputs[2], dense);
+    if (!change) continue;
+    const Expr rewritten = replaced[Expr(node)] = sub(node->inputs[0], change);
+    check_rewrite(Expr(node), rewritten);
   }
   return substitute(roots, replaced);
 }
