@@ -17,9 +17,10 @@ namespace HWY_NAMESPACE {
 
 struct SqrtF : Stateless {
   using Stateless::Stateless;
+  // Of -0, 0: the gradient there is infinity, not its opposite.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
-    return hn::Sqrt(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x));
+    return hn::Sqrt(hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x));
   }
 };
 

@@ -138,10 +138,10 @@ struct Sign : Numeric<Sign> {
 };
 struct Sqrt : Floating<Sqrt> {
   static constexpr std::string_view kName = "sqrt";
-  // 0 for negative x, as a clipped x has it; divided by 1 there, so that second derivatives are finite, too.
+  // 0 for negative x and NaN, as a clipped x has it; divided by 1 there, so that second derivatives are finite, too.
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) {
-    const Expr negative = less(y.input(0), scalar_like(0, y));
-    return {select(negative, scalar_like(0, y), dy) * 0.5 / select(negative, scalar_like(1, y), y)};
+    const Expr counts = greater_equal(y.input(0), scalar_like(0, y));
+    return {select(counts, dy, scalar_like(0, y)) * 0.5 / select(counts, y, scalar_like(1, y))};
   }
 };
 struct Exp : Floating<Exp> {

@@ -1,4 +1,4 @@
-// relu and elu, which are ops of their own, and the activations made of other ops.
+// relu, elu and softsign, which are ops of their own, and the activations made of other ops.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/activations.cc"
 #include <hwy/foreach_target.h>
@@ -30,7 +30,17 @@ struct EluF : Stateless {
   }
 };
 
-constexpr NamedBlock kBlocks[] = {{"relu", &plain_block_of<ReluF, 1>}, {"elu", &floating_block<1, EluF>}};
+struct SoftsignF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    return hn::Div(x, hn::Add(hn::Abs(x), hn::Set(d, 1)));
+  }
+};
+
+constexpr NamedBlock kBlocks[] = {{"relu", &plain_block_of<ReluF, 1>},
+                                  {"elu", &floating_block<1, EluF>},
+                                  {"softsign", &floating_block<1, SoftsignF>}};
 
 BlockFn activation_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }
 
@@ -73,12 +83,28 @@ struct Elu {
     return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
-    return {select(positive(y), dy, dy * (y + 1.0))};
+    return {select(less(y, scalar_like(0, y)), dy * (y + 1.0), dy)};
+  }
+};
+
+struct Softsign {
+  static constexpr std::string_view kName = "softsign";
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) {
+    return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
+  }
+  // That of the quotient's parts would be a difference of nearly equal numbers for large x, and NaN for infinite x.
+  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+    return {dy / square(abs(y.input(0)) + 1.0)};
   }
 };
 
 SYNCLINE_REGISTER_OP(Relu)
 SYNCLINE_REGISTER_OP(Elu)
+SYNCLINE_REGISTER_OP(Softsign)
 
 }  // namespace
 
@@ -99,7 +125,7 @@ Expr elu(const Expr& x, double alpha) {
   return alpha == 1 ? y : select(positive(x), y, y * alpha);
 }
 
-Expr softsign(const Expr& x) { return x / (abs(x) + 1.0); }
+Expr softsign(const Expr& x) { return is_integer(x.dtype()) ? x / (abs(x) + 1.0) : apply<Softsign>({x}); }
 Expr hard_sigmoid(const Expr& x) { return clip(x * 0.2 + 0.5, 0.0, 1.0); }
 
 }  // namespace syncline
