@@ -63,11 +63,11 @@ std::string unequal(const std::string& what, const Array& wanted, const Array& g
                          wanted.data<std::int64_t>()[i]);
     return {};
   }
-  const double tolerance = tolerance_of(kind, wanted.dtype());
+  const double tolerance = tolerance_of(kind, wanted.dtype()), least = least_magnitude(kind, wanted.dtype());
   const Array a = wanted.cast(DType::kFloat64), b = got.cast(DType::kFloat64);
   for (std::int64_t i = 0; i < a.size(); ++i) {
     const double x = a.data<double>()[i], y = b.data<double>()[i];
-    const bool same = std::isfinite(x) ? std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x))
+    const bool same = std::isfinite(x) ? std::abs(x - y) <= tolerance * std::max(least, std::abs(x))
                                        : x == y || (std::isnan(x) && std::isnan(y));
     if (!same) return join_text(what, ", element ", i, " of ", a.size(), ": ", y, ", wanted ", x);
   }
@@ -133,7 +133,8 @@ std::string difference(const OracleCase& row, const Computed& got) {
   }
   for (std::size_t i = 0; i < row.gradients.size(); ++i) {
     if (!row.gradients[i] || !got.gradients[i]) continue;
-    const std::string kind = row.tolerance.empty() ? "gradient" : row.tolerance;
+    const bool is_edge = row.tolerance == "edge";
+    const std::string kind = row.tolerance.empty() ? "gradient" : is_edge ? "edge_gradient" : row.tolerance;
     const std::string problem = unequal(join_text("gradient of input ", i), *row.gradients[i], *got.gradients[i], kind);
     if (!problem.empty()) return problem;
   }

@@ -1,4 +1,5 @@
-// Each of the 152 functions has an adapter and enough cases, and the fixtures are as small as promised.
+// Each of the 152 functions has an adapter and enough cases, of the batches and values and with the gradients that
+// README.md promises, and the fixtures are as small as it says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +12,18 @@ namespace {
 
 constexpr std::size_t kCasesOfAFunction = 5, kCasesInAll = 2000;
 constexpr std::uintmax_t kBytesOfAFile = 1 << 20, kBytesInAll = 8 << 20;
+
+bool has_axes(const std::optional<Array>& input) { return input && input->shape().ndim() > 0; }
+
+bool has_rows(const OracleCase& row, std::size_t operand, std::int64_t rows) {
+  return operand < row.inputs.size() && has_axes(row.inputs[operand]) && row.inputs[operand]->shape()[0] == rows;
+}
+
+bool has_gradient(const OracleCase& row) { return !row.gradients.empty(); }
+
+bool has_gradient_of(const OracleCase& row, DType dtype) {
+  return std::ranges::any_of(row.gradients, [&](const auto& slope) { return slope && slope->dtype() == dtype; });
+}
 
 TEST(OracleCoverage, NamesAreThoseOfTheBackend) {
   EXPECT_EQ(oracle_functions().size(), 152u);
@@ -27,6 +40,41 @@ TEST(OracleCoverage, EveryFunctionHasCases) {
     total += cases;
   }
   EXPECT_GE(total, kCasesInAll);
+}
+
+TEST(OracleCoverage, BatchesWithoutARowAndOfOne) {
+  for (const std::string& name : oracle_functions()) {
+    const std::vector<OracleCase> cases = oracle_cases(name);
+    const bool differentiable = std::ranges::any_of(cases, has_gradient);
+    const std::optional<std::size_t> operand = oracle_batch(name);
+    for (const OracleCase& row : cases)
+      EXPECT_TRUE(operand || std::ranges::none_of(row.inputs, has_axes))
+          << name << " has operands: functions.tsv must say which of them holds the batch";
+    for (const std::int64_t rows : {0, 1})
+      EXPECT_TRUE(!operand || std::ranges::any_of(cases, [&](const OracleCase& row) {
+        return has_rows(row, *operand, rows) && (has_gradient(row) || !differentiable);
+      })) << name << " has no case of "
+          << rows << " rows" << (differentiable ? " with a gradient" : "") << "; add it to generate/batches.py";
+  }
+}
+
+TEST(OracleCoverage, EdgesOfWhatGoesElementByElement) {
+  for (const std::string& name : oracle_functions()) {
+    if (oracle_group(name) != "elementwise" && oracle_group(name) != "activations and losses") continue;
+    EXPECT_TRUE(std::ranges::any_of(oracle_cases(name), [](const OracleCase& row) {
+      return row.name.ends_with("_edges");
+    })) << name << "; add it to generate/edges.py";
+  }
+}
+
+TEST(OracleCoverage, GradientsOfFloat32AsOfFloat64) {
+  for (const std::string& name : oracle_functions()) {
+    const std::vector<OracleCase> cases = oracle_cases(name);
+    const auto any_of = [&](DType dtype) {
+      return std::ranges::any_of(cases, [&](const OracleCase& row) { return has_gradient_of(row, dtype); });
+    };
+    EXPECT_EQ(any_of(DType::kFloat32), any_of(DType::kFloat64)) << name;
+  }
 }
 
 TEST(OracleCoverage, FixturesAreSmall) {

@@ -75,21 +75,31 @@ OracleCase case_from(const std::string& function, const json& stored) {
   return row;
 }
 
-// Names and groups, from functions.tsv: name, signature, group, documents.
-const std::vector<std::pair<std::string, std::string>>& listed_functions() {
+struct ListedFunction {
+  std::string name, signature, group, documents, batch;
+};
+
+const std::vector<ListedFunction>& listed_functions() {
   static const auto list = [] {
-    std::vector<std::pair<std::string, std::string>> found;
+    std::vector<ListedFunction> found;
     std::ifstream file(SYNCLINE_ORACLE_DIR "/functions.tsv");
-    std::string line, name, signature, group;
+    std::string line;
     std::getline(file, line);  // the heading
     while (std::getline(file, line)) {
       std::istringstream cells(line);
-      std::getline(std::getline(std::getline(cells, name, '\t'), signature, '\t'), group, '\t');
-      found.emplace_back(name, group);
+      ListedFunction& row = found.emplace_back();
+      for (std::string* cell : {&row.name, &row.signature, &row.group, &row.documents, &row.batch})
+        std::getline(cells, *cell, '\t');
     }
     return found;
   }();
   return list;
+}
+
+const ListedFunction& listed(const std::string& function) {
+  for (const ListedFunction& row : listed_functions())
+    if (row.name == function) return row;
+  fail(function, " is not in tests/oracle/functions.tsv");
 }
 
 }  // namespace
@@ -97,16 +107,19 @@ const std::vector<std::pair<std::string, std::string>>& listed_functions() {
 const std::vector<std::string>& oracle_functions() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> found;
-    for (const auto& [name, group] : listed_functions()) found.push_back(name);
+    for (const ListedFunction& row : listed_functions()) found.push_back(row.name);
     return found;
   }();
   return names;
 }
 
-const std::string& oracle_group(const std::string& function) {
-  for (const auto& [name, group] : listed_functions())
-    if (name == function) return group;
-  fail(function, " is not in tests/oracle/functions.tsv");
+const std::string& oracle_group(const std::string& function) { return listed(function).group; }
+
+std::optional<std::size_t> oracle_batch(const std::string& function) {
+  const std::string& cell = listed(function).batch;
+  if (cell.empty()) fail(function, " says nothing of a batch in tests/oracle/functions.tsv");
+  if (cell.find_first_not_of("0123456789") != std::string::npos) return {};
+  return std::stoul(cell);
 }
 
 std::vector<OracleCase> oracle_cases(const std::string& function) {

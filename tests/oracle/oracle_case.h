@@ -30,6 +30,8 @@ struct OracleCase {
 const std::vector<std::string>& oracle_functions();
 // The section of the documents that a function stands in.
 const std::string& oracle_group(const std::string& function);
+// The operand that holds the rows of a batch; none: the function takes no batch.
+std::optional<std::size_t> oracle_batch(const std::string& function);
 // The cases of a function; none if it has no fixture. Throws IoError for a damaged fixture.
 std::vector<OracleCase> oracle_cases(const std::string& function);
 

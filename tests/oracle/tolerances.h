@@ -1,7 +1,9 @@
 // How far a result may be from the oracle's: the one table. A floating value may differ by `relative` times the larger
-// of 1 and the wanted value's magnitude; infinities and NaN, integers and bools must be equal.
+// of 1 and the wanted value's magnitude; infinities and NaN, integers and bools must be equal. Kinds that start with
+// "edge" measure small values by themselves: by the smallest normal number instead of 1.
 #pragma once
 
+#include <limits>
 #include <string_view>
 
 #include "base/dtype.h"
@@ -23,6 +25,12 @@ inline constexpr Tolerance kTolerances[] = {
     {"gradient", "float16", 1e-2},
     {"gradient", "float32", 5e-5},
     {"gradient", "float64", 1e-10},
+    // values at the edges of what a function takes (generate/edges.py), and their gradients
+    {"edge", "float16", 2e-3},
+    {"edge", "float32", 5e-6},
+    {"edge", "float64", 1e-12},
+    {"edge_gradient", "float32", 5e-5},
+    {"edge_gradient", "float64", 1e-10},
     // long sums, chains of operations, functions that both sides approximate
     {"loose", "float16", 1e-2},
     {"loose", "float32", 1e-4},
@@ -42,6 +50,13 @@ inline double tolerance_of(std::string_view kind, DType dtype) {
   for (const Tolerance& row : kTolerances)
     if (row.kind == kind && row.dtype == name_of(dtype)) return row.relative;
   fail("tests/oracle/tolerances.h has no ", kind, " of ", dtype, "; use one that is listed there");
+}
+
+// What `relative` is at least relative to.
+inline double least_magnitude(std::string_view kind, DType dtype) {
+  if (!kind.starts_with("edge")) return 1;
+  if (dtype == DType::kFloat16) return 0x1p-14;
+  return dtype == DType::kFloat32 ? std::numeric_limits<float>::min() : std::numeric_limits<double>::min();
 }
 
 }  // namespace syncline::testing

@@ -75,19 +75,22 @@ def check(function, case):
     assert len(results) == len(wanted)
     for result, expected in zip(results, wanted):
         assert (str(result.dtype), result.shape) == (str(expected.dtype), expected.shape)
-        close(result, expected, tolerance(case.get("tolerance", ""), expected.dtype))
+        close(result, expected, case.get("tolerance", ""))
 
 
-def close(result, expected, limit):
+def close(result, expected, kind):
+    limit = tolerance(kind, expected.dtype)
     if limit == 0:
         np.testing.assert_array_equal(result, expected)
     else:
-        # `limit` times the larger of 1 and the wanted magnitude; infinities and NaN must be equal.
+        # `limit` times the larger of 1 (of the smallest normal number at edges) and the wanted magnitude; infinities and NaN
+        # must be equal.
+        least = np.finfo(expected.dtype).tiny if kind == "edge" else 1
         np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
         finite = np.isfinite(expected)
         np.testing.assert_array_equal(result[~finite], expected[~finite])
         difference = np.abs(result[finite].astype(float) - expected[finite])
-        assert np.all(difference <= limit * np.maximum(1, np.abs(expected[finite].astype(float)))), difference.max()
+        assert np.all(difference <= limit * np.maximum(least, np.abs(expected[finite].astype(float)))), difference.max()
 
 
 def number(value):

@@ -79,7 +79,7 @@ def cost_cases():
         certain = np.zeros((2, 4, 3))
         certain[:, range(4), [0, 2, 1, 2]] = 1
         case("ctc_batch_cost", [array([[0, 1], [1, 0]], "int32"), array(certain, dtype), column([4, 4]), column([2, 2])],
-             label="zeros", gradient=False, **SINGLE)
+             label="zeros", **SINGLE)
         case("ctc_batch_cost", [labels, shares(3, 4, 3, dtype=dtype), column([4, 3, 0]), column([0, 2, 0])],
              label="no_labels", oracle=enumerated_cost)
         case("ctc_batch_cost", [labels, shares(3, 5, 3, dtype=dtype), column([5, 3, 4]), column([1, 2, 1])],

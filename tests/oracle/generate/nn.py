@@ -14,7 +14,7 @@ def activation(function, low=-4.0, high=4.0):
         case(function, [real(*shape, low=low, high=high)])
         case(function, [real(*shape, dtype="float64", low=low, high=high)])
     case(function, [array(SPECIAL)], label="special")
-    case(function, [array(SPECIAL, "float64")], label="special", gradient=False)
+    case(function, [array(SPECIAL, "float64")], label="special")
 
 
 for name in ("sigmoid", "hard_sigmoid", "tanh", "softplus", "softsign"):
@@ -55,11 +55,10 @@ for dtype in ("float32", "float64"):
         case("categorical_crossentropy", [shares(*shape, dtype=dtype, axis=axis), real(*shape, dtype=dtype)],
              label="logits", from_logits=True, axis=axis)
     case("categorical_crossentropy", [shares(4, 5, dtype=dtype), real(4, 5, dtype=dtype, low=0.1, high=3)], label="unscaled")
-    case("categorical_crossentropy", [array(np.eye(4), dtype), array(np.eye(4)[[0, 2, 1, 3]], dtype)], label="certain",
-         gradient=False)
+    case("categorical_crossentropy", [array(np.eye(4), dtype), array(np.eye(4)[[0, 2, 1, 3]], dtype)], label="certain")
     case("categorical_crossentropy", [array(np.eye(3), dtype), array([[90.0, -90, 0], [0, 1, 0], [5, 5, 5]], dtype)],
          label="logits_large", from_logits=True)
-    case("categorical_crossentropy", [shares(0, 3, dtype=dtype), shares(0, 3, dtype=dtype)], label="empty", gradient=False)
+    case("categorical_crossentropy", [shares(0, 3, dtype=dtype), shares(0, 3, dtype=dtype)], label="empty")
 
 for dtype in ("float32", "float64"):
     for shape in ((5, 4), (3, 2), (1, 9)):
@@ -95,20 +94,12 @@ for logits in (False, True):
     case("sparse_categorical_crossentropy", [target, output], label="inner_axis", oracle=of_inner_axis,
          from_logits=logits, axis=1)
 
-def of_probabilities(target, output):
-    """Keras 2.3's formula as it is written: at 0 and 1 the order of the sums decides over the digits."""
-    kind = output.dtype.type
-    inside = np.clip(output, kind(1e-7), kind(1) - kind(1e-7))
-    return -(target * np.log(inside + kind(1e-7)) + (1 - target) * np.log(1 - inside + kind(1e-7)))
-
-
 for dtype in ("float32", "float64"):
     for shape in ((4,), (3, 4), (2, 3, 2), (1, 1), (0, 2)):
         case("binary_crossentropy", [real(*shape, dtype=dtype, low=0, high=1), real(*shape, dtype=dtype, low=0.01, high=0.99)])
         case("binary_crossentropy", [real(*shape, dtype=dtype, low=0, high=1), real(*shape, dtype=dtype, low=-6, high=6)],
              label="logits", from_logits=True)
-    case("binary_crossentropy", [array([0, 1, 0, 1], dtype), array([0, 1, 1, 0], dtype)], label="certain",
-         oracle=of_probabilities)
+    case("binary_crossentropy", [array([0, 1, 0, 1], dtype), array([0, 1, 1, 0], dtype)], label="certain")
     case("binary_crossentropy", [array([0, 1, 0, 1], dtype), array([-90, 90, 90, -90], dtype)], label="large",
          from_logits=True)
 
@@ -126,6 +117,6 @@ for dtype in ("float32", "float64"):
     for shape, axis in (((5,), None), ((3, 4), None), ((3, 4), 0), ((3, 4), 1), ((3, 4), -1), ((2, 3, 4), 1), ((2, 3, 4), -1),
                         ((2, 3, 4), [1, 2]), ((2, 3, 4), [0, 2])):
         case("l2_normalize", [real(*shape, dtype=dtype)], axis=axis)
-    case("l2_normalize", [array(np.zeros((2, 3)), dtype)], label="zero", axis=1, gradient=False)
+    case("l2_normalize", [array(np.zeros((2, 3)), dtype)], label="zero", axis=1)
 case("l2_normalize", [real(0, 3)], label="empty", axis=1)
 case("l2_normalize", [array([[1e-8, 0.0], [1e-20, 1e-20]])], label="tiny", axis=1)

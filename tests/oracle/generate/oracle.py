@@ -18,6 +18,11 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.python.keras import backend as K  # noqa: E402
 
 tf.compat.v1.disable_eager_execution()
+# In the caller's thread: TensorFlow's own threads take subnormal numbers for 0. The graph as it is written: its optimizer makes
+# sqrt(x) of pow(x, 0.5), and adds the constants of 1 - x + epsilon first.
+tf.config.threading.set_inter_op_parallelism_threads(-1)
+tf.config.threading.set_intra_op_parallelism_threads(1)
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
 
@@ -71,7 +76,7 @@ def case(function, inputs=(), *, label=None, call=None, script=None, oracle=None
     script(K, *arrays, **args): the same with the operands' values, for scripts of calls that make variables and functions.
     oracle(*arrays, **args): computes the outputs without TensorFlow.
     gradient: False: not compared; a function (weights, *arrays) -> one array or None an input; otherwise TensorFlow's,
-        which is stored if an input is float64.
+        which is stored if an input is float32 or float64; beside an `oracle` only if "tensorflow" is said.
     tolerance: a class of tests/oracle/tolerances.h.
     open_batch: whether the function can be built while the operands' leading dimensions are unknown, or the numbers of the
         operands of which that holds. ranks=False: is no matter of ranks.
@@ -155,7 +160,7 @@ def compute_tensorflow(row, arrays):
     call = row["call"] or (lambda backend, *tensors, **args: getattr(backend, row["function"])(*tensors, **args))
     outputs = [dense(y) for y in leaves_of(call(K, *operands, **row["args"]))]
     derived = [None] * len(arrays)
-    if row["gradient"] is None and any(a is not None and a.dtype == np.float64 for a in arrays):
+    if row["gradient"] in (None, "tensorflow") and any(a is not None and a.dtype in (np.float32, np.float64) for a in arrays):
         if all(not is_tensor(y) or y.shape.is_fully_defined() for y in outputs):
             derived = tensorflow_gradients(outputs, placeholders)
     fetched = [v for v in outputs + derived if is_tensor(v)]
@@ -175,6 +180,8 @@ def compute(row):
     if row["oracle"]:
         result = row["oracle"](*mapped(row["inputs"], iter(arrays)), **row["args"])
         outputs, derived = [as_array(y) for y in (result if isinstance(result, list) else [result])], []
+        if row["gradient"] == "tensorflow":
+            derived = compute_tensorflow(row, arrays)[1]
     elif row["script"]:
         K.clear_session()
         result = leaves_of(row["script"](K, *mapped(row["inputs"], iter(arrays)), **row["args"]))

@@ -66,8 +66,9 @@ for function, args in (("random_uniform", {}), ("random_normal", {}), ("truncate
 
 def dropped(x, level, noise_shape=None):
     """The fraction kept, how many of the kept are not scaled, how many of a shared draw differ, the mean's ratio to x's;
-    some elements' distance from what they must be."""
-    return [np.array(1 - level), np.array(0.0), np.array(0.0), np.array(1.0), np.zeros((len(x), 2), x.dtype)]
+    some elements' distance from what they must be. Nothing has no mean."""
+    kept, ratio = (1 - level, 1.0) if len(x) else (np.nan, np.nan)
+    return [np.array(kept), np.array(0.0), np.array(0.0), np.array(ratio), np.zeros((len(x), 2), x.dtype)]
 
 
 for dtype in ("float32", "float64"):

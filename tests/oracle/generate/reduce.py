@@ -90,6 +90,16 @@ for name in ("argmax", "argmin"):
     case(name, [array([[INF, -INF, 0.0], [0.0, 0.0, 0.0], [-INF, -INF, INF]])], label="special")
     case(name, [real(0, 3)], label="empty")
 
+
+def slope_of_cumprod(weights, x):
+    """Along the last axis: what stands before an element, times the weighted products behind it; TensorFlow's is 0 at zeros."""
+    slope = np.zeros_like(x)
+    for j in range(x.shape[-1]):
+        behind = np.cumprod(np.concatenate([np.ones_like(x[..., :1]), x[..., j + 1:]], -1), -1)
+        slope[..., j] = x[..., :j].prod(-1) * (weights[0][..., j:] * behind).sum(-1)
+    return [slope]
+
+
 for name in ("cumsum", "cumprod"):
     for shape in ((6,), (3, 4), (2, 3, 4), (1, 5)):
         for axis in range(-1, len(shape)):
@@ -99,18 +109,8 @@ for name in ("cumsum", "cumprod"):
         case(name, [whole(3, 4, dtype=dtype, low=-3, high=3)])
     case(name, [real(0, 3)], label="empty")
     case(name, [real(3, 0)], label="empty", axis=0)
-    case(name, [array([1.0, INF, -INF, 2.0, NAN, 1.0])], label="special")
-
-
-def slope_of_cumprod(weights, x):
-    """Along axis 1, by leaving each factor out; TensorFlow's is 0 at zeros."""
-    slope = np.zeros_like(x)
-    for j in range(x.shape[1]):
-        others = x.copy()
-        others[:, j] = 1
-        slope[:, j] = (weights[0] * np.cumprod(others, 1))[:, j:].sum(1)
-    return [slope]
-
+    case(name, [array([1.0, INF, -INF, 2.0, NAN, 1.0])], label="special",
+         gradient=slope_of_cumprod if name == "cumprod" else None)
 
 case("cumprod", [array([[1.0, 0.0, 3.0, 2.0], [0.0, 0.0, 1.0, 2.0]], "float64")], label="zeros", gradient=slope_of_cumprod,
      axis=1)

@@ -57,12 +57,12 @@ def operands(kind, n, t, f, u, dtype):
             "lstm": (x, [draw(n, u), draw(n, u)], [], [draw(f, 4 * u), draw(u, 4 * u), draw(4 * u)])}[kind]
 
 
-def add(kind, mask=None, dtype="float32", n=3, t=4, f=2, u=4, **options):
+def add(kind, mask=None, dtype="float32", n=3, t=4, f=2, u=4, label=None, **options):
     x, states, constants, weights = operands(kind, n, t, f, u, dtype)
     # The shapes of weights are known; the batch of inputs, mask, states and constants may come with the feeds.
     open_batch = list(range(2 + len(states)))
-    case("rnn", [x, mask, states, constants, weights], call=recurrence, open_batch=open_batch, step=kind,
-         sizes=[len(states), len(constants), len(weights)], **options)
+    case("rnn", [x, mask, states, constants, weights], label=label, call=recurrence, open_batch=open_batch,
+         step=kind, sizes=[len(states), len(constants), len(weights)], **options)
 
 
 KINDS = ("sum", "two", "constants", "simple", "projected", "lstm")
