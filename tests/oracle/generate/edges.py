@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from generate.normalization import along
 from generate.oracle import array, case
 from generate.reduce import slope_of_cumprod
 
@@ -102,6 +103,15 @@ for dtype in FLOATS:
             beside("categorical_crossentropy", [array(np.tile(share, (len(rows), 1)), dtype), rows], from_logits=logits)
         for label in (0, 1):
             beside("sparse_categorical_crossentropy", [np.full(len(rows), label, "int32"), rows], from_logits=logits)
+for dtype in FLOATS:
+    values = array(edges(dtype), dtype)
+    plain = [np.full_like(values, number) for number in (0.5, 4, 0.5, 0.5)]  # mean, variance, beta, gamma
+    x = np.stack([np.full_like(values, 0.25), np.full_like(values, 2)])
+    beside("batch_normalization", [np.stack([values, values]), *plain])
+    for place in range(4):  # the documented formula: TensorFlow multiplies it out, to differences of infinities
+        beside("batch_normalization", [x, *plain[:place], values, *plain[place + 1:]], oracle=along, axis=-1)
+    beside("bias_add", [x, values])
+    beside("bias_add", [np.stack([values, values[::-1]]), values])
 for label in (0, 1):
     for k in (1, 2):  # TensorFlow has float32 only
         values = array(edges("float32"), "float32")
