@@ -51,19 +51,20 @@ TEST(OracleCoverage, BatchesWithoutARowAndOfOne) {
       EXPECT_TRUE(operand || std::ranges::none_of(row.inputs, has_axes))
           << name << " has operands: functions.tsv must say which of them holds the batch";
     for (const std::int64_t rows : {0, 1})
-      EXPECT_TRUE(!operand || std::ranges::any_of(cases, [&](const OracleCase& row) {
-        return has_rows(row, *operand, rows) && (has_gradient(row) || !differentiable);
-      })) << name << " has no case of "
-          << rows << " rows" << (differentiable ? " with a gradient" : "") << "; add it to generate/batches.py";
+      EXPECT_TRUE(!operand || std::ranges::any_of(cases,
+                                                  [&](const OracleCase& row) {
+                                                    return has_rows(row, *operand, rows) &&
+                                                           (has_gradient(row) || !differentiable);
+                                                  }))
+          << name << " has no case of " << rows << " rows" << (differentiable ? " with a gradient" : "")
+          << "; add it to generate/batches.py";
   }
 }
 
 TEST(OracleCoverage, EdgesOfWhatGoesElementByElement) {
   for (const std::string& name : oracle_functions()) {
     if (oracle_group(name) != "elementwise" && oracle_group(name) != "activations and losses") continue;
-    EXPECT_TRUE(std::ranges::any_of(oracle_cases(name), [](const OracleCase& row) {
-      return row.name.ends_with("_edges");
-    })) << name << "; add it to generate/edges.py";
+    EXPECT_TRUE(std::ranges::any_of(oracle_cases(name), is_edge)) << name << "; add it to generate/edges.py";
   }
 }
 

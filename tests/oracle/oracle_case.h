@@ -26,6 +26,9 @@ struct OracleCase {
   bool ranks = true;                            // means something under several ranks
 };
 
+// Of generate/edges.py.
+inline bool is_edge(const OracleCase& row) { return row.name.ends_with("_edges"); }
+
 // The functions of functions.tsv, in its order.
 const std::vector<std::string>& oracle_functions();
 // The section of the documents that a function stands in.

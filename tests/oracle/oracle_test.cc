@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "comm/local/local_communicator.h"
+#include "ops/kernels/instruction_sets.h"
 #include "runtime/data_parallel.h"
 #include "runtime/session.h"
 #include "tests/oracle/compute.h"
@@ -27,11 +28,15 @@ std::string problem_of(const OracleCase& row, const Operands& operands, bool gra
   }
 }
 
-std::string problems_alone(const std::string& function, Operand::Kind kind, bool gradients) {
+bool any_case(const OracleCase&) { return true; }
+bool has_open_batch(const OracleCase& row) { return std::ranges::count(row.open_batch, true) > 0; }
+bool has_gradient(const OracleCase& row) { return !row.gradients.empty(); }
+
+std::string problems_alone(const std::string& function, bool (*wanted)(const OracleCase&), Operand::Kind kind,
+                           bool gradients) {
   std::string problems;
   for (const OracleCase& row : oracle_cases(function)) {
-    if (kind == Operand::kOpenBatch && std::ranges::count(row.open_batch, true) == 0) continue;
-    if (gradients && row.gradients.empty()) continue;
+    if (!wanted(row)) continue;
     Session session(3);
     SessionScope scope(session);
     const std::string problem = problem_of(row, alike(row, {kind}), gradients);
@@ -40,11 +45,20 @@ std::string problems_alone(const std::string& function, Operand::Kind kind, bool
   return problems;
 }
 
-TEST_P(Oracle, Value) { expect_none(problems_alone(GetParam(), Operand::kFed, false)); }
+TEST_P(Oracle, Value) { expect_none(problems_alone(GetParam(), any_case, Operand::kFed, false)); }
 
-TEST_P(Oracle, OpenBatch) { expect_none(problems_alone(GetParam(), Operand::kOpenBatch, false)); }
+TEST_P(Oracle, OpenBatch) { expect_none(problems_alone(GetParam(), has_open_batch, Operand::kOpenBatch, false)); }
 
-TEST_P(Oracle, Gradient) { expect_none(problems_alone(GetParam(), Operand::kFed, true)); }
+TEST_P(Oracle, Gradient) { expect_none(problems_alone(GetParam(), has_gradient, Operand::kFed, true)); }
+
+TEST_P(Oracle, InstructionSets) {
+  for (const kernels::InstructionSet& set : kernels::instruction_sets()) {
+    kernels::use_instruction_set(set);
+    const std::string problems = problems_alone(GetParam(), is_edge, Operand::kFed, true);
+    if (!problems.empty()) ADD_FAILURE() << set.name << ":\n" << problems;
+  }
+  kernels::use_best_instruction_set();
+}
 
 // One rank's cases, until one differs: the ranks would no longer be at the same call.
 void compute_on(comm::Communicator& wire, const std::vector<OracleCase>& rows, std::string& problems) {
