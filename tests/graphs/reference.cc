@@ -50,6 +50,7 @@ const std::map<std::string_view, Function>& functions() {
       {"tanh", [](const double* x) { return std::tanh(x[0]); }},
       {"sigmoid", [](const double* x) { return 1 / (1 + std::exp(-x[0])); }},
       {"softplus", [](const double* x) { return x[0] > 30 ? x[0] : std::log1p(std::exp(x[0])); }},
+      {"softsign", [](const double* x) { return x[0] / (1 + std::abs(x[0])); }},
       {"round", [](const double* x) { return std::nearbyint(x[0]); }},
       {"equal", [](const double* x) { return x[0] == x[1]; }},
       {"not_equal", [](const double* x) { return x[0] != x[1]; }},
