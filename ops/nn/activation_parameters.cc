@@ -1,4 +1,5 @@
 // relu and elu whose parameters are tensors: slopes and bounds that are learnt.
+#include "ops/core.h"
 #include "ops/math.h"
 #include "ops/nn.h"
 
@@ -7,8 +8,8 @@ namespace syncline {
 Expr relu(const Expr& x, const ReluTensors& tensors) {
   const auto& [alpha, max_value, threshold] = tensors;
   const Expr zero = scalar_like(0, x);
-  // In this order NaN stays NaN.
-  Expr y = threshold ? select(less_equal(x, threshold), zero, x) : relu(x);
+  // In this order NaN stays NaN, with the gradient 0.
+  Expr y = threshold ? select(less_equal(x, threshold), zero, maximum(x, stop_gradient(threshold))) : relu(x);
   if (max_value) y = maximum(minimum(y, max_value), zero);
   return alpha ? y - relu(threshold ? threshold - x : neg(x)) * alpha : y;
 }

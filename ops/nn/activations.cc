@@ -113,8 +113,9 @@ Expr relu(const Expr& x, const ReluOptions& options) {
   if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give one of 0 or more");
   // The gradient at 0 is alpha, as in TensorFlow; the other forms have 0 there.
   if (alpha != 0 && threshold == 0 && !max_value) return select(positive(x), x, x * alpha);
-  // A comparison that is false for NaN keeps it.
-  Expr y = threshold == 0 ? apply<Relu>({x}) : select(less_equal(x, scalar_like(threshold, x)), scalar_like(0, x), x);
+  // A comparison that is false for NaN keeps it, and maximum's gradient there is the bound's: 0, as plain relu's.
+  const Expr bound = scalar_like(threshold, x);
+  Expr y = threshold == 0 ? apply<Relu>({x}) : select(less_equal(x, bound), scalar_like(0, x), maximum(x, bound));
   if (max_value) y = clip(y, 0.0, *max_value);
   if (alpha != 0) y = y - apply<Relu>({threshold - x}) * alpha;
   return y;

@@ -68,13 +68,13 @@ TEST(OracleCoverage, EdgesOfWhatGoesElementByElement) {
   }
 }
 
-TEST(OracleCoverage, GradientsOfFloat32AsOfFloat64) {
+TEST(OracleCoverage, GradientsOfFloat32WhereOfFloat64) {
   for (const std::string& name : oracle_functions()) {
     const std::vector<OracleCase> cases = oracle_cases(name);
     const auto any_of = [&](DType dtype) {
       return std::ranges::any_of(cases, [&](const OracleCase& row) { return has_gradient_of(row, dtype); });
     };
-    EXPECT_EQ(any_of(DType::kFloat32), any_of(DType::kFloat64)) << name;
+    EXPECT_TRUE(any_of(DType::kFloat32) || !any_of(DType::kFloat64)) << name;
   }
 }
 

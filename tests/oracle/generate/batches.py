@@ -158,4 +158,4 @@ for kind in ("outputs", "same", "update"):
     batches("function", lambda n: [real(n, 3), real(n, 3)], script=session.called, kind=kind)
 batches("dropout", lambda n: [real(n, 5, low=1.0)], oracle=random.dropped, tolerance="statistic", level=0.25)
 batches("print_tensor", lambda n: [real(n, 3)], oracle=lambda x, message, through: x,
-        gradient=lambda weights, x: weights, message="through", through=True)
+        gradient=lambda weights, x: [weights[0].astype(x.dtype)], message="through", through=True)
