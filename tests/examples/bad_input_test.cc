@@ -110,6 +110,7 @@ TEST_F(BadInput, CheckpointFolderIsAFile) {
 TEST_F(BadInput, FullDisk) {
   JobOptions options = job("--model mlp --batch 50");
   // Room for the memory that the ranks share, 7 MiB, and the launcher's own, but not for this checkpoint of 8 MB.
+  options.layout = "one_node";
   options.prelude = "ulimit -f 7600";
   expect_refused(options, "File too large");
 }

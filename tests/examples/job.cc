@@ -7,6 +7,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -56,6 +58,29 @@ std::vector<std::string> complaints_in(const std::string& text) {
   return lines;
 }
 
+// A job over made-up nodes numbers its processes itself. The process whose own number is this one, and which was
+// started with `word` among its arguments.
+std::optional<int> process_with(int own_number, const std::string& word) {
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
+    std::ifstream status(entry.path() / "status"), arguments(entry.path() / "cmdline");
+    for (std::string line; std::getline(status, line);) {
+      if (!line.starts_with("NSpid:")) continue;
+      std::istringstream numbers(line.substr(6));
+      const std::vector<int> all{std::istream_iterator<int>(numbers), {}};
+      const std::string started{std::istreambuf_iterator<char>(arguments), {}};
+      if (!all.empty() && all.back() == own_number && started.find(word) != started.npos) return all.front();
+    }
+  }
+  return {};
+}
+
+// What draws a layout for the test that runs.
+std::string name_of_test() {
+  const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+  return fmt::format("{}.{}", test->test_suite_name(), test->name());
+}
+
 bool ends_soon(int process) {
   for (int i = 0; i < 300; ++i, std::this_thread::sleep_for(10ms))
     if (kill(process, 0) != 0) return true;
@@ -69,9 +94,9 @@ Ended run_job(const io::Scratch& scratch, const JobOptions& options) {
     for (const char* what : {"pid", "exit"}) std::filesystem::remove(rank_file(scratch, what, rank));
   write_rank_script(scratch, options);
   const std::string command = fmt::format(
-      "timeout -k 1 {1} {2} --oversubscribe --allow-run-as-root -n {3} bash {0}/rank.sh {4} {5} >{0}/out 2>{0}/err "
-      "</dev/null",
-      scratch.directory(), options.seconds, SYNCLINE_MPIRUN, options.ranks, options.program, options.arguments);
+      "timeout -k 1 {1} {2} {3} {4} bash {0}/rank.sh {5} {6} >{0}/out 2>{0}/err </dev/null", scratch.directory(),
+      options.seconds, SYNCLINE_LAUNCH, options.layout.empty() ? name_of_test() : options.layout, options.ranks,
+      options.program, options.arguments);
   const auto begin = Clock::now();
   const int status = std::system(command.c_str());
   if (status == -1) fail<IoError>("cannot run a shell for: ", command);
@@ -88,7 +113,8 @@ Ended run_job(const io::Scratch& scratch, const JobOptions& options) {
 }
 
 std::optional<int> process_of(const io::Scratch& scratch, int rank) {
-  return number_in(rank_file(scratch, "pid", rank));
+  const auto own_number = number_in(rank_file(scratch, "pid", rank));
+  return own_number ? process_with(*own_number, scratch.directory()) : std::nullopt;
 }
 
 std::string common_digest(const Ended& ended, int ranks) {

@@ -16,6 +16,7 @@ namespace syncline::examples {
 struct JobOptions {
   std::string program = SYNCLINE_FASHION_MNIST;
   int ranks = 1;
+  std::string layout = {};  // of the ranks, as tests/mpi/launch has it; empty: one that the test's name draws
   std::string arguments = {};
   // Shell text that each rank runs first: it knows $rank and may change its arguments ("$@") and limits.
   std::string prelude = {};
@@ -35,7 +36,7 @@ struct Ended {
 // no shell can be run.
 Ended run_job(const io::Scratch& scratch, const JobOptions& options);
 
-// The process of a rank's program in the job that now runs in `scratch`, if it has begun.
+// The process of a rank's program in the job that now runs in `scratch`, if it has begun and not ended.
 std::optional<int> process_of(const io::Scratch& scratch, int rank);
 
 // The digests that `--digest` made the ranks print. A test failure if not every rank printed one or if they differ.

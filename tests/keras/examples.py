@@ -18,7 +18,7 @@ import made_data
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LAUNCH = os.path.join(HERE, "..", "..", "scripts", "launch")
+LAUNCH = os.path.join(HERE, "..", "mpi", "launch")
 WHOLE = ("addition_rnn", "lstm_stateful")
 # These say float32 themselves, and every backend refuses float32 with float64.
 FLOAT32 = ("deep_dream", "image_ocr", "neural_doodle")
@@ -46,7 +46,7 @@ def run(folder, name, ranks, data, whole, batches):
         start = time.monotonic()
         for each in [n for n in (needs(name), name) if n]:
             out = os.path.join(work, each + ".json")
-            command = [LAUNCH, str(ranks), sys.executable, os.path.join(HERE, "run_example.py")]
+            command = [LAUNCH, name, str(ranks), sys.executable, os.path.join(HERE, "run_example.py")]
             command += [os.path.join(folder, each + ".py"), out, os.path.join(batches, each)] + ["--whole"] * whole
             limit = 3600 if whole else 300
             try:

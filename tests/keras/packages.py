@@ -21,7 +21,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LAUNCH = os.path.join(HERE, "..", "..", "scripts", "launch")
+LAUNCH = os.path.join(HERE, "..", "mpi", "launch")
 PROCESS_LIMIT, TEST_LIMIT = 900, 300  # seconds
 # What counts where the ranks of a test differ, and what a test that started and wrote nothing more is.
 WORST_FIRST = ("error", "failed", "started", "tensorflow", "skipped", "passed")
@@ -69,7 +69,7 @@ def run(source, setting):
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "TF_USE_LEGACY_KERAS": "1",
         }
-        command = [LAUNCH, str(setting.ranks)] if setting.ranks > 1 else []
+        command = [LAUNCH, os.path.basename(source), str(setting.ranks)] if setting.ranks > 1 else []
         command += [setting.python, "-W", "ignore", "-m", "pytest", "-p", "package_plugin", "-p", "no:cacheprovider", "--quiet"]
         command += ["--tb=short", "--disable-warnings", "--continue-on-collection-errors", f"--timeout={TEST_LIMIT}", "--rootdir=.", "tests"]
         start = time.monotonic()

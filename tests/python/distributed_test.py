@@ -32,10 +32,11 @@ def test_alone_nothing_is_changed():
 
 
 COLLECTIVES = """
+    import os
     import numpy as np
     from syncline import distributed as d
     r, n = d.rank(), d.size()
-    assert 0 <= d.local_rank() < n and d.local_rank() == r
+    assert 0 <= d.local_rank() < n and d.local_rank() == int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"])
     assert d.all_reduce(r + 1) == n * (n + 1) / 2
     assert d.all_reduce(np.float32([r, -r]), "max").tolist() == [n - 1, 0]
     assert d.all_reduce(r, "min") == 0 and d.all_reduce(r, "mean") == (n - 1) / 2
@@ -297,7 +298,7 @@ def test_processors_are_shared():
         assert _core.threads() == max(1, processors // int(os.environ["SHARERS"])), (_core.threads(), processors)
     """
     processors = len(os.sched_getaffinity(0))
-    run(processors + 1, program, SHARERS=str(processors + 1))
+    run(processors + 1, program, SHARERS=str(processors + 1), layout="one_node")
     run(1, program, SHARERS="1")
 
 

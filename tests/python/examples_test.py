@@ -11,6 +11,8 @@ import sys
 import numpy as np
 import pytest
 
+from launching import on_ranks
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EXAMPLES = os.path.join(ROOT, "examples")
 ON_FASHION_MNIST = ["fashion_mnist_cnn", "residual", "variational_autoencoder"]
@@ -46,8 +48,7 @@ def data(tmp_path_factory):
 
 def run(script, folder, *arguments, ranks=1, script_folder=EXAMPLES):
     command = [sys.executable, os.path.join(script_folder, script + ".py"), *arguments]
-    if ranks > 1:
-        command = [os.path.join(ROOT, "scripts", "launch"), str(ranks), *command]
+    command = on_ranks(ranks if ranks > 1 else 0, command)
     environment = {**os.environ, "KERAS_BACKEND": "syncline", "KERAS_HOME": str(folder / "keras_home")}
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment)
 

@@ -74,7 +74,7 @@ def test_a_disk_that_becomes_read_only(ranks, small_disk):  # noqa: F811
             subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
     train(At(1, 0, protect))
     """
-    ended = train(ranks, program, small_disk)
+    ended = train(ranks, program, small_disk, layout="one_node")  # a made-up node has mounts of its own
     assert ended.code == 1, ended
     assert "cannot save" in ended.err and "cannot write" in ended.err and "Read-only file system" in ended.err, ended
     assert state(small_disk) == ("running", None)  # nobody could say anything else

@@ -7,8 +7,10 @@ import sys
 import textwrap
 import time
 
+import pytest
+
 from faulty_training import BEGIN, expect_continues, expect_order, on_one_and_two_ranks, state, status, train
-from launching import ROOT, launch
+from launching import LAYOUTS, on_ranks
 
 # Its second epoch waits for the file `go` beside the folder.
 WAITING = """
@@ -20,11 +22,9 @@ train(At(1, 0, wait))
 """
 
 
-def start(ranks, program, folder):
+def start(ranks, program, folder, layout=None):
     """A process group of its own, which has written its first checkpoint."""
-    command = [sys.executable, "-c", BEGIN + textwrap.dedent(program), str(folder)]
-    if ranks:
-        command = [str(ROOT / "scripts" / "launch"), str(ranks), *command]
+    command = on_ranks(ranks, [sys.executable, "-c", BEGIN + textwrap.dedent(program), str(folder)], layout)
     process = subprocess.Popen(["timeout", "-k", "5", "60", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "KERAS_BACKEND": "syncline"}, start_new_session=True)
     begin = time.monotonic()
@@ -36,8 +36,8 @@ def start(ranks, program, folder):
 @on_one_and_two_ranks
 def test_a_second_job_on_the_folder(ranks, tmp_path):
     folder = tmp_path / "run"
-    first = start(ranks, WAITING, folder)
-    second = train(ranks, "train()", folder)
+    first = start(ranks, WAITING, folder, "one_node")  # elsewhere processes and nodes have other names
+    second = train(ranks, "train()", folder, layout="one_node")
     assert state(folder) == ("running", None)
     (tmp_path / "run.go").touch()
     out, err = first.communicate(timeout=60)
@@ -118,29 +118,34 @@ def test_fit_in_another_thread(ranks, tmp_path):
     assert state(tmp_path) == ("finished", 0)
 
 
-def test_a_stopped_rank(tmp_path):
-    program = """
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_stopped_rank(which, tmp_path):
+    program = f"""
     def stop():
-        if rank == last:
+        if rank == {which}:
             os.kill(os.getpid(), signal.SIGSTOP)
     train(At(1, 2, stop))
     """
-    ended = train(2, program, tmp_path, SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="3")
+    # On other nodes nobody sees that it is stopped.
+    ended = train(2, program, tmp_path, layout="one_node", SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="3")
     assert ended.code == 66, ended
-    assert "rank 1 (stopped by a signal or a debugger" in ended.err and ended.err.count("\nsyncline.distributed.StallError: ") == 1, ended
+    assert f"rank {which} (stopped by a signal or a debugger" in ended.err and ended.err.count("\nsyncline.distributed.StallError: ") == 1, ended
     # Nothing is wrong with the training: it goes on from its last checkpoint.
     assert state(tmp_path) == ("saved", None)
     expect_continues(2, tmp_path, 1)
 
 
-def test_a_killed_rank(tmp_path):
-    program = """
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_killed_rank(which, layout, tmp_path):
+    program = f"""
     def die():
-        if rank == last:
+        if rank == {which}:
             os.kill(os.getpid(), signal.SIGKILL)
     train(At(1, 2, die))
     """
-    ended = train(2, program, tmp_path)
+    ended = train(2, program, tmp_path, layout=layout)
     assert ended.code in (66, 137), ended
-    assert state(tmp_path) in (("saved", None), ("running", None)), status(tmp_path)  # mpirun may be faster than rank 0
+    # mpirun may be faster than the rank that lives.
+    assert state(tmp_path) in (("saved", None), ("running", None)), status(tmp_path)
     expect_continues(2, tmp_path, 1)

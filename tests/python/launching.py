@@ -1,4 +1,7 @@
-"""Starts programs on several ranks, with a time limit."""
+"""Starts programs on several ranks, with a time limit.
+
+Where its ranks lie is drawn for each test by its name (tests/mpi/launch). A test that rests on a layout names it, `layout="one_node"`.
+"""
 
 import os
 import pathlib
@@ -7,7 +10,10 @@ import sys
 import textwrap
 import time
 
+import pytest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+LAYOUTS = ("one_node", "by_node", "messages")
 
 
 class Ended:
@@ -20,19 +26,28 @@ class Ended:
         return f"exit code {self.code} after {self.seconds:.1f} s\n{self.out}\n{self.err}"
 
 
-def launch(ranks, program, *arguments, limit=120, folder=None, **environment):
+def on_ranks(ranks, command, layout=None):
+    """The command that runs a command on so many ranks; 0: without mpirun."""
+    if not ranks:
+        return command
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0].rpartition("/")[2]
+    return [str(ROOT / "tests" / "mpi" / "launch"), layout or test or "one_node", str(ranks), *command]
+
+
+def launch(ranks, program, *arguments, limit=120, folder=None, layout=None, **environment):
     """Runs a program (source, or a path) on so many ranks; 0: without mpirun. Killed after `limit` seconds."""
     if isinstance(program, pathlib.Path):
         command = [sys.executable, str(program), *arguments]
     else:
         command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
-    if ranks:
-        command = [str(ROOT / "scripts" / "launch"), str(ranks), *command]
+    command = on_ranks(ranks, command, layout)
     environment = {**os.environ, "KERAS_BACKEND": "syncline", "PYTHONHASHSEED": "0", **environment}
     begin = time.monotonic()
     done = subprocess.run(
         ["timeout", "-k", "5", str(limit), *command], capture_output=True, text=True, env=environment, cwd=folder, stdin=subprocess.DEVNULL
     )
+    if done.returncode == 77 and layout == "by_node":
+        pytest.skip(done.stdout)
     return Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - begin)
 
 

@@ -1,17 +1,13 @@
 """plot_graph."""
 
 import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import syncline as K
-
-ROOT = pathlib.Path(__file__).parent.parent.parent
+from launching import run
 
 
 def trained():
@@ -55,11 +51,6 @@ def test_without_graphviz(monkeypatch):
 
 
 def test_placement_and_buckets_of_two_ranks():
-    script = "import sys; sys.path.insert(0, %r); import picture_test, syncline as K; print(K.plot_graph(picture_test.trained()))"
-    run = subprocess.run(
-        [ROOT / "scripts" / "launch", "2", sys.executable, "-c", script % os.path.dirname(__file__)],
-        capture_output=True, timeout=120,
-    )  # fmt: skip
-    out = run.stdout.decode()
-    assert run.returncode == 0, run.stderr.decode()
+    program = "import sys; sys.path.insert(0, %r); import picture_test, syncline as K; print(K.plot_graph(picture_test.trained()))"
+    out = run(2, program % os.path.dirname(__file__))
     assert "bucket of 2 sums over ranks" in out and "images:0 float32(4, 7) split(0)" in out and "(7, 3) partial" in out
