@@ -27,6 +27,7 @@ from keras.models import load_model
 
 from syncline import ending, ranks
 from syncline._core import DisagreementError, StallError
+from syncline.confined import check_hdf5
 from syncline.whole_files import FolderLock, sync_folder, write_whole
 
 EXIT_SAVED = 75
@@ -38,18 +39,29 @@ _training = []  # the Checkpoints of fits that go on
 
 
 def load_latest(folder, custom_objects=None):
-    """(model, epochs that it has been trained for) of the newest whole checkpoint, or None if there is none.
+    """(model, epochs that it has been trained for) of the newest whole checkpoint, or None if the folder has none.
 
     A checkpoint from the middle of an epoch goes on at that epoch's beginning, with its later weights: the order of Keras's
     batches cannot be entered in the middle. Files that cannot be read are passed over, with a line on standard error.
+
+    # Raises
+        OSError: if there are checkpoints, but none can be read: a training from the beginning would remove them.
     """
-    for path in _newest_first(folder):
+    paths = _newest_first(folder)
+    for path in paths:
         try:
+            check_hdf5(path)
             model = load_model(path, custom_objects=custom_objects)
         except Exception as error:  # h5py and Keras have many for a damaged file
             print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
             continue
         return model, _epochs(path)
+    names = ", ".join(os.path.basename(path) for path in paths if os.path.isfile(path))
+    if names:
+        raise OSError(
+            f"load_latest: '{os.fspath(folder)}' has checkpoints, but none can be read, for the reasons above: {names}. Give the custom_objects "
+            "that they need, or put back a copy that is whole; to train from the beginning, move them away"
+        )
     return None
 
 
@@ -147,10 +159,9 @@ class Checkpoints(Callback):
         if ranks.size() > 1:
             saved = bool(ranks.all_reduce(int(saved), "min"))  # nobody leaves before rank 0 has written
         exit_code = EXIT_SAVED if saved else 1
-        # On the way out a further signal would end this process with another code.
-        self._before = dict.fromkeys(self._before, signal.SIG_IGN)
+        before, self._before = self._before, dict.fromkeys(self._before, signal.SIG_IGN)
         self._end("saved" if saved else "failed", exit_code, reason)
-        sys.exit(exit_code)
+        raise _Leaving(exit_code, before)
 
     def _fail(self, error):
         """When fit raises."""
@@ -173,8 +184,7 @@ class Checkpoints(Callback):
     def _end(self, state, exit_code, reason="", teller=0):
         """Once a training, however it ends."""
         _training.remove(self)
-        for number, handler in self._before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        _set_handlers(self._before)
         self._before = {}
         try:
             self._tell(state, exit_code, reason, teller)
@@ -255,6 +265,26 @@ class Checkpoints(Callback):
             write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{teller or ''}")
         except OSError as error:
             print(f"syncline: cannot write '{path}': {error}", file=sys.stderr)
+
+
+class _Leaving(SystemExit):
+    """Ends the program, with signals ignored on the way: a further one would end it with another code. Who catches this and goes on has
+    the handlers back when it is forgotten."""
+
+    def __init__(self, code, handlers):
+        super().__init__(code)
+        self._handlers = handlers
+
+    def __del__(self):
+        # If nobody catches it, the interpreter forgets it behind all of the program's code.
+        if sys._getframe().f_back is not None:
+            with contextlib.suppress(ValueError):  # in another thread
+                _set_handlers(self._handlers)
+
+
+def _set_handlers(handlers):
+    for number, handler in handlers.items():
+        signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _raise_alike(problem):

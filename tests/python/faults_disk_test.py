@@ -136,9 +136,15 @@ def test_links_are_not_written_through(ranks, tmp_path):
     folder, victim = tmp_path / "run", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("text")
-    for name in ("epoch-0001.h5.tmp", "epoch-0004.h5", "status.json.tmp", "status.json", "latest.tmp", "latest"):
+    for name in ("epoch-0001.h5.tmp", "status.json.tmp", "status.json", "latest.tmp", "latest"):
         (folder / name).symlink_to(victim)
-    ended = train(ranks, "train(keep=1, epochs=4)", folder)
+    program = """
+    def plant():
+        if rank == 0:
+            os.symlink(os.path.join(os.path.dirname(folder), "victim"), os.path.join(folder, "epoch-0004.h5"))
+    train(At(3, 0, plant), keep=1, epochs=4)
+    """
+    ended = train(ranks, program, folder)
     assert ended.code == 0, ended
     assert victim.read_text() == "text"
     expect_order(folder, "epoch-0004.h5")

@@ -84,6 +84,25 @@ def test_a_second_signal_on_the_way_out(ranks, tmp_path):
 
 
 @on_one_and_two_ranks
+def test_who_takes_the_end_for_no_end_has_its_handlers_back(ranks, tmp_path):
+    program = """
+    def mine(number, frame):
+        print("mine")
+    signal.signal(signal.SIGUSR2, mine)
+    try:
+        train(At(1, 2, lambda: os.kill(os.getpid(), signal.SIGUSR1)))
+    except SystemExit as leaving:
+        assert leaving.code == 75
+        os.kill(os.getpid(), signal.SIGUSR2)  # this may be its way out
+    assert signal.getsignal(signal.SIGUSR2) is mine and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    print("goes on")
+    """
+    ended = train(ranks, program, tmp_path)
+    assert ended.code == 0 and ended.out.split("\n")[-2] == "goes on" and "mine" not in ended.out, ended
+    assert state(tmp_path) == ("saved", 75)
+
+
+@on_one_and_two_ranks
 def test_handlers_are_given_back(ranks, tmp_path):
     program = """
     def mine(number, frame):

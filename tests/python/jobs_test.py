@@ -2,8 +2,16 @@
 
 import json
 import os
+import pathlib
+import shutil
+
+import h5py
+import numpy as np
+import pytest
 
 from launching import launch
+
+WRITTEN = pathlib.Path(__file__).parents[1] / "runtime/training/written_by_7100a1d/keras"
 
 PROGRAM = """
 import os, signal, sys
@@ -76,6 +84,71 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     ended = launch(0, PROGRAM, str(tmp_path))
     assert ended.code == 0 and "from 2 digest" in ended.out, ended
     assert "epoch-0003.h5' cannot be read" in ended.err
+
+
+def test_checkpoints_of_which_none_can_be_read_are_not_trained_over(tmp_path):
+    assert launch(0, PROGRAM, str(tmp_path)).code == 0
+    names = ["epoch-0002.h5", "epoch-0003.h5"]
+    for name in names:
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:3000])
+    ended = launch(0, PROGRAM, str(tmp_path))
+    assert ended.code == 1 and "digest" not in ended.out, ended
+    assert f"OSError: load_latest: '{tmp_path}' has checkpoints, but none can be read, for the reasons above: epoch-0003.h5, " in ended.err, ended
+    assert "move them away" in ended.err, ended
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*names, "latest", "status.json"]
+
+
+LOAD = """
+import sys
+from syncline import confined
+from syncline.jobs import load_latest
+if sys.argv[2:]:
+    sys.path.insert(0, sys.argv[2])
+    confined._SECONDS = 2
+print("from", load_latest(sys.argv[1])[1])
+"""
+
+
+def test_a_damaged_checkpoint_holds_nobody_up(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(WRITTEN, folder, symlinks=True)
+    damaged = folder / "epoch-0001-batch-000003.h5"
+    content = bytearray(damaged.read_bytes())
+    text = content.index(b"GCOL") + 24  # the size of the first text of variable length: at 0 HDF5 1.10 goes round in a circle
+    content[text : text + 8] = bytes(8)
+    damaged.write_bytes(content)
+    os.mkfifo(folder / "epoch-0009.h5")
+    ended = launch(0, LOAD, str(folder))
+    assert ended.code == 0 and "from 1" in ended.out, ended
+    assert "epoch-0009.h5' cannot be read: OSError: it is no regular file" in ended.err, ended
+    assert "epoch-0001-batch-000003.h5' cannot be read: OSError: " in ended.err, ended
+
+
+@pytest.mark.parametrize("what, text", [("while True: pass", "reading it was not done within 2 s"), ("import os; os.abort()", "ended by signal 6")])
+def test_a_file_that_makes_hdf5_loop_or_crash(what, text, tmp_path):
+    (tmp_path / "h5py.py").write_text(what)
+    ended = launch(0, LOAD, str(WRITTEN), str(tmp_path))
+    assert ended.code == 1 and ended.err.count(text) == 2 and "OSError: load_latest: " in ended.err, ended
+
+
+@pytest.mark.parametrize("how", ["link", "external", "virtual"])
+def test_a_checkpoint_that_reads_other_files_is_refused(how, tmp_path):
+    other = str(tmp_path / "other")
+    with h5py.File(other, "w") as file:
+        file["x"] = np.zeros(3)
+    folder = tmp_path / "run"
+    shutil.copytree(WRITTEN, folder, symlinks=True)
+    with h5py.File(folder / "epoch-0001-batch-000003.h5", "r+") as file:
+        if how == "link":
+            file["more"] = h5py.ExternalLink(other, "x")
+        elif how == "external":
+            file.create_dataset("more", (3,), "f8", external=[(other, 0, 24)])
+        else:
+            layout = h5py.VirtualLayout((3,), "f8")
+            layout[:] = h5py.VirtualSource(other, "x", (3,))
+            file.create_virtual_dataset("more", layout)
+    ended = launch(0, LOAD, str(folder))
+    assert ended.code == 0 and "from 1" in ended.out and "is a link" in ended.err or "lie in other files" in ended.err, ended
 
 
 def test_a_failed_save_ends_nothing(tmp_path):
