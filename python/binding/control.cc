@@ -5,9 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "base/error.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
+#include "python/binding/running.h"
 #include "python/binding/tensor.h"
 #include "runtime/function.h"
 
@@ -55,18 +55,6 @@ nb::object choose(nb::handle condition, nb::handle then_expression, nb::handle e
     return choose_side(c, then_expression, else_expression);
   return nb::cast(tensor(switch_(c, side_from(then_expression, dtype_of_side(else_expression)),
                                  side_from(else_expression, dtype_of_side(then_expression)))));
-}
-
-// Python's own standard output, which notebooks and tests replace.
-void write_to_python(const std::string& text) {
-  const nb::gil_scoped_acquire gil;
-  try {
-    const nb::object out = nb::module_::import_("sys").attr("stdout");
-    out.attr("write")(text);
-    out.attr("flush")();
-  } catch (const nb::python_error& e) {
-    fail<Error>("print_tensor: cannot write to sys.stdout: ", e.what());
-  }
 }
 
 nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, nb::handle mask,
@@ -131,7 +119,7 @@ void bind_control(nb::module_& m) {
         nb::arg().none());
   m.def("map_fn", &map_over, nb::arg(), nb::arg(), nb::arg().none());
   m.def("fold", &fold_over, nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
-  print_to(&write_to_python);
+  print_to(&keep_text);
   m.def("print_tensor",
         [](nb::handle x, const std::string& message) { return tensor(print_tensor(expr_from(x), message)); });
 }

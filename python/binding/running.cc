@@ -1,10 +1,12 @@
 #include "python/binding/running.h"
 
+#include <nanobind/stl/string.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 
+#include "base/error.h"
 #include "runtime/session.h"
 
 namespace syncline::python {
@@ -24,6 +26,16 @@ void note_signal(int signal) {
 void interrupt() {
   signal_came.store(false, std::memory_order_relaxed);
   throw Interrupted();
+}
+
+struct Texts {
+  std::mutex mutex;
+  std::string kept;
+};
+
+Texts& texts() {
+  static Texts all;
+  return all;
 }
 
 bool is_main_thread() { return getpid() == gettid(); }
@@ -57,6 +69,35 @@ Listening::~Listening() {
 
 void run_handlers() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+void keep_text(const std::string& text) {
+  const std::lock_guard lock(texts().mutex);
+  texts().kept += text;
+}
+
+void write_texts() {
+  std::string text;
+  {
+    const std::lock_guard lock(texts().mutex);
+    text.swap(texts().kept);
+  }
+  if (text.empty()) return;
+  try {
+    const nb::object out = nb::module_::import_("sys").attr("stdout");
+    out.attr("write")(text);
+    out.attr("flush")();
+  } catch (const nb::python_error& e) {
+    if (!e.matches(PyExc_Exception)) throw;  // KeyboardInterrupt, SystemExit
+    fail<Error>("print_tensor: cannot write to sys.stdout: ", e.what());
+  }
+}
+
+void write_texts_beside_error() noexcept {
+  try {
+    write_texts();
+  } catch (...) {
+  }
 }
 
 }  // namespace syncline::python

@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 
 #include <mutex>
+#include <string>
 
 namespace syncline::python {
 
@@ -46,15 +47,32 @@ class Listening {
 // Runs Python's handlers of the signals that have come; throws what they raise. With the GIL.
 void run_handlers();
 
+// A text of print_tensor, from a step. It is kept until the session is free again: sys.stdout may be an object of the
+// program's, and handlers run while it writes. All of that may compute.
+void keep_text(const std::string& text);
+// Writes what is kept to sys.stdout, which notebooks and tests replace. With the GIL, without the session. Throws what
+// a handler raises, and Error if it cannot be written.
+void write_texts();
+// The same where an error is on its way already, which is the one to tell.
+void write_texts_beside_error() noexcept;
+
 // What `compute` returns, which takes steps, alone with the session; anew if a signal has stopped it, and then to the
 // end: signals that come again and again do not keep it from that.
 template <class Compute>
 auto run_alone(const Compute& compute) {
   for (bool listens = true;; listens = false) {
     try {
-      const Listening listening(listens);
-      return compute();
+      auto result = [&] {
+        const Listening listening(listens);
+        return compute();
+      }();
+      write_texts();
+      return result;
     } catch (const Interrupted&) {
+      write_texts();
+    } catch (...) {
+      write_texts_beside_error();
+      throw;
     }
     run_handlers();
   }

@@ -210,7 +210,7 @@ def foldr(
 
 
 def print_tensor(x: TensorLike, message: str = "") -> Tensor:
-    """Prints a tensor's value in each step that uses the result: on standard output, once whatever the number of ranks.
+    """Prints a tensor's value in each step that uses the result: to sys.stdout, when the step is over, once whatever the number of ranks.
 
     Args:
         x: tensor of any shape and dtype.

@@ -209,6 +209,39 @@ def test_print_tensor(capfd):
     assert "msg" in capfd.readouterr().out
 
 
+# Where standard output is an object of the program's, which may do what any code may.
+COMPUTING_OUTPUT = """
+import io, signal, sys
+import syncline as K
+class Out(io.StringIO):
+    def write(self, text):
+        super().write(text)
+        if "seen" in text:
+            assert K.eval(K.constant(2.0) * 3) == 6
+            signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, lambda *_: kept.append(K.get_value(v)))
+kept, v, true, sys.stdout = [], K.variable(1.0), sys.stdout, Out()
+f = K.function([], [K.print_tensor(v, "seen")], [K.update_add(v, 1)])
+f([])
+wrong = K.gather(K.print_tensor(K.ones((1, 1)), "of a step that fails"), K.constant([9], "int32"))
+try:
+    K.eval(wrong)
+except ValueError:
+    pass
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    f([])
+except KeyboardInterrupt:
+    print("stopped", kept, K.get_value(v))
+print(sys.stdout.getvalue(), file=true)
+"""
+
+
+def test_print_tensor_to_an_output_that_computes():
+    run = subprocess.run([sys.executable, "-c", COMPUTING_OUTPUT], capture_output=True, timeout=60)
+    assert run.stdout.decode().split("\n")[:4] == ["seen 1.0", "of a step that fails [[1.]]", "seen 2.0", "stopped [2.0] 3.0"], run
+
+
 INTERRUPTED = """
 import signal, threading, time, numpy as np, os
 import syncline as K
@@ -293,3 +326,25 @@ def test_values_are_read_between_steps():
     ended.set()
     thread.join(60)
     assert not torn
+
+
+@pytest.mark.parametrize("read", [lambda a, b: [a, b], lambda a, b: [a, b * 1]])
+def test_values_of_several_variables_are_of_one_moment(read):
+    a, b = K.variable(0.0), K.variable(0.0)
+    values, wide = read(a, b), [K.variable(np.zeros(20_000)) for _ in range(20)]
+    f = K.function([], [], [K.update_add(a, 1), K.update_add(b, 1)])
+    ended, apart = threading.Event(), []
+
+    def run():
+        while not ended.is_set():
+            f([])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    for _ in range(300):
+        first, *_, last = K.batch_get_value([values[0], *wide, values[1]])
+        if first != last:
+            apart.append((first, last))
+    ended.set()
+    thread.join(60)
+    assert not apart
