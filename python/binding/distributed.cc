@@ -167,8 +167,16 @@ void bind_distributed(nb::module_& m) {
     const Distributor* distributor = Session::current().distributor();
     return distributor != nullptr && distributor->feeds_are_local();
   });
-  m.def("post_note", [](std::uint64_t note) { joined().post_note(note); });
-  m.def("take_note", [] { return joined().take_note(); });
+  m.def("post_note", [](std::uint64_t note) {
+    comm::Communicator& wire = joined();
+    nb::gil_scoped_release release;
+    wire.post_note(note);
+  });
+  m.def("take_note", [] {
+    comm::Communicator& wire = joined();
+    nb::gil_scoped_release release;
+    return wire.take_note();
+  });
   m.def("turn_to_speak", [] { return comm::turn_to_speak(joined().rank(), joined().size()).count(); });
   m.def("abort", [](int exit_code) {
     nb::gil_scoped_release release;

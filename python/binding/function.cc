@@ -97,7 +97,7 @@ class FunctionObject {
  public:
   // `pack` makes of the list of results what a call returns; None: the list.
   FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name, nb::object pack)
-      : function_(make(inputs, outputs, updates, name, inputs_)), pack_(std::move(pack)) {}
+      : function_(make(inputs, outputs, updates, name, inputs_)), pack_(std::move(pack)), name_(name) {}
 
   nb::object call(nb::handle values) {
     Fed fed = feeds_from(values);
@@ -156,21 +156,33 @@ class FunctionObject {
 
   // Axes of a value that may be a list of lists.
   static int axes_of(nb::handle value) {
-    if (PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()))
-      return 1 + (nb::len(value) == 0 ? 0 : axes_of(value[0]));
+    if (is_list(value)) return 1 + (nb::len(value) == 0 ? 0 : axes_of(value[0]));
     const nb::object ndim = nb::getattr(value, "ndim", nb::none());
     return ndim.is_none() ? 0 : nb::cast<int>(ndim);
   }
 
+  static bool is_list(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
   // A value an input. As TensorFlow has it, lists within the list are gone into and surplus values left out; but a list
   // of as many axes as the input is a value, and so is what is no list where there is one input.
   void flatten(nb::handle values, std::vector<nb::object>& flat) const {
-    const auto is_list = [](nb::handle v) { return PyList_Check(v.ptr()) || PyTuple_Check(v.ptr()); };
-    if (inputs_.size() == 1 && flat.empty() && !is_list(values)) return flat.push_back(nb::borrow(values));
+    if (inputs_.size() == 1 && !is_list(values)) return flat.push_back(nb::borrow(values));
     for (nb::handle value : nb::iter(values)) {
       if (flat.size() == inputs_.size()) return;
-      if (is_list(value) && axes_of(value) > inputs_[flat.size()].ndim()) flatten(value, flat);
-      else flat.push_back(nb::borrow(value));
+      add_flat(value, flat);
+    }
+  }
+
+  void add_flat(nb::handle value, std::vector<nb::object>& flat) const {
+    const std::size_t first = flat.size();
+    if (!is_list(value) || axes_of(value) <= inputs_[first].ndim()) return flat.push_back(nb::borrow(value));
+    for (nb::handle entry : nb::iter(value)) {
+      // What is left out of a list within the list would be rows.
+      if (flat.size() == inputs_.size())
+        fail<ValueError>(name_, ": input ", first, " of shape ", inputs_[first].shape(), " is fed a list of ",
+                         axes_of(value), " axes, of which ", inputs_.size() - first, " of ", nb::len(value),
+                         " entries would be taken; give one value of ", inputs_[first].ndim(), " axes for each input");
+      add_flat(entry, flat);
     }
   }
 
@@ -200,6 +212,7 @@ class FunctionObject {
   std::vector<Expr> inputs_;
   Function function_;
   nb::object pack_;
+  std::string name_;
   std::vector<Array> converted_;  // one an input: memory that the next call may convert its value into
 };
 

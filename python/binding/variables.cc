@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <variant>
+
 #include "ops/leaf.h"
 #include "ops/math.h"
 #include "python/binding/binding.h"
@@ -90,16 +92,27 @@ void set_all(nb::handle pairs) {
   batch_set_value(values);
 }
 
-auto read_alone(const auto& variable) {
-  const Alone alone;
-  return get_value(variable);
-}
-
-nb::object value_of(nb::handle x) {
-  if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr)
-    return sparse_to(read_alone(sparse->variable));
-  const Variable& variable = variable_of(x, "get_value");
-  return array_to(read_alone(variable));
+// Of one moment: no step and no other thread comes between.
+nb::list get_all(nb::handle xs) {
+  std::vector<std::variant<Variable, SparseVariable>> variables;
+  for (nb::handle x : nb::iter(xs)) {
+    if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr)
+      variables.emplace_back(sparse->variable);
+    else variables.emplace_back(variable_of(x, "get_value"));
+  }
+  using Read = std::variant<Array, SparseArray>;
+  std::vector<Read> values;
+  {
+    const Alone alone;
+    for (const auto& variable : variables)
+      values.push_back(std::visit([](const auto& x) -> Read { return get_value(x); }, variable));
+  }
+  nb::list result;
+  for (Read& value : values) {
+    if (const auto* sparse = std::get_if<SparseArray>(&value)) result.append(sparse_to(*sparse));
+    else result.append(array_to(std::move(std::get<Array>(value))));
+  }
+  return result;
 }
 
 void bind_updates(nb::module_& m) {
@@ -146,7 +159,7 @@ void bind_variables(nb::module_& m) {
     Tensor* found = nullptr;
     return nb::try_cast(x, found) && found != nullptr && is_placeholder(found->expr);
   });
-  m.def("get_value", &value_of);
+  m.def("batch_get_value", &get_all);
   m.def("set_value", &set_one);
   m.def("batch_set_value", &set_all);
   bind_updates(m);

@@ -159,7 +159,7 @@ def get_value(x: TensorLike) -> Any:
 
 
 def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
-    """Copies of the values of several variables, and the values of tensors that need no feeds.
+    """Copies of the values of several variables, and the values of tensors that need no feeds: all of one moment.
 
     Args:
         ops: list of Variables or tensors of any shapes and dtypes.
@@ -173,11 +173,14 @@ def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
         >>> K.batch_get_value([K.zeros((2,)), K.ones((1,))])
         [array([0., 0.], dtype=float32), array([1.], dtype=float32)]
     """
-    values = [_core.get_value(x) if is_variable(x) else x for x in ops]
-    computed = [i for i, x in enumerate(values) if is_tensor(x)]
-    if computed:
-        for i, value in zip(computed, _core.Function([], [values[i] for i in computed], [], "batch_get_value")([])):
+    values = list(ops)
+    if any(is_tensor(x) and not is_variable(x) for x in values):  # the step that computes some gives the variables of its moment
+        chosen = [i for i, x in enumerate(values) if is_tensor(x) and not isinstance(x, _core.SparseVariable)]
+        for i, value in zip(chosen, _core.Function([], [values[i] for i in chosen], [], "batch_get_value")([])):
             values[i] = value
+    chosen = [i for i, x in enumerate(values) if is_variable(x)]
+    for i, value in zip(chosen, _core.batch_get_value([values[i] for i in chosen])):
+        values[i] = value
     return values
 
 

@@ -123,6 +123,9 @@ def test_nested_and_surplus_feeds():
     for feeds in ([ones, [np.ones(3), 4.0]], [ones, [1.0, 1.0, 1.0], 4.0], [[ones, np.ones(3)], [4.0]], (ones, np.ones(3), 4.0, "surplus")):
         assert [v.shape for v in f(feeds)] == [(1, 2), (3,), ()] and f(feeds)[2] == 4
     assert K.function([x], [x])([[[1.0, 2.0]]])[0].tolist() == [[1, 2]]  # a list is a value where its axes fit
+    for cut in ([[[1.0, 2.0], [3.0, 4.0]]], [[np.ones(2), np.ones(2)]]):
+        with pytest.raises(ValueError, match="rows: input 0 of shape .* is fed a list of 2 axes, of which 1 of 2 entries would be taken"):
+            K.function([y], [y * 2], name="rows")(cut)
 
 
 def test_values_of_tensors_that_are_no_variables():
