@@ -85,6 +85,7 @@ from syncline.elementwise import (
     sqrt,
     square,
 )
+from syncline.evaluation import get_session
 from syncline.images import (
     resize_images,
     resize_volumes,

@@ -142,6 +142,7 @@ def _bytes_as_written(h5py, original):
 # What is in our module and documented, but not taken over by keras/backend/__init__.py from a backend that is not its own.
 _NOT_EXPORTED = (
     "clear_session",
+    "get_session",
     "manual_variable_initialization",
     "get_variable_shape",
     "image_dim_ordering",

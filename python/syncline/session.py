@@ -49,8 +49,11 @@ def clear_session() -> None:
         >>> K.zeros((2,), name='weights').name
         'weights:0'
     """
+    from syncline import evaluation  # which is made of functions that are made of this
+
     global _phase
     _phase = None
+    evaluation._function.cache_clear()
     _core.clear_session()
 
 
