@@ -75,9 +75,9 @@ bool all_equal(std::span<const std::uint64_t> numbers) {
   return std::adjacent_find(numbers.begin(), numbers.end(), std::not_equal_to<>()) == numbers.end();
 }
 
-std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::uint64_t own) {
+std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::uint64_t own, std::string_view purpose) {
   std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size()));
-  ranks.gather(kPurpose, &own, all.data(), std::vector<std::int64_t>(all.size(), sizeof own));
+  ranks.gather(purpose, &own, all.data(), std::vector<std::int64_t>(all.size(), sizeof own));
   return all;
 }
 

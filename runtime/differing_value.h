@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/variable.h"
@@ -13,8 +14,9 @@ namespace syncline {
 
 class Distributor;
 
-// One number of each rank, and one text of each.
-std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::uint64_t own);
+// One number of each rank, and one text of each. `purpose` is for errors.
+std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::uint64_t own,
+                                          std::string_view purpose = "agreement of the ranks");
 std::vector<std::string> gather_texts(Distributor& ranks, const std::string& own);
 bool all_equal(std::span<const std::uint64_t> numbers);
 

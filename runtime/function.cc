@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/timeline.h"
+#include "ops/attrs.h"
 #include "ops/dims.h"
+#include "ops/kernels/digest.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
 #include "ops/shape.h"
@@ -14,6 +16,7 @@
 #include "ops/sparse/tensor.h"
 #include "runtime/agreement.h"
 #include "runtime/concretize.h"
+#include "runtime/differing_value.h"
 #include "runtime/distributor.h"
 #include "runtime/faults.h"
 #include "runtime/plan.h"
@@ -253,9 +256,7 @@ struct Function::Impl {
   // read meanwhile: a feed that shares memory with an output is copied first.
   void step(Cached& cached, Session& session, std::span<Array> results) {
     const timeline::Step traced(name, cached.plan.fingerprint(), session.steps());
-    if (Distributor* distributor = session.distributor())
-      for (const auto& state : cached.plan.variables())
-        if (state->changed()) share_value(*state, *distributor);
+    if (Distributor* distributor = session.distributor()) share_values(cached.plan.variables(), *distributor);
     pointers.clear();
     std::vector<Array> copies;
     for (const Array* feed : fed.arrays()) {
@@ -275,12 +276,29 @@ struct Function::Impl {
         std::memcpy(results[i].raw(), value, results[i].bytes());
   }
 
-  // What was set by hand is rank 0's.
-  static void share_value(VariableState& state, Distributor& distributor) {
-    Array& value = state.value();
-    if (!state.partial()) distributor.broadcast("the value set by hand of " + state.name(), value.raw(), value.bytes());
-    else if (distributor.rank() != 0) std::memset(value.raw(), 0, value.bytes());
-    state.set_changed(false);
+  // What was set by hand is rank 0's. The ranks have mostly set the same: a digest tells, and nothing need be sent. A
+  // network has hundreds of variables, and each that is sent is a meeting of the ranks.
+  static void share_values(std::span<const std::shared_ptr<VariableState>> variables, Distributor& distributor) {
+    std::vector<VariableState*> changed;
+    std::uint64_t digest = 0;
+    for (const auto& state : variables) {
+      if (!state->changed()) continue;
+      Array& value = state->value();
+      if (!state->partial()) {
+        digest = attrs::mix(digest, kernels::digest(value.raw(), value.bytes()));
+        changed.push_back(state.get());
+        continue;
+      }
+      if (distributor.rank() != 0) std::memset(value.raw(), 0, value.bytes());
+      state->set_changed(false);
+    }
+    if (changed.empty()) return;
+    const bool equal = all_equal(gather_numbers(distributor, digest, "values set by hand"));
+    for (VariableState* state : changed) {
+      Array& value = state->value();
+      if (!equal) distributor.broadcast("the value set by hand of " + state->name(), value.raw(), value.bytes());
+      state->set_changed(false);
+    }
   }
 
   // Every rank does this after the same steps.

@@ -11,6 +11,7 @@
 #include "runtime/config.h"
 #include "runtime/function.h"
 #include "runtime/session.h"
+#include "tests/comm/forwarding.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 
@@ -51,6 +52,36 @@ TEST(Agreement, ValuesSetByHandBecomeRankZeros) {
     set_value(a, doubles({wire.rank() + 1.0, 5}));
     expect_values(f({})[0], {2, 10});
     expect_values(get_value(a), {1, 5});
+  });
+}
+
+class Counting : public comm::Forwarding {
+ public:
+  using comm::Forwarding::Forwarding;
+  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
+    ++broadcasts;
+    return Forwarding::broadcast(tag, data, bytes, root);
+  }
+  int broadcasts = 0;
+};
+
+TEST(Agreement, ValuesSetAlikeAreNotSent) {
+  comm::spawn_ranks(3, [](comm::Communicator& shared) {
+    Counting wire(shared);
+    Session session(5);
+    SessionScope scope(session);
+    session.distribute(make_data_parallel(wire));
+    const Variable a = variable(doubles({1, 2})), b = variable(doubles({3}));
+    Function f({}, {a * 2.0, b * 2.0});
+    const int begun = wire.broadcasts;
+    f({});
+    set_value(a, doubles({4, 5}));
+    expect_values(f({})[0], {8, 10});
+    EXPECT_EQ(wire.broadcasts, begun);
+    set_value(a, doubles({6, 7}));
+    set_value(b, doubles({8.0 + wire.rank()}));
+    expect_values(f({})[1], {16});
+    EXPECT_EQ(wire.broadcasts, begun + 2);
   });
 }
 

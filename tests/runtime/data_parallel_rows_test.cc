@@ -17,6 +17,7 @@
 #include "runtime/function.h"
 #include "runtime/optimizers.h"
 #include "runtime/session.h"
+#include "tests/comm/forwarding.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 
@@ -193,37 +194,11 @@ TEST(ByRows, MemoryIsNotWrittenWhileOthersReadIt) {
 }
 
 // Ranks of a node whose memory is too small for what they would share.
-class WithoutMemory : public comm::Communicator {
+class WithoutMemory : public comm::Forwarding {
  public:
-  explicit WithoutMemory(Communicator& wire) : wire_(wire) {}
-  int rank() const override { return wire_.rank(); }
-  int size() const override { return wire_.size(); }
-  comm::Ticket all_reduce(const comm::Tag& tag, void* data, std::int64_t count, DType dtype,
-                          comm::Reduce reduce) override {
-    return wire_.all_reduce(tag, data, count, dtype, reduce);
-  }
-  comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
-                              comm::Reduce reduce) override {
-    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
-  }
-  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
-                          std::span<const std::int64_t> byte_counts) override {
-    return wire_.all_gather(tag, send, receive, byte_counts);
-  }
-  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
-    return wire_.broadcast(tag, data, bytes, root);
-  }
-  void wait(comm::Ticket ticket) override { wire_.wait(ticket); }
-  bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
+  using comm::Forwarding::Forwarding;
   std::byte* shared_memory(std::size_t) override { return nullptr; }
   bool one_node() const override { return true; }
-  std::unique_ptr<Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
-  std::string describe() const override { return wire_.describe(); }
-  void post_note(std::uint64_t note) override { wire_.post_note(note); }
-  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
-
- private:
-  Communicator& wire_;
 };
 
 TEST(ByRows, TheSameBitsWithoutSharedMemory) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "tests/comm/forwarding.h"
 #include "tests/runtime/support.h"
 #include "tests/runtime/training/job_fixture.h"
 
@@ -86,42 +87,22 @@ TEST_F(ResumeTest, SumsThatAreNoNumbersAreKept) {
 }
 
 // Looks that nobody starts a collective on memory in which another one is under way.
-class Watched : public comm::Communicator {
+class Watched : public comm::Forwarding {
  public:
-  explicit Watched(comm::Communicator& wire) : wire_(wire) {}
-  int rank() const override { return wire_.rank(); }
-  int size() const override { return wire_.size(); }
+  using comm::Forwarding::Forwarding;
   comm::Ticket all_reduce(const comm::Tag& tag, void* data, std::int64_t count, DType dtype,
                           comm::Reduce reduce) override {
     EXPECT_FALSE(under_way_.contains(data)) << "rank " << rank();
-    const comm::Ticket ticket = wire_.all_reduce(tag, data, count, dtype, reduce);
+    const comm::Ticket ticket = Forwarding::all_reduce(tag, data, count, dtype, reduce);
     under_way_[data] = ticket;
     return ticket;
   }
-  comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
-                              comm::Reduce reduce) override {
-    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
-  }
-  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
-                          std::span<const std::int64_t> byte_counts) override {
-    return wire_.all_gather(tag, send, receive, byte_counts);
-  }
-  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
-    return wire_.broadcast(tag, data, bytes, root);
-  }
   void wait(comm::Ticket ticket) override {
-    wire_.wait(ticket);
+    Forwarding::wait(ticket);
     std::erase_if(under_way_, [&](const auto& one) { return one.second == ticket; });
   }
-  bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
-  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
-  std::unique_ptr<comm::Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
-  std::string describe() const override { return wire_.describe(); }
-  void post_note(std::uint64_t note) override { wire_.post_note(note); }
-  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
 
  private:
-  comm::Communicator& wire_;
   std::map<void*, comm::Ticket> under_way_;
 };
 

@@ -1,0 +1,40 @@
+// A communicator that hands on what every communicator has to have, for tests that look at a few of its calls. It joins
+// no nodes and shows nobody another rank's memory.
+#pragma once
+
+#include "comm/communicator.h"
+
+namespace syncline::comm {
+
+class Forwarding : public Communicator {
+ public:
+  explicit Forwarding(Communicator& wire) : wire_(wire) {}
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) override {
+    return wire_.all_reduce(tag, data, count, dtype, reduce);
+  }
+  Ticket reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                        Reduce reduce) override {
+    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
+  }
+  Ticket all_gather(const Tag& tag, const void* send, void* receive,
+                    std::span<const std::int64_t> byte_counts) override {
+    return wire_.all_gather(tag, send, receive, byte_counts);
+  }
+  Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override {
+    return wire_.broadcast(tag, data, bytes, root);
+  }
+  void wait(Ticket ticket) override { wire_.wait(ticket); }
+  bool done(Ticket ticket) const override { return wire_.done(ticket); }
+  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
+  std::unique_ptr<Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
+  std::string describe() const override { return wire_.describe(); }
+  void post_note(std::uint64_t note) override { wire_.post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+
+ private:
+  Communicator& wire_;
+};
+
+}  // namespace syncline::comm
