@@ -148,7 +148,9 @@ def test_a_stopped_rank(which, tmp_path):
     # On other nodes nobody sees that it is stopped.
     ended = train(2, program, tmp_path, layout="one_node", SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="3")
     assert ended.code == 66, ended
-    assert f"rank {which} (stopped by a signal or a debugger" in ended.err and ended.err.count("\nsyncline.distributed.StallError: ") == 1, ended
+    assert f"rank {which} (stopped by a signal or a debugger" in ended.err, ended
+    # mpirun lets rank 0 go on before it kills it, which then says that rank 1 has left.
+    assert 1 <= ended.err.count("\nsyncline.distributed.StallError: ") <= 2 - which, ended
     # Nothing is wrong with the training: it goes on from its last checkpoint.
     assert state(tmp_path) == ("saved", None)
     expect_continues(2, tmp_path, 1)
