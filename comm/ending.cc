@@ -9,19 +9,20 @@
 namespace syncline::comm {
 namespace {
 
-// Ranks learn of a common cause at slightly different times; mpirun needs some 10 ms to end them.
-constexpr double kMostApart = 0.3, kLastTurn = 0.9;  // seconds
+// Ranks learn of a common cause at slightly different times; mpirun needs some 10 ms to end them, and a second more for
+// those of other nodes.
+constexpr double kMostApart = 0.3, kLastTurn = 0.9, kOtherNodes = 2;  // seconds
 constexpr std::chrono::milliseconds kLaunchersTurn{500};
 
 }  // namespace
 
-std::chrono::duration<double> turn_to_speak(int rank, int size) {
-  const double apart = std::min(kMostApart, kLastTurn / std::max(1, size - 1));
-  return std::chrono::duration<double>(rank * apart);
+std::chrono::duration<double> turn_to_speak(const Communicator& wire) {
+  const double apart = std::min(kMostApart, kLastTurn / std::max(1, wire.size() - 1));
+  return std::chrono::duration<double>(wire.rank() * apart + (wire.rank() > 0 && !wire.one_node() ? kOtherNodes : 0));
 }
 
 void end_job(Communicator& wire, std::string_view program, const std::exception& error) {
-  std::this_thread::sleep_for(turn_to_speak(wire.rank(), wire.size()));
+  std::this_thread::sleep_for(turn_to_speak(wire));
   const std::string who = wire.size() > 1 ? join_text("rank ", wire.rank(), ": ") : std::string();
   const std::string line = join_text(program, ": ", who, error.what(), '\n');
   std::fputs(line.c_str(), stderr);

@@ -16,8 +16,9 @@ struct RankGone : StallError {
 };
 
 // How long a rank waits before it says why it ends the job. Often all ranks fail of one cause; the lowest of them then
-// speaks and ends the job before the next one's turn. Every rank's turn comes within a second.
-std::chrono::duration<double> turn_to_speak(int rank, int size);
+// speaks and ends the job before the next one's turn. Every rank's turn comes within a second on one node, within three
+// on several.
+std::chrono::duration<double> turn_to_speak(const Communicator& wire);
 
 // For a main that has caught `error`: in this rank's turn one line on standard error, "program: rank 1: what", and the
 // end of all ranks with exit_code_of(error). If a rank is gone, that comes half a second later: the launcher, which

@@ -177,7 +177,7 @@ void bind_distributed(nb::module_& m) {
     nb::gil_scoped_release release;
     return wire.take_note();
   });
-  m.def("turn_to_speak", [] { return comm::turn_to_speak(joined().rank(), joined().size()).count(); });
+  m.def("turn_to_speak", [] { return comm::turn_to_speak(joined()).count(); });
   m.def("abort", [](int exit_code) {
     nb::gil_scoped_release release;
     joined().abort_job(exit_code);

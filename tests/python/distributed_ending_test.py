@@ -196,7 +196,7 @@ def test_a_rank_that_ends_early_is_named(tmp_path):
     else:
         steps()
     """
-    ended = end(3, program, tmp_path, layout="one_node")  # ranks of another node may speak before mpirun ends them
+    ended = end(3, program, tmp_path)
     assert ended.code == 65 and ended.seconds < LIMIT, ended
     assert ended.err.count("DisagreementError: the program of rank 2 has ended, while rank 0 goes on with") == 1, ended
     assert "in steps" in ended.err, ended
@@ -246,7 +246,7 @@ def test_a_rank_that_never_joins_is_waited_for_within_the_limit(tmp_path):
 
 
 def test_what_fails_everywhere_is_told_once(tmp_path):
-    ended = end(3, BEGIN + "    moment()\n    K.no_such_thing", tmp_path, layout="one_node")
+    ended = end(3, BEGIN + "    moment()\n    K.no_such_thing", tmp_path)
     assert ended.code == 1 and ended.err.count("AttributeError") == 1 and "rank 0 of 3 ends the job" in ended.err, ended
 
 
