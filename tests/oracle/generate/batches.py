@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from generate import control, ctc, image, oracle, random, rnn, session, shape, variables, windows
+from generate import control, ctc, oracle, random, rnn, session, shape, variables, windows
 from generate.oracle import array, case, flat, mapped, real, shares, truth, whole
 
 
