@@ -8,6 +8,8 @@ import time
 # How long a job that has just been ended may take to let go of its folder.
 _PATIENCE = 5.0
 
+_held = set()  # (process, folder): a POSIX lock does not keep a process from itself
+
 
 def write_whole(path, write, temporary=None):
     """Gives a new file this name, in place of an old one, once write(file) has filled it and it is on the disk.
@@ -44,20 +46,26 @@ def sync_folder(folder):
 class FolderLock:
     """Keeps a folder to this process while it is held. The file `.lock` in the folder names the holder.
 
-    It is a POSIX lock: it ends with the process however that ends, children do not inherit it, and network file systems have it.
-    Where the file system has no locks, it locks nothing.
+    It is a POSIX lock, the same as C++ trainings take (io/folder_lock.h): it ends with the process however that ends, children do
+    not inherit it, and network file systems have it. Where the file system has no locks, it locks nothing.
     """
 
     def __init__(self, folder):
-        self._path, self._descriptor = os.path.join(folder, ".lock"), None
+        self._path, self._descriptor, self._mine = os.path.join(folder, ".lock"), None, None
 
     def acquire(self):
         """Waits a little for another holder. Raises BlockingIOError that names it, and OSError where the file cannot be made."""
+        folder = os.path.dirname(self._path)
+        mine = (os.getpid(), os.path.realpath(folder))
+        if mine in _held:  # to open the file and to close it would end the lock
+            raise BlockingIOError(f"another training of this process writes to '{folder}'")
         end = time.monotonic() + _PATIENCE
         while not self._try():
             if time.monotonic() > end:
-                raise BlockingIOError(f"another job writes to '{os.path.dirname(self._path)}': {self._holder()}")
+                raise BlockingIOError(f"another job writes to '{folder}': {self._holder()}")
             time.sleep(0.1)
+        self._mine = mine
+        _held.add(mine)
 
     def release(self):
         """Does nothing if it is not held."""
@@ -66,6 +74,7 @@ class FolderLock:
                 os.unlink(self._path)
             os.close(self._descriptor)
             self._descriptor = None
+            _held.discard(self._mine)
 
     def _try(self):
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)

@@ -87,9 +87,14 @@ void attempt(Findings& found, Level level, const char* what, const char* advice,
   }
 }
 
-void lock(const std::string& path) {
+// Saves and HDF5 take locks of the first kind, a training that keeps others from its folder one of the second
+// (io/folder_lock.h). Each on a file of its own: on NFS the two may exclude each other.
+void lock(const std::string& path, bool record) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  const bool locked = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  const bool locked =
+      file >= 0 && (record ? ::fcntl(file, F_SETLK, &whole) == 0 : ::flock(file, LOCK_EX | LOCK_NB) == 0);
   const int error = errno;
   if (file >= 0) ::close(file);
   if (!locked) throw std::system_error(error, std::generic_category());
@@ -115,7 +120,9 @@ Findings check_folder(const std::string& folder) {
     attempt(found, Level::kFail, "no symbolic links, which `latest` is", "keep checkpoints on another file system",
             [&] { io::write_link_durably(trial.file("latest"), "file"); });
     attempt(found, Level::kWarn, "no file locks", "set HDF5_USE_FILE_LOCKING=FALSE for h5ls, h5py and others",
-            [&] { lock(trial.file("lock")); });
+            [&] { lock(trial.file("lock"), /*record=*/false); });
+    attempt(found, Level::kWarn, "no POSIX locks", "see to it yourself that no two trainings save into one folder",
+            [&] { lock(trial.file("record"), /*record=*/true); });
   });
   if (found.size() == before)
     found.push_back({Level::kOk, kFolder, "files are replaced durably; symbolic links and locks work", ""});
