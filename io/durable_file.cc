@@ -64,9 +64,16 @@ int open_temporary(const std::string& path, const std::string& temporary) {
   return descriptor;
 }
 
+// Puts the name of `path` on the disk. A directory in which one may write but not read cannot be opened for that; then
+// all of the file system goes to the disk, by way of what has got the name.
 void sync_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() < 0 && errno == EACCES) {
+    const Descriptor named(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (named.get() >= 0 && ::syncfs(named.get()) == 0) return;
+    errno = EACCES;
+  }
   // EINVAL: this file system cannot sync a directory.
   if (descriptor.get() < 0 || (::fsync(descriptor.get()) != 0 && errno != EINVAL))
     fail<IoError>("saving '", path, "': fsync of directory '", directory, "': ", std::strerror(errno),

@@ -117,6 +117,21 @@ TEST(DurableFile, AReadOnlyDirectory) {
   EXPECT_EQ(read_file(scratch.path("a")), "old");
 }
 
+// It may be written to and searched, as a drop box, but not listed.
+TEST(DurableFile, ADirectoryThatMayNotBeRead) {
+  const Scratch scratch;
+  ASSERT_EQ(::chmod(scratch.directory().c_str(), 0333), 0);
+  EXPECT_EXIT(report_and_exit([&] {
+                // Permissions do not bind root.
+                if (::geteuid() == 0 && ::setuid(65534) != 0) std::_Exit(9);
+                make_directory_durably(scratch.path("run"));
+                save_text(scratch.path("a"), "text");
+              }),
+              testing::ExitedWithCode(0), "");
+  ASSERT_EQ(::chmod(scratch.directory().c_str(), 0755), 0);
+  EXPECT_EQ(scratch.files(), (std::vector<std::string>{"a", "run"}));
+}
+
 TEST(DurableFile, AMissingDirectory) {
   EXPECT_CONTAINS(message_of([] { save_text("/nowhere/a", "text"); }), "'/nowhere/a.tmp': No such file or directory");
 }
