@@ -6,6 +6,7 @@
 // ends in a sequence's gradient. Everything else, such as a sum over rows (a bias), is added up turn by turn, while the
 // rows are in the cache.
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ops/control/loop_build.h"
@@ -20,19 +21,18 @@ namespace {
 
 bool is_op(const Expr& e, std::string_view name) { return e.op().name == name; }
 
-// The operands of the sum that e is, if it is one.
-void collect_terms(const Expr& e, std::vector<Expr>& terms) {
-  if (is_op(e, "add") && e.input(0).shape() == e.shape() && e.input(1).shape() == e.shape()) {
-    collect_terms(e.input(0), terms);
-    collect_terms(e.input(1), terms);
-  } else {
-    terms.push_back(e);
-  }
+// The operands of the sum that e is, if it is one. A sum that comes again is one term: sums of sums double their terms.
+void collect_terms(const Expr& e, std::vector<Expr>& terms, std::unordered_set<const Node*>& seen) {
+  const bool is_sum = is_op(e, "add") && e.input(0).shape() == e.shape() && e.input(1).shape() == e.shape();
+  if (!is_sum || !seen.insert(&e.node()).second) return terms.push_back(e);
+  collect_terms(e.input(0), terms, seen);
+  collect_terms(e.input(1), terms, seen);
 }
 
 std::vector<Expr> terms_of(const Expr& e) {
   std::vector<Expr> terms;
-  collect_terms(e, terms);
+  std::unordered_set<const Node*> seen;
+  collect_terms(e, terms, seen);
   return terms;
 }
 
@@ -134,12 +134,15 @@ class LoopGradient {
     for (const Expr& in : value.node().inputs) need(in);
   }
 
-  static bool follows_from_shapes(const Expr& e) {
-    const std::vector<Expr>& operands = e.node().inputs;
+  bool follows_from_shapes(const Expr& e) {
     if (e.op().shape_only) return true;
-    return is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 && e.op().random_op == nullptr &&
-           std::all_of(operands.begin(), operands.end(),
-                       [](const Expr& in) { return is_number(in) || follows_from_shapes(in); });
+    if (const auto known = follows_.find(&e.node()); known != follows_.end()) return known->second;
+    const std::vector<Expr>& operands = e.node().inputs;
+    const bool follows = is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 &&
+                         e.op().random_op == nullptr &&
+                         std::all_of(operands.begin(), operands.end(),
+                                     [&](const Expr& in) { return is_number(in) || follows_from_shapes(in); });
+    return follows_[&e.node()] = follows;
   }
 
   // What is quickly made of other needed values is made again: that costs less than to store it and read it.
@@ -274,6 +277,7 @@ class LoopGradient {
   std::vector<Expr> cotangent_;     // of each state; empty: cannot have one
   std::vector<Expr> tap_gradient_;  // in one turn; empty: none
   std::unordered_set<const Node*> is_forward_;
+  std::unordered_map<const Node*, bool> follows_;  // follows_from_shapes, as far as it was asked
   std::vector<Expr> turn_;    // one turn's gradients: elements, states, captures
   std::vector<Expr> needed_;  // forward values that differ from turn to turn
   std::unordered_set<Expr, ExprHash> is_needed_;

@@ -1,9 +1,13 @@
 // map_fn, foldl and foldr beyond single values (which tests/ops/cases_fold.cc has).
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "comm/local/local_communicator.h"
 #include "ops/control.h"
+#include "ops/core.h"
 #include "ops/gradients.h"
+#include "ops/linalg.h"
 #include "ops/math.h"
 #include "ops/nn.h"
 #include "ops/random.h"
@@ -83,6 +87,30 @@ TEST_F(Fold, LengthComesWithTheFeeds) {
   }
   Function f({x}, {right});
   EXPECT_EQ(f({counted({3, 2})})[0].data<double>()[0], 1 - (3 - 5));
+}
+
+// Each step doubles the paths through the body: it must be gone through by values, not by paths.
+TEST_F(Fold, GradientsWhereValuesAreUsedTwiceAgainAndAgain) {
+  constexpr int kSteps = 60;
+  const Expr x = placeholder({.shape = {3, kUnknown, 2}, .dtype = DType::kFloat64});
+  const Expr z = placeholder({.shape = {3, 4, 2}, .dtype = DType::kFloat64});
+  const auto first_row_twice = [](const Expr& e) {
+    const Expr sizes = shape(e);
+    Expr same = sizes;
+    for (int i = 0; i < kSteps; ++i) same = minimum(same, same);
+    return gather(e, same - sizes);
+  };
+  const auto doubled = [](const Expr& e) {
+    Expr y = e;
+    for (int i = 0; i < kSteps; ++i) y = y + y;
+    return y;
+  };
+  Function f({x, z}, {gradients(sum(map_fn(first_row_twice, x)), {x})[0], gradients(sum(map_fn(doubled, z)), {z})[0]});
+  const auto results = f({counted({3, 4, 2}), counted({3, 4, 2})});
+  for (std::int64_t i = 0; i < 3 * 4 * 2; ++i) {
+    EXPECT_EQ(results[0].data<double>()[i], i % 8 < 2 ? 2 : 0) << i;
+    EXPECT_EQ(results[1].data<double>()[i], std::pow(2.0, kSteps)) << i;
+  }
 }
 
 TEST_F(Fold, DtypesOfResults) {
