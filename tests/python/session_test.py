@@ -195,7 +195,7 @@ def test_threads_take_turns():
     x = K.placeholder((200, 200))
     f = K.function([x], [K.sum(K.dot(x, x))])
     results = []
-    threads = [threading.Thread(target=lambda: results.append(float(f([np.eye(200)])[0]))) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: results.append(float(f([np.eye(200)])[0])), daemon=True) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -317,7 +317,7 @@ def test_values_are_read_between_steps():
             if value.min() != value.max():
                 torn.append((value.min(), value.max()))
 
-    thread = threading.Thread(target=read)
+    thread = threading.Thread(target=read, daemon=True)
     thread.start()
     for step in range(300):
         f([])
@@ -325,6 +325,7 @@ def test_values_are_read_between_steps():
             K.set_value(v, np.full((300, 1000), float(step)))
     ended.set()
     thread.join(60)
+    assert not thread.is_alive(), "a read of the variable does not return"
     assert not torn
 
 
