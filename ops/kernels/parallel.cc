@@ -5,6 +5,7 @@
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_group.h>
 #include <tbb/version.h>
 
 #include <atomic>
@@ -85,6 +86,10 @@ bool can_split() { return !inside_loop && thread_count() > 1; }
 
 void run_on_pool(std::int64_t count, ChunkFunction function, void* body) {
   pool().started.store(true, std::memory_order_relaxed);
+  // With the caller's floating-point modes, which may have changed since its arena was made: a loop's bits must not
+  // depend on who takes a chunk. Nobody else's cancellation ends the loop.
+  using Context = tbb::task_group_context;
+  Context modes(Context::isolated, Context::default_traits | Context::fp_settings);
   caller_arena.get(thread_count()).execute([&] {
     tbb::parallel_for(
         std::int64_t{0}, count,
@@ -92,7 +97,7 @@ void run_on_pool(std::int64_t count, ChunkFunction function, void* body) {
           InsideLoop guard;
           function(body, i);
         },
-        tbb::simple_partitioner());
+        tbb::simple_partitioner(), modes);
   });
 }
 

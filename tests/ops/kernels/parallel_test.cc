@@ -3,13 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cfenv>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
 
 #include "base/error.h"
 
@@ -17,6 +25,12 @@ namespace syncline::kernels {
 namespace {
 
 using Index = std::int64_t;
+
+#if defined(__SSE__)
+void flush_denormals() { _mm_setcsr(_mm_getcsr() | 0x8040); }  // FTZ and DAZ
+#else
+void flush_denormals() {}
+#endif
 
 TEST(Parallel, ChunksCoverEachItemOnce) {
   for (Index count : {0, 1, 2, 63, 64, 65, 1000, 100'000, 1'000'003})
@@ -95,6 +109,49 @@ TEST(Parallel, SumOfChunksHasTheSameBits) {
   EXPECT_EQ(sums[0], sums[1]);
   EXPECT_EQ(sums[0], sums[2]);
   set_thread_count(2);
+}
+
+// A rounding mode, and whether denormal numbers are kept.
+using Modes = std::pair<int, bool>;
+
+Modes modes_of_this_thread() {
+  volatile float smallest_normal = std::numeric_limits<float>::min();
+  return {std::fegetround(), smallest_normal * 0.5F != 0.F};
+}
+
+// Of two threads that meet in one loop.
+std::set<Modes> modes_in_a_loop() {
+  std::set<Modes> seen;
+  std::mutex mutex;
+  std::atomic<int> inside{0};
+  parallel_chunks(Chunks{2, 1, 2}, [&](Index, Index, Index) {
+    ++inside;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (inside < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    const std::lock_guard lock(mutex);
+    seen.insert(modes_of_this_thread());
+  });
+  EXPECT_EQ(inside, 2);
+  return seen;
+}
+
+// A library that is loaded later may change them, when the pool has long been made.
+TEST(Parallel, LoopsHaveTheFloatingPointModesOfTheirCaller) {
+  set_thread_count(2);
+  std::fenv_t before;
+  ASSERT_EQ(std::fegetenv(&before), 0);
+  const Modes usual = modes_of_this_thread();
+  EXPECT_EQ(modes_in_a_loop(), std::set<Modes>{usual});
+  std::fesetround(FE_UPWARD);
+  flush_denormals();
+  const Modes others = modes_of_this_thread();
+  const std::set<Modes> seen = modes_in_a_loop();
+  const Modes after = modes_of_this_thread();
+  std::fesetenv(&before);
+  EXPECT_NE(others, usual);
+  EXPECT_EQ(seen, std::set<Modes>{others});
+  EXPECT_EQ(after, others);
+  EXPECT_EQ(modes_in_a_loop(), std::set<Modes>{usual});
 }
 
 TEST(Parallel, InnerLoopRunsOnItsCaller) {
