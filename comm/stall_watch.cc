@@ -12,7 +12,7 @@
 
 namespace syncline::comm {
 
-StallWatch::StallWatch(const WorkerOptions& limits, std::function<std::string()> what, std::function<void(int)> end)
+StallWatch::StallWatch(const WorkerOptions& limits, std::function<Missing()> what, std::function<void(int)> end)
     : limits_(limits), what_(std::move(what)), end_(std::move(end)) {
   thread_ = std::thread([this] { run(); });
 }
@@ -34,11 +34,13 @@ void StallWatch::run() {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   for (Seconds next{0};;) {
-    next = std::min(next + limits_.stall_limit, limits_.wait_limit);
+    const Seconds later = next + limits_.stall_limit, limit = limits_.wait_limit;
+    next = next < limit ? std::min(later, limit) : later;
     const auto until = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(next);
     if (changed_.wait_until(lock, until, [&] { return over_; })) return;
-    const bool last = next >= limits_.wait_limit;
-    const std::string text = join_text(std::fixed, std::setprecision(1), next.count(), " s: ", what_(),
+    const Missing missing = what_();
+    const bool last = next >= limit && !missing.may_come;
+    const std::string text = join_text(std::fixed, std::setprecision(1), next.count(), " s: ", missing.text,
                                        last ? ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more" : "");
     std::fprintf(stderr, "syncline: waited %s\n", text.c_str());
     if (last) end_(kExitStall);

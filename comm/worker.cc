@@ -129,12 +129,14 @@ void Worker::wait(Ticket ticket) {
 
 // Says once in every stall limit who has not come, having asked for it in time.
 void Worker::watch(Clock::duration waited, Clock::duration& reported) {
-  if (waited >= limit_) give_up(waited);
-  const Clock::duration next = std::min(reported + stall_limit_, limit_);
+  const Clock::duration later = reported + stall_limit_, next = reported < limit_ ? std::min(later, limit_) : later;
   if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - reported) / 2)) wire_->ask_around();
   if (waited < next) return;
   reported = waited;
   const Missing missing = wire_->missing();
+  // A rank whose program has ended does not stall: the others may go on by themselves for as long as they like.
+  const bool at_end = slot(finished_ + 1).header.plan == kEndOfProgram;
+  if (waited >= limit_ && !(at_end && missing.may_come)) give_up(waited, missing);
   if (missing.speaks) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
 }
 
@@ -270,9 +272,9 @@ void Worker::throw_if_failed() {
   std::rethrow_exception(error_);
 }
 
-void Worker::give_up(Clock::duration waited) {
+void Worker::give_up(Clock::duration waited, const Missing& missing) {
   const std::string text =
-      join_text(describe_wait(waited, wire_->missing()), ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more");
+      join_text(describe_wait(waited, missing), ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more");
   store_error(std::make_exception_ptr(StallError(text)));
   let_thread_go_off();
   throw_if_failed();

@@ -34,8 +34,9 @@ namespace syncline::comm {
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
 
 struct Missing {
-  std::string text;    // "rank 2 (...) has not called it"; "" if the wire cannot tell
-  bool speaks = true;  // false if another rank says the same
+  std::string text;       // "rank 2 (...) has not called it"; "" if the wire cannot tell
+  bool speaks = true;     // false if another rank says the same
+  bool may_come = false;  // nothing is known against those ranks: they run, as far as can be seen
 };
 
 // What a worker drives. Calls come one at a time, from any thread, where nothing else is said; all but transfer return
@@ -90,7 +91,9 @@ class Wire {
 
 struct WorkerOptions {
   std::chrono::duration<double> stall_limit{60};  // a wait() that takes longer says on stderr who has not come
-  std::chrono::duration<double> wait_limit{600};  // and one that takes so long throws StallError
+  // And one that takes so long throws StallError; but a program's end (kEndOfProgram) waits for programs that still
+  // run.
+  std::chrono::duration<double> wait_limit{600};
   // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
   // uses every core, they cost it more than they hide, and are better left until wait().
   bool background = true;
@@ -138,7 +141,7 @@ class Worker {
   void throw_if_failed();
   void watch(Clock::duration waited, Clock::duration& reported);
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
-  void give_up(Clock::duration waited);
+  void give_up(Clock::duration waited, const Missing& missing);
   void let_thread_go_off() noexcept;
   Job& slot(Ticket ticket) { return queue_[ticket % queue_.size()]; }
   const Job& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }

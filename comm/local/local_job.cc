@@ -117,7 +117,7 @@ class HeapNetwork : public Network {
     return false;
   }
 
-  bool close(bool, const std::function<std::string()>&) noexcept override { return true; }
+  bool close(bool, const std::function<Missing()>&) noexcept override { return true; }
 
  private:
   int peer(int node) const {

@@ -108,8 +108,8 @@ class MpiCommunicator : public WorkerCommunicator {
     const StallWatch watch(
         options_.worker,
         [&] {
-          return join_text("rank ", rank(), " of ", size(), " for all ranks of a group of ", ranks.size(),
-                           " to make it");
+          return Missing{
+              join_text("rank ", rank(), " of ", size(), " for all ranks of a group of ", ranks.size(), " to make it")};
         },
         abort_mpi);
     return std::make_unique<MpiCommunicator>(handle_of(ranks), options_);
@@ -154,8 +154,9 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
       options.worker,
       [&] {
         const std::string of = launch.size > 0 ? join_text(" of ", launch.size) : "";
-        return join_text("rank ", launch.rank, of,
-                         ", at its start, for the other ranks to join: one has ended before it did, or comes late");
+        return Missing{
+            join_text("rank ", launch.rank, of,
+                      ", at its start, for the other ranks to join: one has ended before it did, or comes late")};
       },
       [](int exit_code) {
         std::fflush(nullptr);

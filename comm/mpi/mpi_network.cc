@@ -254,7 +254,7 @@ bool MpiNetwork::idle() const {
          });
 }
 
-bool MpiNetwork::close(bool clean, const std::function<std::string()>& missing) noexcept {
+bool MpiNetwork::close(bool clean, const std::function<Missing()>& missing) noexcept {
   MpiLife& life = *job_.life();
   if (!idle() || std::uncaught_exceptions() > 0) life.session->abandon();
   if (!clean) life.orderly = false;
@@ -262,9 +262,11 @@ bool MpiNetwork::close(bool clean, const std::function<std::string()>& missing) 
       const StallWatch watch(
           limits_,
           [&] {
-            const std::string who = missing();
-            return join_text("rank ", topology_.rank, " of ", topology_.size(),
-                             ", at its end, for the other ranks to come to theirs", who.empty() ? "" : ": " + who);
+            Missing others = missing();
+            others.text = join_text("rank ", topology_.rank, " of ", topology_.size(),
+                                    ", at its end, for the other ranks to come to theirs",
+                                    others.text.empty() ? "" : ": " + others.text);
+            return others;
           },
           abort_mpi);
       deliver();

@@ -29,7 +29,7 @@ class MpiNetwork : public Network {
   std::optional<std::uint64_t> take_note() override;
   void post_report(std::span<const std::byte> report) override;
   bool take_report(std::vector<std::byte>& report) override;
-  bool close(bool clean, const std::function<std::string()>& missing) noexcept override;
+  bool close(bool clean, const std::function<Missing()>& missing) noexcept override;
 
  private:
   struct Channel {

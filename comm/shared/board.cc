@@ -149,11 +149,15 @@ std::string say_of(const std::vector<std::string>& ranks, std::string_view of_on
   return text.empty() ? text : join_text(text, ' ', ranks.size() == 1 ? of_one : of_several);
 }
 
-std::string Board::missing(std::uint64_t round) const {
+Missing Board::missing(std::uint64_t round) const {
   std::vector<std::string> late;
-  for (int l = 0; l < ranks(); ++l)
-    if (of(l).arrived < round) late.push_back(describe(l));
-  return say_of(late, "has not called it", "have not called it");
+  bool may_come = true;
+  for (int l = 0; l < ranks(); ++l) {
+    if (of(l).arrived >= round) continue;
+    late.push_back(describe(l));
+    may_come = may_come && of(l).left == Left::kNo && runs(l);
+  }
+  return {.text = say_of(late, "has not called it", "have not called it"), .may_come = may_come};
 }
 
 std::string Board::behind() const {
@@ -165,11 +169,15 @@ std::string Board::behind() const {
   return say_of(slow, "does not go on with it", "do not go on with it");
 }
 
-std::string Board::not_ended() const {
+Missing Board::not_ended() const {
   std::vector<std::string> late;
-  for (int l = 0; l < ranks(); ++l)
-    if (of(l).left == Left::kNo) late.push_back(describe(l));
-  return say_of(late, "has not", "have not");
+  bool may_come = true;
+  for (int l = 0; l < ranks(); ++l) {
+    const Left left = of(l).left;
+    if (left == Left::kNo) late.push_back(describe(l));
+    may_come = may_come && (left == Left::kNo || left == Left::kClosed) && runs(l);
+  }
+  return {.text = say_of(late, "has not", "have not"), .may_come = may_come};
 }
 
 Position Board::position_of(int l) const {

@@ -88,11 +88,12 @@ class Board {
   // Whether it is the lowest of those that wait for the round, so that one rank speaks for all.
   bool speaks(std::uint64_t round) const;
   // The ranks that have not come to the round; "" if there is none.
-  std::string missing(std::uint64_t round) const;
+  Missing missing(std::uint64_t round) const;
   // Of those that have, the ones that are not as far as this one, or do not run; "" if there is none.
   std::string behind() const;
-  // The ranks that have not left; "" if there is none.
-  std::string not_ended() const;
+  // The ranks that have not left; "" if there is none. One that has given up, or whose process does not run, does not
+  // come to its end in good order.
+  Missing not_ended() const;
   // Whether no rank of the node below this one runs. One that gave up has its program still do what is to be done.
   bool lowest_living() const;
   ProcessState state_of(int l) const;
@@ -103,6 +104,7 @@ class Board {
 
  private:
   std::string describe(int l) const;
+  bool runs(int l) const { return state_of(l) == ProcessState::kRuns; }
   static std::size_t parity(std::uint64_t round) { return round % 2 * static_cast<std::size_t>(kSmallBytes); }
   [[noreturn]] void fail_without(int l, const Job& job) const;
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/worker.h"
+
 namespace syncline::comm {
 
 struct Topology {
@@ -100,7 +102,7 @@ class Network {
 
   // The last call; see Wire::close. `missing` says which ranks have not come to their end, as far as the node can see;
   // any thread may ask it meanwhile.
-  virtual bool close(bool clean, const std::function<std::string()>& missing) noexcept = 0;
+  virtual bool close(bool clean, const std::function<Missing()>& missing) noexcept = 0;
 };
 
 inline constexpr int kChannels = 6;

@@ -309,11 +309,12 @@ std::string NodeWire::layout() const {
 }
 
 Missing NodeWire::missing() const {
-  std::string text = board_.missing(round_);
-  if (text.empty()) text = reports_.missing(round_);
-  if (text.empty()) text = board_.behind();
-  if (text.empty()) text = "every rank that is heard of has called it";
-  return {std::move(text), board_.speaks(round_)};
+  Missing missing = board_.missing(round_);
+  if (missing.text.empty()) missing = reports_.missing(round_);
+  if (missing.text.empty()) missing = {board_.behind()};
+  if (missing.text.empty()) missing = {"every rank that is heard of has called it"};
+  missing.speaks = board_.speaks(round_);
+  return missing;
 }
 
 void NodeWire::cancel() noexcept {

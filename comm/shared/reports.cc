@@ -50,8 +50,9 @@ void Reports::note_absent_nodes() {
   }
 }
 
-std::string Reports::missing(std::uint64_t round) const {
+Missing Reports::missing(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
+  bool may_come = true;
   std::vector<std::string> late, stuck, silent;
   for (int n = 0; n < topology_.node_count(); ++n)
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
@@ -63,6 +64,7 @@ std::string Reports::missing(std::uint64_t round) const {
       }
       const Report& report = heard->second.report;
       if (report.round >= round && report.state == ProcessState::kRuns) continue;
+      may_come = may_come && report.state == ProcessState::kRuns;
       (report.round < round ? late : stuck).push_back(describe_rank(r, report.state, report.position));
     }
   std::string text;
@@ -73,7 +75,7 @@ std::string Reports::missing(std::uint64_t round) const {
                "of another node does not answer: it computes, or is stopped, or its node or the network is down",
                "of other nodes do not answer: they compute, or are stopped, or their nodes or the network are down")})
     if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
-  return text;
+  return {.text = std::move(text), .may_come = may_come};
 }
 
 }  // namespace syncline::comm

@@ -21,7 +21,8 @@ class Reports {
   // Tells the other nodes how the ranks of this one are, twice a second, and hears what they tell.
   void exchange(std::uint64_t round);
   // The ranks of other nodes that have not come to the round, do not run, or are not heard of; "" if there is none.
-  std::string missing(std::uint64_t round) const;
+  // Those that are not heard of may come.
+  Missing missing(std::uint64_t round) const;
 
  private:
   struct Report {

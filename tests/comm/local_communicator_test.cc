@@ -146,6 +146,16 @@ TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
   EXPECT_NE(text.find("rank 1 (it runs), rank 3 (it runs) have not called it"), text.npos) << text;
 }
 
+// A rank whose program has ended waits for those that go on by themselves.
+TEST(LocalCommunicator, TheEndOfAProgramIsWaitedForAsLongAsRanksRun) {
+  spawn_ranks(2,
+              [](Communicator& c) {
+                if (c.rank() == 1) std::this_thread::sleep_for(1s);
+                c.barrier({.plan = kEndOfProgram});
+              },
+              {.limit = 200ms, .stall_limit = 100ms});
+}
+
 // Who gave up frees its buffers, so nobody may touch them any more.
 TEST(LocalCommunicator, LateRankLeavesAloneWhoGaveUp) {
   for (const std::int64_t count : {3, 200000}) {

@@ -38,7 +38,9 @@ void misbehave_at_start(const std::string& how) {
   if (how == "tardy") std::this_thread::sleep_for(1500ms);
 }
 void misbehave_at_end(const std::string& how, const Communicator& comm) {
-  if (how == "stopped" && comm.rank() == comm.size() - 1) raise(SIGSTOP);
+  if (comm.rank() + 1 != comm.size()) return;
+  if (how == "stopped") raise(SIGSTOP);
+  if (how == "busy") std::this_thread::sleep_for(5s);
 }
 
 void run(const std::string& how, Communicator& comm) {
@@ -51,6 +53,7 @@ int run_job(const std::string& how) {
   CommOptions options{.worker = {.wait_limit = how == "late" ? 1s : 60s}};
   if (how == "absent") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
   if (how == "stopped") options.worker = {.stall_limit = 1s, .wait_limit = 4s};  // the start may take a second
+  if (how == "busy") options.worker = {.stall_limit = 1s, .wait_limit = 3s};
   if (how == "tardy") options.worker = {.stall_limit = 500ms};
   misbehave_at_start(how);
   if (how == "unwind") {  // no abort_job: the exception destroys the communicator on its way out

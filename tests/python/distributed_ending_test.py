@@ -282,3 +282,14 @@ GOOD_ENDS = {
 def test_good_ends(how, tmp_path):
     ended = end(2, BEGIN + GOOD_ENDS[how].rstrip() + "\n    print('done')\n", tmp_path)
     assert ended.code == 0 and ended.out == "done\n", ended
+
+
+def test_a_rank_that_is_busy_behind_its_last_step_is_waited_for(tmp_path):
+    program = BEGIN + """
+    steps(3)
+    time.sleep(8 if culprit else 0)
+    print('done')
+    """
+    ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="4")
+    assert ended.code == 0 and ended.out == "done\n", ended
+    assert "syncline: rank 0 of 2 has waited 5." in ended.err, ended
