@@ -18,6 +18,14 @@ constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of no other placehold
 
 [[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
 
+// Of an operation; nothing if it comes before them all.
+std::optional<std::uint64_t> runs_of(const Session::RandomRuns& runs, std::uint64_t number) {
+  std::optional<std::uint64_t> found;
+  for (const auto& [from, count] : runs)
+    if (number >= from) found = count;
+  return found;
+}
+
 }  // namespace
 
 Session::Session(std::uint64_t seed)
@@ -56,6 +64,7 @@ void Session::undistribute() {
 RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) {
   const RandomKey key = seed ? RandomKey(*seed) : RandomKey(seed_, ++unseeded_ops_);
   key.op()->number = ++random_ops_;
+  key.op()->runs = runs_of(set_runs_, random_ops_).value_or(0);
   if (known_random_ops_.size() >= look_for_gone_at_) {
     std::erase_if(known_random_ops_, [](const auto& op) { return op.expired(); });
     look_for_gone_at_ = 2 * std::max<std::size_t>(32, known_random_ops_.size());
@@ -71,18 +80,22 @@ void Session::set_random_step(std::uint64_t step) {
 
 Session::RandomRuns Session::random_runs() const {
   RandomRuns runs;
+  const auto add = [&](std::uint64_t number, std::uint64_t count) {
+    if (runs.empty() || runs.back().second != count) runs.emplace_back(number, count);
+  };
   for (const auto& known : known_random_ops_)
-    if (const auto op = known.lock(); op != nullptr && (runs.empty() || runs.back().second != op->runs))
-      runs.emplace_back(op->number, op->runs);
+    if (const auto op = known.lock()) add(op->number, op->runs);
+  if (random_ops_ == 0 && set_runs_.empty()) return runs;
+  add(random_ops_ + 1, runs_of(set_runs_, random_ops_ + 1).value_or(0));
+  for (const auto& [number, count] : set_runs_)
+    if (number > random_ops_ + 1) add(number, count);
   return runs;
 }
 
 void Session::set_random_runs(const RandomRuns& runs) {
-  for (const auto& known : known_random_ops_) {
-    const auto op = known.lock();
-    for (const auto& [number, count] : runs)
-      if (op != nullptr && op->number >= number) op->runs = count;
-  }
+  if (!runs.empty()) set_runs_ = runs;
+  for (const auto& known : known_random_ops_)
+    if (const auto op = known.lock()) op->runs = runs_of(runs, op->number).value_or(op->runs);
 }
 
 std::string Session::unique_name(const std::string& prefix) {
@@ -107,6 +120,7 @@ void Session::clear() {
   learning_phase_ = Expr{};
   unseeded_ops_ = random_ops_ = 0;
   known_random_ops_.clear();
+  set_runs_.clear();
   used_variables_->clear();
 }
 

@@ -58,10 +58,11 @@ class Session {
   void set_seed(std::uint64_t seed) { seed_ = seed; }
   // How many steps drew random numbers.
   std::uint64_t random_step() const { return random_step_; }
-  // Each operation goes on as if it had run in all of them.
+  // Each operation, also one that is made later, goes on as if it had run in all of them.
   void set_random_step(std::uint64_t step);
   // How often each operation has run, in the order of creation: (its number, runs), an entry where the runs change.
-  // Saved with a checkpoint, so that a resumed run goes on with the same numbers.
+  // The last entry is for those that are still to be made. Saved with a checkpoint, so that a resumed run goes on with
+  // the same numbers, also in operations that it makes after it was resumed, as a callback may.
   using RandomRuns = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
   RandomRuns random_runs() const;
   void set_random_runs(const RandomRuns& runs);
@@ -127,6 +128,7 @@ class Session {
   std::uint64_t seed_ = 0, random_step_ = 0, unseeded_ops_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
   std::vector<std::weak_ptr<RandomOp>> known_random_ops_;  // in the order of creation, and some that are gone
   std::size_t look_for_gone_at_ = 64;                      // so many
+  RandomRuns set_runs_;                                    // of operations that are still to be made
   Config config_;
   Passes passes_;
   std::unique_ptr<Faults> faults_;  // outlive the distributor

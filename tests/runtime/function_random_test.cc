@@ -103,7 +103,7 @@ TEST(Randomness, RunsAreSavedAndRestored) {
       of_a({});
       of_b({});
       runs = session.random_runs();
-      EXPECT_EQ(runs, (Session::RandomRuns{{2, 2}, {3, 1}}));
+      EXPECT_EQ(runs, (Session::RandomRuns{{2, 2}, {3, 1}, {4, 0}}));
       unbroken = {of_a({})[0], of_b({})[0]};
     } else {
       session.set_random_runs(runs);
@@ -111,6 +111,32 @@ TEST(Randomness, RunsAreSavedAndRestored) {
       EXPECT_TRUE(same_bits(of_b({})[0], unbroken[1]));
     }
   }
+}
+
+// As a callback does that makes its function when it first needs it.
+TEST(Randomness, RunsOfOperationsThatAreMadeAfterTheRestore) {
+  const auto draw_of = [](Function& f) { return f({})[0]; };
+  std::vector<Array> unbroken;
+  Session::RandomRuns runs;
+  {
+    Session session(5);
+    SessionScope scope(session);
+    Function first({}, {random_uniform({16})}), later({}, {random_uniform({16})});
+    draw_of(first);
+    for (int i = 0; i < 3; ++i) draw_of(later);
+    runs = session.random_runs();
+    Function unseen({}, {random_uniform({16})});
+    unbroken = {draw_of(first), draw_of(later), draw_of(unseen)};
+  }
+  Session session(5);
+  SessionScope scope(session);
+  Function first({}, {random_uniform({16})});
+  session.set_random_runs(runs);
+  EXPECT_EQ(session.random_runs(), runs);  // saved again before the other one is made
+  Function later({}, {random_uniform({16})}), unseen({}, {random_uniform({16})});
+  EXPECT_TRUE(same_bits(draw_of(first), unbroken[0]));
+  EXPECT_TRUE(same_bits(draw_of(later), unbroken[1]));
+  EXPECT_TRUE(same_bits(draw_of(unseen), unbroken[2]));
 }
 
 // A checkpoint of an earlier version has one number for all operations: each goes on behind it.
