@@ -45,7 +45,7 @@ class Training {
   void resume(training::FoundCheckpoint& found);
   training::Ended run() { return fit_->run(); }
   training::Logs evaluate();
-  const io::TrainingState& state() const { return fit_->state().counts; }
+  const io::TrainingState& state() const { return fit_->counts(); }
   // Of the bytes of all variables, in order.
   std::uint64_t digest() const;
 

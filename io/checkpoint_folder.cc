@@ -100,8 +100,7 @@ std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
 
 void CheckpointFolder::save_shard(const Checkpoint& checkpoint, Shard shard) const {
   make_directory_durably(directory_);
-  const std::string path = path_of(name_of_step(checkpoint.state.global_step));
-  write_with_room([&] { io::save_shard(path, checkpoint, shard); });
+  io::save_shard(path_of(name_of_step(checkpoint.state.global_step)), checkpoint, shard);
 }
 
 std::string CheckpointFolder::save_index(const Checkpoint& checkpoint, int count) const {
@@ -141,13 +140,12 @@ void CheckpointFolder::write_with_room(const std::function<void()>& write) const
     try {
       return write();
     } catch (const DiskFullError&) {
-      if (!remove_oldest()) throw;
+      if (!make_room()) throw;
     }
   }
 }
 
-// False if only the newest and the best are left, or an older one may be the last that is whole.
-bool CheckpointFolder::remove_oldest() const {
+bool CheckpointFolder::make_room() const {
   if (latest().empty() || !verify_checkpoint(path_of(latest())).problems.empty()) return false;
   const std::vector<Entry> files = entries();
   const Ranking ranking = by_metric(files);

@@ -46,10 +46,14 @@ class CheckpointFolder {
 
   // The same for a checkpoint in several files, one written by each rank (io/checkpoint_shards.h): save_shard on each
   // of `shard.count` ranks, then a barrier of the caller's, then save_index on one, which does all else that save does.
+  // Where the disk is full, save_shard throws DiskFullError and removes nothing: one rank must, not each of them.
   void save_shard(const Checkpoint& checkpoint, Shard shard) const;
   std::string save_index(const Checkpoint& checkpoint, int count) const;
   // Instead of save_index, when a shard could not be written: removes those that never came to an index.
   void discard_shards() const;
+  // Removes the oldest checkpoint. False if only the newest and the best are left, or an older one may be the last that
+  // is whole.
+  bool make_room() const;
 
   // The name that `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
   std::string latest() const;
@@ -73,7 +77,6 @@ class CheckpointFolder {
   std::string lost_latest() const;
   void remove(const std::string& name) const;
   void remove_with_shards(const std::string& name) const;
-  bool remove_oldest() const;
   void write_with_room(const std::function<void()>& write) const;
   std::vector<Entry> entries() const;
   Ranking by_metric(const std::vector<Entry>& entries) const;

@@ -13,8 +13,6 @@
 namespace syncline {
 namespace {
 
-constexpr std::string_view kPurpose = "agreement of the ranks";
-
 // Halves the range in which the first difference must be. The digest of equal bytes is equal; that different bytes
 // have one digest does not happen by accident.
 std::int64_t first_differing_element(Distributor& ranks, const Array& value) {
@@ -76,9 +74,24 @@ bool all_equal(std::span<const std::uint64_t> numbers) {
 }
 
 std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::uint64_t own, std::string_view purpose) {
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(ranks.size()));
-  ranks.gather(purpose, &own, all.data(), std::vector<std::int64_t>(all.size(), sizeof own));
+  return gather_numbers(ranks, std::span(&own, 1), purpose);
+}
+
+std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::span<const std::uint64_t> own,
+                                          std::string_view purpose) {
+  const auto count = static_cast<std::size_t>(ranks.size());
+  std::vector<std::uint64_t> all(count * own.size());
+  ranks.gather(purpose, own.data(), all.data(),
+               std::vector<std::int64_t>(count, static_cast<std::int64_t>(own.size_bytes())));
   return all;
+}
+
+std::vector<std::size_t> unequal_places(std::span<const std::uint64_t> all, std::size_t of_each) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < of_each; ++i)
+    for (std::size_t at = i; at < all.size(); at += of_each)
+      if (all[at] != all[i] && (places.empty() || places.back() != i)) places.push_back(i);
+  return places;
 }
 
 std::vector<std::string> gather_texts(Distributor& ranks, const std::string& own) {
@@ -89,7 +102,7 @@ std::vector<std::string> gather_texts(Distributor& ranks, const std::string& own
     total += lengths.back();
   }
   std::string all(static_cast<std::size_t>(total), '\0');
-  ranks.gather(kPurpose, own.data(), all.data(), lengths);
+  ranks.gather(kAgreement, own.data(), all.data(), lengths);
   std::vector<std::string> texts;
   std::size_t at = 0;
   for (const std::int64_t length : lengths) {
@@ -101,14 +114,7 @@ std::vector<std::string> gather_texts(Distributor& ranks, const std::string& own
 
 void explain_values(Distributor& ranks, std::span<const std::shared_ptr<VariableState>> variables,
                     std::span<const std::uint64_t> digests, std::uint64_t step) {
-  const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()),
-                                         static_cast<std::int64_t>(digests.size_bytes()));
-  std::vector<std::uint64_t> all(counts.size() * digests.size());
-  ranks.gather(kPurpose, digests.data(), all.data(), counts);
-  std::vector<std::size_t> differing;
-  for (std::size_t i = 0; i < digests.size(); ++i)
-    for (std::size_t r = 1; r < counts.size(); ++r)
-      if (all[r * digests.size() + i] != all[i] && (differing.empty() || differing.back() != i)) differing.push_back(i);
+  const std::vector<std::size_t> differing = unequal_places(gather_numbers(ranks, digests), digests.size());
   SYNCLINE_CHECK(!differing.empty());
   const VariableState& state = *variables[differing[0]];
   const Array& value = state.value();

@@ -1,7 +1,5 @@
 #include "runtime/training/first_rank.h"
 
-#include <cstdint>
-
 namespace syncline::training {
 
 void copy_from_first_rank(comm::Communicator* wire, std::string_view purpose, void* data, std::size_t bytes) {
@@ -15,6 +13,12 @@ std::string as_first_rank_says(comm::Communicator* wire, std::string_view purpos
   text.resize(length);
   copy_from_first_rank(wire, purpose, text.data(), length);
   return text;
+}
+
+std::int32_t greatest_of_all(comm::Communicator* wire, std::string_view purpose, std::int32_t number) {
+  if (wire == nullptr || wire->size() == 1) return number;
+  wire->wait(wire->all_reduce({.names = comm::remember_names(purpose)}, &number, 1, DType::kInt32, comm::Reduce::kMax));
+  return number;
 }
 
 }  // namespace syncline::training

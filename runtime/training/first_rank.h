@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ std::string as_first_rank_says(comm::Communicator* wire, std::string_view purpos
 
 // Rank 0's bytes, likewise.
 void copy_from_first_rank(comm::Communicator* wire, std::string_view purpose, void* data, std::size_t bytes);
+
+// The greatest of all ranks' numbers, likewise.
+std::int32_t greatest_of_all(comm::Communicator* wire, std::string_view purpose, std::int32_t number);
 
 inline bool is_first(const comm::Communicator* wire) { return wire == nullptr || wire->rank() == 0; }
 

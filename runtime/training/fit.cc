@@ -29,16 +29,17 @@ void check_outputs(const char* caller, const std::vector<Array>& outputs, const 
 // Ranks whose data part without anybody's intention train, but not as one process would. Other shapes end the step.
 void warn_of_other_feeds(std::span<const Array> feeds) {
   Distributor* ranks = Session::current().distributor();
-  if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local()) return;
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    if (!all_equal(gather_numbers(*ranks, feeds[i].bytes()))) return;
-    const bool equal = all_equal(gather_numbers(*ranks, kernels::digest(feeds[i].raw(), feeds[i].bytes())));
-    if (!equal && ranks->rank() == 0)
-      say(join_text("ranks were given different values for input ", i,
-                    " of the training's step, and each takes its rows of its own; read the same data on all ranks, or "
-                    "let each bring its own rows (Distributor::set_feeds_local)"));
-    if (!equal) return;
+  if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local() || feeds.empty()) return;
+  std::vector<std::uint64_t> own;  // of each input the size and the digest
+  for (const Array& feed : feeds) {
+    own.push_back(feed.bytes());
+    own.push_back(kernels::digest(feed.raw(), feed.bytes()));
   }
+  const std::vector<std::size_t> unequal = unequal_places(gather_numbers(*ranks, own), own.size());
+  if (unequal.empty() || unequal[0] % 2 == 0 || ranks->rank() != 0) return;
+  say(join_text("ranks were given different values for input ", unequal[0] / 2,
+                " of the training's step, and each takes its rows of its own; read the same data on all ranks, or "
+                "let each bring its own rows (Distributor::set_feeds_local)"));
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ Fit::Fit(FitOptions options) : options_(std::move(options)) {
   if (options_.step == nullptr || options_.epochs < 1)
     fail<ValueError>("Fit: ", options_.step == nullptr ? "no step function" : "no epochs", " to train with");
   state_.counts.seed = Session::current().seed();
-  note_random();
+  state_.counts.random_step = Session::current().random_step();
   state_.counts.batch = options_.batches.batch;
   state_.counts.samples = options_.batches.samples;
 }
@@ -100,14 +101,16 @@ void Fit::set_state(FitState state) {
   if (there.step > steps_of_epoch() || (!state.sums.empty() && state.sums.size() != options_.names.size()))
     fail<ValueError>("it stands at step ", there.step, " of ", steps_of_epoch(), " with sums of ", state.sums.size(),
                      " values, of which a step has ", options_.names.size(), ": this is another training's");
+  Session::current().set_random_step(state.counts.random_step);
+  Session::current().set_random_runs(state.random_runs);
   state_ = std::move(state);
-  Session::current().set_random_step(state_.counts.random_step);
-  Session::current().set_random_runs(state_.random_runs);
+  before_evaluate_.reset();
 }
 
-void Fit::note_random() {
-  state_.counts.random_step = Session::current().random_step();
-  state_.random_runs = Session::current().random_runs();
+FitState Fit::state() const {
+  FitState state = state_;
+  state.random_runs = before_evaluate_ ? *before_evaluate_ : Session::current().random_runs();
+  return state;
 }
 
 std::int64_t Fit::rows_so_far() const {
@@ -123,6 +126,7 @@ Logs Fit::averages() const {
 
 Ended Fit::run() {
   stopping_ = paused_ = false;
+  before_evaluate_.reset();
   try {
     train();
   } catch (const std::exception& error) {
@@ -158,17 +162,19 @@ void Fit::run_step() {
   }
   ++counts.step;
   ++counts.global_step;
-  note_random();
+  counts.random_step = Session::current().random_step();
   for (Callback* callback : options_.callbacks) callback->on_step_end(*this, logs_);
 }
 
 void Fit::end_epoch() {
   Logs logs = averages();
+  before_evaluate_ = Session::current().random_runs();
   if (options_.evaluate)
     for (const auto& [name, value] : options_.evaluate()) logs.set("val_" + name, value);
   const std::int64_t epoch = state_.counts.epoch++;
   state_.counts.step = 0;
-  note_random();
+  state_.counts.random_step = Session::current().random_step();
+  before_evaluate_.reset();
   state_.sums.clear();
   for (Callback* callback : options_.callbacks) callback->on_epoch_end(*this, epoch, logs);
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,9 @@ class Fit {
   explicit Fit(FitOptions options);
 
   const FitOptions& options() const { return options_; }
-  const FitState& state() const { return state_; }
+  const io::TrainingState& counts() const { return state_.counts; }
+  // Puts the session's counters of random numbers together: for what saves it, not for every step.
+  FitState state() const;
   // Goes to another place, which must be one of such batches; the session's counter of random numbers goes with it.
   // Throws ValueError if it is not.
   void set_state(FitState state);
@@ -91,12 +94,12 @@ class Fit {
   void train();
   void run_step();
   void end_epoch();
-  void note_random();
   std::int64_t rows_so_far() const;
   bool at_limit() const { return options_.max_steps > 0 && state_.counts.global_step >= options_.max_steps; }
 
   FitOptions options_;
-  FitState state_;
+  FitState state_;                                      // but for random_runs
+  std::optional<Session::RandomRuns> before_evaluate_;  // while that goes on, and if it has failed
   Logs logs_;  // of the last step
   std::int64_t rows_ = 0;
   std::uint64_t feeds_read_ = 0;  // ranks compare theirs at the first, second, fourth, ... of this run

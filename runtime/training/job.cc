@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/exit_codes.h"
@@ -30,16 +33,22 @@ using namespace std::chrono_literals;
 constexpr auto kLongestEmergency = 2s;
 constexpr auto kLook = 20ms;
 
+constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
+
 bool ranks_disagree(const std::exception& error) { return dynamic_cast<const DisagreementError*>(&error) != nullptr; }
 
 bool rank_is_missing(const std::exception& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr && !ranks_disagree(error);
 }
 
-// The greatest of all ranks' numbers. All must ask.
-std::int32_t greatest_of_all(comm::Communicator& wire, std::string_view purpose, std::int32_t number) {
-  wire.wait(wire.all_reduce({.names = comm::remember_names(purpose)}, &number, 1, DType::kInt32, comm::Reduce::kMax));
-  return number;
+// The lines of a setting on which bits depend. The data format decides what graph is built, which the plan tells, and
+// to compare variables changes none.
+std::vector<std::string> deciding_lines(const std::string& setting) {
+  std::istringstream text(setting);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);)
+    if (!line.starts_with("image_data_format ") && !line.starts_with("comparing variables ")) lines.push_back(line);
+  return lines;
 }
 
 // The lowest rank that lives works; the others wait until it has left, so that nobody ends the job under it.
@@ -79,7 +88,7 @@ void Job::set_state(const std::string& state) {
   setting_before_ = end == state.npos ? "" : state.substr(end + 1);
 }
 
-// What decides the bits of sums beside the plan, a line each.
+// What decides the bits of sums beside the plan, a line each, and what ranks have in common beside that.
 std::string Job::setting() const {
   const Session& session = Session::current();
   return join_text(options_.wire == nullptr ? "ranks 0" : options_.wire->layout(), '\n',
@@ -88,13 +97,17 @@ std::string Job::setting() const {
 
 // On rank 0.
 void Job::compare_setting() {
-  std::istringstream before(std::exchange(setting_before_, {})), now(setting());
-  for (std::string was, is; std::getline(before, was) && std::getline(now, is);)
-    if (was != is) {
-      say(join_text("'", options_.folder, "': the training was saved with ", was, ", and goes on with ", is,
-                    ": it will not end with the same bits"));
-      return;
-    }
+  const std::vector<std::string> before = deciding_lines(std::exchange(setting_before_, {}));
+  const std::vector<std::string> now = deciding_lines(setting());
+  std::string was, is;
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (before[i] == now[i]) continue;
+    was += (was.empty() ? "" : ", ") + before[i];
+    is += (is.empty() ? "" : ", ") + now[i];
+  }
+  if (!was.empty())
+    say(join_text("'", options_.folder, "': the training was saved with ", was, ", and goes on with ", is,
+                  ": it may end with other bits"));
 }
 
 void Job::on_train_begin(Fit& fit) {
@@ -108,11 +121,11 @@ void Job::on_train_begin(Fit& fit) {
   if (!error.empty()) throw IoError(error);
   if (writes()) {
     saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
-    if (!has_partial(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, true));
+    if (!is_divided(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, true));
   }
   begun_ = true;
   // What a resumed training begins with is on the disk.
-  if (fit.state().counts.global_step > 0) saved_ = fit.state().counts;
+  if (fit.counts().global_step > 0) saved_ = fit.counts();
 }
 
 void Job::begin(const Fit& fit) {
@@ -120,17 +133,18 @@ void Job::begin(const Fit& fit) {
   lock_.emplace(options_.folder);
   compare_setting();
   file_ = folder_.latest();
-  tell("running", {}, fit.state().counts, "");
+  tell("running", {}, fit.counts(), "");
 }
 
 // The words are on their way while the step computes.
 void Job::on_step_begin(Fit& fit) {
   if (ticket_ != 0) agreed_request();  // of a step that failed, which somebody has caught
+  metric_.reset();
   const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
   *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
   if (options_.wire == nullptr || options_.wire->size() == 1) return;
   static const std::uint64_t names = comm::remember_names("whether a rank was asked to save or to stop");
-  const auto step = static_cast<std::uint64_t>(fit.state().counts.global_step);
+  const auto step = static_cast<std::uint64_t>(fit.counts().global_step);
   ticket_ =
       options_.wire->all_reduce({.step = step, .names = names}, words_.get(), 2, DType::kInt32, comm::Reduce::kMax);
 }
@@ -146,7 +160,7 @@ void Job::on_step_end(Fit& fit, const Logs&) {
   note_plan(fit);
   const Request request = agreed_request();
   if (request == Request::kSave && options_.requests != nullptr) options_.requests->save_begins();
-  const io::TrainingState& counts = fit.state().counts;
+  const io::TrainingState& counts = fit.counts();
   const bool due = options_.save_every > 0 && counts.global_step % options_.save_every == 0;
   if (request == Request::kStop) fit.pause();
   else if (request == Request::kSave || (due && counts.step < fit.steps_of_epoch())) save(fit);
@@ -159,31 +173,40 @@ void Job::note_plan(const Fit& fit) {
   if (plan_before_ != 0 && plan_ != 0 && plan_ != plan_before_ && first_)
     say(join_text("'", options_.folder,
                   "': the training that goes on computes another function than the one that "
-                  "was saved, or an operation has changed: it will not end with the same bits"));
+                  "was saved, or an operation has changed: it may end with other bits"));
   plan_before_ = 0;
 }
 
 void Job::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
   if (!options_.monitor.empty()) metric_ = logs.monitored("Job", options_.monitor);
   save(fit);
-  metric_.reset();
 }
 
 void Job::save(const Fit& fit) {
-  if (saved_ == fit.state().counts) return;
-  saved_ = fit.state().counts;
+  if (saved_ == fit.counts()) return;
+  saved_ = fit.counts();
+  no_memory_ = false;
   settle();
   wait_for_index();
   if (shards_) shards_->begin();
-  if (!writes() && !has_partial(options_.model)) return;
-  io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, writes());
-  if (!writes()) return;
-  checkpoint.metric = metric_;
+  if (!writes() && !is_divided(options_.model)) return;
   try {
+    io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, writes());
+    if (!writes()) return;
+    checkpoint.metric = metric_;
+    wait_for_writer();
     saver_->save(checkpoint);
   } catch (const std::bad_alloc&) {
+    no_memory_ = true;
     if (shards_) shards_->cannot_write();
-    say("no memory for a copy of the variables to save; training goes on");
+    if (first_) say(join_text(kNoMemory, "; training goes on"));
+  }
+}
+
+// Says what the save before has failed with.
+void Job::wait_for_writer() {
+  try {
+    saver_->wait();
   } catch (const std::exception& error) {
     say(join_text(error.what(), "; training goes on"));
   }
@@ -193,19 +216,15 @@ void Job::save(const Fit& fit) {
 void Job::settle() {
   if (!shards_ || !shards_->pending()) return;
   const std::int32_t all =
-      greatest_of_all(*options_.wire, "whether the shards of a checkpoint are written", shards_->wait());
+      greatest_of_all(options_.wire, "whether the shards of a checkpoint are written", shards_->wait());
   shards_->tell(static_cast<ShardSaves::State>(all));
 }
 
 // Rank 0's writing thread also removes shards that no index lists, so nobody writes one before it is done.
 void Job::wait_for_index() {
   if (!shards_) return;
-  try {
-    if (first_) saver_->wait();
-  } catch (const std::exception& error) {
-    say(join_text(error.what(), "; training goes on"));
-  }
-  greatest_of_all(*options_.wire, "whether the index of a checkpoint is written", 0);
+  if (first_) wait_for_writer();
+  greatest_of_all(options_.wire, "whether the index of a checkpoint is written", 0);
 }
 
 // On the saver's thread.
@@ -219,6 +238,13 @@ void Job::write(const io::Checkpoint& checkpoint) {
 void Job::on_train_end(Fit& fit) {
   save(fit);
   settle();
+  // Each save that finds no room in the folder makes some for the next one.
+  for (int tries = options_.keep.keep_last + options_.keep.keep_best; shards_ && shards_->lacked_room() && tries > 0;
+       --tries) {
+    saved_.reset();
+    save(fit);
+    settle();
+  }
   std::string error;
   try {
     if (first_) end(fit);
@@ -235,10 +261,11 @@ void Job::on_train_end(Fit& fit) {
 
 void Job::end(const Fit& fit) {
   saver_->wait();
+  if (no_memory_) fail<IoError>("checkpoint folder '", options_.folder, "': ", kNoMemory);
   lock_.reset();  // the process may train into the folder again
   const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
-  if (!fit.paused()) tell("finished", 0, fit.state().counts, "");
-  else tell("saved", kExitSaved, fit.state().counts, name.empty() ? "another rank was asked to stop" : name);
+  if (!fit.paused()) tell("finished", 0, fit.counts(), "");
+  else tell("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
 }
 
 void Job::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
@@ -277,7 +304,20 @@ void Job::survive(const Fit& fit, const std::exception& error) {
   // Without a checkpoint it begins anew: that a rank died says nothing against it.
   const bool again = rank_is_missing(error);
   // What mpirun leaves with is what killed the rank that died.
-  tell(again ? "saved" : "failed", again ? std::optional<int>() : exit_code_of(error), fit.state().counts, reason);
+  if (again) tell("saved", {}, counts_of_file(fit), reason);
+  else tell("failed", exit_code_of(error), fit.counts(), reason);
+}
+
+// Where the training goes on: a script that starts it again sees by that whether it gets any further.
+io::TrainingState Job::counts_of_file(const Fit& fit) const {
+  if (file_.empty()) return {};
+  try {
+    const std::string name = std::filesystem::path(file_).filename().string();
+    return io::summarize_checkpoint(options_.folder + "/" + name).state;
+  } catch (const std::exception& error) {
+    say(error.what());
+    return fit.counts();
+  }
 }
 
 // Waits for the save under way. What rank 0 has finished only rank 0 knows.
@@ -289,13 +329,13 @@ bool Job::save_before_is_whole(const Fit& fit) {
     say(error.what());
     return false;
   }
-  return first_ && saved_ == fit.state().counts;
+  return first_ && !no_memory_ && saved_ == fit.counts();
 }
 
 void Job::save_now(const Fit& fit) {
-  const std::int64_t step = fit.state().counts.global_step;
+  const std::int64_t step = fit.counts().global_step;
   if (step == 0) return;
-  if (has_partial(options_.model))
+  if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
   file_ = folder_.save(snapshot(options_.model, fit, nullptr, true));
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();

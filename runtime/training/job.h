@@ -3,13 +3,12 @@
 //     Signals signals;                                             // first of all
 //     ...
 //     Job job({.folder = "run", .model = model, .wire = wire.get(), .requests = &signals});
-//     Fit fit({..., .callbacks = {&bar, &stopping, &job}});        // the last, so that it saves what the others
-//     decided return fit.run() == Ended::kPaused ? kExitSaved : 0;
+//     Fit fit({..., .callbacks = {&bar, &stopping, &job}});  // the last, so that it saves what the others decided
+//     return fit.run() == Ended::kPaused ? kExitSaved : 0;
 //
 // - It saves after each epoch, every so many steps, and at the end; rank 0 writes, or each of the first ranks its
-// shard,
-//   in the background. A save that fails
-//   is one line on standard error, and the training goes on; only if the last one fails does the training fail.
+//   shard, in the background. A save that fails is one line on standard error, and the training goes on; only if the
+//   last one fails does the training fail.
 // - What one rank is asked by a signal, all answer after the same step: a word that rides beside each step's reductions
 //   takes the request to every rank. Asked to stop, they save, wait for the write, and Fit::run returns kPaused.
 // - When a rank has died, or the wire failed, the lowest rank that still lives saves the last finished step.
@@ -71,6 +70,7 @@ class Job : public Callback {
   Request agreed_request();
   void note_plan(const Fit& fit);
   void save(const Fit& fit);
+  void wait_for_writer();
   void settle();
   void wait_for_index();
   bool writes() const { return shards_ ? shards_->writes() : first_; }
@@ -81,6 +81,7 @@ class Job : public Callback {
   void survive(const Fit& fit, const std::exception& error);
   bool save_before_is_whole(const Fit& fit);
   void save_now(const Fit& fit);
+  io::TrainingState counts_of_file(const Fit& fit) const;
 
   JobOptions options_;
   std::optional<io::FolderLock> lock_;  // of rank 0
@@ -88,18 +89,19 @@ class Job : public Callback {
   const bool first_;          // this is rank 0
   bool begun_ = false;        // there is a folder
   bool last_failed_ = false;  // the checkpoint at the end could not be written
+  bool no_memory_ = false;    // for the last save
   std::uint64_t plan_ = 0, plan_before_ = 0;
   std::string setting_before_;              // of the checkpoint; "": not known
   std::unique_ptr<ShardSaves> shards_;      // if there are several
-  std::unique_ptr<io::AsyncSaver> saver_;   // on ranks that write; its thread uses shards_
-  std::optional<double> metric_;            // of the epoch that has just ended
+  std::optional<double> metric_;            // of the epoch that has just ended, until the next step
   std::optional<io::TrainingState> saved_;  // of the last save that was begun
   std::string file_;                        // the newest checkpoint; the saver's while it writes
   struct Words {
     std::int32_t request, shards;
   };
-  std::unique_ptr<Words> words_;  // on their way through the wire
-  comm::Ticket ticket_ = 0;       // 0: it is not
+  std::unique_ptr<Words> words_;           // on their way through the wire
+  comm::Ticket ticket_ = 0;                // 0: it is not
+  std::unique_ptr<io::AsyncSaver> saver_;  // on ranks that write; the last, for its thread uses all the others
 };
 
 }  // namespace syncline::training

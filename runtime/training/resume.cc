@@ -48,7 +48,7 @@ FoundCheckpoint::FoundCheckpoint(std::string path, io::Checkpoint checkpoint, co
     : path_(std::move(path)), checkpoint_(std::move(checkpoint)), wire_(wire) {}
 
 void FoundCheckpoint::resume(const SavedModel& model, Fit& fit) {
-  const std::vector<io::Weight> parts = take_parts(checkpoint_);
+  const std::vector<io::Weight> parts = take_parts(checkpoint_, model);
   succeed_on_first_rank(wire_, [&] { io::require_same_model(path_, io::spec_of(checkpoint_), spec_of(model)); });
   std::vector<Array> values;
   for (const io::Layer& layer : checkpoint_.layers) append(values, layer.weights);
@@ -57,7 +57,7 @@ void FoundCheckpoint::resume(const SavedModel& model, Fit& fit) {
     for (const Variable& v : variables_of(model)) values.push_back(Array::uninitialized(v.dtype(), v.shape()));
   for (Array& value : values) copy_from_first_rank(wire_, "a checkpoint's values", value.raw(), value.bytes());
   restore(path_, checkpoint_, values, model, fit);
-  if (wire_ != nullptr && wire_->size() > 1 && has_partial(model)) restore_parts(parts, model, *wire_);
+  if (wire_ != nullptr && wire_->size() > 1 && is_divided(model)) restore_parts(parts, model, *wire_);
   checkpoint_.layers.clear();
   checkpoint_.optimizer.clear();
 }

@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "io/durable_file.h"
 
 namespace syncline::training {
 
@@ -21,25 +22,38 @@ void ShardSaves::set_state(State state) {
 
 std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
   std::exception_ptr error;
+  State own = kWritten;
   try {
     folder_.save_shard(checkpoint, {rank_, count_});
+  } catch (const io::DiskFullError&) {
+    error = std::current_exception();
+    own = kNoRoom;
   } catch (...) {
     error = std::current_exception();
+    own = kFailed;
   }
-  set_state(error ? kFailed : kWritten);
+  set_state(own);
   if (rank_ != 0 && error) std::rethrow_exception(error);
   if (rank_ != 0) return {};
-  if (all_written()) return folder_.save_index(checkpoint, count_);
+  const State all = wait_for_all();
+  if (all == kWritten) return folder_.save_index(checkpoint, count_);
   folder_.discard_shards();  // nobody writes any more, and what is written has no index to come
-  if (error) std::rethrow_exception(error);
+  const bool room = all == kNoRoom && folder_.make_room();
+  if (error && !room) std::rethrow_exception(error);
   fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
-                " is given up: not every rank has written its shard");
+                " is given up: not every rank has written its shard",
+                room ? "; a disk is full, and the oldest checkpoint has made room for the next one" : "");
 }
 
-bool ShardSaves::all_written() {
+ShardSaves::State ShardSaves::wait_for_all() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return all_ != kWriting; });
-  return all_ == kWritten;
+  return all_;
+}
+
+bool ShardSaves::lacked_room() {
+  const std::lock_guard lock(mutex_);
+  return all_ == kNoRoom;
 }
 
 ShardSaves::State ShardSaves::state() {

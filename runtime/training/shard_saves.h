@@ -19,7 +19,7 @@ namespace syncline::training {
 class ShardSaves {
  public:
   // The greatest of all ranks' tells how all are.
-  enum State : std::int32_t { kWritten = 0, kFailed = 1, kWriting = 2 };
+  enum State : std::int32_t { kWritten = 0, kFailed = 1, kNoRoom = 2, kWriting = 3 };
 
   // Shard `rank` of `count`; ranks from `count` on write nothing.
   ShardSaves(const io::CheckpointFolder& folder, int rank, int count) : folder_(folder), rank_(rank), count_(count) {}
@@ -33,10 +33,13 @@ class ShardSaves {
   void begin();
   void cannot_write();
   // This rank's shard and, on rank 0, in the end the index, whose path is returned; "" elsewhere. Throws IoError, also
-  // for the shards of others and after give_up().
+  // for the shards of others and after give_up(). If a rank's disk is full, the save is given up, and rank 0 removes
+  // the oldest checkpoint: the next save finds room.
   std::string write(const io::Checkpoint& checkpoint);
 
   State state();
+  // Whether that is what became of the last save: the same on every rank.
+  bool lacked_room();
   // How all ranks are. Nothing is pending once nobody writes.
   void tell(State all);
   // Waits until this rank writes no more.
@@ -47,7 +50,7 @@ class ShardSaves {
  private:
   void set_state(State state);
   // What rank 0 hears when nobody writes any more.
-  bool all_written();
+  State wait_for_all();
 
   const io::CheckpointFolder& folder_;
   const int rank_, count_;

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 
 #include "base/error.h"
@@ -24,7 +26,16 @@ constexpr std::string_view kParts = "parts/";
 
 std::string name_of(const Variable& v) { return v.name() + ":0"; }
 
-io::Weight weight_of(const Variable& v) { return {name_of(v), v.state().partial() ? get_value(v) : v.state().value()}; }
+io::Weight weight_of(const Variable& v) { return {name_of(v), v.state().value()}; }
+
+// Behind an update the sums hold what the next call does not read.
+std::vector<Variable> divided_of(const SavedModel& model) {
+  const bool empty = !model.accumulated.empty() && model.accumulated[0].state().value().item() == 0;
+  std::vector<Variable> all = variables_of(model);
+  if (empty) all.resize(all.size() - model.accumulated.size());
+  std::erase_if(all, [](const Variable& v) { return !v.state().partial(); });
+  return all;
+}
 
 // JSON has no infinite numbers and no NaN, which stand as text; before, they stood as null.
 std::string text_of(const std::vector<double>& sums) {
@@ -39,22 +50,68 @@ double number_of(const nlohmann::json& item) {
   return item.is_string() ? std::strtod(item.get_ref<const std::string&>().c_str(), nullptr) : item.get<double>();
 }
 
-// What each rank holds of partial variables, all of it on the ranks that `keep` it. One variable and rank at a time:
-// the others have memory for no more.
-void add_parts(const SavedModel& model, comm::Communicator& wire, bool keep, io::Checkpoint& checkpoint) {
+// Memory for what add_parts gathers. A rank that keeps nothing takes one part after the other.
+struct PartsRoom {
+  PartsRoom(const std::vector<Variable>& divided, int ranks, bool keep) {
+    std::size_t largest = 0;
+    for (const Variable& v : divided) {
+      Shape shape = v.shape();
+      shape.insert(0, ranks);
+      largest = std::max(largest, v.state().value().bytes());
+      if (keep) parts.push_back(Array::uninitialized(v.dtype(), shape));
+      if (keep) sums.push_back(Array::uninitialized(v.dtype(), v.shape()));
+    }
+    if (!keep) scratch = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(largest)});
+  }
+  std::vector<Array> parts, sums;
+  Array scratch;
+};
+
+// On all ranks, or std::bad_alloc on all: those that have room must not wait for one that has none.
+PartsRoom make_room(const std::vector<Variable>& divided, comm::Communicator& wire, bool keep) {
+  std::optional<PartsRoom> room;
+  try {
+    room.emplace(divided, wire.size(), keep);
+  } catch (const std::bad_alloc&) {
+  }
+  if (greatest_of_all(&wire, "whether a rank has no memory for a checkpoint", room ? 0 : 1) > 0) throw std::bad_alloc();
+  return std::move(*room);
+}
+
+// In the place of its rank's own part.
+void put_sum(const std::string& name, const Array& sum, io::Checkpoint& checkpoint) {
+  const auto put = [&](std::vector<io::Weight>& weights) {
+    for (io::Weight& weight : weights)
+      if (weight.name == name) weight.value = sum;
+  };
+  for (io::Layer& layer : checkpoint.layers) put(layer.weights);
+  put(checkpoint.optimizer);
+}
+
+// What each rank holds of divided variables, and the sums, on the ranks that `keep` them. One variable and rank at a
+// time: the others have memory for no more.
+void add_parts(const std::vector<Variable>& divided, comm::Communicator& wire, bool keep, io::Checkpoint& checkpoint) {
   static const comm::Tag tag{.names = comm::remember_names("what each rank holds of an accumulated sum")};
-  for (const Variable& v : variables_of(model)) {
-    if (!v.state().partial()) continue;
-    const Array& own = v.state().value();
-    Shape shape = own.shape();
-    shape.insert(0, keep ? wire.size() : 1);
-    Array parts = Array::uninitialized(own.dtype(), shape);
+  PartsRoom room = make_room(divided, wire, keep);
+  for (std::size_t i = 0; i < divided.size(); ++i) {
+    const Array& own = divided[i].state().value();
+    // What was set by hand is rank 0's, and has not been shared yet.
+    const bool nothing = wire.rank() > 0 && divided[i].state().changed();
+    const auto put_own = [&](std::byte* to) {
+      if (nothing) std::memset(to, 0, own.bytes());
+      else std::memcpy(to, own.raw(), own.bytes());
+    };
     for (int r = 0; r < wire.size(); ++r) {
-      std::byte* part = parts.raw() + (keep ? static_cast<std::size_t>(r) * own.bytes() : 0);
-      if (r == wire.rank()) std::memcpy(part, own.raw(), own.bytes());
+      std::byte* part = keep ? room.parts[i].raw() + static_cast<std::size_t>(r) * own.bytes() : room.scratch.raw();
+      if (r == wire.rank()) put_own(part);
       wire.wait(wire.broadcast(tag, part, static_cast<std::int64_t>(own.bytes()), r));
     }
-    if (keep) checkpoint.optimizer.push_back({std::string(kParts) + name_of(v), std::move(parts)});
+    std::byte* sum = keep ? room.sums[i].raw() : room.scratch.raw();
+    put_own(sum);
+    wire.wait(wire.all_reduce(tag, sum, own.size(), own.dtype(), comm::Reduce::kSum));
+    if (!keep) continue;
+    put_sum(name_of(divided[i]), room.sums[i], checkpoint);
+    checkpoint.optimizer.push_back({std::string(kParts) + name_of(divided[i]), room.parts[i]});
   }
 }
 
@@ -76,45 +133,45 @@ Session::RandomRuns random_runs_in(const io::Checkpoint& checkpoint) {
 std::vector<Variable> variables_of(const SavedModel& model) {
   std::vector<Variable> all;
   for (const NamedLayer& layer : model.layers) all.insert(all.end(), layer.weights.begin(), layer.weights.end());
-  all.insert(all.end(), model.optimizer.begin(), model.optimizer.end());
+  for (const auto* more : {&model.optimizer, &model.accumulated}) all.insert(all.end(), more->begin(), more->end());
   return all;
 }
 
-bool has_partial(const SavedModel& model) {
-  for (const Variable& v : variables_of(model))
-    if (v.state().partial()) return true;
-  return false;
-}
+bool is_divided(const SavedModel& model) { return !divided_of(model).empty(); }
 
 io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire, bool keep) {
   io::Checkpoint checkpoint;
   checkpoint.model = model.name;
-  checkpoint.state = fit.state().counts;
+  const FitState state = fit.state();
+  checkpoint.state = state.counts;
   for (const NamedLayer& layer : model.layers) {
     checkpoint.layers.push_back({layer.name, {}});
     for (const Variable& v : layer.weights) checkpoint.layers.back().weights.push_back(weight_of(v));
   }
-  for (const Variable& v : model.optimizer) checkpoint.optimizer.push_back(weight_of(v));
-  if (wire != nullptr && wire->size() > 1) add_parts(model, *wire, keep, checkpoint);
-  if (!fit.state().sums.empty()) checkpoint.notes[kSums] = text_of(fit.state().sums);
-  if (!fit.state().random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(fit.state().random_runs).dump();
+  for (const auto* more : {&model.optimizer, &model.accumulated})
+    for (const Variable& v : *more) checkpoint.optimizer.push_back(weight_of(v));
+  const std::vector<Variable> divided = divided_of(model);
+  if (wire != nullptr && wire->size() > 1 && !divided.empty()) add_parts(divided, *wire, keep, checkpoint);
+  if (!state.sums.empty()) checkpoint.notes[kSums] = text_of(state.sums);
+  if (!state.random_runs.empty()) checkpoint.notes[kRandomRuns] = nlohmann::json(state.random_runs).dump();
   for (const Callback* callback : fit.options().callbacks)
     if (!callback->name().empty()) checkpoint.notes[kCallback + callback->name()] = callback->state();
   return checkpoint;
 }
 
-std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint) {
+// Behind the model's own, whatever their names.
+std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint, const SavedModel& model) {
   std::vector<io::Weight>& all = checkpoint.optimizer;
-  const auto first =
-      std::find_if(all.begin(), all.end(), [](const io::Weight& w) { return w.name.starts_with(kParts); });
+  const std::size_t own = model.optimizer.size() + model.accumulated.size();
+  const auto first = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(std::min(own, all.size())), all.end(),
+                                  [](const io::Weight& w) { return w.name.starts_with(kParts); });
   std::vector<io::Weight> parts(std::make_move_iterator(first), std::make_move_iterator(all.end()));
   all.erase(first, all.end());
   return parts;
 }
 
 void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& wire) {
-  std::vector<Variable> partial = variables_of(model);
-  std::erase_if(partial, [](const Variable& v) { return !v.state().partial(); });
+  const std::vector<Variable> partial = divided_of(model);
   bool fit = parts.size() == partial.size();
   for (std::size_t i = 0; fit && i < parts.size(); ++i) {
     Shape shape = partial[i].shape();
@@ -144,7 +201,8 @@ io::ModelSpec spec_of(const SavedModel& model) {
     all.layers.push_back({layer.name, {}});
     for (const Variable& v : layer.weights) all.layers.back().weights.push_back(spec(v));
   }
-  for (const Variable& v : model.optimizer) all.optimizer.push_back(spec(v));
+  for (const auto* more : {&model.optimizer, &model.accumulated})
+    for (const Variable& v : *more) all.optimizer.push_back(spec(v));
   return all;
 }
 

@@ -53,7 +53,7 @@ CsvLogger::CsvLogger(std::string path, const comm::Communicator* wire)
     : path_(std::move(path)), first_(is_first(wire)) {}
 
 void CsvLogger::on_train_begin(Fit& fit) {
-  begin_ = fit.state().counts.global_step > 0 ? fit.state().counts.epoch : 0;
+  begin_ = fit.counts().global_step > 0 ? fit.counts().epoch : 0;
   names_.clear();
   header_.clear();
   pending_.clear();

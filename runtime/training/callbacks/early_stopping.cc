@@ -36,7 +36,7 @@ void EarlyStopping::set_state(const std::string& text) {
 }
 
 void EarlyStopping::on_train_begin(Fit& fit) {
-  if (fit.state().counts.global_step == 0) reset();
+  if (fit.counts().global_step == 0) reset();
   if (stopped_) return fit.stop();
   if (!kept_.empty() && best_epoch_ >= 0 && get_value(kept_.back()).item() != static_cast<double>(best_epoch_))
     fail<ValueError>("EarlyStopping: the values after epoch ", best_epoch_ + 1,

@@ -32,7 +32,7 @@ void LearningRateScheduler::set_state(const std::string& text) {
 }
 
 void LearningRateScheduler::on_train_begin(Fit& fit) {
-  if (!std::exchange(resumed_, false) && fit.state().counts.global_step == 0) asked_ = -1;
+  if (!std::exchange(resumed_, false) && fit.counts().global_step == 0) asked_ = -1;
 }
 
 void LearningRateScheduler::on_epoch_begin(Fit&, std::int64_t epoch) {
@@ -69,7 +69,7 @@ void ReduceLROnPlateau::set_state(const std::string& text) {
 }
 
 void ReduceLROnPlateau::on_train_begin(Fit& fit) {
-  if (fit.state().counts.global_step == 0) reset();
+  if (fit.counts().global_step == 0) reset();
 }
 
 void ReduceLROnPlateau::reset() {

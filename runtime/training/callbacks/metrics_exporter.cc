@@ -78,7 +78,7 @@ void MetricsExporter::write(const Fit& fit, const char* state) {
   const auto one = [](const char* name, const char* help, auto value, const char* unit = "") {
     return io::Gauge{name, help, {{{}, static_cast<double>(value)}}, unit};
   };
-  const io::TrainingState& counts = fit.state().counts;
+  const io::TrainingState& counts = fit.counts();
   std::vector<io::Gauge> gauges{
       one("syncline_epochs", "finished epochs", counts.epoch),
       one("syncline_epochs_wanted", "epochs of the whole training", fit.options().epochs),

@@ -60,7 +60,7 @@ ProgressBar::ProgressBar(const comm::Communicator* wire)
 
 void ProgressBar::on_epoch_begin(Fit& fit, std::int64_t epoch) {
   epoch_ = epoch;
-  begin_step_ = fit.state().counts.step;
+  begin_step_ = fit.counts().step;
   rows_ = 0;
   open_ = true;
   begin_ = printed_ = Clock::now();
@@ -68,7 +68,7 @@ void ProgressBar::on_epoch_begin(Fit& fit, std::int64_t epoch) {
 
 void ProgressBar::on_step_end(Fit& fit, const Logs&) {
   rows_ += fit.rows();
-  const std::int64_t done = fit.state().counts.step;
+  const std::int64_t done = fit.counts().step;
   const auto pause = terminal_ ? Clock::duration(kTerminalPause) : Clock::duration(kLinePause);
   if (Clock::now() - printed_ >= pause && done < fit.steps_of_epoch()) print(fit, done, fit.averages(), false);
 }
@@ -84,7 +84,7 @@ void ProgressBar::on_train_end(Fit& fit) { finish(fit); }
 void ProgressBar::on_failure(Fit& fit, const std::exception&) noexcept { finish(fit); }
 
 void ProgressBar::finish(const Fit& fit) {
-  if (open_) print(fit, fit.state().counts.step, fit.averages(), true);
+  if (open_) print(fit, fit.counts().step, fit.averages(), true);
   open_ = false;
 }
 

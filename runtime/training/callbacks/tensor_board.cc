@@ -20,7 +20,7 @@ TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(option
 }
 
 void TensorBoard::on_train_begin(Fit& fit) {
-  const io::TrainingState& counts = fit.state().counts;
+  const io::TrainingState& counts = fit.counts();
   // Behind the last step of an epoch that has not ended yet, its end is done again, at the same step.
   first_step_ = counts.global_step + (counts.step == fit.steps_of_epoch() ? 0 : 1);
   train_.reset();
@@ -35,7 +35,7 @@ io::EventFile& TensorBoard::made(std::optional<io::EventFile>& file, const char*
 }
 
 void TensorBoard::on_step_end(Fit& fit, const Logs& logs) {
-  const std::int64_t step = fit.state().counts.global_step;
+  const std::int64_t step = fit.counts().global_step;
   if (!train_ || options_.every == 0 || step % options_.every != 0) return;
   for (const auto& [name, value] : logs) train_->add_scalar("batch_" + name, step, value);
   if (train_->held() >= kMostHeld || std::chrono::steady_clock::now() - flushed_ >= kPause)
@@ -44,7 +44,7 @@ void TensorBoard::on_step_end(Fit& fit, const Logs& logs) {
 
 void TensorBoard::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
   if (!first_) return;
-  const std::int64_t step = fit.state().counts.global_step;
+  const std::int64_t step = fit.counts().global_step;
   writing_.attempt([&] {
     for (const auto& [name, value] : logs) {
       const bool validation = name.starts_with("val_");

@@ -7,6 +7,7 @@
 #include <array>
 #include <limits>
 
+#include "runtime/config.h"
 #include "runtime/session.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/training/small_fit.h"
@@ -60,7 +61,7 @@ TEST_F(FitTest, TellsItsCallbacksInOrder) {
                                    {"epoch end 0", "epoch begin 1"},
                                    steps(6, 12),
                                    {"epoch end 1", "train end"}}));
-  const io::TrainingState& counts = small.fit->state().counts;
+  const io::TrainingState& counts = small.fit->counts();
   EXPECT_EQ(counts.epoch, 2);
   EXPECT_EQ(counts.step, 0);
   EXPECT_EQ(counts.global_step, 12);
@@ -117,7 +118,7 @@ TEST_F(FitTest, StopAtTheEndOfAnEpoch) {
   witness_.stop_at = "epoch end 0";
   SmallFit small(2, {&witness_});
   small.fit->run();
-  EXPECT_EQ(small.fit->state().counts.epoch, 1);
+  EXPECT_EQ(small.fit->counts().epoch, 1);
   EXPECT_EQ(witness_.seen.back(), "train end");
 }
 
@@ -128,7 +129,7 @@ TEST_F(FitTest, ErrorsReachEveryCallbackAndTheCaller) {
   EXPECT_EQ(message_of<std::runtime_error>([&] { small.fit->run(); }), "thrown at step end 4");
   EXPECT_EQ(witness_.seen.back(), "failure: thrown at step end 4");
   EXPECT_EQ(second.seen.back(), "failure: thrown at step end 4");
-  EXPECT_EQ(small.fit->state().counts.global_step, 4);
+  EXPECT_EQ(small.fit->counts().global_step, 4);
 }
 
 // Wherever it is paused, what comes after is what would have come: the steps, the logs and the variables.
@@ -143,11 +144,12 @@ TEST_F(FitTest, APausedTrainingGoesOnAsTheUnbrokenOne) {
     first.pause_at = where;
     SmallFit small(3, {&first});
     EXPECT_EQ(small.fit->run(), Ended::kPaused);
+    const FitState state = small.fit->state();
     session.set_random_step(12345);  // the state's counts
     FitOptions options = small.fit->options();
     options.callbacks = {&second};
     Fit rest(options);
-    rest.set_state(small.fit->state());
+    rest.set_state(state);
     EXPECT_EQ(rest.run(), Ended::kFinished);
     EXPECT_EQ(small.digest(), unbroken.digest());
     first.epochs.insert(first.epochs.end(), second.epochs.begin(), second.epochs.end());
@@ -157,16 +159,33 @@ TEST_F(FitTest, APausedTrainingGoesOnAsTheUnbrokenOne) {
   }
 }
 
+// The state is then that behind the last step: the evaluation is to be made anew.
+TEST_F(FitTest, AnEvaluationThatFailsHasDrawnNothing) {
+  Function draw({}, {random_uniform({4})});
+  SmallFit small(3, {});
+  FitOptions options = small.fit->options();
+  Session::RandomRuns before;
+  options.evaluate = [&]() -> Logs {
+    before = session_.random_runs();
+    draw({});
+    throw ValueError("no such file");
+  };
+  Fit fit(options);
+  EXPECT_EQ(message_of<ValueError>([&] { fit.run(); }), "no such file");
+  EXPECT_NE(session_.random_runs(), before);
+  EXPECT_EQ(fit.state().random_runs, before);
+}
+
 TEST_F(FitTest, MaxStepsCountsFromTheBeginning) {
   SmallFit small(3, {&witness_});
   FitOptions options = small.fit->options();
   options.max_steps = 8;
   Fit fit(options);
   EXPECT_EQ(fit.run(), Ended::kFinished);
-  EXPECT_EQ(fit.state().counts.global_step, 8);
-  EXPECT_EQ(fit.state().counts.step, 2);
+  EXPECT_EQ(fit.counts().global_step, 8);
+  EXPECT_EQ(fit.counts().step, 2);
   fit.run();
-  EXPECT_EQ(fit.state().counts.global_step, 8) << "nothing was left to do";
+  EXPECT_EQ(fit.counts().global_step, 8) << "nothing was left to do";
 }
 
 TEST_F(FitTest, RefusesAStateOfOtherBatches) {

@@ -34,9 +34,10 @@ class Asked : public Requests {
 };
 
 inline SavedModel model_of(const SmallFit& small) {
-  std::vector<Variable> optimizer = small.optimizer.weights;
-  optimizer.insert(optimizer.end(), small.accumulated.begin(), small.accumulated.end());
-  return {"small", {{"hidden", {small.kernel, small.bias}}, {"top", {small.top}}}, optimizer};
+  return {"small",
+          {{"hidden", {small.kernel, small.bias}}, {"top", {small.top}}},
+          small.optimizer.weights,
+          small.accumulated};
 }
 
 // What a rank does beside training.

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "tests/io/failing_calls.h"
 #include "tests/runtime/training/job_fixture.h"
 
 namespace syncline::training {
@@ -164,7 +167,7 @@ class Killer : public Callback {
  public:
   explicit Killer(std::int64_t step) : step_(step) {}
   void on_step_begin(Fit& fit) override {
-    if (fit.state().counts.global_step == step_) throw Death{};
+    if (fit.counts().global_step == step_) throw Death{};
   }
 
  private:
@@ -177,6 +180,31 @@ TEST_F(JobTest, ARankThatDiesBeforeTheFirstCheckpointIsNoReasonToStop) {
   EXPECT_THROW(train(2, {.witness = &killer}), Death);
   ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(status()["state"], "saved");
+}
+
+// A script that starts it again counts by the step of the status how often it has begun at the same place.
+TEST_F(JobTest, WhereNothingCouldBeSavedTheStatusTellsWhereItBegins) {
+  block_save(scratch_, "step-0000000003.h5");
+  Killer killer(3);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(2, {.witness = &killer}), Death);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status()["state"], "saved");
+  EXPECT_TRUE(status()["checkpoint"].is_null());
+  EXPECT_EQ(status()["global_step"], 0);
+  EXPECT_EQ(status()["step"], 0);
+}
+
+TEST_F(JobTest, WhereOnlyAnOlderOneIsSavedTheStatusTellsItsStep) {
+  block_save(scratch_, "step-0000000015.h5");
+  Killer killer(15);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(2, {.witness = &killer}), Death);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status()["state"], "saved");
+  const auto step = status()["global_step"].get<std::int64_t>();  // that of step 12 may be under way
+  EXPECT_TRUE(step == 6 || step == 12) << step;
+  EXPECT_EQ(status()["checkpoint"], step == 6 ? "step-0000000006.h5" : "step-0000000012.h5");
 }
 
 TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
@@ -219,6 +247,37 @@ TEST_F(JobTest, AShardThatCannotBeWrittenLeavesTheCheckpointBefore) {
   EXPECT_EQ(latest().state, trained.state.counts);
 }
 
+// The disk is full once, in the last save: that is made again when an older checkpoint has made room.
+TEST_F(JobTest, TheLastSaveInShardsIsMadeAgain) {
+  struct FullDisk : Callback {
+    explicit FullDisk(int call) : at(call) {}
+    void on_epoch_end(Fit&, std::int64_t epoch, Logs&) override {
+      if (epoch == 2) failing.emplace(at, ENOSPC, /*once=*/true);
+    }
+    int at;
+    std::optional<io::FailingCalls> failing;
+  };
+  bool again = false;
+  for (int at = 0; at < 80 && !again; ++at) {
+    const std::string folder = "run" + std::to_string(at);
+    std::string said;
+    ::testing::internal::CaptureStderr();
+    try {
+      FullDisk full(at);
+      train(2, {.shards = 2, .witness = &full}, folder);
+      said = ::testing::internal::GetCapturedStderr();
+    } catch (const IoError&) {  // another call than those that write
+      ::testing::internal::GetCapturedStderr();
+    }
+    again = said.find("a disk is full, and the oldest checkpoint has made room") != said.npos;
+    if (!again) continue;
+    EXPECT_EQ(latest(folder).state.global_step, 18);
+    EXPECT_FALSE(std::filesystem::exists(scratch_.path(folder + "/step-0000000006.h5")));
+    EXPECT_TRUE(std::filesystem::exists(scratch_.path(folder + "/step-0000000012.h5")));
+  }
+  EXPECT_TRUE(again);
+}
+
 TEST_F(JobTest, AnEmergencyEndsASaveInShards) {
   const Trained unbroken = train(3, {}, "unbroken");
   Killer killer(9);
@@ -233,7 +292,7 @@ TEST_F(JobTest, AnEmergencyEndsASaveInShards) {
 TEST_F(JobTest, RanksThatDisagreeSaveNothing) {
   struct Liar : Callback {
     void on_step_end(Fit& fit, const Logs&) override {
-      if (fit.state().counts.global_step == 9) throw DisagreementError("ranks hold different values");
+      if (fit.counts().global_step == 9) throw DisagreementError("ranks hold different values");
     }
   } liar;
   EXPECT_THROW(train(1, {.witness = &liar}), DisagreementError);

@@ -7,7 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 
+#include "comm/local/local_communicator.h"
+#include "ops/math.h"
+#include "ops/reduce.h"
+#include "runtime/config.h"
 #include "tests/comm/forwarding.h"
 #include "tests/runtime/support.h"
 #include "tests/runtime/training/job_fixture.h"
@@ -54,14 +59,67 @@ TEST_F(ResumeTest, SaysThatRanksLieOtherwise) {
     ::testing::internal::CaptureStderr();
     train(3, {.resume = true, .node_of_rank = nodes}, name);
     EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(),
-                    nodes[1] == 0 ? "': the training was saved with ranks 0-2, and goes on with ranks 0-1 | 2: it will "
-                                    "not end with the same bits"
-                                  : "and goes on with ranks 0,2 | 1: it will");
+                    nodes[1] == 0 ? "': the training was saved with ranks 0-2, and goes on with ranks 0-1 | 2: it may "
+                                    "end with other bits"
+                                  : "and goes on with ranks 0,2 | 1: it may");
   }
   train(3, stop, "same");
   ::testing::internal::CaptureStderr();
   train(3, {.resume = true}, "same");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+// What rank 0 says when a training goes on with other options, on nodes of these numbers.
+class Options : public JobTest {
+ protected:
+  std::string said(const DataParallelOptions& options, const std::string& data_format, const std::vector<int>& nodes) {
+    train(2, {.request = Request::kStop, .before_step = 6});
+    ::testing::internal::CaptureStderr();
+    syncline::testing::on_ranks(
+        2,
+        [&](comm::Communicator& wire) {
+          set_image_data_format(data_format);
+          train_rank(wire, {.resume = true}, scratch_.path("run"), 3);
+        },
+        options, 3, nodes);
+    return ::testing::internal::GetCapturedStderr();
+  }
+};
+
+TEST_F(Options, ThatChangeNoBitsAreNotSaid) { EXPECT_EQ(said({.check_steps = 7}, "channels_first", {0, 0}), ""); }
+
+TEST_F(Options, ThatDifferAreAllSaid) {
+  EXPECT_CONTAINS(said({.by_rows_from = 12345, .check_steps = 7}, "channels_last", {0, 1}),
+                  "': the training was saved with ranks 0-1, gradients by rows from 1048576 bytes, and goes on with "
+                  "ranks 0 | 1, gradients by rows from 12345 bytes: it may end with other bits");
+}
+
+TEST_F(ResumeTest, AVariableMayBeCalledLikeAPart) {
+  syncline::testing::on_one_process([] {
+    SmallFit small(3, {});
+    SavedModel model = model_of(small);
+    model.optimizer.push_back(variable(1.0, {.name = "parts/mine"}));
+    io::Checkpoint checkpoint = snapshot(model, *small.fit, nullptr, true);
+    EXPECT_TRUE(take_parts(checkpoint, model).empty());
+    EXPECT_EQ(checkpoint.optimizer.size(), model.optimizer.size());
+  });
+}
+
+// Its function is made when it is first needed, and so behind the resume.
+TEST_F(ResumeTest, WhatACallbackDrawsGoesOn) {
+  struct Drawer : Callback {
+    void on_step_end(Fit&, const Logs&) override {
+      if (!draw) draw.emplace(std::vector<Expr>{}, std::vector<Expr>{random_uniform({1})});
+      drawn.push_back((*draw)({})[0].item());
+    }
+    std::optional<Function> draw;
+    std::vector<double> drawn;
+  } unbroken, first, second;
+  const Trained whole = train(1, {.witness = &unbroken}, "unbroken");
+  train(1, {.request = Request::kStop, .before_step = 8, .witness = &first});
+  EXPECT_EQ(train(1, {.resume = true, .witness = &second}).digest, whole.digest);
+  first.drawn.insert(first.drawn.end(), second.drawn.begin(), second.drawn.end());
+  EXPECT_EQ(first.drawn, unbroken.drawn);
 }
 
 TEST_F(ResumeTest, SumsThatAreNoNumbersAreKept) {
@@ -77,7 +135,7 @@ TEST_F(ResumeTest, SumsThatAreNoNumbersAreKept) {
       std::vector<Array> values;
       for (const Variable& v : variables_of(model_of(saved))) values.push_back(get_value(v));
       restore("a file", checkpoint, values, model_of(resumed), *resumed.fit);
-      const std::vector<double>& got = resumed.fit->state().sums;
+      const std::vector<double> got = resumed.fit->state().sums;
       ASSERT_EQ(got.size(), 2u);
       if (std::isnan(sum)) EXPECT_TRUE(std::isnan(got[0]));
       else EXPECT_EQ(got[0], sum);
@@ -97,14 +155,48 @@ class Watched : public comm::Forwarding {
     under_way_[data] = ticket;
     return ticket;
   }
+  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
+                          std::span<const std::int64_t> byte_counts) override {
+    ++gathers;
+    return Forwarding::all_gather(tag, send, receive, byte_counts);
+  }
   void wait(comm::Ticket ticket) override {
     Forwarding::wait(ticket);
     std::erase_if(under_way_, [&](const auto& one) { return one.second == ticket; });
   }
+  std::int64_t gathers = 0;
 
  private:
   std::map<void*, comm::Ticket> under_way_;
 };
+
+// Whether ranks were given the same is asked once for all inputs.
+TEST_F(ResumeTest, InputsAreComparedTogether) {
+  const auto gathers = [](std::size_t inputs) {
+    std::int64_t count = 0;
+    comm::spawn_ranks(2, [&](comm::Communicator& wire) {
+      Watched watched(wire);
+      Session session(5);
+      const SessionScope scope(session);
+      session.distribute(make_data_parallel(watched));
+      std::vector<Expr> x;
+      Expr total;
+      for (std::size_t i = 0; i < inputs; ++i) {
+        x.push_back(placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat32}));
+        total = total ? total + sum(x.back()) : sum(x.back());
+      }
+      Function step(x, {total});
+      const auto read = [&](std::int64_t, std::int64_t) {
+        return std::vector<Array>(inputs, Array(DType::kFloat32, {4, 2}));
+      };
+      Fit fit({.step = &step, .batches = {.samples = 4, .batch = 4, .read = read}});
+      fit.run();
+      if (wire.rank() == 0) count = watched.gathers;
+    });
+    return count;
+  };
+  EXPECT_EQ(gathers(5), gathers(1));
+}
 
 TEST_F(ResumeTest, AStepThatFailedAndIsTriedAgain) {
   const Trained unbroken = train(2, {}, "unbroken");

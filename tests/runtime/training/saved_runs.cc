@@ -26,7 +26,7 @@ struct Stop : Requests {
 
 struct Killer : Callback {
   void on_step_begin(Fit& fit) override {
-    if (fit.state().counts.global_step == kStopAfter) throw Death{};
+    if (fit.counts().global_step == kStopAfter) throw Death{};
   }
 };
 
@@ -52,7 +52,7 @@ Trained train_rank(comm::Communicator& wire, const Way& way, const std::string& 
     options.callbacks.push_back(callback);
   Fit fit(options);
   if (found) found->resume(model, fit);
-  Trained trained{.begun = small.digest(), .begun_step = fit.state().counts.global_step, .csv = {}};
+  Trained trained{.begun = small.digest(), .begun_step = fit.counts().global_step, .csv = {}};
   fit.run();
   trained.ended = small.digest();
   return trained;

@@ -24,9 +24,9 @@ class Witness : public Callback {
 
   void on_train_begin(Fit& fit) override { note(fit, "train begin"); }
   void on_epoch_begin(Fit& fit, std::int64_t epoch) override { note(fit, "epoch begin " + std::to_string(epoch)); }
-  void on_step_begin(Fit& fit) override { note(fit, "step begin " + std::to_string(fit.state().counts.global_step)); }
+  void on_step_begin(Fit& fit) override { note(fit, "step begin " + std::to_string(fit.counts().global_step)); }
   void on_step_end(Fit& fit, const Logs&) override {
-    note(fit, "step end " + std::to_string(fit.state().counts.global_step));
+    note(fit, "step end " + std::to_string(fit.counts().global_step));
   }
   void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) override;
   void on_train_end(Fit& fit) override { note(fit, "train end"); }

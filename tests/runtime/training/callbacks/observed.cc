@@ -25,11 +25,11 @@ class Recorder : public Callback {
   std::int64_t pause_at = 0;
 
   void on_step_end(Fit& fit, const Logs& logs) override {
-    steps.push_back({{"step", fit.state().counts.global_step}, {"logs", object(logs)}});
-    if (fit.state().counts.global_step == pause_at) fit.pause();
+    steps.push_back({{"step", fit.counts().global_step}, {"logs", object(logs)}});
+    if (fit.counts().global_step == pause_at) fit.pause();
   }
   void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) override {
-    epochs.push_back({{"epoch", epoch}, {"step", fit.state().counts.global_step}, {"logs", object(logs)}});
+    epochs.push_back({{"epoch", epoch}, {"step", fit.counts().global_step}, {"logs", object(logs)}});
     if (epoch == 0) first = fit.state();
   }
 

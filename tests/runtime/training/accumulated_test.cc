@@ -1,0 +1,135 @@
+// Checkpoints of gradients that are added up: none of them behind an update, and ranks that have no memory for them.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "tests/runtime/training/job_fixture.h"
+
+namespace syncline::training {
+namespace {
+
+using io::message_of;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kLimitMemory = false;
+#else
+constexpr bool kLimitMemory = true;
+#endif
+
+class Accumulated : public JobTest {
+ protected:
+  bool has_parts(const std::string& folder) const {
+    const io::Checkpoint checkpoint = io::load_checkpoint(scratch_.path(folder + "/latest"));
+    return std::any_of(checkpoint.optimizer.begin(), checkpoint.optimizer.end(),
+                       [](const io::Weight& w) { return w.name.starts_with("parts/"); });
+  }
+};
+
+// An update takes 4 steps.
+TEST_F(Accumulated, BehindAnUpdateNoRankHoldsAPart) {
+  const Trained unbroken = train(2, {.accumulated = 4}, "unbroken");
+  for (const std::int64_t step : {7, 8, 9}) {
+    SCOPED_TRACE(step);
+    const std::string folder = std::to_string(step);
+    train(2, {.request = Request::kStop, .before_step = step - 1, .accumulated = 4}, folder);
+    EXPECT_EQ(latest(folder).state.global_step, step);
+    EXPECT_EQ(has_parts(folder), step != 8);
+    EXPECT_EQ(train(2, {.resume = true, .accumulated = 4}, folder).digest, unbroken.digest);
+  }
+}
+
+struct Death {};
+struct Killer : Callback {
+  explicit Killer(std::int64_t at) : step(at) {}
+  void on_step_begin(Fit& fit) override {
+    if (fit.counts().global_step == step) throw Death{};
+  }
+  std::int64_t step;
+};
+
+TEST_F(Accumulated, BehindAnUpdateWhoeverLivesSaves) {
+  const Trained unbroken = train(3, {.accumulated = 4}, "unbroken");
+  Killer killer(8);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THROW(train(3, {.witness = &killer, .accumulated = 4}), Death);
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(status()["checkpoint"], "step-0000000008.h5");
+  EXPECT_EQ(train(3, {.resume = true, .accumulated = 4}).digest, unbroken.digest);
+}
+
+constexpr std::int64_t kElements = std::int64_t{10} << 20;  // 40 MiB: more than malloc keeps when it is given back
+constexpr std::size_t kRoom = std::size_t{64} << 20;        // for one, but not for those of two ranks
+
+// Of the process's address space, from step `from` to step `to`.
+class Limit : public Callback {
+ public:
+  Limit(std::int64_t from, std::int64_t to) : from_(from), to_(to) { ::getrlimit(RLIMIT_AS, &before_); }
+  ~Limit() override { ::setrlimit(RLIMIT_AS, &before_); }
+  void on_step_begin(Fit& fit) override {
+    if (fit.counts().global_step == to_) ::setrlimit(RLIMIT_AS, &before_);
+    if (fit.counts().global_step != from_) return;
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit limit{pages * static_cast<std::size_t>(::getpagesize()) + kRoom, before_.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  }
+
+ private:
+  const std::int64_t from_, to_;
+  rlimit before_{};
+};
+
+class NoMemory : public JobTest {
+ protected:
+  void SetUp() override {
+    if (!kLimitMemory) GTEST_SKIP() << "a sanitizer needs the address space";
+  }
+  // With a large variable of which each rank holds a part. Rank 0, which writes, needs both parts.
+  std::uint64_t train_with_large(Callback& limit) {
+    std::uint64_t digest = 0;
+    syncline::testing::on_ranks(
+        2,
+        [&](comm::Communicator& wire) {
+          SmallFit small(3, {});
+          SavedModel model = model_of(small);
+          model.optimizer.push_back(variable(Array(DType::kFloat32, {kElements}), {.name = "large", .partial = true}));
+          Job job({.folder = scratch_.path("run"), .model = model, .wire = &wire});
+          FitOptions options = small.fit->options();
+          if (wire.rank() == 0) options.callbacks.push_back(&limit);
+          options.callbacks.push_back(&job);
+          Fit(options).run();
+          if (wire.rank() == 0) digest = small.digest();
+        },
+        {}, 3);
+    return digest;
+  }
+};
+
+TEST_F(NoMemory, ASaveIsLeftOutByAllRanks) {
+  const Trained unbroken = train(2, {}, "unbroken");
+  Limit limit(3, 8);
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(train_with_large(limit), unbroken.digest);
+  EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(),
+                  "no memory for a copy of the variables to save; training goes on\n");
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path("run/step-0000000006.h5")));
+  EXPECT_TRUE(std::filesystem::exists(scratch_.path("run/step-0000000012.h5")));
+  EXPECT_EQ(latest().state.global_step, 18);
+}
+
+TEST_F(NoMemory, TheLastSaveMustNotBeLeftOut) {
+  Limit limit(15, 99);
+  ::testing::internal::CaptureStderr();
+  EXPECT_CONTAINS(message_of([&] { train_with_large(limit); }), "no memory for a copy of the variables to save");
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(latest().state.global_step, 12);
+  EXPECT_EQ(status()["state"], "failed");
+}
+
+}  // namespace
+}  // namespace syncline::training

@@ -1,0 +1,62 @@
+// What becomes of a save in shards where a rank's disk is full.
+#include "runtime/training/shard_saves.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "io/durable_file.h"
+#include "tests/io/failing_calls.h"
+#include "tests/io/scratch.h"
+
+namespace syncline::training {
+namespace {
+
+io::Checkpoint at_step(std::int64_t step) {
+  io::Checkpoint checkpoint = io::small_checkpoint();
+  checkpoint.state.global_step = step;
+  return checkpoint;
+}
+
+TEST(ShardSaves, OnlyRankZeroMakesRoom) {
+  const io::Scratch scratch;
+  const io::CheckpointFolder folder(scratch.path("run"), {.keep_last = 9});
+  const auto is_there = [&](int step) {
+    return std::filesystem::exists(scratch.path("run/step-000000000" + std::to_string(step) + ".h5"));
+  };
+  for (const std::int64_t step : {1, 2, 3}) folder.save(at_step(step));
+  ShardSaves zero(folder, 0, 2), one(folder, 1, 2);
+  zero.begin();
+  one.begin();
+  bool full = false;
+  for (int at = 0; at < 100 && !full; ++at) {
+    const io::FailingCalls failing(at, ENOSPC, /*once=*/true);
+    try {
+      one.write(at_step(4));
+    } catch (const io::DiskFullError&) {
+      full = true;
+    } catch (const IoError&) {
+      // Another call than those that write.
+    }
+  }
+  ASSERT_TRUE(full);
+  EXPECT_EQ(one.state(), ShardSaves::kNoRoom);
+  EXPECT_TRUE(is_there(1));
+  for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kNoRoom);
+  EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(4)); }), "the oldest checkpoint has made room for the next");
+  EXPECT_FALSE(is_there(1));
+  EXPECT_TRUE(is_there(2) && is_there(3));
+  EXPECT_TRUE(zero.lacked_room() && one.lacked_room());
+
+  zero.begin();
+  one.begin();
+  one.write(at_step(5));
+  for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kWritten);
+  zero.write(at_step(5));
+  EXPECT_TRUE(is_there(5) && is_there(2));
+  EXPECT_FALSE(zero.lacked_room() || one.lacked_room());
+}
+
+}  // namespace
+}  // namespace syncline::training
