@@ -4,12 +4,14 @@
 // Exit codes: docs/exit_codes.md, and 2 for wrong arguments.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "base/exit_codes.h"
 #include "comm/ending.h"
@@ -93,7 +95,11 @@ int main(int argc, char** argv) {
   Options options;
   try {
     const bool quiet = comm::read_launch_environment().rank != 0;
-    if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) return code;
+    if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) {
+      // Rank 0 says why. mpirun, which ends all when one fails, shall not end it before.
+      if (quiet && code > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
+      return code;
+    }
     if (!options.checkpoint.empty()) signals.emplace();
     if (options.threads > 0) kernels::set_thread_count(options.threads);
     if (const std::string lacking = kernels::lacking_blas_memory(); !lacking.empty()) {
