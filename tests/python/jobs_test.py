@@ -100,9 +100,9 @@ def test_checkpoints_of_which_none_can_be_read_are_not_trained_over(tmp_path):
 
 LOAD = """
 import sys
-from syncline import confined
 from syncline.jobs import load_latest
 if sys.argv[2:]:
+    from syncline import confined
     sys.path.insert(0, sys.argv[2])
     confined._SECONDS = 2
 print("from", load_latest(sys.argv[1])[1])
@@ -118,7 +118,7 @@ def test_a_damaged_checkpoint_holds_nobody_up(tmp_path):
     content[text : text + 8] = bytes(8)
     damaged.write_bytes(content)
     os.mkfifo(folder / "epoch-0009.h5")
-    ended = launch(0, LOAD, str(folder))
+    ended = launch(0, LOAD, str(folder), limit=60)
     assert ended.code == 0 and "from 1" in ended.out, ended
     assert "epoch-0009.h5' cannot be read: OSError: it is no regular file" in ended.err, ended
     assert "epoch-0001-batch-000003.h5' cannot be read: OSError: " in ended.err, ended
@@ -148,7 +148,8 @@ def test_a_checkpoint_that_reads_other_files_is_refused(how, tmp_path):
             layout[:] = h5py.VirtualSource(other, "x", (3,))
             file.create_virtual_dataset("more", layout)
     ended = launch(0, LOAD, str(folder))
-    assert ended.code == 0 and "from 1" in ended.out and "is a link" in ended.err or "lie in other files" in ended.err, ended
+    assert ended.code == 0 and "from 1" in ended.out, ended
+    assert ("is a link" if how == "link" else "lie in other files") in ended.err, ended
 
 
 def test_a_failed_save_ends_nothing(tmp_path):
