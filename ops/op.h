@@ -16,9 +16,9 @@
 // unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
 // returns one Expr an input, empty where the input has no gradient. Optional members: `run_more` (the sum over rows,
 // part by part), `scratch` (bytes a kernel needs beside its buffers), `simplify` (a cheaper form once shapes are
-// known), `prepare` (what a loop need not do in each turn), `window` (where its elements lie in its input), kView,
-// kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below). Registration happens before main; the registry
-// is then immutable.
+// known), `prepare` (what a loop need not do in each turn), `window` (where its elements lie in its input),
+// `may_refuse` (whether a step may end here), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
+// Registration happens before main; the registry is then immutable.
 #pragma once
 
 #include <concepts>
@@ -106,6 +106,9 @@ struct OpDef {
   Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
   // Where output 0 lies in input 0, of the given metas: elementwise ops then read it there.
   StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
+  // Whether `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
+  // writes no variable before it is past such an op (runtime/commit.h). Null: never.
+  bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
   RandomOp* (*random_op)(const void* attrs) = nullptr;  // of an op that reads the random step
   bool effect = false;      // does something beside its output: never folded, joined with an equal node or repeated
   bool in_place = false;    // output 0 may be the same buffer as input 0
@@ -179,6 +182,10 @@ OpDef make_def() {
     };
   if constexpr (requires { Op::window; })
     def.window = [](const void* a, const Meta& in) { return Op::window(*static_cast<const Attrs*>(a), in); };
+  if constexpr (requires { Op::may_refuse; })
+    def.may_refuse = [](const void* a, std::span<const Meta> in) {
+      return Op::may_refuse(*static_cast<const Attrs*>(a), in);
+    };
   def.view = requires { Op::kView; };
   if constexpr (requires { &Attrs::random_op; })
     def.random_op = [](const void* a) { return static_cast<const Attrs*>(a)->random_op.get(); };

@@ -41,7 +41,7 @@ void Buffers::measure_uses() {
       last_use_[guard.condition] = t;
       ++readers_[guard.condition];
     }
-    if (meets_ranks(task)) last_wait_ = t;
+    if (may_fail(task)) last_failure_ = t;
     if (task.kind == Task::kWait) {
       // The wire reads and writes until the wait is over.
       for (const Expr& node : starts.at(task.transfer)->nodes) {
@@ -151,7 +151,7 @@ void Buffers::compute_new_side_in_place(const Variable& target, const Expr& choi
   const auto side = local_.resolve(choice.input(1));
   const auto producer = written_by_.find(side.base);
   if (producer == written_by_.end() || side.offset != 0 || location_.contains(side.base) || readers_[side.base] != 1 ||
-      producer->second < last_wait_)
+      producer->second <= last_failure_)
     return;
   const Task& task = tasks_[producer->second];
   const Guard guard{choice.input(2), false};
@@ -186,7 +186,7 @@ int Buffers::reads_of(const Task& task, const Expr& base) const {
 }
 
 bool Buffers::may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const {
-  if (t < last_wait_) return false;  // runtime/commit.h
+  if (t <= last_failure_) return false;  // runtime/commit.h
   const auto last = last_use_.find(variable.expr());
   if (last != last_use_.end() && last->second > t) return false;
   return overwrites_what_it_has_read(variable, value, task);

@@ -86,7 +86,7 @@ class Buffers {
   std::unordered_map<const VariableState*, int> variable_buffers_;
   std::vector<Buffer> buffers_;
   std::size_t shared_bytes_ = 0, lent_bytes_ = 0;
-  int last_wait_ = -1;  // the last task that meets_ranks
+  int last_failure_ = -1;  // the last task that may_fail
 };
 
 }  // namespace syncline

@@ -170,7 +170,8 @@ class DataParallel : public Distributor {
     const Transfer& transfer = *sent.transfer;
     if (transfer.kind == Transfer::kAllReduce)
       return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
-    if (transfer.in_place && wire_.shared_memory_of(0) != nullptr) return meet(sent.tag);
+    const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
+    if (in_place || transfer.kind == Transfer::kMeeting) return meet(sent.tag);
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
   }
 

@@ -46,7 +46,7 @@ struct PlacedGraph {
 
 // A collective of a plan, with its memory.
 struct Transfer {
-  enum Kind : std::uint8_t { kAllReduce, kAllGather } kind = kAllReduce;
+  enum Kind : std::uint8_t { kAllReduce, kAllGather, kMeeting } kind = kAllReduce;  // kMeeting: without data
   std::uint32_t bucket = 0;
   DType dtype = DType::kFloat32;
   std::int64_t count = 0;                 // kAllReduce: elements

@@ -267,8 +267,13 @@ struct Function::Impl {
     }
     for (const Array& result : results) pointers.push_back(result.raw());
     Faults* faults = session.faults();
-    if (faults == nullptr || !faults->before_run(session.steps(), cached.plan.variables()))
-      cached.plan.run(session, pointers);
+    try {
+      if (faults == nullptr || !faults->before_run(session.steps(), cached.plan.variables()))
+        cached.plan.run(session, pointers);
+    } catch (...) {  // a rank that goes on shall not meet ranks that are still in this step
+      session.count_step({});
+      throw;
+    }
     session.count_step(cached.plan.random_ops());
     if (session.distributor() != nullptr) compare_if_due(cached, session);
     for (std::size_t i = 0; i < results.size(); ++i)

@@ -53,8 +53,9 @@ std::vector<InPlaceGather> find_in_place_gathers(const std::vector<Step>& steps,
                                                  const LocalView& local, Buffers& buffers) {
   std::vector<InPlaceGather> found;
   for (std::size_t start = 0; start < steps.size(); ++start) {
-    if (steps[start].kind != Step::kStart || !steps[start].writes[0].value.is<AllGather>()) continue;
+    if (steps[start].kind != Step::kStart || steps[start].writes.empty()) continue;
     const Expr& value = steps[start].writes[0].value;
+    if (!value.is<AllGather>()) continue;
     InPlaceGather gather{value, start, parts_of(value, local), {}};
     if (gather.begin.empty() || !lies_in_shared_memory(value, buffers)) continue;
     for (std::size_t s = 0; s < steps.size(); ++s)

@@ -18,24 +18,6 @@
 #include "runtime/transfer_names.h"
 
 namespace syncline {
-namespace {
-
-// A root that is a variable's old value needs a copy if the variable is updated in the same step.
-std::vector<Expr> roots_of(const LowerRequest& request, const LocalView& local) {
-  std::set<const VariableState*> updated;
-  for (const Update& u : request.updates) updated.insert(&u.target.state());
-  auto own = [&](const Expr& root) {
-    const Expr base = local.resolve(root).base;
-    const bool stale = base.is<VariableLeaf>() && updated.contains(base.attrs<VariableLeaf::Attrs>().state.get());
-    return stale ? apply<Copy>({root}) : root;
-  };
-  std::vector<Expr> roots;
-  for (const Expr& output : request.outputs) roots.push_back(own(output));
-  for (const Update& u : request.updates) roots.push_back(own(u.value));
-  return roots;
-}
-
-}  // namespace
 
 class Lowering {
  public:
@@ -77,8 +59,9 @@ class Lowering {
       task.lowered = static_cast<int>(plan_.loops_.size());
       plan_.loops_.push_back(lower_loop(task, local_, request_));
       task.meets = plan_.loops_.back().body.has_transfers();
+      task.may_refuse = plan_.loops_.back().body.may_refuse();
     }
-    return commit_last(std::move(tasks), {roots_.begin() + std::ssize(request_.outputs), roots_.end()}, local_);
+    return commit_last(std::move(tasks), roots_, request_, local_);
   }
 
   // A pointer that the plan keeps right.
@@ -107,17 +90,32 @@ class Lowering {
   void emit(int t) {
     const Task& task = tasks_[t];
     switch (task.kind) {
-      case Task::kKernel: return emit_kernel(task, t);
-      case Task::kFused: return emit_fused(task);
-      case Task::kAllReduce: return emit_all_reduce(task);
-      case Task::kAllGather: return emit_all_gather(task);
-      case Task::kLoop: return emit_loop(task, t);
-      case Task::kWait: break;
+      case Task::kKernel: emit_kernel(task, t); break;
+      case Task::kFused: emit_fused(task); break;
+      case Task::kAllReduce: emit_all_reduce(task); break;
+      case Task::kAllGather: emit_all_gather(task); break;
+      case Task::kLoop: emit_loop(task, t); break;
+      case Task::kMeeting: emit_meeting(); break;
+      case Task::kWait: push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait"); break;
     }
+    plan_.steps_.back().may_refuse = task.may_refuse;
+  }
+
+  void emit_meeting() {
+    const int index = static_cast<int>(plan_.transfers_.size());
+    Transfer& meeting = plan_.transfers_.emplace_back();
+    meeting.kind = Transfer::kMeeting;
+    meeting.bucket = static_cast<std::uint32_t>(index);
+    meeting.names = request_.distributor->name("the end of a step");
+    push_bare(Step::kStart, index, "meeting: a rank alone may refuse a value");
+    push_bare(Step::kWait, index, "wait");
+  }
+
+  void push_bare(Step::Kind kind, int index, std::string label) {
     Step step;
-    step.kind = Step::kWait;
-    step.index = transfer_index_.at(task.transfer);
-    step.label = "wait";
+    step.kind = kind;
+    step.index = index;
+    step.label = std::move(label);
     push_step(std::move(step), {}, {});
   }
 

@@ -158,6 +158,10 @@ bool Plan::has_transfers() const {
          std::any_of(loops_.begin(), loops_.end(), [](const LoopStep& loop) { return loop.body.has_transfers(); });
 }
 
+bool Plan::may_refuse() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.may_refuse; });
+}
+
 void Plan::find_first_write() {
   const auto writes = [this](const Step& step) {
     if (step.kind != Step::kKernel && step.kind != Step::kFused && step.kind != Step::kLoop) return false;
@@ -171,12 +175,12 @@ void Plan::find_first_write() {
   };
   const auto first = std::find_if(steps_.begin(), steps_.end(), writes);
   first_write_ = static_cast<std::size_t>(first - steps_.begin());
-  // A failing wire leaves every variable as it was: runtime/commit.h sees to that.
-  const auto transfers = [this](const Step& step) {
-    return step.kind == Step::kStart || step.kind == Step::kWait ||
+  // A step that fails leaves every variable as it was: runtime/commit.h sees to that.
+  const auto may_fail = [this](const Step& step) {
+    return step.kind == Step::kStart || step.kind == Step::kWait || step.may_refuse ||
            (step.kind == Step::kLoop && loops_[static_cast<std::size_t>(step.index)].body.has_transfers());
   };
-  if (const auto late = std::find_if(first, steps_.end(), transfers); late != steps_.end())
+  if (const auto late = std::find_if(first, steps_.end(), may_fail); late != steps_.end())
     fail<InternalError>("plan: '", first->label, "' writes a variable before '", late->label, '\'');
 }
 

@@ -34,6 +34,7 @@ struct Step {
   Kind kind = kKernel;
   int index = -1;    // of the fused program, the transfer or the loop; a guard's: of the step to go on with
   int by_rank = -1;  // of a fused step's RankParts
+  bool may_refuse = false;  // throws for some values that it may read
   std::size_t writes_shared_from = SIZE_MAX;  // no byte of the shared memory before this one, on any rank
   bool needed_if = false;                     // a guard goes on there if its operand is not this
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
@@ -76,6 +77,8 @@ class Plan {
 
   // Whether a run meets other ranks, in a loop's body or outside.
   bool has_transfers() const;
+  // Whether a run may refuse a value (OpDef::may_refuse).
+  bool may_refuse() const;
   // Each once.
   std::span<RandomOp* const> random_ops() const { return random_ops_; }
   const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }

@@ -116,7 +116,7 @@ class Session {
   Faults* faults() const { return faults_.get(); }
   UsedVariables& used_variables() { return *used_variables_; }
 
-  // Steps run so far, over all functions: part of every message's tag.
+  // Steps so far, over all functions, with those that failed: part of every message's tag.
   std::uint64_t steps() const { return steps_; }
   void count_step(std::span<RandomOp* const> random_ops) {
     ++steps_;

@@ -18,6 +18,7 @@ struct Task {
     kAllReduce,  // starts one for all `nodes`
     kAllGather,  // starts one
     kWait,       // for `transfer`
+    kMeeting,    // of all ranks: runtime/commit.h
     kLoop,
   };
   Kind kind = kKernel;
@@ -34,10 +35,13 @@ struct Task {
   Guards guards = {};            // runs only if all of them hold
   int lowered = -1;              // loop: its number among the plan's
   bool meets = false;            // loop: its turns have transfers
+  bool may_refuse = false;       // throws for some values that it may read
 };
 
-// Whether the task waits for other ranks, so that it fails if the wire does.
-inline bool meets_ranks(const Task& task) { return task.kind == Task::kWait || task.meets; }
+// Whether a step may end in the task: where it waits for other ranks and the wire fails, or where a value is refused.
+inline bool may_fail(const Task& task) {
+  return task.kind == Task::kWait || task.kind == Task::kMeeting || task.meets || task.may_refuse;
+}
 
 // In running order. Every value read is a leaf, a view, or written by an earlier task. Without `fuse` each elementwise
 // node is a program of its own.

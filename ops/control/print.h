@@ -20,6 +20,8 @@ struct Print {
   static constexpr auto fields = std::tuple{field("message", &Attrs::message)};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args);
+  // Whoever writes the text may throw.
+  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
   static void run(const Attrs& a, const KernelArgs& k);
   static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {dy, Expr{}}; }
 };

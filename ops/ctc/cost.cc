@@ -272,6 +272,7 @@ struct CtcCost {
     return {in[kLogits].dtype, Shape{in[kLogits].shape[0]}};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_samples(args); }
+  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
   static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
     return scratch_of(in, /*gradient=*/false);
   }
@@ -293,6 +294,7 @@ struct CtcCostGrad {
     return in[kLogits];
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_samples(args); }
+  static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
   static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
     return scratch_of(in, /*gradient=*/true);
   }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "ops/checked_index.h"
 #include "ops/kernels/parallel.h"
 #include "ops/linalg.h"
 #include "ops/math.h"
@@ -19,18 +20,11 @@ void check_indices(std::string_view op, DType dtype) {
     fail<DTypeError>(op, ": indices are ", dtype, "; cast them to int32 or int64");
 }
 
-// A table of `rows` rows of `width` elements each, and which of them are meant.
+// A table of `rows` rows of `width` elements each, and which of them are meant. The indices have been checked.
 template <class Index>
 struct Rows {
   const Index* index;
   std::int64_t count, rows, width;
-
-  void check(std::string_view op) const {
-    for (std::int64_t i = 0; i < count; ++i)
-      if (index[i] < 0 || index[i] >= rows)
-        fail<ValueError>(op, ": index ", static_cast<std::int64_t>(index[i]), " at position ", i,
-                         " is outside a table of ", rows, " rows");
-  }
 };
 
 std::int64_t width_of(const Shape& table) { return table.product(1, table.ndim()); }
@@ -59,7 +53,6 @@ struct Gather {
     const std::size_t bytes = static_cast<std::size_t>(width_of(k.in_shape(0))) * size_of(k.out_dtype());
     with_index(k.in_dtype(1), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(1), k.in_shape(1).size(), k.in_shape(0)[0], width_of(k.in_shape(0))};
-      r.check(kName);
       kernels::parallel_for(r.count, 3 + 0.1 * static_cast<double>(bytes), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
           std::memcpy(k.output<std::byte>() + static_cast<std::size_t>(i) * bytes,
@@ -119,7 +112,6 @@ struct ScatterRows {
     std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
     with_index(k.in_dtype(1), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(1), k.in_shape(1).size(), k.out_shape()[0], width_of(k.out_shape())};
-      r.check(kName);
       with_dtype(k.out_dtype(), [&]<class T>(T) {
         for_rows(r, k.input<T>(0), k.output<T>(), [](T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); });
       });
@@ -174,7 +166,6 @@ struct ScatterSub {
       std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
     with_index(k.in_dtype(2), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(2), k.in_shape(2).size(), k.out_shape()[0], width_of(k.out_shape())};
-      r.check(kName);
       with_dtype(k.out_dtype(), [&]<class T>(T) {
         for_rows(r, k.input<T>(1), k.output<T>(), [](T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); });
       });
@@ -274,11 +265,14 @@ std::vector<Expr> share_dense_rows(std::span<const Expr> roots) {
 
 Expr gather(const Expr& reference, const Expr& indices) {
   const bool small = is_integer(indices.dtype()) && size_of(indices.dtype()) < 4;
-  return apply<Gather>({reference, small ? cast(indices, DType::kInt32) : indices});
+  const Expr index = small ? cast(indices, DType::kInt32) : indices;
+  Gather::infer({}, std::vector{reference.meta(), index.meta()});
+  return apply<Gather>({reference, checked_index("gather", index, dim(reference, 0))});
 }
 
 Expr scatter_sub(const Expr& x, const Expr& values, const Expr& indices) {
-  return apply<ScatterSub>({x, values, indices});
+  ScatterSub::infer({}, std::vector{x.meta(), values.meta(), indices.meta()});
+  return apply<ScatterSub>({x, values, checked_index("scatter_sub", indices, dim(x, 0))});
 }
 
 }  // namespace syncline

@@ -184,6 +184,10 @@ struct Minimum : Arithmetic<Minimum> {
 
 struct Pow : Arithmetic<Pow> {
   static constexpr std::string_view kName = "pow";
+  // A negative power.
+  static bool may_refuse(const Attrs&, std::span<const Meta> in) {
+    return is_integer(in[1].dtype) && in[1].dtype != DType::kUint8;
+  }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     if (is_scalar(in[1], 1)) return keep(in[0], out);
     if (is_scalar(in[1], 2) && in[0].meta() == out) return square(in[0]);

@@ -1,6 +1,7 @@
 // pick: one element of each lane, named by an index; and put_picked, its transpose, which fills the rest with 0.
 #include <algorithm>
 
+#include "ops/checked_index.h"
 #include "ops/dims.h"
 #include "ops/kernels/parallel.h"
 #include "ops/nn.h"
@@ -44,17 +45,15 @@ struct Lanes {
   std::int64_t length, inner;
 };
 
-// Calls f(lane, position of its picked element in the full value) for all lanes.
+// Calls f(lane, position of its picked element in the full value) for all lanes. The index has been checked.
 template <class F>
-void for_picked(std::string_view op, const Shape& full, int axis, const KernelArgs& k, F f) {
+void for_picked(const Shape& full, int axis, const KernelArgs& k, F f) {
   const Lanes l{full[axis], full.product(axis + 1, full.ndim())};
   with_index(k.in_dtype(1), [&]<class I>(I) {
     const I* index = k.input<I>(1);
     kernels::parallel_for(full.product(0, axis) * l.inner, 2.0, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t lane = begin; lane < end; ++lane) {
         const auto at = static_cast<std::int64_t>(index[lane]);
-        if (at < 0 || at >= l.length)
-          fail<ValueError>(op, ": index ", at, " of lane ", lane, " is outside [0, ", l.length, ")");
         f(lane, (lane / l.inner * l.length + at) * l.inner + lane % l.inner);
       }
     });
@@ -88,7 +87,7 @@ struct Pick {
     with_stored_dtype(k.in_dtype(0), [&]<class T>(T) {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
-      for_picked(kName, full, wrap_axis(kName, a.axis, full.ndim()), k,
+      for_picked(full, wrap_axis(kName, a.axis, full.ndim()), k,
                  [=](std::int64_t lane, std::int64_t from) { y[lane] = x[from]; });
     });
   }
@@ -130,7 +129,7 @@ struct PutPicked {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
       std::fill_n(y, k.out_shape().size(), T{});
-      for_picked(kName, k.out_shape(), a.axis, k, [=](std::int64_t lane, std::int64_t to) { y[to] = x[lane]; });
+      for_picked(k.out_shape(), a.axis, k, [=](std::int64_t lane, std::int64_t to) { y[to] = x[lane]; });
     });
   }
 
@@ -148,6 +147,10 @@ Expr put_picked(const Expr& values, const Expr& index, int axis, std::int64_t de
 
 }  // namespace
 
-Expr pick(const Expr& x, const Expr& index, int axis) { return apply<Pick>({x, index}, {axis}); }
+Expr pick(const Expr& x, const Expr& index, int axis) {
+  Pick::infer({axis}, std::vector{x.meta(), index.meta()});
+  const Dim lane = dim(x, wrap_axis(Pick::kName, axis, x.ndim()));
+  return apply<Pick>({x, checked_index(std::string(Pick::kName), index, lane)}, {axis});
+}
 
 }  // namespace syncline

@@ -77,7 +77,7 @@ TEST(Rows, IndexOutsideTheTableIsAnError) {
     e.step({wrong});
     FAIL() << "no error";
   } catch (const ValueError& error) {
-    EXPECT_TRUE(contains(error.what(), "index 50 at position 1 is outside a table of 50 rows")) << error.what();
+    EXPECT_TRUE(contains(error.what(), "gather: index 50 at position 1 of the indices is outside [0, 50)")) << error.what();
   }
 }
 

@@ -33,16 +33,17 @@ TEST(Refusals, Losses) {
 }
 
 TEST(Refusals, AnIndexOutsideItsLane) {
-  const Expr e = pick(of_shape({2, 3}), of_shape({2}, DType::kInt32));
-  const float x[6] = {};
+  const Expr e = pick(of_shape({2, 3}), of_shape({2}, DType::kInt32)).input(1);
   const std::int32_t index[2] = {0, 3};
-  float y[2];
-  const void* in[] = {x, index};
+  std::int32_t y[2];
+  const void* in[] = {index};
   void* out[] = {y};
-  const Meta in_meta[] = {e.input(0).meta(), e.input(1).meta()};
   KernelArgs k;
-  k.in = in, k.out = out, k.in_meta = in_meta, k.out_meta = std::span(&e.meta(), 1);
-  expect_refused<ValueError>([&] { e.op().run(e.node().attrs.get(), k); }, "index 3 of lane 1 is outside [0, 3)");
+  k.in = in, k.out = out, k.in_meta = k.out_meta = std::span(&e.meta(), 1);
+  const auto run = [&] { e.op().run(e.node().attrs.get(), k); };
+  expect_refused<ValueError>(run, "pick: index 3 at position 1 of the indices is outside [0, 3)");
+  k.slice = {.axis = 0, .begin = 4, .size = 6};  // a rank's own rows
+  expect_refused<ValueError>(run, "index 3 at position 5 of");
 }
 
 TEST(Refusals, Normalization) {
