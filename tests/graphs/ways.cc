@@ -122,6 +122,12 @@ void prepare(const Call& call, std::size_t number, const Graph& graph) {
   set_runs(graph.updates, number);
 }
 
+std::vector<Array> variables_of(const std::vector<Update>& updates) {
+  std::vector<Array> values;
+  for (const Update& u : updates) values.push_back(u.target.state().value().copy());
+  return values;
+}
+
 // The program through one Function, in the current session. `feed` gives an input's value in a call.
 using FeedOf = std::function<Array(const Input& input, std::size_t call)>;
 std::vector<Outcome> run_function(const Program& program, bool open, const FeedOf& feed,
@@ -143,24 +149,30 @@ std::vector<Outcome> run_function(const Program& program, bool open, const FeedO
     std::vector<Array> feeds;
     for (const Input& input : program.inputs)
       if (input.kind == Input::kFed) feeds.push_back(feed(input, call));
+    const std::vector<Array> before = variables_of(updates);
     result.back() = outcome_of([&] {
       std::vector<Array> outputs = f(feeds);
       for (Array& output : outputs) output = output.copy();
       for (const Update& u : updates) outputs.push_back(get_value(u.target));
       return outputs;
     });
+    const std::vector<Array> after = variables_of(updates);
+    const bool kept = std::equal(before.begin(), before.end(), after.begin(),
+                                 [](const Array& a, const Array& b) { return same_bits(a, b); });
+    if (!result.back().error.empty() && !kept)
+      result.back().error = "an internal error: a variable was written before: " + result.back().error;
   }
   return result;
 }
 
-// A call that is refused while it runs may have written variables already: what comes behind it is not compared.
+// What comes behind a call that only the program node by node has refused is not compared: variables differ then.
 std::string compare_all(const Program& program, Base& base, const std::vector<Outcome>& got, const std::string& way) {
   for (std::size_t call = 0; call < got.size(); ++call) {
     if (is_internal(got[call])) return join_text(way, ", call ", call, ": throws ", got[call].error);
     const std::string found = difference(base.outcomes()[call], got[call], base.exact(), base.perturbed(call));
     if (!found.empty()) return join_text(way, ", call ", call, ": ", found);
     const bool passed = !base.outcomes()[call].error.empty() && !got[call].outputs.empty();
-    if (!program.updates.empty() && (passed || !got[call].error.empty())) break;
+    if (!program.updates.empty() && passed) break;
   }
   return {};
 }
@@ -207,6 +219,28 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
           return join_text(way, ", call ", call, ": output ", i, " differs between ranks");
     }
   return compare_all(program, base, got[0], way);
+}
+
+// The calls up to the first one that one process refuses. Where a rank alone refuses it, the others are told when that
+// one has left; all of them refuse it, or none (what only a part that nobody needs refuses).
+std::string refuse_on_ranks(Program program, const Base& base, bool open, int ranks, const FeedOf& feed) {
+  const auto refused = std::find_if(base.outcomes().begin(), base.outcomes().end(),
+                                    [](const Outcome& outcome) { return !outcome.error.empty(); });
+  if (refused == base.outcomes().end() || program.updates.empty()) return {};
+  program.calls.resize(static_cast<std::size_t>(refused - base.outcomes().begin()) + 1);
+  std::vector<Outcome> got(static_cast<std::size_t>(ranks));
+  comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+    Session session(3);
+    const SessionScope scope(session);
+    session.distribute(make_data_parallel(wire));
+    got[static_cast<std::size_t>(wire.rank())] = run_function(program, open, feed).back();
+  });
+  for (const Outcome& outcome : got) {
+    if (is_internal(outcome)) return join_text(ranks, " ranks, a refused call: throws ", outcome.error);
+    if (outcome.error.empty() != got[0].error.empty())
+      return join_text(ranks, " ranks, a refused call: not all ranks refuse it: ", got[0].error, outcome.error);
+  }
+  return {};
 }
 
 // ---- feeds that ranks bring themselves ----
@@ -299,9 +333,11 @@ std::string run_ways(const Program& drawn, Coverage* coverage) {
     found = run_on_one(program, *base, open, {.simplify = false, .fuse = false}, "whole without simplify and fusion");
   if (found.empty() && program.gradient) found = compare_with_differences(program);
   if (!found.empty() || program.sides == 0) return found;
-  found = run_on_ranks(program, *base, open, program.sides, false, [&](int) -> FeedOf {
-    return [&program](const Input& input, std::size_t call) { return value_in(program, input, call, false); };
-  });
+  const FeedOf feed = [&program](const Input& input, std::size_t call) {
+    return value_in(program, input, call, false);
+  };
+  found = run_on_ranks(program, *base, open, program.sides, false, [&](int) { return feed; });
+  if (found.empty()) found = refuse_on_ranks(program, *base, open, program.sides, feed);
   if (found.empty() && open) found = run_on_own_rows(program, program.sides);
   return found;
 }
