@@ -29,6 +29,11 @@ bool small(const std::vector<Expr>& values) {
                      [](const Expr& e) { return !e.shape().is_known() || e.shape().size() <= kMostElements; });
 }
 
+int entry_of(std::string_view name) {
+  const auto found = std::find_if(table().begin(), table().end(), [&](const Entry& e) { return e.name == name; });
+  return static_cast<int>(found - table().begin());
+}
+
 int draw_entry(Random& random, bool in_body) {
   static const std::vector<int> by_weight = [] {
     std::vector<int> numbers;
@@ -105,10 +110,14 @@ const std::vector<Entry>& table() {
   return all;
 }
 
-bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random) {
+bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random,
+               std::string_view name) {
   const std::size_t inputs = env.inputs.size();
   for (int attempt = 0; attempt < 20; ++attempt) {
-    Line line{.entry = draw_entry(random, env.in_body), .operands = {}, .tape = {}, .bodies = {}};
+    Line line{.entry = name.empty() ? draw_entry(random, env.in_body) : entry_of(name),
+              .operands = {},
+              .tape = {},
+              .bodies = {}};
     try {
       Choices choices(env, line, &random);
       const Built built = table()[static_cast<std::size_t>(line.entry)].line(choices);
@@ -222,12 +231,17 @@ Program draw_program(std::uint64_t seed) {
   program.sides = sides < 5 ? 0 : sides < 8 ? 2 : 3;
   const Building how{.open = false};
   Environment env{.program = &program, .how = &how};
-  const std::int64_t lines = single ? 1 : 2 + random.below(random.chance(10) ? 40 : 10);
+  // As in a step of training, variables change beside what meets other ranks, and little is asked for: what is written
+  // when is up to the plan then.
+  const bool training = program.sides > 0 && random.chance(6);
+  const std::int64_t lines = single || training ? 1 : 2 + random.below(random.chance(10) ? 40 : 10);
+  if (training) draw_line(env, program.lines, env.lines, random, "large_variable");
   for (std::int64_t i = 0; i < lines; ++i) draw_line(env, program.lines, env.lines, random);
+  if (training) draw_line(env, program.lines, env.lines, random, random.chance(50) ? "statistic_rnn" : "simple_rnn");
   draw_outputs(program, env, random);
   draw_updates(program, env, random);
   draw_calls(program, random);
-  program.gradient = random.chance(70);
+  program.gradient = random.chance(training ? 30 : 70);
   return program;
 }
 

@@ -126,8 +126,10 @@ std::vector<Entry> window_entries();
 std::vector<Entry> control_entries();
 std::vector<Entry> other_entries();
 
-// Adds a line at random to the program (or, with a body, to it). Returns false if none was found that fits.
-bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random);
+// Adds a line at random (or a call of the entry of this name) to the program or, with a body, to it. Returns false if
+// none was found that fits.
+bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random,
+               std::string_view name = {});
 // Builds lines and appends their values.
 void build_lines(Environment& env, const std::vector<Line>& lines, std::vector<std::vector<Expr>>& values,
                  std::vector<std::string>* texts, std::vector<Check>* checks);

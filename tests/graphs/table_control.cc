@@ -82,6 +82,23 @@ Built simple_rnn_line(Choices& c) {
                            .outputs);
 }
 
+// Its state is a statistic of the batch, for which ranks meet in every turn.
+Built statistic_rnn_line(Choices& c) {
+  const Expr x = c.floating("x", 3, 3);
+  const Expr state = c.of_meta("state", {x.dtype(), Shape{x.shape()[2]}});
+  const auto body = [&](const std::vector<Expr>& a) { return c.body(0, a, {a[0]}); };
+  const RnnStep cell = [&](const Expr& e, const std::vector<Expr>& s) {
+    const Expr h = body({e, s[0]})[0];
+    return std::pair<Expr, std::vector<Expr>>{h, {mean(h, {0})}};
+  };
+  const RnnResult result = rnn(cell, x, {state});
+  const bool outputs = c.flag("outputs");
+  return c.made(outputs ? result.outputs : result.new_states[0],
+                "rnn([&](const Expr& e, const std::vector<Expr>& s) { const Expr h = body({e, s[0]})[0]; return "
+                "std::pair<Expr, std::vector<Expr>>{h, {mean(h, {0})}}; }, x, {state})" +
+                    std::string(outputs ? ".outputs" : ".new_states[0]"));
+}
+
 Built switch_line(Choices& c) {
   const Expr x = c.operand("x", Type::kAny, 0, 3);
   const Expr y = c.like("y", x);
@@ -113,10 +130,15 @@ Built phase_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> control_entries() {
-  return {
-      {"map_fn", &map_line, 5, false},    {"map_fn_of_two", &map_of_two_line, 2, false}, {"fold", &fold_line, 5, false},
-      {"rnn", &rnn_line, 6, false},       {"simple_rnn", &simple_rnn_line, 6, false},    {"switch", &switch_line, 5},
-      {"branch", &branch_line, 5, false}, {"in_train_phase", &phase_line, 3, false}};
+  return {{"map_fn", &map_line, 5, false},
+          {"map_fn_of_two", &map_of_two_line, 2, false},
+          {"fold", &fold_line, 5, false},
+          {"rnn", &rnn_line, 6, false},
+          {"simple_rnn", &simple_rnn_line, 6, false},
+          {"statistic_rnn", &statistic_rnn_line, 2, false},
+          {"switch", &switch_line, 5},
+          {"branch", &branch_line, 5, false},
+          {"in_train_phase", &phase_line, 3, false}};
 }
 
 std::vector<Entry> other_entries() {
