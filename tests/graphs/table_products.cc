@@ -100,7 +100,7 @@ Built sparse_line(Choices& c) {
 
 std::vector<Entry> product_entries() {
   return {{"dot", &dot_line, 12},      {"dot_transposed", &dot_transposed_line, 5}, {"batch_dot", &batch_dot_line, 5},
-          {"gather", &gather_line, 5}, {"scatter_sub", &scatter_line, 3},           {"sparse", &sparse_line, 6, false}};
+          {"gather", &gather_line, 7}, {"scatter_sub", &scatter_line, 3},           {"sparse", &sparse_line, 7, false}};
 }
 
 }  // namespace syncline::graphs

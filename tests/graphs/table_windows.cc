@@ -132,6 +132,9 @@ Built pool_line(Choices& c) {
         pool3d(x, {a, b, 2}, {.strides = {s, t, 1}, .padding = padding, .data_format = format, .pool_mode = mode}));
   }
   const Expr x = image(c, 2);
+  if (c.flag("squared"))  // its gradient has a gradient of its own
+    return SYNCLINE_MADE(
+        square(pool2d(x, {a, b}, {.strides = {s, t}, .padding = padding, .data_format = format, .pool_mode = mode})));
   return SYNCLINE_MADE(
       pool2d(x, {a, b}, {.strides = {s, t}, .padding = padding, .data_format = format, .pool_mode = mode}));
 }
@@ -140,9 +143,9 @@ Built pool_line(Choices& c) {
 
 std::vector<Entry> window_entries() {
   return {{"conv1d", &conv1d_line, 4},       {"conv2d", &conv2d_line, 7},
-          {"conv3d", &conv3d_line, 3},       {"conv_transpose", &transpose_line, 5},
+          {"conv3d", &conv3d_line, 3},       {"conv_transpose", &transpose_line, 7},
           {"depthwise", &depthwise_line, 5}, {"separable_conv1d", &separable1d_line, 3},
-          {"local", &local_line, 5},         {"pool", &pool_line, 8}};
+          {"local", &local_line, 5},         {"pool", &pool_line, 14}};
 }
 
 }  // namespace syncline::graphs
