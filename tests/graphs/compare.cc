@@ -39,6 +39,7 @@ class Spread {
     for (const double s : spread_) largest = std::max(largest, s);
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (wild_[i] || got[i] == base_[i] || (std::isnan(got[i]) && std::isnan(base_[i]))) continue;
+      if (std::isinf(got[i]) && std::isinf(base_[i])) continue;  // by a zero of either sign, which a sum may have
       if (!std::isfinite(got[i]) || !std::isfinite(base_[i])) return static_cast<std::int64_t>(i);
       const double most = 40 * spread_[i] + 4 * largest + 8 * ulp_ * std::abs(base_[i]);
       if (!(std::abs(got[i] - base_[i]) <= most)) return static_cast<std::int64_t>(i);

@@ -128,9 +128,11 @@ class Differences {
       if (std::isfinite(got) && !moved_ && compare_with_differences(program_, true).empty()) return {};
       return join_text("the gradient of x", input, ", element ", element, ", is ", got, ", difference ", wanted);
     }
-    // A kink of which both sides are straight; larger jumps and curves say nothing.
+    // A kink of which both sides are straight; larger jumps and curves say nothing, nor do steps across 0 from beside
+    // it.
     const bool straight = std::abs(right[0] - right[1]) < error && std::abs(left[0] - left[1]) < error;
-    if (program_.lines.size() != 1 || moved_ || !straight || scale > 1e3 || is_bounded_relu()) return {};
+    const bool across = x != 0 && std::abs(x) < steps[1];
+    if (program_.lines.size() != 1 || moved_ || !straight || across || scale > 1e3 || is_bounded_relu()) return {};
     if (got >= std::min(left[1], right[1]) - error && got <= std::max(left[1], right[1]) + error) return {};
     return join_text("the gradient of x", input, ", element ", element, ", is ", got, " at a kink, differences ",
                      left[1], " and ", right[1]);
