@@ -67,7 +67,7 @@ class Differences {
       const std::string_view name = node->op->name;
       if (!body_of(Expr(node)).empty()) return true;  // who knows
       if (name == "sqrt" || name == "log" || name == "pow") near.push_back(node->inputs[0]);
-      if (name == "div") near.push_back(node->inputs[1]);
+      if (name == "div" || name == "floormod") near.push_back(node->inputs[1]);
       if (Expr(node).dtype() == DType::kFloat64 && !node->op->leaf && !node->op->sparse) all.emplace_back(node);
     }
     for (const Array& value : step(all)) {
