@@ -88,10 +88,11 @@ Expr min(const Expr& x, Axes axes, bool keepdims) { return apply<Min>({x}, {axes
 
 Expr prod(const Expr& x, Axes axes, bool keepdims) {
   const AxisMask mask = axis_mask(Prod::kName, axes.of(x.ndim()), x.ndim());
-  Expr y = x;
+  const bool half = x.dtype() == DType::kFloat16;  // is rounded once, not behind each axis
+  Expr y = half ? cast(x, DType::kFloat32) : x;
   for (int axis = x.ndim() - 1; axis >= 0; --axis)
     if (mask[axis]) y = apply<Prod>({y}, {{axis}, keepdims});
-  return y;
+  return half ? cast(y, DType::kFloat16) : y;
 }
 
 Expr any(const Expr& x, Axes axes, bool keepdims) {

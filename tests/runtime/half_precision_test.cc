@@ -46,6 +46,12 @@ TEST_F(HalfPrecision, DoesNotRoundWithinAnOp) {
   EXPECT_EQ(y[2].cast(DType::kFloat64).values<double>().back(), 1024);
 }
 
+TEST_F(HalfPrecision, DoesNotRoundBetweenTheAxesOfAProduct) {
+  const Expr x = placeholder({.shape = {2, 2}, .dtype = kHalf});
+  Function f({x}, {prod(x)});
+  expect_values(f({halves({2, 2}, {4096, 4096, 1.0 / 4096, 1.0 / 4096})})[0], {1});
+}
+
 TEST_F(HalfPrecision, OpsThatMoveElementsHaveNoCasts) {
   const Expr x = placeholder({.shape = {4, 3}, .dtype = kHalf});
   const Expr moved = concatenate({transpose(x), reverse(permute_dimensions(x, {1, 0}), {0})}, 0);
