@@ -121,7 +121,7 @@ class HeaderParser {
 };
 
 std::size_t checked_bytes(const std::string& name, const NpyHeader& header) {
-  if (!is_possible(header.shape)) fail<IoError>(name, ": the impossible shape ", header.shape);
+  if (!is_possible(header.shape)) refuse(name, ": the impossible shape ", header.shape);
   return static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
 }
 
@@ -147,14 +147,14 @@ Array transposed(const Array& reversed, const Shape& shape) {
 NpyHeader parse_npy_header(const std::string& name, std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto byte_at = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
-  if (text.size() < 12 || !text.starts_with(kMagic)) fail<IoError>(name, ": is no npy array");
+  if (text.size() < 12 || !text.starts_with(kMagic)) refuse(name, ": is no npy array");
   const std::size_t version = byte_at(6);
-  if (version < 1 || version > 3) fail<IoError>(name, ": version ", version, " of npy is not known");
+  if (version < 1 || version > 3) refuse(name, ": version ", version, " of npy is not known");
   const std::size_t begin = version == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (version > 1) length |= byte_at(10) << 16 | byte_at(11) << 24;
   if (length > text.size() - begin || begin + length > kLongestNpyHeader)
-    fail<IoError>(name, ": the npy header claims ", length, " bytes");
+    refuse(name, ": the npy header claims ", length, " bytes");
   NpyHeader header = HeaderParser(name, text.substr(begin, length)).parse();
   header.bytes = begin + length;
   checked_bytes(name, header);
@@ -165,8 +165,7 @@ Array parse_npy(const std::string& name, std::span<const std::byte> bytes) {
   const NpyHeader header = parse_npy_header(name, bytes);
   const std::size_t wanted = checked_bytes(name, header), there = bytes.size() - header.bytes;
   if (there != wanted)
-    fail<IoError>(name, ": shape ", header.shape, " of ", header.dtype, " needs ", wanted, " bytes, ", there,
-                  " are there");
+    refuse(name, ": shape ", header.shape, " of ", header.dtype, " needs ", wanted, " bytes, ", there, " are there");
   Array value = Array::uninitialized(header.dtype, header.shape);
   if (wanted > 0) std::memcpy(value.raw(), bytes.data() + header.bytes, wanted);
   if (header.swapped) swap_bytes({value.raw(), value.bytes()}, size_of(value.dtype()));

@@ -13,6 +13,7 @@
 #include "io/idx.h"
 #include "io/npy.h"
 #include "io/npz.h"
+#include "io/refuse.h"
 
 namespace syncline::io {
 namespace {
@@ -31,7 +32,7 @@ RowFile npy_rows(std::string name, std::unique_ptr<ByteFile> file) {
   const std::string place = join_text("data file '", file->path(), "'");
   const NpyHeader header = parse_npy_header(place, begin);
   if (header.fortran && header.shape.ndim() > 1)
-    fail<IoError>(place, ": is in Fortran order, so its rows do not lie together; save numpy.ascontiguousarray(it)");
+    refuse(place, ": is in Fortran order, so its rows do not lie together; save numpy.ascontiguousarray(it)");
   return make_row_file(std::move(name), header.dtype, header.shape, std::move(file), header.bytes, header.swapped);
 }
 
