@@ -104,6 +104,12 @@ std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Arra
   std::vector<Expr> inputs, fed, outputs;
   std::vector<Array> feeds;
   for (const Array& a : in) {
+    if (a.dtype() == DType::kBool && a.shape().ndim() == 0) {
+      // A condition that is fed is known when the plan is made, which then leaves out the other side and what it
+      // refuses.
+      inputs.push_back(variable(a).expr());
+      continue;
+    }
     const bool size = is_integer(a.dtype()) && a.shape().ndim() <= 1 && a.size() <= 8;
     inputs.push_back(size ? constant_of(a) : placeholder({.shape = a.shape(), .dtype = a.dtype()}));
     if (size) continue;

@@ -223,7 +223,7 @@ signal.signal(signal.SIGINT, lambda *_: kept.append(K.get_value(v)))
 kept, v, true, sys.stdout = [], K.variable(1.0), sys.stdout, Out()
 f = K.function([], [K.print_tensor(v, "seen")], [K.update_add(v, 1)])
 f([])
-wrong = K.gather(K.print_tensor(K.ones((1, 1)), "of a step that fails"), K.constant([9], "int32"))
+wrong = K.gather(K.ones((1, 1)), K.print_tensor(K.constant([9], "int32"), "of a step that fails"))
 try:
     K.eval(wrong)
 except ValueError:
@@ -239,7 +239,7 @@ print(sys.stdout.getvalue(), file=true)
 
 def test_print_tensor_to_an_output_that_computes():
     run = subprocess.run([sys.executable, "-c", COMPUTING_OUTPUT], capture_output=True, timeout=60)
-    assert run.stdout.decode().split("\n")[:4] == ["seen 1.0", "of a step that fails [[1.]]", "seen 2.0", "stopped [2.0] 3.0"], run
+    assert run.stdout.decode().split("\n")[:4] == ["seen 1.0", "of a step that fails [9]", "seen 2.0", "stopped [2.0] 3.0"], run
 
 
 INTERRUPTED = """
