@@ -1,8 +1,9 @@
 #include "ops/checked_index.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 
+#include "ops/kernels/parallel.h"
 #include "ops/op.h"
 
 namespace syncline {
@@ -39,14 +40,18 @@ struct CheckedIndex {
     with_index(k.in_dtype(0), [&]<class I>(I) {
       const I* index = k.input<I>(0);
       const std::int64_t count = k.in_shape(0).size();
-      bool outside = false;
-      for (std::int64_t i = 0; i < count; ++i) outside |= index[i] < 0 || index[i] >= a.size;
+      std::atomic<bool> outside = false;
+      kernels::parallel_for(count, 2.0, [&](std::int64_t begin, std::int64_t end) {
+        bool any = false;
+        for (std::int64_t i = begin; i < end; ++i) any |= index[i] < 0 || index[i] >= a.size;
+        if (any) outside = true;
+        if (k.out[0] != k.in[0]) std::copy(index + begin, index + end, k.output<I>() + begin);
+      });
       if (outside) {
         const I* first = std::find_if(index, index + count, [&](I at) { return at < 0 || at >= a.size; });
         fail<ValueError>(a.op, ": index ", *first, " at position ", whole_position(k, first - index),
                          " of the indices is outside [0, ", a.size, ")");
       }
-      if (k.out[0] != k.in[0] && count > 0) std::memcpy(k.out[0], index, static_cast<std::size_t>(count) * sizeof(I));
     });
   }
   static constexpr NoGradient grad{"indices are integers"};

@@ -192,7 +192,15 @@ class Concretizer {
   }
 
   static Expr folded(const Expr& e) {
-    if (!e.op().view || !e.input(0).is<Fill>()) return constant_of(evaluate(e));
+    if (!e.op().view || !e.input(0).is<Fill>()) {
+      try {
+        return constant_of(evaluate(e));
+      } catch (const ValueError&) {
+        // A step refuses it when it comes to it: it may be in the side of a branch that is not taken.
+        if (e.op().may_refuse == nullptr) throw;
+        return e;
+      }
+    }
     return fill(e.shape(), e.input(0).attrs<Fill::Attrs>().value, e.dtype());
   }
 

@@ -285,12 +285,13 @@ struct Function::Impl {
   // network has hundreds of variables, and each that is sent is a meeting of the ranks.
   static void share_values(std::span<const std::shared_ptr<VariableState>> variables, Distributor& distributor) {
     std::vector<VariableState*> changed;
-    std::uint64_t digest = 0;
+    std::uint64_t digest = 0, place = 0;
     for (const auto& state : variables) {
+      ++place;
       if (!state->changed()) continue;
       Array& value = state->value();
       if (!state->partial()) {
-        digest = attrs::mix(digest, kernels::digest(value.raw(), value.bytes()));
+        digest = attrs::mix(attrs::mix(digest, place), kernels::digest(value.raw(), value.bytes()));
         changed.push_back(state.get());
         continue;
       }

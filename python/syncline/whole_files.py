@@ -68,10 +68,11 @@ class FolderLock:
         _held.add(mine)
 
     def release(self):
-        """Does nothing if it is not held."""
+        """Does nothing if it is not held. In a forked process it leaves the lock to the one that took it."""
         if self._descriptor is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(self._path)
+            if self._mine[0] == os.getpid():
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path)
             os.close(self._descriptor)
             self._descriptor = None
             _held.discard(self._mine)

@@ -262,10 +262,10 @@ void Job::on_train_end(Fit& fit) {
 void Job::end(const Fit& fit) {
   saver_->wait();
   if (no_memory_) fail<IoError>("checkpoint folder '", options_.folder, "': ", kNoMemory);
-  lock_.reset();  // the process may train into the folder again
   const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
   if (!fit.paused()) tell("finished", 0, fit.counts(), "");
   else tell("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
+  lock_.reset();  // the process may train into the folder again; the status is then another job's
 }
 
 void Job::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,

@@ -19,7 +19,7 @@ namespace syncline::training {
 class ShardSaves {
  public:
   // The greatest of all ranks' tells how all are.
-  enum State : std::int32_t { kWritten = 0, kFailed = 1, kNoRoom = 2, kWriting = 3 };
+  enum State : std::int32_t { kWritten = 0, kNoRoom = 1, kFailed = 2, kWriting = 3 };
 
   // Shard `rank` of `count`; ranks from `count` on write nothing.
   ShardSaves(const io::CheckpointFolder& folder, int rank, int count) : folder_(folder), rank_(rank), count_(count) {}

@@ -80,6 +80,15 @@ def test_negative_zero_has_an_absolute_value():
     assert not np.signbit(K.eval(K.abs(K.constant([-0.0, 0.0])))).any()
 
 
+def test_a_side_that_is_not_taken_refuses_nothing():
+    x = K.placeholder((None, 2))
+    row = K.switch(K.greater(K.sum(x), 5.0), lambda: K.gather(x, K.constant(3, "int32")), lambda: x[0])
+    f = K.function([x], [row])
+    np.testing.assert_array_equal(f([np.ones((2, 2))])[0], [1, 1])
+    with pytest.raises(ValueError, match=r"gather: index 3 at position 0 of the indices is outside \[0, 3\)"):
+        f([np.ones((3, 2))])
+
+
 def test_switch_of_several_values():
     a, b, c = K.variable(1.0), K.variable(2.0), K.placeholder(())
     swapped = K.switch(c, lambda: [a, b * 1.0], lambda: (b, a))

@@ -1,6 +1,7 @@
 """However one rank ends, the job ends: soon, with the reason, told once, and with nothing left behind."""
 
 import pathlib
+import re
 import textwrap
 import time
 import uuid
@@ -292,4 +293,4 @@ def test_a_rank_that_is_busy_behind_its_last_step_is_waited_for(tmp_path):
     """
     ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="4")
     assert ended.code == 0 and ended.out == "done\n", ended
-    assert "syncline: rank 0 of 2 has waited 5." in ended.err, ended
+    assert re.search(r"syncline: rank 0 of 2 has waited [5-9]\.", ended.err), ended

@@ -340,12 +340,14 @@ def test_values_of_several_variables_are_of_one_moment(read):
         while not ended.is_set():
             f([])
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    for _ in range(300):
-        first, *_, last = K.batch_get_value([values[0], *wide, values[1]])
-        if first != last:
-            apart.append((first, last))
-    ended.set()
-    thread.join(60)
-    assert not apart
+    try:
+        for _ in range(300):
+            first, *_, last = K.batch_get_value([values[0], *wide, values[1]])
+            if first != last:
+                apart.append((first, last))
+    finally:
+        ended.set()
+        thread.join(60)
+    assert not apart and not thread.is_alive()
