@@ -17,6 +17,14 @@ _READER = """
 import sys
 sys.path[:] = sys.argv[4:]
 import resource
+
+def limit(kind, wanted):
+    hard = resource.getrlimit(kind)[1]
+    resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+memory, seconds = map(int, sys.argv[2:4])
+limit(resource.RLIMIT_CPU, seconds)
+limit(resource.RLIMIT_CORE, 0)
 import h5py
 
 def read(item):
@@ -32,16 +40,9 @@ def read(item):
                 raise OSError(f"'{name}' in '{item.name}' is a link")
             read(item[name])
 
-def limit(kind, wanted):
-    hard = resource.getrlimit(kind)[1]
-    resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-memory, seconds = map(int, sys.argv[2:4])
 with open("/proc/self/statm") as file:
     memory += int(file.read().split()[0]) * resource.getpagesize()
 limit(resource.RLIMIT_AS, memory)
-limit(resource.RLIMIT_CPU, seconds)
-limit(resource.RLIMIT_CORE, 0)
 try:
     with h5py.File(sys.argv[1], "r") as file:
         read(file)
