@@ -29,9 +29,6 @@ std::string directory_of(const std::string& path) {
   fail<IoError>("cannot save '", path, "': ", action, ": ", reason, "; what stood there before is unchanged");
 }
 [[noreturn]] void fail_save(const std::string& path, std::string_view action, int error) {
-  fail_save(path, action, std::strerror(error));
-}
-[[noreturn]] void fail_write(const std::string& path, std::string_view action, int error) {
   const std::string text = join_text("cannot save '", path, "': ", action, ": ", reason_of_write(error),
                                      "; what stood there before is unchanged");
   if (error == ENOSPC || error == EDQUOT) throw DiskFullError(text);
@@ -108,7 +105,7 @@ class DurableFile::Temporary {
   }
 
   void sync() {
-    if (::fsync(descriptor_.get()) != 0) fail_write(path_, "fsync", errno);
+    if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", errno);
   }
 
   // The descriptor, and with it the lock, stays open until the name is the final one.
@@ -124,7 +121,7 @@ class DurableFile::Temporary {
  private:
   void write_whole(std::uint64_t offset, std::span<const std::byte> bytes) {
     const Written written = io::write_whole(descriptor_.get(), offset, bytes);
-    if (written.error != 0) fail_write(path_, join_text("writing byte ", offset + written.bytes), written.error);
+    if (written.error != 0) fail_save(path_, join_text("writing byte ", offset + written.bytes), written.error);
   }
 
   // Advice to the kernel, which else begins at fsync; what goes wrong on the way fsync reports.
