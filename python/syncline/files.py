@@ -3,7 +3,8 @@
 On the other ranks the same calls write to memory or nowhere, and return when rank 0's file is complete, so that what follows finds it
 on every rank. Nobody waits for a rank that may not come: rank 0 never waits, and only who was told to write the same file waits for
 it. So a script that saves behind `if rank() == 0` does not hang. A file of another name than rank 0's (tempfile, uuid) each rank
-writes itself; so does what a program opens itself.
+writes itself; so does what a program opens itself. Where rank 0's model or picture does not appear, in a folder of another node's own
+such as /tmp, the ranks of that node write theirs.
 """
 
 import collections
@@ -32,6 +33,11 @@ _temporary_names = {}  # the latest last
 _TEMPORARY_NAMES = 1000
 
 _told_of_names = False
+
+_START = time.time_ns()
+
+# By path, on other ranks: what this node's ranks have written where rank 0's file did not appear.
+_of_this_node = {}
 
 
 def _is_path(path):
@@ -94,6 +100,42 @@ def _end(path):
     return True
 
 
+def _identity(path):
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(path)
+        if found.st_mtime_ns >= _START:  # else an earlier program's
+            return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
+
+
+def _end_on_another_rank(path, write):
+    """Waits for rank 0's file. Where it does not appear, write(path) puts it there, or at a path that is renamed then."""
+    if not _end(path):
+        return write(path)
+    folder, name = os.path.split(os.path.abspath(os.fsdecode(path)))
+    place = os.path.join(folder, name)
+    try:
+        opened = os.open(folder, os.O_RDONLY)  # NFS looks anew at what is in a folder that is opened
+    except OSError:
+        return None  # nothing can be read there, either
+    try:
+        with contextlib.suppress(OSError):  # the ranks of this node, one after the other
+            fcntl.flock(opened, fcntl.LOCK_EX)
+        found = _identity(place)
+        if found == _of_this_node.get(place) and os.access(folder, os.W_OK):
+            own = os.path.join(folder, f".rank{ranks.rank()}.{name}")
+            write(own)
+            if _identity(place) == found:
+                os.replace(own, place)
+            else:  # rank 0 was ahead, had removed the file and has written it again
+                os.remove(own)
+            _of_this_node[place] = _identity(place)
+        elif place in _of_this_node:
+            _of_this_node[place] = found
+    finally:
+        os.close(opened)
+
+
 def _tell_of_names(path):
     global _told_of_names
     if ranks.rank() == 1 and not _told_of_names:
@@ -148,11 +190,15 @@ def _hdf5(h5py):
         name = self.__dict__.pop("_name_for_all", None)
         if name is None:
             return original_close(self)
-        if ranks.rank() != 0 and not _end(name):
+
+        def write(path):
             self.flush()
-            with open(name, "wb") as file:
+            with io.open(path, "wb") as file:
                 file.write(self.id.get_file_image())
+
         try:
+            if ranks.rank() != 0:
+                _end_on_another_rank(name, write)
             original_close(self)
         finally:
             if ranks.rank() == 0:
@@ -210,8 +256,13 @@ def _by_rank_0(module, name, parameter):
         if not _is_path(path) or _is_of_this_process(path):
             return original(*arguments, **keywords)
         _begin(path)
+
+        def write(to):
+            bound.arguments[parameter] = to
+            return original(*bound.args, **bound.kwargs)
+
         if ranks.rank() != 0:
-            return None if _end(path) else original(*arguments, **keywords)
+            return _end_on_another_rank(path, write)
         try:
             return original(*arguments, **keywords)
         finally:
