@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "ops/leaf.h"
@@ -62,6 +63,20 @@ bool sums(const Expr& node) {
          name.find("stretch") != std::string_view::npos;
 }
 
+namespace {
+
+// A gradient of a table's rows, as a plan keeps it (docs/design.md: a sparse gradient).
+bool is_rows(const Expr& e) {
+  const std::string_view op = e.op().name;
+  if (op == "scatter_rows" || op == "scatter_rows_like") return true;
+  const std::vector<Expr>& in = e.node().inputs;
+  if (op == "neg" || op == "div") return is_rows(in[0]);
+  if (op == "add") return is_rows(in[0]) && is_rows(in[1]);
+  return op == "mul" && (is_rows(in[0]) || is_rows(in[1]));
+}
+
+}  // namespace
+
 void OneByOne::run(const std::vector<Expr>& roots) {
   for (const auto& node : nodes_under(roots)) compute(node);
 }
@@ -90,6 +105,8 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
     }
   }
   if (noise_ != 0 && sums(first)) add_noise(first, in);
+  const bool scaled = node->op->name == "mul" || node->op->name == "div";
+  if (noise_ != 0 && scaled && is_rows(first)) keep_zeros(in, values_[first]);
 }
 
 std::vector<Array> OneByOne::kernel_alone(const Node& node, const std::vector<Array>& in) const {
@@ -120,6 +137,19 @@ std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Arra
   for (std::size_t i = 0; i < node.outputs.size(); ++i) outputs.emplace_back(alone, static_cast<int>(i));
   set_runs(outputs, random_step_);
   return Function(fed, outputs, {}, "alone")(feeds);
+}
+
+// A plan scales the rows in use. The others stay 0 by an infinite factor too, where a kernel's product is NaN.
+void OneByOne::keep_zeros(const std::vector<Array>& in, Array& product) const {
+  product = product.copy();
+  for (const Array& rows : in) {
+    if (rows.shape() != product.shape()) continue;
+    const Array wide = rows.cast(DType::kFloat64);
+    const std::size_t size = size_of(product.dtype());
+    for (std::int64_t i = 0; i < rows.size(); ++i)
+      if (wide.values<double>()[static_cast<std::size_t>(i)] == 0)
+        std::memset(product.raw() + static_cast<std::size_t>(i) * size, 0, size);
+  }
 }
 
 void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
