@@ -192,16 +192,14 @@ class Concretizer {
   }
 
   static Expr folded(const Expr& e) {
-    if (!e.op().view || !e.input(0).is<Fill>()) {
-      try {
-        return constant_of(evaluate(e));
-      } catch (const ValueError&) {
-        // A step refuses it when it comes to it: it may be in the side of a branch that is not taken.
-        if (e.op().may_refuse == nullptr) throw;
-        return e;
-      }
+    if (e.op().view && e.input(0).is<Fill>()) return fill(e.shape(), e.input(0).attrs<Fill::Attrs>().value, e.dtype());
+    try {
+      return constant_of(evaluate(e));
+    } catch (const ValueError&) {
+      // A step refuses it when it comes to it: it may be in the side of a branch that is not taken.
+      if (e.op().may_refuse == nullptr) throw;
+      return e;
     }
-    return fill(e.shape(), e.input(0).attrs<Fill::Attrs>().value, e.dtype());
   }
 
   // The first node that computes the same from the same.

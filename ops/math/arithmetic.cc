@@ -78,17 +78,7 @@ namespace syncline {
 namespace {
 HWY_EXPORT(arithmetic_block);
 
-// What the binary ops below share.
-template <class Self>
-struct Arithmetic {
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(arithmetic_block)(Self::kName, in[0].dtype);
-  }
-};
+BlockFn block_of(std::string_view name, DType dtype) { return HWY_DYNAMIC_DISPATCH(arithmetic_block)(name, dtype); }
 
 bool is_scalar(const Expr& e, double wanted) {
   double value = 0;
@@ -106,7 +96,7 @@ Expr cheaper(std::span<const Expr> in, const Meta& out) {
   return drop_broadcasts(in, out, x, y) ? apply<Self>({x, y}) : Expr{};
 }
 
-struct Add : Arithmetic<Add> {
+struct Add : Numeric<Add, block_of> {
   static constexpr std::string_view kName = "add";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
@@ -120,7 +110,7 @@ struct Add : Arithmetic<Add> {
   }
 };
 
-struct Sub : Arithmetic<Sub> {
+struct Sub : Numeric<Sub, block_of> {
   static constexpr std::string_view kName = "sub";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
@@ -132,7 +122,7 @@ struct Sub : Arithmetic<Sub> {
   }
 };
 
-struct Mul : Arithmetic<Mul> {
+struct Mul : Numeric<Mul, block_of> {
   static constexpr std::string_view kName = "mul";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_scaling(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
@@ -145,7 +135,7 @@ struct Mul : Arithmetic<Mul> {
   }
 };
 
-struct Div : Arithmetic<Div> {
+struct Div : Numeric<Div, block_of> {
   static constexpr std::string_view kName = "div";
   static Placed place(const Attrs&, const PlaceArgs& args) {
     // (a + b) / c = a / c + b / c for floating numbers; a divisor must be whole.
@@ -168,21 +158,21 @@ std::vector<Expr> choose_grad(const Expr& x_wins, const Expr& y, const Expr& dy)
   return {unbroadcast(select(x_wins, dy, zero), y.input(0)), unbroadcast(select(x_wins, zero, dy), y.input(1))};
 }
 
-struct Maximum : Arithmetic<Maximum> {
+struct Maximum : Numeric<Maximum, block_of> {
   static constexpr std::string_view kName = "maximum";
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return choose_grad(greater_equal(y.input(0), y.input(1)), y, dy);
   }
 };
 
-struct Minimum : Arithmetic<Minimum> {
+struct Minimum : Numeric<Minimum, block_of> {
   static constexpr std::string_view kName = "minimum";
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return choose_grad(less_equal(y.input(0), y.input(1)), y, dy);
   }
 };
 
-struct Pow : Arithmetic<Pow> {
+struct Pow : Numeric<Pow, block_of> {
   static constexpr std::string_view kName = "pow";
   // A negative power.
   static bool may_refuse(const Attrs&, std::span<const Meta> in) {
@@ -201,7 +191,7 @@ struct Pow : Arithmetic<Pow> {
   }
 };
 
-struct Neg : Arithmetic<Neg> {
+struct Neg : Numeric<Neg, block_of> {
   static constexpr std::string_view kName = "neg";
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_linear(args); }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return rewrite_rows(kName, in); }

@@ -81,17 +81,13 @@ namespace syncline {
 namespace {
 HWY_EXPORT(compare_block);
 
+BlockFn block_of(std::string_view name, DType dtype) { return HWY_DYNAMIC_DISPATCH(compare_block)(name, dtype); }
+
 constexpr NoGradient kSteps{"a truth value is piecewise constant"};
 
 template <class Self>
-struct Comparison {
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_comparison(Self::kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(compare_block)(Self::kName, in[0].dtype);
-  }
+struct Comparison : Numeric<Self, block_of> {
+  static Meta infer(const NoAttrs&, std::span<const Meta> in) { return infer_comparison(Self::kName, in); }
   static constexpr NoGradient grad = kSteps;
 };
 
@@ -128,9 +124,7 @@ struct Select : Comparison<Select> {
     const bool both = args.at[1].is_partial() && args.at[2].is_partial() && !args.at[0].is_split();
     return both ? Placed{{whole, partial, partial}, {partial}} : place_elementwise(args);
   }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(compare_block)(kName, in[1].dtype);
-  }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) { return block_of(kName, in[1].dtype); }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     const Expr zero = scalar_like(0, dy);
     return {Expr{}, unbroadcast(select(y.input(0), dy, zero), y.input(1)),

@@ -30,19 +30,10 @@ namespace syncline {
 namespace {
 HWY_EXPORT(curve_gradient_block);
 
-// Inputs: y, the curve's value, and dy.
-template <class Self>
-struct CurveGradient {
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(curve_gradient_block)(Self::kName, in[0].dtype);
-  }
-};
+BlockFn block_of(std::string_view name, DType dtype) { return HWY_DYNAMIC_DISPATCH(curve_gradient_block)(name, dtype); }
 
-struct SigmoidGradient : CurveGradient<SigmoidGradient> {  // dy y (1 - y)
+// Inputs: y, the curve's value, and dy.
+struct SigmoidGradient : Floating<SigmoidGradient, block_of> {  // dy y (1 - y)
   static constexpr std::string_view kName = "sigmoid_gradient";
   static std::vector<Expr> grad(const NoAttrs&, const Expr& e, const Expr& d) {
     const Expr &y = e.input(0), &dy = e.input(1);
@@ -50,7 +41,7 @@ struct SigmoidGradient : CurveGradient<SigmoidGradient> {  // dy y (1 - y)
   }
 };
 
-struct TanhGradient : CurveGradient<TanhGradient> {  // dy (1 - y^2)
+struct TanhGradient : Floating<TanhGradient, block_of> {  // dy (1 - y^2)
   static constexpr std::string_view kName = "tanh_gradient";
   static std::vector<Expr> grad(const NoAttrs&, const Expr& e, const Expr& d) {
     const Expr &y = e.input(0), &dy = e.input(1);

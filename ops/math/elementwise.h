@@ -29,6 +29,22 @@ inline Meta infer_comparison(std::string_view op, std::span<const Meta> in) {
   return {DType::kBool, broadcast(op, in[0].shape, in[1].shape)};
 }
 
+// What ops of numbers share whose kernel is a block. kBlock finds the block of an op's name for this processor.
+template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
+struct Numeric {
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) { return kBlock(Self::kName, in[0].dtype); }
+};
+
+// The same of floating numbers only.
+template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
+struct Floating : Numeric<Self, kBlock> {
+  static Meta infer(const NoAttrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
+};
+
 // The gradients of sigmoid and tanh, from the values y and dy of one shape.
 Expr sigmoid_gradient(const Expr& y, const Expr& dy);
 Expr tanh_gradient(const Expr& y, const Expr& dy);

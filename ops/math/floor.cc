@@ -55,27 +55,15 @@ namespace syncline {
 namespace {
 HWY_EXPORT(floor_block);
 
-struct FloorDiv {
+BlockFn block_of(std::string_view name, DType dtype) { return HWY_DYNAMIC_DISPATCH(floor_block)(name, dtype); }
+
+struct FloorDiv : Floating<FloorDiv, block_of> {
   static constexpr std::string_view kName = "floordiv";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(floor_block)(kName, in[0].dtype);
-  }
   static constexpr NoGradient grad{"rounding is piecewise constant"};
 };
 
-struct FloorMod {
+struct FloorMod : Numeric<FloorMod, block_of> {
   static constexpr std::string_view kName = "floormod";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(floor_block)(kName, in[0].dtype);
-  }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     const Expr &x = y.input(0), &divisor = y.input(1);
     return {unbroadcast(dy, x), unbroadcast(neg(dy * floordiv(x, divisor)), divisor)};

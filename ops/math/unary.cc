@@ -106,37 +106,23 @@ namespace syncline {
 namespace {
 HWY_EXPORT(unary_block);
 
-template <class Self>
-struct Numeric {  // any number
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(unary_block)(Self::kName, in[0].dtype);
-  }
-};
-
-template <class Self>
-struct Floating : Numeric<Self> {  // floating numbers only
-  static Meta infer(const NoAttrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
-};
+BlockFn block_of(std::string_view name, DType dtype) { return HWY_DYNAMIC_DISPATCH(unary_block)(name, dtype); }
 
 using Grads = std::vector<Expr>;
 
-struct Square : Numeric<Square> {
+struct Square : Numeric<Square, block_of> {
   static constexpr std::string_view kName = "square";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * (y.input(0) * 2.0)}; }
 };
-struct Abs : Numeric<Abs> {
+struct Abs : Numeric<Abs, block_of> {
   static constexpr std::string_view kName = "abs";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * sign(y.input(0))}; }
 };
-struct Sign : Numeric<Sign> {
+struct Sign : Numeric<Sign, block_of> {
   static constexpr std::string_view kName = "sign";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr&) { return {fill_like(y, 0)}; }
 };
-struct Sqrt : Floating<Sqrt> {
+struct Sqrt : Floating<Sqrt, block_of> {
   static constexpr std::string_view kName = "sqrt";
   // 0 for negative x and NaN, as a clipped x has it; divided by 1 there, so that second derivatives are finite, too.
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) {
@@ -144,35 +130,35 @@ struct Sqrt : Floating<Sqrt> {
     return {select(counts, dy, scalar_like(0, y)) * 0.5 / select(counts, y, scalar_like(1, y))};
   }
 };
-struct Exp : Floating<Exp> {
+struct Exp : Floating<Exp, block_of> {
   static constexpr std::string_view kName = "exp";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * y}; }
 };
-struct Log : Floating<Log> {
+struct Log : Floating<Log, block_of> {
   static constexpr std::string_view kName = "log";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy / y.input(0)}; }
 };
-struct Round : Floating<Round> {
+struct Round : Floating<Round, block_of> {
   static constexpr std::string_view kName = "round";
   static constexpr NoGradient grad{"rounding is piecewise constant"};
 };
-struct Sin : Floating<Sin> {
+struct Sin : Floating<Sin, block_of> {
   static constexpr std::string_view kName = "sin";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * cos(y.input(0))}; }
 };
-struct Cos : Floating<Cos> {
+struct Cos : Floating<Cos, block_of> {
   static constexpr std::string_view kName = "cos";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {neg(dy * sin(y.input(0)))}; }
 };
-struct Tanh : Floating<Tanh> {
+struct Tanh : Floating<Tanh, block_of> {
   static constexpr std::string_view kName = "tanh";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {tanh_gradient(y, dy)}; }
 };
-struct Sigmoid : Floating<Sigmoid> {
+struct Sigmoid : Floating<Sigmoid, block_of> {
   static constexpr std::string_view kName = "sigmoid";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {sigmoid_gradient(y, dy)}; }
 };
-struct Softplus : Floating<Softplus> {
+struct Softplus : Floating<Softplus, block_of> {
   static constexpr std::string_view kName = "softplus";
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) { return {dy * sigmoid(y.input(0))}; }
 };

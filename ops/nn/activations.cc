@@ -57,45 +57,26 @@ namespace syncline {
 namespace {
 HWY_EXPORT(activation_block);
 
+BlockFn block_of(std::string_view name, DType dtype) { return HWY_DYNAMIC_DISPATCH(activation_block)(name, dtype); }
+
 Expr positive(const Expr& x) { return greater(x, scalar_like(0, x)); }
 
-struct Relu {
+struct Relu : Numeric<Relu, block_of> {
   static constexpr std::string_view kName = "relu";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
-  }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {select(positive(y), dy, scalar_like(0, dy))};
   }
 };
 
-struct Elu {
+struct Elu : Floating<Elu, block_of> {
   static constexpr std::string_view kName = "elu";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
-  }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {select(less(y, scalar_like(0, y)), dy * (y + 1.0), dy)};
   }
 };
 
-struct Softsign {
+struct Softsign : Floating<Softsign, block_of> {
   static constexpr std::string_view kName = "softsign";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_floating(kName, in); }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
-  static BlockFn block(const Attrs&, std::span<const Meta> in) {
-    return HWY_DYNAMIC_DISPATCH(activation_block)(kName, in[0].dtype);
-  }
   // That of the quotient's parts would be a difference of nearly equal numbers for large x, and NaN for infinite x.
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {dy / square(abs(y.input(0)) + 1.0)};

@@ -43,21 +43,9 @@ TEST_F(Accumulated, BehindAnUpdateNoRankHoldsAPart) {
   }
 }
 
-struct Death {};
-struct Killer : Callback {
-  explicit Killer(std::int64_t at) : step(at) {}
-  void on_step_begin(Fit& fit) override {
-    if (fit.counts().global_step == step) throw Death{};
-  }
-  std::int64_t step;
-};
-
 TEST_F(Accumulated, BehindAnUpdateWhoeverLivesSaves) {
   const Trained unbroken = train(3, {.accumulated = 4}, "unbroken");
-  Killer killer(8);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THROW(train(3, {.witness = &killer, .accumulated = 4}), Death);
-  ::testing::internal::GetCapturedStderr();
+  die_at(8, 3, {.accumulated = 4});
   EXPECT_EQ(status()["checkpoint"], "step-0000000008.h5");
   EXPECT_EQ(train(3, {.resume = true, .accumulated = 4}).digest, unbroken.digest);
 }

@@ -12,6 +12,7 @@
 #include "io/checkpoint_outline.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/training/saved_runs.h"
+#include "tests/runtime/training/small_fit.h"
 
 namespace syncline::training {
 namespace {

@@ -80,6 +80,15 @@ class JobTest : public ::testing::Test {
     return all[0];
   }
 
+  // Rank 0 leaves before this step. Returns what was said.
+  std::string die_at(std::int64_t step, int ranks, Part part = {}) {
+    Killer killer(step);
+    part.witness = &killer;
+    ::testing::internal::CaptureStderr();
+    EXPECT_THROW(train(ranks, part), Death);
+    return ::testing::internal::GetCapturedStderr();
+  }
+
   static Trained train_rank(comm::Communicator& wire, const Part& part, const std::string& folder,
                             std::int64_t epochs) {
     const auto found = part.resume ? find_checkpoint(folder, &wire) : nullptr;

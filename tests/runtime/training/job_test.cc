@@ -161,34 +161,15 @@ TEST_F(JobTest, ShardsWithoutAnIndexDoNotPileUp) {
   EXPECT_EQ(shards, 0);
 }
 
-// What leaves without a word, as a process that is killed does.
-struct Death {};
-class Killer : public Callback {
- public:
-  explicit Killer(std::int64_t step) : step_(step) {}
-  void on_step_begin(Fit& fit) override {
-    if (fit.counts().global_step == step_) throw Death{};
-  }
-
- private:
-  std::int64_t step_;
-};
-
 TEST_F(JobTest, ARankThatDiesBeforeTheFirstCheckpointIsNoReasonToStop) {
-  Killer killer(0);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THROW(train(2, {.witness = &killer}), Death);
-  ::testing::internal::GetCapturedStderr();
+  die_at(0, 2);
   EXPECT_EQ(status()["state"], "saved");
 }
 
 // A script that starts it again counts by the step of the status how often it has begun at the same place.
 TEST_F(JobTest, WhereNothingCouldBeSavedTheStatusTellsWhereItBegins) {
   block_save(scratch_, "step-0000000003.h5");
-  Killer killer(3);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THROW(train(2, {.witness = &killer}), Death);
-  ::testing::internal::GetCapturedStderr();
+  die_at(3, 2);
   EXPECT_EQ(status()["state"], "saved");
   EXPECT_TRUE(status()["checkpoint"].is_null());
   EXPECT_EQ(status()["global_step"], 0);
@@ -197,10 +178,7 @@ TEST_F(JobTest, WhereNothingCouldBeSavedTheStatusTellsWhereItBegins) {
 
 TEST_F(JobTest, WhereOnlyAnOlderOneIsSavedTheStatusTellsItsStep) {
   block_save(scratch_, "step-0000000015.h5");
-  Killer killer(15);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THROW(train(2, {.witness = &killer}), Death);
-  ::testing::internal::GetCapturedStderr();
+  die_at(15, 2);
   EXPECT_EQ(status()["state"], "saved");
   const auto step = status()["global_step"].get<std::int64_t>();  // that of step 12 may be under way
   EXPECT_TRUE(step == 6 || step == 12) << step;
@@ -209,10 +187,7 @@ TEST_F(JobTest, WhereOnlyAnOlderOneIsSavedTheStatusTellsItsStep) {
 
 TEST_F(JobTest, TheLowestLivingRankSavesTheLastFinishedStep) {
   const Trained unbroken = train(3, {}, "unbroken");
-  Killer killer(9);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THROW(train(3, {.witness = &killer}), Death);
-  const std::string said = ::testing::internal::GetCapturedStderr();
+  const std::string said = die_at(9, 3);
   EXPECT_CONTAINS(said, "rank 1 has saved the last finished step, 9, in ");
   EXPECT_EQ(latest().state.global_step, 9);
   EXPECT_EQ(status()["state"], "saved");
@@ -264,10 +239,7 @@ TEST_F(JobTest, TheLastSaveInShardsIsMadeAgain) {
 
 TEST_F(JobTest, AnEmergencyEndsASaveInShards) {
   const Trained unbroken = train(3, {}, "unbroken");
-  Killer killer(9);
-  ::testing::internal::CaptureStderr();
-  EXPECT_THROW(train(3, {.save_every = 3, .shards = 3, .witness = &killer}), Death);
-  ::testing::internal::GetCapturedStderr();
+  die_at(9, 3, {.save_every = 3, .shards = 3});
   EXPECT_EQ(latest().state.global_step, 9);
   EXPECT_TRUE(io::verify_checkpoint(scratch_.path("run/latest")).problems.empty());
   EXPECT_EQ(train(3, {.resume = true, .shards = 3}).digest, unbroken.digest);

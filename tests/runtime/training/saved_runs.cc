@@ -24,16 +24,10 @@ struct Stop : Requests {
   std::string name() const override { return "a test"; }
 };
 
-struct Killer : Callback {
-  void on_step_begin(Fit& fit) override {
-    if (fit.counts().global_step == kStopAfter) throw Death{};
-  }
-};
-
 Trained train_rank(comm::Communicator& wire, const Way& way, const std::string& folder) {
   const auto found = way.resume ? find_checkpoint(folder, &wire) : nullptr;
   Stop stop;
-  Killer killer;
+  Killer killer(kStopAfter);
   EarlyStopping stopping({.monitor = "val_loss", .patience = way.patience, .mode = way.mode});
   CsvLogger csv(folder + "/epochs.csv", &wire);
   SmallFit small(way.epochs, {});

@@ -21,8 +21,6 @@ struct Way {
   Mode mode = Mode::kAuto;  // kMax: the loss, which falls, gets no better
 };
 
-struct Death {};
-
 struct Trained {
   std::uint64_t begun = 0, ended = 0;  // digests of the variables
   std::int64_t begun_step = 0;

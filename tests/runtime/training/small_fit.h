@@ -54,4 +54,14 @@ struct SmallFit {
   std::unique_ptr<Fit> fit;
 };
 
+// Leaves at a step without a word, as a process that is killed does.
+struct Death {};
+struct Killer : Callback {
+  explicit Killer(std::int64_t at) : step(at) {}
+  void on_step_begin(Fit& fit) override {
+    if (fit.counts().global_step == step) throw Death{};
+  }
+  std::int64_t step;
+};
+
 }  // namespace syncline::training
