@@ -49,27 +49,43 @@ std::pair<dev_t, ino_t> folder_of(const std::string& folder) {
 
 FolderLock::FolderLock(const std::string& folder, std::chrono::duration<double> patience)
     : path_(folder + "/.lock"), process_(::getpid()), folder_(folder_of(folder)) {
-  const std::lock_guard lock(held_mutex);
-  if (std::find(held.begin(), held.end(), Held{process_, folder_}) != held.end()) fail_held(folder, "this process");
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!try_lock()) {
-    if (std::chrono::steady_clock::now() >= until) fail_held(folder, holder());
-    std::this_thread::sleep_for(100ms);
+  take_in_process(folder);
+  try {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!try_lock()) {
+      if (std::chrono::steady_clock::now() >= until) fail_held(folder, holder());
+      std::this_thread::sleep_for(100ms);
+    }
+  } catch (...) {
+    leave_in_process();
+    throw;
   }
-  held.push_back({process_, folder_});
 }
 
 FolderLock::~FolderLock() {
   if (process_ != ::getpid()) return;
-  const std::lock_guard lock(held_mutex);
   ::unlink(path_.c_str());
   file_.reset();
+  leave_in_process();
+}
+
+// Locks of fcntl are a process's: they do not keep its own threads apart.
+void FolderLock::take_in_process(const std::string& folder) const {
+  const std::lock_guard lock(held_mutex);
+  if (std::find(held.begin(), held.end(), Held{process_, folder_}) != held.end()) fail_held(folder, "this process");
+  held.push_back({process_, folder_});
+}
+
+void FolderLock::leave_in_process() const {
+  const std::lock_guard lock(held_mutex);
   std::erase(held, Held{process_, folder_});
 }
 
 bool FolderLock::try_lock() {
   Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
-  if (file.get() < 0) fail<IoError>("cannot make '", path_, "', which keeps others off: ", std::strerror(errno));
+  if (file.get() < 0)
+    fail<IoError>("cannot open '", path_, "', which keeps others off: ", std::strerror(errno),
+                  errno == EACCES ? "; if a training of another user has left it, remove it" : "");
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;

@@ -33,6 +33,8 @@ class FolderLock {
  private:
   using Folder = std::pair<dev_t, ino_t>;
 
+  void take_in_process(const std::string& folder) const;
+  void leave_in_process() const;
   // False if another process has it.
   bool try_lock();
   bool is_at_its_place() const;

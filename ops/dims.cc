@@ -51,10 +51,14 @@ struct WithNumbers {
     Shape numbers = f.numbers;
     for (std::size_t i = 0; i < f.at.size(); ++i) {
       std::vector<std::int64_t> found;
-      if (!read_numbers(in[operands.size() + i], found))
-        fail<ValueError>(f.name, ": a size is computed from values that are fed or stored, by ",
-                         in[operands.size() + i].op().name,
+      const Expr& size = in[operands.size() + i];
+      if (!read_numbers(size, found)) {
+        const bool known =
+            size.op().may_refuse && std::all_of(size.node().inputs.begin(), size.node().inputs.end(), is_constant);
+        if (known) fail<ValueError>(f.name, ": a size is computed by ", size.op().name, ", which refuses its operands");
+        fail<ValueError>(f.name, ": a size is computed from values that are fed or stored, by ", size.op().name,
                          "; sizes must follow from shapes, or be fed as an integer scalar");
+      }
       for (std::size_t k = 0; k < found.size(); ++k) numbers[f.at[i] + static_cast<int>(k)] = found[k];
     }
     return f.rule(operands, numbers);

@@ -7,8 +7,6 @@
 
 namespace syncline {
 
-bool is_constant(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
-
 Array evaluate(const Expr& e) {
   if (e.is<Constant>()) return e.attrs<Constant::Attrs>().value->array;
   const Node& node = e.node();

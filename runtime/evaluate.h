@@ -6,8 +6,6 @@
 
 namespace syncline {
 
-// A constant or a fill.
-bool is_constant(const Expr& e);
 // The value of a constant, of a fill, or of a node with one output over such.
 Array evaluate(const Expr& e);
 

@@ -5,10 +5,10 @@
 #include <unordered_set>
 
 #include "ops/control/loop_build.h"
+#include "ops/core/fill.h"
 #include "ops/leaf.h"
 #include "ops/substitute.h"
 #include "runtime/concretize.h"
-#include "runtime/evaluate.h"
 
 namespace syncline {
 namespace {

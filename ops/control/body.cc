@@ -78,10 +78,8 @@ bool has_effect(std::span<const Expr> roots) {
                      [](const auto& node) { return any_within(*node, [](const Node& n) { return n.op->effect; }); });
 }
 
-bool is_number(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
-
 bool is_own_number(const Expr& e, std::uint64_t first) {
-  return is_number(e) && (e.node().id >= first || !is_floating(e.dtype()));
+  return is_constant(e) && (e.node().id >= first || !is_floating(e.dtype()));
 }
 
 Expr stand_in(const Expr& value) { return apply<Placeholder>({}, {value.dtype(), value.shape(), 0}, value.name()); }

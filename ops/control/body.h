@@ -34,8 +34,6 @@ bool is_repeatable(const Node& node);
 // Whether something under `roots`, also in bodies, has an effect.
 bool has_effect(std::span<const Expr> roots);
 
-// A constant or a fill.
-bool is_number(const Expr& e);
 // A number of the body's own, whose first node has the id `first`. Floating numbers from outside are captured like any
 // value, since somebody may ask for their gradient; a plan makes them constants again.
 bool is_own_number(const Expr& e, std::uint64_t first);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ops/control/branch.h"
+#include "ops/core/fill.h"
 #include "ops/leaf.h"
 #include "ops/substitute.h"
 
@@ -57,7 +58,7 @@ class WholeSequences {
  private:
   // The same value in every turn, or empty.
   Expr fixed(const Expr& e) const {
-    if (is_number(e)) return e;
+    if (is_constant(e)) return e;
     const auto found = outside_.find(e);
     return found == outside_.end() ? Expr{} : found->second;
   }

@@ -11,6 +11,7 @@
 
 #include "ops/control/loop_build.h"
 #include "ops/core.h"
+#include "ops/core/fill.h"
 #include "ops/gradients.h"
 #include "ops/leaf.h"
 #include "ops/math.h"
@@ -126,7 +127,7 @@ class LoopGradient {
   }
 
   void need(const Expr& value) {
-    if (is_number(value) || replacements_.contains(value) || !is_needed_.insert(value).second) return;
+    if (is_constant(value) || replacements_.contains(value) || !is_needed_.insert(value).second) return;
     if (const Expr same = fixed(value)) replacements_[value] = same;
     else needed_.push_back(value);
     if (!follows_from_shapes(value)) return;
@@ -141,7 +142,7 @@ class LoopGradient {
     const bool follows = is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 &&
                          e.op().random_op == nullptr &&
                          std::all_of(operands.begin(), operands.end(),
-                                     [&](const Expr& in) { return is_number(in) || follows_from_shapes(in); });
+                                     [&](const Expr& in) { return is_constant(in) || follows_from_shapes(in); });
     return follows_[&e.node()] = follows;
   }
 
@@ -167,8 +168,8 @@ class LoopGradient {
     return std::find(std::begin(kQuick), std::end(kQuick), value.op().name) != std::end(kQuick) &&
            std::all_of(operands.begin(), operands.end(), [&](const Expr& e) {
              const Expr outside = fixed(e);
-             if (outside && is_number(outside)) replacements_[e] = outside;
-             return is_number(e) || replacements_.contains(e);
+             if (outside && is_constant(outside)) replacements_[e] = outside;
+             return is_constant(e) || replacements_.contains(e);
            });
   }
 
@@ -181,7 +182,7 @@ class LoopGradient {
 
   // Every turn's value, or the sum over turns, as something that collect() can get at.
   Source source(const Expr& value, bool sum = false) {
-    if (!sum && is_forward_.contains(&value.node()) && !is_number(value))
+    if (!sum && is_forward_.contains(&value.node()) && !is_constant(value))
       return {.outside = forward_sequence(value), .tap = -1};
     for (std::size_t i = 0; !sum && i < parts_.elements.size(); ++i)
       if (parts_.elements[i] == value) return {.outside = parts_.sequences[i], .tap = -1};

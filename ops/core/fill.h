@@ -1,6 +1,7 @@
 // Fill: a tensor of one value, never stored if an elementwise op is its only user.
 #pragma once
 
+#include "ops/leaf.h"
 #include "ops/op.h"
 
 namespace syncline {
@@ -38,5 +39,8 @@ struct FillLike {
   }
   static constexpr NoGradient grad{"its value does not depend on the input"};
 };
+
+// A constant or a fill.
+inline bool is_constant(const Expr& e) { return e.is<Constant>() || e.is<Fill>(); }
 
 }  // namespace syncline

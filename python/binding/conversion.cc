@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/config.h"
+#include "ops/core/fill.h"
 #include "ops/kernels/parallel.h"
 #include "ops/leaf.h"
 #include "ops/math.h"

@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   namespace fs = std::filesystem;
   std::vector<fs::path> paths;
-  for (const std::string argument : std::vector<std::string>(argv + 1, argv + argc)) {
+  for (const std::string& argument : std::vector<std::string>(argv + 1, argv + argc)) {
     if (!fs::is_directory(argument)) paths.emplace_back(argument);
     else
       for (const auto& entry : fs::directory_iterator(argument)) paths.push_back(entry.path());

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "ops/core/fill.h"
 #include "ops/leaf.h"
 #include "ops/op.h"
 #include "runtime/evaluate.h"
@@ -75,6 +76,12 @@ bool is_rows(const Expr& e) {
   return op == "mul" && (is_rows(in[0]) || is_rows(in[1]));
 }
 
+// A plan adds row after row.
+bool adds_rows(const Expr& e) {
+  const std::string_view op = e.op().name;
+  return (op == "add" || op == "sub") && (is_rows(e.input(0)) || is_rows(e.input(1)));
+}
+
 }  // namespace
 
 void OneByOne::run(const std::vector<Expr>& roots) {
@@ -104,7 +111,7 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
       problem_ += ": " + wrong;
     }
   }
-  if (noise_ != 0 && sums(first)) add_noise(first, in);
+  if (noise_ != 0 && (sums(first) || adds_rows(first))) add_noise(first, in);
   const bool scaled = node->op->name == "mul" || node->op->name == "div";
   if (noise_ != 0 && scaled && is_rows(first)) keep_zeros(in, values_[first]);
 }
