@@ -83,21 +83,22 @@ class Differences {
     return false;
   }
 
-  // What an op rounds, or nothing.
-  static Expr rounded(const Node& node) {
+  // What an op rounds or takes for an angle, or nothing.
+  static Expr stepped_in(const Node& node) {
     const std::string_view name = node.op->name;
     if (name == "floordiv" || name == "floormod") return node.inputs[0] / node.inputs[1];
-    const bool rounds = name == "round" || (name == "cast" && is_integer(node.outputs[0].dtype));
-    return rounds ? node.inputs[0] : Expr{};
+    const bool steps =
+        name == "round" || name == "sin" || name == "cos" || (name == "cast" && is_integer(node.outputs[0].dtype));
+    return steps ? node.inputs[0] : Expr{};
   }
 
-  // Steps that lie closer than differences reach look like a slope.
+  // Steps and turns that lie closer than differences reach look like a slope, or like none.
   bool has_close_steps() {
     std::vector<Expr> stepped;
     for (const auto& node : nodes_under(std::vector<Expr>{graph_.loss})) {
       for (const auto& inner : nodes_under(body_of(Expr(node))))
-        if (rounded(*inner)) return true;  // who knows
-      if (const Expr x = rounded(*node)) stepped.push_back(x);
+        if (stepped_in(*inner)) return true;  // who knows
+      if (const Expr x = stepped_in(*node)) stepped.push_back(x);
     }
     for (const Array& value : step(stepped)) {
       const Array wide = value.cast(DType::kFloat64);
