@@ -3,8 +3,7 @@
 On the other ranks the same calls write to memory or nowhere, and return when rank 0's file is complete, so that what follows finds it
 on every rank. Nobody waits for a rank that may not come: rank 0 never waits, and only who was told to write the same file waits for
 it. So a script that saves behind `if rank() == 0` does not hang. A file of another name than rank 0's (tempfile, uuid) each rank
-writes itself; so does what a program opens itself. Where rank 0's model or picture does not appear, in a folder of another node's own
-such as /tmp, the ranks of that node write theirs.
+writes itself; so does what a program opens itself.
 """
 
 import collections
@@ -32,12 +31,7 @@ _ours, _begun, _ended = collections.Counter(), collections.Counter(), collection
 _temporary_names = {}  # the latest last
 _TEMPORARY_NAMES = 1000
 
-_told_of_names = False
-
-_START = time.time_ns()
-
-# By path, on other ranks: what this node's ranks have written where rank 0's file did not appear.
-_of_this_node = {}
+_told_of_names = _told_of_folders = False
 
 
 def _is_path(path):
@@ -74,7 +68,7 @@ def take_note():
     return note
 
 
-def _end(path):
+def _end(path, tell=True):
     """Tells the others that the file is complete, or waits to be told. False: rank 0 does not write it."""
     if not ranks.is_rank():
         return True
@@ -97,43 +91,9 @@ def _end(path):
             _tell_of_names(path)
             return False
         time.sleep(0.001)
+    if tell:
+        _tell_of_folders(path)
     return True
-
-
-def _identity(path):
-    with contextlib.suppress(FileNotFoundError):
-        found = os.stat(path)
-        if found.st_mtime_ns >= _START:  # else an earlier program's
-            return found.st_ino, found.st_size, found.st_mtime_ns
-    return None
-
-
-def _end_on_another_rank(path, write):
-    """Waits for rank 0's file. Where it does not appear, write(path) puts it there, or at a path that is renamed then."""
-    if not _end(path):
-        return write(path)
-    folder, name = os.path.split(os.path.abspath(os.fsdecode(path)))
-    place = os.path.join(folder, name)
-    try:
-        opened = os.open(folder, os.O_RDONLY)  # NFS looks anew at what is in a folder that is opened
-    except OSError:
-        return None  # nothing can be read there, either
-    try:
-        with contextlib.suppress(OSError):  # the ranks of this node, one after the other
-            fcntl.flock(opened, fcntl.LOCK_EX)
-        found = _identity(place)
-        if found == _of_this_node.get(place) and os.access(folder, os.W_OK):
-            own = os.path.join(folder, f".rank{ranks.rank()}.{name}")
-            write(own)
-            if _identity(place) == found:
-                os.replace(own, place)
-            else:  # rank 0 was ahead, had removed the file and has written it again
-                os.remove(own)
-            _of_this_node[place] = _identity(place)
-        elif place in _of_this_node:
-            _of_this_node[place] = found
-    finally:
-        os.close(opened)
 
 
 def _tell_of_names(path):
@@ -144,6 +104,18 @@ def _tell_of_names(path):
             print(
                 f"syncline: rank 1 writes '{os.fsdecode(path)}' itself, for rank 0 writes no file of this name. Where a name comes from the "
                 "clock, take rank 0's: name = syncline.distributed.broadcast(name)",
+                file=sys.stderr,
+            )
+
+
+def _tell_of_folders(path):
+    global _told_of_folders
+    if ranks.local_rank() == 0 and not _told_of_folders and not os.path.exists(path):
+        _told_of_folders = True
+        with quiet.speaking():
+            print(
+                f"syncline: rank {ranks.rank()} does not find '{os.fsdecode(path)}', which rank 0 has written. Unless the script has removed "
+                "it: save to a folder that all nodes share",
                 file=sys.stderr,
             )
 
@@ -190,15 +162,11 @@ def _hdf5(h5py):
         name = self.__dict__.pop("_name_for_all", None)
         if name is None:
             return original_close(self)
-
-        def write(path):
+        if ranks.rank() != 0 and not _end(name):
             self.flush()
-            with io.open(path, "wb") as file:
+            with open(name, "wb") as file:
                 file.write(self.id.get_file_image())
-
         try:
-            if ranks.rank() != 0:
-                _end_on_another_rank(name, write)
             original_close(self)
         finally:
             if ranks.rank() == 0:
@@ -256,13 +224,8 @@ def _by_rank_0(module, name, parameter):
         if not _is_path(path) or _is_of_this_process(path):
             return original(*arguments, **keywords)
         _begin(path)
-
-        def write(to):
-            bound.arguments[parameter] = to
-            return original(*bound.args, **bound.kwargs)
-
         if ranks.rank() != 0:
-            return _end_on_another_rank(path, write)
+            return None if _end(path) else original(*arguments, **keywords)
         try:
             return original(*arguments, **keywords)
         finally:
@@ -309,7 +272,7 @@ def _downloads(module):
         name = bound.arguments["fname"]
         _begin(name)
         if ranks.rank() != 0:
-            if _end(name) and bound.arguments.get("extract"):
+            if _end(name, tell=False) and bound.arguments.get("extract"):
                 bound.arguments["extract"] = False
             return original(*bound.args, **bound.kwargs)
         try:

@@ -112,8 +112,9 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
     }
   }
   if (noise_ != 0 && (sums(first) || adds_rows(first))) add_noise(first, in);
-  const bool scaled = node->op->name == "mul" || node->op->name == "div";
-  if (noise_ != 0 && scaled && is_rows(first)) keep_zeros(in, values_[first]);
+  const bool scales = node->op->name == "mul" || node->op->name == "div";
+  for (std::size_t i = 0; noise_ != 0 && scales && i < in.size(); ++i)
+    if (is_rows(node->inputs[i]) && in[1 - i].size() == 1) keep_zeros(in[i], values_[first]);
 }
 
 std::vector<Array> OneByOne::kernel_alone(const Node& node, const std::vector<Array>& in) const {
@@ -147,16 +148,13 @@ std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Arra
 }
 
 // A plan scales the rows in use. The others stay 0 by an infinite factor too, where a kernel's product is NaN.
-void OneByOne::keep_zeros(const std::vector<Array>& in, Array& product) const {
+void OneByOne::keep_zeros(const Array& rows, Array& product) const {
+  if (rows.shape() != product.shape()) return;
   product = product.copy();
-  for (const Array& rows : in) {
-    if (rows.shape() != product.shape()) continue;
-    const Array wide = rows.cast(DType::kFloat64);
-    const std::size_t size = size_of(product.dtype());
-    for (std::int64_t i = 0; i < rows.size(); ++i)
-      if (wide.values<double>()[static_cast<std::size_t>(i)] == 0)
-        std::memset(product.raw() + static_cast<std::size_t>(i) * size, 0, size);
-  }
+  const Array wide = rows.cast(DType::kFloat64);
+  const std::size_t size = size_of(product.dtype());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows.size()); ++i)
+    if (wide.values<double>()[i] == 0) std::memset(product.raw() + i * size, 0, size);
 }
 
 void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {

@@ -33,7 +33,7 @@ class OneByOne {
   void compute(const std::shared_ptr<const Node>& node);
   std::vector<Array> kernel_alone(const Node& node, const std::vector<Array>& in) const;
   std::vector<Array> plan_alone(const Node& node, const std::vector<Array>& in) const;
-  void keep_zeros(const std::vector<Array>& in, Array& product) const;
+  void keep_zeros(const Array& rows, Array& product) const;
   void add_noise(const Expr& node, const std::vector<Array>& in);
 
   Values values_;
