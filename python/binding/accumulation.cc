@@ -15,7 +15,7 @@ Accumulation make_accumulation(nb::handle gradients, nb::handle variables, std::
   std::vector<Expr> summands;
   for (nb::handle g : nb::iter(gradients)) summands.push_back(expr_from(g));
   std::vector<Variable> of;
-  for (nb::handle v : nb::iter(variables)) of.push_back(nb::cast<VariableTensor&>(v).variable);
+  for (nb::handle v : nb::iter(variables)) of.push_back(variable_of(v, "Accumulation"));
   return accumulate_gradients(summands, of, steps);
 }
 
@@ -34,7 +34,7 @@ nb::list all_updates(const Accumulation& a, nb::handle optimizers) {
       result.append(UpdateTensor(a.when_due(known->update)));
       continue;
     }
-    const Variable& x = nb::cast<VariableTensor&>(item[0]).variable;
+    const Variable& x = variable_of(item[0], "Accumulation");
     result.append(UpdateTensor(a.when_due(update(x, new_value_from(x, item[1])))));
   }
   for (const Update& own : a.updates) result.append(UpdateTensor(own));

@@ -297,6 +297,18 @@ Expr expr_from(nb::handle value, std::optional<DType> dtype) {
   return constant_of(held.keeper.is_valid() ? held.array.copy() : held.array);
 }
 
+const Expr& tensor_of(nb::handle x, const char* caller) {
+  Tensor* found = nullptr;
+  if (!nb::try_cast(x, found) || found == nullptr) fail<ValueError>(caller, ": ", text(nb::repr(x)), " is no tensor");
+  return found->expr;
+}
+
+const Variable& variable_of(nb::handle x, const char* caller) {
+  VariableTensor* found = nullptr;
+  if (!nb::try_cast(x, found) || found == nullptr) fail<ValueError>(caller, ": ", text(nb::repr(x)), " is no variable");
+  return found->variable;
+}
+
 namespace {
 
 // As TensorFlow has it, a number beside a tensor is of the tensor's kind: none with a fraction beside whole numbers,

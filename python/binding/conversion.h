@@ -63,6 +63,9 @@ SparseArray sparse_from(nb::handle value);
 nb::object sparse_to(const SparseArray& value);
 
 // ---- tensors ----
+// Anything else is refused with a ValueError.
+const Expr& tensor_of(nb::handle x, const char* caller);
+const Variable& variable_of(nb::handle x, const char* caller);
 // A tensor's expression; a constant of any other value, of dtype `dtype` where that is given.
 Expr expr_from(nb::handle value, std::optional<DType> dtype = {});
 // Two operands: what is no tensor takes the dtype of the other.

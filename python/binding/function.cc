@@ -227,7 +227,7 @@ nb::object evaluate(nb::handle x) {
 
 nb::list gradients_of(nb::handle loss, nb::handle variables) {
   std::vector<Expr> wrt;
-  for (nb::handle v : nb::iter(variables)) wrt.push_back(nb::cast<Tensor&>(v).expr);
+  for (nb::handle v : nb::iter(variables)) wrt.push_back(tensor_of(v, "gradients"));
   nb::list result;
   for (Expr& gradient : gradients(expr_from(loss), wrt)) {
     if (gradient) result.append(tensor(std::move(gradient)));

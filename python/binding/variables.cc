@@ -52,13 +52,6 @@ Tensor make_placeholder(nb::handle shape, std::optional<int> ndim, nb::handle dt
   return tensor(placeholder(std::move(options)));
 }
 
-const Variable& variable_of(nb::handle x, const char* caller) {
-  VariableTensor* found = nullptr;
-  if (!nb::try_cast(x, found) || found == nullptr)
-    fail<ValueError>(caller, ": ", nb::cast<std::string>(nb::str(nb::repr(x))), " is no variable");
-  return found->variable;
-}
-
 void set_one(nb::handle x, nb::handle value) {
   if (SparseVariableTensor* sparse = nullptr; nb::try_cast(x, sparse) && sparse != nullptr) {
     const SparseArray matrix =

@@ -112,7 +112,8 @@ def in_train_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) ->
         return side() if callable(side) and not isinstance(side, _core.Tensor) else side
     chosen = switch(training, x, alt)
     if from_phase:
-        chosen._uses_learning_phase = True
+        for one in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
+            one._uses_learning_phase = True
     return chosen
 
 

@@ -318,6 +318,7 @@ def gradients(loss: Tensor, variables: Sequence[Tensor]) -> List[Optional[Tensor
         functions without a gradient, such as round and argmax.
     Raises:
         TypeError: the loss is not floating.
+        ValueError: one of the variables is no tensor.
     See: ops/gradients.cc
     Example:
         >>> x = K.variable([1., 2., 3.])

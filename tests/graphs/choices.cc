@@ -230,8 +230,17 @@ Expr Choices::broadcasting(const char* name, const Expr& x) {
 
 Expr Choices::fresh(const char* name, DType dtype, Shape shape, Pool pool, std::int64_t limit) {
   if (random_ == nullptr) return take(name);
-  for (const std::int64_t n : shape) require(n >= 0);
   require(shape.size() <= kMostElements);
+  return add(dtype, std::move(shape), pool, limit);
+}
+
+Expr Choices::large(const char* name, Shape shape) {
+  if (random_ == nullptr) return take(name);
+  return add(floatx(), std::move(shape), env_.program->edges ? Pool::kEdges : Pool::kTame, 0);
+}
+
+Expr Choices::add(DType dtype, Shape shape, Pool pool, std::int64_t limit) {
+  for (const std::int64_t n : shape) require(n >= 0);
   line_.operands.push_back(add_input({.dtype = dtype, .shape = std::move(shape), .pool = pool, .limit = limit}));
   return value(line_.operands.back());
 }

@@ -55,6 +55,8 @@ class Choices {
   // A new input.
   Expr fresh(const char* name, DType dtype, Shape shape, Pool pool = Pool::kTame, std::int64_t limit = 0);
 
+  // A new floating input, also of more elements than others have.
+  Expr large(const char* name, Shape shape);
   // A new variable, whatever its shape.
   Expr variable(const char* name, DType dtype, Shape shape);
 
@@ -89,6 +91,7 @@ class Choices {
  private:
   using Accept = std::function<bool(const Meta&)>;
   Expr find(const char* name, const Accept& accept, const std::function<Input()>& otherwise, int percent_new);
+  Expr add(DType dtype, Shape shape, Pool pool, std::int64_t limit);
   Expr take(const char* name);  // the next operand, while building
   Expr value(const Ref& ref) const;
   std::vector<Ref> candidates(const Accept& accept) const;

@@ -34,6 +34,20 @@ Built relu_line(Choices& c) {
                 &check_relu);
 }
 
+// Parameters that are tensors.
+Built relu_tensors_line(Choices& c) {
+  const Expr x = c.floating("x");
+  const Expr alpha = c.broadcasting("alpha", x);
+  if (c.flag("exponential")) return SYNCLINE_MADE(elu(x, alpha));
+  const Expr other = c.broadcasting("other", x);
+  switch (c.integer("way", 0, 3)) {
+    case 0: return SYNCLINE_MADE(relu(x, ReluTensors{.alpha = alpha}));
+    case 1: return SYNCLINE_MADE(relu(x, ReluTensors{.alpha = alpha, .max_value = other}));
+    case 2: return SYNCLINE_MADE(relu(x, ReluTensors{.max_value = alpha, .threshold = other}));
+    default: return SYNCLINE_MADE(relu(x, ReluTensors{.alpha = alpha, .threshold = other}));
+  }
+}
+
 Built clip_line(Choices& c) {
   const Expr x = c.operand("x", Type::kNumber);
   const double low = c.number("low", {-1, 0, -2}), high = c.number("high", {1, 0, 2, -1});
@@ -134,6 +148,7 @@ std::vector<Entry> elementwise_entries() {
          return SYNCLINE_MADE(elu(x, alpha));
        }},
       {"relu", &relu_line, 8},
+      {"relu_tensors", &relu_tensors_line, 4},
       {"clip", &clip_line},
       {"cast", &cast_line},
       {"select", &select_line, 6},

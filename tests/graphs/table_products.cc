@@ -26,6 +26,26 @@ Built dot_line(Choices& c) {
   }
 }
 
+// Past every blocking threshold, and more than one piece's work.
+Built large_dot_line(Choices& c) {
+  const auto m = c.integer("m", 280, 600), k = c.integer("k", 190, 400), n = c.integer("n", 1, 130);
+  const Expr x = c.large("x", Shape{m, k}), y = c.large("y", Shape{k, n});
+  return SYNCLINE_MADE(dot(x, y));
+}
+
+Built matmul_line(Choices& c) {
+  const Expr x = c.floating("x", 1, 4);
+  const std::int64_t k = x.shape().back();
+  Shape shape{k};
+  if (c.integer("vector", 0, 3) != 0) {
+    shape.push_back(c.integer("n", 0, 5));
+    for (int i = x.ndim() - 3; i >= 0 && c.integer("fewer", 0, 3) != 0; --i)
+      shape.insert(0, c.integer("one", 0, 3) == 0 ? 1 : x.shape()[i]);
+  }
+  const Expr y = c.of_meta("y", {x.dtype(), shape});
+  return SYNCLINE_MADE(matmul(x, y));
+}
+
 Built dot_transposed_line(Choices& c) {
   const Expr x = c.floating("x", 1, 3);
   const auto n = c.integer("n", 0, 6);
@@ -99,8 +119,14 @@ Built sparse_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> product_entries() {
-  return {{"dot", &dot_line, 12},      {"dot_transposed", &dot_transposed_line, 5}, {"batch_dot", &batch_dot_line, 5},
-          {"gather", &gather_line, 7}, {"scatter_sub", &scatter_line, 3},           {"sparse", &sparse_line, 7, false}};
+  return {{"dot", &dot_line, 12},
+          {"large_dot", &large_dot_line, 1, false},
+          {"matmul", &matmul_line, 4},
+          {"dot_transposed", &dot_transposed_line, 5},
+          {"batch_dot", &batch_dot_line, 5},
+          {"gather", &gather_line, 7},
+          {"scatter_sub", &scatter_line, 3},
+          {"sparse", &sparse_line, 7, false}};
 }
 
 }  // namespace syncline::graphs

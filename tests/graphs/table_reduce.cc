@@ -17,7 +17,7 @@ namespace {
   }
 
 Built scan_line(Choices& c) {
-  const Expr x = c.floating("x", 1);
+  const Expr x = c.operand("x", Type::kNumber, 1);
   const int axis = c.axis("axis", x);
   const bool exclusive = c.flag("exclusive"), reverse = c.flag("reverse");
   if (c.flag("sums"))
@@ -27,14 +27,29 @@ Built scan_line(Choices& c) {
                 "cumprod(x, axis, {.exclusive = exclusive != 0, .reverse = reverse != 0})");
 }
 
-#define ALONG(function, least)                       \
+#define ALONG(function, type)                        \
   {                                                  \
 #function, [](Choices& c) {                        \
-      const Expr x = c.floating("x", least);           \
+      const Expr x = c.operand("x", Type::type, 1);    \
       const int axis = c.axis("axis", x);              \
       return SYNCLINE_MADE(function(x, axis));         \
     } \
   }
+
+// Rows of more than one block.
+Built wide_line(Choices& c) {
+  const auto rows = c.integer("rows", 1, 5), columns = c.integer("columns", 2049, 5000);
+  const Expr x = c.large("x", c.flag("across") ? Shape{columns, rows} : Shape{rows, columns});
+  const int axis = c.axis("axis", x);
+  switch (c.integer("way", 0, 5)) {
+    case 0: return SYNCLINE_MADE(sum(x, {axis}));
+    case 1: return SYNCLINE_MADE(max(x, {axis}));
+    case 2: return SYNCLINE_MADE(mean(x, {axis}));
+    case 3: return SYNCLINE_MADE(logsumexp(x, {axis}));
+    case 4: return SYNCLINE_MADE(softmax(x, axis));
+    default: return SYNCLINE_MADE(cumsum(x, axis));
+  }
+}
 
 Built sum_like_line(Choices& c) {
   const Expr x = c.operand("x", Type::kNumber, 1);
@@ -68,13 +83,13 @@ std::vector<Entry> reduction_entries() {
       REDUCTION(min, kNumber, &check_min),
       REDUCTION(any, kBool, nullptr),
       REDUCTION(all, kBool, nullptr),
-      REDUCTION(mean, kFloating, &check_mean),
-      REDUCTION(var, kFloating, nullptr),
-      REDUCTION(std, kFloating, nullptr),
+      REDUCTION(mean, kAny, &check_mean),
+      REDUCTION(var, kAny, nullptr),
+      REDUCTION(std, kAny, nullptr),
       REDUCTION(logsumexp, kFloating, nullptr),
-      ALONG(argmax, 1),
-      ALONG(argmin, 1),
-      ALONG(softmax, 1),
+      ALONG(argmax, kAny),
+      ALONG(argmin, kAny),
+      ALONG(softmax, kFloating),
       {"batch_mean",
        [](Choices& c) {
          const Expr x = c.floating("x", 1);
@@ -82,6 +97,7 @@ std::vector<Entry> reduction_entries() {
        },
        4},
       {"scan", &scan_line, 6},
+      {"wide", &wide_line, 2, false},
       {"sum_like", &sum_like_line},
       {"count", &count_line},
       {"l2_normalize", &normalize_line},

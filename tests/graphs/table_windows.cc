@@ -44,6 +44,15 @@ Built conv2d_line(Choices& c) {
       conv2d(x, kernel, {.strides = {s, t}, .padding = padding, .data_format = format, .dilation_rate = {d, 1}}));
 }
 
+// Enough tiles and channels for Winograd, and more than one piece's work.
+Built large_conv_line(Choices& c) {
+  const auto size = c.integer("size", 9, 20), channels = c.integer("channels", 16, 33), n = c.integer("n", 16, 33);
+  const std::string padding = c.word("padding", kPaddings);
+  const Expr x = c.large("x", Shape{c.integer("images", 1, 3), size, size + 1, channels});
+  const Expr kernel = c.large("kernel", Shape{3, 3, channels, n});
+  return SYNCLINE_MADE(conv2d(x, kernel, {.padding = padding}));
+}
+
 Built conv3d_line(Choices& c) {
   const Expr x = image(c, 3);
   const std::string format = c.word("format", kFormats), padding = c.word("padding", kPaddings);
@@ -142,10 +151,15 @@ Built pool_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> window_entries() {
-  return {{"conv1d", &conv1d_line, 4},       {"conv2d", &conv2d_line, 7},
-          {"conv3d", &conv3d_line, 3},       {"conv_transpose", &transpose_line, 7},
-          {"depthwise", &depthwise_line, 5}, {"separable_conv1d", &separable1d_line, 3},
-          {"local", &local_line, 5},         {"pool", &pool_line, 14}};
+  return {{"conv1d", &conv1d_line, 4},
+          {"conv2d", &conv2d_line, 7},
+          {"large_conv", &large_conv_line, 1, false},
+          {"conv3d", &conv3d_line, 3},
+          {"conv_transpose", &transpose_line, 7},
+          {"depthwise", &depthwise_line, 5},
+          {"separable_conv1d", &separable1d_line, 3},
+          {"local", &local_line, 5},
+          {"pool", &pool_line, 14}};
 }
 
 }  // namespace syncline::graphs

@@ -23,8 +23,8 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle",
 BATCH = 100  # calls of one child
 MOST_SECONDS = 20  # of one call
 MOST_MEMORY = 1 << 20  # KiB that one call may add
-# They end or wait for something else than the call, or are decorators of tests.
-PLAIN = ("ValueError", "TypeError", "OverflowError", "MemoryError", "NotImplementedError", "OSError", "IndexError", "KeyError")
+# What a wrong call may end with.
+PLAIN = ("result", "ValueError", "TypeError", "OverflowError", "MemoryError", "NotImplementedError", "OSError", "IndexError", "KeyError")
 
 
 def functions():
@@ -196,7 +196,7 @@ def child(first, count, only):
         signal.alarm(0)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         found = ""
-        if "internal" in message or end in ("SystemError", "RecursionError"):
+        if "internal" in message or end not in PLAIN:
             found = f"{end}: {message}"
         elif grown > MOST_MEMORY:
             found = f"took {grown >> 10} MiB ({end}: {message})"

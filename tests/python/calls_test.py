@@ -205,3 +205,17 @@ def test_a_tensor_is_no_array():
     for convert in (np.asarray, np.array, np.mean):
         with pytest.raises(NotImplementedError, match="K.eval"):
             convert(K.placeholder((2,), name="pixels"))
+
+
+def test_sides_of_several_tensors_in_a_phase():
+    x = K.placeholder((2,))
+    first, second = K.in_train_phase(lambda: [x * 2.0, x], lambda: [x, x * 3.0])
+    assert first._uses_learning_phase and second._uses_learning_phase
+    f = K.function([x, K.learning_phase()], [first, second])
+    assert [v.tolist() for v in f([[1, 2], 1])] == [[2, 4], [1, 2]] and [v.tolist() for v in f([[1, 2], 0])] == [[1, 2], [3, 6]]
+
+
+def test_what_is_no_tensor_has_no_gradient():
+    x = K.variable([1.0, 2.0])
+    with pytest.raises(ValueError, match="gradients: 3 is no tensor"):
+        K.gradients(K.sum(x), [x, 3])
