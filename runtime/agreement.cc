@@ -21,6 +21,9 @@
 namespace syncline {
 namespace {
 
+// To be raised where a change of kernels or plans changes the bits of trainings: a resume then says so.
+constexpr int kArithmetic = 2;
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -105,7 +108,7 @@ std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.da
 std::string describe_arithmetic(const Session& session, const Distributor* ranks) {
   const bool odd = session.faults() != nullptr && session.faults()->another_version();
   const Config& config = session.config();
-  return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
+  return join_text("Syncline ", SYNCLINE_VERSION, ", arithmetic ", kArithmetic, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
                    "\ninstruction set ", kernels::instruction_sets().front().name, "\nOpenBLAS's kernels for ",
                    kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(), "\nfloatx ", config.floatx,
                    "\nepsilon ", config.epsilon, "\nimage_data_format ", config.image_data_format, '\n',

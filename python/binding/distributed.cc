@@ -2,6 +2,7 @@
 #include "python/binding/distributed.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #include "comm/launch.h"
 #include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
+#include "ops/attrs.h"
+#include "ops/kernels/digest.h"
 #include "ops/kernels/parallel.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
@@ -177,6 +180,10 @@ void bind_distributed(nb::module_& m) {
     nb::gil_scoped_release release;
     return wire.take_note();
   });
+  // For telling accidents apart: 32 bits that follow from the bytes and from `begun`.
+  m.def("digest",
+        [](const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bytes,
+           std::uint64_t begun) { return attrs::mix(begun, kernels::digest(bytes.data(), bytes.size())) >> 32; });
   m.def("turn_to_speak", [] { return comm::turn_to_speak(joined()).count(); });
   m.def("abort", [](int exit_code) {
     nb::gil_scoped_release release;

@@ -1,9 +1,10 @@
 """What a script computes is what rank 0 computes: where the ranks' values for a function differ, or the batches that Keras's generators
 give, every rank takes those of rank 0.
 
-Batches are compared one by one: threads that draw from NumPy's generator part the ranks without the program's doing. Functions
-compare their inputs when they have been called 1, 2, 4, 8, ... times, and each time once a difference was found. Before each of
-Keras's loops, and after those with threads, the random generators of all ranks get rank 0's state. Under `local_feeds` each rank
+Batches and what functions are fed with are compared one by one: threads that draw from NumPy's generator part the ranks without the
+program's doing. Within Keras's loops over arrays, which every rank cuts alike, functions compare at calls 1, 2, 4, 8, ..., and each time
+once a difference was found. Before each fit and each loop over generators, and after those with threads, the random generators of all
+ranks get rank 0's state. Under `local_feeds` each rank
 keeps what it has.
 """
 
@@ -44,13 +45,14 @@ def _digest(value, digest=0):
     array = np.asarray(value)
     if array.dtype.hasobject:
         return digest
-    array = np.ascontiguousarray(array)
-    return zlib.crc32(array.reshape(-1).view(np.uint8), zlib.crc32(f"{array.dtype.str}{array.shape}".encode(), digest))
+    kind = zlib.crc32(f"{array.dtype.str}{array.shape}".encode(), digest)
+    return _core.digest(np.ascontiguousarray(array).reshape(-1).view(np.uint8), kind)
 
 
 def _first_difference(values):
     """The number of the first value that is not equal on all ranks, None if there is none. Every rank asks, with as many values."""
-    return ranks.first_difference([_digest(value) for value in values])
+    digests = [_digest(value) for value in values]
+    return None if ranks.first_difference([zlib.crc32(repr(digests).encode())]) is None else ranks.first_difference(digests)
 
 
 _call = _core.Function.__call__  # found once: a call takes a few microseconds
@@ -66,7 +68,7 @@ class Function(_core.Function):
 
     def __call__(self, inputs):
         self._calls = calls = self._calls + 1
-        if (self._differs or calls & (calls - 1) == 0) and _follows():
+        if (self._differs or _Loop.depth == 0 or calls & (calls - 1) == 0) and _follows():
             inputs = self._agreed(inputs)
         return _call(self, inputs)
 
@@ -148,16 +150,16 @@ def _enqueuer(kind):
 
 
 class _Loop:
-    """One of Keras's loops begins with rank 0's random state, and ends with it if batches come from threads, unless it is part of
-    another one."""
+    """One of Keras's loops begins with rank 0's random state if it draws, and ends with it if batches come from threads, unless it is
+    part of another one."""
 
     depth = 0
 
-    def __init__(self, threads):
-        self._threads = threads
+    def __init__(self, threads, draws):
+        self._threads, self._draws = threads, draws
 
     def __enter__(self):
-        if _Loop.depth == 0 and _follows():
+        if _Loop.depth == 0 and self._draws and _follows():
             ranks.align_random_states()
         _Loop.depth += 1
 
@@ -167,7 +169,7 @@ class _Loop:
             ranks.align_random_states()
 
 
-def _in_loop(function, threads=True):
+def _in_loop(function, threads=True, draws=True):
     @functools.wraps(function)
     def loop(model, source, *arguments, **keywords):
         from keras.engine.training_utils import is_sequence
@@ -176,7 +178,7 @@ def _in_loop(function, threads=True):
         in_turn = keywords.get("workers") == 0 and hasattr(source, "__next__") and not is_sequence(source)
         if in_turn and not isinstance(source, _Batches):
             source = _Batches(source)
-        with _Loop(threads):
+        with _Loop(threads, draws):
             return function(model, source, *arguments, **keywords)
 
     return loop
@@ -193,6 +195,8 @@ def _generators(module):
 
 def _arrays(module):
     module.fit_loop = _in_loop(module.fit_loop, threads=False)
+    for name in ("test_loop", "predict_loop"):
+        setattr(module, name, _in_loop(getattr(module, name), threads=False, draws=False))
 
 
 def follow_rank_0():

@@ -91,11 +91,11 @@ class Job : public Callback {
   bool last_failed_ = false;  // the checkpoint at the end could not be written
   bool no_memory_ = false;    // for the last save
   std::uint64_t plan_ = 0, plan_before_ = 0;
-  std::string setting_before_;              // of the checkpoint; "": not known
-  std::unique_ptr<ShardSaves> shards_;      // if there are several
-  std::optional<double> metric_;            // of the epoch that has just ended, until the next step
-  std::optional<io::TrainingState> saved_;  // of the last save that was begun
-  std::string file_;                        // the newest checkpoint; the saver's while it writes
+  std::optional<std::string> setting_before_;  // of the checkpoint that was resumed; "": not known
+  std::unique_ptr<ShardSaves> shards_;         // if there are several
+  std::optional<double> metric_;               // of the epoch that has just ended, until the next step
+  std::optional<io::TrainingState> saved_;     // of the last save that was begun
+  std::string file_;                           // the newest checkpoint; the saver's while it writes
   struct Words {
     std::int32_t request, shards;
   };

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "runtime/training/first_rank.h"
+#include "runtime/training/say.h"
 
 namespace syncline::training {
 namespace {
@@ -180,7 +181,12 @@ void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model
           parts[i].value.shape() == shape;
   }
   copy_from_first_rank(&wire, "whether a checkpoint has what each rank holds", &fit, sizeof fit);
-  if (!fit) return;
+  if (!fit) {
+    if (is_first(&wire) && parts.empty())
+      say("the checkpoint has accumulated gradients as one sum, as those of earlier versions and of one process: the "
+          "training may end with other bits");
+    return;
+  }
   for (std::size_t i = 0; i < partial.size(); ++i) {
     Array& own = partial[i].state().value();
     Array part = Array::uninitialized(own.dtype(), own.shape());

@@ -129,6 +129,14 @@ PROGRAMS = {
         assert [model.train_on_batch(mine, y) for _ in range(5)] == [whole.train_on_batch(x, y) for _ in range(5)]
         expect_told(0)
     """,
+    # Threads of the program's own: nobody knows at which call the ranks part.
+    "a_call_in_the_middle": """
+    model, whole = network(), network()
+    for turn in range(12):
+        mine = x + rank * (turn == 6)
+        assert model.train_on_batch(mine, y) == whole.train_on_batch(x, y), turn
+    expect_told(1, "for input 0 (dense_")
+    """,
     "function": """
     import scipy.sparse
     a, b, c = K.placeholder((None, 2)), K.placeholder(()), K.placeholder((3, 3), sparse=True)

@@ -1,4 +1,4 @@
-"""A handler of SIGINT that computes, between two batches and within a function."""
+"""A handler of SIGINT that computes, between two batches and within a function; on two ranks, where computing is for all of them."""
 
 import signal
 
@@ -80,3 +80,26 @@ def test_forks(tmp_path):
     program = HANDLER % "pid = os.fork() or os._exit(0); os.waitpid(pid, 0)" + WITHIN_FUNCTIONS
     ended = train(0, program, tmp_path, limit=30)
     assert ended.code == 0 and ended.out == "done\n", ended
+
+
+@pytest.mark.parametrize("sent_to", [[0], [1], [0, 1]])
+def test_on_ranks_a_handler_may_read(sent_to, tmp_path):
+    program = f"""
+    count, seen = K.variable(3.0), []
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(K.get_value(count)))
+    model = train(At(1, 2, lambda: rank in {sent_to} and os.kill(os.getpid(), signal.SIGINT)))
+    assert seen == [3.0] * (rank in {sent_to}), seen
+    for weights in model.get_weights():
+        assert (weights == distributed.broadcast(weights)).all()
+    """
+    ended = train(2, program, tmp_path, limit=60)
+    assert ended.code == 0 and state(tmp_path) == ("finished", 0), ended
+
+
+# Its step meets another one of the other rank.
+def test_on_ranks_a_handler_that_computes_alone_ends_the_job(tmp_path):
+    program = HANDLER % "pass" + """
+    train(At(1, 2, lambda: rank == 1 and os.kill(os.getpid(), signal.SIGINT)))
+    """
+    ended = train(2, program, tmp_path, limit=60)
+    assert ended.code == 65 and "every rank must run the same functions in the same order" in ended.err, ended

@@ -43,6 +43,18 @@ TEST_F(Accumulated, BehindAnUpdateNoRankHoldsAPart) {
   }
 }
 
+// As an earlier version wrote it.
+TEST_F(Accumulated, WithoutTheRanksPartsALineSaysThatBitsMayDiffer) {
+  train(2, {.request = Request::kStop, .before_step = 6, .accumulated = 4});
+  const std::string path = scratch_.path("run/step-0000000007.h5");
+  io::Checkpoint checkpoint = io::load_checkpoint(path);
+  EXPECT_GT(std::erase_if(checkpoint.optimizer, [](const auto& weight) { return weight.name.starts_with("parts/"); }), 0u);
+  io::save_checkpoint(path, checkpoint);
+  ::testing::internal::CaptureStderr();
+  train(2, {.resume = true, .accumulated = 4});
+  EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(), "the checkpoint has accumulated gradients as one sum");
+}
+
 TEST_F(Accumulated, BehindAnUpdateWhoeverLivesSaves) {
   const Trained unbroken = train(3, {.accumulated = 4}, "unbroken");
   die_at(8, 3, {.accumulated = 4});
