@@ -115,7 +115,7 @@ std::vector<Ref> Choices::candidates(const Accept& accept) const {
   for (std::size_t i = 0; i < env_.inputs.size(); ++i) offer({Ref::kInput, static_cast<int>(i), 0}, env_.inputs[i], 1);
   for (std::size_t i = 0; i < env_.lines.size(); ++i)
     for (std::size_t k = 0; k < env_.lines[i].size(); ++k)
-      offer({Ref::kLine, static_cast<int>(i), static_cast<int>(k)}, env_.lines[i][k], env_.in_body ? 1 : 3);
+      offer({Ref::kLine, static_cast<int>(i), static_cast<int>(k)}, env_.lines[i][k], env_.depth > 0 ? 1 : 3);
   for (std::size_t i = 0; i < env_.arguments.size(); ++i)
     offer({Ref::kArgument, static_cast<int>(i), 0}, env_.arguments[i], 6);
   for (std::size_t i = 0; i < env_.body_lines.size(); ++i)
@@ -347,12 +347,12 @@ std::vector<Expr> Choices::body(int number, const std::vector<Expr>& arguments, 
   const auto n = static_cast<std::size_t>(number);
   const std::vector<Expr> outer_arguments = std::exchange(env_.arguments, arguments);
   std::vector<std::vector<Expr>> outer_lines = std::exchange(env_.body_lines, {});
-  const bool outer = std::exchange(env_.in_body, true);
+  ++env_.depth;
   std::vector<std::string> texts;
   const auto restore = [&] {
     env_.arguments = outer_arguments;
     env_.body_lines = outer_lines;
-    env_.in_body = outer;
+    --env_.depth;
   };
   std::vector<Expr> results;
   try {

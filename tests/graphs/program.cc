@@ -34,7 +34,7 @@ int entry_of(std::string_view name) {
   return static_cast<int>(found - table().begin());
 }
 
-int draw_entry(Random& random, bool in_body) {
+int draw_entry(Random& random, int depth) {
   static const std::vector<int> by_weight = [] {
     std::vector<int> numbers;
     for (std::size_t i = 0; i < table().size(); ++i)
@@ -43,7 +43,7 @@ int draw_entry(Random& random, bool in_body) {
   }();
   for (;;) {
     const int entry = random.pick(by_weight);
-    if (!in_body || table()[static_cast<std::size_t>(entry)].in_body) return entry;
+    if (depth <= table()[static_cast<std::size_t>(entry)].most_depth) return entry;
   }
 }
 
@@ -114,7 +114,7 @@ bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vect
                std::string_view name) {
   const std::size_t inputs = env.inputs.size();
   for (int attempt = 0; attempt < 20; ++attempt) {
-    Line line{.entry = name.empty() ? draw_entry(random, env.in_body) : entry_of(name),
+    Line line{.entry = name.empty() ? draw_entry(random, env.depth) : entry_of(name),
               .operands = {},
               .tape = {},
               .bodies = {}};

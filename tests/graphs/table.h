@@ -24,7 +24,7 @@ struct Environment {
   std::vector<std::vector<Expr>> lines = {};
   std::vector<Expr> arguments = {};                // of the body that is being built
   std::vector<std::vector<Expr>> body_lines = {};  // in it
-  bool in_body = false;
+  int depth = 0;                                   // of bodies in one another
 };
 
 struct Built {
@@ -115,7 +115,7 @@ struct Entry {
   std::string name;
   Built (*line)(Choices& c);
   int weight = 4;
-  bool in_body = true;  // may stand in a body
+  int most_depth = 9;  // of bodies that it may stand in
 };
 
 // Of the whole table; its parts, one a file.

@@ -130,15 +130,15 @@ Built phase_line(Choices& c) {
 }  // namespace
 
 std::vector<Entry> control_entries() {
-  return {{"map_fn", &map_line, 5, false},
-          {"map_fn_of_two", &map_of_two_line, 2, false},
-          {"fold", &fold_line, 5, false},
-          {"rnn", &rnn_line, 6, false},
-          {"simple_rnn", &simple_rnn_line, 6, false},
-          {"statistic_rnn", &statistic_rnn_line, 2, false},
+  return {{"map_fn", &map_line, 5, 1},
+          {"map_fn_of_two", &map_of_two_line, 2, 1},
+          {"fold", &fold_line, 5, 1},
+          {"rnn", &rnn_line, 6, 1},
+          {"simple_rnn", &simple_rnn_line, 6, 0},
+          {"statistic_rnn", &statistic_rnn_line, 2, 0},
           {"switch", &switch_line, 5},
-          {"branch", &branch_line, 5, false},
-          {"in_train_phase", &phase_line, 3, false}};
+          {"branch", &branch_line, 5, 1},
+          {"in_train_phase", &phase_line, 3, 1}};
 }
 
 std::vector<Entry> other_entries() {
@@ -147,13 +147,13 @@ std::vector<Entry> other_entries() {
              const Expr x = c.variable("x", c.floatx(), Shape{130, 130});
              return SYNCLINE_MADE(x * 0.9);
            },
-           3, false},
+           3, 0},
           {"print_tensor",
            [](Choices& c) {
              const Expr x = c.operand("x", Type::kAny, 0, 2);
              return SYNCLINE_MADE(print_tensor(x, "x = "));
            },
-           2, false}};
+           2, 0}};
 }
 
 }  // namespace syncline::graphs

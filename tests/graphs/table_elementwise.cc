@@ -154,7 +154,7 @@ std::vector<Entry> elementwise_entries() {
       {"select", &select_line, 6},
       {"pow", &pow_line},
       {"scalar", &scalar_line, 12},
-      {"wide_sum", &wide_sum_line, 1, false},
+      {"wide_sum", &wide_sum_line, 1, 0},
       {"fill_like",
        [](Choices& c) {
          const Expr x = c.operand("x", Type::kAny);

@@ -121,8 +121,8 @@ std::vector<Entry> network_entries() {
           {"batch_normalization", &batch_normalization_line, 4},
           {"normalize_batch_in_training", &normalize_line, 6},
           {"bias_add", &bias_line, 6},
-          {"ctc", &ctc_line, 8, false},
-          {"random", &random_line, 12, false}};
+          {"ctc", &ctc_line, 8, 0},
+          {"random", &random_line, 12, 0}};
 }
 
 }  // namespace syncline::graphs

@@ -120,13 +120,13 @@ Built sparse_line(Choices& c) {
 
 std::vector<Entry> product_entries() {
   return {{"dot", &dot_line, 12},
-          {"large_dot", &large_dot_line, 1, false},
+          {"large_dot", &large_dot_line, 1, 0},
           {"matmul", &matmul_line, 4},
           {"dot_transposed", &dot_transposed_line, 5},
           {"batch_dot", &batch_dot_line, 5},
           {"gather", &gather_line, 7},
           {"scatter_sub", &scatter_line, 3},
-          {"sparse", &sparse_line, 7, false}};
+          {"sparse", &sparse_line, 7, 0}};
 }
 
 }  // namespace syncline::graphs

@@ -97,7 +97,7 @@ std::vector<Entry> reduction_entries() {
        },
        4},
       {"scan", &scan_line, 6},
-      {"wide", &wide_line, 2, false},
+      {"wide", &wide_line, 2, 0},
       {"sum_like", &sum_like_line},
       {"count", &count_line},
       {"l2_normalize", &normalize_line},

@@ -153,7 +153,7 @@ Built pool_line(Choices& c) {
 std::vector<Entry> window_entries() {
   return {{"conv1d", &conv1d_line, 4},
           {"conv2d", &conv2d_line, 7},
-          {"large_conv", &large_conv_line, 1, false},
+          {"large_conv", &large_conv_line, 1, 0},
           {"conv3d", &conv3d_line, 3},
           {"conv_transpose", &transpose_line, 7},
           {"depthwise", &depthwise_line, 5},
