@@ -45,17 +45,23 @@ Built rnn_line(Choices& c) {
     options.mask = c.fresh("mask", DType::kBool, Shape{x.shape()[0], x.shape()[1]}, Pool::kTies);
     text += ".mask = mask, ";
   }
+  std::string more;
+  if (c.integer("constant", 0, 3) == 0) {  // behind the states
+    options.constants = {c.floating("own", 0, 2)};
+    text += ".constants = {own}, ";
+    more = ", s[1]";
+  }
   const RnnResult result = rnn(
       [&](const Expr& e, const std::vector<Expr>& s) {
-        const Expr next = body({s[0], e})[0];
+        const Expr next = body(s.size() > 1 ? std::vector<Expr>{s[0], e, s[1]} : std::vector<Expr>{s[0], e})[0];
         return std::pair<Expr, std::vector<Expr>>{next, {next}};
       },
       x, {state}, options);
   const auto which = c.integer("which", 0, 1);
   return c.made(which == 0 ? result.outputs : result.last_output,
-                "rnn([&](const Expr& e, const std::vector<Expr>& s) { const Expr next = body({s[0], e})[0]; return "
-                "std::pair<Expr, std::vector<Expr>>{next, {next}}; }, x, {state}, {" +
-                    text + ".unroll = unroll})" + (which == 0 ? ".outputs" : ".last_output"));
+                "rnn([&](const Expr& e, const std::vector<Expr>& s) { const Expr next = body({s[0], e" + more +
+                    "})[0]; return std::pair<Expr, std::vector<Expr>>{next, {next}}; }, x, {state}, {" + text +
+                    ".unroll = unroll})" + (which == 0 ? ".outputs" : ".last_output"));
 }
 
 // As Keras's SimpleRNN, whose products the plan takes apart.
@@ -119,6 +125,21 @@ Built branch_line(Choices& c) {
       condition, [&] { return body({x})[0]; }, [&] { return other({x})[0]; }));
 }
 
+Built several_line(Choices& c) {
+  const Expr condition = c.of_shape("condition", Type::kBool, Shape{});
+  const Expr x = c.floating("x", 0, 3), y = c.operand("y", Type::kAny, 0, 3);
+  const auto body = [&](const std::vector<Expr>& a) { return c.body(0, a, {a[0], a[1]}); };
+  const auto other = [&](const std::vector<Expr>& a) { return c.body(1, a, {a[0], a[1]}); };
+  return SYNCLINE_MADE(switch_(
+      condition,
+      [&] {
+        return body({x, y});
+      },
+      [&] {
+        return other({x, y});
+      }));
+}
+
 Built phase_line(Choices& c) {
   const Expr x = c.operand("x", Type::kAny, 0, 3);
   const Expr y = c.like("y", x);
@@ -138,6 +159,7 @@ std::vector<Entry> control_entries() {
           {"statistic_rnn", &statistic_rnn_line, 2, 0},
           {"switch", &switch_line, 5},
           {"branch", &branch_line, 5, 1},
+          {"several", &several_line, 3, 1},
           {"in_train_phase", &phase_line, 3, 1}};
 }
 

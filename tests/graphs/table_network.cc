@@ -112,6 +112,23 @@ Built random_line(Choices& c) {
   }
 }
 
+// Parameters that a step computes; sigmoid keeps probabilities in their bounds.
+Built random_of_tensors_line(Choices& c) {
+  const Expr x = c.floating("x", 1, 3);
+  const Expr level = sigmoid(c.floating("level", 0, 0)) * 0.9;
+  c.call("level", "(sigmoid(" + c.text("level") + ") * 0.9)");
+  const RandomKey key = c.key("key");
+  const Expr last = c.of_meta("last", {x.dtype(), Shape{3}});
+  switch (c.integer("way", 0, 4)) {
+    case 0: return SYNCLINE_MADE(dropout(x, cast(level, x.dtype()), key));
+    case 1:
+      return SYNCLINE_MADE(random_normal(Dims{dim(x, 0), 3}, key, last, exp(minimum(last, scalar_like(3, last)))));
+    case 2: return SYNCLINE_MADE(random_uniform(Dims{dim(x, 0), 3}, key, last, last + 2.0));
+    case 3: return SYNCLINE_MADE(truncated_normal(Dims{dim(x, 0), 3}, key, last, last * last));
+    default: return SYNCLINE_MADE(random_binomial(Dims{dim(x, 0), 3}, key, level, x.dtype()));
+  }
+}
+
 }  // namespace
 
 std::vector<Entry> network_entries() {
@@ -122,7 +139,8 @@ std::vector<Entry> network_entries() {
           {"normalize_batch_in_training", &normalize_line, 6},
           {"bias_add", &bias_line, 6},
           {"ctc", &ctc_line, 8, 0},
-          {"random", &random_line, 12, 0}};
+          {"random", &random_line, 12, 0},
+          {"random_of_tensors", &random_of_tensors_line, 6, 0}};
 }
 
 }  // namespace syncline::graphs
