@@ -134,6 +134,7 @@ std::byte* Session::arena(std::size_t bytes) {
 }
 
 std::byte* Session::shared_memory(std::size_t bytes) {
+  if (bytes == 0) return arena_.raw();  // values of no elements have an address too
   if (bytes <= shared_bytes_) return shared_;
   ++arena_moves_;
   shared_bytes_ = 0;  // until there is more
