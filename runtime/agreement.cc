@@ -108,11 +108,11 @@ std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.da
 std::string describe_arithmetic(const Session& session, const Distributor* ranks) {
   const bool odd = session.faults() != nullptr && session.faults()->another_version();
   const Config& config = session.config();
-  return join_text("Syncline ", SYNCLINE_VERSION, ", arithmetic ", kArithmetic, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
-                   "\ninstruction set ", kernels::instruction_sets().front().name, "\nOpenBLAS's kernels for ",
-                   kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(), "\nfloatx ", config.floatx,
-                   "\nepsilon ", config.epsilon, "\nimage_data_format ", config.image_data_format, '\n',
-                   ranks == nullptr ? "" : ranks->describe() + '\n');
+  return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
+                   ", arithmetic ", kArithmetic, "\ninstruction set ", kernels::instruction_sets().front().name,
+                   "\nOpenBLAS's kernels for ", kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(),
+                   "\nfloatx ", config.floatx, "\nepsilon ", config.epsilon, "\nimage_data_format ",
+                   config.image_data_format, '\n', ranks == nullptr ? "" : ranks->describe() + '\n');
 }
 
 std::string describe_graph(const std::string& name, std::span<const Expr> roots, std::span<const Update> updates) {
