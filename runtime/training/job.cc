@@ -97,13 +97,13 @@ std::string Job::setting() const {
 
 // On rank 0.
 void Job::compare_setting() {
-  const std::string saved = setting_before_.value_or(setting());
-  setting_before_.reset();
-  if (saved.empty())
+  const std::optional<std::string> saved = std::exchange(setting_before_, {});
+  if (!saved) return;
+  if (saved->empty())
     return say(join_text("'", options_.folder,
                          "': the checkpoint does not say what its bits depend on, as those of earlier versions: the "
                          "training may end with other bits"));
-  const std::vector<std::string> before = deciding_lines(saved);
+  const std::vector<std::string> before = deciding_lines(*saved);
   const std::vector<std::string> now = deciding_lines(setting());
   std::string was, is;
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {

@@ -59,6 +59,16 @@ class Differences {
     });
   }
 
+  // NaN is beyond any limit.
+  bool any_beyond(const std::vector<Expr>& values, double limit) {
+    const std::vector<Array> computed = step(values);
+    return std::any_of(computed.begin(), computed.end(), [&](const Array& value) {
+      const Array wide = value.cast(DType::kFloat64);
+      const auto numbers = wide.values<double>();
+      return std::any_of(numbers.begin(), numbers.end(), [&](double v) { return !(std::abs(v) < limit); });
+    });
+  }
+
   // A square root, a quotient or a power of 0 somewhere, of which the derivative is infinite; or a value that is not
   // finite, of which the loss need not depend.
   bool at_pole() {
@@ -70,10 +80,7 @@ class Differences {
       if (name == "div" || name == "floormod") near.push_back(node->inputs[1]);
       if (Expr(node).dtype() == DType::kFloat64 && !node->op->leaf && !node->op->sparse) all.emplace_back(node);
     }
-    for (const Array& value : step(all)) {
-      const auto values = value.values<double>();
-      if (!std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return true;
-    }
+    if (any_beyond(all, INFINITY)) return true;
     for (const Array& value : step(near)) {
       const Array wide = value.cast(DType::kFloat64);
       if (std::any_of(wide.values<double>().begin(), wide.values<double>().end(),
@@ -103,15 +110,6 @@ class Differences {
       if (Expr(node).dtype() == DType::kFloat64 && !node->op->sparse) all.emplace_back(node);
     }
     return any_beyond(all, 1e7) || any_beyond(stepped, 1e3);
-  }
-
-  bool any_beyond(const std::vector<Expr>& values, double limit) {
-    const std::vector<Array> computed = step(values);
-    return std::any_of(computed.begin(), computed.end(), [&](const Array& value) {
-      const Array wide = value.cast(DType::kFloat64);
-      const auto numbers = wide.values<double>();
-      return std::any_of(numbers.begin(), numbers.end(), [&](double v) { return !(std::abs(v) < limit); });
-    });
   }
 
   // With a bound or a threshold its gradient at the kink is 0 whatever alpha is, as TensorFlow's.
