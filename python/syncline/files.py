@@ -14,7 +14,6 @@ import hashlib
 import inspect
 import io
 import os
-import sys
 import time
 
 from syncline import _core, folders, own_files, quiet, ranks
@@ -100,24 +99,20 @@ def _tell_of_names(path):
     global _told_of_names
     if ranks.rank() == 1 and not _told_of_names:
         _told_of_names = True
-        with quiet.speaking():
-            print(
-                f"syncline: rank 1 writes '{os.fsdecode(path)}' itself, for rank 0 writes no file of this name. Where a name comes from the "
-                "clock, take rank 0's: name = syncline.distributed.broadcast(name)",
-                file=sys.stderr,
-            )
+        quiet.say(
+            f"rank 1 writes '{os.fsdecode(path)}' itself, for rank 0 writes no file of this name. Where a name comes from the "
+            "clock, take rank 0's: name = syncline.distributed.broadcast(name)",
+        )
 
 
 def _tell_of_folders(path):
     global _told_of_folders
     if ranks.local_rank() == 0 and not _told_of_folders and not os.path.exists(path):
         _told_of_folders = True
-        with quiet.speaking():
-            print(
-                f"syncline: rank {ranks.rank()} does not find '{os.fsdecode(path)}', which rank 0 has written. Unless the script has removed "
-                "it: save to a folder that all nodes share",
-                file=sys.stderr,
-            )
+        quiet.say(
+            f"rank {ranks.rank()} does not find '{os.fsdecode(path)}', which rank 0 has written. Unless the script has removed "
+            "it: save to a folder that all nodes share",
+        )
 
 
 def _temporary_files(tempfile):

@@ -86,12 +86,10 @@ def _tell():
     both = [path for number, path in _here.items() if number in _by_rank_0]
     if both and not _told:
         _told = True
-        with quiet.speaking():
-            print(
-                f"syncline: every rank writes '{both[0]}', as each file that the script opens itself; the last one wins. "
-                "Let one rank do it, behind `if syncline.distributed.rank() == 0`, or put the rank into the name",
-                file=sys.stderr,
-            )
+        quiet.say(
+            f"every rank writes '{both[0]}', as each file that the script opens itself; the last one wins. "
+            "Let one rank do it, behind `if syncline.distributed.rank() == 0`, or put the rank into the name",
+        )
 
 
 def watch():

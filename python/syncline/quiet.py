@@ -64,6 +64,12 @@ def speaking():
         _speaks = False
 
 
+def say(text):
+    """A line on this rank's standard error, whatever rank it is."""
+    with speaking():
+        print(f"syncline: {text}", file=sys.stderr)
+
+
 @contextlib.contextmanager
 def printing():
     """Lets print through meanwhile."""
