@@ -300,10 +300,18 @@ def test_programs_without_the_options_to_resume(scheduler):
 
 
 def test_pbs_jobs_warn_themselves(pbs):
+    """The made-up `sleep` notes how long the job would wait, and ends once the program can be warned."""
     train(pbs)
-    code, output, errors = pbs.run("./program", CHECKPOINT="kept", WALLTIME="00:01:02", WARNING="61")
+    sleep = shutil.which("sleep")
+    pbs.write("bin/sleep", f"""#!/bin/bash
+[[ $1 != 0.* ]] || exec {sleep} "$1"
+echo "$1" >until_the_warning
+until [[ -e started ]]; do {sleep} 0.05; done
+""")  # fmt: skip
+    code, output, errors = pbs.run("./program", CHECKPOINT="kept", WALLTIME="10:02:03", WARNING="60")
     assert code == 75, errors
     assert "goes back to the queue at step 40" in output
+    assert 0 <= 10 * 3600 + 2 * 60 + 3 - 60 - int((pbs.folder / "until_the_warning").read_text()) <= LIMIT
     pbs.write("program", "#!/bin/bash\n")
     assert "qstat does not tell the job's walltime" in pbs.run("./program", WALLTIME=None)[1]
 
