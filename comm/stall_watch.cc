@@ -33,13 +33,14 @@ void StallWatch::run() {
   using Seconds = std::chrono::duration<double>;
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
-  for (Seconds next{0};;) {
+  for (Seconds next{0}, could_come{0};;) {
     const Seconds later = next + limits_.stall_limit, limit = limits_.wait_limit;
     next = next < limit ? std::min(later, limit) : later;
     const auto until = begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(next);
     if (changed_.wait_until(lock, until, [&] { return over_; })) return;
     const Missing missing = what_();
-    const bool last = next >= limit && !missing.may_come;
+    if (missing.may_come) could_come = next;
+    const bool last = next - could_come >= limit;
     const std::string text = join_text(std::fixed, std::setprecision(1), next.count(), " s: ", missing.text,
                                        last ? ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more" : "");
     std::fprintf(stderr, "syncline: waited %s\n", text.c_str());

@@ -110,7 +110,7 @@ void Worker::wait(Ticket ticket) {
 
   const Account::Wait waiting(account_, slot(ticket));
   const Clock::time_point begin = Clock::now();
-  Clock::duration reported{0};
+  Looks looks;
   for (Pauses pauses;;) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
@@ -123,20 +123,22 @@ void Worker::wait(Ticket ticket) {
     } else {
       pauses.next();
     }
-    if ((blocks || !pauses.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, reported);
+    if ((blocks || !pauses.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, looks);
   }
 }
 
 // Says once in every stall limit who has not come, having asked for it in time.
-void Worker::watch(Clock::duration waited, Clock::duration& reported) {
-  const Clock::duration later = reported + stall_limit_, next = reported < limit_ ? std::min(later, limit_) : later;
-  if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - reported) / 2)) wire_->ask_around();
+void Worker::watch(Clock::duration waited, Looks& looks) {
+  const Clock::duration later = looks.last + stall_limit_;
+  const Clock::duration next = looks.last < limit_ ? std::min(later, limit_) : later;
+  if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - looks.last) / 2)) wire_->ask_around();
   if (waited < next) return;
-  reported = waited;
+  looks.last = waited;
   const Missing missing = wire_->missing();
   // A rank whose program has ended does not stall: the others may go on by themselves for as long as they like.
   const bool at_end = slot(finished_ + 1).header.plan == kEndOfProgram;
-  if (waited >= limit_ && !(at_end && missing.may_come)) give_up(waited, missing);
+  if (at_end && missing.may_come) looks.could_come = waited;
+  if (waited - looks.could_come >= limit_) give_up(waited, missing);
   if (missing.speaks) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
 }
 

@@ -92,7 +92,7 @@ class Wire {
 struct WorkerOptions {
   std::chrono::duration<double> stall_limit{60};  // a wait() that takes longer says on stderr who has not come
   // And one that takes so long throws StallError; but a program's end (kEndOfProgram) waits for programs that still
-  // run.
+  // run: there the time counts from when they were last seen running.
   std::chrono::duration<double> wait_limit{600};
   // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
   // uses every core, they cost it more than they hide, and are better left until wait().
@@ -139,7 +139,12 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
-  void watch(Clock::duration waited, Clock::duration& reported);
+  // Of a wait() so far: when it last looked who is missing, and when it last found, at a program's end, that they could
+  // still come.
+  struct Looks {
+    Clock::duration last{0}, could_come{0};
+  };
+  void watch(Clock::duration waited, Looks& looks);
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
   void give_up(Clock::duration waited, const Missing& missing);
   void let_thread_go_off() noexcept;

@@ -41,6 +41,7 @@ struct WithNumbers {
   };
   struct Attrs {
     std::shared_ptr<const Function> function;
+    std::shared_ptr<RandomOp> random_op;  // that the rule draws by
   };
   static constexpr auto fields = std::tuple{field("function", &Attrs::function)};
   static Meta infer(const Attrs& a, std::span<const Meta>) { return a.function->unknown; }
@@ -95,7 +96,7 @@ std::vector<Expr> WithNumbers::grad(const Attrs& a, const Expr& y, const Expr& d
     of_input->operands = f.operands + 1;
     of_input->unknown = y.input(i).meta();
     of_input->rule = gradient_rule(f.rule, static_cast<std::size_t>(i));
-    dx[static_cast<std::size_t>(i)] = apply<WithNumbers>(std::move(inputs), {std::move(of_input)});
+    dx[static_cast<std::size_t>(i)] = apply<WithNumbers>(std::move(inputs), {std::move(of_input), a.random_op});
   }
   return dx;
 }
@@ -164,7 +165,8 @@ Dims dims_of(const Expr& x) {
   return dims;
 }
 
-Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule) {
+Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
+                  std::shared_ptr<RandomOp> random_op) {
   if (!dims.has_tensors()) return rule(operands, dims.numbers());
   auto function = std::make_shared<WithNumbers::Function>();
   function->name = std::move(name);
@@ -176,7 +178,7 @@ Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims
     function->at.push_back(at);
     operands.push_back(tensor);
   }
-  return apply<WithNumbers>(std::move(operands), {std::move(function)});
+  return apply<WithNumbers>(std::move(operands), {std::move(function), std::move(random_op)});
 }
 
 std::vector<Expr> sizes_fed(std::span<const Expr> roots) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,8 @@
 #include "ops/expr.h"
 
 namespace syncline {
+
+struct RandomOp;
 
 // One entry: a number, an integer scalar, or an integer vector of known length, which stands for its elements.
 class Dim {
@@ -74,8 +77,10 @@ Dims dims_of(const Expr& x);
 using NumbersRule = std::function<Expr(std::span<const Expr> operands, const Shape& numbers)>;
 // rule(operands, numbers of dims), at once if dims hold none but numbers and constants, otherwise when they are known;
 // until then a value of which `unknown` says what is known. The rule must not build anything that depends on more than
-// its arguments. Differentiable with respect to the operands, as often as what the rule builds.
-Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule);
+// its arguments. Differentiable with respect to the operands, as often as what the rule builds. `random_op`: of a rule
+// that draws.
+Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
+                  std::shared_ptr<RandomOp> random_op = nullptr);
 
 // The integer scalar placeholders under `roots` whose values decide sizes.
 std::vector<Expr> sizes_fed(std::span<const Expr> roots);

@@ -109,7 +109,7 @@ struct OpDef {
   // Whether `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
   // writes no variable before it is past such an op (runtime/commit.h). Null: never.
   bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
-  RandomOp* (*random_op)(const void* attrs) = nullptr;  // of an op that reads the random step
+  RandomOp* (*random_op)(const void* attrs) = nullptr;  // see random_op_of
   bool effect = false;      // does something beside its output: never folded, joined with an equal node or repeated
   bool in_place = false;    // output 0 may be the same buffer as input 0
   bool shape_only = false;  // what it computes follows from the shapes of its inputs
@@ -214,6 +214,11 @@ const OpDef& def_of() {
 template <class Op>
 bool Expr::is() const {
   return node_ != nullptr && node_->op == &def_of<Op>();
+}
+
+// The random operation of a node that draws numbers; null of all others.
+inline RandomOp* random_op_of(const Node& node) {
+  return node.op->random_op == nullptr ? nullptr : node.op->random_op(node.attrs.get());
 }
 
 // Builds a node: runs `infer`, throws what it throws.

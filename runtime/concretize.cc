@@ -183,7 +183,7 @@ class Concretizer {
   bool foldable(const Node& node) const {
     if (!saves_time_ && is_floating(node.outputs[0].dtype)) return false;
     constexpr std::int64_t kLargest = 1 << 16;  // elements: larger ones are computed again rather than stored
-    if (node.op->leaf || node.op->random_op != nullptr || node.op->effect || node.inputs.empty() ||
+    if (node.op->leaf || random_op_of(node) != nullptr || node.op->effect || node.inputs.empty() ||
         node.outputs.size() != 1)
       return false;
     if (!has_kernel(node)) return false;

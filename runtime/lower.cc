@@ -164,9 +164,9 @@ class Lowering {
     step.attrs = value.node().attrs.get();
     step.label = join_text(op.name, '(', op.print(step.attrs), ')');
     step.args.slice = local_.slice(value);
-    if (op.random_op != nullptr) {
-      step.args.random_step = request_.random_step(*op.random_op(step.attrs));
-      plan_.add_random_op(op.random_op(step.attrs));
+    if (RandomOp* random_op = random_op_of(value.node())) {
+      step.args.random_step = request_.random_step(*random_op);
+      plan_.add_random_op(random_op);
     }
     plan_.keep_.push_back(value);
     add_step(std::move(step), task.reads, task.writes);

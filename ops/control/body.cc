@@ -69,7 +69,7 @@ std::string describe_nodes(BodyNames& names, std::span<const Expr> roots) {
 }
 
 bool is_repeatable(const Node& node) {
-  return !any_within(node, [](const Node& n) { return n.op->random_op != nullptr || n.op->effect; });
+  return !any_within(node, [](const Node& n) { return random_op_of(n) != nullptr || n.op->effect; });
 }
 
 bool has_effect(std::span<const Expr> roots) {

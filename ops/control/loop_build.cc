@@ -73,7 +73,7 @@ class WholeSequences {
 
   Expr build(const Expr& e) {
     const Node& node = e.node();
-    const bool elementwise = (node.op->block != nullptr || e.is<Choose>()) && node.op->random_op == nullptr;
+    const bool elementwise = (node.op->block != nullptr || e.is<Choose>()) && random_op_of(node) == nullptr;
     if (!is_product(e) && !elementwise) return {};
     std::vector<Expr> inputs;
     bool any = false;

@@ -140,7 +140,7 @@ class LoopGradient {
     if (const auto known = follows_.find(&e.node()); known != follows_.end()) return known->second;
     const std::vector<Expr>& operands = e.node().inputs;
     const bool follows = is_integer(e.dtype()) && !operands.empty() && e.node().outputs.size() == 1 &&
-                         e.op().random_op == nullptr &&
+                         random_op_of(e.node()) == nullptr &&
                          std::all_of(operands.begin(), operands.end(),
                                      [&](const Expr& in) { return is_constant(in) || follows_from_shapes(in); });
     return follows_[&e.node()] = follows;
@@ -279,8 +279,8 @@ class LoopGradient {
   std::vector<Expr> tap_gradient_;  // in one turn; empty: none
   std::unordered_set<const Node*> is_forward_;
   std::unordered_map<const Node*, bool> follows_;  // follows_from_shapes, as far as it was asked
-  std::vector<Expr> turn_;    // one turn's gradients: elements, states, captures
-  std::vector<Expr> needed_;  // forward values that differ from turn to turn
+  std::vector<Expr> turn_;                         // one turn's gradients: elements, states, captures
+  std::vector<Expr> needed_;                       // forward values that differ from turn to turn
   std::unordered_set<Expr, ExprHash> is_needed_;
   Replacements replacements_;  // of forward values by the backward body's elements, or by values outside
   LoopParts parts_;

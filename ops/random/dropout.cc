@@ -84,9 +84,10 @@ Expr mask_of(const std::vector<Expr>& operands, double level, const RandomKey& k
   for (int axis = 0; axis < std::min(x.ndim(), noise.size()); ++axis)
     if (noise.is_tensor(axis)) unknown.shape[axis] = kUnknown;
     else if (noise.numbers()[axis] == 1) unknown.shape[axis] = 1;
-  return with_numbers("dropout", operands, noise, unknown, [=](std::span<const Expr> in, const Shape& numbers) {
+  const auto rule = [=](std::span<const Expr> in, const Shape& numbers) {
     return apply<DropoutMask>({in.begin(), in.end()}, {level, numbers, key.op()});
-  });
+  };
+  return with_numbers("dropout", operands, noise, unknown, rule, key.op());
 }
 
 void check_floating(const Expr& x) {

@@ -191,12 +191,14 @@ Expr of_any_dtype(const BinomialOptions& options, Draw draw) {
 
 template <class Op>
 Expr draw(const Dims& shape, const RandomAttrs& attrs) {
-  return with_numbers(std::string(Op::kName), {}, shape, {attrs.dtype, shape.numbers()},
-                      [attrs](std::span<const Expr>, const Shape& numbers) {
-                        RandomAttrs known = attrs;
-                        known.shape = numbers;
-                        return apply<Op>({}, std::move(known));
-                      });
+  return with_numbers(
+      std::string(Op::kName), {}, shape, {attrs.dtype, shape.numbers()},
+      [attrs](std::span<const Expr>, const Shape& numbers) {
+        RandomAttrs known = attrs;
+        known.shape = numbers;
+        return apply<Op>({}, std::move(known));
+      },
+      attrs.random_op);
 }
 
 }  // namespace

@@ -91,5 +91,29 @@ TEST(Worker, EndDuringATransferIsToldToTheOthers) {
   wires[1]->close(false);
 }
 
+// The other rank runs at the first look; then it is there, and `slow_looks` looks later the job is done.
+class EndingWire : public SlowWire {
+ public:
+  EndingWire(Seen& seen, int slow_looks) : SlowWire(seen, true), slow_looks_(slow_looks) {}
+  Meeting poll(const Job&) override { return looks_ > slow_looks_ ? Meeting::kDone : Meeting::kWaiting; }
+  Missing missing() const override { return {.text = "rank 1", .may_come = ++looks_ == 1}; }
+
+ private:
+  const int slow_looks_;
+  mutable std::atomic<int> looks_ = 0;
+};
+
+// A rank that comes to its program's end long after the limit has come in time.
+TEST(Worker, AtTheEndTheLimitCountsFromWhenTheOthersWereLastSeenRunning) {
+  Seen seen;
+  const WorkerOptions options{.stall_limit = 400ms, .wait_limit = 800ms};  // looks at 0.4, 0.8, 1.2 s
+  WorkerCommunicator in_time(std::make_unique<EndingWire>(seen, 1), options);
+  EXPECT_NO_THROW(in_time.barrier({.plan = kEndOfProgram}));
+  WorkerCommunicator stalls(std::make_unique<EndingWire>(seen, 1000), options);
+  EXPECT_THROW(stalls.barrier({.plan = kEndOfProgram}), StallError);
+  WorkerCommunicator elsewhere(std::make_unique<EndingWire>(seen, 1), options);
+  EXPECT_THROW(elsewhere.barrier({}), StallError);
+}
+
 }  // namespace
 }  // namespace syncline::comm

@@ -13,6 +13,7 @@ namespace syncline::graphs {
 struct Outcome {
   std::vector<Array> outputs;
   std::string error;
+  std::vector<bool> finite;  // each node's value; where rounding errors change that, they decide what is infinite
 };
 
 // The outcome of the same call with other rounding errors; `number` tells them apart.

@@ -16,7 +16,7 @@ std::vector<Expr> body_of(const Expr& node) {
 
 void set_runs(const std::vector<Expr>& roots, std::uint64_t run) {
   for (const auto& node : nodes_under(roots)) {
-    if (node->op->random_op != nullptr) node->op->random_op(node->attrs.get())->runs = run;
+    if (RandomOp* random_op = random_op_of(*node)) random_op->runs = run;
     set_runs(body_of(Expr(node)), run);
   }
 }

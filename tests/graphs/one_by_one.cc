@@ -82,6 +82,13 @@ bool adds_rows(const Expr& e) {
   return (op == "add" || op == "sub") && (is_rows(e.input(0)) || is_rows(e.input(1)));
 }
 
+bool is_finite(const Array& a) {
+  if (!is_floating(a.dtype())) return true;
+  const Array wide = a.cast(DType::kFloat64);
+  return std::all_of(wide.values<double>().begin(), wide.values<double>().end(),
+                     [](double v) { return std::isfinite(v); });
+}
+
 }  // namespace
 
 void OneByOne::run(const std::vector<Expr>& roots) {
@@ -97,7 +104,7 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
   }
   std::vector<Array> in;
   for (const Expr& input : node->inputs) in.push_back(values_.at(input));
-  const bool bare = node->outputs.size() == 1 && node->op->random_op == nullptr && !computes_on_float16(*node) &&
+  const bool bare = node->outputs.size() == 1 && random_op_of(*node) == nullptr && !computes_on_float16(*node) &&
                     (node->op->run != nullptr || node->op->block != nullptr || node->op->view || is_constant(first));
   std::vector<Array> out;
   if (node->op->effect) out = {in[0]};
@@ -115,6 +122,7 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
   const bool scales = node->op->name == "mul" || node->op->name == "div";
   for (std::size_t i = 0; noise_ != 0 && scales && i < in.size(); ++i)
     if (is_rows(node->inputs[i]) && in[1 - i].size() == 1) keep_zeros(in[i], values_[first]);
+  finite_.push_back(is_finite(values_[first]));
 }
 
 std::vector<Array> OneByOne::kernel_alone(const Node& node, const std::vector<Array>& in) const {
@@ -180,7 +188,9 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
     Array wide = value.cast(DType::kFloat64).copy();
     for (std::int64_t i = 0; i < wide.size(); ++i) {
       double& v = wide.data<double>()[i];
-      if (std::isfinite(v)) v += (2 * random.uniform() - 1) * size * (std::abs(v) + scale);
+      const double most = size * (std::abs(v) + scale), error = (2 * random.uniform() - 1) * most;
+      if (std::abs(v) <= most && random.uniform() < 0.25) v = 0;  // terms may cancel exactly
+      else if (std::isfinite(v)) v += error;
     }
     value = wide.cast(value.dtype());
   }

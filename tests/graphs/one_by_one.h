@@ -28,6 +28,8 @@ class OneByOne {
   const Array& of(const Expr& e) const { return values_.at(e); }
   // What an op's reference says against it, or "".
   const std::string& problem() const { return problem_; }
+  // Whether all numbers of each node were finite, in the order of computing.
+  const std::vector<bool>& finite() const { return finite_; }
 
  private:
   void compute(const std::shared_ptr<const Node>& node);
@@ -39,6 +41,7 @@ class OneByOne {
   Values values_;
   std::uint64_t random_step_, noise_;
   std::string problem_;
+  std::vector<bool> finite_;
 };
 
 }  // namespace syncline::graphs

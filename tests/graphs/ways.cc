@@ -76,6 +76,7 @@ class Base {
         for (const Expr& root : roots_) outputs.push_back(one.of(root));
         return outputs;
       }));
+      result.back().finite = one.finite();
       if (result.back().error.empty())
         for (std::size_t u = 0; u < program_.updates.size(); ++u)
           state[program_.updates[u].input] = one.of(graph_.updates[u]);

@@ -80,6 +80,9 @@ std::vector<OpCase> activation_rows() {
   const auto relu_from_tensor_gradient = [](const Expr& x) {
     return gradients(relu(x, ReluTensors{.threshold = scalar_like(1, x)}), {&x, 1})[0];
   };
+  const auto relu_by_tensor_gradient = [](const Expr& x) {
+    return gradients(relu(x, ReluTensors{.alpha = scalar_like(0.3, x)}), {&x, 1})[0];
+  };
   const auto elu_of = [](const Expr& x) { return elu(x); };
   std::vector<OpCase> rows{
       activation("relu", relu_of, [](double x) { return std::max(x, 0.0); }),
@@ -108,6 +111,7 @@ std::vector<OpCase> activation_rows() {
       edges("relu_up_to_at_edges", relu_up_to, {-kInfinity, kInfinity, kNaN, 1}, {0, 3, kNaN, 0}),
       edges("relu_leaky_at_edges", relu_leaky, {-kInfinity, kInfinity, kNaN, 0}, {-kInfinity, kInfinity, kNaN, 0}),
       edges("relu_leaky_gradient_at_edges", relu_leaky_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
+      edges("relu_by_tensor_gradient_at_edges", relu_by_tensor_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
       edges("relu_from_tensor_gradient_at_edges", relu_from_tensor_gradient, {kNaN, -kInfinity, 1, 2}, {0, 0, 0, 1}),
       edges("elu_at_edges", elu_of, {-kInfinity, kInfinity, kNaN, -1e-6, 0}, {-1, kInfinity, kNaN, -9.999995e-7, 0}),
   };

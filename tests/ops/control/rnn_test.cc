@@ -164,6 +164,20 @@ TEST_F(Rnn, DrawsAnewInEachTurn) {
   }
 }
 
+TEST_F(Rnn, DrawsAsManyAsAnOutsideTensorHasAnewInEachTurn) {
+  const Expr outside = placeholder({.shape = {kUnknown, 1}});
+  const Expr x = placeholder({.shape = {5, 6, 40}, .dtype = DType::kFloat64});
+  const RandomKey key = session_.next_random_key();
+  const RnnStep step = [&](const Expr& e, const Exprs& s) {
+    const Expr drawn = random_uniform({dim(outside, 0), 40}, key, {.dtype = DType::kFloat64});
+    return std::pair{e + drawn, Exprs{s[0]}};
+  };
+  const RnnResult r = rnn(step, x, {sum(x, {1}) * 0.0});
+  const std::vector<Array> results =
+      Function({outside, x}, {r.outputs})({Array(DType::kFloat32, {5, 1}), Array(DType::kFloat64, {5, 6, 40})});
+  EXPECT_EQ(different_turns(results[0]).size(), 6u);
+}
+
 // Keras's cells make a mask in the first call of the step and use it in all turns.
 TEST_F(Rnn, AMaskThatIsKeptServesAllTurns) {
   const RandomKey key = session_.next_random_key();
