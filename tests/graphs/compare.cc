@@ -14,10 +14,6 @@ std::vector<double> numbers(const Array& a) {
   return {wide.values<double>().begin(), wide.values<double>().end()};
 }
 
-double ulp_of(DType dtype) {
-  return dtype == DType::kFloat16 ? 1e-3 : dtype == DType::kFloat32 ? 1.2e-7 : dtype == DType::kFloat64 ? 2.2e-16 : 0;
-}
-
 // How far rounding moves each element of an output.
 class Spread {
  public:
@@ -84,6 +80,10 @@ std::string difference_of(std::size_t output, const Outcome& wanted, const Array
 }
 
 }  // namespace
+
+double ulp_of(DType dtype) {
+  return dtype == DType::kFloat16 ? 1e-3 : dtype == DType::kFloat32 ? 1.2e-7 : dtype == DType::kFloat64 ? 2.2e-16 : 0;
+}
 
 bool same_bits(const Array& a, const Array& b, bool any_zero) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;

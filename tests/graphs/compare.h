@@ -23,6 +23,9 @@ using Perturbed = std::function<Outcome(std::uint64_t number)>;
 // shows.
 std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed);
 
+// The distance of 1 to the next number; 0 for integers.
+double ulp_of(DType dtype);
+
 // Any NaN is as good as any other, and with `any_zero` -0 as 0.
 bool same_bits(const Array& a, const Array& b, bool any_zero = false);
 

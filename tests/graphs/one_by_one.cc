@@ -12,6 +12,7 @@
 #include "runtime/function.h"
 #include "runtime/half_precision.h"
 #include "runtime/session.h"
+#include "tests/graphs/compare.h"
 #include "tests/graphs/program.h"
 #include "tests/graphs/reference.h"
 #include "tests/graphs/ways.h"
@@ -80,6 +81,14 @@ bool is_rows(const Expr& e) {
 bool adds_rows(const Expr& e) {
   const std::string_view op = e.op().name;
   return (op == "add" || op == "sub") && (is_rows(e.input(0)) || is_rows(e.input(1)));
+}
+
+// Of the coarsest dtype that a loop or branch computes in.
+double ulp_of_body(const Expr& node) {
+  double ulp = 0;
+  for (const auto& inner : nodes_under(body_of(node)))
+    ulp = std::max({ulp, ulp_of(inner->outputs[0].dtype), ulp_of_body(Expr(inner))});
+  return ulp;
 }
 
 bool is_finite(const Array& a) {
@@ -179,10 +188,11 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
     terms = std::max(terms, a.size());
   }
   scale = std::max(scale, product);
+  const double body_ulp = ulp_of_body(node);
   for (int k = 0; k < static_cast<int>(node.node().outputs.size()); ++k) {
     Array& value = values_[Expr(node.handle(), k)];
     if (!is_floating(value.dtype())) continue;
-    const double ulp = value.dtype() == DType::kFloat16 ? 1e-3 : value.dtype() == DType::kFloat32 ? 1.2e-7 : 2.2e-16;
+    const double ulp = std::max(ulp_of(value.dtype()), body_ulp);
     Random random(noise_ * 1000003 + static_cast<std::uint64_t>(node.node().id * 7 + static_cast<std::uint64_t>(k)));
     const double size = ulp * std::sqrt(static_cast<double>(terms));
     Array wide = value.cast(DType::kFloat64).copy();
