@@ -234,14 +234,20 @@ Program draw_program(std::uint64_t seed) {
   // As in a step of training, variables change beside what meets other ranks, and little is asked for: what is written
   // when is up to the plan then.
   const bool training = program.sides > 0 && random.chance(6);
+  // Gradients where a function has a kink, which are compared in programs of one line.
+  const bool kinked = single && !training && random.chance(20);
+  static const std::vector<const char*> kKinked{"relu", "relu", "relu_tensors", "clip"};
   const std::int64_t lines = single || training ? 1 : 2 + random.below(random.chance(10) ? 40 : 10);
   if (training) draw_line(env, program.lines, env.lines, random, "large_variable");
-  for (std::int64_t i = 0; i < lines; ++i) draw_line(env, program.lines, env.lines, random);
+  for (std::int64_t i = 0; i < lines; ++i)
+    draw_line(env, program.lines, env.lines, random, kinked ? random.pick(kKinked) : "");
+  for (Input& input : program.inputs)
+    if (kinked && is_floating(input.dtype)) input.pool = Pool::kTies;
   if (training) draw_line(env, program.lines, env.lines, random, random.chance(50) ? "statistic_rnn" : "simple_rnn");
   draw_outputs(program, env, random);
   draw_updates(program, env, random);
   draw_calls(program, random);
-  program.gradient = random.chance(training ? 30 : 70);
+  program.gradient = kinked || random.chance(training ? 30 : 70);
   return program;
 }
 
