@@ -8,7 +8,7 @@ namespace syncline {
 Expr relu(const Expr& x, const ReluTensors& tensors) {
   const auto& [alpha, max_value, threshold] = tensors;
   const Expr zero = scalar_like(0, x);
-  if (alpha && !max_value && !threshold) return select(greater(x, zero), x, x * alpha);
+  if (alpha && !max_value && !threshold) return relu(x) + minimum(x, zero) * alpha;  // at 0 the slope is alpha
   // In this order NaN stays NaN, with the gradient 0.
   Expr y = threshold ? select(less_equal(x, threshold), zero, maximum(x, stop_gradient(threshold))) : relu(x);
   if (max_value) y = maximum(minimum(y, max_value), zero);

@@ -115,8 +115,9 @@ class Differences {
   // With a bound or a threshold its gradient at the kink is 0 whatever alpha is, as TensorFlow's.
   bool is_bounded_relu() const {
     const Line& line = program_.lines[0];
-    if (table()[static_cast<std::size_t>(line.entry)].name != "relu") return false;
-    return line.tape[1] > 1 || line.tape[3] != 0;
+    const std::string_view name = table()[static_cast<std::size_t>(line.entry)].name;
+    if (name == "relu_tensors") return line.tape[0] == 0 && line.tape[1] > 0;
+    return name == "relu" && (line.tape[1] > 1 || line.tape[3] != 0);
   }
 
   std::vector<Array> step(const std::vector<Expr>& outputs) {

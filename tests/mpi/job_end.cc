@@ -50,7 +50,7 @@ void run(const std::string& how, Communicator& comm) {
 }
 
 int run_job(const std::string& how) {
-  CommOptions options{.worker = {.wait_limit = how == "late" ? 1s : 60s}};
+  CommOptions options{.worker = {.wait_limit = how == "late" ? 4s : 60s}};
   if (how == "absent") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
   if (how == "stopped") options.worker = {.stall_limit = 1s, .wait_limit = 4s};  // the start may take a second
   if (how == "busy") options.worker = {.stall_limit = 1s, .wait_limit = 3s};

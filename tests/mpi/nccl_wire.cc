@@ -80,7 +80,7 @@ int run_as_program(const std::string& transport) {
   CommOptions options;
   options.transport = parse_transport(transport);
   options.verbose = true;
-  options.worker.wait_limit = 2s;
+  options.worker.wait_limit = 6s;
   const auto comm = make_communicator(options);
   if (comm->rank() == 0) std::printf("[%s]\n", comm->layout().c_str());
   try {

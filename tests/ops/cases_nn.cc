@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/core.h"
 #include "ops/gradients.h"
 #include "ops/math.h"
 #include "ops/nn.h"
@@ -62,27 +63,7 @@ OpCase activation(std::string name, Expr (*f)(const Expr&), double (*reference)(
 }
 
 std::vector<OpCase> activation_rows() {
-  const auto edges = [](std::string name, Expr (*f)(const Expr&), std::vector<double> in,
-                        std::vector<double> out) -> OpCase {
-    const Shape shape{static_cast<std::int64_t>(in.size())};
-    return {.name = std::move(name),
-            .inputs = {{.shape = shape, .values = std::move(in)}},
-            .build = [f](const Exprs& x) { return f(x[0]); },
-            .reference = literal(shape, std::move(out)),
-            .gradient = false,
-            .placement = false};
-  };
   const auto relu_of = [](const Expr& x) { return relu(x); };
-  const auto relu_from_one = [](const Expr& x) { return relu(x, {.threshold = 1}); };
-  const auto relu_up_to = [](const Expr& x) { return relu(x, {.max_value = 3, .threshold = 1}); };
-  const auto relu_leaky = [](const Expr& x) { return relu(x, {.alpha = 0.3}); };
-  const auto relu_leaky_gradient = [](const Expr& x) { return gradients(relu(x, {.alpha = 0.3}), {&x, 1})[0]; };
-  const auto relu_from_tensor_gradient = [](const Expr& x) {
-    return gradients(relu(x, ReluTensors{.threshold = scalar_like(1, x)}), {&x, 1})[0];
-  };
-  const auto relu_by_tensor_gradient = [](const Expr& x) {
-    return gradients(relu(x, ReluTensors{.alpha = scalar_like(0.3, x)}), {&x, 1})[0];
-  };
   const auto elu_of = [](const Expr& x) { return elu(x); };
   std::vector<OpCase> rows{
       activation("relu", relu_of, [](double x) { return std::max(x, 0.0); }),
@@ -106,20 +87,54 @@ std::vector<OpCase> activation_rows() {
           [](double x) { return x > 0 ? x : -0.7 * std::expm1(x); }),
       activation("softsign", &softsign, [](double x) { return x / (1 + std::abs(x)); }),
       activation("hard_sigmoid", &hard_sigmoid, [](double x) { return std::clamp(0.2 * x + 0.5, 0.0, 1.0); }),
-      edges("relu_at_edges", relu_of, {-kInfinity, kInfinity, kNaN, 0}, {0, kInfinity, kNaN, 0}),
-      edges("relu_from_one_at_edges", relu_from_one, {-kInfinity, kInfinity, kNaN, 1}, {0, kInfinity, kNaN, 0}),
-      edges("relu_up_to_at_edges", relu_up_to, {-kInfinity, kInfinity, kNaN, 1}, {0, 3, kNaN, 0}),
-      edges("relu_leaky_at_edges", relu_leaky, {-kInfinity, kInfinity, kNaN, 0}, {-kInfinity, kInfinity, kNaN, 0}),
-      edges("relu_leaky_gradient_at_edges", relu_leaky_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
-      edges("relu_by_tensor_gradient_at_edges", relu_by_tensor_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
-      edges("relu_from_tensor_gradient_at_edges", relu_from_tensor_gradient, {kNaN, -kInfinity, 1, 2}, {0, 0, 0, 1}),
-      edges("elu_at_edges", elu_of, {-kInfinity, kInfinity, kNaN, -1e-6, 0}, {-1, kInfinity, kNaN, -9.999995e-7, 0}),
   };
   OpCase integers = activation("relu_of_integers", relu_of, [](double x) { return std::max(x, 0.0); });
   integers.inputs[0].dtype = DType::kInt32;
   integers.large.clear();
   rows.push_back(integers);
   return rows;
+}
+
+// Values, and gradients, at the ends of what the functions take.
+std::vector<OpCase> activation_edge_rows() {
+  const auto edges = [](std::string name, Expr (*f)(const Expr&), std::vector<double> in,
+                        std::vector<double> out) -> OpCase {
+    const Shape shape{static_cast<std::int64_t>(in.size())};
+    return {.name = std::move(name),
+            .inputs = {{.shape = shape, .values = std::move(in)}},
+            .build = [f](const Exprs& x) { return f(x[0]); },
+            .reference = literal(shape, std::move(out)),
+            .gradient = false,
+            .placement = false};
+  };
+  const auto relu_of = [](const Expr& x) { return relu(x); };
+  const auto relu_from_one = [](const Expr& x) { return relu(x, {.threshold = 1}); };
+  const auto relu_up_to = [](const Expr& x) { return relu(x, {.max_value = 3, .threshold = 1}); };
+  const auto relu_leaky = [](const Expr& x) { return relu(x, {.alpha = 0.3}); };
+  const auto relu_leaky_gradient = [](const Expr& x) { return gradients(relu(x, {.alpha = 0.3}), {&x, 1})[0]; };
+  const auto relu_from_tensor_gradient = [](const Expr& x) {
+    return gradients(relu(x, ReluTensors{.threshold = scalar_like(1, x)}), {&x, 1})[0];
+  };
+  const auto relu_by_tensor_gradient = [](const Expr& x) {
+    return gradients(relu(x, ReluTensors{.alpha = scalar_like(0.3, x)}), {&x, 1})[0];
+  };
+  const auto relu_slope_gradient = [](const Expr& x) {
+    const Expr alpha = fill_like(x, 0.3);
+    return gradients(relu(x, ReluTensors{.alpha = alpha}), {&alpha, 1})[0];
+  };
+  const auto elu_of = [](const Expr& x) { return elu(x); };
+  return {
+      edges("relu_at_edges", relu_of, {-kInfinity, kInfinity, kNaN, 0}, {0, kInfinity, kNaN, 0}),
+      edges("relu_from_one_at_edges", relu_from_one, {-kInfinity, kInfinity, kNaN, 1}, {0, kInfinity, kNaN, 0}),
+      edges("relu_up_to_at_edges", relu_up_to, {-kInfinity, kInfinity, kNaN, 1}, {0, 3, kNaN, 0}),
+      edges("relu_leaky_at_edges", relu_leaky, {-kInfinity, kInfinity, kNaN, 0}, {-kInfinity, kInfinity, kNaN, 0}),
+      edges("relu_leaky_gradient_at_edges", relu_leaky_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
+      edges("relu_by_tensor_gradient_at_edges", relu_by_tensor_gradient, {-1, 0, 1, kInfinity, kNaN},
+            {0.3, 0.3, 1, 1, 0}),
+      edges("relu_slope_gradient_at_edges", relu_slope_gradient, {-1, 0, 1, kInfinity}, {-1, 0, 0, 0}),
+      edges("relu_from_tensor_gradient_at_edges", relu_from_tensor_gradient, {kNaN, -kInfinity, 1, 2}, {0, 0, 0, 1}),
+      edges("elu_at_edges", elu_of, {-kInfinity, kInfinity, kNaN, -1e-6, 0}, {-1, kInfinity, kNaN, -9.999995e-7, 0}),
+  };
 }
 
 std::vector<OpCase> softmax_rows() {
@@ -290,6 +305,7 @@ std::vector<OpCase> pick_rows() {
 }
 
 SYNCLINE_OP_CASES(activation_rows)
+SYNCLINE_OP_CASES(activation_edge_rows)
 SYNCLINE_OP_CASES(softmax_rows)
 SYNCLINE_OP_CASES(crossentropy_rows)
 SYNCLINE_OP_CASES(pick_rows)

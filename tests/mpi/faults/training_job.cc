@@ -68,7 +68,7 @@ void train(const std::string& how, int steps, comm::Communicator& wire) {
 
 int run(const std::string& how, int steps) {
   comm::Settings settings = keras_json().comm;
-  if (!settings.wait_limit) settings.wait_limit = 2;
+  if (!settings.wait_limit) settings.wait_limit = 6;  // a busy machine may need some seconds to start
   const auto wire = comm::make_communicator(comm::options_for_threads(1, settings));
   try {
     train(how, steps, *wire);

@@ -4,11 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include "tests/runtime/training/job_fixture.h"
+
+// OpenBLAS's own, in no header of its.
+extern "C" {
+void* blas_memory_alloc(int position);
+void blas_memory_free(void* buffer);
+}
 
 namespace syncline::training {
 namespace {
@@ -48,7 +55,8 @@ TEST_F(Accumulated, WithoutTheRanksPartsALineSaysThatBitsMayDiffer) {
   train(2, {.request = Request::kStop, .before_step = 6, .accumulated = 4});
   const std::string path = scratch_.path("run/step-0000000007.h5");
   io::Checkpoint checkpoint = io::load_checkpoint(path);
-  EXPECT_GT(std::erase_if(checkpoint.optimizer, [](const auto& weight) { return weight.name.starts_with("parts/"); }), 0u);
+  EXPECT_GT(std::erase_if(checkpoint.optimizer, [](const auto& weight) { return weight.name.starts_with("parts/"); }),
+            0u);
   io::save_checkpoint(path, checkpoint);
   ::testing::internal::CaptureStderr();
   train(2, {.resume = true, .accumulated = 4});
@@ -88,6 +96,10 @@ class NoMemory : public JobTest {
  protected:
   void SetUp() override {
     if (!kLimitMemory) GTEST_SKIP() << "a sanitizer needs the address space";
+    // OpenBLAS tries for ever to get a buffer, if the limit comes before the ranks first multiply at the same time.
+    std::array<void*, 4> buffers;
+    for (void*& buffer : buffers) buffer = blas_memory_alloc(0);
+    for (void* buffer : buffers) blas_memory_free(buffer);  // it keeps them
   }
   // With a large variable of which each rank holds a part. Rank 0, which writes, needs both parts.
   std::uint64_t train_with_large(Callback& limit) {
