@@ -18,7 +18,8 @@ SYNCLINE_REGISTER_OP(Condition)
 SYNCLINE_REGISTER_OP(Choose)
 SYNCLINE_REGISTER_OP(Branch)
 
-// One of two values of one dtype and shape. What is not known of one the other may tell.
+// One of two values of one dtype and shape. What is not known of one is not known: where the condition is known, its
+// shape is not compared with the other's.
 Meta merge_sides(const Meta& x, const Meta& alt) {
   if (x.dtype != alt.dtype)
     fail<DTypeError>("switch: then_expression is ", x.dtype, " and else_expression ", alt.dtype, "; cast one of them");
@@ -26,7 +27,7 @@ Meta merge_sides(const Meta& x, const Meta& alt) {
   Meta merged = x;
   for (int axis = 0; fits && axis < x.shape.ndim(); ++axis) {
     fits = x.shape[axis] < 0 || alt.shape[axis] < 0 || x.shape[axis] == alt.shape[axis];
-    merged.shape[axis] = std::max(x.shape[axis], alt.shape[axis]);
+    if (alt.shape[axis] < 0) merged.shape[axis] = kUnknown;
   }
   if (!fits)
     fail<ShapeError>("switch: then_expression has the shape ", x.shape, " and else_expression ", alt.shape,

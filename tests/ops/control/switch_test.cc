@@ -159,6 +159,23 @@ TEST_F(Switch, UpdatesTakeOneSide) {
   EXPECT_EQ(get_value(w).data<double>()[1], 3);
 }
 
+// What one side tells of its shape holds for that side only: the other one is taken where the condition is fed.
+TEST_F(Switch, ASizeThatOneSideKnowsIsNotTheResults) {
+  const Expr x = placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat64});
+  const Expr w = placeholder({.shape = {2, 2, 1}, .dtype = DType::kFloat64});
+  const Expr taken = placeholder({.shape = {}, .dtype = DType::kBool}), y = dot(x, w);
+  const Expr chosen = switch_(
+      taken, [&] { return y + w; }, [&] { return y; });
+  EXPECT_EQ(chosen.shape(), (Shape{kUnknown, 2, 1}));
+  Function f({x, w, taken}, {chosen, gradients(sum(chosen), {x})[0]});
+  for (const bool first : {true, false}) {
+    const auto results = f({doubles({1, 2}, {1, 2}), doubles({2, 2, 1}, {1, 2, 3, 4}), Array::from<bool>({}, {first})});
+    EXPECT_EQ(results[0].shape(), (Shape{first ? 2 : 1, 2, 1}));
+    EXPECT_EQ(results[1].data<double>()[0], first ? 8 : 4);
+    EXPECT_EQ(results[1].data<double>()[1], first ? 12 : 6);
+  }
+}
+
 // A step of training in which the loss has two forms, a weight that only one of them uses, and sums over the batch on
 // both sides.
 std::vector<Array> trained() {
