@@ -44,9 +44,13 @@ void reserve_blas_memory() {
   if (!is_limited(limit)) return;
   const std::string lacking = lacking_blas_memory();
   if (!lacking.empty()) throw Error(lacking);
-  std::vector<void*> buffers;
-  for (int i = 0; i < thread_count(); ++i) buffers.push_back(blas_memory_alloc(0));
-  for (void* buffer : buffers) blas_memory_free(buffer);  // it keeps them
+  take_blas_buffers(thread_count());
+}
+
+void take_blas_buffers(int count) {
+  std::vector<void*> buffers(static_cast<std::size_t>(count));
+  for (void*& buffer : buffers) buffer = blas_memory_alloc(0);
+  for (void* buffer : buffers) blas_memory_free(buffer);
 }
 
 }  // namespace syncline::kernels

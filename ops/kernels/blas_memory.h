@@ -13,4 +13,7 @@ std::string lacking_blas_memory();
 // if there is none. Before the first product, once.
 void reserve_blas_memory();
 
+// Lets OpenBLAS take so many buffers, which it keeps.
+void take_blas_buffers(int count);
+
 }  // namespace syncline::kernels

@@ -4,18 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include "ops/kernels/blas_memory.h"
 #include "tests/runtime/training/job_fixture.h"
-
-// OpenBLAS's own, in no header of its.
-extern "C" {
-void* blas_memory_alloc(int position);
-void blas_memory_free(void* buffer);
-}
 
 namespace syncline::training {
 namespace {
@@ -97,9 +91,7 @@ class NoMemory : public JobTest {
   void SetUp() override {
     if (!kLimitMemory) GTEST_SKIP() << "a sanitizer needs the address space";
     // OpenBLAS tries for ever to get a buffer, if the limit comes before the ranks first multiply at the same time.
-    std::array<void*, 4> buffers;
-    for (void*& buffer : buffers) buffer = blas_memory_alloc(0);
-    for (void* buffer : buffers) blas_memory_free(buffer);  // it keeps them
+    kernels::take_blas_buffers(4);
   }
   // With a large variable of which each rank holds a part. Rank 0, which writes, needs both parts.
   std::uint64_t train_with_large(Callback& limit) {
