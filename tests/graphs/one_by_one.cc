@@ -91,6 +91,28 @@ double ulp_of_body(const Expr& node) {
   return ulp;
 }
 
+// The largest finite magnitude in `a`, of its elements or, with `inverse`, of 1 over them.
+double largest_of(const Array& a, bool inverse = false) {
+  double largest = 0;
+  if (!is_floating(a.dtype())) return largest;
+  const Array wide = a.cast(DType::kFloat64);
+  for (const double v : wide.values<double>())
+    if (const double size = std::abs(inverse ? 1 / v : v); std::isfinite(size)) largest = std::max(largest, size);
+  return largest;
+}
+
+// Whether ranks may compute this op on their parts of a sum: of every operand, or of number `i` alone.
+bool carries_parts(const Node& node, std::size_t i) {
+  std::vector<Meta> metas;
+  for (const Expr& in : node.inputs) metas.push_back({in.dtype(), in.shape()});
+  const auto partial = [&](const std::vector<Placement>& at) {
+    return node.op->place(node.attrs.get(), {metas, node.outputs, at, 1}).out[0].is_partial();
+  };
+  std::vector<Placement> one(metas.size());
+  one[i] = Placement::partial();
+  return partial(one) || partial(std::vector<Placement>(metas.size(), Placement::partial()));
+}
+
 bool is_finite(const Array& a) {
   if (!is_floating(a.dtype())) return true;
   const Array wide = a.cast(DType::kFloat64);
@@ -127,7 +149,10 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
       problem_ += ": " + wrong;
     }
   }
-  if (noise_ != 0 && (sums(first) || adds_rows(first))) add_noise(first, in);
+  if (noise_ != 0) {
+    terms_[first] = largest_terms(first, in);
+    if (sums(first) || adds_rows(first)) add_noise(first, in);
+  }
   const bool scales = node->op->name == "mul" || node->op->name == "div";
   for (std::size_t i = 0; noise_ != 0 && scales && i < in.size(); ++i)
     if (is_rows(node->inputs[i]) && in[1 - i].size() == 1) keep_zeros(in[i], values_[first]);
@@ -174,20 +199,33 @@ void OneByOne::keep_zeros(const Array& rows, Array& product) const {
     if (wide.values<double>()[i] == 0) std::memset(product.raw() + i * size, 0, size);
 }
 
-void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
-  double scale = 0, product = 1;
-  std::int64_t terms = 1;
-  for (const Array& a : in) {
-    if (!is_floating(a.dtype())) continue;
-    double largest = 0;
-    const Array wide = a.cast(DType::kFloat64);
-    for (const double v : wide.values<double>())
-      if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
-    scale = std::max(scale, largest);
-    product *= largest;
-    terms = std::max(terms, a.size());
+// Terms may cancel in one process where each rank has some of them, which it rounds.
+double OneByOne::largest_terms(const Expr& e, const std::vector<Array>& in) const {
+  const Node& node = e.node();
+  double largest = 0, product = 1;
+  const auto note = [&](double size) { largest = std::isfinite(size) ? std::max(largest, size) : largest; };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const auto found = terms_.find(node.inputs[i]);
+    if (!is_floating(in[i].dtype())) continue;
+    const double own = std::max(largest_of(in[i]), found == terms_.end() ? 0 : found->second);
+    product *= own;
+    if (sums(e)) {
+      note(own);
+      note(product);
+    } else if (node.op->name == "mul") {
+      note(own * largest_of(in[1 - i]));
+    } else if (carries_parts(node, i)) {
+      note(own * (node.op->name == "div" ? largest_of(in[1], true) : 1));
+    }
   }
-  scale = std::max(scale, product);
+  return largest;
+}
+
+void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
+  const double scale = terms_.at(node);
+  std::int64_t terms = 1;
+  for (const Array& a : in)
+    if (is_floating(a.dtype())) terms = std::max(terms, a.size());
   const double body_ulp = ulp_of_body(node);
   for (int k = 0; k < static_cast<int>(node.node().outputs.size()); ++k) {
     Array& value = values_[Expr(node.handle(), k)];

@@ -36,9 +36,12 @@ class OneByOne {
   std::vector<Array> kernel_alone(const Node& node, const std::vector<Array>& in) const;
   std::vector<Array> plan_alone(const Node& node, const std::vector<Array>& in) const;
   void keep_zeros(const Array& rows, Array& product) const;
+  // The largest of the numbers whose sum the value is.
+  double largest_terms(const Expr& e, const std::vector<Array>& in) const;
   void add_noise(const Expr& node, const std::vector<Array>& in);
 
   Values values_;
+  std::unordered_map<Expr, double, ExprHash> terms_;  // with noise
   std::uint64_t random_step_, noise_;
   std::string problem_;
   std::vector<bool> finite_;
