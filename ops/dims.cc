@@ -109,6 +109,14 @@ Dims::Dims(std::initializer_list<Dim> entries) {
   for (const Dim& entry : entries) append(entry);
 }
 
+Dims Dims::of_numbers(std::string_view function, std::initializer_list<Dim> entries) {
+  for (const Dim& entry : entries)
+    if (!entry.is_number() && entry.tensor().ndim() != 0)
+      fail<ShapeError>(function, ": a tensor of shape ", entry.tensor().shape(),
+                       " where one number is wanted; give a scalar");
+  return Dims(entries);
+}
+
 bool Dims::is_tensor(int i) const {
   return std::any_of(tensors_.begin(), tensors_.end(), [i](const auto& t) {
     return i >= t.first && i < t.first + (t.second.ndim() == 0 ? 1 : static_cast<int>(t.second.shape()[0]));

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Dims {
   Dims(const Shape& shape) : numbers_(shape) {}
   Dims(std::vector<std::int64_t> numbers) : numbers_(std::move(numbers)) {}
   Dims(const Expr& tensor) { append(Dim(tensor)); }
+  // Each entry is one number. Throws ShapeError if one is a tensor that has axes; `function` is for the message.
+  static Dims of_numbers(std::string_view function, std::initializer_list<Dim> entries);
 
   int size() const { return numbers_.ndim(); }
   bool has_tensors() const { return !tensors_.empty(); }

@@ -234,7 +234,7 @@ Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
     } else {
       const auto* given = std::get_if<Range>(&s);
       const Range range = given != nullptr ? *given : Range{};
-      bounds.append(Dims{range.start.value_or(kOpen), range.stop.value_or(kOpen), range.step});
+      bounds.append(Dims::of_numbers("index", {range.start.value_or(kOpen), range.stop.value_or(kOpen), range.step}));
     }
   }
   Expr result = cut(x, bounds, picked);

@@ -54,7 +54,7 @@ Expr one_hot(const Expr& indices, const Dim& num_classes) {
   Meta unknown{DType::kFloat32, indices.shape()};
   unknown.shape.push_back(kUnknown);
   return with_numbers(
-      "one_hot", {indices}, {num_classes}, unknown,
+      "one_hot", {indices}, Dims::of_numbers("one_hot", {num_classes}), unknown,
       [](std::span<const Expr> operands, const Shape& numbers) { return apply<OneHot>({operands[0]}, {numbers[0]}); });
 }
 
@@ -73,10 +73,11 @@ Expr arange(double start, double stop, double step, DType dtype) {
 }
 Expr arange(double stop, DType dtype) { return arange(0, stop, 1, dtype); }
 Expr arange(const Dim& start, const Dim& stop, const Dim& step, DType dtype) {
-  return with_numbers(
-      "arange", {}, {start, stop, step}, {dtype, {kUnknown}}, [dtype](std::span<const Expr>, const Shape& n) {
-        return arange(static_cast<double>(n[0]), static_cast<double>(n[1]), static_cast<double>(n[2]), dtype);
-      });
+  return with_numbers("arange", {}, Dims::of_numbers("arange", {start, stop, step}), {dtype, {kUnknown}},
+                      [dtype](std::span<const Expr>, const Shape& n) {
+                        return arange(static_cast<double>(n[0]), static_cast<double>(n[1]), static_cast<double>(n[2]),
+                                      dtype);
+                      });
 }
 Expr arange(const Dim& stop, DType dtype) { return arange(Dim(0), stop, 1, dtype); }
 

@@ -57,10 +57,11 @@ Expr repeat_elements(const Expr& x, int rep, int axis) {
 Expr repeat(const Expr& x, const Dim& n) {
   if (x.ndim() != 2) fail<ShapeError>("repeat: x ", x.shape(), " must be (samples, dim)");
   const Meta unknown{x.dtype(), {x.shape()[0], kUnknown, x.shape()[1]}};
-  return with_numbers("repeat", {x}, {n}, unknown, [](std::span<const Expr> operands, const Shape& numbers) {
-    check_times("repeat", numbers[0]);
-    return apply<Stretch>({expand_dims(operands[0], 1)}, {1, numbers[0]});
-  });
+  return with_numbers("repeat", {x}, Dims::of_numbers("repeat", {n}), unknown,
+                      [](std::span<const Expr> operands, const Shape& numbers) {
+                        check_times("repeat", numbers[0]);
+                        return apply<Stretch>({expand_dims(operands[0], 1)}, {1, numbers[0]});
+                      });
 }
 
 Expr tile(const Expr& x, const Dims& n) {

@@ -95,6 +95,21 @@ TEST(Refusals, Shapes) {
   expect_refused<ValueError>([&] { sum(x, {0, -2}); }, "named twice");
 }
 
+TEST(Refusals, TensorsWithAxesWhereOneNumberIsWanted) {
+  const Expr x = of_shape({5, 3}), labels = of_shape({5}, DType::kInt32);
+  for (const std::int64_t length : {0, 1, 2}) {
+    const Expr known = fill(Shape{length}, 2, DType::kInt64), open = of_shape({length}, DType::kInt64);
+    for (const Expr& n : {known, open}) {
+      expect_refused<ShapeError>([&] { one_hot(labels, n); }, "one_hot: a tensor of shape");
+      expect_refused<ShapeError>([&] { repeat(x, n); }, "repeat: a tensor of shape");
+      expect_refused<ShapeError>([&] { arange(n); }, "arange: a tensor of shape");
+      expect_refused<ShapeError>([&] { arange(0, n, 1); }, "arange: a tensor of shape");
+      expect_refused<ShapeError>([&] { index(x, {Range{.start = n}}); }, "index: a tensor of shape");
+      expect_refused<ShapeError>([&] { index(x, {Range{.stop = n}}); }, "index: a tensor of shape");
+    }
+  }
+}
+
 constexpr std::int64_t kMany = std::int64_t{1} << 32, kEndless = std::numeric_limits<std::int64_t>::max();
 
 TEST(Refusals, AxesBeyond32Bits) {
