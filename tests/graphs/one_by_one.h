@@ -38,6 +38,7 @@ class OneByOne {
   void keep_zeros(const Array& rows, Array& product) const;
   // The largest of the numbers whose sum the value is.
   double largest_terms(const Expr& e, const std::vector<Array>& in) const;
+  void cancel(const Expr& e);
   void add_noise(const Expr& node, const std::vector<Array>& in);
 
   Values values_;
