@@ -38,13 +38,17 @@ class Spread {
       if (wild_[i] || got[i] == base_[i] || (std::isnan(got[i]) && std::isnan(base_[i]))) continue;
       if (std::isinf(got[i]) && std::isinf(base_[i])) continue;  // by a zero of either sign, which a sum may have
       if (!std::isfinite(got[i]) || !std::isfinite(base_[i])) {
-        if (singular_) continue;
+        if (singular_ || is_quotient_by_noise(i)) continue;
         return static_cast<std::int64_t>(i);
       }
       const double most = 40 * spread_[i] + 4 * largest + 8 * ulp_ * std::abs(base_[i]);
       if (!(std::abs(got[i] - base_[i]) <= most)) return static_cast<std::int64_t>(i);
     }
     return -1;
+  }
+  // What is divided by the rounding errors of something may be divided by 0 elsewhere.
+  bool is_quotient_by_noise(std::size_t i) const {
+    return spread_[i] > std::abs(base_[i]) / 4 && std::abs(base_[i]) * ulp_ * 1000 > 1;
   }
   double base(std::int64_t i) const { return base_[static_cast<std::size_t>(i)]; }
   double spread(std::int64_t i) const { return spread_[static_cast<std::size_t>(i)]; }
