@@ -112,7 +112,15 @@ class Differences {
     return any_beyond(all, 1e7) || any_beyond(stepped, 1e3);
   }
 
-  // With a bound or a threshold its gradient at the kink is 0 whatever alpha is, as TensorFlow's.
+  // One function, whose kinks are known. With a bound or a threshold relu's gradient at the kink is 0 whatever alpha
+  // is, as TensorFlow's.
+  bool judges_kinks() const {
+    if (program_.lines.size() != 1 || moved_) return false;
+    const auto nodes = nodes_under(std::vector<Expr>{graph_.loss});
+    const bool has_body =
+        std::any_of(nodes.begin(), nodes.end(), [](const auto& n) { return !body_of(Expr(n)).empty(); });
+    return !has_body && !is_bounded_relu();
+  }
   bool is_bounded_relu() const {
     const Line& line = program_.lines[0];
     const std::string_view name = table()[static_cast<std::size_t>(line.entry)].name;
@@ -162,7 +170,7 @@ class Differences {
     // it.
     const bool straight = std::abs(right[0] - right[1]) < error && std::abs(left[0] - left[1]) < error;
     const bool across = x != 0 && std::abs(x) < steps[1];
-    if (program_.lines.size() != 1 || moved_ || !straight || across || scale > 1e3 || is_bounded_relu()) return {};
+    if (!straight || across || scale > 1e3 || !judges_kinks()) return {};
     if (got >= std::min(left[1], right[1]) - error && got <= std::max(left[1], right[1]) + error) return {};
     return join_text("the gradient of x", input, ", element ", element, ", is ", got, " at a kink, differences ",
                      left[1], " and ", right[1]);
