@@ -175,7 +175,7 @@ void Plan::find_first_write() {
   };
   const auto first = std::find_if(steps_.begin(), steps_.end(), writes);
   first_write_ = static_cast<std::size_t>(first - steps_.begin());
-  // A step that fails leaves every variable as it was: runtime/commit.h sees to that.
+  // A step that fails leaves every variable as it was: runtime/schedule/commit.h sees to that.
   const auto may_fail = [this](const Step& step) {
     return step.kind == Step::kStart || step.kind == Step::kWait || step.may_refuse ||
            (step.kind == Step::kLoop && loops_[static_cast<std::size_t>(step.index)].body.has_transfers());

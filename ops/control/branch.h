@@ -1,7 +1,7 @@
 // Branch: one of two graphs, by a condition that may be known only when a step runs. The plan takes branches apart
 // again: both bodies become part of the graph around them, joined by `choose`, and each task that only one side needs
-// runs only if the condition says so (runtime/guards.h). If the condition is known when the plan is made, the other
-// body is never looked at.
+// runs only if the condition says so (runtime/schedule/guards.h). If the condition is known when the plan is made, the
+// other body is never looked at.
 #pragma once
 
 #include <functional>

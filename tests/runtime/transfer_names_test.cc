@@ -1,5 +1,5 @@
 // What errors say that a sum over ranks is for.
-#include "runtime/transfer_names.h"
+#include "runtime/schedule/transfer_names.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Loops of so many rows that they form their weights' gradients some turns at a time (runtime/loop_products.h).
+// Loops of so many rows that they form their weights' gradients some turns at a time
+// (runtime/schedule/fold_products.h).
 #include <gtest/gtest.h>
 
 #include <string>

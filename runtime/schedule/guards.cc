@@ -1,4 +1,4 @@
-#include "runtime/guards.h"
+#include "runtime/schedule/guards.h"
 
 #include <algorithm>
 #include <unordered_set>

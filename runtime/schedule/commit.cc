@@ -1,4 +1,4 @@
-#include "runtime/commit.h"
+#include "runtime/schedule/commit.h"
 
 #include <algorithm>
 #include <set>
@@ -30,7 +30,7 @@ class Commit {
 
  private:
   // A task whose results only variables want. Under a condition, what computes the value that may become a variable's
-  // may write it there (runtime/buffers.cc).
+  // may write it there (runtime/schedule/buffers.cc).
   bool is_last(const Task& task) const {
     if ((task.kind != Task::kFused && task.kind != Task::kKernel) || task.may_refuse) return false;
     const bool conditional = task.kind == Task::kFused && !task.guards.empty();

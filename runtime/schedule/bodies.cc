@@ -1,11 +1,11 @@
-#include "runtime/loop_body.h"
+#include "runtime/schedule/bodies.h"
 
 #include <algorithm>
 
 #include "ops/control/loop.h"
 #include "ops/leaf.h"
 #include "runtime/collectives.h"
-#include "runtime/loop_products.h"
+#include "runtime/schedule/fold_products.h"
 
 namespace syncline {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/buffers.h"
+#include "runtime/schedule/buffers.h"
 
 #include <algorithm>
 
@@ -186,7 +186,7 @@ int Buffers::reads_of(const Task& task, const Expr& base) const {
 }
 
 bool Buffers::may_write_in_place(const Variable& variable, const Expr& value, const Task& task, int t) const {
-  if (t <= last_failure_) return false;  // runtime/commit.h
+  if (t <= last_failure_) return false;  // runtime/schedule/commit.h
   const auto last = last_use_.find(variable.expr());
   if (last != last_use_.end() && last->second > t) return false;
   return overwrites_what_it_has_read(variable, value, task);

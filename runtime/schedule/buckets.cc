@@ -1,4 +1,4 @@
-#include "runtime/bucket_places.h"
+#include "runtime/schedule/buckets.h"
 
 #include <algorithm>
 

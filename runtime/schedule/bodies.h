@@ -3,7 +3,7 @@
 
 #include "runtime/local.h"
 #include "runtime/plan.h"
-#include "runtime/tasks.h"
+#include "runtime/schedule/tasks.h"
 
 namespace syncline {
 

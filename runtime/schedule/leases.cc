@@ -1,4 +1,4 @@
-#include "runtime/in_place_gathers.h"
+#include "runtime/schedule/leases.h"
 
 #include <algorithm>
 
@@ -34,7 +34,8 @@ std::vector<std::int64_t> parts_of(const Expr& value, const LocalView& local) {
   return begin;
 }
 
-// This rank's rows are computed at their place among all. Outputs of the plan are never there (runtime/buffers.cc).
+// This rank's rows are computed at their place among all. Outputs of the plan are never there
+// (runtime/schedule/buffers.cc).
 bool lies_in_shared_memory(const Expr& value, Buffers& buffers) {
   const int all = buffers.locate(value).buffer;
   return buffers[all].kind == Buffer::kShared && buffers.locate(value.input(0)).buffer == all;

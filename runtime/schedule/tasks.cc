@@ -1,4 +1,4 @@
-#include "runtime/tasks.h"
+#include "runtime/schedule/tasks.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -9,8 +9,8 @@
 #include "ops/core/fill.h"
 #include "ops/kernels/fused.h"
 #include "ops/op.h"
-#include "runtime/bucket_places.h"
 #include "runtime/collectives.h"
+#include "runtime/schedule/buckets.h"
 
 namespace syncline {
 namespace {
@@ -167,7 +167,7 @@ class TaskMaker {
   void emit(const std::shared_ptr<const Node>& node) {
     const Expr value(node);
     if (node->op->leaf || local_.is_view(value)) return;
-    if (bucketable_.contains(node.get())) return;  // runtime/bucket_places.h
+    if (bucketable_.contains(node.get())) return;  // runtime/schedule/buckets.h
     if (node->op->block != nullptr) {
       const Group& group = groups_[static_cast<std::size_t>(group_of_.at(node.get()))];
       if (group.members.back() == value) add(fused_task(group), group_is_late(group));

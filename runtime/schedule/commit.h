@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/plan.h"
-#include "runtime/tasks.h"
+#include "runtime/schedule/tasks.h"
 
 namespace syncline {
 

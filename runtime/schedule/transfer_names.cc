@@ -1,4 +1,4 @@
-#include "runtime/transfer_names.h"
+#include "runtime/schedule/transfer_names.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "runtime/loop_products.h"
+#include "runtime/schedule/fold_products.h"
 
 #include <algorithm>
 #include <unordered_map>

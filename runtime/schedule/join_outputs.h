@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/local.h"
-#include "runtime/tasks.h"
+#include "runtime/schedule/tasks.h"
 
 namespace syncline {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/tasks.h"
+#include "runtime/schedule/tasks.h"
 
 namespace syncline {
 

@@ -1,4 +1,4 @@
-#include "runtime/memory.h"
+#include "runtime/schedule/arena.h"
 
 #include <algorithm>
 #include <numeric>

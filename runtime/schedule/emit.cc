@@ -8,14 +8,14 @@
 #include "ops/core/fill.h"
 #include "ops/leaf.h"
 #include "ops/shape/join.h"
-#include "runtime/buffers.h"
 #include "runtime/collectives.h"
-#include "runtime/commit.h"
-#include "runtime/in_place_gathers.h"
-#include "runtime/joined_outputs.h"
-#include "runtime/loop_body.h"
-#include "runtime/loop_products.h"
-#include "runtime/transfer_names.h"
+#include "runtime/schedule/bodies.h"
+#include "runtime/schedule/buffers.h"
+#include "runtime/schedule/commit.h"
+#include "runtime/schedule/fold_products.h"
+#include "runtime/schedule/join_outputs.h"
+#include "runtime/schedule/leases.h"
+#include "runtime/schedule/transfer_names.h"
 
 namespace syncline {
 

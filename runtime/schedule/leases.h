@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "runtime/buffers.h"
 #include "runtime/plan.h"
+#include "runtime/schedule/buffers.h"
 
 namespace syncline {
 

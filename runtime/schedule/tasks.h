@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/distributor.h"
-#include "runtime/guards.h"
 #include "runtime/local.h"
+#include "runtime/schedule/guards.h"
 
 namespace syncline {
 
@@ -18,7 +18,7 @@ struct Task {
     kAllReduce,  // starts one for all `nodes`
     kAllGather,  // starts one
     kWait,       // for `transfer`
-    kMeeting,    // of all ranks: runtime/commit.h
+    kMeeting,    // of all ranks: runtime/schedule/commit.h
     kLoop,
   };
   Kind kind = kKernel;
@@ -27,9 +27,10 @@ struct Task {
   std::vector<Expr> windows{};  // fused: operands that are no values of their own but windows onto their inputs, which
                                 // are among `reads`
   std::vector<Expr> writes;     // values that must be stored
-  std::vector<Expr> joined{};  // fused: those of `writes` that are concatenations of members (runtime/joined_outputs.h)
+  std::vector<Expr>
+      joined{};  // fused: those of `writes` that are concatenations of members (runtime/schedule/join_outputs.h)
   std::vector<Expr> products{};  // loop: those of `writes` that it sums over the rows of all turns, and
-  std::vector<Expr> passing{};   // stacks that only these need (runtime/loop_products.h)
+  std::vector<Expr> passing{};   // stacks that only these need (runtime/schedule/fold_products.h)
   int transfer = -1;             // kAllReduce, kAllGather, kWait: a number that joins start and wait
   bool bucketed = false;         // kAllReduce: put into a bucket
   Guards guards = {};            // runs only if all of them hold

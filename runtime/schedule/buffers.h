@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "runtime/local.h"
-#include "runtime/memory.h"
 #include "runtime/plan.h"
-#include "runtime/tasks.h"
+#include "runtime/schedule/arena.h"
+#include "runtime/schedule/tasks.h"
 
 namespace syncline {
 

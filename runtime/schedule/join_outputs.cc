@@ -1,4 +1,4 @@
-#include "runtime/joined_outputs.h"
+#include "runtime/schedule/join_outputs.h"
 
 #include <algorithm>
 #include <unordered_map>
