@@ -19,6 +19,7 @@
 #include "runtime/differing_value.h"
 #include "runtime/distributor.h"
 #include "runtime/faults.h"
+#include "runtime/passes/compile.h"
 #include "runtime/plan.h"
 #include "runtime/session.h"
 
@@ -184,15 +185,22 @@ struct Function::Impl {
                                bool local, Session& session) const {
     const timeline::Span traced("plan", "make a plan");
     auto cached = std::make_unique<Cached>();
-    LowerRequest request;
+    CompileRequest request{.name = name,
+                           .feeds = {},
+                           .local = local,
+                           .outputs = {},
+                           .in_callers_memory = std::vector<bool>(outputs.size(), true),
+                           .wanted = wanted_placements(),
+                           .distributor = session.distributor(),
+                           .shared_buckets = session.distributor() != nullptr,
+                           .fuse = session.passes().fuse};
     Bindings bindings;
-    PlacementMap placement;
     for (std::size_t i = 0; i < global.size(); ++i) {
       const Expr& leaf = fed.leaves()[i];
       const Array& array = *fed.arrays()[i];
       cached->metas.push_back({array.dtype(), array.shape()});
       const Expr feed = apply<Placeholder>({}, {global[i].dtype, global[i].shape, i + 1}, leaf.name());
-      if (split[i]) placement[feed] = Placement::split(0);
+      if (split[i]) request.placement[feed] = Placement::split(0);
       request.feeds.push_back(feed);
       bindings[leaf] = feed;
       if (steers[i]) {
@@ -203,29 +211,18 @@ struct Function::Impl {
     // The learning phase is testing where it is not fed.
     for (const Expr& phase : phases) bindings.try_emplace(phase, scalar(0, DType::kBool));
     cached->shares = std::move(shares);
+    request.shares = &cached->shares;
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);
     roots = concretize(roots, bindings, session.passes().simplify);
     std::uint64_t fingerprint = 0;
-    if (Distributor* distributor = session.distributor()) {
-      fingerprint = agree_on_graph(session, *distributor, describe_graph(name, roots, updates));
-      PlacedGraph graph = distributor->place(roots, placement, cached->shares, wanted_placements());
-      roots = std::move(graph.roots);
-      placement = std::move(graph.placement);
-    }
+    if (request.distributor != nullptr)
+      fingerprint = agree_on_graph(session, *request.distributor, describe_graph(name, roots, updates));
     const auto values = roots.begin() + static_cast<std::ptrdiff_t>(outputs.size());
     request.outputs.assign(roots.begin(), values);
-    request.in_callers_memory.assign(outputs.size(), true);
     for (std::size_t i = 0; i < updates.size(); ++i)
       request.updates.push_back({updates[i].target, values[static_cast<std::ptrdiff_t>(i)]});
-    request.name = name;
-    request.local = local;
-    request.placement = &placement;
-    request.shares = &cached->shares;
-    request.distributor = session.distributor();
-    request.shared_buckets = request.distributor != nullptr;
-    request.fuse = session.passes().fuse;
-    cached->plan = lower(request);
+    cached->plan = compile(std::move(request));
     cached->plan.set_fingerprint(fingerprint);
     if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, cached->plan.random_ops());
     return cached;

@@ -252,10 +252,6 @@ void Plan::add_random_op(RandomOp* op) {
   if (std::find(random_ops_.begin(), random_ops_.end(), op) == random_ops_.end()) random_ops_.push_back(op);
 }
 
-const std::uint64_t* LowerRequest::random_step(const RandomOp& op) const {
-  return draw_in_turn ? draw_in_turn(op) : &op.runs;
-}
-
 void Plan::run_fused(const Step& step) {
   const kernels::FusedProgram& program = fused_[static_cast<std::size_t>(step.index)];
   if (step.by_rank < 0) return kernels::run_fused(program, step.args.in, step.args.out);

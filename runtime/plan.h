@@ -1,4 +1,4 @@
-// Plan: a graph turned into steps over fixed memory, for one set of fed shapes. Made once (lower), run many times; a
+// Plan: a graph turned into steps over fixed memory, for one set of fed shapes. Made once (runtime/passes/compile.h), run many times; a
 // run allocates nothing.
 //
 // A plan keeps the graph's attributes, constants and variables alive. It belongs to one session; one thread runs it at
@@ -66,7 +66,7 @@ class Plan {
   // Memory for the buckets, which may be shared with other ranks.
   std::size_t shared_bytes() const { return shared_bytes_; }
   void bind(std::byte* arena, std::byte* shared = nullptr, const Distributor* distributor = nullptr);
-  // feeds: one pointer for each placeholder, in the order given to lower(). Throws what the wire and the kernels throw;
+  // feeds: one pointer for each placeholder, in the order given to compile(). Throws what the wire and the kernels throw;
   // no transfer is under way then, so that the arena and the feeds may go.
   // `listens`: until it writes to a variable, it may be interrupted (Session::set_interruption).
   void run(Session& session, std::span<const void* const> feeds, bool listens = true);
@@ -89,7 +89,7 @@ class Plan {
   std::string describe() const;
 
  private:
-  friend class Lowering;
+  friend class Emitter;
   struct ArenaSlot {
     std::size_t slot, offset;
   };
@@ -190,26 +190,5 @@ struct LoopStep {
   // When a turn has been the last of those that go together.
   void add_products(const KernelArgs& args, std::int64_t turn);
 };
-
-// What a plan is made of: a placed graph of known shapes.
-struct LowerRequest {
-  std::string name{};         // of the function, for errors
-  std::vector<Expr> feeds;    // placeholders, in the order of run's feeds
-  bool local = false;         // split feeds hold this rank's rows only; otherwise all rows, and the plan reads its own
-  std::vector<Expr> outputs;  // roots to be read by output(i)
-  // Outputs for which the caller has memory: feed number feeds.size() + i. Where that can be, they are computed there.
-  std::vector<bool> in_callers_memory;
-  std::vector<Update> updates;
-  const PlacementMap* placement = nullptr;
-  const RowShares* shares = nullptr;
-  Distributor* distributor = nullptr;
-  bool shared_buckets = false;  // buckets lie in memory of their own: Plan::shared_bytes
-  // What a random op draws by, in a loop's body; elsewhere it is how often the op has run.
-  std::function<const std::uint64_t*(const RandomOp&)> draw_in_turn{};
-
-  const std::uint64_t* random_step(const RandomOp& op) const;
-  bool fuse = true;  // Passes in runtime/session.h
-};
-Plan lower(const LowerRequest& request);
 
 }  // namespace syncline

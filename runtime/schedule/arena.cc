@@ -6,7 +6,6 @@
 namespace syncline {
 
 std::size_t place_in_arena(std::vector<Lifetime>& lives) {
-  constexpr std::size_t kAlignment = 64;
   std::vector<std::size_t> order(lives.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return lives[a].bytes > lives[b].bytes; });
@@ -15,7 +14,7 @@ std::size_t place_in_arena(std::vector<Lifetime>& lives) {
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : order) {
     Lifetime& life = lives[i];
-    life.bytes = (life.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    life.bytes = aligned(life.bytes);
     if (life.bytes == 0) continue;
     std::size_t offset = 0;
     for (const std::size_t j : placed) {

@@ -1,5 +1,5 @@
 // Loops of so many rows that they form their weights' gradients some turns at a time
-// (runtime/schedule/fold_products.h).
+// (runtime/passes/fold_products.cc).
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,25 +1,25 @@
-#include "runtime/schedule/buckets.h"
-
 #include <algorithm>
+#include <unordered_map>
+
+#include "runtime/passes/passes.h"
+#include "runtime/schedule/uses.h"
 
 namespace syncline {
 namespace {
 
-constexpr int kNoTask = -1;  // before the first
-
+// The tasks before the first sum that may wait: where buckets start.
 class BucketPlaces {
  public:
-  BucketPlaces(std::vector<Task>& tasks, const GuardedNodes& guarded, const LocalView& local)
-      : tasks_(tasks), guarded_(guarded), local_(local) {
+  BucketPlaces(std::vector<Task> tasks, const LocalView& local) : tasks_(std::move(tasks)), local_(local) {
     find_writers();
   }
 
   // Sums that are needed in some steps only are scaled, say, by tasks of their own, which were written behind all
   // others: so are accumulated gradients. They move to where their operands are ready, so that the wire can begin.
-  void move_up(const std::vector<Expr>& sums) {
+  void move_up(const std::vector<Task>& sums) {
     std::vector<bool> moves(tasks_.size(), false);
-    for (const Expr& sum : sums) {
-      const int last = guarded_.of(sum.node()).empty() ? kNoTask : writer(sum.input(0));
+    for (const Task& sum : sums) {
+      const int last = sum.guards.empty() ? kNoTask : writer(sum.reads[0]);
       if (!is_fused(last)) continue;
       moves[static_cast<std::size_t>(last)] = true;
       for (const Expr& read : tasks_[static_cast<std::size_t>(last)].reads)
@@ -33,7 +33,7 @@ class BucketPlaces {
       place[i] = t;
       if (!moves[i]) continue;
       place[i] = kNoTask;
-      for_writers(tasks_[i].reads, tasks_[i].guards,
+      for_writers(tasks_[i],
                   [&](int before) { place[i] = std::max(place[i], place[static_cast<std::size_t>(before)]); });
       behind[static_cast<std::size_t>(place[i] + 1)].push_back(t);
     }
@@ -48,15 +48,15 @@ class BucketPlaces {
     find_writers();
   }
 
-  // The tasks that start buckets, in order, each with the task behind which it belongs.
-  std::vector<std::pair<int, Task>> make_starts(const std::vector<Expr>& sums, const Distributor& distributor) const {
+  // The tasks that start buckets, in order, each with the task behind which it belongs. What is needed under different
+  // conditions is in different buckets.
+  std::vector<std::pair<int, Task>> make_starts(const std::vector<Task>& sums, const Distributor& distributor) const {
     std::vector<std::pair<Guards, std::vector<Ready>>> groups;
-    for (const Expr& sum : sums) {
-      const Guards& guards = guarded_.of(sum.node());
-      auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == guards; });
-      if (same == groups.end()) same = groups.insert(groups.end(), {guards, {}});
-      Ready ready{kNoTask, sum};
-      for_writers(sum.node().inputs, guards, [&](int before) { ready.task = std::max(ready.task, before); });
+    for (const Task& sum : sums) {
+      auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == sum.guards; });
+      if (same == groups.end()) same = groups.insert(groups.end(), {sum.guards, {}});
+      Ready ready{kNoTask, sum.nodes[0]};
+      for_writers(sum, [&](int before) { ready.task = std::max(ready.task, before); });
       same->second.push_back(std::move(ready));
     }
     std::vector<std::pair<int, Task>> starts;
@@ -64,6 +64,8 @@ class BucketPlaces {
     std::stable_sort(starts.begin(), starts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return starts;
   }
+
+  std::vector<Task> take_tasks() { return std::move(tasks_); }
 
  private:
   struct Ready {
@@ -87,11 +89,12 @@ class BucketPlaces {
     return found == writers_.end() ? kNoTask : found->second;
   }
 
+  // Of what a task reads, and of the conditions under which it runs.
   template <class F>
-  void for_writers(const std::vector<Expr>& values, const Guards& guards, F f) const {
-    for (const Expr& value : values)
+  void for_writers(const Task& of, F f) const {
+    for (const Expr& value : of.reads)
       if (const int task = writer(value); task != kNoTask) f(task);
-    for (const Guard& guard : guards)
+    for (const Guard& guard : of.guards)
       if (const int task = writer(guard.condition); task != kNoTask) f(task);
   }
 
@@ -116,35 +119,56 @@ class BucketPlaces {
     }
   }
 
-  std::vector<Task>& tasks_;
-  const GuardedNodes& guarded_;
-  const LocalView& local_;
+  std::vector<Task> tasks_;
+  const LocalView local_;
   std::unordered_map<Expr, int, ExprHash> writers_;
 };
 
+// What waits for an early bucket runs while later ones are still on the wire; gathers that start late come behind all
+// buckets. `order_of`: of what each bucket gives, the number of its start.
+void sort_late(std::vector<Task>& late, std::unordered_map<Expr, int, ExprHash> order_of, int next,
+               const LocalView& local) {
+  std::vector<std::pair<int, Task>> needs;
+  for (Task& task : late) {
+    int last = -1;
+    for (const Expr& read : task.reads)
+      if (const auto found = order_of.find(local.resolve(read).base); found != order_of.end())
+        last = std::max(last, found->second);
+    const int gives = task.kind == Task::kAllGather ? next++ : last;
+    for (const Expr& value : task.writes) order_of[value] = gives;
+    needs.emplace_back(last, std::move(task));
+  }
+  std::stable_sort(needs.begin(), needs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  late.clear();
+  for (auto& [last, task] : needs) late.push_back(std::move(task));
+}
+
 }  // namespace
 
-std::unordered_map<const Node*, int> place_buckets(std::vector<Task>& tasks, const std::vector<Expr>& sums,
-                                                   const GuardedNodes& guarded, const LocalView& local,
-                                                   const Distributor* distributor, int& transfers) {
-  std::unordered_map<const Node*, int> bucket_of;
-  if (sums.empty()) return bucket_of;
-  BucketPlaces places(tasks, guarded, local);
+Schedule bucket(Schedule schedule) {
+  std::vector<Task> early, sums, late;
+  for (Task& task : schedule.tasks) (task.bucketed ? sums : task.late ? late : early).push_back(std::move(task));
+  schedule.tasks.clear();
+  const LocalView local = schedule.local();
+  BucketPlaces places(std::move(early), local);
   places.move_up(sums);
-  std::vector<std::pair<int, Task>> starts = places.make_starts(sums, *distributor);
-  std::vector<Task> merged;
+  std::vector<std::pair<int, Task>> starts;
+  if (!sums.empty()) starts = places.make_starts(sums, *schedule.request.distributor);
+  std::vector<Task> tasks = places.take_tasks();
+  std::unordered_map<Expr, int, ExprHash> order_of;
   std::size_t next = 0;
   for (int t = kNoTask; t < static_cast<int>(tasks.size()); ++t) {
-    if (t != kNoTask) merged.push_back(std::move(tasks[static_cast<std::size_t>(t)]));
+    if (t != kNoTask) schedule.tasks.push_back(std::move(tasks[static_cast<std::size_t>(t)]));
     for (; next < starts.size() && starts[next].first == t; ++next) {
       Task& start = starts[next].second;
-      start.transfer = transfers++;
-      for (const Expr& sum : start.nodes) bucket_of[&sum.node()] = static_cast<int>(next);
-      merged.push_back(std::move(start));
+      start.transfer = schedule.transfers++;
+      for (const Expr& sum : start.nodes) order_of[sum] = static_cast<int>(next);
+      schedule.tasks.push_back(std::move(start));
     }
   }
-  tasks = std::move(merged);
-  return bucket_of;
+  sort_late(late, std::move(order_of), static_cast<int>(starts.size()), local);
+  std::move(late.begin(), late.end(), std::back_inserter(schedule.tasks));
+  return schedule;
 }
 
 }  // namespace syncline

@@ -1,10 +1,10 @@
-#include "runtime/schedule/join_outputs.h"
-
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "ops/shape/join.h"
+#include "runtime/passes/passes.h"
+#include "runtime/schedule/uses.h"
 
 namespace syncline {
 namespace {
@@ -13,12 +13,11 @@ constexpr std::size_t kMostParts = 12;  // of one program: each stays in a block
 
 class OutputJoiner {
  public:
-  OutputJoiner(std::vector<Task> tasks, const std::vector<Expr>& roots, const LocalView& local)
-      : tasks_(std::move(tasks)), roots_(roots), local_(local) {}
+  explicit OutputJoiner(const LocalView& local) : local_(local) {}
 
-  std::vector<Task> run() {
+  std::vector<Task> run(std::vector<Task> tasks) {
     std::vector<Task> kept;
-    for (Task& task : tasks_) {
+    for (Task& task : tasks) {
       const int into = program_for(task, kept);
       if (into < 0) {
         for (const Expr& node : task.nodes) task_of_[node] = static_cast<int>(kept.size());
@@ -30,7 +29,6 @@ class OutputJoiner {
       program.writes.push_back(task.nodes[0]);
       parts_[into] += task.nodes[0].node().inputs.size();
     }
-    drop_unread(kept);
     return kept;
   }
 
@@ -64,29 +62,25 @@ class OutputJoiner {
     return axis >= 0 && window.strides[static_cast<std::size_t>(axis)] == 1;
   }
 
-  // What was stored for a concatenation only need not be stored any more.
-  void drop_unread(std::vector<Task>& tasks) const {
-    std::unordered_set<Expr, ExprHash> read;
-    for (const Expr& root : roots_) read.insert(local_.resolve(root).base);
-    for (const Task& task : tasks) {
-      for (const Expr& value : task.reads) read.insert(local_.resolve(value).base);
-      for (const Guard& guard : task.guards) read.insert(local_.resolve(guard.condition).base);
-    }
-    for (Task& task : tasks)
-      if (!task.joined.empty()) std::erase_if(task.writes, [&](const Expr& value) { return !read.contains(value); });
-  }
-
-  std::vector<Task> tasks_;
-  const std::vector<Expr>& roots_;
-  const LocalView& local_;
+  const LocalView local_;
   std::unordered_map<Expr, int, ExprHash> task_of_;  // among those kept
   std::unordered_map<int, std::size_t> parts_;       // of concatenations that a task writes
 };
 
+// What was stored for a concatenation only need not be stored any more.
+void drop_unread(Schedule& schedule) {
+  const Uses uses(schedule);
+  const auto is_unread = [&](const Expr& value) { return !uses.of(value).root && uses.of(value).readers.empty(); };
+  for (Task& task : schedule.tasks)
+    if (!task.joined.empty()) std::erase_if(task.writes, is_unread);
+}
+
 }  // namespace
 
-std::vector<Task> join_outputs(std::vector<Task> tasks, const std::vector<Expr>& roots, const LocalView& local) {
-  return OutputJoiner(std::move(tasks), roots, local).run();
+Schedule join_outputs(Schedule schedule) {
+  schedule.tasks = OutputJoiner(schedule.local()).run(std::move(schedule.tasks));
+  drop_unread(schedule);
+  return schedule;
 }
 
 }  // namespace syncline

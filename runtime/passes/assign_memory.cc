@@ -1,0 +1,285 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "ops/control/branch.h"
+#include "ops/core/fill.h"
+#include "ops/leaf.h"
+#include "runtime/collectives.h"
+#include "runtime/passes/passes.h"
+#include "runtime/schedule/uses.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::int64_t kSharedFrom = 64 << 10;  // bytes: comm copies less than these anyway
+
+// What a transfer moves lies in a region of its own; a variable's new value is written straight into the variable where
+// nobody reads the old one any more; an output may take over the memory of an operand that ends there.
+class Assigner {
+ public:
+  explicit Assigner(const Schedule& schedule)
+      : request_(schedule.request), schedule_(schedule), local_(schedule.local()), uses_(schedule) {
+    for (int t = 0; t < count(); ++t)
+      if (task(t).may_fail()) last_failure_ = t;
+    find_ends();
+  }
+
+  Memory run() {
+    choose_transfer_memory();
+    choose_variable_memory();
+    choose_output_memory();
+    for (int t = 0; t < count(); ++t) assign_outputs(t);
+    add_leaves();
+    return std::move(memory_);
+  }
+
+ private:
+  int count() const { return static_cast<int>(schedule_.tasks.size()); }
+  const Task& task(int t) const { return schedule_.tasks[static_cast<std::size_t>(t)]; }
+
+  // The last task that needs each value's memory. The wire reads and writes until the wait is over.
+  void find_ends() {
+    std::unordered_map<int, const Task*> starts;
+    for (int t = 0; t < count(); ++t) {
+      for (const Expr& value : task(t).writes) last_[value] = uses_.of(value).last(count());
+      if (task(t).starts_transfer()) starts[task(t).transfer] = &task(t);
+      if (task(t).kind != Task::kWait) continue;
+      for (const Expr& node : starts.at(task(t).transfer)->nodes)
+        for (const Expr& value : {node, local_.resolve(node.input(0)).base})
+          if (const auto end = last_.find(value); end != last_.end()) end->second = std::max(end->second, t);
+    }
+  }
+
+  void choose_transfer_memory() {
+    for (int t = 0; t < count(); ++t) {
+      if (!task(t).starts_transfer()) continue;
+      const int region = task(t).kind == Task::kAllReduce ? place_sums(task(t), t) : place_gathered(task(t), t);
+      if (request_.shared_buckets && may_be_shared(task(t))) memory_[region].kind = Buffer::kShared;
+    }
+  }
+
+  // Whole outputs, as of all of a test set's rows, are too large for memory that may be scarce.
+  bool may_be_shared(const Task& task) const {
+    if (task.kind == Task::kAllReduce) return task.bucketed;
+    const bool is_root = std::any_of(schedule_.roots.begin(), schedule_.roots.end(), [&](const Expr& root) {
+      const Expr base = local_.resolve(root).base;
+      return base == task.nodes[0] || (base.is<Interleave>() && base.input(0) == task.nodes[0]);
+    });
+    return !is_root && local_.bytes(task.nodes[0]) >= kSharedFrom;
+  }
+
+  // All elements of an all-reduce lie in one region.
+  int place_sums(const Task& task, int t) {
+    int first = t, last = t;
+    std::int64_t bytes = 0;
+    const int region = memory_.add_arena(0, t, t);
+    for (const Expr& node : task.nodes) {
+      last = std::max(last, last_.at(node));
+      memory_.put(node, {region, bytes});
+      const Expr base = local_.resolve(node.input(0)).base;
+      if (local_.bytes(base) == local_.bytes(node)) first = place_alone(base, {region, bytes}, first);
+      bytes += static_cast<std::int64_t>(aligned(static_cast<std::size_t>(local_.bytes(node))));
+    }
+    memory_[region].life = {static_cast<std::size_t>(bytes), first, last, 0};
+    return region;
+  }
+
+  // The ranks' parts lie one behind the other.
+  int place_gathered(const Task& task, int t) {
+    const Expr& node = task.nodes[0];
+    const Expr& part = node.input(0);
+    const int region = memory_.add_arena(local_.bytes(node), t, last_.at(node));
+    memory_.put(node, {region, 0});
+    const std::int64_t size = part.shape()[local_.placement(part).axis];
+    const std::int64_t before = size == 0 ? 0 : local_.bytes(node) / size * local_.shares().own_begin(size);
+    const Expr base = local_.resolve(part).base;
+    if (local_.bytes(base) == local_.bytes(part)) memory_[region].life.first = place_alone(base, {region, before}, t);
+    return region;
+  }
+
+  // A value that only a transfer reads is computed where it is transferred from; any other is copied there. The first
+  // task that needs the memory, if `first` was it so far.
+  int place_alone(const Expr& value, const Location& at, int first) {
+    const Use& use = uses_.of(value);
+    const bool alone = use.writer != kNoTask && use.readers.size() == 1 && !use.root &&
+                       writes_anywhere(task(use.writer), value) && !memory_.has(value);
+    if (!alone) return first;
+    memory_.put(value, at);
+    return std::min(first, use.writer);
+  }
+
+  // A loop's own outputs are states and stacks, whose memory it uses in its own way.
+  static bool writes_anywhere(const Task& task, const Expr& value) {
+    return task.kind <= Task::kFused ||
+           std::find(task.products.begin(), task.products.end(), value) != task.products.end();
+  }
+
+  void choose_variable_memory() {
+    for (std::size_t i = 0; i < request_.updates.size(); ++i) {
+      const Variable& target = request_.updates[i].target;
+      const auto place = local_.resolve(schedule_.new_value(i));
+      const int writer = uses_.of(place.base).writer;
+      if (writer == kNoTask || place.offset != 0 || memory_.has(place.base)) continue;
+      if (!may_write_in_place(target, place.base, writer)) continue;
+      memory_.put(place.base, {memory_.of_variable(target.state()), 0});
+      compute_new_side_in_place(target, place.base, writer);
+    }
+  }
+
+  bool may_write_in_place(const Variable& variable, const Expr& value, int t) const {
+    const std::vector<int>& readers = uses_.of(variable.expr()).readers;
+    return t > last_failure_ && (readers.empty() || readers.back() <= t) &&
+           overwrites_what_it_has_read(variable, value, task(t));
+  }
+
+  // A variable that changes only under a condition, in task t: its new value is computed where the variable lies, if
+  // nothing reads the old one after that. Then the choice finds both sides in their place.
+  void compute_new_side_in_place(const Variable& target, const Expr& choice, int t) {
+    if (!choice.is<Choose>() || !(choice.input(0) == target.expr())) return;
+    const auto side = local_.resolve(choice.input(1));
+    const Use& use = uses_.of(side.base);
+    if (use.writer == kNoTask || side.offset != 0 || memory_.has(side.base) || use.readers.size() != 1 || use.root ||
+        use.writer <= last_failure_)
+      return;
+    const Guard guard{choice.input(2), false};
+    const Guards& guards = task(use.writer).guards;
+    if (std::find(guards.begin(), guards.end(), guard) == guards.end()) return;
+    for (const int reader : uses_.of(target.expr()).readers)
+      if (reader > use.writer && reader < t) return;
+    if (overwrites_what_it_has_read(target, side.base, task(use.writer)))
+      memory_.put(side.base, {memory_.of_variable(target.state()), 0});
+  }
+
+  // Whether a task that writes the value where the variable lies reads each old element before it writes there.
+  bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const {
+    if (task.kind != Task::kFused && task.kind != Task::kKernel) return false;
+    const Expr& leaf = variable.expr();
+    if (local_.bytes(value) != local_.bytes(leaf)) return false;
+    const int reads = reads_of(task, leaf);
+    if (reads == 0) return true;
+    if (reads > 1) return false;
+    for (const Expr& read : task.reads) {
+      if (!(local_.resolve(read).base == leaf)) continue;
+      if (task.kind == Task::kFused) return local_.meta(read) == local_.meta(value);
+      return task.nodes[0].op().in_place && read == task.reads[0];
+    }
+    return false;
+  }
+
+  // In how many ways (itself, a view of it, a window onto it) a task reads a value.
+  int reads_of(const Task& task, const Expr& base) const {
+    const auto looks_at = [&](const Expr& read) { return local_.resolve(read).base == base; };
+    const auto cut_from = [&](const Expr& window) { return looks_at(window.input(0)); };
+    return static_cast<int>(std::count_if(task.reads.begin(), task.reads.end(), looks_at) +
+                            std::count_if(task.windows.begin(), task.windows.end(), cut_from));
+  }
+
+  // An output that the caller has memory for is computed there.
+  void choose_output_memory() {
+    for (std::size_t i = 0; i < request_.in_callers_memory.size(); ++i) {
+      if (!request_.in_callers_memory[i]) continue;
+      const Expr& root = schedule_.roots[i];
+      const auto place = local_.resolve(root);
+      const int writer = uses_.of(place.base).writer;
+      if (writer == kNoTask || place.offset != 0 || memory_.has(place.base)) continue;
+      if (task(writer).kind > Task::kFused || local_.bytes(place.base) != local_.bytes(root)) continue;
+      memory_.put(place.base, {memory_.add({.kind = Buffer::kFeed, .feed = request_.feeds.size() + i}), 0});
+    }
+  }
+
+  void assign_outputs(int t) {
+    for (const Expr& value : task(t).writes) {
+      if (memory_.has(value)) continue;
+      int buffer = reusable_operand(task(t), value, t);
+      if (buffer < 0) buffer = memory_.add_arena(local_.bytes(value), t, last_.at(value));
+      memory_[buffer].life.last = std::max(memory_[buffer].life.last, last_.at(value));
+      memory_.put(value, {buffer, 0});
+    }
+  }
+
+  // The buffer of an operand of equal size that nobody reads after this task, or -1.
+  int reusable_operand(const Task& task, const Expr& value, int t) const {
+    const bool in_place = task.kind == Task::kFused || (task.kind == Task::kKernel && task.nodes[0].op().in_place);
+    if (!in_place) return -1;
+    for (const Expr& read : task.reads) {
+      if (task.kind == Task::kKernel && !(read == task.reads[0])) break;
+      const auto place = local_.resolve(read);
+      if (!memory_.has(place.base) || place.offset != 0) continue;
+      const Location at = memory_.locate(place.base, local_);
+      const Buffer& buffer = memory_[at.buffer];
+      if (at.offset != 0 || buffer.kind != Buffer::kArena || buffer.life.last != t || buffer.life.first >= t) continue;
+      if (local_.meta(read).shape != local_.meta(value).shape || local_.bytes(read) != local_.bytes(value)) continue;
+      if (static_cast<std::int64_t>(buffer.life.bytes) != local_.bytes(value) || reads_of(task, place.base) != 1)
+        continue;
+      return at.buffer;
+    }
+    return -1;
+  }
+
+  // Everything else that is read or handed out lies in a variable, a constant or a feed.
+  void add_leaves() {
+    const auto add = [&](const Expr& value) {
+      const Expr base = local_.resolve(value).base;
+      if (!memory_.has(base)) memory_.put(base, {leaf_buffer(base), 0});
+    };
+    for (const Task& task : schedule_.tasks) {
+      for (const Expr& read : task.reads)
+        if (!read.is<Fill>()) add(read);
+      for (const Guard& guard : task.guards) add(guard.condition);
+    }
+    for (const Expr& root : schedule_.roots) add(root);
+  }
+
+  int leaf_buffer(const Expr& leaf) {
+    if (leaf.is<VariableLeaf>()) return memory_.of_variable(*leaf.attrs<VariableLeaf::Attrs>().state);
+    if (leaf.is<Constant>()) return memory_.of_constant(leaf);
+    if (!leaf.is<Placeholder>()) fail<InternalError>("plan: ", leaf.op().name, " has no memory");
+    const auto feed = std::find(request_.feeds.begin(), request_.feeds.end(), leaf);
+    if (feed == request_.feeds.end())
+      fail<ValueError>("function: placeholder '", leaf.name(), "' of shape ", leaf.shape(),
+                       " is needed but not among the inputs; add it to inputs");
+    Buffer buffer{.kind = Buffer::kFeed, .feed = static_cast<std::size_t>(feed - request_.feeds.begin())};
+    if (local_.placement(leaf).is_split() && !request_.local)
+      buffer.feed_offset =
+          static_cast<std::size_t>(local_.shares().own_begin(leaf.shape()[0]) * leaf.shape().product(1, leaf.ndim())) *
+          size_of(leaf.dtype());
+    return memory_.add(buffer);
+  }
+
+  const CompileRequest& request_;
+  const Schedule& schedule_;
+  const LocalView local_;
+  const Uses uses_;
+  std::unordered_map<Expr, int, ExprHash> last_;
+  Memory memory_;
+  int last_failure_ = kNoTask;  // the last task that may fail
+};
+
+std::size_t scratch_bytes(const Task& task, const Schedule& schedule) {
+  if (task.kind == Task::kLoop) return schedule.bodies[static_cast<std::size_t>(task.body)].scratch_bytes;
+  if (task.kind != Task::kKernel || task.nodes[0].op().scratch == nullptr) return 0;
+  const LocalView local = schedule.local();
+  std::vector<Meta> in, out;
+  for (const Expr& value : task.reads) in.push_back(local.meta(value));
+  for (const Expr& value : task.writes) out.push_back(local.meta(value));
+  return task.nodes[0].op().scratch(task.nodes[0].node().attrs.get(), in, out);
+}
+
+}  // namespace
+
+Schedule assign_memory(Schedule schedule) {
+  schedule.memory = Assigner(schedule).run();
+  for (int t = 0; t < static_cast<int>(schedule.tasks.size()); ++t) {
+    Task& task = schedule.tasks[static_cast<std::size_t>(t)];
+    if (const std::size_t bytes = scratch_bytes(task, schedule); bytes > 0)
+      task.scratch = schedule.memory.add_arena(static_cast<std::int64_t>(bytes), t, t);
+  }
+  return schedule;
+}
+
+Schedule lay_out_memory(Schedule schedule) {
+  schedule.memory.place();
+  return schedule;
+}
+
+}  // namespace syncline

@@ -1,0 +1,162 @@
+#include <algorithm>
+
+#include "ops/control/loop.h"
+#include "ops/leaf.h"
+#include "runtime/collectives.h"
+#include "runtime/passes/compile.h"
+#include "runtime/passes/passes.h"
+
+namespace syncline {
+namespace {
+
+// The placement of one turn's part of a value that is stacked along a new first axis. If the turns themselves are
+// shared out, a rank has all of a turn.
+Placement of_one_turn(Placement whole) {
+  if (!whole.is_split()) return whole;
+  return whole.axis == 0 ? Placement::replicated() : Placement::split(whole.axis - 1);
+}
+
+// The body as a graph of its own, for the outputs of the loop that are stored: its feeds are this rank's parts of one
+// iteration's elements, of the states and of the captures.
+CompileRequest request_of_body(const Expr& loop, const std::vector<Expr>& outputs, const Schedule& schedule) {
+  const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
+  const LocalView local = schedule.local();
+  const CompileRequest& outer = schedule.request;
+  const std::size_t n_states = body.states.size();
+  CompileRequest request{.name = outer.name.empty() ? "a loop" : "a loop of " + outer.name,
+                         .feeds = {},
+                         .local = true,
+                         .outputs = {},
+                         .shares = outer.shares,
+                         .distributor = outer.distributor,
+                         .fuse = outer.fuse};
+  for (const auto* leaves : {&body.elements, &body.states, &body.captures})
+    request.feeds.insert(request.feeds.end(), leaves->begin(), leaves->end());
+  for (std::size_t i = 0; i < request.feeds.size(); ++i) {
+    const Placement p = local.placement(loop.input(static_cast<int>(i)));
+    if (!p.is_replicated()) request.placement[request.feeds[i]] = i < body.elements.size() ? of_one_turn(p) : p;
+  }
+  const bool shared_turns = local.placement(loop.input(0)).is_split(0);
+  for (const Expr& output : outputs) {
+    const auto i = static_cast<std::size_t>(output.output());
+    const Placement p = local.placement(output);
+    request.outputs.push_back(i < n_states ? body.next_states[i] : body.taps[i - n_states].value);
+    const bool whole = i < n_states || (body.taps[i - n_states].sum && !shared_turns);
+    request.wanted.push_back(whole ? p : body.taps[i - n_states].sum ? Placement::replicated() : of_one_turn(p));
+  }
+  return place(std::move(request));
+}
+
+// The first stacked tap that is `value` and stays, or -1.
+int stack_of(const Expr& value, const CompileRequest& body, const LoopStep& step) {
+  const std::size_t n_states = body.outputs.size() - step.taps.size();
+  for (std::size_t i = 0; i < step.taps.size(); ++i)
+    if (!step.taps[i].sum && !step.taps[i].passing && body.outputs[n_states + i] == value) return static_cast<int>(i);
+  return -1;
+}
+
+// The scratch: the body's arena, then the states and the stacks that pass. Never empty, so that it has an address.
+void place_in_scratch(LoopStep& step) {
+  step.scratch_bytes = std::max(step.body.arena_bytes(), kAlignment);
+  auto take = [&](std::size_t bytes) {
+    const std::size_t at = aligned(step.scratch_bytes);
+    step.scratch_bytes = at + bytes;
+    return at;
+  };
+  for (LoopStep::State& state : step.states)
+    if (state.tap_before < 0 && state.tap_now < 0) state.at = take(state.bytes);
+  for (LoopStep::Tap& tap : step.taps)
+    if (tap.passing) tap.at = take(static_cast<std::size_t>(step.turns_together) * tap.bytes);
+}
+
+int index_of(const std::vector<Expr>& values, const Expr& value) {
+  const auto found = std::find(values.begin(), values.end(), value);
+  return found == values.end() ? -1 : static_cast<int>(found - values.begin());
+}
+
+// `outputs`: the loop's, as `taps` follow the states.
+void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& outputs, const LocalView& local) {
+  for (const Expr& value : task.products) {
+    LoopStep::Product product{.run = value.op().run,
+                              .run_more = value.op().run_more,
+                              .attrs = value.node().attrs.get(),
+                              .operands = {},
+                              .in_meta = {},
+                              .out_meta = {local.meta(value)},
+                              .in = {}};
+    for (const Expr& operand : value.node().inputs) {
+      const int output = index_of(outputs, operand);
+      const int tap = output < 0 ? -1 : output - static_cast<int>(step.states.size());
+      product.operands.push_back(
+          {index_of(task.reads, operand), tap, static_cast<std::size_t>(local.bytes(operand) / step.turns)});
+      product.in_meta.push_back(local.meta(operand));
+    }
+    product.in.resize(product.operands.size());
+    step.products.push_back(std::move(product));
+  }
+  if (!task.products.empty()) step.turns_together = iterations_together(local.meta(task.products[0].input(0)).shape);
+}
+
+// Where an iteration puts what a random op of the body draws by.
+const std::uint64_t* draw_in_turn(LoopStep& step, const RandomOp& op, const CompileRequest& request) {
+  for (const auto& draw : step.draws)
+    if (draw->op == &op) return &draw->in_turn;
+  step.draws.push_back(std::make_unique<LoopStep::Draw>(LoopStep::Draw{&op, request.random_step(op)}));
+  return &step.draws.back()->in_turn;
+}
+
+// Fills in what a loop's own memory holds, and which of the body's outputs are computed there.
+void place_outputs(LoopStep& step, CompileRequest& request, const Task& task, const std::vector<Expr>& outputs) {
+  const LoopBody& body = *task.nodes[0].attrs<Loop::Attrs>().body;
+  const LocalView inner(request.placement, *request.shares);
+  const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
+  const std::size_t stored = outputs.size() - task.passing.size();
+  auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
+  for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(request.feeds[i]));
+  for (std::size_t i = n_states; i < request.outputs.size(); ++i) {
+    const bool sum = body.taps[static_cast<std::size_t>(outputs[i].output()) - n_states].sum;
+    step.taps.push_back({bytes(request.outputs[i]), sum, outputs[i].dtype(), i >= stored, 0});
+  }
+  for (std::size_t i = 0; i < n_states; ++i) {
+    const int before = stack_of(request.feeds[n_elements + i], request, step);
+    const int now = before < 0 ? stack_of(request.outputs[i], request, step) : -1;
+    step.states.push_back({bytes(request.outputs[i]), 0, before, now});
+    request.in_callers_memory.push_back(now < 0);
+  }
+  for (const LoopStep::Tap& tap : step.taps) request.in_callers_memory.push_back(!tap.sum);
+}
+
+LoopStep compile_loop(const Task& task, const Schedule& schedule) {
+  const Expr& loop = task.nodes[0];
+  const LocalView local = schedule.local();
+  std::vector<Expr> outputs(task.writes.begin(), task.writes.end() - std::ssize(task.products));
+  outputs.insert(outputs.end(), task.passing.begin(), task.passing.end());
+  CompileRequest request = request_of_body(loop, outputs, schedule);
+  LoopStep step;
+  step.turns = local.meta(loop.input(0)).shape[0];
+  if (local.placement(loop.input(0)).is_split(0)) step.first_turn = local.slice(loop.input(0)).begin;
+  step.reverse = loop.attrs<Loop::Attrs>().body->reverse;
+  step.feeds.resize(request.feeds.size() + request.outputs.size());
+  place_outputs(step, request, task, outputs);
+  request.draw_in_iteration = [&](const RandomOp& op) { return draw_in_turn(step, op, schedule.request); };
+  step.body = compile(std::move(request));
+  lower_products(step, task, outputs, local);
+  place_in_scratch(step);
+  return step;
+}
+
+}  // namespace
+
+// Before the order of writes is decided, which depends on whether ranks meet in a loop.
+Schedule compile_bodies(Schedule schedule) {
+  for (Task& task : schedule.tasks) {
+    if (task.kind != Task::kLoop) continue;
+    task.body = static_cast<int>(schedule.bodies.size());
+    schedule.bodies.push_back(compile_loop(task, schedule));
+    task.has_transfers = schedule.bodies.back().body.has_transfers();
+    task.may_refuse = schedule.bodies.back().body.may_refuse();
+  }
+  return schedule;
+}
+
+}  // namespace syncline

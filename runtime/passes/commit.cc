@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "ops/control/body.h"
+#include "ops/control/loop.h"
+#include "runtime/passes/passes.h"
+#include "runtime/schedule/uses.h"
+
+// A step that fails, in a transfer or in an op that refuses a value (OpDef::may_refuse), leaves every variable with its
+// value from before the step: it is as if it had not been called, and what the ranks that are left hold is the state
+// behind the last step that was completed, and can be saved.
+namespace syncline {
+namespace {
+
+// For each task, whether it goes behind all that may fail: only variables want its results. Under a condition, what
+// computes the value that may become a variable's may write it there (passes/assign_memory.cc).
+std::vector<bool> last_tasks(const Schedule& schedule) {
+  const Uses uses(schedule);
+  const LocalView local = schedule.local();
+  std::unordered_set<Expr, ExprHash> new_values;
+  for (std::size_t i = 0; i < schedule.request.updates.size(); ++i)
+    new_values.insert(local.resolve(schedule.new_value(i)).base);
+  std::vector<bool> last(schedule.tasks.size());
+  for (std::size_t t = schedule.tasks.size(); t-- > 0;) {
+    const Task& task = schedule.tasks[t];
+    if ((task.kind != Task::kFused && task.kind != Task::kKernel) || task.may_refuse || task.writes.empty()) continue;
+    const bool conditional = task.kind == Task::kFused && !task.guards.empty();
+    last[t] = std::all_of(task.writes.begin(), task.writes.end(), [&](const Expr& value) {
+      const std::vector<int>& readers = uses.of(value).readers;
+      if (readers.empty()) return new_values.contains(value);
+      return (conditional || new_values.contains(value)) &&
+             std::all_of(readers.begin(), readers.end(), [&](int r) { return last[static_cast<std::size_t>(r)]; });
+    });
+  }
+  return last;
+}
+
+// Whether a rank may refuse what the others take: it has rows of its own, or it prints alone.
+bool may_refuse_alone(const Task& task, const LocalView& local) {
+  const auto is_primarys = [](const Expr& value) {
+    return value.op().effect || (value.is<Loop>() && has_effect(value.attrs<Loop::Attrs>().body->roots()));
+  };
+  const auto has_own = [&](const Expr& read) { return !local.placement(read).is_replicated(); };
+  return task.may_refuse && (std::any_of(task.nodes.begin(), task.nodes.end(), is_primarys) ||
+                             std::any_of(task.reads.begin(), task.reads.end(), has_own));
+}
+
+// A rank that refuses a value alone, of its own rows, never starts the transfers behind it, so that the others fail in
+// these. Whether no transfer that starts whenever the task runs stands behind such a task.
+bool needs_barrier(const Schedule& schedule) {
+  const LocalView local = schedule.local();
+  std::vector<const Guards*> started;  // the guards of transfers behind
+  for (auto task = schedule.tasks.rbegin(); task != schedule.tasks.rend(); ++task) {
+    const auto runs_too = [&](const Guards* guards) {
+      return std::all_of(guards->begin(), guards->end(), [&](const Guard& guard) {
+        return std::find(task->guards.begin(), task->guards.end(), guard) != task->guards.end();
+      });
+    };
+    if (may_refuse_alone(*task, local) && std::none_of(started.begin(), started.end(), runs_too)) return true;
+    if (task->starts_transfer()) started.push_back(&task->guards);
+  }
+  return false;
+}
+
+}  // namespace
+
+Schedule commit(Schedule schedule) {
+  const auto may_fail = [](const Task& task) { return task.may_fail(); };
+  if (schedule.request.updates.empty() || std::none_of(schedule.tasks.begin(), schedule.tasks.end(), may_fail))
+    return schedule;
+  const bool barrier = schedule.request.distributor != nullptr && needs_barrier(schedule);
+  const std::vector<bool> last = last_tasks(schedule);
+  std::vector<Task> tasks;
+  for (const bool pass_of_last : {false, true}) {
+    if (pass_of_last && barrier) tasks.push_back({.kind = Task::kBarrier});
+    for (std::size_t t = 0; t < schedule.tasks.size(); ++t)
+      if (last[t] == pass_of_last) tasks.push_back(std::move(schedule.tasks[t]));
+  }
+  schedule.tasks = std::move(tasks);
+  return schedule;
+}
+
+}  // namespace syncline

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/core/fill.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/space.h"
+
+namespace syncline {
+namespace {
+
+constexpr std::size_t kMostWaiting = 4;           // operands that live on only because their program runs later
+constexpr std::int64_t kLargeOperand = 64 << 10;  // bytes
+
+void add_once(const Expr& value, std::vector<Expr>& values) {
+  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+}
+
+class Fuser {
+ public:
+  explicit Fuser(Schedule& schedule) : schedule_(schedule), local_(schedule.local()) {
+    for (const Expr& root : schedule.roots) is_root_.insert(&root.node());
+    for (const auto& node : nodes_under(schedule.roots))
+      for (const Expr& input : node->inputs) users_[&input.node()].push_back(node.get());
+  }
+
+  std::vector<Task> run() {
+    group();
+    std::vector<Task> fused;
+    for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      Task& task = schedule_.tasks[t];
+      if (task.kind != Task::kFused) {
+        const bool absorbed =
+            (task.nodes[0].is<Fill>() || is_window(task.nodes[0], local_)) && !is_stored(task.nodes[0]);
+        if (!absorbed) fused.push_back(std::move(task));
+        continue;
+      }
+      const Group& members = groups_[static_cast<std::size_t>(group_of_.at(&task.nodes[0].node()))];
+      if (members.tasks.front() == t) fused.push_back(program_of(members));  // the last in running order
+    }
+    return fused;
+  }
+
+ private:
+  using Operands = std::unordered_set<Expr, ExprHash>;
+  struct Group {
+    std::vector<std::size_t> tasks;  // the last comes first
+    Space space;
+    Guards guards;
+    Operands operands;  // from outside
+    std::size_t laid_out = 0;
+    bool terminal = false;  // nothing reads what it computes
+  };
+
+  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing
+  // but that group needs its value, and no path leaves the group and comes back. Groups that nothing reads (a
+  // variable's new value, an accumulator's) have no path between them either, so a value that several of them share
+  // makes them one.
+  void group() {
+    for (std::size_t t = schedule_.tasks.size(); t-- > 0;) {
+      const Task& task = schedule_.tasks[t];
+      if (task.kind != Task::kFused) continue;
+      const Expr& value = task.nodes[0];
+      const Space space = space_of(value, local_);
+      std::size_t laid_out = 0;
+      for (const Expr& input : task.reads) laid_out += space_of(input, local_) != space || is_window(input, local_);
+      int group = group_of_users(task, space, laid_out);
+      if (group < 0) {
+        group = static_cast<int>(groups_.size());
+        groups_.push_back({.tasks = {},
+                           .space = space,
+                           .guards = task.guards,
+                           .operands = {},
+                           .laid_out = 0,
+                           .terminal = !users_.contains(&value.node())});
+      }
+      Group& joined = groups_[static_cast<std::size_t>(group)];
+      joined.tasks.push_back(t);
+      joined.operands.erase(value);
+      joined.operands.insert(task.reads.begin(), task.reads.end());
+      joined.laid_out += laid_out;
+      group_of_[&value.node()] = group;
+    }
+  }
+
+  int group_of_users(const Task& task, const Space& space, std::size_t laid_out) {
+    const Node& node = task.nodes[0].node();
+    const auto users = users_.find(&node);
+    if (!schedule_.request.fuse || users == users_.end()) return -1;
+    std::vector<int> candidates;
+    for (const Node* user : users->second) {
+      const auto found = group_of_.find(user);
+      if (found == group_of_.end()) return -1;
+      if (std::find(candidates.begin(), candidates.end(), found->second) == candidates.end())
+        candidates.push_back(found->second);
+    }
+    std::size_t members = 0;
+    Operands operands(task.reads.begin(), task.reads.end());
+    for (const int candidate : candidates) {
+      const Group& g = groups_[static_cast<std::size_t>(candidate)];
+      if (g.space != space || g.guards != task.guards || (candidates.size() > 1 && !g.terminal)) return -1;
+      members += g.tasks.size();
+      laid_out += g.laid_out;
+      for (const Expr& operand : g.operands)
+        if (&operand.node() != &node) operands.insert(operand);
+    }
+    if (members >= kMostNodes || laid_out > kMostLaidOut || members + 1 + operands.size() > kMostRegisters) return -1;
+    if (waiting(operands) > kMostWaiting) return -1;
+    for (std::size_t i = 1; i < candidates.size(); ++i) merge_groups(candidates[0], candidates[i]);
+    return candidates[0];
+  }
+
+  // Large operands that a task of its own computes for one user alone. In a long sum, as of the gradients of an
+  // unrolled network, all of them would otherwise be alive at once.
+  std::size_t waiting(const Operands& operands) const {
+    return static_cast<std::size_t>(std::count_if(operands.begin(), operands.end(), [&](const Expr& operand) {
+      const OpDef& op = operand.op();
+      return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.at(&operand.node()).size() == 1 &&
+             local_.bytes(operand) >= kLargeOperand;
+    }));
+  }
+
+  void merge_groups(int into, int from) {
+    Group &a = groups_[static_cast<std::size_t>(into)], &b = groups_[static_cast<std::size_t>(from)];
+    for (const std::size_t t : b.tasks) group_of_[&schedule_.tasks[t].nodes[0].node()] = into;
+    a.tasks.insert(a.tasks.end(), b.tasks.begin(), b.tasks.end());
+    std::sort(a.tasks.begin(), a.tasks.end(), std::greater<>());
+    a.operands.merge(b.operands);
+    a.laid_out += b.laid_out;
+    b.tasks.clear();
+  }
+
+  // Programs take a fill as a number and a window where it lies.
+  bool is_stored(const Expr& value) const {
+    if (is_root_.contains(&value.node())) return true;
+    const auto users = users_.find(&value.node());
+    return users != users_.end() && std::any_of(users->second.begin(), users->second.end(),
+                                                [](const Node* user) { return user->op->block == nullptr; });
+  }
+
+  Task program_of(const Group& group) const {
+    Task program{.kind = Task::kFused, .guards = group.guards};
+    for (auto t = group.tasks.rbegin(); t != group.tasks.rend(); ++t) {
+      const Task& task = schedule_.tasks[*t];
+      const Expr& value = task.nodes[0];
+      program.nodes.push_back(value);
+      program.may_refuse = program.may_refuse || task.may_refuse;
+      for (const Expr& input : task.reads) {
+        const auto found = group_of_.find(&input.node());
+        if (found != group_of_.end() && found->second == group_of_.at(&value.node())) continue;
+        const bool window = is_window(input, local_) && !is_stored(input);
+        if (window) add_once(input, program.windows);
+        add_once(window ? input.input(0) : input, program.reads);
+      }
+      if (is_root_.contains(&value.node()) || *t == group.tasks.front()) program.writes.push_back(value);
+    }
+    return program;
+  }
+
+  Schedule& schedule_;
+  const LocalView local_;
+  std::unordered_set<const Node*> is_root_;
+  std::unordered_map<const Node*, std::vector<const Node*>> users_;
+  std::unordered_map<const Node*, int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+Schedule fuse(Schedule schedule) {
+  schedule.tasks = Fuser(schedule).run();
+  return schedule;
+}
+
+}  // namespace syncline

@@ -1,0 +1,69 @@
+#include <set>
+#include <unordered_set>
+
+#include "ops/control/loop.h"
+#include "ops/leaf.h"
+#include "runtime/collectives.h"
+#include "runtime/passes/passes.h"
+
+namespace syncline {
+namespace {
+
+// A root that is a variable's old value is copied if the variable is updated in the same step.
+std::vector<Expr> roots_of(const CompileRequest& request, const LocalView& local) {
+  std::set<const VariableState*> updated;
+  for (const Update& u : request.updates) updated.insert(&u.target.state());
+  std::vector<Expr> roots;
+  const auto add = [&](const Expr& root) {
+    const Expr base = local.resolve(root).base;
+    const bool stale = base.is<VariableLeaf>() && updated.contains(base.attrs<VariableLeaf::Attrs>().state.get());
+    roots.push_back(stale ? apply<Copy>({root}) : root);
+  };
+  for (const Expr& output : request.outputs) add(output);
+  for (const Update& u : request.updates) add(u.value);
+  return roots;
+}
+
+Task::Kind kind_of(const Node& node) {
+  if (node.op == &def_of<AllReduce>()) return Task::kAllReduce;
+  if (node.op == &def_of<AllGather>()) return Task::kAllGather;
+  if (node.op == &def_of<Loop>()) return Task::kLoop;
+  return node.op->block != nullptr ? Task::kFused : Task::kKernel;
+}
+
+bool may_refuse(const Node& node) {
+  if (node.op->may_refuse == nullptr) return false;
+  std::vector<Meta> in;
+  for (const Expr& input : node.inputs) in.push_back(input.meta());
+  return node.op->may_refuse(node.attrs.get(), in);
+}
+
+}  // namespace
+
+Schedule list_tasks(CompileRequest request) {
+  Schedule schedule{
+      .request = std::move(request), .roots = {}, .tasks = {}, .bodies = {}, .programs = {}, .memory = {}};
+  const LocalView local = schedule.local();
+  schedule.roots = roots_of(schedule.request, local);
+  const GuardedNodes guarded(schedule.roots);
+  std::unordered_set<Expr, ExprHash> is_read(schedule.roots.begin(), schedule.roots.end());
+  for (const auto& node : guarded.in_order()) is_read.insert(node->inputs.begin(), node->inputs.end());
+  for (const auto& node : guarded.in_order()) {
+    const Expr value(node);
+    if (node->op->leaf || local.is_view(value)) continue;
+    Task task{.kind = kind_of(*node), .nodes = {value}, .reads = node->inputs};
+    const std::size_t states = task.kind == Task::kLoop ? value.attrs<Loop::Attrs>().body->states.size() : 0;
+    for (std::size_t i = 0; i < node->outputs.size(); ++i) {
+      // A loop keeps its states in its outputs, but leaves out the stacks that nobody reads. Other ops write all.
+      const Expr output(node, static_cast<int>(i));
+      if (task.kind != Task::kLoop || i < states || is_read.contains(output)) task.writes.push_back(output);
+    }
+    if (task.starts_transfer()) task.transfer = schedule.transfers++;
+    task.guards = guarded.of(*node);
+    task.may_refuse = may_refuse(*node);
+    schedule.tasks.push_back(std::move(task));
+  }
+  return schedule;
+}
+
+}  // namespace syncline

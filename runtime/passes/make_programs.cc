@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/convert.h"
+#include "ops/core/fill.h"
+#include "ops/leaf.h"
+#include "ops/shape/join.h"
+#include "runtime/passes/passes.h"
+
+namespace syncline {
+namespace {
+
+// A fill as the one element that a program needs of it.
+Expr number_of(const Expr& fill, Memory& memory) {
+  Array one(fill.dtype(), Shape{});
+  with_stored_dtype(fill.dtype(), [&]<class T>(T) { *one.data<T>() = convert<T>(fill.attrs<Fill::Attrs>().value); });
+  const Expr number = constant_of(std::move(one));
+  memory.put(number, {memory.of_constant(number), 0});
+  return number;
+}
+
+class ProgramMaker {
+ public:
+  ProgramMaker(Task& task, Memory& memory, const LocalView& local) : task_(task), memory_(memory), local_(local) {}
+
+  // The task then reads the program's operands, in their order.
+  kernels::FusedProgram run() {
+    spec_.space = local_.meta(task_.nodes.back()).shape;
+    for (const Expr& value : task_.nodes) {
+      kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
+      for (const Expr& in : value.node().inputs) {
+        const auto inside = number_.find(in);
+        node.operands.push_back(inside != number_.end() ? inside->second : operand(in));
+      }
+      number_[value] = static_cast<int>(spec_.nodes.size());
+      spec_.nodes.push_back(std::move(node));
+    }
+    for (const Expr& value : task_.writes) {
+      const auto node = number_.find(value);
+      if (node == number_.end()) add_parts(value);
+      spec_.outputs.push_back(node == number_.end() ? -1 : node->second);
+      spec_.overwrites.push_back(node == number_.end() ? -1 : overwritten_input(value));
+    }
+    task_.reads = std::move(operands_);
+    return kernels::fuse(spec_);
+  }
+
+ private:
+  int operand(const Expr& value) {
+    const auto [it, fresh] = operand_.emplace(value, static_cast<int>(operands_.size()));
+    if (!fresh) return ~it->second;
+    const bool window = std::find(task_.windows.begin(), task_.windows.end(), value) != task_.windows.end();
+    operands_.push_back(value.is<Fill>() ? number_of(value, memory_) : window ? value.input(0) : value);
+    spec_.inputs.push_back(local_.meta(window ? value : operands_.back()));
+    spec_.windows.push_back(window ? value.op().window(value.node().attrs.get(), local_.meta(operands_.back()))
+                                   : StridedWindow{});
+    return ~it->second;
+  }
+
+  // The next output is a concatenation of nodes.
+  void add_parts(const Expr& joined) {
+    std::vector<Meta> metas;
+    for (const Expr& operand : joined.node().inputs) metas.push_back(local_.meta(operand));
+    const std::vector<StridedWindow> windows = joined_windows(joined, metas);
+    for (std::size_t i = 0; i < windows.size(); ++i)
+      spec_.parts.push_back(
+          {number_.at(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), windows[i]});
+  }
+
+  int overwritten_input(const Expr& output) const {
+    const Location out = memory_.locate(output, local_);
+    for (std::size_t i = 0; i < operands_.size(); ++i)
+      if (memory_.locate(operands_[i], local_) == out) return static_cast<int>(i);
+    return -1;
+  }
+
+  Task& task_;
+  Memory& memory_;
+  const LocalView& local_;
+  kernels::FusedSpec spec_;
+  std::unordered_map<Expr, int, ExprHash> number_, operand_;  // of nodes; of operands from outside
+  std::vector<Expr> operands_;
+};
+
+}  // namespace
+
+Schedule make_programs(Schedule schedule) {
+  const LocalView local = schedule.local();
+  for (Task& task : schedule.tasks) {
+    if (task.kind != Task::kFused) continue;
+    task.program = static_cast<int>(schedule.programs.size());
+    schedule.programs.push_back(ProgramMaker(task, schedule.memory, local).run());
+  }
+  return schedule;
+}
+
+}  // namespace syncline

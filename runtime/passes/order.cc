@@ -1,0 +1,164 @@
+#include <algorithm>
+
+#include "ops/control/branch.h"
+#include "runtime/passes/passes.h"
+#include "runtime/passes/space.h"
+#include "runtime/schedule/uses.h"
+
+namespace syncline {
+namespace {
+
+bool contains(const std::vector<Expr>& values, const Expr& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+void add_once(const Expr& value, std::vector<Expr>& values) {
+  if (!contains(values, value)) values.push_back(value);
+}
+
+// Sets `bucketed` and `late`. A sum over ranks may wait in a bucket if no other transfer depends on it, nor a condition
+// (under which there may be transfers). A gather may wait if no sum depends on it. What depends on such a one is late.
+void mark_late(Schedule& schedule) {
+  const Uses uses(schedule);
+  std::vector<Task>& tasks = schedule.tasks;
+  const std::size_t count = tasks.size();
+  std::vector<bool> leads_to_wire(count), leads_to_sum(count), can_wait(count);
+  for (std::size_t t = count; t-- > 0;) {
+    const Task& task = tasks[t];
+    const bool condition = task.nodes[0].is<Condition>();
+    for (const Expr& read : task.reads) {
+      const int writer = uses.of(read).writer;
+      if (writer == kNoTask) continue;
+      const auto w = static_cast<std::size_t>(writer);
+      if (task.starts_transfer() || condition || leads_to_wire[t]) leads_to_wire[w] = true;
+      if (task.kind == Task::kAllReduce || condition || leads_to_sum[t]) leads_to_sum[w] = true;
+    }
+  }
+  for (std::size_t t = 0; t < count; ++t) {
+    Task& task = tasks[t];
+    task.bucketed = task.kind == Task::kAllReduce && !leads_to_wire[t];
+    can_wait[t] = task.bucketed || (task.kind == Task::kAllGather && !leads_to_sum[t]);
+    task.late = std::any_of(task.reads.begin(), task.reads.end(), [&](const Expr& read) {
+      const int writer = uses.of(read).writer;
+      return writer != kNoTask &&
+             (can_wait[static_cast<std::size_t>(writer)] || tasks[static_cast<std::size_t>(writer)].late);
+    });
+  }
+}
+
+// Joins neighbours in running order.
+class Joiner {
+ public:
+  // Of the schedule's tasks, which may be moved away from it then.
+  Joiner(const Schedule& schedule, const Uses& uses)
+      : fuse_(schedule.request.fuse), local_(schedule.local()), uses_(uses) {
+    for (const Task& task : schedule.tasks) nodes_.push_back(task.nodes.back());
+  }
+
+  void add(Task task, std::vector<Task>& to) const {
+    if (!to.empty() && can_join(to.back(), task)) join(to.back(), std::move(task));
+    else to.push_back(std::move(task));
+  }
+
+ private:
+  // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
+  // reads of the first's results it must read element by element.
+  bool can_join(const Task& first, const Task& second) const {
+    if (first.kind != Task::kFused || second.kind != Task::kFused || !fuse_ || first.guards != second.guards)
+      return false;
+    const Space space = space_of(first.nodes.back(), local_);
+    if (space != space_of(second.nodes.back(), local_) || first.nodes.size() + second.nodes.size() > kMostNodes)
+      return false;
+    bool shared = false;
+    for (const Expr& read : second.reads) {
+      const bool whole = space_of(read, local_) == space;
+      shared = shared || (whole && (contains(first.reads, read) || contains(first.writes, read)));
+      const Expr base = local_.resolve(read).base;
+      if (contains(first.writes, base) && (!whole || !(base == read))) return false;
+    }
+    for (const Expr& window : second.windows)
+      if (contains(first.writes, local_.resolve(window.input(0)).base)) return false;
+    return shared && laid_out(first, space) + laid_out(second, space) <= kMostLaidOut &&
+           registers_of_both(first, second) <= kMostRegisters;
+  }
+
+  // At most: a read from which windows are cut may be no operand itself.
+  static std::size_t registers_of_both(const Task& first, const Task& second) {
+    std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.windows.size();
+    for (const Expr& read : second.reads) registers += !contains(first.reads, read) && !contains(first.writes, read);
+    for (const Expr& window : second.windows) registers += !contains(first.windows, window);
+    return registers;
+  }
+
+  std::size_t laid_out(const Task& task, const Space& space) const {
+    const auto others = std::count_if(task.reads.begin(), task.reads.end(),
+                                      [&](const Expr& read) { return space_of(read, local_) != space; });
+    return static_cast<std::size_t>(others) + task.windows.size();
+  }
+
+  void join(Task& first, Task second) const {
+    first.nodes.insert(first.nodes.end(), second.nodes.begin(), second.nodes.end());
+    first.may_refuse = first.may_refuse || second.may_refuse;
+    for (const Expr& read : second.reads)
+      if (!contains(first.writes, read)) add_once(read, first.reads);
+    for (const Expr& window : second.windows) add_once(window, first.windows);
+    // What only the other one wanted stays in the cache.
+    std::erase_if(first.writes, [&](const Expr& value) { return is_read_inside_only(value, first); });
+    first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());
+  }
+
+  bool is_read_inside_only(const Expr& value, const Task& program) const {
+    const Use& use = uses_.of(value);
+    return !use.root && !use.readers.empty() && std::all_of(use.readers.begin(), use.readers.end(), [&](int reader) {
+      return contains(program.nodes, nodes_[static_cast<std::size_t>(reader)]);
+    });
+  }
+
+  const bool fuse_;
+  const LocalView local_;
+  const Uses& uses_;
+  std::vector<Expr> nodes_;  // of each task, the last
+};
+
+// Right behind the task that writes what is gathered, so that the wire can begin.
+void start_gathers_early(std::vector<Task>& tasks, const LocalView& local) {
+  for (auto task = tasks.begin(); task != tasks.end(); ++task) {
+    if (task->kind != Task::kAllGather || !task->guards.empty()) continue;
+    const Expr part = local.resolve(task->reads[0]).base;
+    const auto writer = std::find_if(std::make_reverse_iterator(task), tasks.rend(),
+                                     [&](const Task& before) { return contains(before.writes, part); });
+    std::rotate(writer.base(), task, std::next(task));
+  }
+}
+
+// A counter's or a running mean's new value: nobody reads it, and its operands take little memory until the end. Last
+// of all, they leave a step that is stopped on its way without a changed variable.
+bool is_small_end(const Task& task, const Uses& uses) {
+  constexpr std::int64_t kSmall = 64 << 10;  // bytes
+  std::int64_t bytes = 0;
+  for (const Expr& read : task.reads) bytes += read.shape().size() * static_cast<std::int64_t>(size_of(read.dtype()));
+  return task.kind == Task::kFused && bytes <= kSmall &&
+         std::all_of(task.writes.begin(), task.writes.end(),
+                     [&](const Expr& value) { return uses.of(value).readers.empty(); });
+}
+
+}  // namespace
+
+Schedule order(Schedule schedule) {
+  mark_late(schedule);
+  const Uses uses(schedule);
+  const Joiner joiner(schedule, uses);
+  std::vector<Task> early, sums, late;
+  for (Task& task : schedule.tasks) {
+    if (task.bucketed) sums.push_back(std::move(task));
+    else joiner.add(std::move(task), task.late ? late : early);
+  }
+  start_gathers_early(early, schedule.local());
+  std::stable_partition(early.begin(), early.end(), [&](const Task& task) { return !is_small_end(task, uses); });
+  schedule.tasks.clear();
+  for (std::vector<Task>* part : {&early, &sums, &late})
+    std::move(part->begin(), part->end(), std::back_inserter(schedule.tasks));
+  return schedule;
+}
+
+}  // namespace syncline
