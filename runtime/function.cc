@@ -102,7 +102,7 @@ struct Function::Impl {
   struct Cached {
     std::vector<Meta> metas;                   // of the feeds as handed over
     std::vector<double> steering;              // values of the feeds that steer, in order
-    const Distributor* distributor = nullptr;  // and the way of its feeds that the plan was made for
+    std::uint64_t generation = 0;              // of the session, and the way of its feeds that the plan was made for
     bool own_rows = false;
     RowShares shares;
     Plan plan;
@@ -132,8 +132,8 @@ struct Function::Impl {
     }
   }
 
-  bool fits(const Cached& cached, const Distributor* distributor, bool own_rows) const {
-    if (cached.distributor != distributor || cached.own_rows != own_rows) return false;
+  bool fits(const Cached& cached, const Session& session, bool own_rows) const {
+    if (cached.generation != session.generation() || cached.own_rows != own_rows) return false;
     std::size_t steer = 0;
     for (std::size_t i = 0; i < fed.leaves().size(); ++i) {
       const Array& feed = *fed.arrays()[i];
@@ -153,16 +153,16 @@ struct Function::Impl {
     const bool ask = fed.any_sparse() || own_rows;
     if (!ask)
       for (auto it = plans.begin(); it != plans.end(); ++it)
-        if (fits(**it, distributor, own_rows)) return use(it, session);
+        if (fits(**it, session, own_rows)) return use(it, session);
     std::vector<Meta> metas;  // from here on memory is allocated
     std::vector<bool> split;
     bool local = false;
     RowShares shares = fed.share(distributor, metas, split, local);
     if (ask)
       for (auto it = plans.begin(); it != plans.end(); ++it)
-        if ((*it)->shares == shares && fits(**it, distributor, own_rows)) return use(it, session);
+        if ((*it)->shares == shares && fits(**it, session, own_rows)) return use(it, session);
     plans.insert(plans.begin(), make(metas, split, std::move(shares), local, session));
-    plans.front()->distributor = distributor;
+    plans.front()->generation = session.generation();
     plans.front()->own_rows = own_rows;
     constexpr std::size_t kMostPlans = 32;
     if (plans.size() > kMostPlans) plans.pop_back();

@@ -43,6 +43,11 @@ Session& Session::current() {
   return current_session != nullptr ? *current_session : process_session;
 }
 
+std::uint64_t Session::next_generation() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 void Session::distribute(std::unique_ptr<Distributor> distributor) {
   std::unique_ptr<Faults> faults = std::move(faults_);  // those of this rank, which begins here
   undistribute();
@@ -53,6 +58,7 @@ void Session::distribute(std::unique_ptr<Distributor> distributor) {
 }
 
 void Session::undistribute() {
+  generation_ = next_generation();
   distributor_.reset();
   faults_.reset();  // they were a rank's
   used_variables_->clear();

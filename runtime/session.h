@@ -50,6 +50,8 @@ class Session {
   // One process again: functions make new plans.
   void undistribute();
   Distributor* distributor() const { return distributor_.get(); }
+  // Another number for each session, and from each distribute() or undistribute() on: what a plan was made for.
+  std::uint64_t generation() const { return generation_; }
 
   Config& config() { return config_; }
   const Config& config() const { return config_; }
@@ -125,6 +127,9 @@ class Session {
   }
 
  private:
+  static std::uint64_t next_generation();
+
+  std::uint64_t generation_ = next_generation();
   std::uint64_t seed_ = 0, random_step_ = 0, unseeded_ops_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
   std::vector<std::weak_ptr<RandomOp>> known_random_ops_;  // in the order of creation, and some that are gone
   std::size_t look_for_gone_at_ = 64;                      // so many

@@ -66,8 +66,8 @@ struct Task {
   bool in_place = false;         // kAllGather: its readers read the rows of each rank in its memory (passes/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: where each rank's elements begin, one more than there are ranks, if
                                         // it reads what was gathered in place
-  bool has_transfers = false;  // kLoop: its iterations have transfers
-  bool may_refuse = false;     // throws for some values that it may read
+  bool has_transfers = false;           // kLoop: its iterations have transfers
+  bool may_refuse = false;              // throws for some values that it may read
 
   bool starts_transfer() const { return kind == kAllReduce || kind == kAllGather; }
   // Whether a step may end in the task: where it waits for other ranks and the wire fails, or where a value is refused.
@@ -89,7 +89,8 @@ struct Schedule {
   const Expr& new_value(std::size_t update) const { return roots[outputs() + update]; }
 };
 
-// Throws InternalError for the first rule that the schedule breaks, with the pass that broke it:
+// Throws InternalError for the first rule that the schedule breaks, with the pass that broke it. Collective, if there
+// is a distributor. compile() asks behind every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
 // - what a task reads is a leaf or was written before it; what a transfer gives is read behind its wait;
 // - each transfer starts once and is waited for once, under the same guards, and all ranks have the same in one order;
 // - no task writes a variable before one that may fail;

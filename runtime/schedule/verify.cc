@@ -1,10 +1,13 @@
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "base/digest.h"
 #include "base/error.h"
+#include "ops/control/branch.h"
 #include "ops/core/fill.h"
+#include "ops/leaf.h"
+#include "runtime/differing_value.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {
@@ -17,10 +20,12 @@ class Verifier {
 
   void run() const {
     check_transfers();
+    check_same_transfers();
     check_reads();
     if (schedule_.memory.size() == 0) return;
     check_commit();
     check_lives();
+    check_leases();
   }
 
  private:
@@ -45,6 +50,21 @@ class Verifier {
     if (waits.empty()) return;  // before the pass `wait`
     for (const auto& [transfer, t] : starts)
       if (!waits.contains(transfer)) broken(t, "starts a transfer that nobody waits for");
+  }
+
+  // All ranks have the same in one order.
+  void check_same_transfers() const {
+    if (schedule_.request.distributor == nullptr) return;
+    std::string transfers;
+    for (const Task& task : schedule_.tasks) {
+      if (!task.starts_transfer() && task.kind != Task::kBarrier) continue;
+      transfers += join_text(static_cast<int>(task.kind), " of ", task.guards.size(), " guards:");
+      for (const Expr& node : task.nodes) transfers += join_text(' ', node.meta());
+      transfers += '\n';
+    }
+    if (!all_equal(gather_numbers(*schedule_.request.distributor, digest_bytes(transfers.data(), transfers.size()),
+                                  "transfers of a plan")))
+      fail<InternalError>("plan, pass ", pass_, ": ranks have other transfers; this one has\n", transfers);
   }
 
   // What a task reads is a leaf, a number within a program, or was written before; a guarded value is read under its
@@ -82,18 +102,27 @@ class Verifier {
     std::size_t begin, end;  // bytes
   };
 
-  // While a value is read no other task writes its memory. What overwrites it in its last reader is of that task.
+  Life life_of(const Expr& value, int first, int last) const {
+    const auto begin = static_cast<std::size_t>(schedule_.memory.locate(value, local_).offset);
+    return {value, first, last, begin, begin + static_cast<std::size_t>(local_.bytes(value))};
+  }
+
+  // While a value is read no other task writes its memory; its last reader may, if it reads each element before.
   void check_lives() const {
     std::unordered_map<int, std::vector<Life>> lives;  // by buffer
     const int end = static_cast<int>(schedule_.tasks.size());
-    for (std::size_t t = 0; t < schedule_.tasks.size(); ++t)
-      for (const Expr& value : schedule_.tasks[t].writes) {
-        const Location at = schedule_.memory.locate(value, local_);
-        const Use& use = uses_.of(value);
-        const auto begin = static_cast<std::size_t>(at.offset);
-        lives[at.buffer].push_back({value, static_cast<int>(t), std::max(use.last(end), use.available), begin,
-                                    begin + static_cast<std::size_t>(local_.bytes(value))});
-      }
+    const auto add = [&](const Expr& value, int first) {
+      const Use& use = uses_.of(value);
+      lives[schedule_.memory.locate(value, local_).buffer].push_back(
+          life_of(value, first, std::max(use.last(end), use.available)));
+    };
+    std::unordered_set<Expr, ExprHash> leaves;
+    for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      for (const Expr& read : schedule_.tasks[t].reads)
+        if (const Expr base = local_.resolve(read).base; base.is<VariableLeaf>() && leaves.insert(base).second)
+          add(base, kNoTask);
+      for (const Expr& value : schedule_.tasks[t].writes) add(value, static_cast<int>(t));
+    }
     for (const auto& [buffer, of_buffer] : lives)
       for (const Life& life : of_buffer)
         for (const Life& other : of_buffer) check_pair(life, other);
@@ -102,10 +131,32 @@ class Verifier {
   void check_pair(const Life& life, const Life& other) const {
     const bool apart = life.end <= other.begin || other.end <= life.begin || life.begin == life.end;
     const bool moved = takes_part(other.value, life.value) || takes_part(life.value, other.value);
-    if (life.value == other.value || apart || moved || is_side_of(life.value, other.value)) return;
-    if (life.first < other.first && other.first < life.last)
-      broken(static_cast<std::size_t>(other.first), "writes over ", life.value.op().name, ", which task ", life.last,
-             " still reads");
+    if (life.value == other.value || apart || moved || other.first <= life.first || life.last < other.first) return;
+    if (is_chosen_instead(life, other)) return;
+    const auto t = static_cast<std::size_t>(other.first);
+    if (life.last > other.first || !reads_before_it_writes(schedule_.tasks[t], life.value, other.value))
+      broken(t, "writes over ", life.value.op().name, ", which task ", life.last, " still reads");
+  }
+
+  bool reads_before_it_writes(const Task& task, const Expr& operand, const Expr& output) const {
+    const auto reads = [&](const Expr& read) { return local_.resolve(read).base == operand; };
+    if (task.kind == Task::kKernel)
+      return task.nodes[0].op().in_place && (reads(task.reads[0]) || task.nodes[0].is<Choose>());
+    return task.kind == Task::kFused && std::all_of(task.reads.begin(), task.reads.end(), [&](const Expr& read) {
+             return !reads(read) || local_.meta(read).shape == local_.meta(output).shape;
+           });
+  }
+
+  // In memory that other ranks read nothing is written but what they read.
+  void check_leases() const {
+    for (std::size_t t = 0; t < schedule_.tasks.size(); ++t)
+      for (const Expr& value : schedule_.tasks[t].writes) {
+        const int buffer = schedule_.memory.locate(value, local_).buffer;
+        if (!schedule_.memory[buffer].leased || schedule_.tasks[t].in_place) continue;
+        const std::vector<int>& readers = uses_.of(value).readers;
+        const bool is_part = readers.size() == 1 && schedule_.tasks[static_cast<std::size_t>(readers[0])].in_place;
+        if (!is_part) broken(t, "writes memory that other ranks read");
+      }
   }
 
   // A transfer gives its sum, or all ranks' rows, where this rank's part lies.
@@ -117,9 +168,23 @@ class Verifier {
                                                  [&](const Expr& read) { return local_.resolve(read).base == part; });
   }
 
-  // The new side of a choice is computed where the choice's result lies (passes/assign_memory.cc).
-  static bool is_side_of(const Expr& side, const Expr& choice) {
-    return std::find(choice.node().inputs.begin(), choice.node().inputs.end(), side) != choice.node().inputs.end();
+  // A side of a choice may be computed where the other one lies: under its guard nothing needs that but the choice.
+  bool is_chosen_instead(const Life& life, const Life& other) const {
+    const Task* const choice = last_reader_behind(life.value, other.first);
+    if (choice == nullptr || !choice->nodes[0].is<Choose>()) return false;
+    const Guards& guards = schedule_.tasks[static_cast<std::size_t>(other.first)].guards;
+    for (const bool side : {true, false})
+      if (local_.resolve(choice->reads[side ? 0 : 1]).base == other.value)
+        return std::find(guards.begin(), guards.end(), Guard{choice->reads[2], side}) != guards.end();
+    return false;
+  }
+
+  // Null if there are others.
+  const Task* last_reader_behind(const Expr& value, int t) const {
+    const Use& use = uses_.of(value);
+    const auto behind = std::upper_bound(use.readers.begin(), use.readers.end(), t);
+    const bool one = !use.root && behind != use.readers.end() && *behind == use.readers.back();
+    return one ? &schedule_.tasks[static_cast<std::size_t>(*behind)] : nullptr;
   }
 
   const Schedule& schedule_;
@@ -130,12 +195,6 @@ class Verifier {
 
 }  // namespace
 
-void verify(const Schedule& schedule, const char* pass) {
-  static const bool wanted = [] {
-    const char* value = std::getenv("SYNCLINE_VERIFY_PLAN");
-    return value != nullptr && std::string_view(value) == "1";
-  }();
-  if (wanted) Verifier(schedule, pass).run();
-}
+void verify(const Schedule& schedule, const char* pass) { Verifier(schedule, pass).run(); }
 
 }  // namespace syncline

@@ -281,5 +281,20 @@ TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
   });
 }
 
+TEST(Buckets, AnotherDistributorMakesOtherPlans) {
+  on_ranks(2, [](comm::Communicator& wire) {
+    const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
+    const Variable a = variable(random_doubles({3, 4}, 1)), b = variable(random_doubles({4, 2}, 2));
+    const Expr loss = mean(square(dot(tanh(dot(x, a)), b)));
+    Function f({x}, gradients(loss, std::vector<Variable>{a, b}));
+    const std::vector<Array> feeds{random_doubles({4, 3}, 3)};
+    EXPECT_EQ(count_lines(f.describe(feeds), "bucket of"), 1);
+    // The allocator tends to give the new one the old one's address.
+    Session::current().undistribute();
+    Session::current().distribute(make_data_parallel(wire, {.first_bucket = 1, .later_buckets = 1}));
+    EXPECT_EQ(count_lines(f.describe(feeds), "bucket of"), 2);
+  });
+}
+
 }  // namespace
 }  // namespace syncline::testing

@@ -1,8 +1,13 @@
 // What the plan makes of a graph: how many steps, which memory.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "ops/control.h"
@@ -209,6 +214,49 @@ TEST_F(PlanTest, RandomGraphsComputeWhatPlainLoopsCompute) {
     expect_values(out[1], wanted[middle], 1e-9);
     expect_values(out[2], wanted[3], 1e-9);
   }
+}
+
+TEST_F(PlanTest, ALongSumHoldsFewOfItsTermsAtOnce) {
+  constexpr std::int64_t kSize = 128, kTerms = 40, kTerm = kSize * kSize * 8;  // bytes
+  const Expr x = input({kSize, kSize});
+  Expr total = dot(x, variable(random_doubles({kSize, kSize}, 1)).expr());
+  for (std::uint64_t i = 2; i <= kTerms; ++i)
+    total = total + dot(x, variable(random_doubles({kSize, kSize}, i)).expr());
+  Function f({x}, {total});
+  const std::vector<Array> feeds{random_doubles({kSize, kSize}, 99)};
+  EXPECT_LE(f.arena_bytes(feeds), 7 * kTerm) << f.describe(feeds);  // one program would hold all of them
+}
+
+TEST_F(PlanTest, PlansBelongToTheSessionThatMadeThem) {
+  const Expr x = input({3});
+  Function f({x}, {sum(exp(x))});
+  const std::vector<Array> feeds{doubles({0, 0, 0})};
+  for (int i = 0; i < 3; ++i) {
+    Session other;  // whose arena goes with it
+    const SessionScope scope(other);
+    expect_values(f(feeds)[0], {3});
+  }
+  expect_values(f(feeds)[0], {3});
+}
+
+TEST_F(PlanTest, TheScheduleBehindEachPassIsWrittenForPeople) {
+  const auto folder = std::filesystem::temp_directory_path() / join_text("syncline_plan_", ::getpid());
+  ::setenv("SYNCLINE_DUMP_PLAN", folder.c_str(), 1);
+  const Expr x = input({2, 3});
+  Function({x}, {exp(dot(x, transpose(x))) + 1.0}, {}, "my function")({random_doubles({2, 3}, 1)});
+  ::unsetenv("SYNCLINE_DUMP_PLAN");
+  std::vector<std::filesystem::path> plans;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) plans.push_back(entry.path());
+  ASSERT_EQ(plans.size(), 1u);
+  EXPECT_NE(plans[0].filename().string().find("my_function"), std::string::npos) << plans[0];
+  const auto text_of = [&](const char* name) {
+    std::ifstream file(plans[0] / name);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  EXPECT_NE(text_of("00-list_tasks.txt").find("fused exp\n"), std::string::npos);
+  EXPECT_NE(text_of("01-fuse.txt").find("fused exp add\n"), std::string::npos);
+  EXPECT_NE(text_of("12-lay_out_memory.txt").find("@arena"), std::string::npos);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

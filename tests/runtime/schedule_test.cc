@@ -1,0 +1,170 @@
+// What verify() finds in schedules that break its rules: each is one that compile() made, with one thing changed.
+#include "runtime/schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "ops/control.h"
+#include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/nn.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/collectives.h"
+#include "runtime/function.h"
+#include "runtime/passes/passes.h"
+#include "runtime/session.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+Expr fed(const Shape& shape) { return placeholder({.shape = shape, .dtype = DType::kFloat64}); }
+
+// One process with the collectives of several: their order is what counts here.
+struct Case {
+  RowShares shares;
+  Expr x = fed({4, 4}), y = fed({4, 4});
+  Variable v = variable(random_doubles({4, 4}, 1), {.name = "v"});
+
+  CompileRequest request(std::vector<Expr> outputs, std::vector<Update> updates = {}) const {
+    return {
+        .name = "f", .feeds = {x, y}, .outputs = std::move(outputs), .updates = std::move(updates), .shares = &shares};
+  }
+  Schedule listed(std::vector<Expr> outputs, std::vector<Update> updates = {}) const {
+    return wait(list_tasks(request(std::move(outputs), std::move(updates))));
+  }
+  Schedule with_memory(std::vector<Expr> outputs, std::vector<Update> updates = {}) const {
+    return lay_out_memory(
+        lease(make_programs(assign_memory(commit(compile_bodies(listed(std::move(outputs), std::move(updates))))))));
+  }
+};
+
+void expect_broken(const Schedule& schedule, const std::string& words) {
+  try {
+    verify(schedule, "test");
+    FAIL() << "nothing found, wanted: " << words << '\n' << to_text(schedule);
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
+}
+
+std::size_t find(const Schedule& schedule, const std::function<bool(const Task&)>& wanted) {
+  const auto found = std::find_if(schedule.tasks.begin(), schedule.tasks.end(), wanted);
+  EXPECT_NE(found, schedule.tasks.end());
+  return static_cast<std::size_t>(found - schedule.tasks.begin());
+}
+std::size_t task_of(const Schedule& schedule, std::string_view op) {
+  return find(schedule, [&](const Task& task) { return !task.nodes.empty() && task.nodes[0].op().name == op; });
+}
+std::size_t wait_of(const Schedule& schedule) {
+  return find(schedule, [](const Task& task) { return task.kind == Task::kWait; });
+}
+
+TEST(Verify, SoundSchedulesPass) {
+  const Case c;
+  const Expr sum = apply<AllReduce>({dot(c.x, c.y)});
+  verify(c.listed({tanh(sum), c.x + c.y}), "test");
+  verify(c.with_memory({tanh(sum), exp(c.x)}, {{c.v, c.v.expr() * 0.5}}), "test");
+}
+
+TEST(Verify, WhatIsReadWasWritten) {
+  const Case c;
+  Schedule s = c.listed({tanh(dot(c.x, c.y))});
+  std::swap(s.tasks[0], s.tasks[1]);
+  expect_broken(s, "reads dot before it is there");
+  s = c.listed({tanh(dot(c.x, c.y))});
+  s.tasks.erase(s.tasks.begin());
+  expect_broken(s, "reads what no task writes: dot");
+  s = c.listed({tanh(apply<AllReduce>({dot(c.x, c.y)}))});
+  const std::size_t w = wait_of(s);
+  std::swap(s.tasks[w], s.tasks[w + 1]);
+  expect_broken(s, "reads all_reduce before it is there");
+}
+
+TEST(Verify, TransfersStartOnceAndAreWaitedForOnce) {
+  const Case c;
+  const std::vector<Expr> sums{apply<AllReduce>({dot(c.x, c.y)}), apply<AllReduce>({dot(c.y, c.x)})};
+  Schedule s = c.listed(sums);
+  s.tasks.erase(s.tasks.begin() + static_cast<std::ptrdiff_t>(wait_of(s)));
+  expect_broken(s, "starts a transfer that nobody waits for");
+  s = c.listed(sums);
+  s.tasks.push_back(s.tasks[wait_of(s)]);
+  expect_broken(s, "waits again");
+  s = c.listed(sums);
+  s.tasks.push_back(s.tasks[task_of(s, "all_reduce")]);
+  expect_broken(s, "starts a transfer again");
+  s = c.listed(sums);
+  s.tasks[wait_of(s)].guards = {{scalar(1, DType::kBool), true}};
+  expect_broken(s, "waits under other guards");
+  s = c.listed(sums);
+  std::rotate(s.tasks.begin(), s.tasks.begin() + static_cast<std::ptrdiff_t>(wait_of(s)), s.tasks.end());
+  expect_broken(s, "waits for a transfer that has not started");
+}
+
+TEST(Verify, NoVariableIsWrittenBeforeWhatMayFail) {
+  const Case c;
+  const Update halved{c.v, c.v.expr() * 0.5};
+  Schedule s = c.with_memory({apply<AllReduce>({dot(c.x, c.y)})}, {halved});
+  const std::size_t write = task_of(s, "mul");
+  ASSERT_GT(write, wait_of(s));
+  std::rotate(s.tasks.begin(), s.tasks.begin() + static_cast<std::ptrdiff_t>(write), s.tasks.end());
+  expect_broken(s, "writes a variable before");
+  // A loop whose iterations have transfers.
+  const Expr squares = map_fn([](const Expr& e) { return dot(e, e); }, stack({c.x, c.y}));
+  s = c.with_memory({squares}, {halved});
+  verify(s, "test");
+  std::rotate(s.tasks.begin(), s.tasks.begin() + static_cast<std::ptrdiff_t>(task_of(s, "mul")), s.tasks.end());
+  verify(s, "test");
+  s.tasks[task_of(s, "loop")].has_transfers = true;
+  expect_broken(s, "writes a variable before 'loop' may fail");
+}
+
+TEST(Verify, MemoryIsNotWrittenWhileItIsRead) {
+  const Case c;
+  const Expr a = dot(c.x, c.y), b = dot(c.y, c.x), d = dot(a, b);
+  Schedule s = c.with_memory({dot(d, a)});
+  s.memory.put(b, s.memory.locate(a, s.local()));
+  expect_broken(s, "writes over dot");
+  s = c.with_memory({dot(d, a)});
+  s.memory.put(d, s.memory.locate(b, s.local()));  // a product reads its operands again and again
+  expect_broken(s, "writes over dot");
+  s = c.with_memory({dot(c.v.expr(), c.x)}, {{c.v, c.v.expr() * 0.5}});
+  verify(s, "test");
+  ASSERT_LT(task_of(s, "mul"), task_of(s, "dot"));
+  s.memory.put(s.new_value(0), {s.memory.of_variable(c.v.state()), 0});
+  expect_broken(s, "writes over variable");
+}
+
+TEST(Verify, LeasedMemoryIsNotWritten) {
+  const Case c;
+  const Expr a = dot(c.x, c.y);
+  Schedule s = c.with_memory({tanh(a), dot(a, a)});
+  s.memory[s.memory.locate(a, s.local()).buffer].leased = true;
+  expect_broken(s, "writes memory that other ranks read");
+}
+
+TEST(Verify, RanksHaveTheSameTransfers) {
+  std::atomic<int> found = 0;
+  on_ranks(2, [&](comm::Communicator& wire) {
+    const Case c;
+    std::vector<Expr> values{dot(c.x, c.y), sum(c.x)};
+    if (wire.rank() == 1) std::swap(values[0], values[1]);
+    std::vector<Expr> sums;
+    for (const Expr& value : values) sums.push_back(apply<AllReduce>({value}));
+    Schedule s = c.listed(sums);
+    s.request.distributor = Session::current().distributor();
+    try {
+      verify(s, "test");
+    } catch (const InternalError& error) {
+      if (std::string(error.what()).find("ranks have other transfers") != std::string::npos) ++found;
+    }
+  });
+  EXPECT_EQ(found, 2);
+}
+
+}  // namespace
+}  // namespace syncline::testing
