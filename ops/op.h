@@ -107,7 +107,7 @@ struct OpDef {
   // Where output 0 lies in input 0, of the given metas: elementwise ops then read it there.
   StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
   // Whether `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
-  // writes no variable before it is past such an op (runtime/schedule/commit.h). Null: never.
+  // writes no variable before it is past such an op (runtime/passes/commit.cc). Null: never.
   bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
   RandomOp* (*random_op)(const void* attrs) = nullptr;  // see random_op_of
   bool effect = false;      // does something beside its output: never folded, joined with an equal node or repeated

@@ -162,28 +162,6 @@ bool Plan::may_refuse() const {
   return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.may_refuse; });
 }
 
-void Plan::find_first_write() {
-  const auto writes = [this](const Step& step) {
-    if (step.kind != Step::kKernel && step.kind != Step::kFused && step.kind != Step::kLoop) return false;
-    for (std::size_t i = 0; i < step.out_meta.size(); ++i)
-      for (const auto& state : variables_) {
-        const auto* at = static_cast<const std::byte*>(step.args.out[i]);
-        const std::byte* begin = state->value().raw();
-        if (at >= begin && at < begin + state->value().bytes()) return true;
-      }
-    return false;
-  };
-  const auto first = std::find_if(steps_.begin(), steps_.end(), writes);
-  first_write_ = static_cast<std::size_t>(first - steps_.begin());
-  // A step that fails leaves every variable as it was: runtime/schedule/commit.h sees to that.
-  const auto may_fail = [this](const Step& step) {
-    return step.kind == Step::kStart || step.kind == Step::kWait || step.may_refuse ||
-           (step.kind == Step::kLoop && loops_[static_cast<std::size_t>(step.index)].body.has_transfers());
-  };
-  if (const auto late = std::find_if(first, steps_.end(), may_fail); late != steps_.end())
-    fail<InternalError>("plan: '", first->label, "' writes a variable before '", late->label, '\'');
-}
-
 void Plan::set_fingerprint(std::uint64_t fingerprint) {
   fingerprint_ = fingerprint;
   for (std::size_t i = 0; i < loops_.size(); ++i) loops_[i].body.set_fingerprint(attrs::mix(fingerprint, i + 1));

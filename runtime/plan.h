@@ -107,7 +107,6 @@ class Plan {
   void run_fused(const Step& step);
   void run_loop(Session& session, const Step& step, bool listens);
   void finish_transfers(Session& session) noexcept;
-  void find_first_write();
   void add_random_op(RandomOp* op);
 
   std::vector<Step> steps_;

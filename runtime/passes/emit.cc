@@ -101,7 +101,13 @@ class Emitter {
   void push_step(Step step, std::span<const Location> in, std::span<const Location> out) {
     first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
     for (const Location& at : in) slot(at);
-    for (const Location& at : out) slot(at);
+    for (const Location& at : out) {
+      if (!writes_variable_ && schedule_.memory[at.buffer].kind == Buffer::kFixed) {
+        plan_.first_write_ = plan_.steps_.size();
+        writes_variable_ = true;
+      }
+      slot(at);
+    }
     plan_.steps_.push_back(std::move(step));
   }
 
@@ -295,7 +301,7 @@ class Emitter {
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : schedule_.roots) plan_.keep_.push_back(root);
     collect_variables();
-    plan_.find_first_write();
+    if (!writes_variable_) plan_.first_write_ = plan_.steps_.size();
   }
 
   // In the order of the graph, which is the same on every rank.
@@ -319,6 +325,7 @@ class Emitter {
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // of a step: operands, outputs
   std::unordered_map<int, int> transfer_index_;
+  bool writes_variable_ = false;
   std::unordered_map<Expr, std::string, ExprHash> assigned_;  // a new value -> its variable
 };
 

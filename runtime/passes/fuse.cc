@@ -9,7 +9,7 @@
 namespace syncline {
 namespace {
 
-constexpr std::size_t kMostWaiting = 4;           // operands that live on only because their program runs later
+constexpr std::size_t kMostWaiting = 8;           // operands that live on only because their program runs later
 constexpr std::int64_t kLargeOperand = 64 << 10;  // bytes
 
 void add_once(const Expr& value, std::vector<Expr>& values) {

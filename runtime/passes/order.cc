@@ -135,11 +135,15 @@ void start_gathers_early(std::vector<Task>& tasks, const LocalView& local) {
 // of all, they leave a step that is stopped on its way without a changed variable.
 bool is_small_end(const Task& task, const Uses& uses) {
   constexpr std::int64_t kSmall = 64 << 10;  // bytes
+  if (task.kind != Task::kFused) return false;
   std::int64_t bytes = 0;
   for (const Expr& read : task.reads) bytes += read.shape().size() * static_cast<std::int64_t>(size_of(read.dtype()));
-  return task.kind == Task::kFused && bytes <= kSmall &&
-         std::all_of(task.writes.begin(), task.writes.end(),
-                     [&](const Expr& value) { return uses.of(value).readers.empty(); });
+  const auto is_read = [&](const Expr& value) {
+    return !uses.of(value).readers.empty() || std::any_of(task.nodes.begin(), task.nodes.end(), [&](const Expr& node) {
+      return contains(node.node().inputs, value);
+    });
+  };
+  return bytes <= kSmall && std::none_of(task.writes.begin(), task.writes.end(), is_read);
 }
 
 }  // namespace

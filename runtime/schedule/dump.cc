@@ -40,7 +40,8 @@ void append(std::string& text, const char* what, const std::vector<Expr>& values
 std::string head_of(const Task& task) {
   static constexpr const char* kKinds[] = {"kernel", "fused", "all_reduce", "all_gather", "wait", "barrier", "loop"};
   std::string text = kKinds[task.kind];
-  for (const Expr& node : task.nodes) text += join_text(' ', node.op().name);
+  if (task.kind == Task::kKernel || task.kind == Task::kFused)
+    for (const Expr& node : task.nodes) text += join_text(' ', node.op().name);
   if (task.transfer >= 0) text += join_text(" transfer ", task.transfer);
   if (task.bucketed) text += " bucket";
   if (task.late) text += " late";

@@ -27,10 +27,6 @@ int Memory::of_constant(const Expr& constant) {
   return add({.kind = Buffer::kFixed, .address = const_cast<std::byte*>(array.raw())});  // only ever an operand
 }
 
-bool Memory::is_variable(int buffer) const {
-  return std::any_of(variables_.begin(), variables_.end(), [&](const auto& known) { return known.second == buffer; });
-}
-
 Location Memory::locate(const Expr& value, const LocalView& local) const {
   const auto place = local.resolve(value);
   const auto found = location_.find(place.base);

@@ -21,7 +21,7 @@ struct Location {
 struct Buffer {
   enum Kind : std::uint8_t { kArena, kShared, kFixed, kFeed } kind = kArena;
   Lifetime life{};          // kArena; kShared: its bytes and offset
-  void* address = nullptr;  // kFixed: a variable's or a constant's
+  void* address = nullptr;  // kFixed: a variable's or, only ever read, a constant's
   std::size_t feed = 0;     // kFeed: its number, and where this rank's rows begin in it
   std::size_t feed_offset = 0;
   bool leased = false;  // kShared: other ranks read it
@@ -33,7 +33,6 @@ class Memory {
   int add_arena(std::int64_t bytes, int first, int last);
   int of_variable(VariableState& state);
   int of_constant(const Expr& constant);
-  bool is_variable(int buffer) const;
 
   Buffer& operator[](int buffer) { return buffers_[static_cast<std::size_t>(buffer)]; }
   const Buffer& operator[](int buffer) const { return buffers_[static_cast<std::size_t>(buffer)]; }

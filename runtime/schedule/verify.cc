@@ -91,7 +91,7 @@ class Verifier {
                                    [](const Task& task) { return task.may_fail() || task.starts_transfer(); });
     for (auto task = late; task != schedule_.tasks.rend(); ++task)
       for (const Expr& value : task->writes)
-        if (schedule_.memory.is_variable(schedule_.memory.locate(value, local_).buffer))
+        if (schedule_.memory[schedule_.memory.locate(value, local_).buffer].kind == Buffer::kFixed)
           broken(static_cast<std::size_t>(schedule_.tasks.rend() - task) - 1, "writes a variable before '",
                  late->nodes.empty() ? "wait" : late->nodes[0].op().name, "' may fail");
   }

@@ -109,7 +109,7 @@ TEST(Accumulation, NothingMovesBeforeTheUpdate) {
     const Model m;
     Function train({m.words, m.targets}, {}, accumulate(adam(m.loss, m.variables), 3).updates);
     for (std::uint64_t batch = 0; batch < 3; ++batch) train(batch_of(batch));  // the variables are agreed on
-    // But for the meeting without data: a rank alone may refuse one of its words (runtime/schedule/commit.h).
+    // But for the meeting without data: a rank alone may refuse one of its words (runtime/passes/commit.cc).
     for (std::uint64_t batch = 3; batch < 9; ++batch)
       EXPECT_EQ(collectives_of(wire, [&] { train(batch_of(batch)); }), batch % 3 == 2 ? 2 : 1) << batch;
   });
