@@ -161,6 +161,19 @@ void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops) {
   }
 }
 
+void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
+                     std::span<const std::uint64_t> digests) {
+  const auto bytes = static_cast<std::int64_t>(digests.size_bytes());
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), bytes);
+  std::vector<std::uint64_t> all(digests.size() * counts.size());
+  ranks.gather("feeds that all ranks have in common", digests.data(), all.data(), counts);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (const std::size_t input = i % digests.size(); all[i] != all[input])
+      fail<DisagreementError>(function, ": input '", names[input], "' differs on ranks 0 and ", i / digests.size(),
+                              "; under local_feeds a value whose rows are not those of the batch must be the same on ",
+                              "every rank");
+}
+
 void UsedVariables::add(std::span<const std::shared_ptr<VariableState>> variables) {
   for (const auto& state : variables)
     if (!state->partial() && known_.insert(state.get()).second) variables_.push_back(state);

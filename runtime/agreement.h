@@ -30,6 +30,11 @@ std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const s
 // The seeds that each rank has drawn for itself become rank 0's: what a script draws is what rank 0 draws.
 void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops);
 
+// Under feeds that each rank brings for itself: the values that have not the batch's rows are the same on every rank.
+// `names` are for the error.
+void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
+                     std::span<const std::uint64_t> digests);
+
 // What decides the bits of a step beside its graph, the seeds and where ranks are: the library's version, instruction
 // sets, floating-point modes, options. A line each, in words that follow "one run has". `ranks` may be null.
 std::string describe_arithmetic(const Session& session, const Distributor* ranks);

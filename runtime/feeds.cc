@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "ops/attrs.h"
+#include "ops/kernels/digest.h"
 #include "ops/leaf.h"
 #include "ops/sparse.h"
 #include "ops/sparse/tensor.h"
+#include "runtime/agreement.h"
 
 namespace syncline {
 namespace {
@@ -80,6 +83,34 @@ Meta FedInputs::meta_of(std::size_t input) const {
   return {value.dtype(), value.shape()};
 }
 
+std::uint64_t FedInputs::digest_of(std::size_t input) const {
+  std::uint64_t digest = static_cast<std::uint64_t>(inputs_[input].dtype());
+  for (const std::int64_t dim : meta_of(input).shape) digest = attrs::mix(digest, static_cast<std::uint64_t>(dim));
+  const auto add = [&](const void* bytes, std::size_t size) {
+    digest = attrs::mix(digest, kernels::digest(bytes, size));
+  };
+  if (sparse_of_[input] == kDense) {
+    add(arrays_[leaf_of_[input]]->raw(), arrays_[leaf_of_[input]]->bytes());
+    return digest;
+  }
+  const SparseArray& value = sparse_[sparse_of_[input]].value;
+  add(value.values().raw(), value.values().bytes());
+  add(value.column_indices().data(), value.column_indices().size_bytes());
+  add(value.row_splits().data(), value.row_splits().size_bytes());
+  return digest;
+}
+
+void FedInputs::agree_on_unsplit(Distributor& ranks, const std::vector<bool>& split) const {
+  std::vector<std::string> names;
+  std::vector<std::uint64_t> digests;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (split[i]) continue;
+    names.push_back(inputs_[i].name());
+    digests.push_back(digest_of(i));
+  }
+  if (!names.empty()) agree_on_values(ranks, function_, names, digests);
+}
+
 RowShares FedInputs::share(Distributor* distributor, std::vector<Meta>& global, std::vector<bool>& split, bool& local) {
   std::vector<Meta> metas;
   for (std::size_t i = 0; i < inputs_.size(); ++i) metas.push_back(meta_of(i));
@@ -88,6 +119,7 @@ RowShares FedInputs::share(Distributor* distributor, std::vector<Meta>& global, 
   std::vector<bool> input_split(inputs_.size(), false);
   RowShares shares;
   if (distributor != nullptr) shares = distributor->share(metas, slots, input_split, local);
+  if (local) agree_on_unsplit(*distributor, input_split);
   for (std::size_t i = 0; i < sparse_.size(); ++i) {
     SparseInput& s = sparse_[i];
     std::vector<std::int64_t> borders{0, s.value.rows()};

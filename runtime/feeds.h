@@ -41,7 +41,8 @@ class FedInputs {
   void take(std::span<const Feed> feeds);
 
   // Whose rows are whose. Fills in `split` and `global` (shapes under all ranks), one a leaf. To be called before
-  // arrays() is read, if there is a distributor or a sparse input.
+  // arrays() is read, if there is a distributor or a sparse input. Under local feeds throws DisagreementError for a
+  // value that has not the batch's rows and differs between ranks.
   RowShares share(Distributor* distributor, std::vector<Meta>& global, std::vector<bool>& split, bool& local);
 
   // One a leaf.
@@ -58,6 +59,8 @@ class FedInputs {
   void take(std::size_t input, const Array& value);
   void take(std::size_t input, const SparseArray& value);
   Meta meta_of(std::size_t input) const;
+  std::uint64_t digest_of(std::size_t input) const;
+  void agree_on_unsplit(Distributor& ranks, const std::vector<bool>& split) const;
 
   std::string function_;
   std::vector<Expr> inputs_, leaves_;

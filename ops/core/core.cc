@@ -79,7 +79,10 @@ SYNCLINE_REGISTER_OP(Count)
 
 Expr fill(const Dims& shape, double value, DType dtype) {
   return with_numbers("fill", {}, shape, {dtype, shape.numbers()}, [=](std::span<const Expr>, const Shape& numbers) {
-    if (!numbers.is_known()) fail<ShapeError>("fill: the shape ", numbers, " has an unknown dimension; see fill_like");
+    if (!numbers.is_known())
+      fail<ShapeError>("fill: the shape ", numbers,
+                       " has a size that is negative or unknown; give sizes of 0 or more, or ",
+                       "fill_like a tensor, whose shape may be open");
     return apply<Fill>({}, {value, dtype, numbers});
   });
 }

@@ -5,6 +5,7 @@
 #include "ops/math.h"
 #include "ops/nn.h"
 #include "ops/reduce.h"
+#include "ops/reduce/axes.h"
 #include "ops/shape.h"
 
 namespace syncline {
@@ -34,6 +35,7 @@ Expr inverse_deviation(const Expr& var, double epsilon) {
 }  // namespace
 
 Expr l2_normalize(const Expr& x, Axes axes) {
+  axis_mask("l2_normalize", axes.of(x.ndim()), x.ndim());
   const Expr length2 = sum(square(x), std::move(axes), /*keepdims=*/true);
   return x * (1.0 / sqrt(maximum(length2, scalar_like(1e-12, x))));
 }

@@ -157,7 +157,7 @@ void check_range(const UniformOptions& o) {
     const bool far = std::is_floating_point_v<T> && o.maxval - o.minval > high;
     if (o.minval < low || o.maxval > high || far)
       fail<ValueError>("random_uniform: the numbers from ", o.minval, " to ", o.maxval, " reach beyond ", o.dtype,
-                       "; give bounds from ", low, " to ", high);
+                       "; give bounds from ", low, " to ", high, far ? " whose difference is a number too" : "");
   });
 }
 

@@ -26,20 +26,24 @@ Expr rounded(const Expr& y, const Expr& x) {
 }  // namespace
 
 Expr mean(const Expr& x, Axes axes, bool keepdims) {
+  axis_mask("mean", axes.of(x.ndim()), x.ndim());
   const Expr number = computed_with(x);
   return rounded(sum(number, axes, keepdims) / count(x, axes, number.dtype()), x);
 }
 
 Expr var(const Expr& x, Axes axes, bool keepdims) {
+  axis_mask("var", axes.of(x.ndim()), x.ndim());
   const Expr number = computed_with(x);
   return rounded(mean(square(number - mean(number, axes, /*keepdims=*/true)), axes, keepdims), x);
 }
 
 Expr std(const Expr& x, Axes axes, bool keepdims) {
+  axis_mask("std", axes.of(x.ndim()), x.ndim());
   return rounded(sqrt(var(computed_with(x), std::move(axes), keepdims)), x);
 }
 
 Expr logsumexp(const Expr& x, Axes axes, bool keepdims) {
+  const AxisMask mask = axis_mask("logsumexp", axes.of(x.ndim()), x.ndim());
   const Expr number = computed_with(x);
   // Any shift gives the same value and gradient; the largest element keeps exp from overflowing.
   const Expr top = stop_gradient(max(number, axes, /*keepdims=*/true));
@@ -47,7 +51,6 @@ Expr logsumexp(const Expr& x, Axes axes, bool keepdims) {
   const Expr shift = select(finite, top, scalar_like(0, top));
   Expr y = rounded(log(sum(exp(number - shift), axes, /*keepdims=*/true)) + shift, x);
   if (keepdims) return y;
-  const AxisMask mask = axis_mask("logsumexp", axes.of(x.ndim()), x.ndim());
   for (int axis = x.ndim() - 1; axis >= 0; --axis)
     if (mask[axis]) y = squeeze(y, axis);
   return y;

@@ -215,6 +215,12 @@ std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& 
   return result;
 }
 
+// A bound that is given, which no number makes open.
+Dim bound_of(const std::optional<Dim>& given) {
+  if (!given) return kOpen;
+  return given->is_number() ? Dim(std::max(given->number(), kOpen + 1)) : *given;
+}
+
 }  // namespace
 
 Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
@@ -234,7 +240,7 @@ Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
     } else {
       const auto* given = std::get_if<Range>(&s);
       const Range range = given != nullptr ? *given : Range{};
-      bounds.append(Dims::of_numbers("index", {range.start.value_or(kOpen), range.stop.value_or(kOpen), range.step}));
+      bounds.append(Dims::of_numbers("index", {bound_of(range.start), bound_of(range.stop), range.step}));
     }
   }
   Expr result = cut(x, bounds, picked);

@@ -58,26 +58,47 @@ Expr one_hot(const Expr& indices, const Dim& num_classes) {
       [](std::span<const Expr> operands, const Shape& numbers) { return apply<OneHot>({operands[0]}, {numbers[0]}); });
 }
 
-Expr arange(double start, double stop, double step, DType dtype) {
-  if (step == 0 || !std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
-    fail<ValueError>("arange(", start, ", ", stop, ", ", step, "): step must not be 0, and all numbers finite");
-  const double size = std::max(0.0, std::ceil((stop - start) / step));
-  if (!(size <= static_cast<double>(kLargestSize)))
-    fail<ShapeError>("arange(", start, ", ", stop, ", ", step, "): ", size, " elements are beyond 2^47; give fewer");
-  const auto n = static_cast<std::int64_t>(size);
-  Array values(dtype, Shape{n});
+namespace {
+
+// Distances of int64 numbers need more than 64 bits.
+std::int64_t count_between(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  const __int128 distance = static_cast<__int128>(stop) - start, stride = step;
+  const __int128 count = (distance + stride + (stride > 0 ? -1 : 1)) / stride;
+  return static_cast<std::int64_t>(std::clamp<__int128>(count, 0, kLargestSize + 1));
+}
+std::int64_t count_between(double start, double stop, double step) {
+  const double count = std::ceil((stop - start) / step);
+  return static_cast<std::int64_t>(std::clamp(count, 0.0, static_cast<double>(kLargestSize + 1)));
+}
+
+// start + i * step, in int64 or in double.
+template <class Number>
+Expr numbers_between(Number start, Number stop, Number step, DType dtype) {
+  const auto text = [&] { return join_text("arange(", start, ", ", stop, ", ", step, "): "); };
+  if (step == 0) fail<ValueError>(text(), "step must not be 0");
+  const std::int64_t count = count_between(start, stop, step);
+  if (count > kLargestSize) fail<ShapeError>(text(), "more than 2^47 elements; give fewer");
+  Array values(dtype, Shape{count});
   with_stored_dtype(dtype, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < n; ++i) values.data<T>()[i] = convert<T>(start + static_cast<double>(i) * step);
+    for (std::int64_t i = 0; i < count; ++i)
+      values.data<T>()[i] =
+          convert<T>(static_cast<Number>(wrapping(start) + wrapping(static_cast<Number>(i)) * wrapping(step)));
   });
   return constant_of(std::move(values));
 }
+
+}  // namespace
+
+Expr arange(double start, double stop, double step, DType dtype) {
+  if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step))
+    fail<ValueError>("arange(", start, ", ", stop, ", ", step, "): the numbers must be finite");
+  return numbers_between(start, stop, step, dtype);
+}
 Expr arange(double stop, DType dtype) { return arange(0, stop, 1, dtype); }
 Expr arange(const Dim& start, const Dim& stop, const Dim& step, DType dtype) {
-  return with_numbers("arange", {}, Dims::of_numbers("arange", {start, stop, step}), {dtype, {kUnknown}},
-                      [dtype](std::span<const Expr>, const Shape& n) {
-                        return arange(static_cast<double>(n[0]), static_cast<double>(n[1]), static_cast<double>(n[2]),
-                                      dtype);
-                      });
+  return with_numbers(
+      "arange", {}, Dims::of_numbers("arange", {start, stop, step}), {dtype, {kUnknown}},
+      [dtype](std::span<const Expr>, const Shape& n) { return numbers_between(n[0], n[1], n[2], dtype); });
 }
 Expr arange(const Dim& stop, DType dtype) { return arange(Dim(0), stop, 1, dtype); }
 

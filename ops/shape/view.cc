@@ -164,6 +164,10 @@ bool is_target(const Shape& shape) {
 }  // namespace
 
 Expr reshape(const Expr& x, const Dims& shape) {
+  for (const std::int64_t size : shape.numbers())
+    if (size < kUnknown)
+      fail<ShapeError>("reshape: the target has the size ", size,
+                       "; give sizes of 0 or more, and -1 for one that follows");
   return with_numbers("reshape", {x}, shape, {x.dtype(), shape.numbers()},
                       [](std::span<const Expr> operands, const Shape& to) {
                         const Expr& from = operands[0];

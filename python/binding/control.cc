@@ -27,8 +27,6 @@ std::optional<DType> dtype_of_side(nb::handle value) {
   return nb::cast<Tensor&>(value).expr.dtype();
 }
 
-bool is_several(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
-
 nb::list list_of(const std::vector<Expr>& exprs) {
   nb::list result;
   for (const Expr& e : exprs) result.append(tensor(e));
@@ -40,7 +38,7 @@ nb::object choose_side(const Expr& condition, nb::handle then_expression, nb::ha
   const auto values_of = [](nb::handle side, nb::handle other) -> SeveralValues {
     return [side, other] {
       const nb::object value = is_function(side) ? side() : nb::borrow(side);
-      return is_several(value) ? exprs_from(value) : std::vector<Expr>{expr_from(value, dtype_of_side(other))};
+      return is_sequence(value) ? exprs_from(value) : std::vector<Expr>{expr_from(value, dtype_of_side(other))};
     };
   };
   const std::vector<Expr> values =
@@ -50,7 +48,7 @@ nb::object choose_side(const Expr& condition, nb::handle then_expression, nb::ha
 
 nb::object choose(nb::handle condition, nb::handle then_expression, nb::handle else_expression) {
   const Expr c = expr_from(condition);
-  const auto is_tensors = [](nb::handle side) { return !is_function(side) && !is_several(side); };
+  const auto is_tensors = [](nb::handle side) { return !is_function(side) && !is_sequence(side); };
   if (c.ndim() == 0 && !(is_tensors(then_expression) && is_tensors(else_expression)))
     return choose_side(c, then_expression, else_expression);
   return nb::cast(tensor(switch_(c, side_from(then_expression, dtype_of_side(else_expression)),
@@ -73,15 +71,15 @@ nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states,
 }
 
 nb::object map_over(nb::callable fn, nb::handle elems, nb::handle dtype) {
-  const bool one = !is_several(elems);
+  const bool one = !is_sequence(elems);
   bool single = false;
   const MapFunctionOfMany f = [fn, one, &single](const std::vector<Expr>& elements) {
     const nb::object result = one ? fn(tensor(elements[0])) : fn(list_of(elements));
-    single = !is_several(result);
+    single = !is_sequence(result);
     return single ? std::vector<Expr>{expr_from(result)} : exprs_from(result);
   };
   std::vector<DType> dtypes;
-  if (is_several(dtype))
+  if (is_sequence(dtype))
     for (nb::handle d : nb::iter(dtype)) dtypes.push_back(dtype_from(d));
   else if (!dtype.is_none()) dtypes.push_back(dtype_from(dtype));
   const std::vector<Expr> e = one ? std::vector<Expr>{expr_from(elems)} : exprs_from(elems);
@@ -90,21 +88,20 @@ nb::object map_over(nb::callable fn, nb::handle elems, nb::handle dtype) {
 }
 
 nb::object fold_over(nb::callable fn, nb::handle elems, nb::handle initializer, bool from_right) {
-  if (!is_several(elems)) {
-    const FoldFunction f = [fn](const Expr& a, const Expr& x) { return expr_from(fn(tensor(a), tensor(x))); };
-    const Expr e = expr_from(elems), first = optional_expr_from(initializer);
-    return nb::cast(tensor(from_right ? foldr(f, e, first) : foldl(f, e, first)));
-  }
-  const FoldFunctionOfMany f = [fn](const std::vector<Expr>& accumulators, const std::vector<Expr>& elements) {
-    const nb::object a =
-        accumulators.size() == 1 ? nb::cast(tensor(accumulators[0])) : nb::object(list_of(accumulators));
-    const nb::object result = fn(a, list_of(elements));
-    return is_several(result) ? exprs_from(result) : std::vector<Expr>{expr_from(result)};
+  const bool one = !is_sequence(elems);
+  const auto given = [](const std::vector<Expr>& values, bool alone) {
+    return alone ? nb::cast(tensor(values[0])) : nb::object(list_of(values));
   };
+  const FoldFunctionOfMany f = [=](const std::vector<Expr>& accumulators, const std::vector<Expr>& elements) {
+    const nb::object result = fn(given(accumulators, accumulators.size() == 1), given(elements, one));
+    const bool several = is_sequence(result) && !(one && accumulators.size() == 1);
+    return several ? exprs_from(result) : std::vector<Expr>{expr_from(result)};
+  };
+  // Beside one tensor a list of numbers is a vector.
   std::vector<Expr> first;
-  if (is_several(initializer)) first = exprs_from(initializer);
+  if (is_sequence(initializer) && (!one || holds_tensors(initializer))) first = exprs_from(initializer);
   else if (!initializer.is_none()) first = {expr_from(initializer)};
-  const std::vector<Expr> e = exprs_from(elems);
+  const std::vector<Expr> e = one ? std::vector<Expr>{expr_from(elems)} : exprs_from(elems);
   const nb::list results = list_of(from_right ? foldr(f, e, first) : foldl(f, e, first));
   return nb::len(results) == 1 ? nb::object(results[0]) : nb::object(results);
 }

@@ -1,6 +1,6 @@
-// Between Python's values and ours: numbers, sequences, NumPy and SciPy arrays on one side; Array, SparseArray, Expr,
-// Dims on the other. All need the GIL. They throw ValueError, ShapeError and DTypeError for what cannot be converted,
-// and nanobind's python_error for what Python itself raised.
+// Between Python's values and ours: numbers, sequences and tensors on one side; Shape, Dims and Expr on the other. All
+// need the GIL. They throw ValueError, ShapeError and DTypeError for what cannot be converted, and nanobind's
+// python_error for what Python itself raised.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,17 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
-#include "base/sparse_array.h"
 #include "ops/axes.h"
 #include "ops/dims.h"
 #include "ops/expr.h"
+#include "python/binding/arrays.h"
 #include "runtime/feeds.h"
 #include "runtime/variable.h"
 
 namespace syncline::python {
-
-namespace nb = nanobind;
 
 // ---- dtypes and shapes ----
 // "float32", numpy.float32, numpy.dtype("float32"), or a tensor's own dtype; None: floatx.
@@ -44,29 +41,13 @@ std::vector<std::int64_t> integers_from(nb::handle value, std::optional<std::int
 // None: all axes.
 Axes axes_from(nb::handle axis);
 
-// ---- arrays ----
-// Any value that NumPy understands. The array borrows the bytes of a C-ordered array (`keeper` keeps them) and copies
-// anything else. Numbers and lists of numbers: floatx for fractions, int32 for whole numbers, as Keras has it.
-struct HeldArray {
-  Array array;
-  nb::object keeper;
-};
-HeldArray array_from(nb::handle value, std::optional<DType> dtype = {});
-// The same into `memory`, an earlier result that nobody reads any more, where the value has to be converted and has its
-// dtype and shape.
-HeldArray array_from(nb::handle value, DType dtype, Array memory);
-// A NumPy array over the same bytes; of no axes: a NumPy scalar.
-nb::object array_to(Array array);
-// SciPy's sparse matrices, which have `tocsr`.
-bool is_scipy_sparse(nb::handle value);
-SparseArray sparse_from(nb::handle value);
-nb::object sparse_to(const SparseArray& value);
-
 // ---- tensors ----
 // Anything else is refused with a ValueError.
 const Expr& tensor_of(nb::handle x, const char* caller);
 const Variable& variable_of(nb::handle x, const char* caller);
-// A tensor's expression; a constant of any other value, of dtype `dtype` where that is given.
+// Lists and tuples with tensors among their entries, or within those.
+bool holds_tensors(nb::handle sequence);
+// A tensor's expression; a constant of any other value. `dtype`: that of the tensor beside it (`array_beside`).
 Expr expr_from(nb::handle value, std::optional<DType> dtype = {});
 // Two operands: what is no tensor takes the dtype of the other.
 struct Operands {
@@ -81,12 +62,12 @@ Expr new_value_from(const Variable& x, nb::handle value);
 // None: empty.
 Expr optional_expr_from(nb::handle value);
 // A parameter, such as a rate or a bound: a number where it is known while the graph is built (a number, or an array of
-// one element), otherwise a tensor.
+// one element) and a double holds it, otherwise a tensor.
 struct Parameter {
   std::optional<double> number;
   Expr tensor;
   bool is_given() const { return number || tensor; }
-  // In this dtype; tensors of another are cast.
+  // In this dtype; tensors of another are cast. Throws DTypeError for a fraction in an integer dtype.
   Expr as(DType dtype) const;
 };
 Parameter parameter_from(nb::handle value);

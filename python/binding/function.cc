@@ -15,6 +15,7 @@
 #include "python/binding/running.h"
 #include "python/binding/tensor.h"
 #include "runtime/plan.h"
+#include "runtime/session.h"
 
 namespace syncline::python {
 namespace {
@@ -156,17 +157,17 @@ class FunctionObject {
 
   // Axes of a value that may be a list of lists.
   static int axes_of(nb::handle value) {
-    if (is_list(value)) return 1 + (nb::len(value) == 0 ? 0 : axes_of(value[0]));
+    if (is_sequence(value)) return 1 + (nb::len(value) == 0 ? 0 : axes_of(value[0]));
     const nb::object ndim = nb::getattr(value, "ndim", nb::none());
     return ndim.is_none() ? 0 : nb::cast<int>(ndim);
   }
 
-  static bool is_list(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
-
   // A value an input. As TensorFlow has it, lists within the list are gone into and surplus values left out; but a list
   // of as many axes as the input is a value, and so is what is no list where there is one input.
   void flatten(nb::handle values, std::vector<nb::object>& flat) const {
-    if (inputs_.size() == 1 && !is_list(values)) return flat.push_back(nb::borrow(values));
+    if (PyDict_Check(values.ptr()))
+      fail<ValueError>(name_, ": the inputs are given as a dict; give a list of ", inputs_.size(), " values in order");
+    if (inputs_.size() == 1 && !is_sequence(values)) return flat.push_back(nb::borrow(values));
     for (nb::handle value : nb::iter(values)) {
       if (flat.size() == inputs_.size()) return;
       add_flat(value, flat);
@@ -175,7 +176,7 @@ class FunctionObject {
 
   void add_flat(nb::handle value, std::vector<nb::object>& flat) const {
     const std::size_t first = flat.size();
-    if (!is_list(value) || axes_of(value) <= inputs_[first].ndim()) return flat.push_back(nb::borrow(value));
+    if (!is_sequence(value) || axes_of(value) <= inputs_[first].ndim()) return flat.push_back(nb::borrow(value));
     for (nb::handle entry : nb::iter(value)) {
       // What is left out of a list within the list would be rows.
       if (flat.size() == inputs_.size())
@@ -206,6 +207,9 @@ class FunctionObject {
       else memory = held.array;
       feeds.emplace_back(std::move(held.array));
     }
+    // Keras hands over no learning phase once it is set; what was built before then runs as in testing.
+    while (feeds.size() < inputs_.size() && Session::is_learning_phase(inputs_[feeds.size()]))
+      feeds.emplace_back(Array(inputs_[feeds.size()].dtype(), Shape{}));
     return fed;
   }
 

@@ -97,8 +97,8 @@ void bind_reductions(nb::module_& m) {
   };
   arg("argmax", argmax);
   arg("argmin", argmin);
-  m.def("cumsum", [](nb::handle x, int axis) { return tensor(cumsum(expr_from(x), axis)); });
-  m.def("cumprod", [](nb::handle x, int axis) { return tensor(cumprod(expr_from(x), axis)); });
+  m.def("cumsum", [](nb::handle x, nb::handle axis) { return tensor(cumsum(expr_from(x), int_from(axis, "axis"))); });
+  m.def("cumprod", [](nb::handle x, nb::handle axis) { return tensor(cumprod(expr_from(x), int_from(axis, "axis"))); });
 }
 
 void bind_products(nb::module_& m) {

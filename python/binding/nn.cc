@@ -34,7 +34,7 @@ void bind_activations(nb::module_& m) {
     const Parameter slope = parameter_from(alpha);
     return tensor(slope.number ? elu(e, *slope.number) : elu(e, slope.as(e.dtype())));
   });
-  m.def("softmax", [](nb::handle x, int axis) { return tensor(softmax(expr_from(x), axis)); });
+  m.def("softmax", [](nb::handle x, nb::handle axis) { return tensor(softmax(expr_from(x), int_from(axis, "axis"))); });
   const auto activation = [&m](const char* name, Expr (*op)(const Expr&)) {
     m.def(name, [op](nb::handle x) { return tensor(op(expr_from(x))); });
   };
@@ -46,13 +46,13 @@ void bind_activations(nb::module_& m) {
 }
 
 void bind_losses(nb::module_& m) {
-  m.def("categorical_crossentropy", [](nb::handle target, nb::handle output, bool from_logits, int axis) {
+  m.def("categorical_crossentropy", [](nb::handle target, nb::handle output, bool from_logits, nb::handle axis) {
     const Operands o = operands_from(target, output);
-    return tensor(categorical_crossentropy(o.x, o.y, {.from_logits = from_logits, .axis = axis}));
+    return tensor(categorical_crossentropy(o.x, o.y, {.from_logits = from_logits, .axis = int_from(axis, "axis")}));
   });
-  m.def("sparse_categorical_crossentropy", [](nb::handle target, nb::handle output, bool from_logits, int axis) {
+  m.def("sparse_categorical_crossentropy", [](nb::handle target, nb::handle output, bool from_logits, nb::handle axis) {
     return tensor(sparse_categorical_crossentropy(expr_from(target), expr_from(output),
-                                                  {.from_logits = from_logits, .axis = axis}));
+                                                  {.from_logits = from_logits, .axis = int_from(axis, "axis")}));
   });
   m.def("binary_crossentropy", [](nb::handle target, nb::handle output, bool from_logits) {
     const Operands o = operands_from(target, output);
@@ -73,13 +73,13 @@ void bind_nn(nb::module_& m) {
       nb::arg(), nb::arg().none());
   m.def(
       "batch_normalization",
-      [](nb::handle x, nb::handle mean, nb::handle var, nb::handle beta, nb::handle gamma, int axis,
+      [](nb::handle x, nb::handle mean, nb::handle var, nb::handle beta, nb::handle gamma, nb::handle axis,
          nb::handle epsilon) {
         const Parameter added = parameter_from(epsilon);
         Expr variance = expr_from(var);
         if (!added.number) variance = add(variance, added.as(variance.dtype()));
         return tensor(batch_normalization(expr_from(x), expr_from(mean), variance, optional_expr_from(beta),
-                                          optional_expr_from(gamma), axis, added.number.value_or(0)));
+                                          optional_expr_from(gamma), int_from(axis, "axis"), added.number.value_or(0)));
       },
       nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());
   m.def(

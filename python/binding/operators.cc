@@ -39,9 +39,11 @@ Expr logical_xor(const Expr& x, const Expr& y) {
   return not_equal(x, y);
 }
 
+// Python cuts a bound outside the axis to it, however large the number.
 std::optional<Dim> bound(nb::handle value) {
   if (value.is_none()) return {};
-  return dim_from(value);
+  if (is_tensor(value) || !PyLong_Check(value.ptr())) return dim_from(value);
+  return Dim(PyNumber_AsSsize_t(value.ptr(), nullptr));
 }
 
 Subscript subscript_from(nb::handle key) {
@@ -50,14 +52,13 @@ Subscript subscript_from(nb::handle key) {
   if (PySlice_Check(key.ptr())) {
     const nb::object step = key.attr("step");
     Range range{bound(key.attr("start")), bound(key.attr("stop"))};
-    if (!step.is_none()) range.step = nb::cast<std::int64_t>(step);
+    if (!step.is_none()) range.step = int64_from(step);
     return range;
   }
   if (PyBool_Check(key.ptr())) fail<DTypeError>("x[", nb::cast<bool>(key) ? "True" : "False", "]: bool is no index");
   if (nb::isinstance<Tensor>(key)) return expr_from(key);
   if (PyIndex_Check(key.ptr()) != 0) {  // arrays say yes, and then fail unless they hold one number
-    if (const nb::object number = nb::steal(PyNumber_Index(key.ptr())); number.is_valid())
-      return nb::cast<std::int64_t>(number);
+    if (const nb::object number = nb::steal(PyNumber_Index(key.ptr())); number.is_valid()) return int64_from(number);
     PyErr_Clear();
   }
   return expr_from(key);

@@ -35,7 +35,7 @@ std::array<Pads, n> pads_of(nb::handle padding) {
 DType dtype_of_number(nb::handle x) {
   if (nb::isinstance<Tensor>(x)) return nb::cast<Tensor&>(x).expr.dtype();
   if (PyFloat_CheckExact(x.ptr())) return DType::kFloat32;
-  return nb::hasattr(x, "dtype") ? dtype_from(x.attr("dtype")) : DType::kInt32;
+  return array_from(x).array.dtype();
 }
 
 // The dtype int32, which stands for none, gives way to the widest of the numbers, as TensorFlow has it.
@@ -68,8 +68,9 @@ Expr range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype)
 
 void bind_views(nb::module_& m) {
   m.def("reshape", [](nb::handle x, nb::handle shape) { return tensor(reshape(expr_from(x), dims_from(shape))); });
-  m.def("expand_dims", [](nb::handle x, int axis) { return tensor(expand_dims(expr_from(x), axis)); });
-  m.def("squeeze", [](nb::handle x, int axis) { return tensor(squeeze(expr_from(x), axis)); });
+  m.def("expand_dims",
+        [](nb::handle x, nb::handle axis) { return tensor(expand_dims(expr_from(x), int_from(axis, "axis"))); });
+  m.def("squeeze", [](nb::handle x, nb::handle axis) { return tensor(squeeze(expr_from(x), int_from(axis, "axis"))); });
   m.def("flatten", [](nb::handle x) { return tensor(flatten(expr_from(x))); });
   m.def("batch_flatten", [](nb::handle x) { return tensor(batch_flatten(expr_from(x))); });
   m.def("permute_dimensions", [](nb::handle x, nb::handle pattern) {
@@ -80,8 +81,12 @@ void bind_views(nb::module_& m) {
 }
 
 void bind_parts(nb::module_& m) {
-  m.def("concatenate", [](nb::handle tensors, int axis) { return tensor(concatenate(exprs_from(tensors), axis)); });
-  m.def("stack", [](nb::handle tensors, int axis) { return tensor(stack(alike_exprs_from(tensors), axis)); });
+  m.def("concatenate", [](nb::handle tensors, nb::handle axis) {
+    return tensor(concatenate(exprs_from(tensors), int_from(axis, "axis")));
+  });
+  m.def("stack", [](nb::handle tensors, nb::handle axis) {
+    return tensor(stack(alike_exprs_from(tensors), int_from(axis, "axis")));
+  });
   m.def("slice", [](nb::handle x, nb::handle start, nb::handle size) {
     return tensor(slice(expr_from(x), dims_from(start), dims_from(size)));
   });
@@ -96,17 +101,21 @@ void bind_parts(nb::module_& m) {
 }
 
 void bind_repeats(nb::module_& m) {
-  m.def("repeat_elements",
-        [](nb::handle x, int rep, int axis) { return tensor(repeat_elements(expr_from(x), rep, axis)); });
-  m.def("repeat", [](nb::handle x, nb::handle n) { return tensor(repeat(expr_from(x), dim_from(n))); });
-  m.def("resize_images", [](nb::handle x, int height_factor, int width_factor, const std::string& data_format,
-                            const std::string& interpolation) {
-    return tensor(resize_images(expr_from(x), height_factor, width_factor, data_format, interpolation));
+  m.def("repeat_elements", [](nb::handle x, nb::handle rep, nb::handle axis) {
+    return tensor(repeat_elements(expr_from(x), int_from(rep, "rep"), int_from(axis, "axis")));
   });
-  m.def("resize_volumes",
-        [](nb::handle x, int depth_factor, int height_factor, int width_factor, const std::string& data_format) {
-          return tensor(resize_volumes(expr_from(x), depth_factor, height_factor, width_factor, data_format));
-        });
+  m.def("repeat", [](nb::handle x, nb::handle n) { return tensor(repeat(expr_from(x), dim_from(n))); });
+  m.def("resize_images", [](nb::handle x, nb::handle height_factor, nb::handle width_factor,
+                            const std::string& data_format, const std::string& interpolation) {
+    return tensor(resize_images(expr_from(x), int_from(height_factor, "height_factor"),
+                                int_from(width_factor, "width_factor"), data_format, interpolation));
+  });
+  m.def("resize_volumes", [](nb::handle x, nb::handle depth_factor, nb::handle height_factor, nb::handle width_factor,
+                             const std::string& data_format) {
+    return tensor(resize_volumes(expr_from(x), int_from(depth_factor, "depth_factor"),
+                                 int_from(height_factor, "height_factor"), int_from(width_factor, "width_factor"),
+                                 data_format));
+  });
   m.def("tile", [](nb::handle x, nb::handle n) { return tensor(tile(expr_from(x), dims_from(n))); });
   m.def("one_hot", [](nb::handle indices, nb::handle num_classes) {
     return tensor(one_hot(expr_from(indices), dim_from(num_classes)));

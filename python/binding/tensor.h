@@ -41,6 +41,7 @@ struct UpdateTensor : Tensor {
 };
 
 Tensor tensor(Expr expr);
+inline bool is_tensor(nb::handle value) { return nb::isinstance<Tensor>(value); }
 
 // "dense_1/kernel:0", "add_12:0"
 std::string name_of(const Tensor& x);

@@ -72,11 +72,11 @@ void set_all(nb::handle pairs) {
     const Variable& variable = variable_of(pair[0], "batch_set_value");
     HeldArray held = array_from(pair[1], variable.dtype());
     // One number fills the variable, as NumPy assigns it.
-    if (held.array.size() == 1 && held.array.shape().ndim() == 0 && variable.shape().ndim() > 0) {
-      const double number = held.array.item();
-      Array full(DType::kFloat64, variable.shape());
-      std::fill_n(full.data<double>(), full.size(), number);
-      held.array = full.cast(variable.dtype());
+    if (held.array.shape().ndim() == 0 && variable.shape().ndim() > 0) {
+      Array full = Array::uninitialized(variable.dtype(), variable.shape());
+      with_stored_dtype(full.dtype(),
+                        [&]<class T>(T) { std::fill_n(full.data<T>(), full.size(), *held.array.data<T>()); });
+      held.array = std::move(full);
     }
     keepers.push_back(held.keeper);
     values.emplace_back(variable, Value(held.array));

@@ -1,0 +1,209 @@
+#include "python/binding/arrays.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/convert.h"
+#include "ops/config.h"
+#include "ops/kernels/parallel.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+
+namespace syncline::python {
+namespace {
+
+std::string text_of(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
+
+// Whether each element has an equal one in the integer dtype `dtype`.
+bool holds(DType dtype, const Array& values) {
+  if (values.dtype() == DType::kFloat16) return holds(dtype, values.cast(DType::kFloat32));
+  const Array back = values.cast(dtype).cast(values.dtype());
+  return with_dtype(values.dtype(),
+                    [&]<class T>(T) { return std::ranges::equal(values.values<T>(), back.values<T>()); });
+}
+
+Array number_array(nb::handle value, std::optional<DType> dtype) {
+  if (PyBool_Check(value.ptr())) return Array::scalar(value.ptr() == Py_True);
+  if (PyFloat_CheckExact(value.ptr())) return Array::scalar(PyFloat_AS_DOUBLE(value.ptr()));
+  if (dtype && is_floating(*dtype)) return Array::scalar(nb::cast<double>(nb::float_(value)));
+  return Array::scalar(int64_from(value));
+}
+
+// What Keras makes of numbers without a dtype: int64 only where int32 does not hold them.
+DType usual_dtype(const Array& numbers) {
+  if (numbers.dtype() == DType::kFloat64) return current_config().floatx;
+  return numbers.dtype() == DType::kInt64 && holds(DType::kInt32, numbers) ? DType::kInt32 : numbers.dtype();
+}
+
+// The dtype that a buffer's format names; nothing for dates, texts, complex numbers and the like.
+std::optional<DType> dtype_of_format(const Py_buffer& view) {
+  const char* format = view.format == nullptr ? "B" : view.format;
+  if (*format == '=' || *format == '@' || *format == '<') ++format;
+  if (format[0] == '\0' || format[1] != '\0') return {};
+  switch (format[0]) {
+    case '?': return DType::kBool;
+    case 'e': return DType::kFloat16;
+    case 'f': return DType::kFloat32;
+    case 'd': return DType::kFloat64;
+    case 'b': return DType::kInt8;
+    case 'B': return DType::kUint8;
+    case 'h': return DType::kInt16;
+    case 'i': return DType::kInt32;
+    case 'l':
+    case 'q': return view.itemsize == 8 ? DType::kInt64 : DType::kInt32;
+    default: return {};
+  }
+}
+
+void release_buffer(void* p) noexcept {
+  auto* view = static_cast<Py_buffer*>(p);
+  PyBuffer_Release(view);
+  delete view;
+}
+
+// An array over the buffer's bytes, or nothing if they lie otherwise or are of a dtype that we have not.
+std::optional<HeldArray> borrow_buffer(nb::handle value) {
+  auto view = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(value.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return {};
+  }
+  const std::optional<DType> dtype = dtype_of_format(*view);
+  Shape shape;
+  for (int i = 0; i < view->ndim; ++i) shape.push_back(view->shape[i]);
+  // Elements that NumPy has not aligned would be read wrongly by vector instructions.
+  const bool usable = dtype && reinterpret_cast<std::uintptr_t>(view->buf) % size_of(*dtype) == 0;
+  void* bytes = view->buf;
+  nb::capsule keeper(view.release(), release_buffer);
+  if (!usable) return {};
+  return HeldArray{Array::borrow(*dtype, std::move(shape), bytes), std::move(keeper)};
+}
+
+HeldArray numpy_array(nb::handle value) {
+  if (PyObject_CheckBuffer(value.ptr()) && !PyBytes_Check(value.ptr()) && !PyByteArray_Check(value.ptr()))
+    if (std::optional<HeldArray> held = borrow_buffer(value)) return std::move(*held);
+  const nb::object array = numpy().attr("require")(value, nb::none(), "CA");  // C-ordered and aligned
+  if (std::optional<HeldArray> held = borrow_buffer(array)) return std::move(*held);
+  const std::string dtype = text_of(array.attr("dtype"));
+  if (dtype.starts_with(">"))  // big endian: the same numbers in this machine's order
+    return numpy_array(array.attr("astype")(array.attr("dtype").attr("newbyteorder")("=")));
+  if (dtype.starts_with("uint")) {  // no dtype of ours holds every value; int64 does most
+    std::optional<HeldArray> held = borrow_buffer(array.attr("astype")("int64"));
+    if (held && dtype == "uint64" &&
+        std::ranges::any_of(held->array.values<std::int64_t>(), [](auto n) { return n < 0; }))
+      fail<DTypeError>("an array of dtype uint64 holds numbers beyond int64; cast it to float64");
+    if (held) return std::move(*held);
+  }
+  fail<DTypeError>("an array of dtype ", dtype, " cannot become a tensor; give numbers (", repr_of(value.type()), ")");
+}
+
+HeldArray raw_array(nb::handle value, std::optional<DType> dtype) {
+  if (is_tensor(value))
+    fail<ValueError>("a value expected, but ", repr_of(value), " is a tensor, whose value is not known yet; ",
+                     "K.eval(x) computes it");
+  return is_python_number(value) ? HeldArray{number_array(value, dtype), {}} : numpy_array(value);
+}
+
+HeldArray converted(HeldArray held, DType dtype, Array memory) {
+  if (dtype == held.array.dtype()) return held;
+  if (memory.dtype() != dtype || memory.shape() != held.array.shape())
+    memory = Array::uninitialized(dtype, held.array.shape());
+  constexpr double kNanoseconds = 1.0;  // an element of large arrays, which lie in memory
+  kernels::parallel_for(held.array.size(), kNanoseconds,
+                        [&](std::int64_t begin, std::int64_t end) { held.array.cast_into(memory, begin, end); });
+  return {std::move(memory), {}};
+}
+
+}  // namespace
+
+nb::object attribute(nb::handle value, const char* name) {
+  PyObject* found = PyObject_GetAttrString(value.ptr(), name);
+  if (found == nullptr) PyErr_Clear();
+  return nb::steal(found);
+}
+
+std::string repr_of(nb::handle value) { return text_of(nb::repr(value)); }
+
+bool is_sequence(nb::handle value) { return PyList_Check(value.ptr()) || PyTuple_Check(value.ptr()); }
+
+bool is_python_number(nb::handle value) {
+  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr());
+}
+
+nb::object& numpy() {
+  // Never freed: modules may be gone when static objects are destroyed.
+  static nb::object& module = *new nb::object(nb::module_::import_("numpy"));
+  return module;
+}
+
+HeldArray array_from(nb::handle value) {
+  HeldArray held = raw_array(value, {});
+  if (!is_python_number(value) && !is_sequence(value)) return held;
+  const DType dtype = usual_dtype(held.array);
+  return converted(std::move(held), dtype, {});
+}
+
+HeldArray array_from(nb::handle value, DType dtype, Array memory) {
+  HeldArray held = raw_array(value, dtype);
+  if (is_integer(dtype) && (is_python_number(value) || is_sequence(value)) && !holds(dtype, held.array))
+    fail<DTypeError>("the value ", repr_of(value), " does not fit ", dtype, "; give whole numbers in its range, or a ",
+                     "NumPy array, which is converted");
+  return converted(std::move(held), dtype, std::move(memory));
+}
+
+HeldArray array_beside(nb::handle value, DType dtype) {
+  HeldArray held = raw_array(value, dtype);
+  const bool fits =
+      is_floating(dtype) || (dtype == DType::kBool ? held.array.dtype() == dtype
+                                                   : !PyFloat_CheckExact(value.ptr()) && holds(dtype, held.array));
+  if (!fits)
+    fail<DTypeError>("the value ", repr_of(value), " beside a tensor of ", dtype, "; cast the tensor first: K.cast(x, ",
+                     dtype == DType::kBool ? "K.floatx()" : "'float32'", ")");
+  return converted(std::move(held), dtype, {});
+}
+
+nb::object array_to(Array array) {
+  const bool scalar = array.shape().ndim() == 0;
+  auto* owner = new Array(std::move(array));
+  const nb::capsule keeper(owner, [](void* p) noexcept { delete static_cast<Array*>(p); });
+  std::vector<std::size_t> dims(owner->shape().begin(), owner->shape().end());
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(owner->dtype()));
+  const DType dtype = owner->dtype();
+  const auto code = dtype == DType::kBool    ? nb::dlpack::dtype_code::Bool
+                    : is_floating(dtype)     ? nb::dlpack::dtype_code::Float
+                    : dtype == DType::kUint8 ? nb::dlpack::dtype_code::UInt
+                                             : nb::dlpack::dtype_code::Int;
+  nb::ndarray<nb::numpy> view(owner->raw(), dims.size(), dims.data(), keeper, nullptr,
+                              nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1});
+  nb::object result = view.cast();
+  if (dtype == DType::kInt64) result = result.attr("view")("int64");  // NumPy has two types of 64 bits: not longlong
+  return scalar ? nb::object(result[nb::make_tuple()]) : result;
+}
+
+bool is_scipy_sparse(nb::handle value) {
+  return !is_tensor(value) && !is_sequence(value) && attribute(value, "tocsr").is_valid();
+}
+
+SparseArray sparse_from(nb::handle value) {
+  const nb::object csr = value.attr("tocsr")();
+  const Array values = array_from(csr.attr("data")).array;
+  const Array splits = array_from(csr.attr("indptr"), DType::kInt64).array;
+  const Array columns = array_from(csr.attr("indices"), DType::kInt64).array;
+  return SparseArray::csr(shape_from(csr.attr("shape")), splits.values<std::int64_t>(), columns.values<std::int64_t>(),
+                          values);
+}
+
+nb::object sparse_to(const SparseArray& value) {
+  const nb::object csr = nb::module_::import_("scipy.sparse").attr("csr_matrix");
+  const auto indices = [](std::span<const std::int64_t> numbers) {
+    return array_to(Array::from<std::int64_t>(Shape{static_cast<std::int64_t>(numbers.size())}, numbers));
+  };
+  const nb::tuple parts =
+      nb::make_tuple(array_to(value.values().copy()), indices(value.column_indices()), indices(value.row_splits()));
+  return csr(parts, nb::arg("shape") = shape_to(value.shape()));
+}
+
+}  // namespace syncline::python

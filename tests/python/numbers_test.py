@@ -1,0 +1,144 @@
+"""Numbers as Python and NumPy give them: each is exactly what a tensor gets, or is refused."""
+
+import numpy as np
+import pytest
+
+import syncline as K
+
+LARGE = 2**40  # beyond int32
+ODD = 2**53 + 1  # no double holds it
+
+
+def value(tensor):
+    return K.eval(tensor)
+
+
+def whole(*numbers):
+    return K.constant(np.array(numbers, "int64"), dtype="int64")
+
+
+@pytest.mark.parametrize(
+    "compute, expected",
+    [
+        (lambda: K.clip(K.constant([1.0, 5e9]), 0, 3_000_000_000), np.float32([1, 3e9])),
+        (lambda: K.clip(whole(-LARGE, 2 * LARGE), -1, LARGE), np.int64([-1, LARGE])),
+        (lambda: K.clip(whole(ODD + 5), 0, ODD), np.int64([ODD])),
+        (lambda: K.relu(K.constant([1.0, 5e9]), max_value=3_000_000_000), np.float32([1, 3e9])),
+        (lambda: K.relu(K.constant([1.0, 5e9]), threshold=3_000_000_000), np.float32([0, 5e9])),
+        (lambda: K.relu(K.constant([-1.0]), alpha=LARGE), np.float32([-LARGE])),
+        (lambda: K.elu(K.constant([-np.inf]), alpha=LARGE), np.float32([-LARGE])),
+        (lambda: K.cast(LARGE, "int64"), np.int64(LARGE)),
+        (lambda: K.cast(LARGE, "float64"), np.float64(LARGE)),
+        (lambda: K.any([2**32, 0]), np.bool_(True)),
+        (lambda: K.stack([LARGE, 1]), np.int64([LARGE, 1])),
+        (lambda: K.sum([LARGE, 1]), np.int64(LARGE + 1)),
+        (lambda: K.one_hot([2**32, 1], 3), np.float32([[0, 0, 0], [0, 1, 0]])),
+        (lambda: K.arange(LARGE, LARGE + 2), np.int64([LARGE, LARGE + 1])),
+        (lambda: K.arange(ODD, ODD + 2, dtype="int64"), np.int64([ODD, ODD + 1])),
+        (lambda: K.arange(-(2**63), 2**63 - 1, 2**62, dtype="int64"), np.arange(-(2**63), 2**63 - 1, 2**62)),
+        (lambda: K.arange(2**63 - 1, -(2**63), -(2**62), dtype="int64"), np.arange(2**63 - 1, -(2**63), -(2**62))),
+        (lambda: whole(0) + ODD, np.int64([ODD])),
+        (lambda: whole(ODD) * 1 + 0, np.int64([ODD])),
+        (lambda: K.equal(whole(ODD - 1, ODD), ODD), np.bool_([False, True])),
+        (lambda: K.maximum(whole(0), ODD), np.int64([ODD])),
+        (lambda: K.switch(K.constant(True, dtype="bool"), ODD, whole(1)[0]), np.int64(ODD)),
+        (lambda: K.constant(1.0) * 2**70, np.float32(2.0**70)),
+        (lambda: K.constant(2**70), np.float32(2.0**70)),
+        (lambda: K.batch_normalization(K.ones((1,)), K.zeros((1,)), K.ones((1,)), None, None, epsilon=LARGE), np.float32([2.0**-20])),
+    ],
+)
+def test_whole_numbers_are_kept(compute, expected):
+    result = value(compute())
+    assert result.dtype == expected.dtype
+    np.testing.assert_allclose(result, expected, rtol=1e-6 if expected.dtype.kind == "f" else 0)
+
+
+def test_random_bounds_are_kept():
+    normal = value(K.random_normal((1000,), mean=LARGE, stddev=LARGE // 8))
+    assert 0.9 * LARGE < normal.mean() < 1.1 * LARGE and normal.std() > LARGE / 16
+    uniform = value(K.random_uniform((1000,), minval=0, maxval=LARGE, dtype="int64"))
+    assert uniform.min() >= 0 and LARGE / 2 < uniform.max() < LARGE
+    assert value(K.random_uniform((1000,), 0, 2**63 - 1, dtype="int64")).max() > 2**62
+    assert value(K.random_uniform_variable((1000,), 0, LARGE)).max() > LARGE / 2
+
+
+def test_variables_take_each_whole_number():
+    x = K.variable(np.zeros((2, 2)), dtype="int64")
+    for set_to in (lambda: K.batch_set_value([(x, ODD)]), lambda: value(K.update(x, ODD)), lambda: K.set_value(x, [[ODD] * 2] * 2)):
+        K.set_value(x, np.zeros((2, 2), "int64"))
+        set_to()
+        assert K.get_value(x).tolist() == [[ODD] * 2] * 2
+
+
+FRACTIONS = [1.5, [1.5, 2.5], np.array([1.5, 2.5]), np.float32(1.5), np.array(np.nan)]
+
+
+@pytest.mark.parametrize("fraction", FRACTIONS, ids=repr)
+def test_fractions_beside_whole_numbers_are_refused(fraction):
+    x, v = K.constant([3, 4], dtype="int32"), K.variable([3, 4], dtype="int32")
+    for wrong in (
+        lambda: x * fraction,
+        lambda: fraction - x,
+        lambda: K.maximum(x, fraction),
+        lambda: K.equal(x, fraction),
+        lambda: K.dot(K.reshape(x, (1, 2)), [[1.5], [2.5]]),
+        lambda: K.stack([x, np.array([1.5, 2.5])]),
+        lambda: K.update(v, fraction),
+        lambda: K.update_add(v, fraction),
+        lambda: K.update_sub(v, fraction),
+    ):
+        with pytest.raises(TypeError, match="cast"):
+            wrong()
+    assert K.get_value(v).tolist() == [3, 4]
+
+
+def test_an_array_of_whole_numbers_stands_beside_a_tensor_of_such():
+    x = K.constant([3, 4], dtype="int32")
+    assert value(x * np.array([2.0, 3.0])).tolist() == [6, 12]
+    assert value(x * np.array([2, 3])).tolist() == [6, 12]
+
+
+@pytest.mark.parametrize("number, dtype", [(1.5, "int32"), ([1.5, 2], "int64"), (300, "int8"), (-1, "uint8"), ([2**31], "int32")], ids=repr)
+def test_what_a_dtype_does_not_hold_is_refused(number, dtype):
+    for wrong in (
+        lambda: K.constant(number, dtype=dtype),
+        lambda: K.variable(number, dtype=dtype),
+        lambda: K.set_value(K.variable(np.zeros(np.shape(number)), dtype=dtype), number),
+        lambda: K.function([x := K.placeholder(np.shape(number), dtype=dtype)], [x])([number]),
+    ):
+        with pytest.raises(TypeError, match=f"does not fit {dtype}"):
+            wrong()
+    # NumPy's arrays are converted as astype does, where the dtype is asked for.
+    assert value(K.constant(np.array(1.5), dtype="int32")) == 1
+
+
+def test_numbers_beyond_64_bits():
+    with pytest.raises(ValueError, match="does not fit 64 bits"):
+        whole(1) + 2**63
+    with pytest.raises(ValueError, match="does not fit 64 bits"):
+        K.constant([1, 2])[2**63]
+    with pytest.raises(TypeError, match="beyond int64"):
+        K.constant(1.0) + np.array([2**63], "uint64")
+
+
+def test_slices_are_cut_to_the_axis():
+    x = K.constant([1, 2, 3])
+    for bound in (2**31, 2**63 - 1, 2**70):
+        assert value(x[:-bound]).tolist() == [] and value(x[-bound:]).tolist() == [1, 2, 3]
+        assert value(x[:bound]).tolist() == [1, 2, 3] and value(x[bound:]).tolist() == []
+    assert value(x[: -(2**63)]).tolist() == []
+
+
+def test_an_unfed_learning_phase_is_testing():
+    K.clear_session()
+    x = K.placeholder((None, 3))
+    try:
+        f = K.function([x, K.learning_phase()], [K.in_train_phase(x * 2, x)])
+        ones = np.ones((2, 3), "float32")
+        assert f([ones, True])[0].max() == 2
+        K.set_learning_phase(1)  # from now on Keras hands over no phase
+        assert f([ones])[0].max() == 1
+        with pytest.raises(ValueError, match="0 values for 2 inputs|1 values for 2 inputs"):
+            K.function([x, K.placeholder((None, 3))], [x])([ones])
+    finally:
+        K.clear_session()
