@@ -52,14 +52,7 @@ struct WithNumbers {
     Shape numbers = f.numbers;
     for (std::size_t i = 0; i < f.at.size(); ++i) {
       std::vector<std::int64_t> found;
-      const Expr& size = in[operands.size() + i];
-      if (!read_numbers(size, found)) {
-        const bool known =
-            size.op().may_refuse && std::all_of(size.node().inputs.begin(), size.node().inputs.end(), is_constant);
-        if (known) fail<ValueError>(f.name, ": a size is computed by ", size.op().name, ", which refuses its operands");
-        fail<ValueError>(f.name, ": a size is computed from values that are fed or stored, by ", size.op().name,
-                         "; sizes must follow from shapes, or be fed as an integer scalar");
-      }
+      SYNCLINE_CHECK(read_numbers(in[operands.size() + i], found));
       for (std::size_t k = 0; k < found.size(); ++k) numbers[f.at[i] + static_cast<int>(k)] = found[k];
     }
     return f.rule(operands, numbers);
@@ -189,21 +182,10 @@ Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims
   return apply<WithNumbers>(std::move(operands), {std::move(function), std::move(random_op)});
 }
 
-std::vector<Expr> sizes_fed(std::span<const Expr> roots) {
-  std::vector<Expr> sizes;
-  for (const auto& node : nodes_under(roots)) {
-    if (node->op != &def_of<WithNumbers>()) continue;
-    const auto& function = *static_cast<const WithNumbers::Attrs*>(node->attrs.get())->function;
-    sizes.insert(sizes.end(), node->inputs.begin() + function.operands, node->inputs.end());
-  }
-  // What a size is computed from, but not through the shapes of tensors.
-  const auto stop = [](const Expr& e) { return e.op().shape_only; };
-  std::vector<Expr> found;
-  for (const auto& node : nodes_since(0, sizes, stop)) {
-    const Expr leaf(node);
-    if (leaf.is<Placeholder>() && leaf.ndim() == 0 && is_integer(leaf.dtype())) found.push_back(leaf);
-  }
-  return found;
+std::span<const Expr> numbers_of(const Node& node) {
+  if (node.op != &def_of<WithNumbers>()) return {};
+  const auto& function = *static_cast<const WithNumbers::Attrs*>(node.attrs.get())->function;
+  return std::span(node.inputs).subspan(static_cast<std::size_t>(function.operands));
 }
 
 }  // namespace syncline

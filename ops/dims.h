@@ -2,9 +2,8 @@
 //
 // Such a tensor says how large something is, usually as an element of shape(x): it follows from the shapes that are
 // fed, and the plan folds it to a number. Until then the dimension is unknown, and the function is a stand-in
-// (`with_numbers`) that the plan replaces by the function itself. A tensor that depends on fed values or on variables
-// throws ValueError when the plan is made; only a fed integer scalar may decide sizes: each of its values has its own
-// plan.
+// (`with_numbers`) that the plan replaces by the function itself. A size that depends on values that are fed, stored or
+// drawn is computed by a plan of its own first (runtime/function.cc), and each of its values has its own plan.
 #pragma once
 
 #include <concepts>
@@ -85,7 +84,7 @@ using NumbersRule = std::function<Expr(std::span<const Expr> operands, const Sha
 Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
                   std::shared_ptr<RandomOp> random_op = nullptr);
 
-// The integer scalar placeholders under `roots` whose values decide sizes.
-std::vector<Expr> sizes_fed(std::span<const Expr> roots);
+// The inputs of a stand-in that are numbers: what a plan has to know. Nothing for other nodes.
+std::span<const Expr> numbers_of(const Node& node);
 
 }  // namespace syncline

@@ -50,10 +50,12 @@ struct Range {
 struct NewAxis {};   // adds an axis of one element
 struct Ellipsis {};  // stands for all axes that no other subscript names
 // A number takes one element, negative from the end, and drops the axis. A tensor of integers takes the elements that
-// it numbers from 0; its axes come in place of that axis, and a number outside throws ValueError when the step runs.
+// it numbers from 0; its axes come in place of that axis, and a number outside throws ValueError when the step runs. A
+// mask, a tensor of bool, stands for as many axes as it has, and takes the elements where it is true, along one axis.
 using Subscript = std::variant<std::int64_t, Range, NewAxis, Ellipsis, Expr>;
 // x[subscripts...]: index(x, {Ellipsis{}, Range{1, -1}, -1}). Axes that are not named are taken whole. Throws
-// ValueError for a number outside the axis and for too many subscripts, and DTypeError for a mask of bool.
+// ValueError for a number outside the axis and for too many subscripts, ShapeError for a mask that does not fit, and
+// DTypeError for a tensor of other dtypes.
 Expr index(const Expr& x, const std::vector<Subscript>& subscripts);
 // Elements [start, start + size) along one axis.
 Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/array.h"
 #include "ops/expr.h"
 
 namespace syncline {
@@ -16,7 +17,18 @@ using Bindings = std::unordered_map<Expr, Expr, ExprHash>;
 // The roots of the new graph, one for each old root. Placeholders without a binding keep their place (and fail later,
 // if a step really needs them).
 //
-// Without `simplify` (Passes in runtime/session.h) it does only what a plan cannot do without.
+// Without `simplify` (Passes in runtime/session.h) it does only what a plan cannot do without. Throws ValueError where
+// a size depends on values.
 std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify = true);
+
+// The same where sizes may depend on values. Such sizes are computed first, those that follow from other such sizes
+// after them: while some are missing, `roots` is empty and `sizes` holds them, as roots of a graph of their own. Their
+// values are then the last element of `known`, in the same order.
+struct Concrete {
+  std::vector<Expr> roots, sizes;
+};
+using SizeValues = std::vector<Array>;
+Concrete concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify,
+                    std::span<const SizeValues> known);
 
 }  // namespace syncline

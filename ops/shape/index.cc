@@ -9,6 +9,9 @@
 #include "ops/kernels/permute.h"
 #include "ops/leaf.h"
 #include "ops/linalg.h"
+#include "ops/math.h"
+#include "ops/once_known.h"
+#include "ops/reduce.h"
 #include "ops/shape.h"
 #include "ops/shape/strides.h"
 
@@ -183,8 +186,7 @@ Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
 // The elements of an axis in the order of `indices`, whose axes take that axis's place.
 Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   if (!is_integer(indices.dtype()))
-    fail<DTypeError>("index: a tensor of ", indices.dtype(),
-                     " is no index; how much a mask selects depends on values: use switch, or integers");
+    fail<DTypeError>("index: a tensor of ", indices.dtype(), " is no index; give integers, or bool for a mask");
   std::vector<int> front{axis}, back;
   for (int i = 0; i < x.ndim(); ++i)
     if (i != axis) front.push_back(i);
@@ -195,15 +197,78 @@ Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   return permute_dimensions(gather(permute_dimensions(x, front), indices), back);
 }
 
-// One subscript an axis of x, and those that add axes: without an ellipsis.
+// Where a vector of bool is true; `count` elements are.
+struct TrueAt {
+  static constexpr std::string_view kName = "true_at";
+  struct Attrs {
+    std::int64_t count = 0;
+  };
+  static constexpr auto fields = std::tuple{field("count", &Attrs::count)};
+  static Meta infer(const Attrs& a, std::span<const Meta>) { return {DType::kInt64, Shape{a.count}}; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static void run(const Attrs& a, const KernelArgs& k) {
+    const bool* mask = k.input<bool>(0);
+    auto* found = k.output<std::int64_t>();
+    for (std::int64_t i = 0, n = 0; n < a.count; ++i)
+      if (mask[i]) found[n++] = i;
+  }
+  static constexpr NoGradient grad{"positions are integers"};
+};
+
+SYNCLINE_REGISTER_OP(TrueAt)
+
+void check_mask(const Shape& x, int axis, const Shape& mask) {
+  for (int i = 0; i < mask.ndim(); ++i)
+    if (const std::int64_t size = x[axis + i]; size >= 0 && mask[i] >= 0 && size != mask[i])
+      fail<ShapeError>("index: a mask of shape ", mask, " does not fit x ", x, " from axis ", axis);
+}
+
+// The axes of the mask, beginning with `axis`, become one, with the elements where it is true.
+Expr masked(const Expr& x, int axis, const Expr& mask) {
+  check_mask(x.shape(), axis, mask.shape());
+  Meta unknown{x.dtype(), x.shape()};
+  for (int i = 1; i < mask.ndim(); ++i) unknown.shape.erase(axis);
+  unknown.shape[axis] = kUnknown;
+  return once_known("index", {x, mask}, unknown, [axis](std::span<const Expr> in) {
+    check_mask(in[0].shape(), axis, in[1].shape());
+    Shape merged = in[0].shape();
+    for (int i = 1; i < in[1].ndim(); ++i) {
+      merged[axis] *= merged[axis + 1];
+      merged.erase(axis + 1);
+    }
+    const Expr flat = flatten(in[1]);
+    const auto positions = [](std::span<const Expr> mask_of, const Shape& count) {
+      return apply<TrueAt>({mask_of[0]}, {count[0]});
+    };
+    const Expr indices =
+        with_numbers("index", {flat}, Dims{sum(cast(flat, DType::kInt64))}, {DType::kInt64, {kUnknown}}, positions);
+    return gather_along(reshape(in[0], merged), axis, indices);
+  });
+}
+
+bool is_mask(const Subscript& s) {
+  const auto* tensor = std::get_if<Expr>(&s);
+  return tensor != nullptr && tensor->dtype() == DType::kBool;
+}
+
+// How many axes of x a subscript stands for.
+int axes_of(const Subscript& s) {
+  if (std::holds_alternative<NewAxis>(s) || std::holds_alternative<Ellipsis>(s)) return 0;
+  if (!is_mask(s)) return 1;
+  const int axes = std::get<Expr>(s).ndim();
+  if (axes == 0) fail<ShapeError>("index: a mask is a scalar; give one with axes, or use switch");
+  return axes;
+}
+
+// Subscripts for all axes of x, and those that add axes: without an ellipsis.
 std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& subscripts) {
   int axes = 0, ellipses = 0;
   for (const Subscript& s : subscripts) {
     if (std::holds_alternative<Ellipsis>(s)) ++ellipses;
-    else if (!std::holds_alternative<NewAxis>(s)) ++axes;
+    axes += axes_of(s);
   }
   if (axes > x.ndim() || ellipses > 1)
-    fail<ValueError>("index: ", axes, " subscripts and ", ellipses, " ellipses for x ", x.shape(),
+    fail<ValueError>("index: subscripts for ", axes, " axes and ", ellipses, " ellipses for x ", x.shape(),
                      "; at most one subscript an axis and one ellipsis");
   std::vector<Subscript> result;
   const auto fill_up = [&] { result.insert(result.end(), static_cast<std::size_t>(x.ndim() - axes), Range{}); };
@@ -232,6 +297,11 @@ Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
   Dims bounds;
   std::vector<int> picked;
   for (const Subscript& s : all) {
+    if (is_mask(s)) {
+      for (int i = 0; i < axes_of(s); ++i) bounds.append(Dims{kOpen, kOpen, 1});
+      picked.resize(picked.size() + static_cast<std::size_t>(axes_of(s)), 0);
+      continue;
+    }
     if (std::holds_alternative<NewAxis>(s)) continue;
     picked.push_back(std::holds_alternative<std::int64_t>(s) ? 1 : 0);
     if (const auto* at = std::get_if<std::int64_t>(&s)) {
@@ -248,6 +318,8 @@ Expr index(const Expr& x, const std::vector<Subscript>& subscripts) {
   for (const Subscript& s : all) {
     if (std::holds_alternative<std::int64_t>(s)) {
       result = squeeze(result, axis);
+    } else if (is_mask(s)) {
+      result = masked(result, axis++, std::get<Expr>(s));
     } else if (const auto* indices = std::get_if<Expr>(&s)) {
       result = gather_along(result, axis, *indices);
       axis += indices->ndim();

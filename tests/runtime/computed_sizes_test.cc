@@ -1,0 +1,195 @@
+// Sizes that are computed from values: a first plan computes them, and what they are decides the second.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ops/control.h"
+#include "ops/core.h"
+#include "ops/gradients.h"
+#include "ops/math.h"
+#include "ops/random.h"
+#include "ops/reduce.h"
+#include "ops/shape.h"
+#include "runtime/function.h"
+#include "runtime/session.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+Expr input(Shape shape, DType dtype = DType::kFloat64, std::string name = "x") {
+  return placeholder({.shape = std::move(shape), .dtype = dtype, .name = std::move(name)});
+}
+
+Array integers(std::vector<std::int32_t> values) {
+  return Array::from<std::int32_t>(Shape{static_cast<std::int64_t>(values.size())}, values);
+}
+
+TEST(ComputedSizes, BoundsOfASlice) {
+  expect_same_on_ranks([] {
+    const Expr x = input({kUnknown, 2}), n = input({2}, DType::kInt32, "n");
+    const Expr part = index(x, {Range{index(n, {0}), index(n, {1})}});
+    Function f({x, n}, {part, sum(part), gradients(sum(square(part)), {x})[0]});
+    std::vector<Array> results;
+    for (const auto& bounds : {std::vector<std::int32_t>{1, 4}, {0, 7}, {-2, 7}, {3, 3}, {1, 4}})
+      for (const Array& a : f({random_doubles({7, 2}, 1), integers(bounds)})) results.push_back(a);
+    EXPECT_EQ(results[0].shape(), (Shape{3, 2}));
+    EXPECT_EQ(results[9].shape(), (Shape{0, 2}));
+    EXPECT_TRUE(same_bits(results[0], results[12]));
+    expect_near(results[0], random_doubles({7, 2}, 1).rows(1, 4), 0);
+    return results;
+  });
+}
+
+TEST(ComputedSizes, AVariablesLargestElement) {
+  expect_same_on_ranks([] {
+    const Variable v = variable(integers({2, 5, 3}));
+    const Expr counted = arange(Dim(max(v.expr())));
+    // The step computes with what the variable was before it.
+    Function f({}, {sum(counted)}, {update(v, v.expr() + cast(sum(counted), DType::kInt32))});
+    std::vector<Array> results;
+    for (int step = 0; step < 3; ++step) results.push_back(f(std::vector<Array>{})[0]);
+    EXPECT_EQ(results[0].item(), 10);   // 0 + ... + 4
+    EXPECT_EQ(results[1].item(), 105);  // 0 + ... + 14
+    results.push_back(get_value(v));
+    return results;
+  });
+}
+
+TEST(ComputedSizes, SizesThatFollowFromOtherSizes) {
+  expect_same_on_ranks([] {
+    const Expr n = input({}, DType::kInt32, "n");
+    const Expr ones = fill({n, 2}, 1, DType::kInt32);                 // the size is fed,
+    const Expr more = arange(Dim(sum(ones)));                         // computed from what has that size,
+    Function f({n}, {fill(Dims{max(more), 3}, 7, DType::kFloat64)});  // and from that again
+    std::vector<Array> results;
+    for (const std::int32_t fed : {2, 4, 1, 2}) {
+      results.push_back(f({Array::scalar(fed)})[0]);
+      EXPECT_EQ(results.back().shape(), (Shape{2 * fed - 1, 3}));
+    }
+    return results;
+  });
+}
+
+TEST(ComputedSizes, Masks) {
+  expect_same_on_ranks([] {
+    const Expr x = input({kUnknown, 3}), y = input({kUnknown, 3}, DType::kFloat64, "y");
+    const Expr rows = greater(sum(y, {1}), scalar_like(0, y)), elements = greater(y, scalar_like(0, y));
+    const Expr loss = sum(square(index(x, {rows}))) + sum(exp(index(x, {elements})));
+    Function f({x, y}, {index(x, {rows}), index(x, {elements}), index(x, {rows, 1}), index(x, {Ellipsis{}, elements}),
+                        loss, gradients(loss, {x})[0]});
+    std::vector<Array> results;
+    for (const std::uint64_t seed : {1, 2, 3})
+      for (const Array& a : f({random_doubles({8, 3}, seed), random_doubles({8, 3}, 10 + seed)})) results.push_back(a);
+    return results;
+  });
+}
+
+TEST(ComputedSizes, MasksByHand) {
+  on_one_process([] {
+    const Expr x = input({kUnknown, 2}), m = input({kUnknown}, DType::kBool, "m");
+    Function f({x, m}, {index(x, {m}), gradients(sum(index(x, {m}) * 3.0), {x})[0]});
+    const Array rows = doubles({3, 2}, {1, 2, 3, 4, 5, 6});
+    auto out = f({rows, Array::from<bool>(Shape{3}, {true, false, true})});
+    expect_near(out[0], doubles({2, 2}, {1, 2, 5, 6}), 0);
+    expect_near(out[1], doubles({3, 2}, {3, 3, 0, 0, 3, 3}), 0);
+    EXPECT_EQ(f({rows, Array::from<bool>(Shape{3}, {false, false, false})})[0].shape(), (Shape{0, 2}));
+    EXPECT_NE(message_of<ShapeError>([&] {
+                f({rows, Array::from<bool>(Shape{2}, {true, true})});
+              }).find("index: a mask of shape (2,) does not fit x (3, 2)"),
+              std::string::npos);
+    EXPECT_NE(message_of<ShapeError>([&] {
+                index(x, {input({3, 4}, DType::kBool)});
+              }).find("does not fit x (?, 2)"),
+              std::string::npos);
+    EXPECT_NE(message_of<ShapeError>([&] { index(x, {input({}, DType::kBool)}); }).find("a mask is a scalar"),
+              std::string::npos);
+  });
+}
+
+TEST(ComputedSizes, WithinLoopsAndBranches) {
+  expect_same_on_ranks([] {
+    const Expr x = input({kUnknown, 3}), n = input({2}, DType::kInt32, "n"), c = input({}, DType::kInt32, "c");
+    const Expr size = index(n, {0});
+    // Of what the body captures; the size is the same in each iteration.
+    const Expr folded = foldl(
+        [&](const Expr& a, const Expr& row) {
+          return a + sum(index(row, {Range{0, size}}));
+        },
+        x, fill({}, 0, DType::kFloat64));
+    const Expr chosen = switch_(
+        c,
+        [&] {
+          return sum(index(x, {Range{0, size}}));
+        },
+        [&] { return sum(cast(arange(Dim(index(n, {1}))), DType::kFloat64)); });
+    const Expr loss = folded * folded + chosen;
+    Function f({x, n, c}, {folded, chosen, gradients(loss, {x})[0]});
+    std::vector<Array> results;
+    for (const auto& fed : {std::vector<std::int32_t>{1, 4}, {3, 2}, {0, 9}})
+      for (const std::int32_t side : {0, 1})
+        for (const Array& a : f({random_doubles({4, 3}, 3), integers(fed), Array::scalar(side)})) results.push_back(a);
+    return results;
+  });
+}
+
+TEST(ComputedSizes, OfTheElementAreRefused) {
+  on_one_process([] {
+    const Expr x = input({kUnknown}, DType::kInt32);
+    Function f({x}, {foldl([](const Expr& a, const Expr& e) { return a + sum(arange(Dim(e))); }, x)});
+    EXPECT_NE(message_of<ValueError>([&] { f({integers({1, 2, 3})}); }).find("within a loop"), std::string::npos);
+  });
+}
+
+// A step draws once, in the plan of the sizes and in its own alike; the next step draws anew.
+TEST(ComputedSizes, AreDrawnOnce) {
+  expect_same_on_ranks([] {
+    Session& session = Session::current();
+    const Expr drawn =
+        random_uniform(Dims{4}, session.next_random_key(7), {.minval = 1, .maxval = 100, .dtype = DType::kInt32});
+    const Expr size = max(drawn);
+    Function f({}, {fill({size}, 1, DType::kFloat64), drawn}), only({}, {fill({size}, 1, DType::kFloat64)});
+    std::vector<Array> results;
+    std::vector<std::int64_t> sizes;
+    for (int step = 0; step < 6; ++step) {
+      const auto out = f(std::vector<Array>{});
+      const auto numbers = out[1].values<std::int32_t>();
+      EXPECT_EQ(out[0].shape(), (Shape{*std::max_element(numbers.begin(), numbers.end())}));
+      sizes.push_back(only(std::vector<Array>{})[0].size());
+      results.insert(results.end(), out.begin(), out.end());
+    }
+    EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), *std::min_element(sizes.begin(), sizes.end()));
+    return results;
+  });
+}
+
+TEST(ComputedSizes, EachValueHasItsPlan) {
+  on_one_process([] {
+    const Expr x = input({kUnknown}, DType::kInt32);
+    Function f({x}, {fill(Dims{sum(x)}, 1)});
+    const auto plan = [&](std::vector<std::int32_t> fed) {
+      f({integers(std::move(fed))});
+      return f.last_plan();
+    };
+    const Plan* three = plan({1, 2});
+    EXPECT_NE(plan({1, 4}), three);
+    EXPECT_EQ(plan({2, 1}), three);
+    EXPECT_NE(plan({1, 1, 1}), three);  // another shape
+    EXPECT_EQ(plan({0, 3}), three);
+  });
+}
+
+TEST(ComputedSizes, WithoutSimplification) {
+  Session session;
+  session.set_passes({.simplify = false, .fuse = false});
+  SessionScope scope(session);
+  const Expr x = input({kUnknown, 3}), y = input({kUnknown, 3}, DType::kFloat64, "y");
+  Function f({x, y}, {index(x, {greater(y, scalar_like(0, y))}), arange(Dim(cast(sum(y), DType::kInt32)))});
+  const auto out = f({doubles({1, 3}, {1, 2, 3}), doubles({1, 3}, {4, -1, 1})});
+  expect_values(out[0], {1, 3});
+  expect_values(out[1], {0, 1, 2, 3});
+}
+
+}  // namespace
+}  // namespace syncline::testing
