@@ -72,7 +72,7 @@ std::string difference_of(std::size_t output, const Outcome& wanted, const Array
   for (std::uint64_t k = 1; k <= (exact ? 0 : 16); ++k) {
     const Outcome other = perturbed(k);
     if (!other.error.empty() || other.outputs.size() <= output) return {};
-    spread.add(other.outputs[output], other.finite != wanted.finite);
+    spread.add(other.outputs[output], wanted.poles_in_bodies || other.finite != wanted.finite);
     if (k >= 3 && (at = spread.first_beyond(values)) < 0) return {};
   }
   const Array flat = base.reshaped({base.size()}), flat_got = got.reshaped({base.size()});

@@ -14,6 +14,7 @@ struct Outcome {
   std::vector<Array> outputs;
   std::string error;
   std::vector<bool> finite;  // each node's value; where rounding errors change that, they decide what is infinite
+  bool poles_in_bodies = false;  // they may do so where no node of the graph shows it
 };
 
 // The outcome of the same call with other rounding errors; `number` tells them apart.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 #include <unordered_set>
 
@@ -8,6 +9,22 @@
 #include "tests/graphs/ways.h"
 
 namespace syncline::graphs {
+Expr pole_input(const Node& node) {
+  const std::string_view name = node.op->name;
+  if (name == "sqrt" || name == "log" || name == "pow") return node.inputs[0];
+  return name == "div" || name == "floormod" ? node.inputs[1] : Expr{};
+}
+
+bool have_poles_in_bodies(std::span<const Expr> roots) {
+  for (const auto& node : nodes_under(roots)) {
+    const std::vector<Expr> body = body_of(Expr(node));
+    const auto inner = nodes_under(body);
+    if (std::any_of(inner.begin(), inner.end(), [](const auto& n) { return bool(pole_input(*n)); })) return true;
+    if (have_poles_in_bodies(body)) return true;
+  }
+  return false;
+}
+
 std::vector<Expr> body_of(const Expr& node) {
   if (node.is<Loop>()) return node.attrs<Loop::Attrs>().body->roots();
   if (node.is<Branch>()) return node.attrs<Branch::Attrs>().bodies->roots();

@@ -74,10 +74,8 @@ class Differences {
   bool at_pole() {
     std::vector<Expr> near, all;
     for (const auto& node : nodes_under(std::vector<Expr>{graph_.loss})) {
-      const std::string_view name = node->op->name;
       if (!body_of(Expr(node)).empty()) return true;  // who knows
-      if (name == "sqrt" || name == "log" || name == "pow") near.push_back(node->inputs[0]);
-      if (name == "div" || name == "floormod") near.push_back(node->inputs[1]);
+      if (const Expr x = pole_input(*node)) near.push_back(x);
       if (Expr(node).dtype() == DType::kFloat64 && !node->op->leaf && !node->op->sparse) all.emplace_back(node);
     }
     if (any_beyond(all, INFINITY)) return true;

@@ -75,6 +75,26 @@ Built tail_line(Choices& c) {
   return SYNCLINE_MADE(index(x, {Ellipsis{}, Range{.start = 1}}));
 }
 
+// Sizes that values decide.
+Built mask_line(Choices& c) {
+  const Expr x = any_of(c, 1, 3);
+  const auto axes = c.integer("axes", 1, x.ndim());
+  Shape shape;
+  for (int axis = 0; axis < axes; ++axis) shape.push_back(x.shape()[axis]);
+  Choices::require(shape.is_known());
+  const Expr mask = c.fresh("mask", DType::kBool, shape, Pool::kTies);
+  if (c.flag("whole")) return SYNCLINE_MADE(index(x, {mask}));
+  return SYNCLINE_MADE(sum(index(x, {mask}), {0}));
+}
+
+Built counted_line(Choices& c) {
+  const Expr mask = c.fresh("mask", DType::kBool, Shape{c.integer("n", 0, 6)}, Pool::kTies);
+  const Expr count = sum(cast(mask, DType::kInt32));
+  if (c.flag("numbers")) return SYNCLINE_MADE(cast(arange(Dim(count)), DType::kFloat32));
+  const Expr x = any_of(c, 1, 3);
+  return SYNCLINE_MADE(index(x, {Range{{}, count}}));
+}
+
 Built picked_rows_line(Choices& c) {
   const Expr x = any_of(c, 1, 3);
   const auto n = c.integer("n", 0, 4);
@@ -216,6 +236,8 @@ std::vector<Entry> shape_entries() {
       {"index", &index_line, 5},
       {"tail", &tail_line, 4},
       {"picked_rows", &picked_rows_line, 2},
+      {"mask", &mask_line, 4},
+      {"counted", &counted_line, 2},
       {"concatenate", &concatenate_line, 6},
       {"stack", &stack_line, 3},
       {"permute_dimensions", &permute_line},

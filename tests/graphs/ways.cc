@@ -77,6 +77,7 @@ class Base {
         return outputs;
       }));
       result.back().finite = one.finite();
+      result.back().poles_in_bodies = have_poles_in_bodies(roots_);
       if (result.back().error.empty())
         for (std::size_t u = 0; u < program_.updates.size(); ++u)
           state[program_.updates[u].input] = one.of(graph_.updates[u]);

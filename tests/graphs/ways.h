@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/graphs/program.h"
 
@@ -15,6 +17,10 @@ struct Coverage {
 
 // What a loop or a branch computes within; nothing of other nodes.
 std::vector<Expr> body_of(const Expr& node);
+// Whether the op is infinite, or has an infinite derivative, at one value of an input: that one, or empty.
+Expr pole_input(const Node& node);
+// Whether there are such ops in bodies, where rounding errors are not followed.
+bool have_poles_in_bodies(std::span<const Expr> roots);
 // Every random operation under `roots` draws next as in its run of that number.
 void set_runs(const std::vector<Expr>& roots, std::uint64_t run);
 void add_coverage(const Graph& graph, Coverage& coverage);
