@@ -117,6 +117,12 @@ HeldArray converted(HeldArray held, DType dtype, Array memory) {
   return {std::move(memory), {}};
 }
 
+void check_fits(nb::handle value, const Array& array, DType dtype) {
+  if (is_integer(dtype) && !holds(dtype, array))
+    fail<DTypeError>("the value ", repr_of(value), " does not fit ", dtype, "; give whole numbers in its range, or a ",
+                     "NumPy array, which is converted");
+}
+
 }  // namespace
 
 nb::object attribute(nb::handle value, const char* name) {
@@ -146,11 +152,15 @@ HeldArray array_from(nb::handle value) {
   return converted(std::move(held), dtype, {});
 }
 
-HeldArray array_from(nb::handle value, DType dtype, Array memory) {
+HeldArray array_from(nb::handle value, DType dtype) {
   HeldArray held = raw_array(value, dtype);
-  if (is_integer(dtype) && (is_python_number(value) || is_sequence(value)) && !holds(dtype, held.array))
-    fail<DTypeError>("the value ", repr_of(value), " does not fit ", dtype, "; give whole numbers in its range, or a ",
-                     "NumPy array, which is converted");
+  if (is_python_number(value) || is_sequence(value)) check_fits(value, held.array, dtype);
+  return converted(std::move(held), dtype, {});
+}
+
+HeldArray feed_from(nb::handle value, DType dtype, Array memory) {
+  HeldArray held = raw_array(value, dtype);
+  if (PyLong_CheckExact(value.ptr())) check_fits(value, held.array, dtype);
   return converted(std::move(held), dtype, std::move(memory));
 }
 

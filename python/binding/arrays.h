@@ -30,9 +30,11 @@ struct HeldArray {
 // are int32, or int64 if int32 does not hold them.
 HeldArray array_from(nb::handle value);
 // The same of dtype `dtype`. NumPy arrays are converted as `astype` does; numbers and lists must fit an integer dtype.
+HeldArray array_from(nb::handle value, DType dtype);
+// What a placeholder of `dtype` is fed: any value is converted as `astype` does, but Python's whole numbers must fit.
 // Where the value has to be converted and `memory`, a free array, has its dtype and shape, the result takes that
 // memory.
-HeldArray array_from(nb::handle value, DType dtype, Array memory = {});
+HeldArray feed_from(nb::handle value, DType dtype, Array memory);
 // The value beside a tensor of `dtype`, as TensorFlow has it: of that dtype, which must hold it. Throws DTypeError for
 // fractions and a Python float beside integers, and for all but truth values beside bool.
 HeldArray array_beside(nb::handle value, DType dtype);

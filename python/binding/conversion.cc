@@ -198,7 +198,8 @@ std::vector<Expr> alike_exprs_from(nb::handle values, std::optional<DType> dtype
 }
 
 Expr new_value_from(const Variable& x, nb::handle value) {
-  Expr e = expr_from(value, x.dtype());
+  const bool converted = !is_sequence(value) && (is_python_number(value) || x.dtype() == DType::kBool);
+  Expr e = converted && !is_tensor(value) ? constant_from(array_from(value, x.dtype())) : expr_from(value, x.dtype());
   if (e.dtype() != x.dtype()) e = cast(e, x.dtype());
   return e.ndim() == 0 && x.shape().ndim() > 0 ? broadcast_like(e, x.expr()) : e;
 }

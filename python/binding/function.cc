@@ -202,7 +202,7 @@ class FunctionObject {
         continue;
       }
       Array& memory = fed.converted[feeds.size()];
-      HeldArray held = array_from(value, dtype, std::exchange(memory, Array()));  // a moved-from array has no memory
+      HeldArray held = feed_from(value, dtype, std::exchange(memory, Array()));  // a moved-from array has no memory
       if (held.keeper.is_valid()) fed.keepers.push_back(std::move(held.keeper));
       else memory = held.array;
       feeds.emplace_back(std::move(held.array));
