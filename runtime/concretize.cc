@@ -15,21 +15,23 @@
 #include "ops/linalg/rows.h"
 #include "ops/math.h"
 #include "ops/op.h"
+#include "ops/shape.h"
 #include "ops/substitute.h"
 #include "runtime/evaluate.h"
 #include "runtime/half_precision.h"
+#include "runtime/known_sizes.h"
 #include "runtime/loop_graph.h"
+#include "runtime/unroll_loop.h"
 
 namespace syncline {
 namespace {
 
 class Concretizer {
  public:
-  Concretizer(const Bindings& bindings, bool saves_time) : saves_time_(saves_time), done_(bindings) {}
+  Concretizer(const Bindings& bindings, bool saves_time) : saves_time_(saves_time), root_{bindings, {}, {}} {}
 
   // Empty if sizes are missing.
   std::vector<Expr> run(std::span<const Expr> roots) {
-    missing_.clear();
     try {
       return rewritten(roots);
     } catch (const SizeIsMissing&) {
@@ -37,16 +39,18 @@ class Concretizer {
     }
   }
 
-  const std::vector<Expr>& missing_sizes() const { return missing_; }
-  void set_missing_sizes(const SizeValues& values) {
-    for (std::size_t i = 0; i < missing_.size(); ++i) sizes_[missing_[i]] = constant_of(values[i]);
-  }
+  KnownSizes& sizes() { return sizes_; }
 
  private:
   using Nodes = std::vector<std::shared_ptr<const Node>>;
 
-  // Thrown for a node that cannot be rewritten yet. The sizes are then among the missing ones.
-  struct SizeIsMissing {};
+  // What has been rewritten. An empty value is not known yet.
+  struct Done {
+    Bindings values;
+    std::unordered_map<Expr, IterationValue, ExprHash> taps;  // of unrolled loops
+    // Of the bodies of branches, a side each, and of unrolled loops, an iteration each.
+    std::map<std::pair<const Node*, std::int64_t>, Done> bodies;
+  };
 
   std::vector<Expr> rewritten(std::span<const Expr> roots) {
     for (const auto& node : live_nodes(roots)) rewrite(node);
@@ -60,7 +64,7 @@ class Concretizer {
     Nodes found;
     std::unordered_set<const Node*> seen;
     auto visit = [&](const Expr& e) {
-      if (seen.insert(&e.node()).second && !done_.contains(Expr(e.handle()))) found.push_back(e.handle());
+      if (seen.insert(&e.node()).second && !is_done(e.handle())) found.push_back(e.handle());
     };
     for (const Expr& root : roots) visit(root);
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -77,11 +81,21 @@ class Concretizer {
     return found;
   }
 
+  // Leaves are done, also those of which nothing is known yet.
+  bool is_done(const std::shared_ptr<const Node>& node) const {
+    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
+      if (done_->values.contains(Expr(node, i))) continue;
+      const auto tap = done_->taps.find(Expr(node, i));
+      if (tap == done_->taps.end() || !(node->op->leaf || tap->second.is_known())) return false;
+    }
+    return true;
+  }
+
   // Conditions that are fed or fixed; the plan knows them before it looks at anything else.
   Expr source_of(const Expr& condition) const {
     const Expr source = condition.is<Condition>() ? condition.input(0) : condition;
-    const auto found = done_.find(source);
-    return found == done_.end() ? source : found->second;
+    const auto found = done_->values.find(source);
+    return found == done_->values.end() || !found->second ? source : found->second;
   }
   bool is_known(const Expr& condition) const {
     double value = 0;
@@ -108,10 +122,11 @@ class Concretizer {
     return *static_cast<const Branch::Attrs*>(branch.attrs.get())->bodies;
   }
 
-  Expr of(const Expr& old) const {
-    const auto found = done_.find(old);
-    if (found != done_.end()) return found->second;
-    SYNCLINE_CHECK(!missing_.empty());
+  Expr of(const Expr& old) {
+    if (const auto found = done_->values.find(old); found != done_->values.end() && found->second) return found->second;
+    if (const auto tap = done_->taps.find(old); tap != done_->taps.end() && tap->second.is_known())
+      return done_->values[old] = simplify(tap->second.stacked());
+    SYNCLINE_CHECK(!sizes_.missing().empty());
     throw SizeIsMissing();
   }
 
@@ -125,20 +140,72 @@ class Concretizer {
   void rewrite_now(const std::shared_ptr<const Node>& node) {
     const Expr old(node);
     if (node->op == &def_of<Choose>() && is_known(node->inputs[2])) {
-      done_[old] = of(node->inputs[value_of(node->inputs[2]) ? 0 : 1]);
+      done_->values[old] = of(node->inputs[value_of(node->inputs[2]) ? 0 : 1]);
       return;
     }
     std::vector<Expr> outputs;
     if (node->op == &def_of<Branch>()) outputs = rewrite_branch(*node);
-    else if (node->op == &def_of<Loop>()) outputs = concretize_loop(old, loop_inputs(*node), saves_time_);
+    else if (node->op == &def_of<Loop>()) outputs = rewrite_loop(old);
     else outputs = rewrite_plain(node);
-    for (std::size_t i = 0; i < outputs.size(); ++i) done_[Expr(node, static_cast<int>(i))] = outputs[i];
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i]) done_->values[Expr(node, static_cast<int>(i))] = outputs[i];
   }
 
-  std::vector<Expr> inputs_of(const Node& node) const {
+  std::vector<Expr> inputs_of(const Node& node) {
     std::vector<Expr> inputs;
     for (const Expr& input : node.inputs) inputs.push_back(of(input));
     return inputs;
+  }
+
+  std::vector<Expr> rewrite_loop(const Expr& loop) {
+    const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
+    const std::vector<Expr>& inputs = loop.node().inputs;
+    const auto first = static_cast<std::ptrdiff_t>(body.elements.size());
+    // A tape whose values differ in shape can be read by an unrolled loop only.
+    if (std::none_of(inputs.begin(), inputs.begin() + first, [&](const Expr& e) { return done_->taps.contains(e); }))
+      if (const auto outputs = concretize_loop(loop, loop_inputs(loop.node()), saves_time_)) return *outputs;
+    UnrolledInputs given;
+    const auto tape = done_->taps.find(inputs[0]);
+    given.iterations = tape != done_->taps.end() ? static_cast<std::int64_t>(tape->second.iterations.size())
+                                                 : of(inputs[0]).shape()[0];
+    given.element = [&](std::size_t i, std::int64_t t) {
+      if (const auto tap = done_->taps.find(inputs[i]); tap != done_->taps.end())
+        return tap->second.iterations[static_cast<std::size_t>(t)];
+      return IterationValue{simplify(squeeze(slice_axis(of(inputs[i]), 0, t, 1), 0))};
+    };
+    for (std::size_t i = body.elements.size(); i < inputs.size(); ++i)
+      (i < body.elements.size() + body.states.size() ? given.initial_states : given.captures).push_back(of(inputs[i]));
+    const Unrolled unrolled = unroll_loop(loop, given, [&](std::int64_t t, const LeafValues& leaves) {
+      Done& done = done_->bodies[{&loop.node(), t}];
+      for (const auto& [leaf, value] : leaves) {
+        if (!value.iterations.empty()) done.taps[leaf] = value;
+        else if (Expr& known = done.values[leaf]; !known) known = value.whole;
+      }
+      return rewrite_body(done, body.roots());
+    });
+    std::vector<Expr> outputs = unrolled.states;
+    for (const IterationValue& value : unrolled.taps) {
+      if (!value.iterations.empty()) done_->taps[Expr(loop.handle(), static_cast<int>(outputs.size()))] = value;
+      outputs.push_back(value.whole);
+    }
+    for (Expr& e : outputs)
+      if (e) e = simplify(e);
+    return outputs;
+  }
+
+  // Nothing where a size is missing.
+  std::vector<IterationValue> rewrite_body(Done& done, const std::vector<Expr>& roots) {
+    Done* const outer = std::exchange(done_, &done);
+    for (const auto& node : live_nodes(roots)) rewrite(node);
+    std::vector<IterationValue> result;
+    for (const Expr& root : roots) {
+      const auto whole = done.values.find(root);
+      if (whole != done.values.end()) result.push_back({whole->second});
+      else if (const auto tap = done.taps.find(root); tap != done.taps.end()) result.push_back(tap->second);
+      else result.emplace_back();
+    }
+    done_ = outer;
+    return result;
   }
 
   // What is a size within the loop's body is a constant.
@@ -146,34 +213,17 @@ class Concretizer {
     std::vector<Expr> inputs = inputs_of(loop), sizes;
     for (const Expr& size : sizes_read_by(loop)) sizes.push_back(of(size));
     if (sizes.empty()) return inputs;
-    const Bindings known = known_sizes(sizes);
+    const Bindings known = sizes_.of(sizes);
     for (Expr& input : inputs)
       if (const auto found = known.find(input); found != known.end()) input = found->second;
     return inputs;
-  }
-
-  // The numbers that sizes are. Throws SizeIsMissing.
-  Bindings known_sizes(std::span<const Expr> sizes) {
-    Bindings known;
-    bool all = true;
-    for (const Expr& size : sizes) {
-      const auto found = sizes_.find(size);
-      if (is_constant(size) || found != sizes_.end()) {
-        known[size] = is_constant(size) ? size : found->second;
-        continue;
-      }
-      all = false;
-      if (std::find(missing_.begin(), missing_.end(), size) == missing_.end()) missing_.push_back(size);
-    }
-    if (!all) throw SizeIsMissing();
-    return known;
   }
 
   // The same stand-in with numbers among its inputs.
   Expr with_known_sizes(const Expr& e) {
     const std::span<const Expr> sizes = numbers_of(e.node());
     if (sizes.empty()) return e;
-    const Bindings known = known_sizes(sizes);
+    const Bindings known = sizes_.of(sizes);
     std::vector<Expr> inputs = e.node().inputs;
     for (std::size_t i = inputs.size() - sizes.size(); i < inputs.size(); ++i) inputs[i] = known.at(inputs[i]);
     return first_of_its_kind(Expr(make_node(e.op(), e.node().attrs, std::move(inputs), e.name())));
@@ -212,17 +262,13 @@ class Concretizer {
 
   std::vector<Expr> rewrite_side(const Node& branch, bool side) {
     const BranchBodies& bodies = bodies_of(branch);
-    Bindings& body = sides_[{&branch, side}];
-    for (const std::size_t k : captures_of(branch, side)) body[bodies.captures[k]] = of(branch.inputs[k + 1]);
-    std::swap(done_, body);
+    Done& done = done_->bodies[{&branch, side}];
+    for (const std::size_t k : captures_of(branch, side)) done.values[bodies.captures[k]] = of(branch.inputs[k + 1]);
     std::vector<Expr> outputs;
-    try {
-      outputs = rewritten(bodies.outputs(side));
-    } catch (...) {
-      std::swap(done_, body);
-      throw;
+    for (const IterationValue& value : rewrite_body(done, bodies.outputs(side))) {
+      if (!value.is_known()) throw SizeIsMissing();
+      outputs.push_back(simplify(value.stacked()));
     }
-    std::swap(done_, body);
     return outputs;
   }
 
@@ -305,19 +351,14 @@ class Concretizer {
   }
 
   bool saves_time_;
-  std::vector<Expr> missing_;                               // sizes, in terms of the new graph
-  Bindings sizes_;                                          // those that have been computed
-  Bindings expansions_;                                     // of stand-ins
-  std::map<std::pair<const Node*, bool>, Bindings> sides_;  // what has been done of the bodies of branches
-  Bindings done_;  // of the graph, or of the body of a branch, that is being rewritten
+  KnownSizes sizes_;
+  Bindings expansions_;  // of stand-ins
+  Done root_;
+  Done* done_ = &root_;  // of the graph, or of the body, that is being rewritten
   std::unordered_map<Expr, Expr, ExprHash> simplified_;
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const Node>>> nodes_;
   std::vector<Expr> keep_;  // addresses are keys: nothing may be freed and its address used again meanwhile
 };
-
-}  // namespace
-
-namespace {
 
 std::vector<Expr> finished(const std::vector<Expr>& roots, bool simplify) {
   return prune_loops(simplify ? share_dense_rows(roots) : roots);
@@ -330,20 +371,18 @@ Concrete concretize(std::span<const Expr> roots, const Bindings& bindings, bool 
   Concretizer concretizer(bindings, simplify);
   std::vector<Expr> concrete = concretizer.run(roots);
   for (const SizeValues& values : known) {
-    concretizer.set_missing_sizes(values);
+    concretizer.sizes().set_missing(values);
     concrete = concretizer.run(roots);
   }
   SYNCLINE_CHECK(known.size() < 100);  // each run finds other sizes
-  if (concretizer.missing_sizes().empty()) return {finished(concrete, simplify), {}};
-  return {{}, finished(concretizer.missing_sizes(), simplify)};
+  if (concretizer.sizes().missing().empty()) return {finished(concrete, simplify), {}};
+  return {{}, finished(concretizer.sizes().missing(), simplify)};
 }
 
 std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify) {
   Concrete concrete = concretize(roots, bindings, simplify, {});
   for (const Expr& size : concrete.sizes)
-    fail<ValueError>("a size is computed, by ", size.op().name,
-                     ", from values that change within a loop or that only a ",
-                     "step knows; compute it outside of the loop, or from shapes");
+    fail<ValueError>("a size is computed, by ", size.op().name, ", from values that only a step knows");
   return std::move(concrete.roots);
 }
 

@@ -258,7 +258,7 @@ Expr not_rounded(const Expr& half) {
 
 }  // namespace
 
-std::vector<Expr> concretize_loop(const Expr& loop, const std::vector<Expr>& inputs, bool simplify) {
+std::optional<std::vector<Expr>> concretize_loop(const Expr& loop, const std::vector<Expr>& inputs, bool simplify) {
   const LoopBody& body = body_of(loop);
   const std::size_t n_states = body.states.size();
   std::vector<Meta> metas;
@@ -276,7 +276,9 @@ std::vector<Expr> concretize_loop(const Expr& loop, const std::vector<Expr>& inp
   }
   for (const Expr& capture : body.captures) bindings[capture] = parts.capture(*input++);
 
-  const std::vector<Expr> roots = concretize(body.roots(), bindings, simplify);
+  const Concrete concrete = concretize(body.roots(), bindings, simplify, {});
+  if (!concrete.sizes.empty()) return {};
+  const std::vector<Expr>& roots = concrete.roots;
   parts.body.next_states.assign(roots.begin(), roots.begin() + static_cast<std::ptrdiff_t>(n_states));
   std::vector<std::size_t> number;  // of each tap among the taps of the new body
   for (std::size_t i = 0; i < body.taps.size(); ++i) {

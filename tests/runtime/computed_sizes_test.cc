@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/control.h"
 #include "ops/core.h"
@@ -134,11 +135,63 @@ TEST(ComputedSizes, WithinLoopsAndBranches) {
   });
 }
 
-TEST(ComputedSizes, OfTheElementAreRefused) {
+// Each iteration has its own size: the loop is unrolled.
+TEST(ComputedSizes, ThatDifferBetweenIterations) {
+  expect_same_on_ranks([] {
+    const Expr x = input({kUnknown, 4}), ends = input({kUnknown, 3}, DType::kInt32, "ends");
+    const auto piece = [&](const Expr& row, const Expr& e, const Expr& i) {
+      return index(row, {Range{index(e, {i - 1.0}), index(e, {i})}});
+    };
+    // As keras-piecewise has it: loops within loops.
+    const Expr pooled = map_fn(
+        [&](const Expr& sample) {
+          const Expr row = index(x, {sample}), e = index(ends, {sample});
+          return map_fn([&](const Expr& i) { return sum(square(piece(row, e, i))); }, arange(1, 3), DType::kFloat64);
+        },
+        arange(Dim(0), dim(x, 0)), DType::kFloat64);
+    // States of iterations in both directions, and a tape that the gradient reads.
+    const auto add_part = [&](const Expr& a, const Expr& e) {
+      return a * 0.5 + sum(exp(index(x, {Range{0, index(e, {1})}, 0})));
+    };
+    const Expr from_left = foldl(add_part, ends, fill({}, 1, DType::kFloat64));
+    const Expr from_right = foldr(add_part, ends, fill({}, 1, DType::kFloat64));
+    const Expr loss = sum(pooled) + from_left * from_right;
+    Function f({x, ends}, {pooled, from_left, from_right, gradients(loss, {x})[0]});
+    std::vector<Array> results;
+    for (const auto& fed : {std::vector<std::int32_t>{0, 2, 4, 1, 3, 4}, {0, 0, 4, 2, 2, 3}, {0, 2, 4, 1, 3, 4}})
+      for (const Array& a : f({random_doubles({2, 4}, 3), Array::from<std::int32_t>(Shape{2, 3}, fed)}))
+        results.push_back(a);
+    const std::vector<double> v = numbers(random_doubles({2, 4}, 3));
+    expect_values(results[0],
+                  {v[0] * v[0] + v[1] * v[1], v[2] * v[2] + v[3] * v[3], v[5] * v[5] + v[6] * v[6], v[7] * v[7]});
+    EXPECT_NEAR(results[1].item(), (0.5 + std::exp(v[0]) + std::exp(v[4])) / 2 + std::exp(v[0]) + std::exp(v[4]),
+                1e-12);
+    return results;
+  });
+}
+
+TEST(ComputedSizes, OfTheElement) {
   on_one_process([] {
     const Expr x = input({kUnknown}, DType::kInt32);
-    Function f({x}, {foldl([](const Expr& a, const Expr& e) { return a + sum(arange(Dim(e))); }, x)});
-    EXPECT_NE(message_of<ValueError>([&] { f({integers({1, 2, 3})}); }).find("within a loop"), std::string::npos);
+    const Expr counted = foldl([](const Expr& a, const Expr& e) { return a + sum(arange(Dim(e))); }, x);
+    EXPECT_EQ(Function({x}, {counted})({integers({1, 2, 3})})[0].item(), 1 + 1 + 3);
+    const Expr pieces = map_fn([](const Expr& e) { return arange(Dim(e)); }, x);
+    EXPECT_EQ(Function({x}, {pieces})({integers({2, 2})})[0].shape(), (Shape{2, 2}));
+    EXPECT_NE(message_of<ShapeError>([&] {
+                Function({x}, {pieces})({integers({2, 3})});
+              }).find("iterations give values of shapes (2,) and (3,)"),
+              std::string::npos);
+    Session& session = Session::current();
+    const Expr drawn = map_fn(
+        [&](const Expr& e) {
+          return sum(random_uniform(Dims{e}, session.next_random_key(1),
+                                    {.minval = 0, .maxval = 1, .dtype = DType::kFloat64}));
+        },
+        x, DType::kFloat64);
+    EXPECT_NE(message_of<ValueError>([&] {
+                Function({x}, {drawn})({integers({2, 3})});
+              }).find("draws random numbers"),
+              std::string::npos);
   });
 }
 
