@@ -30,6 +30,8 @@ class CheckpointArrays : public ArrayFile {
     for (const WeightSpec& weight : model.optimizer) places_.push_back({"optimizer_weights", weight.name});
   }
 
+  bool holds_model() const override { return file_.root().has_attribute("model_config"); }
+
   Array read(std::size_t index) override {
     return read_array(shards_.open(file_.root().group(places_.at(index).group), places_.at(index).name)).value;
   }

@@ -37,6 +37,8 @@ class ArrayFile {
   virtual Array read(std::size_t index) = 0;
   // What makes a checkpoint of the arrays (io/checkpoint_outline.h); empty if the file has none.
   const std::string& outline() const { return outline_; }
+  // Whether the file also holds a model of Keras: an architecture, which is no array.
+  virtual bool holds_model() const { return false; }
 
  protected:
   ArrayFile(std::vector<ArrayEntry> entries, std::string outline)

@@ -98,9 +98,9 @@ std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
   });
 }
 
-void CheckpointFolder::save_shard(const Checkpoint& checkpoint, Shard shard) const {
+std::string CheckpointFolder::save_shard(const Checkpoint& checkpoint, Shard shard) const {
   make_directory_durably(directory_);
-  io::save_shard(path_of(name_of_step(checkpoint.state.global_step)), checkpoint, shard);
+  return io::save_shard(path_of(name_of_step(checkpoint.state.global_step)), checkpoint, shard);
 }
 
 std::string CheckpointFolder::save_index(const Checkpoint& checkpoint, int count) const {

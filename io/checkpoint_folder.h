@@ -47,7 +47,7 @@ class CheckpointFolder {
   // The same for a checkpoint in several files, one written by each rank (io/checkpoint_shards.h): save_shard on each
   // of `shard.count` ranks, then a barrier of the caller's, then save_index on one, which does all else that save does.
   // Where the disk is full, save_shard throws DiskFullError and removes nothing: one rank must, not each of them.
-  void save_shard(const Checkpoint& checkpoint, Shard shard) const;
+  std::string save_shard(const Checkpoint& checkpoint, Shard shard) const;
   std::string save_index(const Checkpoint& checkpoint, int count) const;
   // Instead of save_index, when a shard could not be written: removes those that never came to an index.
   void discard_shards() const;

@@ -120,18 +120,20 @@ std::vector<std::string> shard_files(const std::string& path) {
   return found;
 }
 
-void save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard) {
+std::string save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard) {
   const timeline::Span traced("file", "save a shard of a checkpoint");
   check_shard(path, shard);
   const Hdf5Session session;
   const ShardNames names = names_at(path, shard.count, next_generation(path));
-  Hdf5File file = Hdf5File::create(directory_of(path) + "/" + names.files[static_cast<std::size_t>(shard.number)]);
+  std::string own = directory_of(path) + "/" + names.files[static_cast<std::size_t>(shard.number)];
+  Hdf5File file = Hdf5File::create(own);
   write_shard(file, checkpoint.state, shard.number, [&](std::vector<ArrayHeader>& headers) {
     for_each_weight(checkpoint, shard, [&](const std::string& group, const Weight& weight) {
       headers.push_back(write_array(file, file.root().make_group(group), weight.name, weight.value));
     });
   });
   file.commit();
+  return own;
 }
 
 void save_index(const std::string& path, const Checkpoint& checkpoint, int count) {

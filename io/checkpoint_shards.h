@@ -29,7 +29,7 @@ struct Shard {
 };
 
 // Writes this rank's part, durably. Throws as save_checkpoint does, ValueError for a number out of range.
-void save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard);
+std::string save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard);
 
 // Looks whether the shards are whole, puts the index in place, and removes shards at this path that it does not need.
 void save_index(const std::string& path, const Checkpoint& checkpoint, int count);

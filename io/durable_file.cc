@@ -169,6 +169,17 @@ void replace_file(const std::string& path, std::span<const std::byte> bytes) {
   file.commit_unsynced();
 }
 
+void replace_text_in_place(const std::string& path, std::string text) {
+  const Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode))
+    fail<IoError>("'", path, "': cannot write over it: ", std::strerror(errno));
+  text.resize(std::max(text.size(), static_cast<std::size_t>(status.st_size)), ' ');
+  const HoldFileSizeSignal hold;
+  const Written written = write_whole(descriptor.get(), 0, std::as_bytes(std::span(text)));
+  if (written.error != 0) fail<IoError>("'", path, "': cannot write over it: ", reason_of_write(written.error));
+}
+
 void make_directory_durably(const std::string& directory) {
   const std::string name = directory.substr(0, std::max<std::size_t>(directory.find_last_not_of('/') + 1, 1));
   struct stat status {};

@@ -52,6 +52,10 @@ void write_file_durably(const std::string& path, std::span<const std::byte> byte
 // written anew all the time.
 void replace_file(const std::string& path, std::span<const std::byte> bytes);
 
+// The same for a short text where the disk is full: an existing file is written over in one piece, and what the new
+// text is shorter by is blank. Throws IoError.
+void replace_text_in_place(const std::string& path, std::string text);
+
 // Makes the directory if it is missing (not those above it), so that it survives a power cut. Throws IoError.
 void make_directory_durably(const std::string& directory);
 

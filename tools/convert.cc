@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,11 +44,24 @@ std::vector<io::NamedArray> all_of(io::ArrayFile& file) {
   return arrays;
 }
 
-// What the child sends is a safetensors file: a format that is simple to check.
+// What the child sends is a safetensors file, a format that is simple to check, and a byte: kModel or kArrays.
+constexpr char kModel = 1, kArrays = 0;
 std::string content_of(const std::string& path) {
   const auto file = io::open_array_file(path);
   const Array image = io::safetensors_image(path, all_of(*file), file->outline());
-  return {reinterpret_cast<const char*>(image.raw()), image.bytes()};
+  std::string content(reinterpret_cast<const char*>(image.raw()), image.bytes());
+  content += file->holds_model() ? kModel : kArrays;
+  return content;
+}
+
+// Keras cannot build the model from what is written.
+void tell_of_model(const Options& options) {
+  std::error_code missing;
+  if (std::filesystem::equivalent(options.in, options.out, missing))
+    fail<ValueError>("convert: '", options.in,
+                     "' holds a Keras model, of which only the arrays are converted; give the ",
+                     "new file another name");
+  fmt::print(stderr, "syncline: convert: '{}' holds a Keras model; only its arrays are converted\n", options.in);
 }
 
 void write(const std::string& path, std::string& content, const std::string& source) {
@@ -64,6 +79,9 @@ void convert(const Options& options) {
   if (!options.force && ::access(options.out.c_str(), F_OK) == 0)
     fail<IoError>("convert: '", options.out, "' exists; --force replaces it");
   std::string content = run_confined({options.in}, options.limits, [&] { return content_of(options.in); });
+  const bool model = !content.empty() && content.back() == kModel;
+  if (!content.empty()) content.pop_back();
+  if (model) tell_of_model(options);
   write(options.out, content, options.in);
 }
 

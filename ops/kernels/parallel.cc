@@ -70,7 +70,8 @@ struct InsideLoop {
 int thread_count() { return pool().threads.load(std::memory_order_relaxed); }
 
 void set_thread_count(int n) {
-  if (n < 1) fail<ValueError>("set_thread_count(", n, "): the number of threads must be at least 1");
+  if (n < 1 || n > kMostThreads)
+    fail<ValueError>("set_thread_count(", n, "): the number of threads must be 1 to ", kMostThreads);
   Pool& p = pool();
   std::lock_guard lock(p.mutex);
   p.limit.reset();  // TBB applies the smallest of all live limits, so the old one goes first

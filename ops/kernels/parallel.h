@@ -20,8 +20,9 @@ namespace syncline::kernels {
 
 // Threads that one loop may use. The default is the number of processors in the process's affinity mask.
 int thread_count();
-// Sets it for the whole process; n >= 1, and 1 means that no loop leaves its caller's thread. Not to be called while a
-// loop runs.
+// Sets it for the whole process, to 1 to kMostThreads; 1 means that no loop leaves its caller's thread. Not to be
+// called while a loop runs. Throws ValueError.
+inline constexpr int kMostThreads = 4096;
 void set_thread_count(int n);
 
 // oneTBB's version: of the headers that this was built with, and of the library that was loaded.

@@ -28,11 +28,12 @@ from keras.models import load_model
 from syncline import ending, ranks
 from syncline._core import DisagreementError, StallError
 from syncline.confined import check_hdf5
-from syncline.whole_files import FolderLock, sync_folder, write_whole
+from syncline.whole_files import FolderLock, replace_in_place, sync_folder, write_whole
 
 EXIT_SAVED = 75
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+_COUNTS = ("epoch", "step", "global_step")  # of the status
 _NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # finished epochs, finished batches of the next one
 
 _training = []  # the Checkpoints of fits that go on
@@ -48,6 +49,10 @@ def load_latest(folder, custom_objects=None):
         OSError: if there are checkpoints, but none can be read: a training from the beginning would remove them.
     """
     paths = _newest_first(folder)
+    latest = os.path.join(folder, "latest")
+    if os.path.lexists(latest) and os.path.join(folder, os.path.basename(os.path.realpath(latest))) not in paths[:1]:
+        then = f"going back to '{os.path.basename(paths[0])}'" if paths else "there is no checkpoint"
+        print(f"'{latest}' leads to no checkpoint of this folder; {then}", file=sys.stderr)
     for path in paths:
         try:
             check_hdf5(path)
@@ -102,6 +107,7 @@ class Checkpoints(Callback):
         self._asked, self._before, self._thread = 0, {}, None
         self._epoch = self._batch = 0
         self._failure, self._kept = None, set()
+        self._saved = None  # where training goes on from the newest checkpoint: counts of the status
         self._lock = FolderLock(self._folder)
 
     def on_train_begin(self, logs=None):
@@ -109,6 +115,8 @@ class Checkpoints(Callback):
         _raise_alike(self._take_folder() if ranks.rank() == 0 else None)
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+        begun = os.path.lexists(os.path.join(self._folder, "latest"))
+        self._saved = ranks.broadcast(self._counts() if begun else dict.fromkeys(_COUNTS, 0))
         _training.append(self)
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -169,7 +177,7 @@ class Checkpoints(Callback):
         state = {0: "finished", EXIT_SAVED: "saved"}.get(exit_code, "failed")
         teller = ranks.rank()
         if isinstance(error, StallError):  # another rank has ended: nothing is wrong with this one
-            exit_code, state = None, "saved" if os.path.lexists(os.path.join(self._folder, "latest")) else "failed"
+            exit_code, state = None, "saved"  # it can be started again
         if isinstance(error, (StallError, DisagreementError)) and self._is_told_by_another():
             teller = None  # that was the cause
         self._end(state, exit_code, f"{type(error).__name__}: {error}".partition("\n")[0], teller)
@@ -194,6 +202,7 @@ class Checkpoints(Callback):
     def _save(self):
         """Whether it could be done; True on other ranks than the first."""
         if ranks.rank() != 0:
+            self._saved = self._counts()
             return True
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
@@ -210,6 +219,7 @@ class Checkpoints(Callback):
             print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
             return False
         self._failure = None
+        self._saved = self._counts()
         self._remove_surplus()
         return True
 
@@ -244,6 +254,9 @@ class Checkpoints(Callback):
             self._kept.add(path)
             return False
 
+    def _counts(self):
+        return dict(zip(_COUNTS, (self._epoch, self._batch, int(K.get_value(self.model.optimizer.iterations)))))
+
     def _tell(self, state, exit_code=None, reason="", teller=0):
         if ranks.rank() != teller:
             return
@@ -251,9 +264,7 @@ class Checkpoints(Callback):
         status = {
             "state": state,
             "exit_code": exit_code,
-            "epoch": self._epoch,
-            "step": self._batch,
-            "global_step": int(K.get_value(self.model.optimizer.iterations)),
+            **(self._saved if state == "saved" else self._counts()),
             "checkpoint": os.readlink(latest) if os.path.islink(latest) else None,
             "ranks": ranks.size(),
             "reason": reason,
@@ -262,7 +273,12 @@ class Checkpoints(Callback):
         text = json.dumps(status, indent=2) + "\n"
         path = os.path.join(self._folder, "status.json")
         try:
-            write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{teller or ''}")
+            try:
+                write_whole(path, lambda file: file.write(text.encode()), f"{path}.tmp{teller or ''}")
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not os.path.isfile(path):
+                    raise
+                replace_in_place(path, text.encode())
         except OSError as error:
             print(f"syncline: cannot write '{path}': {error}", file=sys.stderr)
 

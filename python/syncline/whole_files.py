@@ -34,6 +34,18 @@ def write_whole(path, write, temporary=None):
     sync_folder(os.path.dirname(path) or ".")
 
 
+def replace_in_place(path, text):
+    """Where the disk is full: writes over the file in one piece, and what the new text is shorter by is blank. For short texts.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.pwrite(descriptor, text.ljust(os.fstat(descriptor).st_size), 0)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder):
     """Names that files in the folder have got or lost are on the disk afterwards."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

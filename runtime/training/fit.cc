@@ -27,7 +27,7 @@ void check_outputs(const char* caller, const std::vector<Array>& outputs, const 
 }
 
 // Ranks whose data part without anybody's intention train, but not as one process would. Other shapes end the step.
-void warn_of_other_feeds(std::span<const Array> feeds) {
+void warn_of_other_feeds(std::string_view of_what, std::span<const Array> feeds) {
   Distributor* ranks = Session::current().distributor();
   if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local() || feeds.empty()) return;
   std::vector<std::uint64_t> own;  // of each input the size and the digest
@@ -37,8 +37,8 @@ void warn_of_other_feeds(std::span<const Array> feeds) {
   }
   const std::vector<std::size_t> unequal = unequal_places(gather_numbers(*ranks, own), own.size());
   if (unequal.empty() || unequal[0] % 2 == 0 || ranks->rank() != 0) return;
-  say(join_text("ranks were given different values for input ", unequal[0] / 2,
-                " of the training's step, and each takes its rows of its own; read the same data on all ranks, or "
+  say(join_text("ranks were given different values for input ", unequal[0] / 2, " of ", of_what,
+                ", and each takes its rows of its own; read the same data on all ranks, or "
                 "let each bring its own rows (Distributor::set_feeds_local)"));
 }
 
@@ -72,7 +72,9 @@ Logs evaluate(Function& function, const std::vector<std::string>& names, const B
   check_batches("evaluate", batches);
   std::vector<double> sums(names.size());
   for (std::int64_t step = 0; step < batches.steps(); ++step) {
-    const std::vector<Array> outputs = function(batches.read(0, step));
+    const std::vector<Array> feeds = batches.read(0, step);
+    if (step == 0) warn_of_other_feeds("the evaluation", feeds);
+    const std::vector<Array> outputs = function(feeds);
     check_outputs("evaluate", outputs, names);
     for (std::size_t i = 0; i < sums.size(); ++i)
       sums[i] += outputs[i].item() * static_cast<double>(batches.rows(step));
@@ -150,7 +152,7 @@ void Fit::run_step() {
   for (Callback* callback : options_.callbacks) callback->on_step_begin(*this);
   io::TrainingState& counts = state_.counts;
   const std::vector<Array> feeds = options_.batches.read(counts.epoch, counts.step);
-  if (std::has_single_bit(++feeds_read_)) warn_of_other_feeds(feeds);
+  if (std::has_single_bit(++feeds_read_)) warn_of_other_feeds("the training's step", feeds);
   const std::vector<Array> outputs = (*options_.step)(feeds);
   check_outputs("Fit", outputs, options_.names);
   rows_ = options_.batches.rows(counts.step);

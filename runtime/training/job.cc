@@ -230,7 +230,8 @@ void Job::settle() {
 void Job::wait_for_index() {
   if (!shards_) return;
   if (first_) wait_for_writer();
-  greatest_of_all(options_.wire, "whether the index of a checkpoint is written", 0);
+  const std::int32_t lost = shards_->lost_index() ? 1 : 0;
+  if (greatest_of_all(options_.wire, "whether the index of a checkpoint is written", lost) != 0) shards_->discard();
 }
 
 // On the saver's thread.

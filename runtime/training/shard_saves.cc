@@ -1,5 +1,7 @@
 #include "runtime/training/shard_saves.h"
 
+#include <unistd.h>
+
 #include <exception>
 
 #include "base/error.h"
@@ -10,6 +12,7 @@ namespace syncline::training {
 void ShardSaves::begin() {
   const std::lock_guard lock(mutex_);
   pending_ = true;
+  lost_index_ = false;
   all_ = kWriting;
   own_ = writes() ? kWriting : kWritten;
 }
@@ -24,7 +27,9 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
   std::exception_ptr error;
   State own = kWritten;
   try {
-    folder_.save_shard(checkpoint, {rank_, count_});
+    const std::string file = folder_.save_shard(checkpoint, {rank_, count_});
+    const std::lock_guard lock(mutex_);
+    own_file_ = file;
   } catch (const io::DiskFullError&) {
     error = std::current_exception();
     own = kNoRoom;
@@ -36,13 +41,34 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
   if (rank_ != 0 && error) std::rethrow_exception(error);
   if (rank_ != 0) return {};
   const State all = wait_for_all();
-  if (all == kWritten) return folder_.save_index(checkpoint, count_);
+  if (all == kWritten) return write_index(checkpoint);
   folder_.discard_shards();  // nobody writes any more, and what is written has no index to come
   const bool room = all == kNoRoom && folder_.make_room();
   if (error && !room) std::rethrow_exception(error);
   fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
                 " is given up: not every rank has written its shard",
                 room ? "; a disk is full, and the oldest checkpoint has made room for the next one" : "");
+}
+
+std::string ShardSaves::write_index(const io::Checkpoint& checkpoint) {
+  try {
+    return folder_.save_index(checkpoint, count_);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    lost_index_ = true;
+    throw;
+  }
+}
+
+bool ShardSaves::lost_index() {
+  const std::lock_guard lock(mutex_);
+  return lost_index_;
+}
+
+void ShardSaves::discard() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!own_file_.empty()) ::unlink(own_file_.c_str());
+  own_file_.clear();
 }
 
 ShardSaves::State ShardSaves::wait_for_all() {

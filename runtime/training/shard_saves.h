@@ -37,6 +37,12 @@ class ShardSaves {
   // the oldest checkpoint: the next save finds room.
   std::string write(const io::Checkpoint& checkpoint);
 
+  // Whether rank 0 could not write the index although all shards were written: not all ranks see the same folder, say.
+  // Known when rank 0's writing thread has ended.
+  bool lost_index();
+  // Removes this rank's shard of a save that has no index.
+  void discard() noexcept;
+
   State state();
   // Whether that is what became of the last save: the same on every rank.
   bool lacked_room();
@@ -49,6 +55,7 @@ class ShardSaves {
 
  private:
   void set_state(State state);
+  std::string write_index(const io::Checkpoint& checkpoint);
   // What rank 0 hears when nobody writes any more.
   State wait_for_all();
 
@@ -59,6 +66,8 @@ class ShardSaves {
   std::condition_variable changed_;
   State own_ = kWritten;
   State all_ = kWritten;  // as told
+  bool lost_index_ = false;
+  std::string own_file_;
 };
 
 }  // namespace syncline::training

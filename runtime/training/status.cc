@@ -26,7 +26,13 @@ void write_status(const std::string& folder, const Status& status) {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   text["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", now);
   const std::string bytes = text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
-  io::write_file_durably(folder + "/status.json", std::as_bytes(std::span(bytes)));
+  const std::string path = folder + "/status.json";
+  try {
+    io::write_file_durably(path, std::as_bytes(std::span(bytes)));
+  } catch (const io::DiskFullError&) {
+    if (!std::filesystem::exists(path)) throw;
+    io::replace_text_in_place(path, bytes);
+  }
 }
 
 }  // namespace syncline::training

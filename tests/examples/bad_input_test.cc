@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "tests/examples/job.h"
 #include "tests/examples/small_data.h"
@@ -163,20 +164,24 @@ TEST_F(BadInput, RanksWithDifferentSeeds) {
 
 // Of equal shape; nothing else would show it.
 TEST_F(BadInput, RanksWithDifferentData) {
-  std::filesystem::create_directory(path("1"));
-  for (const auto& file : std::filesystem::directory_iterator(scratch_.directory()))
-    if (file.path().filename().string().ends_with("ubyte")) std::filesystem::copy(file.path(), path("1"));
-  const std::string images = path("1/train-images-idx3-ubyte"), bytes = io::read_file(images);
-  io::write_file(images, bytes.substr(0, 16) + bytes.substr(17) + bytes.substr(16, 1));
-  JobOptions options = job();
-  options.arguments =
-      fmt::format("--threads 1 --epochs 1 --model softmax --batch 50 --checkpoint {}/new", scratch_.directory());
-  options.prelude =
-      fmt::format("folder={}; test $rank = 1 && folder=$folder/1; set -- \"$@\" --data $folder", scratch_.directory());
-  const Ended ended = run_job(scratch_, options);
-  EXPECT_EQ(ended.code, 0) << ended.trace;
-  ASSERT_FALSE(ended.complaints.empty()) << ended.trace;
-  EXPECT_CONTAINS(ended.complaints[0], "ranks were given different values for input 0 of the training's step");
+  for (const auto& [file, of_what] : std::map<std::string, std::string>{
+           {"train-images-idx3-ubyte", "the training's step"}, {"t10k-images-idx3-ubyte", "the evaluation"}}) {
+    const std::filesystem::path other = path(file + ".d");
+    std::filesystem::create_directory(other);
+    for (const auto& each : std::filesystem::directory_iterator(scratch_.directory()))
+      if (each.path().filename().string().ends_with("ubyte")) std::filesystem::copy(each.path(), other);
+    const std::string bytes = io::read_file(other / file);
+    io::write_file(other / file, bytes.substr(0, 16) + bytes.substr(17) + bytes.substr(16, 1));
+    JobOptions options = job();
+    options.arguments =
+        fmt::format("--threads 1 --epochs 1 --model softmax --batch 50 --checkpoint {}/new", other.string());
+    options.prelude = fmt::format("folder={}; test $rank = 1 && folder={}; set -- \"$@\" --data $folder",
+                                  scratch_.directory(), other.string());
+    const Ended ended = run_job(scratch_, options);
+    EXPECT_EQ(ended.code, 0) << ended.trace;
+    ASSERT_FALSE(ended.complaints.empty()) << ended.trace;
+    EXPECT_CONTAINS(ended.complaints[0], "ranks were given different values for input 0 of " + of_what);
+  }
 }
 
 TEST_F(BadInput, RanksWithDifferentBatches) {

@@ -73,7 +73,11 @@ bool is_rows(const Expr& e) {
   if (op == "scatter_rows" || op == "scatter_rows_like") return true;
   const std::vector<Expr>& in = e.node().inputs;
   if (op == "neg" || op == "div") return is_rows(in[0]);
-  if (op == "add") return is_rows(in[0]) && is_rows(in[1]);
+  // The gradient of a side that is not taken is 0, and a plan leaves it out.
+  const auto left_out = [](const Expr& side) {
+    return side.op().name == "choose" || side.op().name.starts_with("fill");
+  };
+  if (op == "add") return (is_rows(in[0]) || left_out(in[0])) && (is_rows(in[1]) || left_out(in[1]));
   return op == "mul" && (is_rows(in[0]) || is_rows(in[1]));
 }
 

@@ -31,6 +31,14 @@ def test_a_full_disk_that_has_room_again(ranks, small_disk):  # noqa: F811
 
 
 @on_one_and_two_ranks
+def test_a_disk_without_room_for_a_status(ranks, small_disk):  # noqa: F811
+    full = DISK.replace(" - 200_000", "")
+    ended = train(ranks, full + "train(At(1, 0, fill), width=20_000)", small_disk)
+    assert ended.code == 1 and "cannot write" not in ended.err, ended
+    assert state(small_disk) == ("failed", 1) and status(small_disk)["checkpoint"] == "epoch-0001.h5"
+
+
+@on_one_and_two_ranks
 def test_a_disk_that_stays_full(ranks, small_disk):  # noqa: F811
     ended = train(ranks, DISK + "train(At(1, 0, fill), width=20_000)\nprint('trained')", small_disk)
     assert ended.code == 1 and "trained" not in ended.out, ended

@@ -156,6 +156,24 @@ def test_a_stopped_rank(which, tmp_path):
     expect_continues(2, tmp_path, 1)
 
 
+@pytest.mark.parametrize("at, begins", [("0, 1", 0), ("1, 2", 1)])
+def test_the_status_of_a_killed_rank_is_where_training_goes_on(at, begins, tmp_path):
+    program = f"""
+    def die():
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+    train(At({at}, die))
+    """
+    ended = train(2, program, tmp_path)
+    assert ended.code in (66, 137), ended
+    told = status(tmp_path)
+    if told["state"] == "running":  # mpirun was faster than the rank that lives
+        return
+    assert told["state"] == "saved" and told["exit_code"] is None, told
+    assert (told["epoch"], told["step"]) == (begins, 0) and (told["global_step"] > 0) == (begins > 0), told
+    assert told["checkpoint"] == ("epoch-0001.h5" if begins else None), told
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_killed_rank(which, layout, tmp_path):

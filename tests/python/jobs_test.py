@@ -152,6 +152,20 @@ def test_a_checkpoint_that_reads_other_files_is_refused(how, tmp_path):
     assert ("is a link" if how == "link" else "lie in other files") in ended.err, ended
 
 
+@pytest.mark.parametrize("older", [True, False])
+def test_a_latest_that_leads_nowhere_is_told_of(older, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(WRITTEN, folder, symlinks=True)
+    (folder / "latest").unlink()
+    (folder / "latest").symlink_to("../epoch-0009.h5")
+    if not older:
+        for path in folder.glob("epoch-*"):
+            path.unlink()
+    ended = launch(0, LOAD, str(folder))
+    assert "leads to no checkpoint of this folder" in ended.err, ended
+    assert (("going back to 'epoch-" if older else "there is no checkpoint") in ended.err), ended
+
+
 def test_a_failed_save_ends_nothing(tmp_path):
     (tmp_path / "epoch-0001.h5.tmp").mkdir()
     ended = launch(0, PROGRAM, str(tmp_path))

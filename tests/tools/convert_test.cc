@@ -70,6 +70,22 @@ TEST_F(Convert, AMetricThatJsonDoesNotKnow) {
   }
 }
 
+// What Keras saved as a model has more than arrays.
+TEST_F(Convert, AModelOfKeras) {
+  if (python("import h5py").status != 0) GTEST_SKIP() << "no h5py for /usr/bin/python3";
+  io::save_checkpoint(path("a.h5"), io::small_checkpoint());
+  const std::string program = "file = h5py.File('" + path("a.h5") + "', 'r+'); file.attrs['model_config'] = b'{}'";
+  ASSERT_EQ(python("import h5py; " + program + "; file.close()").status, 0);
+  const std::string before = io::read_file(path("a.h5"));
+  const Outcome refused = convert("a.h5", "a.h5", "--force");
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_CONTAINS(refused.output, "holds a Keras model, of which only the arrays are converted");
+  EXPECT_EQ(io::read_file(path("a.h5")), before);
+  const Outcome told = convert("a.h5", "b.h5");
+  EXPECT_EQ(told.status, 0);
+  EXPECT_CONTAINS(told.output, "holds a Keras model; only its arrays are converted");
+}
+
 TEST_F(Convert, EveryDtypeAndShape) {
   io::Checkpoint checkpoint;
   checkpoint.layers = {{"l", {}}};

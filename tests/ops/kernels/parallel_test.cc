@@ -199,7 +199,10 @@ TEST(Parallel, ExceptionReachesTheCaller) {
   EXPECT_EQ(count, 4);
 }
 
-TEST(Parallel, RefusesNoThreads) { EXPECT_THROW(set_thread_count(0), ValueError); }
+TEST(Parallel, RefusesNoThreadsAndTooMany) {
+  EXPECT_THROW(set_thread_count(0), ValueError);
+  EXPECT_THROW(set_thread_count(kMostThreads + 1), ValueError);
+}
 
 }  // namespace
 }  // namespace syncline::kernels

@@ -58,5 +58,29 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
   EXPECT_FALSE(zero.lacked_room() || one.lacked_room());
 }
 
+// Folders on the machines' own disks: no index can be written, and no shard may stay behind.
+TEST(ShardSaves, ARankThatSeesAnotherFolder) {
+  const io::Scratch scratch;
+  const io::CheckpointFolder shared(scratch.path("shared"), {}), own(scratch.path("own"), {});
+  ShardSaves zero(shared, 0, 2), one(own, 1, 2);
+  const auto files = [&](const char* folder) {
+    int count = 0;
+    for (const auto& file : std::filesystem::directory_iterator(scratch.path(folder))) count += file.is_regular_file();
+    return count;
+  };
+  for (const std::int64_t step : {1, 2, 3}) {
+    zero.begin();
+    one.begin();
+    one.write(at_step(step));
+    EXPECT_EQ(files("own"), 1);
+    for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kWritten);
+    EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(step)); }), "cannot open");
+    EXPECT_TRUE(zero.lost_index());
+    for (ShardSaves* rank : {&zero, &one}) rank->discard();
+    EXPECT_EQ(files("own"), 0);
+    EXPECT_EQ(files("shared"), 0);
+  }
+}
+
 }  // namespace
 }  // namespace syncline::training
