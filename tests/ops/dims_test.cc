@@ -71,7 +71,7 @@ TEST_F(DimsTest, WhatIsNoSize) {
   expect_refused<DTypeError>([] { reshape(fill({2}, 1), {placeholder({.shape = {}})}); }, "float32");
   expect_refused<ShapeError>([] { reshape(fill({2}, 1), placeholder({.shape = {kUnknown}, .dtype = DType::kInt32})); },
                              "whose length is known");
-  expect_refused<ShapeError>([] { fill({2, -1}, 1); }, "unknown dimension");
+  expect_refused<ShapeError>([] { fill({2, -1}, 1); }, "negative or unknown");
 }
 
 }  // namespace

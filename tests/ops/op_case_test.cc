@@ -118,8 +118,9 @@ TEST_P(OpCases, Bits) {
   EXPECT_EQ(std::memcmp(alone.raw(), shared.raw(), alone.bytes()), 0) << "1 and 2 threads compute different bits";
 }
 
-// Ops of the runtime, which no builder can ask for; its own tests cover them.
-const std::set<std::string_view> kInsertedByPlans{"all_gather", "all_reduce", "copy", "interleave", "own_rows"};
+// Ops that no builder can ask for. Those of the runtime have its own tests, a mask's the row `mask`.
+const std::set<std::string_view> kInsertedByPlans{"all_gather", "all_reduce", "copy",
+                                                  "interleave", "own_rows",   "true_at"};
 
 TEST(OpTable, EveryOpHasARow) {
   Session session(3);
