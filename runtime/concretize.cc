@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <unordered_set>
-#include <utility>
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
@@ -33,7 +32,10 @@ class Concretizer {
   // Empty if sizes are missing.
   std::vector<Expr> run(std::span<const Expr> roots) {
     try {
-      return rewritten(roots);
+      for (const auto& node : live_nodes(roots)) rewrite(node);
+      std::vector<Expr> result;
+      for (const Expr& root : roots) result.push_back(of(root));
+      return result;
     } catch (const SizeIsMissing&) {
       return {};
     }
@@ -51,13 +53,6 @@ class Concretizer {
     // Of the bodies of branches, a side each, and of unrolled loops, an iteration each.
     std::map<std::pair<const Node*, std::int64_t>, Done> bodies;
   };
-
-  std::vector<Expr> rewritten(std::span<const Expr> roots) {
-    for (const auto& node : live_nodes(roots)) rewrite(node);
-    std::vector<Expr> result;
-    for (const Expr& root : roots) result.push_back(of(root));
-    return result;
-  }
 
   // What a step can need, without the sides that known conditions rule out.
   Nodes live_nodes(std::span<const Expr> roots) const {
@@ -165,6 +160,11 @@ class Concretizer {
     if (std::none_of(inputs.begin(), inputs.begin() + first, [&](const Expr& e) { return done_->taps.contains(e); }))
       if (const auto outputs = concretize_loop(loop, loop_inputs(loop.node()), saves_time_)) return *outputs;
     UnrolledInputs given;
+    given.outputs = [&] {
+      std::vector<Meta> metas;
+      for (const Expr& input : inputs) metas.push_back(of(input).meta());
+      return Loop::infer(loop.attrs<Loop::Attrs>(), metas);
+    };
     const auto tape = done_->taps.find(inputs[0]);
     given.iterations = tape != done_->taps.end() ? static_cast<std::int64_t>(tape->second.iterations.size())
                                                  : of(inputs[0]).shape()[0];
@@ -254,10 +254,19 @@ class Concretizer {
   std::vector<Expr> rewrite_branch(const Node& branch) {
     if (is_known(branch.inputs[0])) return rewrite_side(branch, value_of(branch.inputs[0]));
     const Expr condition = of(branch.inputs[0]);
-    const std::vector<Expr> x = rewrite_side(branch, true), alt = rewrite_side(branch, false);
-    std::vector<Expr> outputs;
-    for (std::size_t i = 0; i < x.size(); ++i) outputs.push_back(simplify(apply<Choose>({x[i], alt[i], condition})));
-    return outputs;
+    if (const auto decided = sizes_.value_of(condition)) return rewrite_side(branch, *decided);
+    const std::size_t missing = sizes_.missing().size();
+    try {
+      const std::vector<Expr> x = rewrite_side(branch, true), alt = rewrite_side(branch, false);
+      std::vector<Expr> outputs;
+      for (std::size_t i = 0; i < x.size(); ++i) outputs.push_back(simplify(apply<Choose>({x[i], alt[i], condition})));
+      return outputs;
+    } catch (const SizeIsMissing&) {
+      // Only the side that is taken may have possible sizes.
+      sizes_.forget_from(missing);
+      sizes_.of({&condition, 1});
+      throw;
+    }
   }
 
   std::vector<Expr> rewrite_side(const Node& branch, bool side) {
@@ -374,7 +383,9 @@ Concrete concretize(std::span<const Expr> roots, const Bindings& bindings, bool 
     concretizer.sizes().set_missing(values);
     concrete = concretizer.run(roots);
   }
-  SYNCLINE_CHECK(known.size() < 100);  // each run finds other sizes
+  constexpr std::size_t kMostRuns = 32;  // each repeats those before it
+  if (known.size() > kMostRuns)
+    fail<ValueError>("sizes follow from one another more than ", kMostRuns, " times; compute them from fewer others");
   if (concretizer.sizes().missing().empty()) return {finished(concrete, simplify), {}};
   return {{}, finished(concretizer.sizes().missing(), simplify)};
 }

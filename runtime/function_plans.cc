@@ -73,6 +73,7 @@ FunctionPlans::FunctionPlans(std::string name, std::vector<Expr> inputs, std::ve
 }
 
 FunctionPlans::Planned& FunctionPlans::find_for_fed(Session& session) {
+  last_ = nullptr;  // it may be freed
   Planned* planned = &first_plan(session);
   while (planned->computes_sizes) planned = &plan_after(*planned, session);
   last_ = &planned->plan;
@@ -132,6 +133,7 @@ FunctionPlans::Planned& FunctionPlans::plan_after(Planned& before, Session& sess
   fresh->local = before.local;
   fresh->shares = before.shares;
   fresh->random_ops = before.random_ops;
+  fresh->first_fingerprint = before.first_fingerprint;
   make_plan(*fresh, session);
   return add(before.next, std::move(fresh), session);
 }
@@ -179,13 +181,21 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
   } else {
     const auto values = concrete.roots.begin() + static_cast<std::ptrdiff_t>(outputs_.size());
     request.outputs.assign(concrete.roots.begin(), values);
-    for (std::size_t i = 0; i < updates_.size(); ++i)
-      request.updates.push_back({updates_[i].target, values[static_cast<std::ptrdiff_t>(i)]});
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
+      const Expr& value = values[static_cast<std::ptrdiff_t>(i)];
+      if (value.shape() != updates_[i].target.shape())
+        fail<ShapeError>(name_, ": the new value of variable '", updates_[i].target.name(), "' of shape ",
+                         updates_[i].target.shape(), " has the shape ", value.shape());
+      request.updates.push_back({updates_[i].target, value});
+    }
     request.wanted = wanted_placements();
   }
   request.in_callers_memory.resize(request.outputs.size(), true);
   std::uint64_t fingerprint = 0;
   if (request.distributor != nullptr) fingerprint = agree_on_graph(session, *request.distributor, describe(request));
+  // The same for every value of the sizes.
+  if (planned.key.sizes.empty()) planned.first_fingerprint = fingerprint;
+  else fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
   planned.plan = compile(std::move(request));
   planned.plan.set_fingerprint(fingerprint);
   if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, planned.plan.random_ops());

@@ -40,9 +40,10 @@ class FunctionPlans {
     // Of a plan that computes sizes: those that come after it, one for each of their values.
     bool computes_sizes = false;
     std::vector<std::unique_ptr<Planned>> next;
-    std::vector<RandomOp*> random_ops;  // of this plan and of those before it
-    std::uint64_t arena_moves = 0;      // when the plan was bound
-    std::uint64_t compared_in = 0;      // the round of comparing variables that has the plan's
+    std::vector<RandomOp*> random_ops;    // of this plan and of those before it
+    std::uint64_t first_fingerprint = 0;  // of the first of those
+    std::uint64_t arena_moves = 0;        // when the plan was bound
+    std::uint64_t compared_in = 0;        // the round of comparing variables that has the plan's
   };
 
   // Throws ValueError if one of `inputs` is no placeholder.

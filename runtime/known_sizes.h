@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,7 +31,16 @@ class KnownSizes {
     return known;
   }
 
+  // Of a condition that has been computed as a size is.
+  std::optional<bool> value_of(const Expr& condition) const {
+    const auto found = known_.find(condition);
+    double value = 0;
+    return found != known_.end() && scalar_value(found->second, value) ? std::optional(value != 0) : std::nullopt;
+  }
+
   const std::vector<Expr>& missing() const { return missing_; }
+  // Those after the first `count` are not missed any more.
+  void forget_from(std::size_t count) { missing_.resize(count); }
   void set_missing(const SizeValues& values) {
     for (std::size_t i = 0; i < missing_.size(); ++i) known_[missing_[i]] = constant_of(values[i]);
     missing_.clear();

@@ -47,8 +47,9 @@ Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const Rewri
   const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
   const std::size_t n_states = body.states.size();
   Unrolled result{inputs.initial_states, {}};
+  const std::vector<Meta> outputs = inputs.iterations == 0 ? inputs.outputs() : loop.node().outputs;
   for (std::size_t i = 0; i < body.taps.size(); ++i) {
-    const Meta& meta = loop.node().outputs[n_states + i];
+    const Meta& meta = outputs[n_states + i];
     result.taps.push_back(inputs.iterations == 0 ? IterationValue{empty_tap(meta)} : IterationValue{});
     if (!body.taps[i].sum) result.taps[i].iterations.resize(static_cast<std::size_t>(inputs.iterations));
   }
@@ -61,7 +62,12 @@ Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const Rewri
     for (std::size_t i = 0; i < body.captures.size(); ++i)
       leaves.emplace_back(body.captures[i], IterationValue{inputs.captures[i]});
     const std::vector<IterationValue> roots = rewrite(iteration, leaves);
-    for (std::size_t i = 0; i < n_states; ++i) result.states[i] = roots[i].is_known() ? roots[i].stacked() : Expr{};
+    for (std::size_t i = 0; i < n_states; ++i) {
+      result.states[i] = roots[i].is_known() ? roots[i].stacked() : Expr{};
+      if (result.states[i] && !accepts(outputs[i].shape, result.states[i].shape()))
+        fail<ShapeError>("loop: a state of shape ", outputs[i].shape, " becomes one of ", result.states[i].shape(),
+                         "; keep its shape, or begin with a value whose shape is unknown");
+    }
     for (std::size_t i = 0; i < body.taps.size(); ++i) {
       const IterationValue& value = roots[n_states + i];
       if (!body.taps[i].sum) result.taps[i].iterations[static_cast<std::size_t>(iteration)] = value;

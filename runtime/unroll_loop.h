@@ -25,6 +25,7 @@ struct IterationValue {
 // What the loop reads.
 struct UnrolledInputs {
   std::int64_t iterations = 0;
+  std::function<std::vector<Meta>()> outputs;  // what the loop gives without iterations
   std::function<IterationValue(std::size_t sequence, std::int64_t iteration)> element;
   std::vector<Expr> initial_states, captures;
 };

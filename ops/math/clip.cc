@@ -1,11 +1,32 @@
 // clip: min(max(x, low), high). The gradient passes where x lies between the bounds, and on them.
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 #include "ops/math.h"
 
 namespace syncline {
 
+namespace {
+
+// A bound beyond what the dtype holds bounds nothing, or everything at its lowest or largest number.
+void fit_bounds(DType dtype, std::optional<double>& min_value, std::optional<double>& max_value) {
+  if (!is_integer(dtype)) return;
+  const auto [low, high] = with_number(dtype, []<class T>(T) {
+    return std::pair(static_cast<double>(std::numeric_limits<T>::lowest()),
+                     static_cast<double>(std::numeric_limits<T>::max()));
+  });
+  if (min_value && *min_value <= low) min_value.reset();
+  if (max_value && *max_value >= high) max_value.reset();
+  if (min_value && std::isfinite(*min_value)) min_value = std::min(*min_value, high);
+  if (max_value && std::isfinite(*max_value)) max_value = std::max(*max_value, low);
+}
+
+}  // namespace
+
 Expr clip(const Expr& x, std::optional<double> min_value, std::optional<double> max_value) {
+  fit_bounds(x.dtype(), min_value, max_value);
   if (min_value && max_value) max_value = std::max(*min_value, *max_value);
   const Expr raised = min_value ? maximum(x, scalar_like(*min_value, x)) : x;
   return max_value ? minimum(raised, scalar_like(*max_value, x)) : raised;

@@ -163,13 +163,18 @@ bool is_target(const Shape& shape) {
 
 }  // namespace
 
-Expr reshape(const Expr& x, const Dims& shape) {
-  for (const std::int64_t size : shape.numbers())
+static void check_target(const Shape& to) {
+  for (const std::int64_t size : to)
     if (size < kUnknown)
       fail<ShapeError>("reshape: the target has the size ", size,
                        "; give sizes of 0 or more, and -1 for one that follows");
+}
+
+Expr reshape(const Expr& x, const Dims& shape) {
+  check_target(shape.numbers());
   return with_numbers("reshape", {x}, shape, {x.dtype(), shape.numbers()},
                       [](std::span<const Expr> operands, const Shape& to) {
+                        check_target(to);
                         const Expr& from = operands[0];
                         return from.shape().is_known() && from.shape() == to ? from : apply<Reshape>({from}, {to});
                       });

@@ -1,9 +1,62 @@
 #include "runtime/schedule/arena.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 namespace syncline {
+namespace {
+
+// The values that have been placed, by offset, and those of them that may live at the same time as another. Most values
+// live shortly, so time is cut into blocks, and a value is looked for in its own.
+class Placed {
+  auto by_offset() const {
+    return [this](std::size_t a, std::size_t b) { return lives_[a].offset < lives_[b].offset; };
+  }
+
+ public:
+  explicit Placed(const std::vector<Lifetime>& lives) : lives_(lives), seen_(lives.size(), 0) {
+    int last = 0;
+    for (const Lifetime& life : lives) last = std::max(last, life.last);
+    blocks_.resize(block_of(last) + 1);
+  }
+
+  const std::vector<std::size_t>& near(std::size_t i) {
+    if (!is_short(i)) return all_;
+    near_short_.clear();
+    for (std::size_t block = block_of(lives_[i].first); block <= block_of(lives_[i].last); ++block)
+      for (const std::size_t other : blocks_[block])
+        if (std::exchange(seen_[other], i + 1) != i + 1) near_short_.push_back(other);
+    std::sort(near_short_.begin(), near_short_.end(), by_offset());
+    near_.clear();
+    std::merge(near_short_.begin(), near_short_.end(), long_.begin(), long_.end(), std::back_inserter(near_),
+               by_offset());
+    return near_;
+  }
+
+  void add(std::size_t i) {
+    insert(all_, i);
+    if (!is_short(i)) return insert(long_, i);
+    for (std::size_t block = block_of(lives_[i].first); block <= block_of(lives_[i].last); ++block)
+      blocks_[block].push_back(i);
+  }
+
+ private:
+  static std::size_t block_of(int time) { return static_cast<std::size_t>(std::max(time, 0)) / 64; }
+  bool is_short(std::size_t i) const { return block_of(lives_[i].last) - block_of(lives_[i].first) < 4; }
+
+  void insert(std::vector<std::size_t>& list, std::size_t i) const {
+    list.insert(std::upper_bound(list.begin(), list.end(), i, by_offset()), i);
+  }
+
+  const std::vector<Lifetime>& lives_;
+  std::vector<std::size_t> all_, long_, near_short_, near_;  // each by offset
+  std::vector<std::vector<std::size_t>> blocks_;             // of time: the short lives that touch it
+  std::vector<std::size_t> seen_;                            // by whom, plus 1
+};
+
+}  // namespace
 
 std::size_t place_in_arena(std::vector<Lifetime>& lives) {
   std::vector<std::size_t> order(lives.size());
@@ -11,13 +64,13 @@ std::size_t place_in_arena(std::vector<Lifetime>& lives) {
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return lives[a].bytes > lives[b].bytes; });
 
   std::size_t total = 0;
-  std::vector<std::size_t> placed;  // by offset
+  Placed placed(lives);
   for (const std::size_t i : order) {
     Lifetime& life = lives[i];
     life.bytes = aligned(life.bytes);
     if (life.bytes == 0) continue;
     std::size_t offset = 0;
-    for (const std::size_t j : placed) {
+    for (const std::size_t j : placed.near(i)) {
       const Lifetime& other = lives[j];
       if (other.last < life.first || life.last < other.first) continue;
       if (offset + life.bytes <= other.offset) break;
@@ -25,9 +78,7 @@ std::size_t place_in_arena(std::vector<Lifetime>& lives) {
     }
     life.offset = offset;
     total = std::max(total, offset + life.bytes);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), offset,
-                                     [&](std::size_t o, std::size_t j) { return o < lives[j].offset; });
-    placed.insert(at, i);
+    placed.add(i);
   }
   return total;
 }

@@ -371,8 +371,8 @@ std::vector<OpCase> number_rows() {
                return at(in[0], {rows[static_cast<std::size_t>(i[0])], i[1]});
              });
            },
-       .second_gradient = true,
-       .large = {{.shape = {4096, 40}}, {.shape = {4096}, .dtype = DType::kInt32, .low = 0, .high = 1}}},
+       .large = {{.shape = {4096, 40}}, {.shape = {4096}, .dtype = DType::kInt32, .low = 0, .high = 1}},
+       .second_gradient = true},
       {.name = "arange",
        .inputs = {{.shape = {5}, .dtype = DType::kInt32, .low = -9, .high = 9}},
        .build = [](const Exprs& x) { return x[0] + arange(1, 10, 2); },

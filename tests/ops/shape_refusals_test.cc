@@ -62,7 +62,7 @@ TEST(Refusals, Subscripts) {
   expect_refused<ValueError>([&] { index(x, {Ellipsis{}, Ellipsis{}}); }, "2 ellipses");
   expect_refused<ValueError>([&] { index(x, {Range{.step = 0}}); }, "the step of axis 0 is 0");
   expect_refused<DTypeError>([&] { index(x, {of_shape({5}, DType::kFloat32)}); }, "is no index");
-  expect_refused<ShapeError>([&] { index(x, {of_shape({4}, DType::kBool)}); }, "a mask of shape (4) does not fit");
+  expect_refused<ShapeError>([&] { index(x, {of_shape({4}, DType::kBool)}); }, "a mask of shape (4,) does not fit");
   expect_refused<ValueError>([&] { index(x, {0, of_shape({3, 2}, DType::kBool)}); }, "subscripts for 3 axes");
 }
 

@@ -195,6 +195,85 @@ TEST(ComputedSizes, OfTheElement) {
   });
 }
 
+TEST(ComputedSizes, ALoopWithoutIterations) {
+  expect_same_on_ranks([] {
+    const Expr x = input({kUnknown, kUnknown}), n = input({kUnknown}, DType::kInt32, "n");
+    const Expr sums =
+        map_fn([&](const Expr& row) { return sum(square(index(row, {greater(row, scalar_like(0, row))}))); }, x);
+    const Expr scaled = map_fn(
+        [&](const std::vector<Expr>& e) {
+          return std::vector<Expr>{e[0] * sum(index(e[0], {Range{0, e[1]}}))};
+        },
+        {x, n})[0];
+    Function f({x, n}, {sums, scaled, gradients(sum(sums) + sum(scaled), {x})[0]});
+    std::vector<Array> results = f({Array(DType::kFloat64, {0, 3}), Array(DType::kInt32, {0})});
+    EXPECT_EQ(results[1].shape(), (Shape{0, 3}));
+    EXPECT_EQ(results[2].shape(), (Shape{0, 3}));
+    for (const Array& a : f({random_doubles({2, 3}, 1), integers({1, 3})})) results.push_back(a);
+    return results;
+  });
+}
+
+// A state keeps the shape that the graph was built with.
+TEST(ComputedSizes, AStateThatGrows) {
+  on_one_process([] {
+    const Expr x = input({kUnknown, 2});
+    const auto grown = [&](const Expr& first) {
+      const auto append = [](const Expr& a, const Expr& row) {
+        return concatenate({a, index(row, {greater(row, scalar_like(0, row))})}, 0);
+      };
+      return foldl(append, x, first);
+    };
+    const Array rows = doubles({3, 2}, {1, 2, 3, 4, 1, -1});
+    EXPECT_NE(message_of<ShapeError>([&] {
+                Function({x}, {grown(fill({1}, 0.5, DType::kFloat64))})({rows});
+              }).find("a state of shape (1,) becomes one of (3,)"),
+              std::string::npos);
+    const Expr start = input({kUnknown}, DType::kFloat64, "start"), y = grown(start);
+    const auto out = Function({x, start}, {y, gradients(sum(square(y)), {x})[0]})({rows, doubles({0.5})});
+    expect_values(out[0], {0.5, 1, 2, 3, 4, 1});
+    expect_near(out[1], doubles({3, 2}, {2, 4, 6, 8, 2, 0}), 1e-12);
+  });
+}
+
+// The side that is not taken need not be possible.
+TEST(ComputedSizes, ABranchGuardsItsSizes) {
+  expect_same_on_ranks([] {
+    const Expr x = input({kUnknown}), n = input({}, DType::kInt32, "n");
+    const Expr divides = equal(floormod(dim(x, 0).is_number() ? n : dim(x, 0).tensor(), n), scalar_like(0, n));
+    const Expr blocks = switch_(
+        divides,
+        [&] {
+          return sum(max(reshape(x, {n, -1}), {1}));
+        },
+        [&] { return fill({}, -1, DType::kFloat64); });
+    const Expr ones = switch_(
+        greater(n, scalar_like(0, n)), [&] { return sum(fill({n}, 1, DType::kFloat64)); },
+        [&] { return fill({}, -1, DType::kFloat64); });
+    Function f({x, n}, {blocks, ones, gradients(blocks, {x})[0]});
+    std::vector<Array> results;
+    for (const std::int32_t fed : {3, 4, -4, 2})
+      for (const Array& a : f({random_doubles({6}, 4), Array::scalar(fed)})) results.push_back(a);
+    EXPECT_EQ(results[3].item(), -1);
+    EXPECT_EQ(results[7].item(), -1);
+    return results;
+  });
+}
+
+TEST(ComputedSizes, AVariableKeepsItsShape) {
+  on_one_process([] {
+    const Expr x = input({kUnknown});
+    const Variable v = variable(doubles({7, 8, 9}));
+    Function masked({x}, {}, {update(v, index(x, {greater(x, scalar_like(0, x))}))}), whole({x}, {}, {update(v, x)});
+    for (Function* f : {&masked, &whole})
+      EXPECT_NE(message_of<ShapeError>([&] { (*f)({doubles({1})}); }).find("of shape (3,) has the shape (1,)"),
+                std::string::npos);
+    expect_values(get_value(v), {7, 8, 9});
+    masked({doubles({1, -1, 2, 3})});
+    expect_values(get_value(v), {1, 2, 3});
+  });
+}
+
 // A step draws once, in the plan of the sizes and in its own alike; the next step draws anew.
 TEST(ComputedSizes, AreDrawnOnce) {
   expect_same_on_ranks([] {
@@ -214,6 +293,18 @@ TEST(ComputedSizes, AreDrawnOnce) {
     }
     EXPECT_GT(*std::max_element(sizes.begin(), sizes.end()), *std::min_element(sizes.begin(), sizes.end()));
     return results;
+  });
+}
+
+// Each iteration's size follows from the one before.
+TEST(ComputedSizes, ThatFollowFromOneAnother) {
+  on_one_process([] {
+    const Expr x = input({kUnknown}, DType::kInt32);
+    Function f({x}, {foldl([](const Expr& n, const Expr& e) { return sum(fill({n}, 1, DType::kInt32)) + e; }, x)});
+    EXPECT_EQ(f({integers(std::vector<std::int32_t>(12, 1))})[0].item(), 12);
+    EXPECT_NE(
+        message_of<ValueError>([&] { f({integers(std::vector<std::int32_t>(40, 1))}); }).find("more than 32 times"),
+        std::string::npos);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace syncline {
@@ -23,6 +24,44 @@ std::size_t most_alive(const std::vector<Lifetime>& lives) {
     most = std::max(most, alive);
   }
   return most;
+}
+
+// Largest first, each in the lowest gap among those that live at the same time.
+std::vector<std::size_t> lowest_gaps(std::vector<Lifetime> lives) {
+  std::vector<std::size_t> order(lives.size()), offsets(lives.size(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return lives[a].bytes > lives[b].bytes; });
+  std::vector<std::size_t> placed;
+  for (const std::size_t i : order) {
+    lives[i].bytes = aligned(lives[i].bytes);
+    if (lives[i].bytes == 0) continue;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const std::size_t j : placed)
+        if (lives_overlap(lives[i], lives[j]) && bytes_overlap(lives[i], lives[i].bytes, lives[j], lives[j].bytes)) {
+          lives[i].offset = lives[j].offset + lives[j].bytes;
+          moved = true;
+        }
+    }
+    placed.push_back(i);
+    offsets[i] = lives[i].offset;
+  }
+  return offsets;
+}
+
+TEST(PlaceInArena, ShortLivesAndLongOnes) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 60; ++round) {
+    std::vector<Lifetime> lives(200);
+    for (Lifetime& l : lives) {
+      l.bytes = 64 * (random() % 9);
+      l.first = static_cast<int>(random() % 900);
+      l.last = l.first + static_cast<int>(random() % (random() % 4 == 0 ? 900 : 30));
+    }
+    const std::vector<std::size_t> wanted = lowest_gaps(lives);
+    place_in_arena(lives);
+    for (std::size_t i = 0; i < lives.size(); ++i) ASSERT_EQ(lives[i].offset, wanted[i]) << round << " " << i;
+  }
 }
 
 TEST(PlaceInArena, LivesThatOverlapShareNoByte) {
