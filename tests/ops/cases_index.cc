@@ -128,9 +128,29 @@ std::vector<OpCase> tensor_rows() {
   return {columns, scalars, bounds, sizes};
 }
 
+std::vector<OpCase> mask_rows() {
+  return {
+      {.name = "mask",
+       .inputs = {{.shape = {5, 3}}, {.shape = {5}, .dtype = DType::kInt32, .low = 0, .high = 1}},
+       .build = [](const Exprs& x) { return index(x[0], {equal(x[1], scalar_like(1, x[1]))}); },
+       .reference =
+           [](std::span<const Tensor> in) {
+             std::vector<std::int64_t> rows;
+             for (std::int64_t i = 0; i < 5; ++i)
+               if (at(in[1], {i}) == 1) rows.push_back(i);
+             return tabulate({static_cast<std::int64_t>(rows.size()), 3}, [&](const Index& i) {
+               return at(in[0], {rows[static_cast<std::size_t>(i[0])], i[1]});
+             });
+           },
+       .large = {{.shape = {4096, 40}}, {.shape = {4096}, .dtype = DType::kInt32, .low = 0, .high = 1}},
+       .second_gradient = true},
+  };
+}
+
 SYNCLINE_OP_CASES(range_rows)
 SYNCLINE_OP_CASES(axis_rows)
 SYNCLINE_OP_CASES(tensor_rows)
+SYNCLINE_OP_CASES(mask_rows)
 
 }  // namespace
 }  // namespace syncline::testing
