@@ -23,7 +23,7 @@ class Placed {
   }
 
   const std::vector<std::size_t>& near(std::size_t i) {
-    if (!is_short(i)) return all_;
+    if (!is_short(i) || 2 * long_.size() > all_.size()) return all_;
     near_short_.clear();
     for (std::size_t block = block_of(lives_[i].first); block <= block_of(lives_[i].last); ++block)
       for (const std::size_t other : blocks_[block])
