@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 
 #include "base/error.h"
+#include "io/checkpoint_shards.h"
 #include "io/durable_file.h"
 
 namespace syncline::training {
@@ -53,9 +55,13 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
 std::string ShardSaves::write_index(const io::Checkpoint& checkpoint) {
   try {
     return folder_.save_index(checkpoint, count_);
-  } catch (...) {
+  } catch (...) {  // also for what comes behind the index: then the checkpoint stands
     const std::lock_guard lock(mutex_);
-    lost_index_ = true;
+    const std::filesystem::path shard = own_file_;
+    std::error_code unknown;
+    lost_index_ =
+        std::filesystem::status(shard.parent_path() / io::index_of_shard(shard.filename().string()), unknown).type() ==
+        std::filesystem::file_type::not_found;
     throw;
   }
 }

@@ -37,7 +37,7 @@ class ShardSaves {
   // the oldest checkpoint: the next save finds room.
   std::string write(const io::Checkpoint& checkpoint);
 
-  // Whether rank 0 could not write the index although all shards were written: not all ranks see the same folder, say.
+  // Whether there is no index although all shards were written: not all ranks see the same folder, say. On rank 0.
   // Known when rank 0's writing thread has ended.
   bool lost_index();
   // Removes this rank's shard of a save that has no index.

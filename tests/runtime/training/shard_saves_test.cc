@@ -58,6 +58,21 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
   EXPECT_FALSE(zero.lacked_room() || one.lacked_room());
 }
 
+// What fails behind the index, the link `latest` say, leaves a whole checkpoint.
+TEST(ShardSaves, AnIndexThatStandsKeepsItsShards) {
+  const io::Scratch scratch;
+  const io::CheckpointFolder folder(scratch.path("run"), {});
+  std::filesystem::create_directories(scratch.path("run/latest/full"));
+  ShardSaves zero(folder, 0, 2), one(folder, 1, 2);
+  zero.begin();
+  one.begin();
+  one.write(at_step(1));
+  for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kWritten);
+  EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(1)); }), "latest");
+  EXPECT_FALSE(zero.lost_index());
+  io::expect_equal(io::load_checkpoint(scratch.path("run/step-0000000001.h5")), at_step(1));
+}
+
 // Folders on the machines' own disks: no index can be written, and no shard may stay behind.
 TEST(ShardSaves, ARankThatSeesAnotherFolder) {
   const io::Scratch scratch;
