@@ -3,7 +3,7 @@
 // Such a tensor says how large something is, usually as an element of shape(x): it follows from the shapes that are
 // fed, and the plan folds it to a number. Until then the dimension is unknown, and the function is a stand-in
 // (`with_numbers`) that the plan replaces by the function itself. A size that depends on values that are fed, stored or
-// drawn is computed by a plan of its own first (runtime/function.cc), and each of its values has its own plan.
+// drawn is computed by a plan of its own first (runtime/function_plans.h), and each of its values has its own plan.
 #pragma once
 
 #include <concepts>

@@ -163,15 +163,15 @@ void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops) {
 
 void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
                      std::span<const std::uint64_t> digests) {
-  const auto bytes = static_cast<std::int64_t>(digests.size_bytes());
-  const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks.size()), bytes);
-  std::vector<std::uint64_t> all(digests.size() * counts.size());
-  ranks.gather("feeds that all ranks have in common", digests.data(), all.data(), counts);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (const std::size_t input = i % digests.size(); all[i] != all[input])
-      fail<DisagreementError>(function, ": input '", names[input], "' differs on ranks 0 and ", i / digests.size(),
-                              "; under local_feeds a value whose rows are not those of the batch must be the same on ",
-                              "every rank");
+  const std::vector<std::uint64_t> all = gather_numbers(ranks, digests, "feeds that all ranks have in common");
+  const std::vector<std::size_t> unequal = unequal_places(all, digests.size());
+  if (unequal.empty()) return;
+  const std::size_t input = unequal[0];
+  std::size_t rank = 1;
+  while (all[rank * digests.size() + input] == all[input]) ++rank;
+  fail<DisagreementError>(function, ": input '", names[input], "' differs on ranks 0 and ", rank,
+                          "; under local_feeds a value whose rows are not those of the batch must be the same on ",
+                          "every rank");
 }
 
 void UsedVariables::add(std::span<const std::shared_ptr<VariableState>> variables) {

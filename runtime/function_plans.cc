@@ -195,7 +195,7 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
   if (request.distributor != nullptr) fingerprint = agree_on_graph(session, *request.distributor, describe(request));
   // The same for every value of the sizes.
   if (planned.key.sizes.empty()) planned.first_fingerprint = fingerprint;
-  else fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
+  else if (fingerprint != 0) fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
   planned.plan = compile(std::move(request));
   planned.plan.set_fingerprint(fingerprint);
   if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, planned.plan.random_ops());

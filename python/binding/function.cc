@@ -33,7 +33,7 @@ class Updates {
     if (PyTuple_Check(item.ptr()) && nb::len(item) == 2 && nb::try_cast(item[0], variable) && variable != nullptr) {
       return add(update(variable->variable, new_value_from(variable->variable, item[1])));
     }
-    if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
+    if (is_sequence(item)) {
       for (nb::handle entry : nb::iter(item)) add(entry);
       return;
     }

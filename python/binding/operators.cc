@@ -66,7 +66,7 @@ Subscript subscript_from(nb::handle key) {
 
 Expr get_item(nb::handle x, nb::handle key) {
   std::vector<Subscript> subscripts;
-  if (PyTuple_Check(key.ptr()) || PyList_Check(key.ptr()))  // x[[0, 1]] is x[0, 1], as in TensorFlow
+  if (is_sequence(key))  // x[[0, 1]] is x[0, 1], as in TensorFlow
     for (nb::handle entry : nb::borrow<nb::sequence>(key)) subscripts.push_back(subscript_from(entry));
   else subscripts.push_back(subscript_from(key));
   return index(expr_from(x), subscripts);

@@ -50,7 +50,7 @@ def load_latest(folder, custom_objects=None):
     """
     paths = _newest_first(folder)
     latest = os.path.join(folder, "latest")
-    if os.path.lexists(latest) and os.path.join(folder, os.path.basename(os.path.realpath(latest))) not in paths[:1]:
+    if os.path.lexists(latest) and _latest(folder) not in paths[:1]:
         then = f"going back to '{os.path.basename(paths[0])}'" if paths else "there is no checkpoint"
         print(f"'{latest}' leads to no checkpoint of this folder; {then}", file=sys.stderr)
     for path in paths:
@@ -74,13 +74,18 @@ def _epochs(path):
     return int(_NAME.fullmatch(os.path.basename(path))[1])
 
 
+def _latest(folder):
+    """What `latest` points at, as a file of the folder."""
+    return os.path.join(folder, os.path.basename(os.path.realpath(os.path.join(folder, "latest"))))
+
+
 def _newest_first(folder):
     """What `latest` points at, then the others."""
     if not os.path.isdir(folder):
         return []
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if _NAME.fullmatch(name)]
     paths.sort(key=lambda path: (os.stat(path).st_mtime_ns, path), reverse=True)
-    latest = os.path.join(folder, os.path.basename(os.path.realpath(os.path.join(folder, "latest"))))
+    latest = _latest(folder)
     return sorted(paths, key=lambda path: path != latest)
 
 
