@@ -5,7 +5,6 @@
 
 #include "comm/communicator.h"
 #include "comm/settings.h"
-#include "comm/worker.h"
 
 namespace syncline::comm {
 

@@ -2,6 +2,7 @@
 // them).
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,16 @@ enum class Transport : std::uint8_t {
   kShared,  // the same
   kMpi,     // MPI's messages everywhere
   kNccl,    // as kAuto, and NCCL for large all-reduces, or an error
+};
+
+struct WorkerOptions {
+  std::chrono::duration<double> stall_limit{60};  // a wait() that takes longer says on stderr who has not come
+  // And one that takes so long throws StallError; but a program's end (kEndOfProgram) waits for programs that still
+  // run: there the time counts from when they were last seen running.
+  std::chrono::duration<double> wait_limit{600};
+  // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
+  // uses every core, they cost it more than they hide, and are better left until wait().
+  bool background = true;
 };
 
 struct Settings {

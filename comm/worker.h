@@ -26,6 +26,7 @@
 
 #include "comm/account.h"
 #include "comm/job.h"
+#include "comm/settings.h"
 
 namespace syncline::comm {
 
@@ -87,16 +88,6 @@ class Wire {
   // The caller gives up: poll and transfer throw, one that is under way as soon as it can. Once it has, nobody touches
   // the caller's buffers any more.
   virtual void cancel() noexcept {}
-};
-
-struct WorkerOptions {
-  std::chrono::duration<double> stall_limit{60};  // a wait() that takes longer says on stderr who has not come
-  // And one that takes so long throws StallError; but a program's end (kEndOfProgram) waits for programs that still
-  // run: there the time counts from when they were last seen running.
-  std::chrono::duration<double> wait_limit{600};
-  // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
-  // uses every core, they cost it more than they hide, and are better left until wait().
-  bool background = true;
 };
 
 class Worker {

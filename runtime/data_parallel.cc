@@ -240,8 +240,8 @@ class DataParallel : public Distributor {
 
 }  // namespace
 
-std::unique_ptr<Distributor> make_data_parallel(comm::Communicator& communicator, DataParallelOptions options) {
-  return std::make_unique<DataParallel>(communicator, options);
+OwnedDistributor make_data_parallel(comm::Communicator& communicator, DataParallelOptions options) {
+  return OwnedDistributor(new DataParallel(communicator, options));
 }
 
 }  // namespace syncline

@@ -2,11 +2,11 @@
 // collectives stand. The only file of the runtime that knows the wire; without it everything else still links.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 
 #include "comm/communicator.h"
-#include "runtime/distributor.h"
 #include "runtime/keras_json.h"
+#include "runtime/session.h"
 
 namespace syncline {
 
@@ -25,6 +25,6 @@ struct DataParallelOptions {
 };
 
 // The communicator must outlive the distributor.
-std::unique_ptr<Distributor> make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});
+OwnedDistributor make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});
 
 }  // namespace syncline

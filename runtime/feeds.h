@@ -4,28 +4,16 @@
 
 #include <memory>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "base/array.h"
 #include "base/sparse_array.h"
 #include "ops/expr.h"
 #include "runtime/distributor.h"
+#include "runtime/feed.h"
 #include "runtime/sparse_feed.h"
 
 namespace syncline {
-
-// An Array or a SparseArray. Either may be fed to a dense or a sparse placeholder; it is converted where they differ.
-class Feed {
- public:
-  Feed(Array value) : value_(std::move(value)) {}        // NOLINT: implicit, so that feeds are written as values
-  Feed(SparseArray value) : value_(std::move(value)) {}  // NOLINT
-  const Array* dense() const { return std::get_if<Array>(&value_); }
-  const SparseArray* sparse() const { return std::get_if<SparseArray>(&value_); }
-
- private:
-  std::variant<Array, SparseArray> value_;
-};
 
 // A sparse input is a sparse tensor over four placeholders, the plan's leaves; a dense one is a leaf itself.
 class FedInputs {

@@ -21,7 +21,7 @@
 #include "ops/control.h"
 #include "ops/core.h"
 #include "ops/expr.h"
-#include "runtime/feeds.h"
+#include "runtime/feed.h"
 #include "runtime/variable.h"
 
 namespace syncline {

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "runtime/faults.h"
 #include "runtime/options.h"
 
 namespace syncline {
@@ -124,7 +125,8 @@ void override_from(const Getenv& getenv, KerasJson& found) {
     if (allowed == nullptr || std::string_view(allowed) != "1")
       fail<ValueError>(what, " is '", value,
                        "', which damages the run on purpose; unset it, or set SYNCLINE_ALLOW_FAULTS=1 for a test");
-    found.faults = parse_faults(value);
+    parse_faults(value);  // refuses what is wrong in it
+    found.faults = value;
   });
 }
 

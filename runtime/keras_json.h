@@ -14,11 +14,9 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "comm/settings.h"
 #include "ops/config.h"
-#include "runtime/faults.h"
 
 namespace syncline {
 
@@ -31,7 +29,7 @@ struct KerasJson {
   std::int64_t later_buckets = std::int64_t{25} << 20;
   std::int64_t by_rows_from = std::int64_t{1} << 20;
   std::uint64_t check_steps = 100;
-  std::vector<Fault> faults;  // of SYNCLINE_FAULT
+  std::string faults;  // SYNCLINE_FAULT, as parse_faults (runtime/faults.h) takes it; "": none
 };
 
 // nullptr for a variable that is not set.

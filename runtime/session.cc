@@ -33,10 +33,12 @@ Session::Session(std::uint64_t seed)
       config_(keras_json().config),
       used_variables_(std::make_unique<UsedVariables>()),
       arena_(DType::kUint8, Shape{64}) {
-  if (!keras_json().faults.empty()) faults_ = std::make_unique<Faults>(keras_json().faults);
+  if (!keras_json().faults.empty()) faults_ = std::make_unique<Faults>(parse_faults(keras_json().faults));
 }
 
 Session::~Session() = default;
+
+void DeleteDistributor::operator()(Distributor* distributor) const { delete distributor; }
 
 Session& Session::current() {
   static Session process_session;
@@ -48,7 +50,7 @@ std::uint64_t Session::next_generation() {
   return ++last;
 }
 
-void Session::distribute(std::unique_ptr<Distributor> distributor) {
+void Session::distribute(OwnedDistributor distributor) {
   std::unique_ptr<Faults> faults = std::move(faults_);  // those of this rank, which begins here
   undistribute();
   faults_ = std::move(faults);

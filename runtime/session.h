@@ -28,6 +28,11 @@ class Distributor;
 class Faults;
 class UsedVariables;
 
+struct DeleteDistributor {
+  void operator()(Distributor* distributor) const;
+};
+using OwnedDistributor = std::unique_ptr<Distributor, DeleteDistributor>;
+
 // What a plan does only to save time. Without them each operation runs as it was written: tests compare both.
 struct Passes {
   bool simplify = true;  // cheaper forms, constants folded, equal subexpressions joined
@@ -46,7 +51,7 @@ class Session {
 
   // From now on functions are computed by all ranks of the distributor together; the seed becomes rank 0's. Before any
   // function is made.
-  void distribute(std::unique_ptr<Distributor> distributor);
+  void distribute(OwnedDistributor distributor);
   // One process again: functions make new plans.
   void undistribute();
   Distributor* distributor() const { return distributor_.get(); }
@@ -139,7 +144,7 @@ class Session {
   std::unique_ptr<Faults> faults_;  // outlive the distributor
   std::unique_ptr<UsedVariables> used_variables_;
   bool manual_initialization_ = false;
-  std::unique_ptr<Distributor> distributor_;
+  OwnedDistributor distributor_;
   const std::atomic<bool>* interruption_asked_ = nullptr;
   std::function<void()> interruption_;
   std::unordered_map<std::string, int> names_, uids_;

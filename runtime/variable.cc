@@ -4,6 +4,7 @@
 
 #include "ops/config.h"
 #include "ops/gradients.h"
+#include "ops/leaf.h"
 #include "ops/math.h"
 #include "ops/shape.h"
 #include "runtime/function.h"
@@ -29,6 +30,8 @@ Variable filled(const Shape& shape, double value, VariableOptions options) {
 }
 
 }  // namespace
+
+VariableState& Variable::state() const { return *leaf_.attrs<VariableLeaf::Attrs>().state; }
 
 Array Value::for_variable(const std::string& caller, const Variable& x) const {
   const Array value = number_ ? array_.cast(x.dtype()) : array_;

@@ -21,7 +21,6 @@
 #include "ops/config.h"
 #include "ops/core.h"
 #include "ops/expr.h"
-#include "ops/leaf.h"
 
 namespace syncline {
 
@@ -58,7 +57,7 @@ class Variable {
   // Its value in a graph.
   operator const Expr&() const { return leaf_; }
   const Expr& expr() const { return leaf_; }
-  VariableState& state() const { return *leaf_.attrs<VariableLeaf::Attrs>().state; }
+  VariableState& state() const;
   const std::string& name() const { return state().name(); }
   const Constraint& constraint() const { return state().constraint(); }
   DType dtype() const { return leaf_.dtype(); }

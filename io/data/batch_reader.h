@@ -14,28 +14,12 @@
 #include <vector>
 
 #include "io/data/batch_split.h"
+#include "io/data/options.h"
 #include "io/data/row_order.h"
 #include "io/data/shuffle_window.h"
 #include "io/data/source.h"
 
 namespace syncline::io {
-
-struct LoaderOptions {
-  std::int64_t batch = 32;  // rows of the global batch; the last one of an epoch may be smaller
-  Shuffle shuffle = Shuffle::kRows;
-  BlockShuffle blocks = {};  // for Shuffle::kBlocks
-  std::uint64_t seed = 0;
-  // This rank's rows of each batch only, for feeds that are local: rank r of n. 0 of 1 is the global batch.
-  std::int64_t rank = 0, ranks = 1;
-  std::int64_t rows = 0;  // the first so many rows are the data set; 0: all
-  // The most bytes of rows that are held, prefetched batches included. It decides how rows are read, not which.
-  std::size_t memory = std::size_t{1} << 30;
-  // Batches that are made before they are asked for (io/data/loader.h); 0: none, and no thread.
-  std::int64_t prefetch = 2;
-};
-
-// An array a column of the source.
-using Batch = std::vector<Array>;
 
 class BatchReader {
  public:

@@ -1,21 +1,60 @@
 #include "io/data/loader.h"
 
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
 #include "base/timeline.h"
 #include "io/block_signals.h"
+#include "io/data/batch_reader.h"
 
 namespace syncline::io {
 
-Loader::Loader(std::unique_ptr<Source> source, const LoaderOptions& options)
+class Loader::Impl {
+ public:
+  Impl(std::unique_ptr<Source> source, const LoaderOptions& options);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  const BatchReader& reader() const { return reader_; }
+  Batch batch(std::int64_t epoch, std::int64_t step);
+
+ private:
+  struct Made {
+    Batch batch;
+    std::exception_ptr error;
+  };
+  std::int64_t steps() const { return reader_.steps(); }
+  void run();
+  Made make(std::int64_t number);
+
+  BatchReader reader_;  // the thread's, once that runs
+  const std::int64_t prefetch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Batches are numbered through all epochs. Those that wait are numbers next_ to next_ + made_.size() - 1.
+  std::int64_t next_ = 0;
+  std::deque<Made> made_;
+  std::uint64_t restarts_ = 0;  // a batch that was begun before the last one is thrown away
+  bool failed_ = false;         // the last batch that was made; nothing is made behind it
+  bool wanted_ = false;         // the first call has come
+  bool ending_ = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+Loader::Impl::Impl(std::unique_ptr<Source> source, const LoaderOptions& options)
     : reader_(std::move(source), options), prefetch_(options.prefetch) {
   if (prefetch_ == 0) return;
   const BlockSignals block;
   thread_ = std::thread([this] { run(); });
 }
 
-Loader::~Loader() {
+Loader::Impl::~Impl() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -25,7 +64,7 @@ Loader::~Loader() {
   thread_.join();
 }
 
-Batch Loader::batch(std::int64_t epoch, std::int64_t step) {
+Batch Loader::Impl::batch(std::int64_t epoch, std::int64_t step) {
   if (prefetch_ == 0) return reader_.read(epoch, step);
   if (epoch < 0 || step < 0 || step >= steps())
     fail<ValueError>("loader: step ", step, " of epoch ", epoch, "; an epoch has ", steps(), " steps");
@@ -52,7 +91,7 @@ Batch Loader::batch(std::int64_t epoch, std::int64_t step) {
   return std::move(made.batch);
 }
 
-Loader::Made Loader::make(std::int64_t number) {
+Loader::Impl::Made Loader::Impl::make(std::int64_t number) {
   try {
     return {reader_.read(number / steps(), number % steps()), nullptr};
   } catch (...) {
@@ -60,7 +99,7 @@ Loader::Made Loader::make(std::int64_t number) {
   }
 }
 
-void Loader::run() {
+void Loader::Impl::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] {
@@ -78,5 +117,18 @@ void Loader::run() {
     changed_.notify_all();
   }
 }
+
+Loader::Loader(std::unique_ptr<Source> source, const LoaderOptions& options)
+    : impl_(std::make_unique<Impl>(std::move(source), options)) {}
+
+Loader::~Loader() = default;
+
+const std::vector<Column>& Loader::columns() const { return impl_->reader().columns(); }
+
+std::int64_t Loader::rows() const { return impl_->reader().rows(); }
+
+std::int64_t Loader::steps() const { return impl_->reader().steps(); }
+
+Batch Loader::batch(std::int64_t epoch, std::int64_t step) { return impl_->batch(epoch, step); }
 
 }  // namespace syncline::io

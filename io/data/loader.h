@@ -9,16 +9,12 @@
 // HDF5 (checkpoints) it takes turns. The thread takes no signals.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
-#include "io/data/batch_reader.h"
+#include "io/data/options.h"
+#include "io/data/source.h"
 
 namespace syncline::io {
 
@@ -31,33 +27,18 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  const std::vector<Column>& columns() const { return reader_.columns(); }
-  std::int64_t rows() const { return reader_.rows(); }
-  std::int64_t steps() const { return reader_.steps(); }
+  const std::vector<Column>& columns() const;
+  std::int64_t rows() const;
+  // Of an epoch.
+  std::int64_t steps() const;
 
-  // As BatchReader::read.
+  // The batch of a step, 0 to steps() - 1, of an epoch from 0; it is the caller's. Throws ValueError for a step there
+  // is not, IoError from reading.
   Batch batch(std::int64_t epoch, std::int64_t step);
 
  private:
-  struct Made {
-    Batch batch;
-    std::exception_ptr error;
-  };
-  void run();
-  Made make(std::int64_t number);
-
-  BatchReader reader_;  // the thread's, once that runs
-  const std::int64_t prefetch_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  // Batches are numbered through all epochs. Those that wait are numbers next_ to next_ + made_.size() - 1.
-  std::int64_t next_ = 0;
-  std::deque<Made> made_;
-  std::uint64_t restarts_ = 0;  // a batch that was begun before the last one is thrown away
-  bool failed_ = false;         // the last batch that was made; nothing is made behind it
-  bool wanted_ = false;         // the first call has come
-  bool ending_ = false;
-  std::thread thread_;  // last: it uses all the others
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace syncline::io

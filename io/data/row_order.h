@@ -5,24 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "io/data/options.h"
+
 namespace syncline::io {
-
-enum class Shuffle {
-  kNone,    // the file's order
-  kRows,    // every order of the rows is equally likely: epoch_order (io/data_order.h), 8 bytes a row
-  kBlocks,  // for what does not fit in memory: see BlockShuffle
-};
-
-// The rows are cut into blocks of neighbours, the blocks are put into a random order, and the rows of `window` blocks
-// in a row of this order are shuffled among each other. So a disk is read in long stretches.
-//
-// What it costs in randomness: rows of one block are always met in the same window, 1/windows of an epoch apart at
-// most. Where a file is sorted (by label, by day), a batch sees the mixture of the `window` blocks that its window
-// happens to hold, not that of the data set: take many small blocks, or shuffle the file once.
-struct BlockShuffle {
-  std::int64_t block = 256;   // rows of a block
-  std::int64_t window = 256;  // blocks that are shuffled together
-};
 
 // Positions come in windows, each with an order of its own: with kRows the window is the epoch. Not thread-safe.
 class RowOrder {

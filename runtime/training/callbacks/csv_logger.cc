@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "io/append_file.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
 
@@ -52,6 +53,8 @@ Table read_table(const std::string& path, std::int64_t before_epoch) {
 CsvLogger::CsvLogger(std::string path, const comm::Communicator* wire)
     : path_(std::move(path)), first_(is_first(wire)) {}
 
+CsvLogger::~CsvLogger() = default;
+
 void CsvLogger::on_train_begin(Fit& fit) {
   begin_ = fit.counts().global_step > 0 ? fit.counts().epoch : 0;
   names_.clear();
@@ -63,7 +66,7 @@ void CsvLogger::on_train_begin(Fit& fit) {
 
 void CsvLogger::open() {
   const Table table = begin_ > 0 ? read_table(path_, begin_) : Table{};
-  file_.emplace(path_);
+  file_ = std::make_unique<io::AppendFile>(path_);
   file_->cut(table.size);
   header_ = table.header;
 }

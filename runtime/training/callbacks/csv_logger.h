@@ -5,14 +5,17 @@
 // line on standard error, and its rows are written when that is possible again.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/communicator.h"
-#include "io/append_file.h"
 #include "runtime/training/callback.h"
 #include "runtime/training/callbacks/best_effort.h"
+
+namespace syncline::io {
+class AppendFile;
+}  // namespace syncline::io
 
 namespace syncline::training {
 
@@ -20,6 +23,7 @@ class CsvLogger : public Callback {
  public:
   // Rank 0 of the wire writes. Null: one process.
   CsvLogger(std::string path, const comm::Communicator* wire);
+  ~CsvLogger() override;
 
   void on_train_begin(Fit& fit) override;
   void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) override;
@@ -34,7 +38,7 @@ class CsvLogger : public Callback {
   std::vector<std::string> names_;  // of the logs, sorted
   std::string header_;              // of the table that was there; "": there was none
   std::string pending_;             // rows not yet written
-  std::optional<io::AppendFile> file_;
+  std::unique_ptr<io::AppendFile> file_;
   BestEffort writing_;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/training/callbacks/early_stopping.h"
 
 #include "base/error.h"
+#include "runtime/training/callbacks/saved_state.h"
 #include "runtime/training/fit.h"
 
 namespace syncline::training {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/training/callbacks/saved_state.h"
 #include "runtime/training/fit.h"
 
 namespace syncline::training {

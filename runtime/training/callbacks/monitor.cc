@@ -1,11 +1,6 @@
 #include "runtime/training/callbacks/monitor.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
 #include <limits>
-
-#include "base/error.h"
 
 namespace syncline::training {
 
@@ -17,25 +12,6 @@ Monitor::Monitor(std::string caller, std::string name, Mode mode)
 double Monitor::worst() const {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return higher_is_better_ ? -kInfinity : kInfinity;
-}
-
-std::string text_of(double number) { return fmt::format("{}", number); }
-
-double number_in(const nlohmann::json& text) {
-  const auto& digits = text.get_ref<const std::string&>();
-  double number = 0;
-  const char* end = digits.data() + digits.size();
-  if (std::from_chars(digits.data(), end, number).ptr != end) fail<ValueError>("'", digits, "' is no number");
-  return number;
-}
-
-void read_state(const std::string& name, const std::string& state,
-                const std::function<void(const nlohmann::json&)>& read) {
-  try {
-    read(nlohmann::json::parse(state));
-  } catch (const nlohmann::json::exception& error) {
-    fail<ValueError>("'", state, "' is no state of ", name, ": ", error.what());
-  }
 }
 
 }  // namespace syncline::training

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "runtime/training/callback.h"
@@ -35,12 +33,5 @@ class Monitor {
   std::string caller_, name_;
   bool higher_is_better_;
 };
-
-// For the states of callbacks, which are JSON. A number as text keeps its bits, and may be infinite.
-std::string text_of(double number);
-double number_in(const nlohmann::json& text);
-// Calls `read` with the parsed state of the callback `name`. Throws ValueError if that is not what it looks for.
-void read_state(const std::string& name, const std::string& state,
-                const std::function<void(const nlohmann::json&)>& read);
 
 }  // namespace syncline::training

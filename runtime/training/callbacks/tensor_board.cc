@@ -1,6 +1,7 @@
 #include "runtime/training/callbacks/tensor_board.h"
 
 #include "base/error.h"
+#include "io/event_file.h"
 #include "runtime/training/first_rank.h"
 #include "runtime/training/fit.h"
 
@@ -19,6 +20,8 @@ TensorBoard::TensorBoard(TensorBoardOptions options) : options_(std::move(option
   if (options_.every < 0) fail<ValueError>("TensorBoard: every is ", options_.every, "; give 0 or more steps");
 }
 
+TensorBoard::~TensorBoard() = default;
+
 void TensorBoard::on_train_begin(Fit& fit) {
   const io::TrainingState& counts = fit.counts();
   // Behind the last step of an epoch that has not ended yet, its end is done again, at the same step.
@@ -29,8 +32,8 @@ void TensorBoard::on_train_begin(Fit& fit) {
   if (first_) writing_.attempt([&] { made(train_, "train"); });
 }
 
-io::EventFile& TensorBoard::made(std::optional<io::EventFile>& file, const char* folder) {
-  if (!file) file.emplace(options_.folder + "/" + folder, first_step_);
+io::EventFile& TensorBoard::made(std::unique_ptr<io::EventFile>& file, const char* folder) {
+  if (!file) file = std::make_unique<io::EventFile>(options_.folder + "/" + folder, first_step_);
   return *file;
 }
 

@@ -10,13 +10,16 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 
 #include "comm/communicator.h"
-#include "io/event_file.h"
 #include "runtime/training/callback.h"
 #include "runtime/training/callbacks/best_effort.h"
+
+namespace syncline::io {
+class EventFile;
+}  // namespace syncline::io
 
 namespace syncline::training {
 
@@ -30,6 +33,7 @@ class TensorBoard : public Callback {
  public:
   // Throws ValueError for a negative `every`.
   explicit TensorBoard(TensorBoardOptions options);
+  ~TensorBoard() override;
 
   void on_train_begin(Fit& fit) override;
   void on_step_end(Fit& fit, const Logs& logs) override;
@@ -38,13 +42,13 @@ class TensorBoard : public Callback {
   void on_failure(Fit& fit, const std::exception& error) noexcept override;
 
  private:
-  io::EventFile& made(std::optional<io::EventFile>& file, const char* folder);
+  io::EventFile& made(std::unique_ptr<io::EventFile>& file, const char* folder);
   void flush();
 
   TensorBoardOptions options_;
   const bool first_;             // this is rank 0
   std::int64_t first_step_ = 0;  // what earlier files say of it and later ones is done again
-  std::optional<io::EventFile> train_, validation_;
+  std::unique_ptr<io::EventFile> train_, validation_;
   std::chrono::steady_clock::time_point flushed_{};
   BestEffort writing_;
 };

@@ -9,6 +9,7 @@
 #include "runtime/training/callbacks/early_stopping.h"
 #include "runtime/training/callbacks/history.h"
 #include "runtime/training/callbacks/learning_rate.h"
+#include "runtime/training/callbacks/saved_state.h"
 #include "runtime/training/callbacks/terminate_on_nan.h"
 #include "runtime/training/job.h"
 #include "runtime/training/resume.h"

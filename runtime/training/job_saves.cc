@@ -1,0 +1,352 @@
+#include "runtime/training/job_saves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <new>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/exit_codes.h"
+#include "io/durable_file.h"
+#include "runtime/agreement.h"
+#include "runtime/plan.h"
+#include "runtime/session.h"
+#include "runtime/training/first_rank.h"
+#include "runtime/training/fit.h"
+#include "runtime/training/say.h"
+#include "runtime/training/status.h"
+
+namespace syncline::training {
+namespace {
+
+using namespace std::chrono_literals;
+
+// mpirun ends what is left two seconds after a rank has died.
+constexpr auto kLongestEmergency = 2s;
+constexpr auto kLook = 20ms;
+
+constexpr const char* kNoMemory = "no memory for a copy of the variables to save";
+
+bool ranks_disagree(const std::exception& error) { return dynamic_cast<const DisagreementError*>(&error) != nullptr; }
+
+bool rank_is_missing(const std::exception& error) {
+  return dynamic_cast<const CommError*>(&error) != nullptr && !ranks_disagree(error);
+}
+
+// The lines of a setting on which bits depend. The data format decides what graph is built, which the plan tells, and
+// to compare variables changes none.
+std::vector<std::string> deciding_lines(const std::string& setting) {
+  std::istringstream text(setting);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);)
+    if (!line.starts_with("image_data_format ") && !line.starts_with("comparing variables ")) lines.push_back(line);
+  return lines;
+}
+
+// The lowest rank that lives works; the others wait until it has left, so that nobody ends the job under it.
+void wait_for_survivor(const comm::Communicator& wire) {
+  const auto until = std::chrono::steady_clock::now() + kLongestEmergency;
+  while (!wire.lowest_living() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
+}
+
+}  // namespace
+
+Job::Saves::Saves(JobOptions options)
+    : options_(std::move(options)),
+      folder_(options_.folder, options_.keep),
+      first_(is_first(options_.wire)),
+      words_(std::make_unique<Words>()) {
+  if (options_.folder.empty() || options_.save_every < 0)
+    fail<ValueError>("Job: ", options_.folder.empty() ? "no folder" : "save_every is negative",
+                     "; give a folder for the checkpoints and 0 or more steps between them");
+  const int ranks = options_.wire == nullptr ? 1 : options_.wire->size();
+  if (options_.shards < 1 || options_.shards > ranks)
+    fail<ValueError>("Job: shards is ", options_.shards, "; give 1 to ", ranks, ", the number of ranks");
+  if (options_.shards > 1) shards_ = std::make_unique<ShardSaves>(folder_, options_.wire->rank(), options_.shards);
+}
+
+// Of a step that failed the words may still be on their way, through a wire that lives on.
+Job::Saves::~Saves() {
+  if (ticket_ != 0) static_cast<void>(words_.release());
+  if (shards_) shards_->give_up();  // before saver_ waits for its thread
+}
+
+std::string Job::Saves::state() const { return fmt::format("{:016x}\n{}", plan_, setting()); }
+
+void Job::Saves::set_state(const std::string& state) {
+  if (std::sscanf(state.c_str(), "%16lx", &plan_before_) != 1)
+    fail<ValueError>("'", state, "' is no plan's fingerprint");
+  const std::size_t end = state.find('\n');  // that is all that older checkpoints have
+  setting_before_ = end == state.npos ? "" : state.substr(end + 1);
+}
+
+// What decides the bits of sums beside the plan, a line each, and what ranks have in common beside that.
+std::string Job::Saves::setting() const {
+  const Session& session = Session::current();
+  return join_text(options_.wire == nullptr ? "ranks 0" : options_.wire->layout(), '\n',
+                   describe_arithmetic(session, session.distributor()));
+}
+
+// On rank 0.
+void Job::Saves::compare_setting() {
+  const std::optional<std::string> saved = std::exchange(setting_before_, {});
+  if (!saved) return;
+  if (saved->empty())
+    return say(join_text("'", options_.folder,
+                         "': the checkpoint does not say what its bits depend on, as those of earlier versions: the "
+                         "training may end with other bits"));
+  const std::vector<std::string> before = deciding_lines(*saved);
+  const std::vector<std::string> now = deciding_lines(setting());
+  std::string was, is;
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    if (before[i] == now[i]) continue;
+    was += (was.empty() ? "" : ", ") + before[i];
+    is += (is.empty() ? "" : ", ") + now[i];
+  }
+  if (!was.empty())
+    say(join_text("'", options_.folder, "': the training was saved with ", was, ", and goes on with ", is,
+                  ": it may end with other bits"));
+}
+
+void Job::Saves::on_train_begin(Fit& fit) {
+  std::string error;
+  try {
+    if (first_) begin(fit);
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  error = as_first_rank_says(options_.wire, "whether there is a folder for checkpoints", std::move(error));
+  if (!error.empty()) throw IoError(error);
+  if (writes()) {
+    saver_ = std::make_unique<io::AsyncSaver>([this](const io::Checkpoint& checkpoint) { write(checkpoint); });
+    if (!is_divided(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, true));
+  }
+  begun_ = true;
+  // What a resumed training begins with is on the disk.
+  if (fit.counts().global_step > 0) saved_ = fit.counts();
+}
+
+void Job::Saves::begin(const Fit& fit) {
+  io::make_directory_durably(options_.folder);
+  lock_.emplace(options_.folder);
+  compare_setting();
+  file_ = folder_.latest();
+  tell("running", {}, fit.counts(), "");
+}
+
+// The words are on their way while the step computes.
+void Job::Saves::on_step_begin(Fit& fit) {
+  if (ticket_ != 0) agreed_request();  // of a step that failed, which somebody has caught
+  metric_.reset();
+  const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
+  *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
+  if (options_.wire == nullptr || options_.wire->size() == 1) return;
+  static const std::uint64_t names = comm::remember_names("whether a rank was asked to save or to stop");
+  const auto step = static_cast<std::uint64_t>(fit.counts().global_step);
+  ticket_ =
+      options_.wire->all_reduce({.step = step, .names = names}, words_.get(), 2, DType::kInt32, comm::Reduce::kMax);
+}
+
+Request Job::Saves::agreed_request() {
+  if (ticket_ != 0) options_.wire->wait(ticket_);
+  ticket_ = 0;
+  if (shards_) shards_->tell(static_cast<ShardSaves::State>(words_->shards));
+  return static_cast<Request>(words_->request);
+}
+
+void Job::Saves::on_step_end(Fit& fit, const Logs&) {
+  note_plan(fit);
+  const Request request = agreed_request();
+  if (request == Request::kSave && options_.requests != nullptr) options_.requests->save_begins();
+  const io::TrainingState& counts = fit.counts();
+  const bool due = options_.save_every > 0 && counts.global_step % options_.save_every == 0;
+  if (request == Request::kStop) fit.pause();
+  else if (request == Request::kSave || (due && counts.step < fit.steps_of_epoch())) save(fit);
+}
+
+// That of a whole batch. Without a distributor a plan has no fingerprint.
+void Job::Saves::note_plan(const Fit& fit) {
+  if (fit.rows() != fit.options().batches.batch) return;
+  plan_ = fit.options().step->last_plan()->fingerprint();
+  if (plan_before_ != 0 && plan_ != 0 && plan_ != plan_before_ && first_)
+    say(join_text("'", options_.folder,
+                  "': the training that goes on computes another function than the one that "
+                  "was saved, or an operation has changed: it may end with other bits"));
+  plan_before_ = 0;
+}
+
+void Job::Saves::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
+  if (!options_.monitor.empty()) metric_ = logs.monitored("Job", options_.monitor);
+  save(fit);
+}
+
+void Job::Saves::save(const Fit& fit) {
+  if (saved_ == fit.counts()) return;
+  saved_ = fit.counts();
+  no_memory_ = false;
+  settle();
+  wait_for_index();
+  if (shards_) shards_->begin();
+  if (!writes() && !is_divided(options_.model)) return;
+  try {
+    io::Checkpoint checkpoint = snapshot(options_.model, fit, options_.wire, writes());
+    if (!writes()) return;
+    checkpoint.metric = metric_;
+    wait_for_writer();
+    saver_->save(checkpoint);
+  } catch (const std::bad_alloc&) {
+    no_memory_ = true;
+    if (shards_) shards_->cannot_write();
+    if (first_) say(join_text(kNoMemory, "; training goes on"));
+  }
+}
+
+// Says what the save before has failed with.
+void Job::Saves::wait_for_writer() {
+  try {
+    saver_->wait();
+  } catch (const std::exception& error) {
+    say(join_text(error.what(), "; training goes on"));
+  }
+}
+
+// Waits until all shards of the save before are written, and says so to rank 0's writing thread.
+void Job::Saves::settle() {
+  if (!shards_ || !shards_->pending()) return;
+  const std::int32_t all =
+      greatest_of_all(options_.wire, "whether the shards of a checkpoint are written", shards_->wait());
+  shards_->tell(static_cast<ShardSaves::State>(all));
+}
+
+// Rank 0's writing thread also removes shards that no index lists, so nobody writes one before it is done.
+void Job::Saves::wait_for_index() {
+  if (!shards_) return;
+  if (first_) wait_for_writer();
+  const std::int32_t lost = shards_->lost_index() ? 1 : 0;
+  if (greatest_of_all(options_.wire, "whether the index of a checkpoint is written", lost) != 0) shards_->discard();
+}
+
+// On the saver's thread.
+void Job::Saves::write(const io::Checkpoint& checkpoint) {
+  const std::string file = shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint);
+  if (!first_) return;
+  file_ = file;
+  tell("running", {}, checkpoint.state, "");
+}
+
+void Job::Saves::on_train_end(Fit& fit) {
+  save(fit);
+  settle();
+  // Each save that finds no room in the folder makes some for the next one.
+  for (int tries = options_.keep.keep_last + options_.keep.keep_best; shards_ && shards_->lacked_room() && tries > 0;
+       --tries) {
+    saved_.reset();
+    save(fit);
+    settle();
+  }
+  std::string error;
+  try {
+    if (first_) end(fit);
+    else if (saver_) saver_->wait();
+  } catch (const std::exception& e) {
+    error = e.what();
+  }
+  if (!first_ && !error.empty()) say(error);
+  // The first rank that leaves with a code other than 0 has mpirun end the others, so all wait for the disk.
+  error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
+  last_failed_ = !error.empty();
+  if (last_failed_) throw IoError(error);
+}
+
+void Job::Saves::end(const Fit& fit) {
+  saver_->wait();
+  if (no_memory_) fail<IoError>("checkpoint folder '", options_.folder, "': ", kNoMemory);
+  const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
+  if (!fit.paused()) tell("finished", 0, fit.counts(), "");
+  else tell("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
+  lock_.reset();  // the process may train into the folder again; the status is then another job's
+}
+
+void Job::Saves::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+               const std::string& reason) const {
+  write_status(options_.folder, {.state = state,
+                                 .exit_code = exit_code,
+                                 .counts = counts,
+                                 .checkpoint = file_,
+                                 .ranks = options_.wire == nullptr ? 1 : options_.wire->size(),
+                                 .reason = reason});
+}
+
+void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
+  if (!begun_) return;
+  try {
+    if (options_.wire == nullptr || options_.wire->lowest_living()) survive(fit, error);
+    else if (rank_is_missing(error)) wait_for_survivor(*options_.wire);
+  } catch (const std::exception& e) {
+    say(e.what());
+  }
+}
+
+// This rank is the lowest that lives. Its variables are those after the last finished step, unless the ranks disagree:
+// then nobody knows whose are right.
+void Job::Saves::survive(const Fit& fit, const std::exception& error) {
+  const bool sound = !ranks_disagree(error);
+  std::string reason = error.what();
+  try {
+    const bool whole = save_before_is_whole(fit);
+    if (sound && !whole && !last_failed_) save_now(fit);
+  } catch (const std::exception& e) {
+    say(e.what());
+    reason += join_text("; ", e.what());
+  }
+  if (file_.empty()) file_ = folder_.latest();
+  // Without a checkpoint it begins anew: that a rank died says nothing against it.
+  const bool again = rank_is_missing(error);
+  // What mpirun leaves with is what killed the rank that died.
+  if (again) tell("saved", {}, counts_of_file(fit), reason);
+  else tell("failed", exit_code_of(error), fit.counts(), reason);
+}
+
+// Where the training goes on: a script that starts it again sees by that whether it gets any further.
+io::TrainingState Job::Saves::counts_of_file(const Fit& fit) const {
+  if (file_.empty()) return {};
+  try {
+    const std::string name = std::filesystem::path(file_).filename().string();
+    return io::summarize_checkpoint(options_.folder + "/" + name).state;
+  } catch (const std::exception& error) {
+    say(error.what());
+    return fit.counts();
+  }
+}
+
+// Waits for the save under way. What rank 0 has finished only rank 0 knows.
+bool Job::Saves::save_before_is_whole(const Fit& fit) {
+  try {
+    if (shards_) shards_->give_up();
+    if (saver_) saver_->wait();
+  } catch (const std::exception& error) {
+    say(error.what());
+    return false;
+  }
+  return first_ && !no_memory_ && saved_ == fit.counts();
+}
+
+void Job::Saves::save_now(const Fit& fit) {
+  const std::int64_t step = fit.counts().global_step;
+  if (step == 0) return;
+  if (is_divided(options_.model))
+    fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
+  file_ = folder_.save(snapshot(options_.model, fit, nullptr, true));
+  const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
+  say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
+}
+
+}  // namespace syncline::training

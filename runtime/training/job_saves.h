@@ -1,0 +1,72 @@
+// What a Job does (runtime/training/job.h): when it saves, what the ranks agree on for that, what the status says.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "io/async_saver.h"
+#include "io/folder_lock.h"
+#include "runtime/training/job.h"
+#include "runtime/training/shard_saves.h"
+
+namespace syncline::training {
+
+class Job::Saves {
+ public:
+  // Throws ValueError for options out of range.
+  explicit Saves(JobOptions options);
+  ~Saves();
+
+  std::string state() const;
+  void set_state(const std::string& state);
+
+  void on_train_begin(Fit& fit);
+  void on_step_begin(Fit& fit);
+  void on_step_end(Fit& fit, const Logs& logs);
+  void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs);
+  void on_train_end(Fit& fit);
+  void on_failure(Fit& fit, const std::exception& error) noexcept;
+
+ private:
+  void begin(const Fit& fit);
+  std::string setting() const;
+  void compare_setting();
+  Request agreed_request();
+  void note_plan(const Fit& fit);
+  void save(const Fit& fit);
+  void wait_for_writer();
+  void settle();
+  void wait_for_index();
+  bool writes() const { return shards_ ? shards_->writes() : first_; }
+  void write(const io::Checkpoint& checkpoint);
+  void end(const Fit& fit);
+  void tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
+            const std::string& reason) const;
+  void survive(const Fit& fit, const std::exception& error);
+  bool save_before_is_whole(const Fit& fit);
+  void save_now(const Fit& fit);
+  io::TrainingState counts_of_file(const Fit& fit) const;
+
+  JobOptions options_;
+  std::optional<io::FolderLock> lock_;  // of rank 0
+  io::CheckpointFolder folder_;
+  const bool first_;          // this is rank 0
+  bool begun_ = false;        // there is a folder
+  bool last_failed_ = false;  // the checkpoint at the end could not be written
+  bool no_memory_ = false;    // for the last save
+  std::uint64_t plan_ = 0, plan_before_ = 0;
+  std::optional<std::string> setting_before_;  // of the checkpoint that was resumed; "": not known
+  std::unique_ptr<ShardSaves> shards_;         // if there are several
+  std::optional<double> metric_;               // of the epoch that has just ended, until the next step
+  std::optional<io::TrainingState> saved_;     // of the last save that was begun
+  std::string file_;                           // the newest checkpoint; the saver's while it writes
+  struct Words {
+    std::int32_t request, shards;
+  };
+  std::unique_ptr<Words> words_;           // on their way through the wire
+  comm::Ticket ticket_ = 0;                // 0: it is not
+  std::unique_ptr<io::AsyncSaver> saver_;  // on ranks that write; the last, for its thread uses all the others
+};
+
+}  // namespace syncline::training
