@@ -1,4 +1,4 @@
-#include "base/array.h"
+#include "syncline/array.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

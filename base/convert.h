@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/float16.h"
+#include "syncline/float16.h"
 
 namespace syncline {
 

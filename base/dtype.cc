@@ -1,4 +1,4 @@
-#include "base/dtype.h"
+#include "syncline/dtype.h"
 
 #include <array>
 #include <utility>

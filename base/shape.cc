@@ -1,8 +1,8 @@
-#include "base/shape.h"
+#include "syncline/shape.h"
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline {
 

@@ -1,4 +1,4 @@
-#include "base/timeline.h"
+#include "syncline/timeline.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "base/paged_file.h"
+#include "syncline/error.h"
 
 namespace syncline::timeline {
 namespace {

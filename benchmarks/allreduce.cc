@@ -13,10 +13,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/error.h"
 #include "benchmarks/allreduce_contenders.h"
-#include "comm/make_communicator.h"
-#include "runtime/keras_json.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/error.h"
 
 namespace syncline::benchmarks {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/error.h"
 #include "comm/mpi/mpi_session.h"
+#include "syncline/error.h"
 
 namespace syncline::benchmarks {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::benchmarks {
 

@@ -13,9 +13,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "io/async_saver.h"
-#include "io/checkpoint.h"
+#include "io/checkpoint/async_saver.h"
+#include "syncline/checkpoint/checkpoint.h"
+#include "syncline/error.h"
 
 namespace {
 using namespace syncline;

@@ -7,11 +7,11 @@
 #include <random>
 #include <string>
 
-#include "ops/kernels/conv.h"
-#include "ops/kernels/gemm.h"
+#include "ops/kernels/convolution/conv.h"
+#include "ops/kernels/convolution/pool.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
-#include "ops/kernels/pool.h"
+#include "ops/kernels/product/gemm.h"
 
 namespace syncline::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/variable.h"
+#include "syncline/backend/variable.h"
 
 namespace syncline::benchmarks {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "ops/kernels/parallel.h"
-#include "runtime/function.h"
+#include "syncline/backend/function.h"
 #include "tests/ops/op_case.h"
 
 namespace syncline::testing {

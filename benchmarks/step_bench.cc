@@ -9,13 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include "benchmarks/networks.h"
-#include "comm/make_communicator.h"
 #include "ops/kernels/parallel.h"
-#include "runtime/config.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/keras_json.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/function.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
 
 namespace {
 using namespace syncline;

@@ -1,10 +1,10 @@
-#include "comm/ending.h"
+#include "syncline/distributed/ending.h"
 
 #include <algorithm>
 #include <string>
 #include <thread>
 
-#include "base/exit_codes.h"
+#include "syncline/distributed/exit_codes.h"
 
 namespace syncline::comm {
 namespace {

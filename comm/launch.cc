@@ -1,4 +1,4 @@
-#include "comm/launch.h"
+#include "syncline/distributed/launch.h"
 
 #include <array>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

@@ -1,12 +1,12 @@
-#include "comm/make_communicator.h"
+#include "syncline/distributed/make_communicator.h"
 
 #include <cstdio>
 #include <thread>
 
-#include "comm/launch.h"
 #include "comm/mpi/mpi_communicator.h"
 #include "comm/single.h"
-#include "comm/trace.h"
+#include "comm/worker/trace.h"
+#include "syncline/distributed/launch.h"
 
 namespace syncline::comm {
 namespace {

@@ -2,7 +2,7 @@
 #include <mutex>
 
 #include "base/digest.h"
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 namespace {

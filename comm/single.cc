@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "comm/job.h"
-#include "comm/trace.h"
+#include "comm/worker/job.h"
+#include "comm/worker/trace.h"
 
 namespace syncline::comm {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 

@@ -1,6 +1,6 @@
 #include "comm/steps.h"
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 

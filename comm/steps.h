@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 

@@ -13,19 +13,19 @@
 #include <optional>
 #include <thread>
 
-#include "base/exit_codes.h"
-#include "comm/ending.h"
-#include "comm/launch.h"
-#include "comm/make_communicator.h"
 #include "examples/options.h"
 #include "examples/training.h"
-#include "ops/kernels/blas_memory.h"
 #include "ops/kernels/parallel.h"
-#include "runtime/config.h"
-#include "runtime/data_parallel.h"
-#include "runtime/keras_json.h"
-#include "runtime/session.h"
-#include "runtime/training/signals.h"
+#include "ops/kernels/product/blas_memory.h"
+#include "syncline/backend/config.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/distributed/ending.h"
+#include "syncline/distributed/exit_codes.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/launch.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
+#include "syncline/training/signals.h"
 
 namespace {
 using namespace syncline;

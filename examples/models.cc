@@ -2,14 +2,14 @@
 
 #include <cmath>
 
-#include "ops/convolution.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline::examples {
 namespace {

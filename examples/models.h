@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/training/snapshot.h"
-#include "runtime/variable.h"
+#include "syncline/backend/variable.h"
+#include "syncline/training/snapshot.h"
 
 namespace syncline::examples {
 

@@ -5,16 +5,16 @@
 #include <filesystem>
 
 #include "base/digest.h"
-#include "io/data/loader.h"
-#include "ops/math.h"
-#include "runtime/config.h"
-#include "runtime/session.h"
-#include "runtime/training/callbacks/csv_logger.h"
-#include "runtime/training/callbacks/early_stopping.h"
-#include "runtime/training/callbacks/metrics_exporter.h"
-#include "runtime/training/callbacks/progress_bar.h"
-#include "runtime/training/callbacks/tensor_board.h"
-#include "runtime/training/first_rank.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/math.h"
+#include "syncline/data/loader.h"
+#include "syncline/session.h"
+#include "syncline/training/callbacks/csv_logger.h"
+#include "syncline/training/callbacks/early_stopping.h"
+#include "syncline/training/callbacks/metrics_exporter.h"
+#include "syncline/training/callbacks/progress_bar.h"
+#include "syncline/training/callbacks/tensor_board.h"
+#include "syncline/training/first_rank.h"
 
 namespace syncline::examples {
 namespace {

@@ -6,15 +6,15 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "examples/models.h"
 #include "examples/options.h"
-#include "io/dataset.h"
-#include "runtime/function.h"
-#include "runtime/optimizers.h"
-#include "runtime/training/fit.h"
-#include "runtime/training/job.h"
-#include "runtime/training/resume.h"
+#include "syncline/backend/function.h"
+#include "syncline/data/dataset.h"
+#include "syncline/distributed/communicator.h"
+#include "syncline/training/fit.h"
+#include "syncline/training/job.h"
+#include "syncline/training/optimizers.h"
+#include "syncline/training/resume.h"
 
 namespace syncline::examples {
 

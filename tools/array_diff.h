@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/array.h"
+#include "syncline/array.h"
 
 namespace syncline::tools {
 

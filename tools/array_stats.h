@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/array.h"
+#include "syncline/array.h"
 
 namespace syncline::tools {
 

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "base/printable.h"
-#include "io/checkpoint_shards.h"
+#include "syncline/checkpoint/shards.h"
 
 namespace syncline::tools {
 namespace {

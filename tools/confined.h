@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::tools {
 

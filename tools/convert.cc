@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "io/array_file.h"
-#include "io/checkpoint.h"
-#include "io/checkpoint_outline.h"
-#include "io/durable_file.h"
-#include "io/npz.h"
-#include "io/safetensors.h"
+#include "io/arrays/array_file.h"
+#include "io/arrays/checkpoint_outline.h"
+#include "io/arrays/npz.h"
+#include "io/arrays/safetensors.h"
+#include "io/files/durable_file.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tools/command.h"
 #include "tools/confined.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "base/float16.h"
+#include "syncline/float16.h"
 
 namespace syncline::tools {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <new>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::tools {
 namespace {

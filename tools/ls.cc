@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "io/checkpoint_fields.h"
-#include "io/checkpoint_json.h"
+#include "io/checkpoint/fields.h"
+#include "io/checkpoint/json.h"
 #include "tools/command.h"
 #include "tools/confined.h"
 

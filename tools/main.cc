@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tools/command.h"
 #include "tools/confined.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/array_file.h"
+#include "io/arrays/array_file.h"
 
 namespace syncline::tools {
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tools/command.h"
 #include "tools/trace_file.h"
 

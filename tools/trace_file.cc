@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::tools {
 namespace {

@@ -1,4 +1,4 @@
-// TraceFile: one rank's timeline (base/timeline.h writes it), read back.
+// TraceFile: one rank's timeline (syncline/timeline.h writes it), read back.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tools/command.h"
 #include "tools/confined.h"
 

@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 

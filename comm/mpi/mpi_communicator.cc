@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/timeline.h"
-#include "comm/job.h"
 #include "comm/mpi/mpi_memory.h"
 #include "comm/mpi/mpi_network.h"
 #include "comm/nccl/with_nccl.h"
 #include "comm/shared/node_wire.h"
-#include "comm/stall_watch.h"
+#include "comm/worker/job.h"
+#include "comm/worker/stall_watch.h"
+#include "syncline/timeline.h"
 
 namespace syncline::comm {
 namespace {

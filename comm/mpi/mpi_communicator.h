@@ -10,15 +10,15 @@
 //
 // Every return code is checked; an error of MPI throws CommError. Where the ranks of a node cannot share memory (a
 // small /dev/shm, a setting), one line says so, and each counts as a node of its own. A rank that is killed makes
-// mpirun end the job, and is named before that; one that hangs is named by the stall watch (comm/worker.h).
+// mpirun end the job, and is named before that; one that hangs is named by the stall watch (comm/worker/worker.h).
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "comm/communicator.h"
-#include "comm/launch.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
+#include "syncline/distributed/communicator.h"
+#include "syncline/distributed/launch.h"
 
 namespace syncline::comm {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14; Debian 12's C library has it, the kernel may not

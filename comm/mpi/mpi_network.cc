@@ -7,9 +7,9 @@
 #include <functional>
 #include <utility>
 
-#include "base/error.h"
-#include "comm/pauses.h"
-#include "comm/stall_watch.h"
+#include "comm/worker/pauses.h"
+#include "comm/worker/stall_watch.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "comm/mpi/mpi_session.h"
 #include "comm/shared/node.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 

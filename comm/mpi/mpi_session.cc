@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

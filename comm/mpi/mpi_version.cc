@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 

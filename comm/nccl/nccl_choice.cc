@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "base/digest.h"
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

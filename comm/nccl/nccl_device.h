@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/job.h"
 #include "comm/nccl/nccl_choice.h"
 #include "comm/nccl/nccl_library.h"
-#include "comm/pauses.h"
+#include "comm/worker/job.h"
+#include "comm/worker/pauses.h"
 
 namespace syncline::comm {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "comm/launch.h"
+#include "syncline/distributed/launch.h"
 
 namespace syncline::comm {
 

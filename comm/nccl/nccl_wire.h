@@ -7,8 +7,8 @@
 // Results are the same bits on all ranks. NCCL chooses the order of its sums by size, topology and version, so unlike
 // the other wires' they are not those of rank order.
 //
-// Ownership: owns the other wire and the device. Threads and errors: as comm/worker.h says of a wire. After an error, a
-// deadline or cancel() the NCCL communicator is aborted; see NcclDevice::end.
+// Ownership: owns the other wire and the device. Threads and errors: as comm/worker/worker.h says of a wire. After an
+// error, a deadline or cancel() the NCCL communicator is aborted; see NcclDevice::end.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 #include "comm/nccl/nccl_device.h"
 #include "comm/nccl/nccl_options.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 

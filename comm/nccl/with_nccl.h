@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "comm/nccl/nccl_options.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 

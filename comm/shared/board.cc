@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "comm/ending.h"
+#include "syncline/distributed/ending.h"
 
 namespace syncline::comm {
 namespace {

@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/job.h"
-#include "comm/process_state.h"
 #include "comm/shared/node.h"
-#include "comm/worker.h"
+#include "comm/shared/process_state.h"
+#include "comm/worker/job.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 

@@ -1,8 +1,8 @@
 #include <memory>
 #include <utility>
 
-#include "base/error.h"
 #include "comm/shared/node.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 

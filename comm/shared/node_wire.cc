@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/pauses.h"
+#include "comm/worker/pauses.h"
 
 namespace syncline::comm {
 namespace {

@@ -20,7 +20,7 @@
 #include "comm/shared/node.h"
 #include "comm/shared/reduction.h"
 #include "comm/shared/reports.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
 
 namespace syncline::comm {
 

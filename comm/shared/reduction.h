@@ -15,7 +15,7 @@
 
 #include "comm/shared/board.h"
 #include "comm/shared/node.h"
-#include "comm/sum.h"
+#include "comm/shared/sum.h"
 
 namespace syncline::comm {
 

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "base/digest.h"
-#include "base/error.h"
 #include "comm/shared/node.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 

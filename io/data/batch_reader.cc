@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "io/data/batch_split.h"
-#include "io/data/options.h"
 #include "io/data/row_order.h"
 #include "io/data/shuffle_window.h"
-#include "io/data/source.h"
+#include "syncline/data/options.h"
+#include "syncline/data/source.h"
 
 namespace syncline::io {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

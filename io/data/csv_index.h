@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/byte_file.h"
+#include "io/files/byte_file.h"
 
 namespace syncline::io {
 
@@ -35,7 +35,8 @@ class CsvScanner {
   bool quoted_ = false, blank_ = true;
 };
 
-// Where the rows are, in groups of some KiB of text, so that the index is small and a row is found by reading one group.
+// Where the rows are, in groups of some KiB of text, so that the index is small and a row is found by reading one
+// group.
 class CsvIndex {
  public:
   // Reads the file once. `skip_first`: the first record is a header and no row. Throws IoError.

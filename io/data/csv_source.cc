@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/error.h"
 #include "io/data/csv_index.h"
-#include "io/data/open_source.h"
-#include "io/refuse.h"
+#include "io/files/refuse.h"
+#include "syncline/data/open_source.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

@@ -3,11 +3,11 @@
 #include <optional>
 #include <utility>
 
-#include "base/error.h"
-#include "io/data/open_source.h"
+#include "io/arrays/npy.h"
 #include "io/data/row_file.h"
-#include "io/hdf5_array.h"
-#include "io/npy.h"
+#include "io/hdf5/array.h"
+#include "syncline/data/open_source.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

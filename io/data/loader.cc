@@ -1,4 +1,4 @@
-#include "io/data/loader.h"
+#include "syncline/data/loader.h"
 
 #include <condition_variable>
 #include <deque>
@@ -7,10 +7,10 @@
 #include <thread>
 #include <utility>
 
-#include "base/error.h"
-#include "base/timeline.h"
-#include "io/block_signals.h"
 #include "io/data/batch_reader.h"
+#include "io/files/block_signals.h"
+#include "syncline/error.h"
+#include "syncline/timeline.h"
 
 namespace syncline::io {
 

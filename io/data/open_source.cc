@@ -1,5 +1,5 @@
 // Which format a file has, and the formats that are rows of a fixed width.
-#include "io/data/open_source.h"
+#include "syncline/data/open_source.h"
 
 #include <algorithm>
 #include <array>
@@ -8,12 +8,12 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
+#include "io/arrays/npy.h"
+#include "io/arrays/npz.h"
+#include "io/data/idx.h"
 #include "io/data/row_file.h"
-#include "io/idx.h"
-#include "io/npy.h"
-#include "io/npz.h"
-#include "io/refuse.h"
+#include "io/files/refuse.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
-#include "io/byte_order.h"
-#include "io/npy.h"
-#include "io/refuse.h"
+#include "io/arrays/npy.h"
+#include "io/files/byte_order.h"
+#include "io/files/refuse.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

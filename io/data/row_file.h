@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "io/byte_file.h"
-#include "io/data/source.h"
+#include "io/files/byte_file.h"
+#include "syncline/data/source.h"
 
 namespace syncline::io {
 

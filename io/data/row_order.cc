@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.h"
-#include "io/data_order.h"
+#include "io/data/data_order.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "io/data/options.h"
+#include "syncline/data/options.h"
 
 namespace syncline::io {
 

@@ -8,7 +8,7 @@
 
 #include "io/data/batch_split.h"
 #include "io/data/row_order.h"
-#include "io/data/source.h"
+#include "syncline/data/source.h"
 
 namespace syncline::io {
 

@@ -1,4 +1,4 @@
-#include "io/data/source.h"
+#include "syncline/data/source.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "base/float16.h"
+#include "syncline/float16.h"
 
 namespace syncline {
 namespace {

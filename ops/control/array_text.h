@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/array.h"
+#include "syncline/array.h"
 
 namespace syncline {
 

@@ -4,8 +4,8 @@
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
 
 namespace syncline {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/expr.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

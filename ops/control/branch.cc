@@ -6,10 +6,10 @@
 
 #include "ops/control/body.h"
 #include "ops/control/print.h"
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/substitute.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/substitute.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/gradients.h"
 
 namespace syncline {
 namespace {

@@ -1,10 +1,10 @@
 // map_fn, foldl, foldr: loops over the first axis.
 #include <algorithm>
 
-#include "ops/control.h"
 #include "ops/control/loop_build.h"
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/control/body.h"
-#include "ops/leaf.h"
+#include "ops/graph/leaf.h"
 
 namespace syncline {
 namespace {

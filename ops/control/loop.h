@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/graph/op.h"
 
 namespace syncline {
 

@@ -4,9 +4,9 @@
 #include <unordered_set>
 
 #include "ops/control/branch.h"
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
-#include "ops/substitute.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/substitute.h"
 
 namespace syncline {
 namespace {

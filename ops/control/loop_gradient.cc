@@ -10,12 +10,12 @@
 #include <unordered_set>
 
 #include "ops/control/loop_build.h"
-#include "ops/core.h"
-#include "ops/core/fill.h"
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/substitute.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/substitute.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 namespace {

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "ops/control.h"
 #include "ops/control/array_text.h"
 #include "ops/control/body.h"
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
+#include "syncline/backend/control.h"
 
 namespace syncline {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/graph/op.h"
 
 namespace syncline {
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "ops/control.h"
 #include "ops/control/branch.h"
 #include "ops/control/loop_build.h"
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
-#include "ops/dims.h"
+#include "syncline/dims.h"
 
 namespace syncline {
 namespace {

@@ -1,8 +1,8 @@
-#include "ops/control.h"
 #include "ops/control/branch.h"
-#include "ops/math.h"
-#include "ops/once_known.h"
-#include "ops/shape.h"
+#include "ops/graph/once_known.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -1,9 +1,9 @@
 // bias_add: an addition with the bias brought into x's layout.
-#include "ops/convolution.h"
 #include "ops/convolution/image.h"
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
-#include "ops/once_known.h"
+#include "ops/graph/elementwise.h"
+#include "ops/graph/once_known.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 

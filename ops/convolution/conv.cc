@@ -4,14 +4,14 @@
 //   ConvForward(x, w) = y        ConvGradInput(w, dy) = dx        ConvGradKernel(x, dy) = dw
 //
 // Images have channels last; kernels are (space..., in, out), or (space..., channels) where each channel has its own.
-// The public functions transpose other layouts. The loops are in ops/kernels/conv.h.
+// The public functions transpose other layouts. The loops are in ops/kernels/convolution/conv.h.
 #include "ops/convolution/conv.h"
 
 #include <algorithm>
 #include <array>
 
-#include "ops/kernels/conv.h"
-#include "ops/op.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/convolution/conv.h"
 
 namespace syncline {
 namespace {
@@ -62,7 +62,8 @@ bool is_used(Index tap, Index dilation, Index stride, Index pad, Index in, Index
   return position < out && first + position * stride < in;
 }
 
-// A tap that sees nothing but zeros around the image has the gradient 0. The sums have 0 * dy, NaN where dy is infinite.
+// A tap that sees nothing but zeros around the image has the gradient 0. The sums have 0 * dy, NaN where dy is
+// infinite.
 template <class T>
 void clear_unused_taps(const kernels::ConvGeometry& g, Index elements, T* dw) {
   for (Index d = 0; d < g.k_d; ++d)

@@ -1,5 +1,5 @@
-// The ops behind the convolutions of ops/convolution.h, for one to three spatial axes. Images have channels last;
-// kernels are (space..., in, out), those of depthwise convolutions (space..., channels).
+// The ops behind the convolutions of syncline/backend/convolution.h, for one to three spatial axes. Images have
+// channels last; kernels are (space..., in, out), those of depthwise convolutions (space..., channels).
 #pragma once
 
 #include <cstdint>

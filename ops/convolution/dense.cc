@@ -1,7 +1,7 @@
 // conv1d, conv2d, conv3d and their transposes: other layouts brought to channels last and back.
-#include "ops/convolution.h"
 #include "ops/convolution/conv.h"
-#include "ops/once_known.h"
+#include "ops/graph/once_known.h"
+#include "syncline/backend/convolution.h"
 
 namespace syncline {
 namespace {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
-#include "base/shape.h"
-#include "ops/shape.h"
+#include "syncline/backend/shape.h"
+#include "syncline/error.h"
+#include "syncline/shape.h"
 
 namespace syncline {
 

@@ -8,11 +8,11 @@
 // matrix whose rows are an image apart. Everything is products of such matrices.
 #include <algorithm>
 
-#include "ops/convolution.h"
 #include "ops/convolution/image.h"
-#include "ops/kernels/gemm.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/op.h"
+#include "ops/kernels/product/gemm.h"
+#include "syncline/backend/convolution.h"
 
 namespace syncline {
 namespace {

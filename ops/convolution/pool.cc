@@ -1,14 +1,14 @@
 // Pooling in two or three dimensions: the largest or the mean element under a window, and the gradients. Images have
-// channels last here; the loops are in ops/kernels/pool.h.
-#include "ops/kernels/pool.h"
+// channels last here; the loops are in ops/kernels/convolution/pool.h.
+#include "ops/kernels/convolution/pool.h"
 
 #include <algorithm>
 #include <array>
 
-#include "ops/convolution.h"
 #include "ops/convolution/image.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/op.h"
+#include "syncline/backend/convolution.h"
 
 namespace syncline {
 namespace {

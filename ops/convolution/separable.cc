@@ -1,9 +1,9 @@
 // Depthwise and separable convolutions. A channel that gives several is repeated first, so that the loops know one
 // result a channel only.
-#include "ops/convolution.h"
 #include "ops/convolution/conv.h"
-#include "ops/once_known.h"
+#include "ops/graph/once_known.h"
 #include "ops/shape/merge.h"
+#include "syncline/backend/convolution.h"
 
 namespace syncline {
 namespace {

@@ -1,11 +1,11 @@
 // Identity, stop_gradient, shape and count. None of them is left in a plan.
-#include "ops/core.h"
+#include "syncline/backend/core.h"
 
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
-#include "ops/op.h"
-#include "ops/sparse.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/sparse.h"
 
 namespace syncline {
 namespace {

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "ops/ctc/cost.h"
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -161,12 +161,12 @@ double cost_f64(const ctc::Sample<double>& sample) { return cost(sample); }
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/ctc.h"
 #include "ops/ctc/lengths.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/math.h"
-#include "ops/op.h"
-#include "ops/shape.h"
+#include "syncline/backend/ctc.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

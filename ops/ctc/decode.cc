@@ -3,12 +3,12 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/ctc.h"
 #include "ops/ctc/beam.h"
 #include "ops/ctc/lengths.h"
 #include "ops/kernels/parallel.h"
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "syncline/backend/ctc.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

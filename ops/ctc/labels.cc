@@ -1,11 +1,11 @@
 // ctc_label_dense_to_sparse: each label keeps its slot (ops/sparse/tensor.h), so nothing moves.
-#include "ops/core.h"
-#include "ops/ctc.h"
 #include "ops/ctc/lengths.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/ctc.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 

@@ -1,7 +1,7 @@
 #include "ops/ctc/lengths.h"
 
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline::ctc {
 

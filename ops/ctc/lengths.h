@@ -3,8 +3,8 @@
 
 #include <string_view>
 
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/op.h"
 
 namespace syncline::ctc {
 

@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::kernels {
 namespace {

@@ -2,11 +2,11 @@
 // its own gradient; each operand keeps them first or last behind the samples, so that nothing is copied.
 #include <numeric>
 
-#include "ops/kernels/gemm.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/linalg.h"
-#include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/kernels/product/gemm.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

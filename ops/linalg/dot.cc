@@ -1,14 +1,14 @@
 // Matrix products: dot(x, y) and the two ops it is made of, which are each other's gradients.
 #include <algorithm>
 
-#include "ops/core.h"
-#include "ops/kernels/gemm.h"
-#include "ops/linalg.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/product/gemm.h"
 #include "ops/linalg/packed.h"
-#include "ops/op.h"
-#include "ops/shape.h"
-#include "ops/sparse.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/sparse.h"
 
 namespace syncline {
 namespace {

@@ -1,11 +1,11 @@
 // The matrix product over the last two axes, for each place along the axes before them.
 #include <algorithm>
 
-#include "ops/core.h"
-#include "ops/dims.h"
-#include "ops/linalg.h"
-#include "ops/once_known.h"
-#include "ops/shape.h"
+#include "ops/graph/once_known.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/shape.h"
+#include "syncline/dims.h"
 
 namespace syncline {
 namespace {

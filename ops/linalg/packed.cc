@@ -1,7 +1,7 @@
 #include "ops/linalg/packed.h"
 
-#include "ops/kernels/packed_product.h"
-#include "ops/op.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/product/packed_product.h"
 
 namespace syncline {
 namespace {

@@ -1,8 +1,8 @@
-// Products with a matrix packed beforehand (ops/kernels/packed_product.h). Plans use them where a loop multiplies by
-// the same matrix in every turn; gradients are taken before, of dot.
+// Products with a matrix packed beforehand (ops/kernels/product/packed_product.h). Plans use them where a loop
+// multiplies by the same matrix in every turn; gradients are taken before, of dot.
 #pragma once
 
-#include "ops/expr.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

@@ -4,13 +4,13 @@
 
 #include <cstring>
 
-#include "ops/checked_index.h"
+#include "ops/graph/op.h"
+#include "ops/graph/substitute.h"
 #include "ops/kernels/parallel.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/op.h"
-#include "ops/shape.h"
-#include "ops/substitute.h"
+#include "ops/shape/checked_index.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

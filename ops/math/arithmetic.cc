@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/convert.h"
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -66,13 +66,13 @@ BlockFn arithmetic_block(std::string_view name, DType dtype) { return find_block
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/core.h"
-#include "ops/leaf.h"
+#include "ops/graph/elementwise.h"
+#include "ops/graph/leaf.h"
 #include "ops/linalg/rows.h"
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
 #include "ops/shape/broadcast.h"
 #include "ops/shape/pads.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 namespace {

@@ -6,7 +6,7 @@
 #include <hwy/highway.h>
 
 #include "base/convert.h"
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -32,11 +32,11 @@ BlockFn cast_block(DType from, DType to) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/core.h"
-#include "ops/core/fill.h"
-#include "ops/math.h"
-#include "ops/sparse.h"
+#include "ops/graph/fill.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/sparse.h"
 
 namespace syncline {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "ops/math.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 

@@ -5,7 +5,7 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -73,9 +73,9 @@ BlockFn compare_block(std::string_view name, DType dtype) { return find_block(kB
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 namespace {

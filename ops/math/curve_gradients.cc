@@ -6,8 +6,8 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
-#include "ops/kernels/curves-inl.h"
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/curves-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -23,8 +23,8 @@ BlockFn curve_gradient_block(std::string_view name, DType dtype) { return find_b
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 namespace {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/convert.h"
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -48,8 +48,8 @@ BlockFn floor_block(std::string_view name, DType dtype) { return find_block(kBlo
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 namespace {

@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "base/convert.h"
-#include "ops/kernels/curves-inl.h"
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/curves-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -97,10 +97,10 @@ BlockFn unary_block(std::string_view name, DType dtype) { return find_block(kBlo
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
-#include "ops/nn.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
 
 namespace syncline {
 namespace {

@@ -1,7 +1,7 @@
 // relu and elu whose parameters are tensors: slopes and bounds that are learnt.
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/nn.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
 
 namespace syncline {
 

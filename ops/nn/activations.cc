@@ -6,7 +6,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -49,9 +49,9 @@ BlockFn activation_block(std::string_view name, DType dtype) { return find_block
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
-#include "ops/nn.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
 
 namespace syncline {
 namespace {

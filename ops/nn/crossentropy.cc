@@ -1,8 +1,8 @@
 // The crossentropies: -sum(target * log(output)) and what follows from it, written in other ops.
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
 
 namespace syncline {
 namespace {

@@ -1,9 +1,9 @@
 // in_top_k: whether fewer than k predictions of a row are larger than the target's.
 #include <cmath>
 
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/nn.h"
-#include "ops/op.h"
+#include "syncline/backend/nn.h"
 
 namespace syncline {
 namespace {

@@ -2,11 +2,11 @@
 // of those say what is summed over the ranks.
 #include <limits>
 
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
 #include "ops/reduce/axes.h"
-#include "ops/shape.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

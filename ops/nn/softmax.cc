@@ -5,7 +5,7 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -122,9 +122,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "ops/kernels/parallel.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
 
 namespace syncline {
 namespace {

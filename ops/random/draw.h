@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/op.h"
-#include "ops/random.h"
+#include "syncline/backend/random.h"
 
 namespace syncline {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/math.h"
-#include "ops/random.h"
 #include "ops/random/draw.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/random.h"
 
 namespace syncline {
 namespace {

@@ -1,7 +1,7 @@
 // Random tensors whose parameters are tensors: what is drawn by fixed ones, moved and scaled.
-#include "ops/math.h"
-#include "ops/once_known.h"
-#include "ops/random.h"
+#include "ops/graph/once_known.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/random.h"
 
 namespace syncline {
 namespace {

@@ -1,13 +1,13 @@
 // Random tensors: uniform, normal, truncated normal, binomial.
-#include "ops/random.h"
+#include "syncline/backend/random.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "ops/math.h"
 #include "ops/random/draw.h"
 #include "ops/random/inverse_normal.h"
+#include "syncline/backend/math.h"
 
 namespace syncline {
 namespace {

@@ -1,8 +1,8 @@
 // argmax and argmin: the index of the first extreme element along an axis; a NaN is extreme, as in NumPy.
 #include "ops/kernels/parallel.h"
-#include "ops/reduce.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/lanes.h"
+#include "syncline/backend/reduce.h"
 
 namespace syncline {
 namespace {

@@ -1,6 +1,6 @@
 #include "ops/reduce/axes.h"
 
-#include "ops/shape.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 

@@ -1,12 +1,12 @@
 // mean, var, std and logsumexp, in terms of other functions.
 #include <limits>
 
-#include "ops/config.h"
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
 #include "ops/reduce/axes.h"
-#include "ops/shape.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/config.h"
 
 namespace syncline {
 

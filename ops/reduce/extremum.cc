@@ -1,9 +1,9 @@
 // max, min, prod, any and all.
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
 #include "ops/reduce/kernel.h"
-#include "ops/shape.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

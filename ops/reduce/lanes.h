@@ -1,7 +1,7 @@
 // A tensor seen along one axis: outer x length x inner, in C order.
 #pragma once
 
-#include "base/shape.h"
+#include "syncline/shape.h"
 
 namespace syncline {
 

@@ -1,12 +1,12 @@
 // cumsum and cumprod, and the recurrence that cumprod's gradient is.
 #include "base/convert.h"
-#include "ops/core.h"
 #include "ops/kernels/parallel.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/lanes.h"
-#include "ops/shape.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

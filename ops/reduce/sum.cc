@@ -1,9 +1,9 @@
 // sum(x, axes), and its counterpart of broadcasting: sum_like(dy, like).
-#include "ops/core.h"
-#include "ops/math/elementwise.h"
-#include "ops/reduce.h"
+#include "ops/graph/elementwise.h"
 #include "ops/reduce/kernel.h"
-#include "ops/shape.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "ops/math/elementwise.h"
-#include "ops/shape.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -1,7 +1,7 @@
 // BroadcastLike: the gradient of a sum, and what elementwise ops do to avoid computing it.
 #pragma once
 
-#include "ops/op.h"
+#include "ops/graph/op.h"
 
 namespace syncline {
 

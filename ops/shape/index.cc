@@ -4,16 +4,16 @@
 #include <cstring>
 #include <limits>
 
-#include "ops/core.h"
-#include "ops/kernels/box.h"
-#include "ops/kernels/permute.h"
-#include "ops/leaf.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/once_known.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/once_known.h"
+#include "ops/kernels/copy/box.h"
+#include "ops/kernels/copy/permute.h"
 #include "ops/shape/strides.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

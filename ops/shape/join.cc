@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "ops/core.h"
-#include "ops/kernels/box.h"
-#include "ops/shape.h"
+#include "ops/kernels/copy/box.h"
 #include "ops/shape/strides.h"
-#include "ops/sparse.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/sparse.h"
 
 namespace syncline {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/graph/op.h"
 
 namespace syncline {
 

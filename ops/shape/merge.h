@@ -1,7 +1,7 @@
 // merge_axes: two neighbouring axes become one, whatever is known of them.
 #pragma once
 
-#include "ops/expr.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "base/convert.h"
+#include "ops/graph/leaf.h"
 #include "ops/kernels/parallel.h"
-#include "ops/leaf.h"
-#include "ops/shape.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

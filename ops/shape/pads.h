@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "ops/expr.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

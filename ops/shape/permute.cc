@@ -1,9 +1,9 @@
 // permute_dimensions, transpose and reverse: the same elements in another order.
 #include <algorithm>
 
-#include "ops/kernels/permute.h"
-#include "ops/shape.h"
+#include "ops/kernels/copy/permute.h"
 #include "ops/shape/strides.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

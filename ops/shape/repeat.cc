@@ -1,9 +1,9 @@
 // repeat, repeat_elements and tile: an axis of one element stretched, then merged with a neighbour.
-#include "ops/kernels/permute.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "ops/kernels/copy/permute.h"
 #include "ops/shape/merge.h"
 #include "ops/shape/strides.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/kernels/box.h"
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "ops/kernels/copy/box.h"
 #include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -1,9 +1,9 @@
 // Views: reshape, expand_dims, squeeze and what is built on them. Nothing is computed; only `place` matters.
 #include <algorithm>
 
-#include "ops/op.h"
-#include "ops/shape.h"
+#include "ops/graph/op.h"
 #include "ops/shape/merge.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/core.h"
-#include "ops/shape.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

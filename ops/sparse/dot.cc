@@ -6,7 +6,7 @@
 // foreach_target.h must come first
 #include <hwy/highway.h>
 
-#include "ops/kernels/lanes-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline {
@@ -73,8 +73,8 @@ HWY_AFTER_NAMESPACE();
 #include <limits>
 
 #include "ops/kernels/parallel.h"
-#include "ops/shape.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline {
 namespace {

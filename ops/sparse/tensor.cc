@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "ops/kernels/parallel.h"
-#include "ops/math.h"
-#include "ops/sparse.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/sparse.h"
 
 namespace syncline {
 namespace {

@@ -11,16 +11,16 @@
 // So a row's entries need not lie in its own slots: memory is for the entries that there are, up to the next power of
 // two, and not for the longest row in each. Positions are relative to the row, so that a piece of consecutive rows
 // means the same wherever it lies, and pieces that lie behind one another are one: that is how ranks split a sparse
-// feed and gather it. The rows of one rank have all their entries in the slots of that rank (runtime/sparse_feed.h). A
-// slot that is in no span may hold anything.
+// feed and gather it. The rows of one rank have all their entries in the slots of that rank
+// (runtime/execution/sparse_feed.h). A slot that is in no span may hold anything.
 #pragma once
 
 #include <array>
 #include <span>
 #include <vector>
 
-#include "ops/expr.h"
-#include "ops/op.h"
+#include "ops/graph/op.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

@@ -1,5 +1,5 @@
-// Gradients of several calls before one update (runtime/accumulation.h); the optimizers are Keras's.
-#include "runtime/accumulation.h"
+// Gradients of several calls before one update (syncline/training/accumulation.h); the optimizers are Keras's.
+#include "syncline/training/accumulation.h"
 
 #include <nanobind/nanobind.h>
 

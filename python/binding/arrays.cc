@@ -7,10 +7,10 @@
 #include <memory>
 
 #include "base/convert.h"
-#include "ops/config.h"
 #include "ops/kernels/parallel.h"
 #include "python/binding/conversion.h"
 #include "python/binding/tensor.h"
+#include "syncline/config.h"
 
 namespace syncline::python {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "base/array.h"
-#include "base/sparse_array.h"
+#include "syncline/array.h"
+#include "syncline/sparse_array.h"
 
 namespace syncline::python {
 

@@ -5,13 +5,13 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
 #include "python/binding/tensor.h"
-#include "runtime/concretize.h"
-#include "runtime/evaluate.h"
+#include "runtime/graph/concretize.h"
+#include "runtime/graph/evaluate.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline::python {
 namespace {

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "ops/axes.h"
-#include "ops/dims.h"
-#include "ops/expr.h"
 #include "python/binding/arrays.h"
-#include "runtime/feeds.h"
-#include "runtime/variable.h"
+#include "runtime/execution/feeds.h"
+#include "syncline/axes.h"
+#include "syncline/backend/variable.h"
+#include "syncline/dims.h"
+#include "syncline/expr.h"
 
 namespace syncline::python {
 

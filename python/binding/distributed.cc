@@ -14,21 +14,21 @@
 #include <thread>
 #include <vector>
 
-#include "base/exit_codes.h"
-#include "comm/ending.h"
-#include "comm/launch.h"
-#include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
-#include "ops/attrs.h"
+#include "ops/graph/attrs.h"
 #include "ops/kernels/digest.h"
 #include "ops/kernels/parallel.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/running.h"
-#include "runtime/data_parallel.h"
-#include "runtime/distributor.h"
-#include "runtime/keras_json.h"
-#include "runtime/session.h"
+#include "runtime/placement/distributor.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/distributed/ending.h"
+#include "syncline/distributed/exit_codes.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/launch.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
 
 namespace syncline::python {
 namespace {

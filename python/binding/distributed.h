@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::python {
 

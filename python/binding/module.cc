@@ -1,9 +1,9 @@
 // The extension module: the one place where our errors become Python's.
 #include <nanobind/nanobind.h>
 
-#include "base/error.h"
 #include "python/binding/binding.h"
 #include "python/binding/tensor.h"
+#include "syncline/error.h"
 
 namespace syncline::python {
 namespace {

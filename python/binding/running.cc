@@ -6,8 +6,8 @@
 #include <atomic>
 #include <csignal>
 
-#include "base/error.h"
-#include "runtime/session.h"
+#include "syncline/error.h"
+#include "syncline/session.h"
 
 namespace syncline::python {
 namespace {

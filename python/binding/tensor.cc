@@ -3,11 +3,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "ops/leaf.h"
-#include "ops/op.h"
-#include "ops/sparse.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
 #include "python/binding/conversion.h"
-#include "runtime/function.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/sparse.h"
 
 namespace syncline::python {
 namespace {
@@ -20,7 +20,7 @@ std::vector<std::shared_ptr<const std::vector<Update>>>& updates_in_force() {
 }
 
 nb::object shape_of(const Tensor& x) {
-  static nb::object& type = *new nb::object(nb::module_::import_("syncline.tensor_shape").attr("TensorShape"));
+  static nb::object& type = *new nb::object(nb::module_::import_("syncline.keras_support.tensor_shape").attr("TensorShape"));
   return type(shape_to(x.expr.shape()));
 }
 

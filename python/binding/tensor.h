@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "ops/expr.h"
-#include "runtime/sparse_variable.h"
-#include "runtime/variable.h"
+#include "syncline/backend/sparse_variable.h"
+#include "syncline/backend/variable.h"
+#include "syncline/expr.h"
 
 namespace syncline::python {
 

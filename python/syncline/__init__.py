@@ -4,10 +4,11 @@
 KERAS_BACKEND=syncline, alone or under `mpirun -n N`.
 """
 
-from syncline import compat  # first: Keras imports us before anything that newer Pythons have broken
-from syncline import callback_times, distributed
+from syncline.keras_support import compat  # first: Keras imports us before anything that newer Pythons have broken
+from syncline import distributed
+from syncline.keras_support import callback_times
 from syncline._core import Function, SparseVariable, Tensor, Update, Variable
-from syncline.activations import (
+from syncline.functions.activations import (
     batch_normalization,
     binary_crossentropy,
     categorical_crossentropy,
@@ -24,7 +25,7 @@ from syncline.activations import (
     sparse_categorical_crossentropy,
     tanh,
 )
-from syncline.configuration import (
+from syncline.functions.configuration import (
     backend,
     cast_to_floatx,
     epsilon,
@@ -36,7 +37,7 @@ from syncline.configuration import (
     set_image_data_format,
     set_image_dim_ordering,
 )
-from syncline.control_flow import (
+from syncline.functions.control_flow import (
     foldl,
     foldr,
     in_test_phase,
@@ -46,7 +47,7 @@ from syncline.control_flow import (
     rnn,
     switch,
 )
-from syncline.convolutions import (
+from syncline.functions.convolutions import (
     bias_add,
     conv1d,
     conv2d,
@@ -59,12 +60,12 @@ from syncline.convolutions import (
     separable_conv1d,
     separable_conv2d,
 )
-from syncline.ctc import (
+from syncline.functions.ctc import (
     ctc_batch_cost,
     ctc_decode,
     ctc_label_dense_to_sparse,
 )
-from syncline.elementwise import (
+from syncline.functions.elementwise import (
     abs,
     clip,
     cos,
@@ -85,26 +86,26 @@ from syncline.elementwise import (
     sqrt,
     square,
 )
-from syncline.evaluation import get_session
-from syncline.images import (
+from syncline.keras_support.evaluation import get_session
+from syncline.functions.images import (
     resize_images,
     resize_volumes,
     spatial_2d_padding,
     spatial_3d_padding,
     temporal_padding,
 )
-from syncline.linear_algebra import (
+from syncline.functions.linear_algebra import (
     batch_dot,
     dot,
     gather,
     transpose,
 )
 from syncline.picture import Picture, plot_graph
-from syncline.pooling import (
+from syncline.functions.pooling import (
     pool2d,
     pool3d,
 )
-from syncline.random_tensors import (
+from syncline.functions.random_tensors import (
     dropout,
     random_binomial,
     random_normal,
@@ -113,7 +114,7 @@ from syncline.random_tensors import (
     random_uniform_variable,
     truncated_normal,
 )
-from syncline.reductions import (
+from syncline.functions.reductions import (
     all,
     any,
     argmax,
@@ -129,7 +130,7 @@ from syncline.reductions import (
     sum,
     var,
 )
-from syncline.session import (
+from syncline.functions.session import (
     clear_session,
     control_dependencies,
     get_uid,
@@ -139,7 +140,7 @@ from syncline.session import (
     reset_uids,
     set_learning_phase,
 )
-from syncline.shapes import (
+from syncline.functions.shapes import (
     arange,
     batch_flatten,
     concatenate,
@@ -156,7 +157,7 @@ from syncline.shapes import (
     stack,
     tile,
 )
-from syncline.tensors import (
+from syncline.functions.tensors import (
     cast,
     constant,
     count_params,
@@ -178,7 +179,7 @@ from syncline.tensors import (
     to_dense,
     zeros_like,
 )
-from syncline.variables import (
+from syncline.functions.variables import (
     batch_get_value,
     batch_set_value,
     eval,

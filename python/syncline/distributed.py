@@ -8,12 +8,12 @@ computes its share, and gets the same results. numpy's and random's generators b
 `local_feeds` is for those who want each rank to load only its rows.
 """
 
-from syncline import data, ending, feeds, files, quiet, ranks
+from syncline.distribution import data, ending, feeds, files, quiet, ranks
 from syncline._core import DisagreementError, StallError
-from syncline.accumulation import accumulate_gradients
-from syncline.data import EvenSteps, ShardedSequence, local_feeds, shard
-from syncline.collectives import Group
-from syncline.ranks import (
+from syncline.distribution.accumulation import accumulate_gradients
+from syncline.distribution.data import EvenSteps, ShardedSequence, local_feeds, shard
+from syncline.distribution.collectives import Group
+from syncline.distribution.ranks import (
     agree_steps,
     all_gather,
     all_reduce,

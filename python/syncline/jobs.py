@@ -25,7 +25,7 @@ from keras.callbacks import Callback
 from keras.engine import training_arrays, training_generator
 from keras.models import load_model
 
-from syncline import ending, ranks
+from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError
 from syncline.confined import check_hdf5
 from syncline.whole_files import FolderLock, replace_in_place, sync_folder, write_whole

@@ -58,7 +58,7 @@ def sync_folder(folder):
 class FolderLock:
     """Keeps a folder to this process while it is held. The file `.lock` in the folder names the holder.
 
-    It is a POSIX lock, the same as C++ trainings take (io/folder_lock.h): it ends with the process however that ends, children do
+    It is a POSIX lock, the same as C++ trainings take (io/files/folder_lock.h): it ends with the process however that ends, children do
     not inherit it, and network file systems have it. Where the file system has no locks, it locks nothing.
     """
 

@@ -2,10 +2,10 @@
 #include <unordered_map>
 
 #include "ops/control/branch.h"
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
-#include "runtime/collectives.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
+#include "runtime/placement/collectives.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {

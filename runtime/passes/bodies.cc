@@ -1,10 +1,10 @@
 #include <algorithm>
 
 #include "ops/control/loop.h"
-#include "ops/leaf.h"
-#include "runtime/collectives.h"
+#include "ops/graph/leaf.h"
 #include "runtime/passes/compile.h"
 #include "runtime/passes/passes.h"
+#include "runtime/placement/collectives.h"
 
 namespace syncline {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "ops/random.h"
 #include "runtime/passes/passes.h"
 #include "runtime/schedule/dump.h"
+#include "syncline/backend/random.h"
 
 namespace syncline {
 namespace {

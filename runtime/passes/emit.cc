@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "ops/control/loop.h"
-#include "ops/leaf.h"
-#include "runtime/collectives.h"
+#include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
+#include "runtime/placement/collectives.h"
 #include "runtime/schedule/transfer_names.h"
 
 namespace syncline {

@@ -7,8 +7,8 @@
 namespace syncline {
 namespace {
 
-// As many as a large product takes from each operand at a time (ops/kernels/blocked_product.cc): fewer would read and
-// write the result more often.
+// As many as a large product takes from each operand at a time (ops/kernels/product/blocked_product.cc): fewer would
+// read and write the result more often.
 constexpr std::int64_t kRowsTogether = 256;
 
 std::int64_t rows_of_iteration(const Shape& stack) { return stack.product(1, stack.ndim() - 1); }

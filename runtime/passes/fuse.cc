@@ -2,9 +2,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ops/core/fill.h"
+#include "ops/graph/fill.h"
 #include "runtime/passes/passes.h"
-#include "runtime/passes/space.h"
+#include "runtime/schedule/space.h"
 
 namespace syncline {
 namespace {

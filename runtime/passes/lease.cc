@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "runtime/collectives.h"
 #include "runtime/passes/passes.h"
+#include "runtime/placement/collectives.h"
 #include "runtime/schedule/uses.h"
 
 // A gathered value may stay where it is: if nothing but elementwise programs read it, and the ranks' memory can be

@@ -2,9 +2,9 @@
 #include <unordered_set>
 
 #include "ops/control/loop.h"
-#include "ops/leaf.h"
-#include "runtime/collectives.h"
+#include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
+#include "runtime/placement/collectives.h"
 
 namespace syncline {
 namespace {

@@ -2,8 +2,8 @@
 #include <unordered_map>
 
 #include "base/convert.h"
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
 #include "ops/shape/join.h"
 #include "runtime/passes/passes.h"
 

@@ -2,7 +2,7 @@
 
 #include "ops/control/branch.h"
 #include "runtime/passes/passes.h"
-#include "runtime/passes/space.h"
+#include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/expr.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

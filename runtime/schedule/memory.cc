@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "ops/leaf.h"
+#include "ops/graph/leaf.h"
+#include "syncline/error.h"
 
 namespace syncline {
 

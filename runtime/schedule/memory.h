@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/local.h"
+#include "runtime/placement/local.h"
 #include "runtime/schedule/arena.h"
-#include "runtime/variable.h"
+#include "syncline/backend/variable.h"
 
 namespace syncline {
 

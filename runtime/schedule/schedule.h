@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "ops/kernels/fused.h"
-#include "runtime/distributor.h"
-#include "runtime/local.h"
-#include "runtime/plan.h"
+#include "ops/kernels/fused/fused.h"
+#include "runtime/placement/distributor.h"
+#include "runtime/placement/local.h"
+#include "runtime/plan/plan.h"
 #include "runtime/schedule/guards.h"
 #include "runtime/schedule/memory.h"
-#include "runtime/variable.h"
+#include "syncline/backend/variable.h"
 
 namespace syncline {
 
@@ -30,7 +30,7 @@ struct CompileRequest {
   const RowShares* shares = nullptr;
   Distributor* distributor = nullptr;
   bool shared_buckets = false;  // transfers have memory of their own: Plan::shared_bytes
-  bool fuse = true;             // Passes in runtime/session.h
+  bool fuse = true;             // Passes in syncline/session.h
   bool placed = false;          // what place() says
   // What a random op draws by in a loop's body; elsewhere it is how often the op has run.
   std::function<const std::uint64_t*(const RandomOp&)> draw_in_iteration{};

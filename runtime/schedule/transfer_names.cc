@@ -4,8 +4,8 @@
 #include <array>
 #include <unordered_set>
 
-#include "ops/leaf.h"
-#include "ops/op.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
 
 namespace syncline {
 namespace {

@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ops/expr.h"
-#include "runtime/collectives.h"
-#include "runtime/variable.h"
+#include "runtime/placement/collectives.h"
+#include "syncline/backend/variable.h"
+#include "syncline/expr.h"
 
 namespace syncline {
 

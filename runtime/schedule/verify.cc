@@ -3,12 +3,12 @@
 #include <unordered_set>
 
 #include "base/digest.h"
-#include "base/error.h"
 #include "ops/control/branch.h"
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
-#include "runtime/differing_value.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "runtime/placement/differing_value.h"
 #include "runtime/schedule/uses.h"
+#include "syncline/error.h"
 
 namespace syncline {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/training/first_rank.h"
+#include "syncline/training/first_rank.h"
 
 namespace syncline::training {
 

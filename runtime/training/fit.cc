@@ -1,15 +1,15 @@
-#include "runtime/training/fit.h"
+#include "syncline/training/fit.h"
 
 #include <algorithm>
 #include <bit>
 #include <span>
 
-#include "base/error.h"
 #include "ops/kernels/digest.h"
-#include "runtime/differing_value.h"
-#include "runtime/distributor.h"
-#include "runtime/session.h"
+#include "runtime/placement/differing_value.h"
+#include "runtime/placement/distributor.h"
 #include "runtime/training/say.h"
+#include "syncline/error.h"
+#include "syncline/session.h"
 
 namespace syncline::training {
 namespace {

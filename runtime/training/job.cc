@@ -1,4 +1,4 @@
-#include "runtime/training/job.h"
+#include "syncline/training/job.h"
 
 #include "runtime/training/job_saves.h"
 

@@ -13,16 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "base/exit_codes.h"
-#include "io/durable_file.h"
-#include "runtime/agreement.h"
-#include "runtime/plan.h"
-#include "runtime/session.h"
-#include "runtime/training/first_rank.h"
-#include "runtime/training/fit.h"
+#include "io/files/durable_file.h"
+#include "runtime/placement/agreement.h"
+#include "runtime/plan/plan.h"
 #include "runtime/training/say.h"
 #include "runtime/training/status.h"
+#include "syncline/distributed/exit_codes.h"
+#include "syncline/error.h"
+#include "syncline/session.h"
+#include "syncline/training/first_rank.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 namespace {
@@ -276,7 +276,7 @@ void Job::Saves::end(const Fit& fit) {
 }
 
 void Job::Saves::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
-               const std::string& reason) const {
+                      const std::string& reason) const {
   write_status(options_.folder, {.state = state,
                                  .exit_code = exit_code,
                                  .counts = counts,

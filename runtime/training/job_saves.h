@@ -1,14 +1,14 @@
-// What a Job does (runtime/training/job.h): when it saves, what the ranks agree on for that, what the status says.
+// What a Job does (syncline/training/job.h): when it saves, what the ranks agree on for that, what the status says.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "io/async_saver.h"
-#include "io/folder_lock.h"
-#include "runtime/training/job.h"
+#include "io/checkpoint/async_saver.h"
+#include "io/files/folder_lock.h"
 #include "runtime/training/shard_saves.h"
+#include "syncline/training/job.h"
 
 namespace syncline::training {
 

@@ -1,4 +1,4 @@
-#include "runtime/training/resume.h"
+#include "syncline/training/resume.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
-#include "io/checkpoint_folder.h"
-#include "io/checkpoint_json.h"
-#include "runtime/session.h"
-#include "runtime/training/first_rank.h"
+#include "io/checkpoint/json.h"
+#include "syncline/checkpoint/folder.h"
+#include "syncline/error.h"
+#include "syncline/session.h"
+#include "syncline/training/first_rank.h"
 
 namespace syncline::training {
 namespace {

@@ -5,9 +5,9 @@
 #include <exception>
 #include <filesystem>
 
-#include "base/error.h"
-#include "io/checkpoint_shards.h"
-#include "io/durable_file.h"
+#include "io/files/durable_file.h"
+#include "syncline/checkpoint/shards.h"
+#include "syncline/error.h"
 
 namespace syncline::training {
 

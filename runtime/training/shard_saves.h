@@ -1,8 +1,10 @@
-// ShardSaves: saves of a training in several files, one written by each of the first ranks (io/checkpoint_shards.h).
+// ShardSaves: saves of a training in several files, one written by each of the first ranks
+// (syncline/checkpoint/shards.h).
 //
-// Each rank's writing thread (io/async_saver.h) writes its shard while the training goes on. Rank 0's then waits for
-// the news that all shards are written and puts the index in place. The ranks tell each other by a number that rides
-// beside each step's reductions (runtime/training/job.h): state() goes out, the greatest of all comes back by tell().
+// Each rank's writing thread (io/checkpoint/async_saver.h) writes its shard while the training goes on. Rank 0's then
+// waits for the news that all shards are written and puts the index in place. The ranks tell each other by a number
+// that rides beside each step's reductions (syncline/training/job.h): state() goes out, the greatest of all comes back
+// by tell().
 //
 // write() is for the writing thread, all else for the one that trains. The folder outlives it.
 #pragma once
@@ -12,7 +14,7 @@
 #include <mutex>
 #include <string>
 
-#include "io/checkpoint_folder.h"
+#include "syncline/checkpoint/folder.h"
 
 namespace syncline::training {
 

@@ -1,4 +1,4 @@
-#include "runtime/training/signals.h"
+#include "syncline/training/signals.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/training/snapshot.h"
+#include "syncline/training/snapshot.h"
 
 #include <fmt/format.h>
 
@@ -13,9 +13,9 @@
 #include <optional>
 #include <string_view>
 
-#include "base/error.h"
-#include "runtime/training/first_rank.h"
 #include "runtime/training/say.h"
+#include "syncline/error.h"
+#include "syncline/training/first_rank.h"
 
 namespace syncline::training {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 
 namespace syncline::training {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/array.h"
+#include "syncline/array.h"
 
 namespace syncline {
 namespace {

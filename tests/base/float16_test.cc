@@ -1,5 +1,5 @@
 // Float16 against the definition of the format, in double arithmetic.
-#include "base/float16.h"
+#include "syncline/float16.h"
 
 #include <gtest/gtest.h>
 

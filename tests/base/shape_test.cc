@@ -1,12 +1,12 @@
 // Which shapes broadcast, and which sizes no tensor has.
-#include "base/shape.h"
+#include "syncline/shape.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <new>
 
-#include "base/array.h"
+#include "syncline/array.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline::testing {

@@ -1,4 +1,4 @@
-#include "base/sparse_array.h"
+#include "syncline/sparse_array.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The timeline's files: what is in them, that they are JSON whenever the process ends, and what an event costs.
-#include "base/timeline.h"
+#include "syncline/timeline.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::timeline {

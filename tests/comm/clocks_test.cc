@@ -1,5 +1,5 @@
 // Clocks that are apart, and what an account says of who waited for whom.
-#include "comm/clocks.h"
+#include "comm/worker/clocks.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/timeline.h"
-#include "comm/account.h"
 #include "comm/local/local_communicator.h"
+#include "comm/worker/account.h"
+#include "syncline/timeline.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::comm {

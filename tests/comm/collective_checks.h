@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 

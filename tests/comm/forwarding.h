@@ -2,7 +2,7 @@
 // no nodes and shows nobody another rank's memory.
 #pragma once
 
-#include "comm/communicator.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 

@@ -1,4 +1,4 @@
-#include "comm/job.h"
+#include "comm/worker/job.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "comm/launch.h"
+#include "syncline/distributed/launch.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {

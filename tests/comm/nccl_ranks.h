@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "comm/nccl/nccl_options.h"
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
+#include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 

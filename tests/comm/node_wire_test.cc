@@ -10,7 +10,7 @@
 
 #include "comm/local/local_communicator.h"
 #include "comm/shared/node.h"
-#include "comm/sum.h"
+#include "comm/shared/sum.h"
 
 namespace syncline::comm {
 namespace {

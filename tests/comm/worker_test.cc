@@ -1,5 +1,5 @@
 // What a worker owes its caller when other ranks do not do their part: nobody touches the caller's buffers any more.
-#include "comm/worker.h"
+#include "comm/worker/worker.h"
 
 #include <gtest/gtest.h>
 

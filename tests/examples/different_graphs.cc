@@ -6,13 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "comm/make_communicator.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
 
 namespace syncline {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "io/dataset.h"
+#include "syncline/data/dataset.h"
 #include "tests/examples/job.h"
 #include "tests/examples/small_data.h"
 

@@ -1,6 +1,6 @@
 // A checkpoint is loaded, summarized, verified, and read array by array.
-#include "io/array_file.h"
-#include "io/checkpoint.h"
+#include "io/arrays/array_file.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/fuzz/reading.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,7 +1,7 @@
 // A data set, CSV, IDX, npy, npz or HDF5 by its bytes: the first thousand rows are read.
 #include <algorithm>
 
-#include "io/data/open_source.h"
+#include "syncline/data/open_source.h"
 #include "tests/fuzz/reading.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,7 +1,7 @@
 // An .npy file in memory.
 #include <span>
 
-#include "io/npy.h"
+#include "io/arrays/npy.h"
 #include "tests/fuzz/reading.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,6 +1,6 @@
 // A checkpoint is made of the arrays of an .npz file.
-#include "io/checkpoint_outline.h"
-#include "io/npz.h"
+#include "io/arrays/checkpoint_outline.h"
+#include "io/arrays/npz.h"
 #include "tests/fuzz/reading.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <span>
 
-#include "io/descriptor.h"
+#include "io/files/descriptor.h"
 
 namespace syncline::io {
 namespace {

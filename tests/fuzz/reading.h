@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 

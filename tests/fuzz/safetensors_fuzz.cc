@@ -1,6 +1,6 @@
 // A checkpoint is made of the arrays of a .safetensors file.
-#include "io/checkpoint_outline.h"
-#include "io/safetensors.h"
+#include "io/arrays/checkpoint_outline.h"
+#include "io/arrays/safetensors.h"
 #include "tests/fuzz/reading.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

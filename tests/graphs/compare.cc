@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::graphs {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
+#include "syncline/array.h"
 
 namespace syncline::graphs {
 
@@ -13,7 +13,7 @@ namespace syncline::graphs {
 struct Outcome {
   std::vector<Array> outputs;
   std::string error;
-  std::vector<bool> finite;  // each node's value; where rounding errors change that, they decide what is infinite
+  std::vector<bool> finite;      // each node's value; where rounding errors change that, they decide what is infinite
   bool poles_in_bodies = false;  // they may do so where no node of the graph shows it
 };
 

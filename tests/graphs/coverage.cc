@@ -4,8 +4,8 @@
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
-#include "ops/op.h"
-#include "ops/random.h"
+#include "ops/graph/op.h"
+#include "syncline/backend/random.h"
 #include "tests/graphs/ways.h"
 
 namespace syncline::graphs {

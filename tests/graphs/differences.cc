@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/op.h"
-#include "runtime/backend.h"
-#include "runtime/session.h"
+#include "ops/graph/op.h"
+#include "syncline/backend.h"
+#include "syncline/session.h"
 #include "tests/graphs/table.h"
 #include "tests/graphs/ways.h"
 

@@ -17,8 +17,8 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
-#include "ops/op.h"
+#include "ops/graph/op.h"
+#include "syncline/error.h"
 #include "tests/graphs/shrink.h"
 #include "tests/graphs/ways.h"
 

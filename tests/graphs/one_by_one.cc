@@ -5,13 +5,13 @@
 #include <cstring>
 #include <set>
 
-#include "ops/core/fill.h"
-#include "ops/leaf.h"
-#include "ops/op.h"
-#include "runtime/evaluate.h"
-#include "runtime/function.h"
-#include "runtime/half_precision.h"
-#include "runtime/session.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
+#include "runtime/graph/evaluate.h"
+#include "runtime/graph/half_precision.h"
+#include "syncline/backend/function.h"
+#include "syncline/session.h"
 #include "tests/graphs/compare.h"
 #include "tests/graphs/program.h"
 #include "tests/graphs/reference.h"

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/array.h"
-#include "ops/expr.h"
+#include "syncline/array.h"
+#include "syncline/expr.h"
 
 namespace syncline::graphs {
 

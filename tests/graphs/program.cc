@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/gradients.h"
-#include "ops/sparse.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/sparse.h"
 #include "tests/graphs/table.h"
 #include "tests/ops/gradient_check.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
-#include "ops/expr.h"
+#include "syncline/array.h"
+#include "syncline/expr.h"
 
 namespace syncline::graphs {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "base/dtype.h"
+#include "syncline/dtype.h"
 
 namespace syncline::graphs {
 namespace {

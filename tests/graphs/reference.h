@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/array.h"
+#include "syncline/array.h"
 
 namespace syncline::graphs {
 

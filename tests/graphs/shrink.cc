@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "runtime/session.h"
+#include "syncline/session.h"
 #include "tests/graphs/table.h"
 
 namespace syncline::graphs {

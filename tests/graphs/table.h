@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/backend.h"
-#include "runtime/session.h"
+#include "syncline/backend.h"
+#include "syncline/session.h"
 #include "tests/graphs/program.h"
 
 namespace syncline::graphs {

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "comm/local/local_communicator.h"
-#include "ops/op.h"
-#include "runtime/backend.h"
-#include "runtime/data_parallel.h"
-#include "runtime/session.h"
+#include "ops/graph/op.h"
+#include "syncline/backend.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 #include "tests/graphs/compare.h"
 #include "tests/graphs/differences.h"
 #include "tests/graphs/one_by_one.h"

@@ -1,33 +1,94 @@
 #!/usr/bin/env python3
-"""Fails on an include that crosses the layers of the architecture.
+"""Fails on an include that crosses the layers of the architecture or the rooms within one, and on a folder too full.
 
 usage: check_layers.py ROOT
 
-Checked: which folder includes which, which files may include a library's headers, that includes of our own are written
-from the root and exist, that a source includes its own header first, that a header has #pragma once.
+Checked: which room includes which, which files may include a library's headers, that includes of our own are written
+from the root (public headers: from include/) and exist, that a source includes its own header first, that a header has
+#pragma once, that a source folder has at most 16 units (a header and its source are one).
 """
 
 import os
 import re
 import sys
 
-# Folder, or room within one -> what it may include: folders, rooms, or single files.
-EDGES = {
-    "base": {"base"},
-    "ops": {"base", "ops"},
-    "comm": {"base", "comm"},
-    "io": {"base", "io"},
-    "runtime": {"base", "ops", "runtime", "comm/communicator.h", "comm/settings.h"},
+UNITS = 16
+
+# Layer -> the layers, or single headers, that it may include beside itself; a layer's public headers count as it.
+LAYERS = {
+    "base": set(),
+    "ops": {"base"},
+    "comm": {"base"},
+    "io": {"base"},
+    "runtime": {"base", "ops", "syncline/distributed/communicator.h", "syncline/distributed/settings.h"},
     # Stands upon the runtime, which does not see it.
-    "runtime/training": {"base", "ops", "runtime", "runtime/training", "io", "comm/communicator.h", "comm/settings.h"},
+    "runtime/training": {
+        "base",
+        "ops",
+        "io",
+        "runtime",
+        "syncline/distributed/communicator.h",
+        "syncline/distributed/exit_codes.h",
+        "syncline/distributed/settings.h",
+    },
+}
+# The rooms of a layer, lowest first: a room may include itself and those before it.
+ROOMS = {
+    "base": ["base"],
+    "ops": [
+        "ops/graph",
+        "ops/kernels",
+        "ops/kernels/copy",
+        "ops/kernels/fused",
+        "ops/kernels/product",
+        "ops/kernels/convolution",
+        "ops/control",
+        "ops/random",
+        "ops/reduce",
+        "ops/sparse",
+        "ops/core",
+        "ops/shape",
+        "ops/ctc",
+        "ops/nn",
+        "ops/linalg",
+        "ops/math",
+        "ops/convolution",
+    ],
+    "comm": ["comm/worker", "comm/shared", "comm/local", "comm/nccl", "comm/mpi", "comm"],
+    "io": ["io/files", "io/hdf5", "io/checkpoint", "io/arrays", "io/data"],
+    "runtime": [
+        "runtime/placement",
+        "runtime/graph",
+        "runtime/plan",
+        "runtime/schedule",
+        "runtime/passes",
+        "runtime/execution",
+        "runtime/session",
+    ],
+    "runtime/training": ["runtime/training", "runtime/training/callbacks"],
+}
+# The public headers of a layer, below include/: folders or single headers.
+PUBLIC = {
+    "base": ["syncline/" + name for name in ("array.h", "dtype.h", "error.h", "float16.h", "shape.h", "sparse_array.h", "timeline.h")],
+    "ops": ["syncline/axes.h", "syncline/config.h", "syncline/dims.h", "syncline/expr.h", "syncline/backend/"],
+    "comm": ["syncline/distributed/"],
+    "io": ["syncline/checkpoint/", "syncline/data/"],
+    "runtime": [
+        "syncline/backend.h",
+        "syncline/feed.h",
+        "syncline/session.h",
+        *("syncline/backend/" + name for name in ("config.h", "function.h", "sparse_variable.h", "variable.h")),
+        *("syncline/distributed/" + name for name in ("data_parallel.h", "keras_json.h")),
+    ],
+    "runtime/training": ["syncline/training/"],
 }
 # These see everything.
 OUTER = ("tools", "examples", "tests", "benchmarks", "python")
-FOLDERS = (*EDGES, *OUTER)
+FOLDERS = ("include/syncline", "base", "ops", "comm", "io", "runtime", *OUTER)
 
 # A library's headers -> the files, or folders, that may include them.
 LIBRARIES = [
-    (r"(cblas|lapacke|openblas_config)\.h$|^openblas/", ("ops/kernels/gemm.cc",)),
+    (r"(cblas|lapacke|openblas_config)\.h$|^openblas/", ("ops/kernels/product/gemm.cc",)),
     # benchmarks/allreduce sets us beside raw MPI, so it needs it raw.
     (r"^mpi(-ext|_ext)?\.h$|^openmpi/", ("comm/mpi/", "benchmarks/allreduce_contenders.cc")),
     (r"^nccl", ("comm/nccl/",)),
@@ -38,8 +99,8 @@ LIBRARIES = [
     (r"^zip\.h$", ("io/",)),
     (r"^csv\.h$", ("io/",)),
     (r"^(oneapi/)?tbb[/.]", ("ops/kernels/parallel.h", "ops/kernels/parallel.cc")),
-    (r"^hwy/", ("ops/", "comm/sum.cc")),
-    (r"^xxhash\.h$", ("ops/kernels/digest.cc", "io/digest.cc")),
+    (r"^hwy/", ("ops/", "comm/shared/sum.cc")),
+    (r"^xxhash\.h$", ("ops/kernels/digest.cc", "io/files/digest.cc")),
     (r"^omp\.h$", ()),
     (r"^(nanobind/|Python\.h$)", ("python/",)),
     (r"^(gtest|gmock)/", ("tests/",)),
@@ -59,16 +120,37 @@ def sources(root):
                     yield os.path.relpath(os.path.join(where, name), root)
 
 
-def room_of(path):
-    """The innermost room that a file of ours lies in."""
-    folder = "/".join(path.split("/")[:2])
-    return folder if folder in EDGES else path.split("/")[0]
+def innermost(path, places):
+    """The longest of `places`, files or folders, that is `path` or that it lies in; None if there is none."""
+    fitting = [place for place in places if path == place or path.startswith(place.rstrip("/") + "/")]
+    return max(fitting, key=len, default=None)
 
 
-def allowed(path, target):
-    """True if the file `path` may include `target`, a file of ours; both are relative to the root."""
-    edges = EDGES.get(room_of(path))
-    return edges is None or target in edges or room_of(target) in edges
+def place_of(path):
+    """(layer, room) of a file as it is included; a public header has no room, one of OUTER has neither."""
+    public = {place: layer for layer, places in PUBLIC.items() for place in places}
+    if place := innermost(path, public):
+        return public[place], None
+    rooms = {room: layer for layer, names in ROOMS.items() for room in names}
+    room = innermost(path, rooms)
+    return rooms.get(room), room
+
+
+def check_edge(path, target):
+    """Why the file `path` may not include `target`, both as they are included; None if it may."""
+    layer, room = place_of(path)
+    to_layer, to_room = place_of(target)
+    if layer is None:
+        return None
+    if to_layer != layer and to_layer not in LAYERS[layer] and target not in LAYERS[layer]:
+        return f"{layer} may include {', '.join(sorted(LAYERS[layer])) or 'nothing else'}"
+    if to_room is None:
+        return None
+    if room is None:
+        return "a public header includes public headers only"
+    if to_layer == layer and ROOMS[layer].index(to_room) > ROOMS[layer].index(room):
+        return f"{room} stands below {to_room}"
+    return None
 
 
 def check_include(root, path, written):
@@ -76,19 +158,31 @@ def check_include(root, path, written):
     if len(written) < 2 or written[0] not in '<"':
         return f"#include {written}: write the file's name, not a macro"
     name = written[1:-1]
-    if name.split("/")[0] in FOLDERS and "/" in name and (written[0] == '"' or os.path.exists(os.path.join(root, name))):
-        if not os.path.exists(os.path.join(root, name)):
+    folder = name.split("/")[0]
+    file = os.path.join("include", name) if folder == "syncline" else name
+    ours = "/" in name and folder in ("syncline", *(f.split("/")[0] for f in FOLDERS[1:]))
+    if ours and (written[0] == '"' or os.path.exists(os.path.join(root, file))):
+        if not os.path.exists(os.path.join(root, file)):
             return f'"{name}" does not exist'
-        if not allowed(path, name):
-            may = ", ".join(sorted(EDGES[room_of(path)]))
-            return f'"{name}" is a forbidden edge: {room_of(path)} may include {may}'
-        return None
+        why = check_edge(path.removeprefix("include/"), name)
+        return f'"{name}" is a forbidden edge: {why}' if why else None
     if written[0] == '"':
         return f'"{name}": write includes of our own from the root, and libraries in <>'
     for pattern, places in LIBRARIES:
         if re.search(pattern, name) and not path.startswith(places):
             return f"<{name}> may be included by {', '.join(places) or 'no file'} only"
     return None
+
+
+def full_folders(root):
+    """Yields (folder, how many units) of folders that hold more than UNITS."""
+    units = {}
+    for path in sources(root):
+        if not path.startswith(("tests/", "benchmarks/")):
+            units.setdefault(os.path.dirname(path), set()).add(re.sub(r"(-inl)?\.\w+$", "", path))
+    for folder, found in sorted(units.items()):
+        if len(found) > UNITS:
+            yield folder, len(found)
 
 
 def check_file(root, path):
@@ -122,6 +216,9 @@ def main():
         for line, problem in check_file(root, path):
             problems += 1
             print(f"{path}:{line}: {problem}")
+    for folder, units in full_folders(root):
+        problems += 1
+        print(f"{folder}: {units} units; divide it, a folder has at most {UNITS}")
     print(f"check_layers: {checked} files, {problems} problems")
     if checked == 0:
         sys.exit(f"check_layers: no C++ file below {root}: is that the repository's root?")

@@ -15,7 +15,7 @@ import sys
 FILE_LINES = 400
 FUNCTION_LINES = 60
 REFUSED_WORDS = {"util", "utils", "utility", "utilities", "common", "misc"}
-FOLDERS = ("base", "ops", "runtime", "comm", "io", "python", "tools", "tests", "examples", "benchmarks", "scripts", ".ci")
+FOLDERS = ("include", "base", "ops", "runtime", "comm", "io", "python", "tools", "tests", "examples", "benchmarks", "scripts", ".ci")
 CPP = (".h", ".cc", ".cpp", ".hpp")
 
 TOKENS = re.compile(

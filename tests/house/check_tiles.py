@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-TILES = {"blocked_product", "packed_product", "conv_direct", "conv_depthwise"}
+TILES = {"product/blocked_product", "product/packed_product", "convolution/direct", "convolution/depthwise"}
 MULTIPLIES = re.compile(r"v?(fn?m(add|sub)\w*|mul)p[sd]$")
 STORES = re.compile(r"v?mov[au]p[sd]$")
 TO_STACK = re.compile(r"%[xyz]mm\d+,.*\(%r[sb]p")
@@ -62,7 +62,7 @@ def spills(disassembly):
 
 
 def main(paths):
-    tiles = [path for path in paths if os.path.basename(path).split(".")[0] in TILES]
+    tiles = [path for path in paths if re.sub(r"\.cc\.o$", "", "/".join(path.split("/")[-2:])) in TILES]
     if not tiles:
         sys.exit("check_tiles.py: none of the object files holds a tile: " + " ".join(paths[:3]))
     failed = False

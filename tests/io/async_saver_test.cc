@@ -1,4 +1,4 @@
-#include "io/async_saver.h"
+#include "io/checkpoint/async_saver.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <future>
 #include <iostream>
 
-#include "io/checkpoint_folder.h"
+#include "syncline/checkpoint/folder.h"
 #include "tests/io/failing_calls.h"
 #include "tests/io/scratch.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

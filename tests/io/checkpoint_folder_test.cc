@@ -1,4 +1,4 @@
-#include "io/checkpoint_folder.h"
+#include "syncline/checkpoint/folder.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <random>
 
-#include "io/hdf5_file.h"
+#include "io/hdf5/file.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

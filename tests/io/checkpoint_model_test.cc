@@ -1,4 +1,4 @@
-#include "io/checkpoint_model.h"
+#include "syncline/checkpoint/model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/checkpoint_shards.h"
+#include "syncline/checkpoint/shards.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "io/array_file.h"
-#include "io/checkpoint_folder.h"
+#include "io/arrays/array_file.h"
+#include "syncline/checkpoint/folder.h"
 #include "tests/io/failing_calls.h"
 #include "tests/io/scratch.h"
 

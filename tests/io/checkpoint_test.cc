@@ -1,4 +1,4 @@
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "io/checkpoint_fields.h"
+#include "io/checkpoint/fields.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

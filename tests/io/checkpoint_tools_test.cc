@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

@@ -1,4 +1,4 @@
-#include "io/data_order.h"
+#include "io/data/data_order.h"
 
 #include <gtest/gtest.h>
 

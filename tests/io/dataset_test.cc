@@ -1,4 +1,4 @@
-#include "io/dataset.h"
+#include "syncline/data/dataset.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/durable_file.h"
+#include "io/files/durable_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <random>
 #include <thread>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

@@ -1,6 +1,6 @@
 // Frames and names of event files. That TensorBoard reads them is in
 // tests/runtime/training/callbacks/foreign_readers_test.py.
-#include "io/event_file.h"
+#include "runtime/training/callbacks/event_file.h"
 
 #include <gtest/gtest.h>
 

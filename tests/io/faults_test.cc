@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "io/checkpoint_folder.h"
-#include "io/durable_file.h"
+#include "io/files/durable_file.h"
+#include "syncline/checkpoint/folder.h"
 #include "tests/io/failing_calls.h"
 #include "tests/io/scratch.h"
 

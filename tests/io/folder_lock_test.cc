@@ -1,5 +1,5 @@
 // One training at a time in a folder: in this process, in another one, and in a job of Keras.
-#include "io/folder_lock.h"
+#include "io/files/folder_lock.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

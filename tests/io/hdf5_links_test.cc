@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <functional>
 
-#include "io/checkpoint.h"
-#include "io/hdf5_array.h"
-#include "io/hdf5_file.h"
+#include "io/hdf5/array.h"
+#include "io/hdf5/file.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

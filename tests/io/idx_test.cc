@@ -1,4 +1,4 @@
-#include "io/idx.h"
+#include "io/data/idx.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/metrics_file.h"
+#include "runtime/training/callbacks/metrics_file.h"
 
 #include <gtest/gtest.h>
 

@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <random>
 
-#include "io/array_file.h"
-#include "io/checkpoint.h"
-#include "io/npz.h"
-#include "io/safetensors.h"
+#include "io/arrays/array_file.h"
+#include "io/arrays/npz.h"
+#include "io/arrays/safetensors.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

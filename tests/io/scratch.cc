@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "io/checkpoint_json.h"
+#include "io/checkpoint/json.h"
 
 namespace syncline::io {
 namespace {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
+#include "syncline/error.h"
 
 namespace syncline::io {
 

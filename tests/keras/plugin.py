@@ -47,7 +47,7 @@ def _alias_backends():
 
 
 def _tests_see_h5py_2():
-    from syncline import compat
+    from syncline.keras_support import compat
 
     called_from_keras = compat.called_from_keras
 

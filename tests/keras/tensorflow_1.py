@@ -3,7 +3,7 @@
 import sys
 import types
 
-from syncline import compat  # noqa: F401  (Keras 2.3.1 needs it on this Python, whatever its backend)
+from syncline.keras_support import compat  # noqa: F401  (Keras 2.3.1 needs it on this Python, whatever its backend)
 import tensorflow
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/ending.h"
-#include "comm/launch.h"
-#include "comm/make_communicator.h"
+#include "syncline/distributed/ending.h"
+#include "syncline/distributed/launch.h"
+#include "syncline/distributed/make_communicator.h"
 
 namespace syncline::comm {
 namespace {

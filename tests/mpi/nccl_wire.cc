@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "base/exit_codes.h"
-#include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
-#include "comm/settings.h"
+#include "syncline/distributed/exit_codes.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/distributed/settings.h"
 #include "tests/comm/collective_checks.h"
 
 namespace syncline::comm {

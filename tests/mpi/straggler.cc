@@ -12,15 +12,15 @@
 #include <thread>
 #include <vector>
 
-#include "comm/make_communicator.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/op.h"
-#include "ops/reduce.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/optimizers.h"
-#include "runtime/session.h"
+#include "ops/graph/op.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
+#include "syncline/training/optimizers.h"
 
 namespace syncline {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tests/io/scratch.h"
 
 namespace syncline {

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/make_communicator.h"
 #include "comm/mpi/mpi_communicator.h"
+#include "syncline/distributed/make_communicator.h"
 #include "tests/comm/collective_checks.h"
 
 namespace syncline::comm {

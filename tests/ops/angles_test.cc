@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/math.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/session.h"
 
 namespace syncline::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Rows of batch_dot and matmul over ranks and axes.
-#include "ops/linalg.h"
+#include "syncline/backend/linalg.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

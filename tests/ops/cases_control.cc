@@ -1,16 +1,16 @@
 // Rows of ops/control: recurrence against plain loops over samples and time.
-#include "ops/control.h"
+#include "syncline/backend/control.h"
 
 #include <cmath>
 
-#include "ops/convolution.h"
-#include "ops/core.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/random.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/random.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

@@ -1,9 +1,9 @@
 // Rows of dense convolution and its transpose, in one to three dimensions.
-#include "ops/convolution.h"
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "tests/ops/windows.h"
 
 namespace syncline::testing {

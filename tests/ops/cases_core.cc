@@ -1,8 +1,8 @@
 // Rows of ops/core: fills, identity, shapes, counts, the learning phase.
-#include "ops/core.h"
+#include "syncline/backend/core.h"
 
-#include "ops/leaf.h"
-#include "ops/math.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/math.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

@@ -1,11 +1,11 @@
 // Rows of connectionist temporal classification. The references enumerate every path of classes through time.
-#include "ops/ctc.h"
+#include "syncline/backend/ctc.h"
 
 #include <cmath>
 #include <limits>
 #include <map>
 
-#include "ops/sparse.h"
+#include "syncline/backend/sparse.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

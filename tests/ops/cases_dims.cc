@@ -1,11 +1,11 @@
 // Rows of functions whose shape arguments hold tensors.
-#include "ops/dims.h"
+#include "syncline/dims.h"
 
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/random.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/random.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

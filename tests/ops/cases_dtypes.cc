@@ -2,10 +2,10 @@
 // (tests/oracle has the dtypes of all functions; these are the operators, which are no functions of Keras.)
 #include <cmath>
 
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/op_case.h"
 
 namespace syncline::testing {

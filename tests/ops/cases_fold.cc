@@ -1,13 +1,13 @@
 // Rows of map_fn, foldl and foldr against plain loops.
 #include <cmath>
 
-#include "ops/control.h"
-#include "ops/core.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

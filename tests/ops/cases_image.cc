@@ -1,7 +1,7 @@
 // Rows of padding and enlarging volumes and images.
 #include <algorithm>
 
-#include "ops/shape.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

@@ -1,7 +1,7 @@
 // Rows of index: subscripts as NumPy reads them.
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

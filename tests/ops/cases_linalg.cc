@@ -1,12 +1,12 @@
 // Rows of products, of rows of tables, and of what the plan makes of their gradients.
-#include "ops/linalg.h"
+#include "syncline/backend/linalg.h"
 
-#include "ops/gradients.h"
-#include "ops/leaf.h"
+#include "ops/graph/leaf.h"
 #include "ops/linalg/packed.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

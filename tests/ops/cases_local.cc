@@ -1,5 +1,5 @@
 // Rows of convolutions with other weights for each channel (depthwise, separable) or position (local).
-#include "ops/convolution.h"
+#include "syncline/backend/convolution.h"
 #include "tests/ops/windows.h"
 
 namespace syncline::testing {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/math.h"
-#include "ops/nn.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/convolution.h"
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/nn.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "ops/convolution.h"
-#include "ops/gradients.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "tests/ops/windows.h"
 
 namespace syncline::testing {

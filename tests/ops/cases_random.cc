@@ -1,11 +1,11 @@
 // Rows of random ops. What they draw is tested in random/draw_test.cc; here it is that several ranks draw what one
 // does.
-#include "ops/random.h"
+#include "syncline/backend/random.h"
 
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

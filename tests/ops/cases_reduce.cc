@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "ops/math.h"
-#include "ops/math/elementwise.h"
-#include "ops/reduce.h"
+#include "ops/graph/elementwise.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

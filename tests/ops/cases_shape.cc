@@ -1,8 +1,8 @@
 // Rows of ops that rearrange elements.
 #include <algorithm>
 
-#include "ops/math.h"
-#include "ops/shape.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

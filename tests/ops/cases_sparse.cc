@@ -1,14 +1,14 @@
 // Rows of sparse tensors. A sparse operand comes as three inputs: values, columns and spans (ops/sparse/tensor.h), here
 // with each row's entries in slots of its own.
-#include "ops/sparse.h"
+#include "syncline/backend/sparse.h"
 
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "ops/graph/leaf.h"
 #include "ops/sparse/tensor.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/reference.h"
 
 namespace syncline::testing {

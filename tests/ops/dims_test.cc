@@ -1,14 +1,14 @@
 // What a size may be computed from, and what is known of shapes before they are fed.
-#include "ops/dims.h"
+#include "syncline/dims.h"
 
 #include <gtest/gtest.h>
 
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline::testing {

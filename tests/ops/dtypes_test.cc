@@ -3,16 +3,16 @@
 
 #include <cmath>
 
-#include "base/error.h"
-#include "ops/core.h"
-#include "ops/leaf.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/error.h"
+#include "syncline/session.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline::testing {

@@ -2,13 +2,13 @@
 
 #include <cmath>
 
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 
 namespace syncline::testing {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
-#include "ops/expr.h"
+#include "syncline/array.h"
+#include "syncline/expr.h"
 
 namespace syncline::testing {
 

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <set>
 
-#include "ops/gradients.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/op.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/session.h"
 #include "tests/ops/gradient_check.h"
 
 namespace syncline::testing {

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "ops/gradients.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/session.h"
 #include "tests/ops/gradient_check.h"
 #include "tests/ops/op_case.h"
 

@@ -4,13 +4,13 @@
 #include <mutex>
 
 #include "comm/local/local_communicator.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 #include "tests/ops/op_case.h"
 
 namespace syncline::testing {
@@ -77,7 +77,8 @@ TEST(Rows, IndexOutsideTheTableIsAnError) {
     e.step({wrong});
     FAIL() << "no error";
   } catch (const ValueError& error) {
-    EXPECT_TRUE(contains(error.what(), "gather: index 50 at position 1 of the indices is outside [0, 50)")) << error.what();
+    EXPECT_TRUE(contains(error.what(), "gather: index 50 at position 1 of the indices is outside [0, 50)"))
+        << error.what();
   }
 }
 

@@ -3,13 +3,13 @@
 
 #include <limits>
 
-#include "ops/convolution.h"
-#include "ops/core.h"
-#include "ops/leaf.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline::testing {
@@ -39,7 +39,8 @@ TEST(Refusals, Dot) {
 }
 
 TEST(Refusals, Bias) {
-  expect_refused<ShapeError>([] { bias_add(of_shape({}), of_shape({kUnknown})); }, "bias of shape (?,) for x of shape ()");
+  expect_refused<ShapeError>([] { bias_add(of_shape({}), of_shape({kUnknown})); },
+                             "bias of shape (?,) for x of shape ()");
   expect_refused<ShapeError>([] { bias_add(of_shape({2, 3}), of_shape({4})); }, "give a vector of its channels");
 }
 

@@ -1,13 +1,13 @@
 // Choice, maps, folds and print_tensor, with the functions of tests/oracle/generate/control.py.
-#include "ops/control.h"
+#include "syncline/backend/control.h"
 
 #include <gtest/gtest.h>
 
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "runtime/function.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

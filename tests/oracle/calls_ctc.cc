@@ -1,5 +1,5 @@
-#include "ops/ctc.h"
-#include "ops/sparse.h"
+#include "syncline/backend/ctc.h"
+#include "syncline/backend/sparse.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

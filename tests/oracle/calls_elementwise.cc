@@ -1,4 +1,4 @@
-#include "ops/math.h"
+#include "syncline/backend/math.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

@@ -1,4 +1,4 @@
-#include "ops/convolution.h"
+#include "syncline/backend/convolution.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

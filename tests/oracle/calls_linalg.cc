@@ -1,4 +1,4 @@
-#include "ops/linalg.h"
+#include "syncline/backend/linalg.h"
 #include "tests/oracle/oracle_case.h"
 #include "tests/oracle/sparse_operand.h"
 

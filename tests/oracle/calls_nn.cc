@@ -1,4 +1,4 @@
-#include "ops/nn.h"
+#include "syncline/backend/nn.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

@@ -1,11 +1,11 @@
 // No two implementations draw the same random numbers, so the adapters return what the distribution fixes.
 #include <limits>
 
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/config.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

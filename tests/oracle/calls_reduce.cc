@@ -1,4 +1,4 @@
-#include "ops/reduce.h"
+#include "syncline/backend/reduce.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

@@ -1,8 +1,8 @@
-#include "ops/control.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/shape.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/shape.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

@@ -1,11 +1,11 @@
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
-#include "runtime/variable.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/variable.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {
@@ -24,8 +24,7 @@ Answer set_each(const Call& call, Get get, Set set) {
 
 Answer set_each_floatx(const Call& call) {
   return set_each<std::string>(
-      call, [] { return std::string(name_of(floatx())); },
-      [](const std::string& value) { set_floatx(value); });
+      call, [] { return std::string(name_of(floatx())); }, [](const std::string& value) { set_floatx(value); });
 }
 
 Answer uids(const Call& call, void (*forget)()) {

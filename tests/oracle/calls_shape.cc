@@ -1,6 +1,6 @@
-#include "ops/linalg.h"
-#include "ops/shape.h"
-#include "runtime/variable.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/variable.h"
 #include "tests/oracle/oracle_case.h"
 #include "tests/oracle/sparse_operand.h"
 

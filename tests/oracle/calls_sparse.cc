@@ -1,12 +1,12 @@
-#include "ops/sparse.h"
+#include "syncline/backend/sparse.h"
 
-#include "ops/core.h"
-#include "ops/ctc.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/sparse_variable.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/ctc.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/sparse_variable.h"
 #include "tests/oracle/sparse_operand.h"
 
 namespace syncline::testing {

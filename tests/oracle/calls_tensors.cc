@@ -1,13 +1,13 @@
 // What is known of tensors, and what tensors are.
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
-#include "runtime/variable.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/variable.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

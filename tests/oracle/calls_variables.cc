@@ -1,8 +1,8 @@
-#include "ops/core.h"
-#include "ops/math.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
-#include "runtime/variable.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/variable.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

@@ -1,5 +1,5 @@
-#include "ops/convolution.h"
-#include "ops/shape.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/shape.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

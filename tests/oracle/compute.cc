@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/variable.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/variable.h"
+#include "syncline/error.h"
 #include "tests/oracle/tolerances.h"
 
 namespace syncline::testing {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
+#include "syncline/array.h"
 #include "tests/oracle/oracle_case.h"
 
 namespace syncline::testing {

@@ -5,7 +5,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tests/oracle/oracle_case.h"
 #include "tests/oracle/properties.h"
 #include "tests/oracle/signatures.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kHead = R"(# Functions
 
 The 152 functions of the Keras 2 backend. Written by `scripts/functions` from the headers, the operations' own statements and the
-oracle cases (tests/oracle); a test fails if this file differs. `runtime/backend.h` includes all the headers.
+oracle cases (tests/oracle); a test fails if this file differs. `syncline/backend.h` includes all the headers.
 
 - **dtypes**: of the operands in the oracle cases, or those that a function without operands is asked for.
 - **gradient**: whether `gradients` goes through it, or why not; "–" where a result is no function of tensors.

@@ -9,8 +9,8 @@
 #include <map>
 #include <sstream>
 
-#include "base/error.h"
-#include "runtime/function.h"
+#include "syncline/backend/function.h"
+#include "syncline/error.h"
 
 namespace syncline::testing {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
-#include "ops/axes.h"
-#include "ops/expr.h"
+#include "syncline/array.h"
+#include "syncline/axes.h"
+#include "syncline/expr.h"
 
 namespace syncline::testing {
 

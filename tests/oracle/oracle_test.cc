@@ -6,8 +6,8 @@
 
 #include "comm/local/local_communicator.h"
 #include "ops/kernels/instruction_sets.h"
-#include "runtime/data_parallel.h"
-#include "runtime/session.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 #include "tests/oracle/compute.h"
 
 namespace syncline::testing {

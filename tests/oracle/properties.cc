@@ -5,12 +5,12 @@
 #include <set>
 
 #include "comm/local/local_communicator.h"
-#include "ops/gradients.h"
-#include "ops/op.h"
-#include "runtime/collectives.h"
-#include "runtime/concretize.h"
-#include "runtime/data_parallel.h"
-#include "runtime/session.h"
+#include "ops/graph/op.h"
+#include "runtime/graph/concretize.h"
+#include "runtime/placement/collectives.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 #include "tests/oracle/compute.h"
 
 namespace syncline::testing {

@@ -52,10 +52,8 @@ std::vector<std::string> statements_of(const std::string& path) {
 const std::map<std::string, std::vector<std::string>>& headers(const std::string& root) {
   static const auto table = [&] {
     std::map<std::string, std::vector<std::string>> statements;
-    for (const char* room : {"ops", "runtime"})
-      for (const auto& entry : std::filesystem::directory_iterator(root + "/" + room))
-        if (entry.path().extension() == ".h")
-          statements[std::string(room) + "/" + entry.path().filename().string()] = statements_of(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(root + "/include/syncline/backend"))
+      statements["syncline/backend/" + entry.path().filename().string()] = statements_of(entry.path());
     return statements;
   }();
   return table;

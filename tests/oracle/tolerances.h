@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-#include "base/dtype.h"
+#include "syncline/dtype.h"
 
 namespace syncline::testing {
 

@@ -1,4 +1,4 @@
-"""syncline.callback_times: Keras's medians are numpy's, and its warning of slow callbacks still comes."""
+"""syncline.keras_support.callback_times: Keras's medians are numpy's, and its warning of slow callbacks still comes."""
 
 import collections
 import os

@@ -1,4 +1,4 @@
-"""syncline.compat: what Keras 2 misses in today's Python, numpy and h5py is there for it, and for nobody else."""
+"""syncline.keras_support.compat: what Keras 2 misses in today's Python, numpy and h5py is there for it, and for nobody else."""
 
 import io
 import os

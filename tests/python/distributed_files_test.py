@@ -195,7 +195,7 @@ def test_a_file_system_without_locks(tmp_path):
 def test_names_of_temporary_files_are_forgotten():
     program = """
     import tempfile
-    from syncline import files
+    from syncline.distribution import files
     names = tempfile._RandomNameSequence()
     for _ in range(5000):
         last = next(names)

@@ -163,10 +163,10 @@ PROGRAMS = {
     expect_told(0)
     """,
     "equal_batches_are_not_sent": """
-    import syncline.ranks
+    import syncline.distribution.ranks
     sent = []
-    original = syncline.ranks.broadcast
-    syncline.ranks.broadcast = lambda value, root=0: sent.append(type(value)) or original(value, root)
+    original = syncline.distribution.ranks.broadcast
+    syncline.distribution.ranks.broadcast = lambda value, root=0: sent.append(type(value)) or original(value, root)
     network().fit_generator(Batches(lambda i: (x[:8], y[:8])), epochs=2, verbose=0)
     assert sent == [], sent
     expect_told(0)

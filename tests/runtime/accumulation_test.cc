@@ -1,22 +1,22 @@
 // Gradients of several batches added up before one update: what a batch as large as all of them gives, without a word
 // on the wire before the last.
-#include "runtime/accumulation.h"
+#include "syncline/training/accumulation.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ops/control.h"
-#include "ops/convolution.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/plan.h"
-#include "runtime/session.h"
+#include "runtime/plan/plan.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 

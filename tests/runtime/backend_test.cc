@@ -1,12 +1,12 @@
 // The backend's small functions: variables and tensors in all their forms, and where defaults come from.
-#include "runtime/backend.h"
+#include "syncline/backend.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "runtime/optimizers.h"
-#include "runtime/session.h"
+#include "syncline/session.h"
+#include "syncline/training/optimizers.h"
 #include "tests/ops/refusal.h"
 #include "tests/runtime/support.h"
 

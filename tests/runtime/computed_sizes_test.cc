@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/control.h"
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/math.h"
-#include "ops/random.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/random.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 

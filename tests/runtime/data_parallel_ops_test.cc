@@ -1,16 +1,16 @@
 // Values that lie split over ranks, or are sums over ranks, in every kind of use: N ranks compute what one computes.
 #include <gtest/gtest.h>
 
-#include "ops/convolution.h"
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 

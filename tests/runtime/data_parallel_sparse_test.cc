@@ -1,15 +1,15 @@
 // Sparse feeds and variables on several ranks.
 #include <gtest/gtest.h>
 
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "ops/sparse.h"
 #include "ops/sparse/tensor.h"
-#include "runtime/function.h"
-#include "runtime/sparse_variable.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/backend/sparse.h"
+#include "syncline/backend/sparse_variable.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"
 

@@ -1,15 +1,15 @@
 // Values without elements, and rewrites of a graph that must keep shapes.
 #include <gtest/gtest.h>
 
-#include "ops/control.h"
-#include "ops/convolution.h"
-#include "ops/gradients.h"
-#include "ops/math.h"
-#include "ops/op.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "ops/graph/op.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

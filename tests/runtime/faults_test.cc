@@ -1,9 +1,9 @@
 // What SYNCLINE_FAULT may say. tests/mpi/faults carries it out.
-#include "runtime/faults.h"
+#include "runtime/placement/faults.h"
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

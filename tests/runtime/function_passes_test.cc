@@ -1,16 +1,16 @@
 // How few passes over memory a plan makes of elementwise ops, slices and loops, and that this changes no result.
 #include <gtest/gtest.h>
 
-#include "ops/control.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/optimizers.h"
-#include "runtime/session.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
+#include "syncline/training/optimizers.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

@@ -1,11 +1,11 @@
 // Random numbers depend on the seed, the operation, and the number of the step.
 #include <gtest/gtest.h>
 
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

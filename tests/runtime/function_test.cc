@@ -1,17 +1,17 @@
 // What goes in and what comes out: feeds, fetches, refusals, plans of several shapes.
-#include "runtime/function.h"
+#include "syncline/backend/function.h"
 
 #include <gtest/gtest.h>
 
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/config.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

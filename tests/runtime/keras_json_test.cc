@@ -1,6 +1,6 @@
 // keras.json: what is read, written, overridden and refused. The environment is a table here; the real home is not
 // touched.
-#include "runtime/keras_json.h"
+#include "syncline/distributed/keras_json.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include <map>
 #include <thread>
 
-#include "comm/make_communicator.h"
-#include "ops/math.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

@@ -1,12 +1,12 @@
 // An embedding is rows of a table: plain descent touches the rows that were used and no others.
 #include <gtest/gtest.h>
 
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/function.h"
-#include "runtime/optimizers.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/session.h"
+#include "syncline/training/optimizers.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

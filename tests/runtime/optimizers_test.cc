@@ -1,14 +1,14 @@
 // Keras 2.3.1's formulas (keras/optimizers.py) as plain loops, for several steps in double.
-#include "runtime/optimizers.h"
+#include "syncline/training/optimizers.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

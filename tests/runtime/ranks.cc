@@ -5,8 +5,8 @@
 #include <string>
 
 #include "comm/local/local_communicator.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

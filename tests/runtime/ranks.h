@@ -6,11 +6,11 @@
 #include <functional>
 #include <vector>
 
-#include "base/array.h"
-#include "comm/communicator.h"
-#include "ops/expr.h"
-#include "runtime/data_parallel.h"
-#include "runtime/variable.h"
+#include "syncline/array.h"
+#include "syncline/backend/variable.h"
+#include "syncline/distributed/communicator.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/expr.h"
 
 namespace syncline::testing {
 

@@ -1,14 +1,14 @@
-// Linked without runtime/data_parallel.cc and without comm: the runtime does not need the wire.
+// Linked without runtime/placement/data_parallel.cc and without comm: the runtime does not need the wire.
 #include <gtest/gtest.h>
 
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "runtime/config.h"
-#include "runtime/function.h"
-#include "runtime/optimizers.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/session.h"
+#include "syncline/training/optimizers.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

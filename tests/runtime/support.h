@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/array.h"
-#include "ops/expr.h"
+#include "syncline/array.h"
+#include "syncline/expr.h"
 
 namespace syncline::testing {
 

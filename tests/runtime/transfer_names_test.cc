@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/core.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

@@ -1,10 +1,10 @@
-#include "runtime/variable.h"
+#include "syncline/backend/variable.h"
 
 #include <gtest/gtest.h>
 
-#include "ops/math.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/math.h"
+#include "syncline/session.h"
 #include "tests/runtime/support.h"
 
 namespace syncline::testing {

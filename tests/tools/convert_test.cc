@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/tools/run.h"
 
 namespace syncline::tools {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/tools/run.h"
 
 namespace syncline::tools {

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "base/error.h"
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
+#include "syncline/error.h"
 #include "tests/tools/run.h"
 
 namespace syncline::tools {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/tools/run.h"
 
 namespace syncline::tools {

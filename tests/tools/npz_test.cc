@@ -5,8 +5,8 @@
 #include <array>
 #include <span>
 
-#include "io/hdf5_file.h"
-#include "io/npy.h"
+#include "io/arrays/npy.h"
+#include "io/hdf5/file.h"
 #include "tests/tools/run.h"
 #include "tools/confined.h"
 

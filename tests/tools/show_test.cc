@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/tools/run.h"
 
 namespace syncline::tools {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "io/checkpoint.h"
+#include "syncline/checkpoint/checkpoint.h"
 #include "tests/tools/run.h"
 #include "tools/confined.h"
 

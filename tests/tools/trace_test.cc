@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
+#include "syncline/error.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::tools {

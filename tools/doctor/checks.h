@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/launch.h"
+#include "syncline/distributed/launch.h"
 #include "tools/doctor/finding.h"
 
 namespace syncline::tools {

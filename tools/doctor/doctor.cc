@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/launch.h"
-#include "comm/make_communicator.h"
 #include "ops/kernels/parallel.h"
-#include "runtime/keras_json.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/launch.h"
+#include "syncline/distributed/make_communicator.h"
 #include "tools/command.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/report.h"

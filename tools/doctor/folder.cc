@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "io/durable_file.h"
+#include "io/files/durable_file.h"
 #include "tools/doctor/checks.h"
 
 namespace syncline::tools {
@@ -88,7 +88,7 @@ void attempt(Findings& found, Level level, const char* what, const char* advice,
 }
 
 // Saves and HDF5 take locks of the first kind, a training that keeps others from its folder one of the second
-// (io/folder_lock.h). Each on a file of its own: on NFS the two may exclude each other.
+// (io/files/folder_lock.h). Each on a file of its own: on NFS the two may exclude each other.
 void lock(const std::string& path, bool record) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   struct flock whole {};

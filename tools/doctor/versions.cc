@@ -6,11 +6,11 @@
 
 #include "comm/mpi/mpi_version.h"
 #include "comm/nccl/nccl_choice.h"
-#include "io/hdf5_version.h"
-#include "ops/kernels/gemm.h"
+#include "io/hdf5/version.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
-#include "runtime/keras_json.h"
+#include "ops/kernels/product/gemm.h"
+#include "syncline/distributed/keras_json.h"
 #include "tools/doctor/checks.h"
 
 namespace syncline::tools {

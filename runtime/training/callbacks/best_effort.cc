@@ -1,4 +1,4 @@
-#include "runtime/training/callbacks/best_effort.h"
+#include "syncline/training/callbacks/best_effort.h"
 
 #include <exception>
 #include <string>

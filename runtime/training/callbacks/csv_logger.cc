@@ -1,4 +1,4 @@
-#include "runtime/training/callbacks/csv_logger.h"
+#include "syncline/training/callbacks/csv_logger.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <fstream>
 #include <string_view>
 
-#include "base/error.h"
-#include "io/append_file.h"
-#include "runtime/training/first_rank.h"
-#include "runtime/training/fit.h"
+#include "io/files/append_file.h"
+#include "syncline/error.h"
+#include "syncline/training/first_rank.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 namespace {

@@ -1,8 +1,8 @@
-#include "runtime/training/callbacks/early_stopping.h"
+#include "syncline/training/callbacks/early_stopping.h"
 
-#include "base/error.h"
 #include "runtime/training/callbacks/saved_state.h"
-#include "runtime/training/fit.h"
+#include "syncline/error.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 

@@ -1,12 +1,12 @@
-#include "runtime/training/callbacks/learning_rate.h"
+#include "syncline/training/callbacks/learning_rate.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "base/error.h"
 #include "runtime/training/callbacks/saved_state.h"
-#include "runtime/training/fit.h"
+#include "syncline/error.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 namespace {

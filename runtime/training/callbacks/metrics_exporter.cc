@@ -1,4 +1,4 @@
-#include "runtime/training/callbacks/metrics_exporter.h"
+#include "syncline/training/callbacks/metrics_exporter.h"
 
 #include <sys/stat.h>
 
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "io/metrics_file.h"
-#include "runtime/training/first_rank.h"
-#include "runtime/training/fit.h"
+#include "runtime/training/callbacks/metrics_file.h"
+#include "syncline/training/first_rank.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 namespace {

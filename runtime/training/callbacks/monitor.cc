@@ -1,4 +1,4 @@
-#include "runtime/training/callbacks/monitor.h"
+#include "syncline/training/callbacks/monitor.h"
 
 #include <limits>
 

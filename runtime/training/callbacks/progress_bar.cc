@@ -1,4 +1,4 @@
-#include "runtime/training/callbacks/progress_bar.h"
+#include "syncline/training/callbacks/progress_bar.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/training/first_rank.h"
-#include "runtime/training/fit.h"
+#include "syncline/training/first_rank.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::training {
 

@@ -1,9 +1,9 @@
-#include "runtime/training/callbacks/tensor_board.h"
+#include "syncline/training/callbacks/tensor_board.h"
 
-#include "base/error.h"
-#include "io/event_file.h"
-#include "runtime/training/first_rank.h"
-#include "runtime/training/fit.h"
+#include "runtime/training/callbacks/event_file.h"
+#include "syncline/error.h"
+#include "syncline/training/first_rank.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 namespace {

@@ -1,12 +1,12 @@
-#include "runtime/training/callbacks/terminate_on_nan.h"
+#include "syncline/training/callbacks/terminate_on_nan.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "runtime/training/first_rank.h"
-#include "runtime/training/fit.h"
 #include "runtime/training/say.h"
+#include "syncline/training/first_rank.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 

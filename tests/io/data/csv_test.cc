@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "io/data/open_source.h"
+#include "syncline/data/open_source.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

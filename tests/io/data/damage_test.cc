@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
-#include "io/data/loader.h"
-#include "io/data/open_source.h"
-#include "io/npy.h"
-#include "io/npz.h"
+#include "io/arrays/npy.h"
+#include "io/arrays/npz.h"
+#include "syncline/data/loader.h"
+#include "syncline/data/open_source.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "io/data/open_source.h"
+#include "syncline/data/open_source.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

@@ -1,4 +1,4 @@
-#include "io/data/loader.h"
+#include "syncline/data/loader.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <numeric>
 
-#include "io/data_order.h"
+#include "io/data/data_order.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <functional>
 
-#include "io/checkpoint.h"
-#include "io/data/loader.h"
-#include "io/data/open_source.h"
-#include "io/npy.h"
+#include "io/arrays/npy.h"
+#include "syncline/checkpoint/checkpoint.h"
+#include "syncline/data/loader.h"
+#include "syncline/data/open_source.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "io/data_order.h"
+#include "io/data/data_order.h"
 #include "tests/io/scratch.h"
 
 namespace syncline::io {

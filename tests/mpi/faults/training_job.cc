@@ -11,18 +11,18 @@
 #include <string>
 #include <vector>
 
-#include "comm/ending.h"
-#include "comm/make_communicator.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "runtime/config.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/keras_json.h"
-#include "runtime/optimizers.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/distributed/ending.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/make_communicator.h"
+#include "syncline/session.h"
+#include "syncline/training/optimizers.h"
 
 namespace syncline {
 namespace {

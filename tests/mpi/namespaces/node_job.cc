@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "base/exit_codes.h"
-#include "comm/make_communicator.h"
-#include "runtime/keras_json.h"
+#include "syncline/distributed/exit_codes.h"
+#include "syncline/distributed/keras_json.h"
+#include "syncline/distributed/make_communicator.h"
 
 namespace syncline::comm {
 namespace {

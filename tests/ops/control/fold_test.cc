@@ -4,18 +4,18 @@
 #include <cmath>
 
 #include "comm/local/local_communicator.h"
-#include "ops/control.h"
-#include "ops/core.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/random.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/random.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 
 namespace syncline {
 namespace {
@@ -212,8 +212,7 @@ TEST_F(Fold, RanksMapTheirRows) {
   const auto alone = mapped();
   for (int row = 1; row < 7; ++row) {
     int equal = 0;
-    for (int j = 0; j < 40; ++j)
-      equal += alone[3].data<double>()[j] == alone[3].data<double>()[row * 40 + j];
+    for (int j = 0; j < 40; ++j) equal += alone[3].data<double>()[j] == alone[3].data<double>()[row * 40 + j];
     EXPECT_LT(equal, 40) << "each row draws its own";
   }
   for (const int size : {2, 3}) {

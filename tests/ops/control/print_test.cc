@@ -5,14 +5,14 @@
 #include <limits>
 
 #include "comm/local/local_communicator.h"
-#include "ops/control.h"
 #include "ops/control/array_text.h"
-#include "ops/gradients.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 
 namespace syncline {
 namespace {

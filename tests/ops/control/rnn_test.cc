@@ -7,17 +7,17 @@
 #include <set>
 
 #include "comm/local/local_communicator.h"
-#include "ops/control.h"
-#include "ops/gradients.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/random.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/data_parallel.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/control.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/random.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
 
 namespace syncline {
 namespace {

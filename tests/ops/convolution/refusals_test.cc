@@ -1,7 +1,7 @@
-// What the functions of ops/convolution.h refuse, and what they say then.
-#include "ops/convolution.h"
-#include "ops/leaf.h"
-#include "ops/shape.h"
+// What the functions of syncline/backend/convolution.h refuse, and what they say then.
+#include "ops/graph/leaf.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/shape.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline {

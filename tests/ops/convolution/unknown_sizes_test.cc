@@ -4,13 +4,13 @@
 
 #include <limits>
 
-#include "ops/convolution.h"
-#include "ops/gradients.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "ops/shape.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
 
 namespace syncline {
 namespace {
@@ -126,9 +126,7 @@ TEST(UnknownSizes, AWindowLargerThanTheImageThatIsFed) {
   const Build strided = [](const std::vector<Expr>& x) { return conv2d(x[0], x[1], {.strides = {3, 3}}); };
   const Build wide = [](const std::vector<Expr>& x) { return depthwise_conv2d(x[0], x[1]); };
   const Build largest = [](const std::vector<Expr>& x) { return pool2d(x[0], {3, 3}); };
-  const Build mean = [](const std::vector<Expr>& x) {
-    return pool3d(x[0], {2, 3, 3}, {.pool_mode = "avg"});
-  };
+  const Build mean = [](const std::vector<Expr>& x) { return pool3d(x[0], {2, 3, 3}, {.pool_mode = "avg"}); };
   expect_no_positions(conv, {2, 2, 5, 3}, {{3, 3, 3, 4}}, {2, 0, 3, 4});
   expect_no_positions(conv, {2, 2, 5, 20}, {{3, 3, 20, 32}}, {2, 0, 3, 32});
   expect_no_positions(conv, {2, 5, 2, 1}, {{3, 3, 1, 4}}, {2, 3, 0, 4});

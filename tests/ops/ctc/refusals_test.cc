@@ -1,10 +1,10 @@
-// What the ops of ops/ctc.h refuse, and what they say then.
+// What the ops of syncline/backend/ctc.h refuse, and what they say then.
 #include <gtest/gtest.h>
 
-#include "ops/ctc.h"
-#include "ops/gradients.h"
-#include "runtime/function.h"
-#include "runtime/session.h"
+#include "syncline/backend/ctc.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/session.h"
 
 namespace syncline {
 namespace {

@@ -1,5 +1,5 @@
 // Ops that run as a chain give the bits that they give one by one.
-#include "ops/kernels/chain.h"
+#include "ops/kernels/fused/chain.h"
 
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "base/array.h"
-#include "ops/kernels/find_chains.h"
-#include "ops/kernels/fused.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/fused/find_chains.h"
+#include "ops/kernels/fused/fused.h"
 #include "ops/kernels/instruction_sets.h"
-#include "ops/op.h"
+#include "syncline/array.h"
 
 namespace syncline::kernels {
 namespace {

@@ -1,5 +1,5 @@
 // Convolutions against plain loops in double, for geometries that reach each algorithm and its tails.
-#include "ops/kernels/conv.h"
+#include "ops/kernels/convolution/conv.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "ops/kernels/parallel.h"
+#include "syncline/error.h"
 #include "tests/ops/kernels/random_values.h"
 
 namespace syncline::kernels {

@@ -1,14 +1,14 @@
 // Windows onto larger operands and parts of larger outputs, for rows of many lengths: blocks that lie within a row are
 // read and written in place, others are copied.
-#include "ops/kernels/fused.h"
+#include "ops/kernels/fused/fused.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <vector>
 
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/op.h"
 
 namespace syncline::kernels {
 namespace {

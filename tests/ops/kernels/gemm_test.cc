@@ -1,4 +1,4 @@
-#include "ops/kernels/gemm.h"
+#include "ops/kernels/product/gemm.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -19,7 +19,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::kernels {
 namespace {

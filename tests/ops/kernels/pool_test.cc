@@ -1,5 +1,5 @@
 // Pooling and its gradients against plain loops.
-#include "ops/kernels/pool.h"
+#include "ops/kernels/convolution/pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-// What the ops of ops/nn.h refuse, and what they say then.
+// What the ops of syncline/backend/nn.h refuse, and what they say then.
 #include <gtest/gtest.h>
 
-#include "ops/gradients.h"
-#include "ops/leaf.h"
-#include "ops/nn.h"
+#include "ops/graph/leaf.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/nn.h"
 #include "tests/ops/refusal.h"
 
 namespace syncline {

@@ -7,13 +7,13 @@
 #include <limits>
 #include <vector>
 
-#include "base/array.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
-#include "ops/leaf.h"
-#include "ops/op.h"
-#include "ops/random.h"
 #include "ops/random/inverse_normal.h"
 #include "ops/random/philox.h"
+#include "syncline/array.h"
+#include "syncline/backend/random.h"
 
 namespace syncline {
 namespace {

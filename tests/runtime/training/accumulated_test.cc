@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "ops/kernels/blas_memory.h"
+#include "ops/kernels/product/blas_memory.h"
 #include "tests/runtime/training/job_fixture.h"
 
 namespace syncline::training {

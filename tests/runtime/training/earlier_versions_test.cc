@@ -8,8 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "io/array_file.h"
-#include "io/checkpoint_outline.h"
+#include "io/arrays/array_file.h"
+#include "io/arrays/checkpoint_outline.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/training/saved_runs.h"
 #include "tests/runtime/training/small_fit.h"

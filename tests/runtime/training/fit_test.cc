@@ -1,5 +1,5 @@
 // The loop of a training: what callbacks are told and when, what the logs hold, how a training ends and goes on.
-#include "runtime/training/fit.h"
+#include "syncline/training/fit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <array>
 #include <limits>
 
-#include "runtime/config.h"
-#include "runtime/session.h"
+#include "syncline/backend/config.h"
+#include "syncline/session.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/training/small_fit.h"
 

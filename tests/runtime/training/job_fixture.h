@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "runtime/session.h"
-#include "runtime/training/job.h"
-#include "runtime/training/resume.h"
+#include "syncline/distributed/communicator.h"
+#include "syncline/session.h"
+#include "syncline/training/job.h"
+#include "syncline/training/resume.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/training/small_fit.h"

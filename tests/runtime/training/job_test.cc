@@ -1,5 +1,5 @@
 // Checkpoints of a training, what it is asked to do, and what is left when a rank dies. Ranks are threads.
-#include "runtime/training/job.h"
+#include "syncline/training/job.h"
 
 #include <gtest/gtest.h>
 

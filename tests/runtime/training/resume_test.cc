@@ -1,6 +1,6 @@
 // What a resumed training has of the one that was saved: sums between two updates, and sums that are no numbers; and
 // what it says of a change that ends the equality of bits. Also the words of ranks behind a step that failed.
-#include "runtime/training/resume.h"
+#include "syncline/training/resume.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "comm/local/local_communicator.h"
-#include "ops/math.h"
-#include "ops/reduce.h"
-#include "runtime/config.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "tests/comm/forwarding.h"
 #include "tests/runtime/support.h"
 #include "tests/runtime/training/job_fixture.h"

@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <initializer_list>
 
-#include "comm/communicator.h"
-#include "runtime/training/callbacks/csv_logger.h"
-#include "runtime/training/callbacks/early_stopping.h"
-#include "runtime/training/job.h"
-#include "runtime/training/resume.h"
+#include "syncline/distributed/communicator.h"
+#include "syncline/training/callbacks/csv_logger.h"
+#include "syncline/training/callbacks/early_stopping.h"
+#include "syncline/training/job.h"
+#include "syncline/training/resume.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/training/small_fit.h"

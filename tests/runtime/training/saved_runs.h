@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/training/callbacks/monitor.h"
+#include "syncline/training/callbacks/monitor.h"
 
 namespace syncline::training {
 

@@ -1,11 +1,11 @@
 // Which signal asks for what.
-#include "runtime/training/signals.h"
+#include "syncline/training/signals.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "syncline/error.h"
 
 namespace syncline::training {
 namespace {

@@ -4,15 +4,15 @@
 #include <stdexcept>
 
 #include "base/digest.h"
-#include "io/data_order.h"
-#include "ops/convolution.h"
-#include "ops/linalg.h"
-#include "ops/math.h"
-#include "ops/nn.h"
-#include "ops/reduce.h"
-#include "runtime/accumulation.h"
-#include "runtime/config.h"
-#include "runtime/session.h"
+#include "io/data/data_order.h"
+#include "syncline/backend/config.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/session.h"
+#include "syncline/training/accumulation.h"
 
 namespace syncline::training {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/function.h"
-#include "runtime/optimizers.h"
-#include "runtime/training/fit.h"
+#include "syncline/backend/function.h"
+#include "syncline/training/fit.h"
+#include "syncline/training/optimizers.h"
 
 namespace syncline::training {
 

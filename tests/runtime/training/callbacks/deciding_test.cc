@@ -5,14 +5,14 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/session.h"
-#include "runtime/training/callbacks/early_stopping.h"
-#include "runtime/training/callbacks/history.h"
-#include "runtime/training/callbacks/learning_rate.h"
 #include "runtime/training/callbacks/saved_state.h"
-#include "runtime/training/callbacks/terminate_on_nan.h"
-#include "runtime/training/job.h"
-#include "runtime/training/resume.h"
+#include "syncline/session.h"
+#include "syncline/training/callbacks/early_stopping.h"
+#include "syncline/training/callbacks/history.h"
+#include "syncline/training/callbacks/learning_rate.h"
+#include "syncline/training/callbacks/terminate_on_nan.h"
+#include "syncline/training/job.h"
+#include "syncline/training/resume.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/training/callbacks/scripted_fit.h"

@@ -8,10 +8,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "runtime/session.h"
-#include "runtime/training/callbacks/early_stopping.h"
-#include "runtime/training/callbacks/history.h"
-#include "runtime/training/callbacks/learning_rate.h"
+#include "syncline/session.h"
+#include "syncline/training/callbacks/early_stopping.h"
+#include "syncline/training/callbacks/history.h"
+#include "syncline/training/callbacks/learning_rate.h"
 #include "tests/runtime/training/callbacks/scripted_fit.h"
 
 namespace {

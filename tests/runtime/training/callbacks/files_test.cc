@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "runtime/session.h"
-#include "runtime/training/callbacks/csv_logger.h"
-#include "runtime/training/callbacks/metrics_exporter.h"
-#include "runtime/training/callbacks/tensor_board.h"
+#include "syncline/session.h"
+#include "syncline/training/callbacks/csv_logger.h"
+#include "syncline/training/callbacks/metrics_exporter.h"
+#include "syncline/training/callbacks/tensor_board.h"
 #include "tests/io/scratch.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/training/callbacks/scripted_fit.h"

@@ -5,11 +5,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/session.h"
-#include "runtime/training/callbacks/csv_logger.h"
-#include "runtime/training/callbacks/learning_rate.h"
-#include "runtime/training/callbacks/metrics_exporter.h"
-#include "runtime/training/callbacks/tensor_board.h"
+#include "syncline/session.h"
+#include "syncline/training/callbacks/csv_logger.h"
+#include "syncline/training/callbacks/learning_rate.h"
+#include "syncline/training/callbacks/metrics_exporter.h"
+#include "syncline/training/callbacks/tensor_board.h"
 #include "tests/runtime/training/small_fit.h"
 
 namespace {

@@ -1,11 +1,11 @@
 // Plain lines of progress. The bar on a terminal is in tests/examples/output_test.cc.
-#include "runtime/training/callbacks/progress_bar.h"
+#include "syncline/training/callbacks/progress_bar.h"
 
 #include <gtest/gtest.h>
 
 #include <regex>
 
-#include "runtime/session.h"
+#include "syncline/session.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/training/small_fit.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/function.h"
-#include "runtime/training/fit.h"
-#include "runtime/variable.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/variable.h"
+#include "syncline/training/fit.h"
 
 namespace syncline::training {
 

@@ -1,0 +1,134 @@
+#include "comm/shared/sum.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "comm/shared/sum.cc"
+#include <hwy/foreach_target.h>  // includes this file once a target
+#include <hwy/highway.h>
+
+// The loops are plain: the compiler vectorizes them for each target.
+HWY_BEFORE_NAMESPACE();
+namespace syncline::comm {
+namespace HWY_NAMESPACE {
+
+template <Reduce kReduce, class T>
+HWY_ATTR HWY_INLINE T combine(T a, T b) {
+  if constexpr (kReduce == Reduce::kMax) return a < b ? b : a;
+  else if constexpr (kReduce == Reduce::kMin) return b < a ? b : a;
+  else if constexpr (std::is_floating_point_v<T>) return a + b;
+  // Without sign, so that it wraps.
+  else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+// Two ranks on a node are the common case; a single pass then writes both buffers.
+template <Reduce kReduce, class T>
+HWY_ATTR void reduce_pair(T* a, T* b, std::int64_t count) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) a[i] = b[i] = combine<kReduce>(a[i], b[i]);
+}
+
+template <Reduce kReduce, class T>
+HWY_ATTR void reduce_block(const void* const* from, std::size_t ranks, std::int64_t begin, std::int64_t count, T* sum) {
+  const T* first = static_cast<const T*>(from[0]) + begin;
+  if (ranks == 1) return static_cast<void>(std::memmove(sum, first, static_cast<std::size_t>(count) * sizeof(T)));
+  const T* second = static_cast<const T*>(from[1]) + begin;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = combine<kReduce>(first[i], second[i]);
+  for (std::size_t r = 2; r < ranks; ++r) {
+    const T* next = static_cast<const T*>(from[r]) + begin;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) sum[i] = combine<kReduce>(sum[i], next[i]);
+  }
+}
+
+// A block at a time: its sum stays in the first-level cache until all ranks' terms are in.
+template <Reduce kReduce, class T>
+HWY_ATTR void reduce_blocks(const void* const* from, std::size_t ranks, void* const* to, std::size_t targets,
+                            std::int64_t count) {
+  constexpr std::int64_t kBlock = 8192 / sizeof(T);
+  alignas(64) T sum[kBlock];
+  if (ranks == 2 && targets == 2 && to[0] == from[0] && to[1] == from[1])
+    return reduce_pair<kReduce>(static_cast<T*>(to[0]), static_cast<T*>(to[1]), count);
+  for (std::int64_t begin = 0; begin < count; begin += kBlock) {
+    const std::int64_t here = std::min(kBlock, count - begin);
+    reduce_block<kReduce>(from, ranks, begin, here, sum);
+    for (std::size_t t = 0; t < targets; ++t)
+      std::memcpy(static_cast<T*>(to[t]) + begin, sum, static_cast<std::size_t>(here) * sizeof(T));
+  }
+}
+
+void reduce(DType dtype, Reduce reduce, const void* const* from, std::size_t ranks, void* const* to,
+            std::size_t targets, std::int64_t count) {
+  with_dtype(dtype, [&]<class T>(T) {
+    if constexpr (!std::is_same_v<T, bool>) {
+      switch (reduce) {
+        case Reduce::kSum: return reduce_blocks<Reduce::kSum, T>(from, ranks, to, targets, count);
+        case Reduce::kMax: return reduce_blocks<Reduce::kMax, T>(from, ranks, to, targets, count);
+        case Reduce::kMin: return reduce_blocks<Reduce::kMin, T>(from, ranks, to, targets, count);
+      }
+    }
+    fail<InternalError>("no reduction ", static_cast<int>(reduce), " of ", dtype);
+  });
+}
+
+HWY_ATTR void to_float16(const float* from, std::uint16_t* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = Float16(from[i]).bits;
+}
+HWY_ATTR void from_float16(const std::uint16_t* from, float* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(Float16::from_bits(from[i]));
+}
+HWY_ATTR void to_bfloat16(const float* from, std::uint16_t* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(from[i]);
+    const std::uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    // Rounding would turn some NaNs into infinity or zero.
+    to[i] = static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded >> 16);
+  }
+}
+HWY_ATTR void from_bfloat16(const std::uint16_t* from, float* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(std::uint32_t{from[i]} << 16);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::comm
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::comm {
+namespace {
+HWY_EXPORT(reduce);
+HWY_EXPORT(to_float16);
+HWY_EXPORT(from_float16);
+HWY_EXPORT(to_bfloat16);
+HWY_EXPORT(from_bfloat16);
+}  // namespace
+
+void reduce_into(DType dtype, Reduce op, std::span<const void* const> from, void* to, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, from.data(), from.size(), &to, 1, count);
+}
+
+void reduce_in_place(DType dtype, Reduce op, std::span<void* const> buffers, std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, buffers.data(), buffers.size(), buffers.data(), buffers.size(), count);
+}
+
+std::int64_t wire_width(DType dtype, WireFormat format) {
+  if (dtype == DType::kFloat32 && format != WireFormat::kSame) return 2;
+  return static_cast<std::int64_t>(size_of(dtype));
+}
+
+void to_wire(WireFormat format, const float* from, std::uint16_t* to, std::int64_t count) {
+  if (format == WireFormat::kFloat16) HWY_DYNAMIC_DISPATCH(to_float16)(from, to, count);
+  else HWY_DYNAMIC_DISPATCH(to_bfloat16)(from, to, count);
+}
+
+void from_wire(WireFormat format, const std::uint16_t* from, float* to, std::int64_t count) {
+  if (format == WireFormat::kFloat16) HWY_DYNAMIC_DISPATCH(from_float16)(from, to, count);
+  else HWY_DYNAMIC_DISPATCH(from_bfloat16)(from, to, count);
+}
+
+}  // namespace syncline::comm
+#endif  // HWY_ONCE

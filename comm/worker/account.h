@@ -1,0 +1,93 @@
+// Account: where a rank's time on one wire went: what transfers took, how much of that the computation hid, how long
+// the program waited, and for which rank. Also records the events of the wire (syncline/timeline.h).
+//
+// A worker owns it and says what happens; everything here does nothing unless the timeline is on. Threads: arrive, meet
+// and finish come from whoever holds the wire; Wait and totals from the caller of the communicator, totals when nothing
+// is under way.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/worker/job.h"
+#include "syncline/timeline.h"
+
+namespace syncline::comm {
+
+// Who came last to a collective: the rank in the job, and when, on timeline::now()'s clock.
+struct Arrival {
+  int rank = 0;
+  std::int64_t time = 0;
+};
+
+class Account {
+ public:
+  // Time that the program waited for one rank before one collective of a plan.
+  struct Late {
+    std::int64_t rank = 0, time = 0, bucket = 0;
+    std::uint64_t plan = 0, names = 0;
+  };
+  static constexpr std::size_t kMostLate = 64;
+
+  struct Totals {
+    std::int64_t transfers = 0;          // from the last arrival to the end, in ns
+    std::int64_t hidden = 0;             // of that, while the program did something else
+    std::int64_t waited = 0;             // by the program: for transfers, and for ranks that were late
+    std::int64_t for_others = 0;         // the latter
+    std::array<Late, kMostLate> late{};  // what of it has a name
+  };
+
+  void arrive() {
+    if (timeline::on()) arrived_ = timeline::now();
+  }
+  void meet() {
+    if (arrived_ != 0 && met_ == 0) met_ = timeline::now();
+  }
+  // `last`: if the wire knows. Otherwise nobody is blamed, and a collective that nobody saw meet() was all waiting.
+  void finish(const Job& job, const std::optional<Arrival>& last) {
+    if (arrived_ != 0) count(job, last);
+  }
+
+  // Around the time that the caller is blocked for a job.
+  class Wait {
+   public:
+    Wait(Account& account, const Job& job) : account_(account) {
+      if (timeline::on()) account.begin_wait(*this, job);
+    }
+    ~Wait() {
+      if (event_.begin != 0) account_.end_wait(*this);
+    }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+   private:
+    friend class Account;
+    Account& account_;
+    timeline::Event event_;
+  };
+
+  const Totals& totals() const { return totals_; }
+
+ private:
+  void begin_wait(Wait& wait, const Job& job);
+  void end_wait(Wait& wait);
+  void count(const Job& job, const std::optional<Arrival>& last);
+  void blame(const Job& job, int rank, std::int64_t time);
+  timeline::Event event_of(const Job& job, const char* category, const char* name);
+  const char* wait_name(int rank);
+
+  std::optional<timeline::Row> row_;  // from the first collective on
+  std::int64_t arrived_ = 0, met_ = 0;
+  std::atomic<std::int64_t> blocked_since_ = 0;  // 0: the caller computes
+  Totals totals_;
+  std::mutex names_mutex_;  // guards the texts of events
+  std::unordered_map<std::uint64_t, const char*> names_;
+  std::vector<const char*> wait_names_;
+};
+
+}  // namespace syncline::comm

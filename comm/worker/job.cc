@@ -1,0 +1,203 @@
+#include "comm/worker/job.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <sstream>
+#include <string_view>
+
+namespace syncline::comm {
+namespace {
+
+constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast", "reduce_scatter", "shared_memory"};
+constexpr std::array kReduceNames{"sum", "max", "min"};
+
+// A rank of another byte order sends numbers that name nothing.
+bool is_readable(const Header& header) {
+  return (header.what & 0xff) < kKindNames.size() &&
+         (header.what >> 8 & 0xff) <= static_cast<std::uint32_t>(DType::kFloat64) &&
+         header.what >> 16 < kReduceNames.size();
+}
+Kind kind_of(const Header& header) { return static_cast<Kind>(header.what & 0xff); }
+DType dtype_of(const Header& header) { return static_cast<DType>(header.what >> 8 & 0xff); }
+Reduce reduce_of(const Header& header) { return static_cast<Reduce>(header.what >> 16 & 0xff); }
+
+std::uint32_t pack_what(const Job& job) {
+  return static_cast<std::uint32_t>(job.kind) | static_cast<std::uint32_t>(job.dtype) << 8 |
+         static_cast<std::uint32_t>(job.reduce) << 16;
+}
+
+void fill_header(Job& job, const Tag& tag) {
+  job.header.what = pack_what(job);
+  job.header.root = static_cast<std::uint32_t>(job.root);
+  job.header.plan = tag.plan;
+  job.header.step = tag.step;
+  job.header.bucket = tag.bucket;
+  job.header.names = tag.names;
+  job.header.count = static_cast<std::uint64_t>(job.count);
+}
+
+void check_buffer(const char* where, const void* data, std::int64_t bytes) {
+  if (bytes > 0 && data == nullptr) fail(where, ": the buffer of ", bytes, " bytes is a null pointer");
+}
+
+bool has_ended(const Header& header) { return header.plan == kEndOfProgram; }
+
+// FNV-1a over the counts, with a final shuffle so that short lists spread too.
+std::uint64_t digest_of(std::span<const std::int64_t> counts) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  for (const std::int64_t count : counts) digest = (digest ^ static_cast<std::uint64_t>(count)) * 0x100000001b3;
+  return digest ^ digest >> 29;
+}
+
+std::int64_t total_of(const char* where, std::span<const std::int64_t> counts, int size) {
+  if (static_cast<int>(counts.size()) != size)
+    fail(where, ": ", counts.size(), " counts given for ", size, " ranks; give one a rank");
+  std::int64_t total = 0;
+  for (const std::int64_t count : counts) {
+    if (count < 0) fail(where, ": count ", count, " is negative");
+    total += count;
+  }
+  return total;
+}
+
+Job reduction_job(Kind kind, const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  const char* where = kKindNames.at(static_cast<std::size_t>(kind));
+  if (dtype == DType::kBool) fail<DTypeError>(where, ": bool has no reduction; pass the data as uint8");
+  if (dtype == DType::kFloat16) fail<DTypeError>(where, ": float16 has no reduction; add up float32 and round once");
+  const auto width = static_cast<std::int64_t>(size_of(dtype));
+  if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
+    fail(where, ": count ", count, " of ", dtype, " is not a number of elements");
+  Job job;
+  job.kind = kind;
+  job.dtype = dtype;
+  job.reduce = reduce;
+  job.count = count;
+  job.bytes = count * width;
+  job.data = data;
+  check_buffer(where, data, job.bytes);
+  fill_header(job, tag);
+  return job;
+}
+
+std::string name_difference(const Header& a, const Header& b) {
+  if (kind_of(a) != kind_of(b)) return "the kind";
+  if (a.plan != b.plan) return "the plan";
+  if (a.step != b.step) return "the step";
+  if (a.names != b.names) return "the purpose";
+  if (a.bucket != b.bucket) return "the bucket";
+  if (dtype_of(a) != dtype_of(b)) return "the dtype";
+  if (reduce_of(a) != reduce_of(b)) return "the reduction";
+  if (a.count != b.count) return "the count";
+  if (a.root != b.root) return "the root";
+  return kind_of(a) == Kind::kAllGather ? "the byte counts of the ranks" : "the counts of the ranks";
+}
+
+}  // namespace
+
+Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  return reduction_job(Kind::kAllReduce, tag, data, count, dtype, reduce);
+}
+
+Job reduce_scatter_job(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype, Reduce reduce,
+                       int size) {
+  Job job = reduction_job(Kind::kReduceScatter, tag, data, total_of("reduce_scatter", counts, size), dtype, reduce);
+  job.counts = counts;
+  job.header.counts_digest = digest_of(counts);
+  return job;
+}
+
+Job shared_memory_job(std::size_t bytes) {
+  Job job;
+  job.kind = Kind::kSharedMemory;
+  job.bytes = job.count = static_cast<std::int64_t>(bytes);
+  fill_header(job, {});
+  return job;
+}
+
+Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
+                   int size) {
+  Job job;
+  job.kind = Kind::kAllGather;
+  job.bytes = job.count = total_of("all_gather", byte_counts, size);
+  job.send = send;
+  job.data = receive;
+  job.counts = byte_counts;
+  check_buffer("all_gather", receive, job.bytes);
+  fill_header(job, tag);
+  job.header.counts_digest = digest_of(byte_counts);
+  return job;
+}
+
+Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int size) {
+  if (root < 0 || root >= size) fail("broadcast: root ", root, " is none of the ranks 0 to ", size - 1);
+  if (bytes < 0) fail("broadcast: ", bytes, " bytes is not a size");
+  Job job;
+  job.kind = Kind::kBroadcast;
+  job.root = root;
+  job.count = bytes;
+  job.bytes = bytes;
+  job.data = data;
+  check_buffer("broadcast", data, bytes);
+  fill_header(job, tag);
+  return job;
+}
+
+const char* name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
+
+int place_in_group(std::span<const int> ranks, int rank, int size) {
+  int place = -1;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || ranks[i] >= size) fail("group: there is no rank ", ranks[i], " among ", size);
+    if (i > 0 && ranks[i] <= ranks[i - 1])
+      fail("group: rank ", ranks[i], " follows rank ", ranks[i - 1], "; give ascending ranks, each once");
+    if (ranks[i] == rank) place = static_cast<int>(i);
+  }
+  if (place < 0) fail("group: rank ", rank, " is not among the group's ranks; only they call group");
+  return place;
+}
+
+std::string describe(const Header& header) {
+  if (!is_readable(header))
+    return join_text("a call that cannot be read (", std::hex, header.what,
+                     "), as of a processor of another byte order or another version of Syncline");
+  if (has_ended(header)) return "the other ranks' programs to end";
+  const Kind kind = kind_of(header);
+  std::ostringstream text;
+  text << name_of(kind) << " of plan " << std::hex << header.plan << std::dec << " step " << header.step << " bucket "
+       << header.bucket;
+  if (header.names != 0) text << " (" << names_of(header.names) << ')';
+  text << ", ";
+  if (kind == Kind::kAllReduce || kind == Kind::kReduceScatter)
+    text << kReduceNames.at(static_cast<std::size_t>(reduce_of(header))) << " of " << dtype_of(header) << " x "
+         << header.count;
+  else text << header.count << " bytes";
+  if (kind == Kind::kBroadcast) text << " from rank " << header.root;
+  return text.str();
+}
+
+std::string describe_position(const Position& position) {
+  if (position.plan == 0) return "";
+  const std::string_view what(position.what.data(), strnlen(position.what.data(), position.what.size()));
+  std::ostringstream text;
+  text << (what.empty() ? ", after step " : ", in step ") << position.step << " of plan " << std::hex << position.plan;
+  if (!what.empty()) text << " at " << what;
+  return text.str();
+}
+
+std::string describe_mismatch(std::span<const Header> headers) {
+  const auto ended = std::find_if(headers.begin(), headers.end(), has_ended);
+  if (const auto other = std::find_if_not(headers.begin(), headers.end(), has_ended);
+      ended != headers.end() && other != headers.end())
+    return join_text("the program of rank ", ended - headers.begin(), " has ended, while rank ",
+                     other - headers.begin(), " goes on with ", describe(*other),
+                     "; every rank must run the same functions in the same order");
+  const auto other = std::find_if(headers.begin(), headers.end(), [&](const Header& h) { return h != headers[0]; });
+  SYNCLINE_CHECK(other != headers.end());
+  return join_text("ranks disagree about ", name_difference(headers[0], *other),
+                   " of a collective: ", describe(headers[0]), " on rank 0, but ", describe(*other), " on rank ",
+                   other - headers.begin(),
+                   "; every rank must run the same functions in the same order on equal graphs");
+}
+
+}  // namespace syncline::comm

@@ -1,0 +1,73 @@
+// Job: one submitted collective as plain data, and Header: the part of it that must be equal on all ranks.
+//
+// Both are values without ownership; the pointers of a job belong to the caller of the communicator.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "syncline/distributed/communicator.h"
+
+namespace syncline::comm {
+
+enum class Kind : std::uint8_t { kAllReduce, kAllGather, kBroadcast, kReduceScatter, kSharedMemory };
+const char* name_of(Kind kind);
+
+// Fixed-width words without padding, so that a wire can compare headers as numbers or as bytes.
+struct Header {
+  std::uint32_t what = 0;  // kind, dtype and reduction, a byte each
+  std::uint32_t root = 0;
+  std::uint64_t plan = 0;
+  std::uint64_t step = 0;
+  std::uint64_t bucket = 0;
+  std::uint64_t count = 0;          // elements of a reduction, bytes on all ranks otherwise
+  std::uint64_t names = 0;          // of the tag
+  std::uint64_t counts_digest = 0;  // of the ranks' counts
+  friend bool operator==(const Header&, const Header&) = default;
+};
+inline constexpr int kHeaderWords = 7;
+using HeaderWords = std::array<std::uint64_t, kHeaderWords>;
+static_assert(sizeof(Header) == sizeof(HeaderWords) && std::has_unique_object_representations_v<Header>);
+
+struct Job {
+  Header header;
+  Kind kind = Kind::kAllReduce;
+  DType dtype = DType::kUint8;
+  Reduce reduce = Reduce::kSum;
+  int root = 0;
+  std::int64_t count = 0;  // as in the header
+  std::int64_t bytes = 0;  // all that moves: the whole receive buffer of an all_gather
+  const void* send = nullptr;
+  void* data = nullptr;
+  std::span<const std::int64_t> counts;  // by rank: bytes of an all_gather, elements of a reduce_scatter
+};
+
+// Each throws ValueError or DTypeError for arguments that are wrong whatever the other ranks do.
+Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
+Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
+                   int size);
+Job reduce_scatter_job(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype, Reduce reduce,
+                       int size);
+// Nothing moves; the wire makes memory.
+Job shared_memory_job(std::size_t bytes);
+Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int size);
+
+// This rank's number in a group of some of the ranks. Throws ValueError if they are not ascending ranks of the job, or
+// this one is not among them.
+int place_in_group(std::span<const int> ranks, int rank, int size);
+
+// "all_reduce of plan 12ab step 3 bucket 1, sum of float32 x 100"
+std::string describe(const Header& header);
+
+// ", in step 7 of plan 12ab at conv2d"; ", after step 7 of plan 12ab" if nothing is under way; "" if it was never
+// published.
+std::string describe_position(const Position& position);
+
+// The error text for headers (one a rank, in rank order) that are not all equal: the first rank that differs from
+// rank 0, and in what.
+std::string describe_mismatch(std::span<const Header> headers);
+
+}  // namespace syncline::comm

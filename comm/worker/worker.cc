@@ -1,0 +1,323 @@
+#include "comm/worker/worker.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <iomanip>
+#include <utility>
+
+#include "comm/worker/pauses.h"
+#include "comm/worker/trace.h"
+
+namespace syncline::comm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kQueueLength = 1024;
+constexpr Ticket kLazyJobs = 64;
+
+// The thread's pause between two looks grows with the time that the other ranks are late.
+constexpr auto kShortestPause = 20us;
+constexpr auto kLongestPause = 200us;
+
+// How often a caller that sleeps looks at the clock, and how long before a report the other ranks are asked.
+constexpr auto kWatchPause = 100ms;
+constexpr auto kAnswerTime = 1s;
+
+// How long stop() and a caller that gives up wait for a thread that is inside a transfer.
+constexpr auto kGrace = 2s;
+
+void prepare_thread() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
+  pthread_setname_np(pthread_self(), "syncline-comm");
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // short pauses stay short; the default adds 50 us to each
+}
+
+}  // namespace
+
+Worker::Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options)
+    : wire_(std::move(wire)),
+      stall_limit_(std::chrono::duration_cast<Clock::duration>(options.stall_limit)),
+      limit_(std::chrono::duration_cast<Clock::duration>(options.wait_limit)),
+      background_(options.background),
+      queue_(kQueueLength) {
+  std::fegetenv(&modes_);
+}
+
+void Worker::start(const std::shared_ptr<Worker>& worker) {
+  worker->thread_ = std::thread([worker] { worker->run(); });
+}
+
+void Worker::stop() noexcept {
+  {
+    std::unique_lock lock(mutex_);
+    stop_ = true;
+    wake_.notify_one();
+    const auto ended = [&] { return ended_; };
+    if (!progress_.wait_until(lock, Clock::now() + kGrace, ended)) {
+      lock.unlock();
+      wire_->cancel();  // other ranks do not do their part, and the caller frees its buffers
+      lock.lock();
+      progress_.wait_until(lock, Clock::now() + kGrace, ended);
+    }
+    if (!ended_) {
+      thread_.detach();
+      return;
+    }
+  }
+  thread_.join();
+  if (!wire_->close(clean() && std::uncaught_exceptions() == 0)) static_cast<void>(wire_.release());
+}
+
+Ticket Worker::submit(const Job& job) {
+  throw_if_failed();
+  const Ticket ticket = submitted_ + 1;
+  if (ticket > queue_.size()) wait(ticket - queue_.size());
+  if (!unfinished()) lazy_bytes_ = 0;
+  lazy_bytes_ += job.bytes;
+  slot(ticket) = job;
+  submitted_ = ticket;
+  if (wants_thread()) wake();
+  return ticket;
+}
+
+bool Worker::done(Ticket ticket) {
+  throw_if_failed();
+  if (finished_ >= ticket) return true;
+  wake();
+  return false;
+}
+
+void Worker::wait(Ticket ticket) {
+  throw_if_failed();
+  if (finished_ >= ticket) return;
+  if (ticket > submitted_) fail("wait: ticket ", ticket, " was never given, the last one is ", submitted_.load());
+
+  struct Urgency {
+    Worker& worker;
+    explicit Urgency(Worker& w) : worker(w) { worker.urgent_ = true; }
+    ~Urgency() {
+      worker.urgent_ = false;
+      if (worker.unfinished() && worker.wants_thread()) worker.wake();
+    }
+  } urgency(*this);
+
+  const Account::Wait waiting(account_, slot(ticket));
+  const Clock::time_point begin = Clock::now();
+  Looks looks;
+  for (Pauses pauses;;) {
+    const Ticket seen = finished_;
+    if (seen >= ticket) return;
+    throw_if_failed();
+    const State state = try_drive();
+    if (state == State::kFinished) continue;
+    const bool blocks = state == State::kReady || transferring_;
+    if (blocks) {
+      block(seen, std::min(begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
+    } else {
+      pauses.next();
+    }
+    if ((blocks || !pauses.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, looks);
+  }
+}
+
+// Says once in every stall limit who has not come, having asked for it in time.
+void Worker::watch(Clock::duration waited, Looks& looks) {
+  const Clock::duration later = looks.last + stall_limit_;
+  const Clock::duration next = looks.last < limit_ ? std::min(later, limit_) : later;
+  if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - looks.last) / 2)) wire_->ask_around();
+  if (waited < next) return;
+  looks.last = waited;
+  const Missing missing = wire_->missing();
+  // A rank whose program has ended does not stall: the others may go on by themselves for as long as they like.
+  const bool at_end = slot(finished_ + 1).header.plan == kEndOfProgram;
+  if (at_end && missing.may_come) looks.could_come = waited;
+  if (waited - looks.could_come >= limit_) give_up(waited, missing);
+  if (missing.speaks) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
+}
+
+std::string Worker::describe_wait(Clock::duration waited, const Missing& missing) const {
+  return join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ", std::fixed, std::setprecision(1),
+                   std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
+                   missing.text.empty() ? "not every other rank has called it" : missing.text);
+}
+
+std::byte* Worker::shared_memory(std::size_t bytes) {
+  wait(submit(shared_memory_job(bytes)));
+  return wire_->shared_memory();
+}
+
+void Worker::post_note(std::uint64_t note) {
+  const std::lock_guard hold(wire_mutex_);
+  wire_->post_note(note);
+}
+
+std::optional<std::uint64_t> Worker::take_note() {
+  const std::lock_guard hold(wire_mutex_);
+  return wire_->take_note();
+}
+
+// Sleeps until a job is finished, an error is there, or the time has come.
+void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
+  std::unique_lock lock(mutex_);
+  if (hand_over) {
+    handed_over_ = wanted_ = true;
+    std::fegetenv(&modes_);
+    wake_.notify_one();
+  }
+  caller_blocked_ = true;
+  progress_.wait_until(lock, until, [&] { return finished_ != seen || failed_; });
+  caller_blocked_ = false;
+}
+
+Worker::State Worker::try_drive() {
+  const std::unique_lock hold(wire_mutex_, std::try_to_lock);
+  return hold ? drive(/*may_block=*/false) : State::kBusy;
+}
+
+// Takes the first unfinished job as far as it goes. The caller holds wire_mutex_.
+Worker::State Worker::drive(bool may_block) {
+  if (failed_ || !unfinished()) return State::kIdle;
+  try {
+    const Job& job = slot(finished_ + 1);
+    if (!begun_) {
+      wire_->begin(job);
+      account_.arrive();
+    }
+    begun_ = true;
+    const Wire::Meeting meeting = wire_->poll(job);
+    if (meeting == Wire::Meeting::kWaiting) return State::kWaiting;
+    if (meeting == Wire::Meeting::kReady) {
+      account_.meet();
+      if (!may_block) return State::kReady;
+      transferring_ = true;
+      wire_->transfer(job);
+      transferring_ = false;
+    }
+    begun_ = false;
+    account_.finish(job, wire_->last_arrival());
+    ++finished_;
+  } catch (...) {
+    transferring_ = false;
+    store_error(std::current_exception());
+  }
+  if (caller_blocked_) {
+    const std::lock_guard lock(mutex_);
+    progress_.notify_one();
+  }
+  return State::kFinished;
+}
+
+void Worker::run() {
+  prepare_thread();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [&] { return stop_ || wanted_; });
+    if (stop_) break;
+    handed_over_ = false;
+    const std::fenv_t modes = modes_;
+    lock.unlock();
+    std::fesetenv(&modes);
+    State state;
+    {
+      const std::lock_guard hold(wire_mutex_);
+      state = drive(/*may_block=*/true);
+    }
+    lock.lock();
+    if (state == State::kIdle) wanted_ = unfinished() && !failed_;
+    if (state == State::kWaiting) rest(lock);
+    else waiting_since_ = {};
+  }
+  ended_ = true;
+  progress_.notify_one();
+}
+
+// Other ranks are late: leaves the core to the computation for a while, or the wire to a caller in wait().
+void Worker::rest(std::unique_lock<std::mutex>& lock) {
+  if (urgent_) {
+    wake_.wait(lock, [&] { return stop_ || handed_over_ || !urgent_; });
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  if (waiting_since_ == Clock::time_point{}) waiting_since_ = now;
+  const Clock::duration pause = std::clamp<Clock::duration>((now - waiting_since_) / 4, kShortestPause, kLongestPause);
+  wake_.wait_until(lock, now + pause, [&] { return stop_ || handed_over_; });
+}
+
+bool Worker::wants_thread() const {
+  return background_ && (lazy_bytes_ > kSmallBytes || submitted_ - finished_ > kLazyJobs);
+}
+
+void Worker::wake() {
+  const std::lock_guard lock(mutex_);
+  std::fegetenv(&modes_);
+  wanted_ = true;
+  wake_.notify_one();
+}
+
+void Worker::store_error(std::exception_ptr error) {
+  wire_->cancel();
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(error);
+  failed_ = true;
+}
+
+void Worker::throw_if_failed() {
+  if (!failed_) return;
+  const std::lock_guard lock(mutex_);
+  std::rethrow_exception(error_);
+}
+
+void Worker::give_up(Clock::duration waited, const Missing& missing) {
+  const std::string text =
+      join_text(describe_wait(waited, missing), ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more");
+  store_error(std::make_exception_ptr(StallError(text)));
+  let_thread_go_off();
+  throw_if_failed();
+}
+
+// Until it has let go of the caller's buffers, or for as long as one may wait for that.
+void Worker::let_thread_go_off() noexcept {
+  for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kLongestPause))
+    if (const std::unique_lock off(wire_mutex_, std::try_to_lock); off) return;
+}
+
+WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerOptions& options)
+    : worker_(std::make_shared<Worker>(std::move(wire), options)) {
+  Worker::start(worker_);
+}
+
+WorkerCommunicator::~WorkerCommunicator() {
+  end_trace(*this, &worker_->account(), worker_->clean() && std::uncaught_exceptions() == 0);
+  worker_->stop();
+}
+
+Ticket WorkerCommunicator::all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  return worker_->submit(all_reduce_job(tag, data, count, dtype, reduce));
+}
+
+Ticket WorkerCommunicator::reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                                          Reduce reduce) {
+  return worker_->submit(reduce_scatter_job(tag, data, counts, dtype, reduce, size()));
+}
+
+std::unique_ptr<Communicator> WorkerCommunicator::group(std::span<const int>) {
+  fail("group: ", describe(), " cannot be split");
+}
+
+Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* receive,
+                                      std::span<const std::int64_t> byte_counts) {
+  return worker_->submit(all_gather_job(tag, send, receive, byte_counts, size()));
+}
+
+Ticket WorkerCommunicator::broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) {
+  return worker_->submit(broadcast_job(tag, data, bytes, root, size()));
+}
+
+}  // namespace syncline::comm

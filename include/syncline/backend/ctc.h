@@ -1,0 +1,45 @@
+// Connectionist temporal classification (Graves et al., 2006): losses and decoding of label sequences whose alignment
+// with the input is unknown. The blank is the last class.
+//
+// y_pred (samples, time, classes) holds the probabilities of a softmax; lengths are (samples) or (samples, 1), of any
+// integer dtype (the cost takes floating ones too, and truncates them, as Keras does). Each sample is computed where
+// its row lies. All throw ShapeError and DTypeError while the graph is built, and ValueError when a step meets a length
+// outside [0, time].
+#pragma once
+
+#include <vector>
+
+#include "syncline/expr.h"
+
+namespace syncline {
+
+struct CtcOptions {
+  double epsilon = 1e-7;  // added to the probabilities before their logarithm is taken
+};
+// -log P(label sequence), (samples, 1). y_true (samples, labels) has class numbers of any dtype but bool, of which the
+// first label_length count; the blank, or a number beyond it, ends them, too. A step throws ValueError for a negative
+// label, one behind the end, a label_length that is larger than y_true's, and an input_length too short for the labels:
+// as many steps as labels, and one more between equal ones. Without labels it is the probability of blanks only. The
+// gradient has no gradient.
+Expr ctc_batch_cost(const Expr& y_true, const Expr& y_pred, const Expr& input_length, const Expr& label_length,
+                    const CtcOptions& options = {});
+
+struct CtcDecodeOptions {
+  bool greedy = true;           // the best class of each step; otherwise a beam search over label sequences
+  int beam_width = 100;         // sequences kept after each step
+  int top_paths = 1;            // sequences returned, at most beam_width; greedy: 1
+  bool merge_repeated = false;  // of a beam search: equal neighbours in a result become one
+  double epsilon = 1e-7;
+};
+struct CtcDecoded {
+  std::vector<Expr> decoded;  // the likeliest first; int64 (samples, time), filled up with -1
+  Expr log_probability;       // greedy: -log P of the path, (samples, 1); otherwise log P of each, (samples, top_paths)
+};
+// If a beam search finds fewer than top_paths sequences, the others are empty with log_probability -infinity.
+CtcDecoded ctc_decode(const Expr& y_pred, const Expr& input_length, const CtcDecodeOptions& options = {});
+
+// The first label_lengths[i] elements of each row of labels (samples, n) as a sparse tensor
+// (syncline/backend/sparse.h). A length below 0 counts as 0, one above n as n.
+Expr ctc_label_dense_to_sparse(const Expr& labels, const Expr& label_lengths);
+
+}  // namespace syncline

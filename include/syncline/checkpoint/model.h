@@ -1,0 +1,32 @@
+// What a checkpoint holds, without the values, and the comparison that refuses another model's checkpoint.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "syncline/dtype.h"
+#include "syncline/shape.h"
+
+namespace syncline::io {
+
+struct WeightSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+};
+
+struct LayerSpec {
+  std::string name;
+  std::vector<WeightSpec> weights;
+};
+
+struct ModelSpec {
+  std::vector<LayerSpec> layers;
+  std::vector<WeightSpec> optimizer;
+};
+
+// Throws IoError naming `path` and the first difference: a layer, a weight, a dtype or a shape. Layers without weights
+// (dropout, flatten) do not count, as in Keras. Thread-safe.
+void require_same_model(const std::string& path, const ModelSpec& found, const ModelSpec& expected);
+
+}  // namespace syncline::io

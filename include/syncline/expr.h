@@ -1,0 +1,95 @@
+// Expr: a handle to one value of the graph. Node: one operation applied to inputs.
+//
+// A graph is nodes that point to their inputs; it holds no values except a constant's. Nodes never change once built (a
+// loop's tape, ops/control/loop.h, is the one thing that grows), are freed when no Expr reaches them, and belong to no
+// global. Building is not thread-safe per graph; different threads may build different graphs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "syncline/dtype.h"
+#include "syncline/shape.h"
+
+namespace syncline {
+
+struct OpDef;
+struct Node;
+
+// What is known of a value before it is computed.
+struct Meta {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  friend bool operator==(const Meta&, const Meta&) = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Meta& meta);
+
+class Expr {
+ public:
+  Expr() = default;  // empty: "no value", as the gradient of an input that has none
+  explicit Expr(std::shared_ptr<const Node> node, int output = 0) : node_(std::move(node)), output_(output) {}
+
+  explicit operator bool() const { return node_ != nullptr; }
+  const Node& node() const { return *node_; }
+  const std::shared_ptr<const Node>& handle() const { return node_; }
+  int output() const { return output_; }
+
+  const Meta& meta() const;
+  DType dtype() const { return meta().dtype; }
+  const Shape& shape() const { return meta().shape; }
+  int ndim() const { return shape().ndim(); }
+  const OpDef& op() const;
+  const Expr& input(int i) const;
+  const std::string& name() const;
+  // The attributes, as the op's own struct. The caller knows which op it is.
+  template <class Attrs>
+  const Attrs& attrs() const;
+  template <class Op>
+  bool is() const;
+
+  // Identity, not value: the same output of the same node.
+  friend bool operator==(const Expr& a, const Expr& b) { return a.node_ == b.node_ && a.output_ == b.output_; }
+
+ private:
+  std::shared_ptr<const Node> node_;
+  int output_ = 0;
+};
+
+struct Node {
+  std::uint64_t id = 0;  // counts up: inputs have smaller ids than their users
+  const OpDef* op = nullptr;
+  std::shared_ptr<const void> attrs;
+  std::vector<Expr> inputs;
+  std::vector<Meta> outputs;
+  std::string name;
+
+  Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+  ~Node();  // iterative: a chain of any length is freed without recursion
+};
+
+inline const Expr& Expr::input(int i) const { return node_->inputs[static_cast<std::size_t>(i)]; }
+inline const Meta& Expr::meta() const { return node_->outputs[static_cast<std::size_t>(output_)]; }
+inline const OpDef& Expr::op() const { return *node_->op; }
+inline const std::string& Expr::name() const { return node_->name; }
+template <class Attrs>
+const Attrs& Expr::attrs() const {
+  return *static_cast<const Attrs*>(node_->attrs.get());
+}
+
+struct ExprHash {
+  std::size_t operator()(const Expr& e) const {
+    return reinterpret_cast<std::size_t>(e.handle().get()) * 31 + static_cast<std::size_t>(e.output());
+  }
+};
+
+// The nodes that `roots` need, inputs before users (by id).
+std::vector<std::shared_ptr<const Node>> nodes_under(std::span<const Expr> roots);
+
+}  // namespace syncline

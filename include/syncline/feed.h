@@ -1,0 +1,24 @@
+// Feed: the value for one input of a function.
+#pragma once
+
+#include <utility>
+#include <variant>
+
+#include "syncline/array.h"
+#include "syncline/sparse_array.h"
+
+namespace syncline {
+
+// An Array or a SparseArray. Either may be fed to a dense or a sparse placeholder; it is converted where they differ.
+class Feed {
+ public:
+  Feed(Array value) : value_(std::move(value)) {}        // NOLINT: implicit, so that feeds are written as values
+  Feed(SparseArray value) : value_(std::move(value)) {}  // NOLINT
+  const Array* dense() const { return std::get_if<Array>(&value_); }
+  const SparseArray* sparse() const { return std::get_if<SparseArray>(&value_); }
+
+ private:
+  std::variant<Array, SparseArray> value_;
+};
+
+}  // namespace syncline

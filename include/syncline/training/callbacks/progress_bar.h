@@ -1,0 +1,35 @@
+// ProgressBar: how far the epoch is, its logs and its speed, on standard output: a bar where a terminal shows it, plain
+// lines elsewhere, nothing on other ranks than the first. An output that cannot be written ends nothing.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "syncline/distributed/communicator.h"
+#include "syncline/training/callback.h"
+
+namespace syncline::training {
+
+class ProgressBar : public Callback {
+ public:
+  // Rank 0 of the wire prints. Null: one process.
+  explicit ProgressBar(const comm::Communicator* wire);
+
+  void on_epoch_begin(Fit& fit, std::int64_t epoch) override;
+  void on_step_end(Fit& fit, const Logs& logs) override;
+  void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) override;
+  void on_train_end(Fit& fit) override;
+  void on_failure(Fit& fit, const std::exception& error) noexcept override;
+
+ private:
+  void print(const Fit& fit, std::int64_t done, const Logs& averages, bool last);
+  void finish(const Fit& fit);
+
+  using Clock = std::chrono::steady_clock;
+  const bool first_, terminal_;
+  bool open_ = false;  // an epoch has begun whose last line is not printed
+  std::int64_t epoch_ = 0, begin_step_ = 0, rows_ = 0;
+  Clock::time_point begin_{}, printed_{};
+};
+
+}  // namespace syncline::training

@@ -1,0 +1,56 @@
+// TensorBoard: event files for it (runtime/training/callbacks/event_file.h), in the folders and under the names that it
+// shows beside each other:
+//
+//     FOLDER/train        batch_loss after each step, epoch_loss after each epoch, ...
+//     FOLDER/validation   epoch_loss: the logs that begin with "val_", without that
+//
+// Both go by the number of steps that were finished, so that what a resumed training does again replaces what was
+// written before. Files that cannot be written are one line on standard error.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "syncline/distributed/communicator.h"
+#include "syncline/training/callback.h"
+#include "syncline/training/callbacks/best_effort.h"
+
+namespace syncline::io {
+class EventFile;
+}  // namespace syncline::io
+
+namespace syncline::training {
+
+struct TensorBoardOptions {
+  std::string folder;
+  const comm::Communicator* wire = nullptr;  // rank 0 writes; null: one process
+  std::int64_t every = 1;                    // steps between values of batches; 0: none
+};
+
+class TensorBoard : public Callback {
+ public:
+  // Throws ValueError for a negative `every`.
+  explicit TensorBoard(TensorBoardOptions options);
+  ~TensorBoard() override;
+
+  void on_train_begin(Fit& fit) override;
+  void on_step_end(Fit& fit, const Logs& logs) override;
+  void on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) override;
+  void on_train_end(Fit& fit) override;
+  void on_failure(Fit& fit, const std::exception& error) noexcept override;
+
+ private:
+  io::EventFile& made(std::unique_ptr<io::EventFile>& file, const char* folder);
+  void flush();
+
+  TensorBoardOptions options_;
+  const bool first_;             // this is rank 0
+  std::int64_t first_step_ = 0;  // what earlier files say of it and later ones is done again
+  std::unique_ptr<io::EventFile> train_, validation_;
+  std::chrono::steady_clock::time_point flushed_{};
+  BestEffort writing_;
+};
+
+}  // namespace syncline::training

@@ -1,0 +1,19 @@
+// TerminateOnNaN: ends a training whose loss is no number any more, or infinite, after that step.
+#pragma once
+
+#include "syncline/distributed/communicator.h"
+#include "syncline/training/callback.h"
+
+namespace syncline::training {
+
+class TerminateOnNaN : public Callback {
+ public:
+  // Rank 0 of the wire says so on standard error. Null: one process.
+  explicit TerminateOnNaN(const comm::Communicator* wire) : wire_(wire) {}
+  void on_step_end(Fit& fit, const Logs& logs) override;
+
+ private:
+  const comm::Communicator* wire_;
+};
+
+}  // namespace syncline::training

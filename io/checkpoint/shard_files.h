@@ -1,0 +1,29 @@
+// Reading a checkpoint in shards (syncline/checkpoint/shards.h): its weights, wherever they lie.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/hdf5/file.h"
+
+namespace syncline::io {
+
+// Needs a live Hdf5Session. Not thread-safe.
+class ShardFiles {
+ public:
+  // Reads the list of shards, if `file` is an index.
+  explicit ShardFiles(const Hdf5File& file);
+
+  // The dataset of weight `name` ("dense_1/kernel:0") of `group`, in the file or in a shard. Throws IoError for a link
+  // that leads elsewhere. Valid as long as this is.
+  Hdf5Group open(const Hdf5Group& group, const std::string& name);
+
+ private:
+  const Hdf5File& shard(const std::string& name, const Hdf5Place& link);
+
+  std::string directory_;
+  std::map<std::string, std::vector<Hdf5File>> files_;  // by name; none as long as it is not needed
+};
+
+}  // namespace syncline::io

@@ -1,0 +1,162 @@
+#include "syncline/checkpoint/shards.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "io/checkpoint/format.h"
+#include "io/hdf5/array.h"
+#include "syncline/error.h"
+#include "syncline/timeline.h"
+
+namespace syncline::io {
+namespace {
+
+constexpr std::string_view kSuffix = ".h5", kInfix = ".shard-";
+
+std::string stem_of(std::string_view path) {
+  return std::string(path.ends_with(kSuffix) ? path.substr(0, path.size() - kSuffix.size()) : path);
+}
+
+std::string directory_of(const std::string& path) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  return directory.empty() ? "." : directory.string();
+}
+
+std::string name_of_path(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+ShardNames names_at(const std::string& path, int count, std::int64_t generation) {
+  ShardNames names{{}, generation};
+  for (int i = 0; i < count; ++i)
+    names.files.push_back(join_text(name_of_path(stem_of(path)), kInfix, i, "-of-", count, "-", generation, kSuffix));
+  return names;
+}
+
+// The index that stands at `path` keeps its shards until the new one is there, so the new ones need other names. Every
+// rank finds the same one, for it is replaced only after all have written.
+std::int64_t next_generation(const std::string& path) {
+  try {
+    const Hdf5File file = Hdf5File::open(path);
+    const Hdf5Group group = file.root().group(kStateGroup);
+    return group.has_attribute(kGeneration) ? (group.read_integer(kGeneration) + 1) & INT32_MAX : 0;
+  } catch (const IoError&) {
+    return 0;
+  }
+}
+
+// Calls action(group, weight) for each weight that shard `number` of `count` holds, with the path of its group: an
+// equal share of the bytes, in the checkpoint's order.
+template <class Action>
+void for_each_weight(const Checkpoint& checkpoint, Shard shard, Action action) {
+  double bytes = 0;
+  const auto visit = [&](auto visitor) {
+    for (const Layer& layer : checkpoint.layers)
+      for (const Weight& weight : layer.weights) visitor(join_text(kWeightsGroup, "/", layer.name), weight);
+    for (const Weight& weight : checkpoint.optimizer) visitor(std::string(kOptimizerGroup), weight);
+  };
+  visit([&](const std::string&, const Weight& weight) { bytes += static_cast<double>(weight.value.bytes()); });
+  double before = 0;
+  visit([&](const std::string& group, const Weight& weight) {
+    const auto size = static_cast<double>(weight.value.bytes());
+    const auto owner = bytes == 0 ? 0 : static_cast<int>((before + size / 2) / bytes * shard.count);
+    before += size;
+    if (std::min(owner, shard.count - 1) == shard.number) action(group, weight);
+  });
+}
+
+void check_shard(const std::string& path, Shard shard) {
+  if (shard.count < 1 || shard.number < 0 || shard.number >= shard.count)
+    fail<ValueError>("checkpoint '", path, "': there is no shard ", shard.number, " of ", shard.count);
+}
+
+// Whether a shard is what this save wrote; returns its datasets' headers by path.
+std::map<std::string, ArrayHeader> read_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard) {
+  const Hdf5File file = Hdf5File::open(path);
+  const Hdf5Group group = file.root().group(kStateGroup);
+  if (group.read_integer(kShard) != shard.number || read_state(group) != checkpoint.state)
+    fail_at(file.root().place(), "is of another step; save the checkpoint again");
+  std::map<std::string, ArrayHeader> headers;
+  std::vector<ArrayHeader> listed;
+  for_each_weight(checkpoint, shard, [&](const std::string& name, const Weight& weight) {
+    const ArrayHeader header = header_of(open_dataset(file.root().group(name), weight.name));
+    if (header.dtype != weight.value.dtype() || header.shape != weight.value.shape())
+      fail_at({path, header.path}, "has another dtype or shape than in the checkpoint; save it again");
+    headers.emplace(header.path, header);
+    listed.push_back(header);
+  });
+  verify_root(file.root(), listed);
+  return headers;
+}
+
+void remove_others(const std::string& path, const std::vector<std::string>& keep) {
+  for (const std::string& file : shard_files(path)) {
+    if (std::find(keep.begin(), keep.end(), name_of_path(file)) != keep.end()) continue;
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+      fail<IoError>("checkpoint '", path, "' is saved, but its old shard '", file,
+                    "' cannot be removed: ", std::strerror(errno));
+  }
+}
+
+}  // namespace
+
+std::string index_of_shard(std::string_view name) {
+  const std::size_t infix = name.rfind(kInfix);
+  if (infix == std::string_view::npos || infix == 0 || !name.ends_with(kSuffix)) return {};
+  return join_text(name.substr(0, infix), kSuffix);
+}
+
+std::vector<std::string> shard_files(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;  // a directory that cannot be listed has no shards
+  const std::string wanted = name_of_path(stem_of(path)) + std::string(kSuffix), directory = directory_of(path);
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (index_of_shard(name) == wanted) found.push_back(directory + "/" + name);
+  }
+  return found;
+}
+
+std::string save_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard) {
+  const timeline::Span traced("file", "save a shard of a checkpoint");
+  check_shard(path, shard);
+  const Hdf5Session session;
+  const ShardNames names = names_at(path, shard.count, next_generation(path));
+  std::string own = directory_of(path) + "/" + names.files[static_cast<std::size_t>(shard.number)];
+  Hdf5File file = Hdf5File::create(own);
+  write_shard(file, checkpoint.state, shard.number, [&](std::vector<ArrayHeader>& headers) {
+    for_each_weight(checkpoint, shard, [&](const std::string& group, const Weight& weight) {
+      headers.push_back(write_array(file, file.root().make_group(group), weight.name, weight.value));
+    });
+  });
+  file.commit();
+  return own;
+}
+
+void save_index(const std::string& path, const Checkpoint& checkpoint, int count) {
+  const timeline::Span traced("file", "save the index of a checkpoint");
+  check_shard(path, {0, count});
+  const Hdf5Session session;
+  const ShardNames names = names_at(path, count, next_generation(path));
+  std::map<std::string, std::pair<ArrayHeader, std::string>> places;
+  for (int i = 0; i < count; ++i) {
+    const std::string& name = names.files[static_cast<std::size_t>(i)];
+    for (auto& [object, header] : read_shard(directory_of(path) + "/" + name, checkpoint, {i, count}))
+      places.emplace(object, std::pair(std::move(header), name));
+  }
+  Hdf5File file = Hdf5File::create(path);
+  const auto link = [&](const Hdf5Group& group, const Weight& weight) {
+    const auto& [header, name] = places.at(group.place_of(weight.name).object);
+    const auto [parent, leaf] = split_path(weight.name);
+    group.make_group(parent).make_external_link(std::string(leaf), {name, header.path});
+    return header;
+  };
+  write_checkpoint(file, checkpoint, link, &names);
+  file.commit();
+  remove_others(path, names.files);
+}
+
+}  // namespace syncline::io

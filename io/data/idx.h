@@ -1,0 +1,25 @@
+// IDX files, the format of the MNIST family: a magic number, big-endian dimensions, big-endian values.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "syncline/array.h"
+
+namespace syncline::io {
+
+struct IdxHeader {
+  DType dtype = DType::kUint8;
+  Shape shape;
+  std::size_t bytes = 0;    // of the header
+  bool compressed = false;  // gzipped
+};
+// Throws IoError as read_idx does. Thread-safe.
+IdxHeader read_idx_header(const std::string& path);
+
+// Reads an IDX file, plain or gzipped. Element types uint8, int8, int16, int32, float32 and float64. Throws IoError,
+// one line with the file and the reason: no such file, truncated or damaged gzip stream, wrong magic number, fewer or
+// more bytes than the header promises, dimensions that no file of this size can hold. Thread-safe.
+Array read_idx(const std::string& path);
+
+}  // namespace syncline::io

@@ -1,0 +1,36 @@
+// ByteFile: bytes at offsets, of a file on disk or in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "syncline/array.h"
+
+namespace syncline::io {
+
+class ByteFile {
+ public:
+  virtual ~ByteFile() = default;
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const { return size_; }
+  // Fills `target` from `offset` on. Throws IoError if the file ends before.
+  virtual void read(std::uint64_t offset, std::span<std::byte> target) = 0;
+
+ protected:
+  ByteFile(std::string path, std::uint64_t size) : path_(std::move(path)), size_(size) {}
+
+ private:
+  std::string path_;
+  std::uint64_t size_;
+};
+
+// Opens a regular file. Throws IoError for one that is missing or none.
+std::unique_ptr<ByteFile> open_byte_file(const std::string& path);
+// Bytes in memory, shared.
+std::unique_ptr<ByteFile> byte_file_of(std::string path, Array bytes);
+
+}  // namespace syncline::io

@@ -1,0 +1,58 @@
+// What all elementwise ops share: operands broadcast against each other, and a split along any axis stays a split.
+#pragma once
+
+#include "ops/graph/op.h"
+
+namespace syncline {
+
+// Refuses operands of different dtypes, and bool where arithmetic is meant.
+inline Meta infer_arithmetic(std::string_view op, std::span<const Meta> in) {
+  for (const Meta& m : in) {
+    if (m.dtype != in[0].dtype)
+      fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; cast one of them");
+    if (m.dtype == DType::kBool) fail<DTypeError>(op, ": arithmetic on bool; cast it to a number first");
+  }
+  Meta out = in[0];
+  for (const Meta& m : in.subspan(1)) out.shape = broadcast(op, out.shape, m.shape);
+  return out;
+}
+
+inline Meta infer_floating(std::string_view op, std::span<const Meta> in) {
+  const Meta out = infer_arithmetic(op, in);
+  if (!is_floating(out.dtype)) fail<DTypeError>(op, ": x is ", out.dtype, "; cast it to a floating dtype first");
+  return out;
+}
+
+inline Meta infer_comparison(std::string_view op, std::span<const Meta> in) {
+  if (in[0].dtype != in[1].dtype)
+    fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; cast one of them");
+  return {DType::kBool, broadcast(op, in[0].shape, in[1].shape)};
+}
+
+// What ops of numbers share whose kernel is a block. kBlock finds the block of an op's name for this processor.
+template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
+struct Numeric {
+  using Attrs = NoAttrs;
+  static constexpr std::tuple<> fields{};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return infer_arithmetic(Self::kName, in); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_elementwise(args); }
+  static BlockFn block(const Attrs&, std::span<const Meta> in) { return kBlock(Self::kName, in[0].dtype); }
+};
+
+// The same of floating numbers only.
+template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
+struct Floating : Numeric<Self, kBlock> {
+  static Meta infer(const NoAttrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
+};
+
+// The gradients of sigmoid and tanh, from the values y and dy of one shape.
+Expr sigmoid_gradient(const Expr& y, const Expr& dy);
+Expr tanh_gradient(const Expr& y, const Expr& dy);
+
+// x / y in the operands' dtype: of integers rounded down.
+Expr quotient(const Expr& x, const Expr& y);
+
+// Sums dy over the axes along which an operand of the shape of `like` was broadcast.
+Expr unbroadcast(const Expr& dy, const Expr& like);
+
+}  // namespace syncline

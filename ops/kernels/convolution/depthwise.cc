@@ -1,0 +1,313 @@
+// Depthwise convolution: each channel has a kernel of its own, so vectors run over channels and sums over taps.
+#include <algorithm>
+#include <type_traits>
+
+#include "ops/kernels/convolution/paths.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels/convolution/depthwise.cc"
+#include <hwy/foreach_target.h>  // includes this file once a target
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels::conv::depthwise {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct Range {
+  Index begin, end;
+};
+
+// The taps that fall into the image for the output at `position` along one axis.
+Range taps_inside(Index position, Index stride, Index pad, Index dilation, Index taps, Index size) {
+  const Index start = position * stride - pad;
+  const Index begin = start >= 0 ? 0 : std::min(taps, (-start + dilation - 1) / dilation);
+  const Index end = start >= size ? 0 : std::min(taps, (size - start + dilation - 1) / dilation);
+  return {begin, std::max(begin, end)};
+}
+
+// The output columns for which tap b falls into the image.
+Range columns_of_tap(const ConvGeometry& g, Index b) {
+  const Index offset = b * g.dilation_w - g.pad_left;
+  const Index begin = offset >= 0 ? 0 : (-offset + g.stride_w - 1) / g.stride_w;
+  const Index end = offset >= g.in_w ? 0 : (g.in_w - 1 - offset) / g.stride_w + 1;
+  return {std::min(begin, g.out_w), std::max(std::min(begin, g.out_w), std::min(end, g.out_w))};
+}
+
+// The output columns all of whose taps fall into the image.
+Range interior_columns(const ConvGeometry& g) {
+  const Range first = columns_of_tap(g, 0), last = columns_of_tap(g, g.k_w - 1);
+  return {first.begin, std::max(first.begin, last.end)};
+}
+
+// Calls visit(d, c) for each vector of channels, then for single channels.
+template <class T, class Visit>
+HWY_INLINE void for_channels(Index channels, const Visit& visit) {
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<Index>(hn::Lanes(wide));
+  Index c = 0;
+  for (; c + lanes <= channels; c += lanes) visit(wide, c);
+  for (; c < channels; ++c) visit(one, c);
+}
+
+// kPixels neighbouring outputs of one vector of channels. x is at the first pixel's tap (0, 0).
+template <int kPixels, class D, class T>
+HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const T* x, const T* w, Range rows, Range columns, T* y) {
+  const Index channels = g.in_c, step = g.stride_w * channels;
+  hn::Vec<D> sum[kPixels];
+  for (int p = 0; p < kPixels; ++p) sum[p] = hn::Zero(d);
+  for (Index a = rows.begin; a < rows.end; ++a) {
+    for (Index b = columns.begin; b < columns.end; ++b) {
+      const auto factor = hn::LoadU(d, w + (a * g.k_w + b) * channels);
+      const T* tap = x + (a * g.dilation_h * g.in_w + b * g.dilation_w) * channels;
+#pragma GCC unroll 8
+      for (int p = 0; p < kPixels; ++p) sum[p] = hn::MulAdd(hn::LoadU(d, tap + p * step), factor, sum[p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[p], d, y + p * channels);
+}
+
+// Rows of output [begin, end), counted over the batch.
+template <class T>
+HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* y, Index begin, Index end) {
+  constexpr int kPixels = 6;
+  const Range inner = interior_columns(g), all{0, g.k_w};
+  const Index channels = g.in_c, step = g.stride_w * channels;
+  for (Index line = begin; line < end; ++line) {
+    const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
+    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const T* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * channels;
+    T* to = y + line * g.out_w * channels;
+    for_channels<T>(channels, [&](auto d, Index c) {
+      const auto border = [&](Index j) {
+        const Range taps = taps_inside(j, g.stride_w, g.pad_left, g.dilation_w, g.k_w, g.in_w);
+        output_pixels<1>(d, g, from + j * step + c, w + c, rows, taps, to + j * channels + c);
+      };
+      Index j = 0;
+      for (; j < std::min(inner.begin, g.out_w); ++j) border(j);
+      for (; j + kPixels <= inner.end; j += kPixels) {
+        output_pixels<kPixels>(d, g, from + j * step + c, w + c, rows, all, to + j * channels + c);
+      }
+      for (; j < g.out_w; ++j) border(j);
+    });
+  }
+}
+
+// Rows of dx [begin, end), counted over the batch, for any stride: each tap adds its part of the rows of dy that reach
+// the row.
+template <class T>
+HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w, T* dx, Index begin, Index end) {
+  const Index channels = g.in_c, step = g.stride_w * channels;
+  for (Index line = begin; line < end; ++line) {
+    const Index row = line % g.in_h, image = line / g.in_h;
+    T* to = dx + line * g.in_w * channels;
+    std::fill(to, to + g.in_w * channels, T(0));
+    for (Index a = 0; a < g.k_h; ++a) {
+      const Index reached = row + g.pad_top - a * g.dilation_h;
+      if (reached < 0 || reached % g.stride_h != 0 || reached / g.stride_h >= g.out_h) continue;
+      const T* from = dy + (image * g.out_h + reached / g.stride_h) * g.out_w * channels;
+      for (Index b = 0; b < g.k_w; ++b) {
+        const Range columns = columns_of_tap(g, b);
+        T* tap = to + (b * g.dilation_w - g.pad_left) * channels;
+        for_channels<T>(channels, [&](auto d, Index c) {
+          const auto factor = hn::LoadU(d, w + (a * g.k_w + b) * channels + c);
+          for (Index j = columns.begin; j < columns.end; ++j) {
+            T* out = tap + j * step + c;
+            hn::StoreU(hn::MulAdd(hn::LoadU(d, from + j * channels + c), factor, hn::LoadU(d, out)), d, out);
+          }
+        });
+      }
+    }
+  }
+}
+
+// dw[b] += sum over columns of x[column, b] * dy[column], for kTaps neighbouring taps of one kernel row.
+template <int kTaps, class D, class T>
+HWY_INLINE void add_taps(D d, const ConvGeometry& g, const T* x, const T* dy, Range columns, T* dw) {
+  const Index channels = g.in_c, step = g.stride_w * channels, between = g.dilation_w * channels;
+  hn::Vec<D> sum[kTaps];
+  for (int t = 0; t < kTaps; ++t) sum[t] = hn::LoadU(d, dw + t * channels);
+  for (Index j = columns.begin; j < columns.end; ++j) {
+    const auto gradient = hn::LoadU(d, dy + j * channels);
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) {
+      sum[t] = hn::MulAdd(hn::LoadU(d, x + j * step + t * between), gradient, sum[t]);
+    }
+  }
+  for (int t = 0; t < kTaps; ++t) hn::StoreU(sum[t], d, dw + t * channels);
+}
+
+// Adds the part of rows of output [begin, end), counted over the batch, to dw.
+template <class T>
+HWY_INLINE void grad_kernel_lines(const ConvGeometry& g, const T* x, const T* dy, Index begin, Index end, T* dw) {
+  const Range inner = interior_columns(g);
+  const Index channels = g.in_c;
+  for (Index line = begin; line < end; ++line) {
+    const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
+    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const T* gradient = dy + line * g.out_w * channels;
+    for (Index a = rows.begin; a < rows.end; ++a) {
+      const Index y = line / g.out_h * g.in_h + top + a * g.dilation_h;
+      const T* from = x + (y * g.in_w - g.pad_left) * channels;
+      for_channels<T>(channels, [&](auto d, Index c) {
+        T* to = dw + a * g.k_w * channels + c;
+        const auto tap = [&](Index b, Range columns) {
+          add_taps<1>(d, g, from + b * g.dilation_w * channels + c, gradient + c, columns, to + b * channels);
+        };
+        Index b = 0;
+        for (; b + 3 <= g.k_w; b += 3) {
+          add_taps<3>(d, g, from + b * g.dilation_w * channels + c, gradient + c, inner, to + b * channels);
+        }
+        for (; b < g.k_w; ++b) tap(b, inner);
+        for (b = 0; b < g.k_w; ++b) {
+          const Range mine = columns_of_tap(g, b);
+          tap(b, {mine.begin, std::min(mine.end, inner.begin)});
+          tap(b, {std::max(mine.begin, inner.end), mine.end});
+        }
+      });
+    }
+  }
+}
+
+// Dispatch knows functions, not templates.
+void forward_float(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
+  forward_lines(g, x, w, y, begin, end);
+}
+void forward_double(const ConvGeometry& g, const double* x, const double* w, double* y, Index begin, Index end) {
+  forward_lines(g, x, w, y, begin, end);
+}
+void grad_input_float(const ConvGeometry& g, const float* dy, const float* w, float* dx, Index begin, Index end) {
+  grad_input_lines(g, dy, w, dx, begin, end);
+}
+void grad_input_double(const ConvGeometry& g, const double* dy, const double* w, double* dx, Index begin, Index end) {
+  grad_input_lines(g, dy, w, dx, begin, end);
+}
+void grad_kernel_float(const ConvGeometry& g, const float* x, const float* dy, Index begin, Index end, float* dw) {
+  grad_kernel_lines(g, x, dy, begin, end, dw);
+}
+void grad_kernel_double(const ConvGeometry& g, const double* x, const double* dy, Index begin, Index end, double* dw) {
+  grad_kernel_lines(g, x, dy, begin, end, dw);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels::conv::depthwise
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::kernels {
+namespace conv::depthwise {
+namespace {
+
+HWY_EXPORT(forward_float);
+HWY_EXPORT(forward_double);
+HWY_EXPORT(grad_input_float);
+HWY_EXPORT(grad_input_double);
+HWY_EXPORT(grad_kernel_float);
+HWY_EXPORT(grad_kernel_double);
+
+constexpr double kNanosecondsPerProduct = 0.1;
+
+double products(const ConvGeometry& g) {
+  return static_cast<double>(g.batch * g.out_h * g.out_w) * static_cast<double>(g.k_h * g.k_w * g.in_c);
+}
+
+template <class T>
+Index kernel_elements(const ConvGeometry& g) {
+  return round_up(g.k_h * g.k_w * g.in_c, 64 / static_cast<Index>(sizeof(T)));
+}
+
+template <class T>
+Chunks slots_of(const ConvGeometry& g) {
+  const double flops = products(g) * kNanosecondsPerProduct / kNanosecondsPerFlop;
+  return divide_into_slots(g.batch * g.out_h, flops, kernel_elements<T>(g) * static_cast<Index>(sizeof(T)));
+}
+
+template <class T, class Body>
+void for_lines(Index lines, const ConvGeometry& g, const Body& body) {
+  if (lines > 0) parallel_for(lines, products(g) * kNanosecondsPerProduct / static_cast<double>(lines), body);
+}
+
+std::size_t no_scratch(const ConvGeometry&) { return 0; }
+
+template <class T>
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void*) {
+  for_lines<T>(g.batch * g.out_h, g, [&](Index begin, Index end) {
+    if constexpr (std::is_same_v<T, float>) HWY_DYNAMIC_DISPATCH(forward_float)(g, x, w, y, begin, end);
+    else HWY_DYNAMIC_DISPATCH(forward_double)(g, x, w, y, begin, end);
+  });
+}
+
+// With a stride of 1 the gradient is itself a convolution, of dy with the kernel turned round.
+bool is_convolution(const ConvGeometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
+
+ConvGeometry turned(const ConvGeometry& g) {
+  ConvGeometry t = g;
+  std::swap(t.in_h, t.out_h);
+  std::swap(t.in_w, t.out_w);
+  t.pad_top = (g.k_h - 1) * g.dilation_h - g.pad_top;
+  t.pad_left = (g.k_w - 1) * g.dilation_w - g.pad_left;
+  return t;
+}
+
+template <class T>
+std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
+  return is_convolution(g) ? static_cast<std::size_t>(kernel_elements<T>(g)) * sizeof(T) : 0;
+}
+
+template <class T>
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+  if (is_convolution(g)) {
+    T* kernel = static_cast<T*>(scratch);
+    const Index taps = g.k_h * g.k_w;
+    for (Index tap = 0; tap < taps; ++tap) {
+      std::copy(w + (taps - 1 - tap) * g.in_c, w + (taps - tap) * g.in_c, kernel + tap * g.in_c);
+    }
+    return forward(turned(g), dy, kernel, dx, nullptr);
+  }
+  for_lines<T>(g.batch * g.in_h, g, [&](Index begin, Index end) {
+    if constexpr (std::is_same_v<T, float>) HWY_DYNAMIC_DISPATCH(grad_input_float)(g, dy, w, dx, begin, end);
+    else HWY_DYNAMIC_DISPATCH(grad_input_double)(g, dy, w, dx, begin, end);
+  });
+}
+
+template <class T>
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
+  return static_cast<std::size_t>(std::max<Index>(1, slots_of<T>(g).count) * kernel_elements<T>(g)) * sizeof(T);
+}
+
+template <class T>
+void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
+  const Chunks slots = slots_of<T>(g);
+  const Index stride = kernel_elements<T>(g);
+  T* partials = static_cast<T*>(scratch);
+  std::fill(partials, partials + std::max<Index>(1, slots.count) * stride, T(0));
+  parallel_chunks(slots, [&](Index slot, Index begin, Index end) {
+    T* part = partials + slot * stride;
+    if constexpr (std::is_same_v<T, float>) HWY_DYNAMIC_DISPATCH(grad_kernel_float)(g, x, dy, begin, end, part);
+    else HWY_DYNAMIC_DISPATCH(grad_kernel_double)(g, x, dy, begin, end, part);
+  });
+  if (slots.count > 1) add_partials(partials, slots.count, stride, partials);
+  std::copy(partials, partials + g.k_h * g.k_w * g.in_c, dw);
+}
+
+template <class T>
+constexpr ConvLoops<T> kLoops{
+    &no_scratch,    &forward<T>, &grad_input_scratch_bytes<T>, &grad_input<T>, &grad_kernel_scratch_bytes<T>,
+    &grad_kernel<T>};
+
+}  // namespace
+}  // namespace conv::depthwise
+
+template <>
+const ConvLoops<float>& depthwise_conv<float>() {
+  return conv::depthwise::kLoops<float>;
+}
+template <>
+const ConvLoops<double>& depthwise_conv<double>() {
+  return conv::depthwise::kLoops<double>;
+}
+
+}  // namespace syncline::kernels
+#endif

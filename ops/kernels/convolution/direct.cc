@@ -1,0 +1,233 @@
+// Convolution of images with few channels: the products' inner dimension is too short for a matrix product, so pixels
+// and output channels are held in registers instead.
+#include <algorithm>
+#include <type_traits>
+
+#include "ops/kernels/convolution/paths.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels/convolution/direct.cc"
+#include <hwy/foreach_target.h>  // includes this file once a target
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels::conv::direct {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A range of kernel rows, kernel columns or pixels.
+struct Range {
+  Index begin, end;
+};
+
+// The taps that fall into the image for the output at `position` along one axis.
+Range taps_inside(Index position, Index stride, Index pad, Index dilation, Index taps, Index size) {
+  const Index start = position * stride - pad;
+  Range r{0, taps};
+  while (r.begin < taps && start + r.begin * dilation < 0) ++r.begin;
+  while (r.end > r.begin && start + (r.end - 1) * dilation >= size) --r.end;
+  return r;
+}
+
+// The output columns all of whose taps fall into the image.
+Range interior_columns(const ConvGeometry& g) {
+  const Index begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
+  const Index room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
+  const Index end = room < 0 ? 0 : std::min(g.out_w, room / g.stride_w + 1);
+  return {begin, std::max(begin, end)};
+}
+
+// Calls visit(d, vectors, k) for groups of channels: two vectors, one, then narrower ones for what is left.
+template <class Visit>
+HWY_INLINE void for_channel_groups(Index channels, const Visit& visit) {
+  const hn::ScalableTag<float> wide;
+  const hn::CappedTag<float, 4> narrow;
+  const hn::CappedTag<float, 1> one;
+  const auto lanes = static_cast<Index>(hn::Lanes(wide)), few = static_cast<Index>(hn::Lanes(narrow));
+  Index k = 0;
+  for (; k + 2 * lanes <= channels; k += 2 * lanes) visit(wide, std::integral_constant<int, 2>(), k);
+  for (; k + lanes <= channels; k += lanes) visit(wide, std::integral_constant<int, 1>(), k);
+  for (; k + few <= channels; k += few) visit(narrow, std::integral_constant<int, 1>(), k);
+  for (; k < channels; ++k) visit(one, std::integral_constant<int, 1>(), k);
+}
+
+// kPixels neighbouring outputs of kVectors vectors of channels. x is at the first pixel's tap (0, 0), channel 0; w and
+// y at the first channel.
+template <int kPixels, int kVectors, class D>
+HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, Range rows, Range columns,
+                              float* y) {
+  using V = hn::Vec<D>;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  const Index step = g.stride_w * g.in_c;
+  V sum[kPixels][kVectors];
+  for (int p = 0; p < kPixels; ++p) {
+    for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
+  }
+  for (Index a = rows.begin; a < rows.end; ++a) {
+    for (Index b = columns.begin; b < columns.end; ++b) {
+      const float* tap = x + (a * g.dilation_h * g.in_w + b * g.dilation_w) * g.in_c;
+      const float* weight = w + (a * g.k_w + b) * g.in_c * g.out_c;
+      for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
+        V factor[kVectors];
+        for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
+#pragma GCC unroll 8
+        for (int p = 0; p < kPixels; ++p) {
+          const V value = hn::Set(d, tap[p * step]);
+          for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < kPixels; ++p) {
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[p][v], d, y + p * g.out_c + v * lanes);
+  }
+}
+
+// Rows of output [begin, end), counted over the batch.
+void forward_lines(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
+  constexpr int kPixels = 6;
+  const Range inner = interior_columns(g), all{0, g.k_w};
+  for (Index line = begin; line < end; ++line) {
+    const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
+    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const float* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * g.in_c;
+    float* to = y + line * g.out_w * g.out_c;
+    const Index step = g.stride_w * g.in_c;
+    for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
+      constexpr int kVectors = decltype(vectors)::value;
+      const auto border = [&](Index column) {
+        const Range taps = taps_inside(column, g.stride_w, g.pad_left, g.dilation_w, g.k_w, g.in_w);
+        output_pixels<1, kVectors>(d, g, from + column * step, w + k, rows, taps, to + column * g.out_c + k);
+      };
+      for (Index j = 0; j < inner.begin; ++j) border(j);
+      Index j = inner.begin;
+      for (; j + kPixels <= inner.end; j += kPixels) {
+        output_pixels<kPixels, kVectors>(d, g, from + j * step, w + k, rows, all, to + j * g.out_c + k);
+      }
+      for (; j < g.out_w; ++j) border(j);
+    });
+  }
+}
+
+// dw[tap] += sum over columns of x[column, tap] * dy[column], for kTaps taps of one kernel row at a time.
+template <int kTaps, int kVectors, class D>
+HWY_INLINE void add_taps(D d, const float* x, const Index* offsets, Index step, const float* dy, Index channels,
+                         Range columns, float* dw) {
+  using V = hn::Vec<D>;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  V sum[kTaps][kVectors];
+  for (int t = 0; t < kTaps; ++t) {
+    for (int v = 0; v < kVectors; ++v) sum[t][v] = hn::LoadU(d, dw + t * channels + v * lanes);
+  }
+  for (Index j = columns.begin; j < columns.end; ++j) {
+    V gradient[kVectors];
+    for (int v = 0; v < kVectors; ++v) gradient[v] = hn::LoadU(d, dy + j * channels + v * lanes);
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) {
+      const V value = hn::Set(d, x[j * step + offsets[t]]);
+      for (int v = 0; v < kVectors; ++v) sum[t][v] = hn::MulAdd(value, gradient[v], sum[t][v]);
+    }
+  }
+  for (int t = 0; t < kTaps; ++t) {
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[t][v], d, dw + t * channels + v * lanes);
+  }
+}
+
+// The taps [taps.begin, taps.end) of one kernel row, counted over columns and channels, on the given output columns.
+template <int kVectors, class D>
+HWY_INLINE void add_kernel_row(D d, const ConvGeometry& g, const float* x, const float* dy, Range columns, Range taps,
+                               float* dw) {
+  const Index step = g.stride_w * g.in_c;
+  for (Index t = taps.begin; t < taps.end;) {
+    Index offsets[4];
+    const Index group = std::min<Index>(4, taps.end - t);
+    for (Index i = 0; i < group; ++i) offsets[i] = (t + i) / g.in_c * g.dilation_w * g.in_c + (t + i) % g.in_c;
+    float* to = dw + t * g.out_c;
+    if (group == 4) add_taps<4, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
+    else if (group == 3) add_taps<3, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
+    else if (group == 2) add_taps<2, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
+    else add_taps<1, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
+    t += group;
+  }
+}
+
+// Adds the part of rows of output [begin, end), counted over the batch, to dw.
+void grad_kernel_lines(const ConvGeometry& g, const float* x, const float* dy, Index begin, Index end, float* dw) {
+  const Range inner = interior_columns(g);
+  const Index width = g.k_w * g.in_c;
+  for (Index line = begin; line < end; ++line) {
+    const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
+    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const float* gradient = dy + line * g.out_w * g.out_c;
+    for (Index a = rows.begin; a < rows.end; ++a) {
+      const Index y = line / g.out_h * g.in_h + top + a * g.dilation_h;
+      const float* from = x + (y * g.in_w - g.pad_left) * g.in_c;
+      for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
+        constexpr int kVectors = decltype(vectors)::value;
+        float* to = dw + a * width * g.out_c + k;
+        const auto border = [&](Index j) {
+          const Range taps = taps_inside(j, g.stride_w, g.pad_left, g.dilation_w, g.k_w, g.in_w);
+          const Range flat{taps.begin * g.in_c, taps.end * g.in_c};
+          add_kernel_row<kVectors>(d, g, from, gradient + k, {j, j + 1}, flat, to);
+        };
+        for (Index j = 0; j < inner.begin; ++j) border(j);
+        add_kernel_row<kVectors>(d, g, from, gradient + k, inner, {0, width}, to);
+        for (Index j = inner.end; j < g.out_w; ++j) border(j);
+      });
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels::conv::direct
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::kernels::conv::direct {
+namespace {
+
+HWY_EXPORT(forward_lines);
+HWY_EXPORT(grad_kernel_lines);
+
+constexpr Index kMaxInputChannels = 4;
+constexpr Index kMinOutputChannels = 8;
+constexpr double kNanosecondsPerFlopHere = 0.02;
+
+Index kernel_size(const ConvGeometry& g) { return g.k_h * g.k_w * g.in_c * g.out_c; }
+Index partial_floats(const ConvGeometry& g) { return round_up(kernel_size(g), 16); }
+
+Chunks slots_of(const ConvGeometry& g) {
+  return divide_into_slots(g.batch * g.out_h, 2 * flops(g), partial_floats(g) * static_cast<Index>(sizeof(float)));
+}
+
+}  // namespace
+
+bool fits(const ConvGeometry& g) { return g.is_flat() && g.in_c <= kMaxInputChannels && g.out_c >= kMinOutputChannels; }
+
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y) {
+  const Index lines = g.batch * g.out_h;
+  if (lines == 0) return;
+  parallel_for(lines, flops(g) * kNanosecondsPerFlopHere / static_cast<double>(lines), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(forward_lines)(g, x, w, y, begin, end);
+  });
+}
+
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
+  return static_cast<std::size_t>(std::max<Index>(1, slots_of(g).count) * partial_floats(g)) * sizeof(float);
+}
+
+void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
+  const Chunks slots = slots_of(g);
+  const Index size = kernel_size(g), stride = partial_floats(g);
+  auto* partials = static_cast<float*>(scratch);
+  std::fill(partials, partials + std::max<Index>(1, slots.count) * stride, 0.0f);
+  parallel_chunks(slots, [&](Index slot, Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(grad_kernel_lines)(g, x, dy, begin, end, partials + slot * stride);
+  });
+  if (slots.count > 1) add_partials(partials, slots.count, stride, partials);
+  std::copy(partials, partials + size, dw);
+}
+
+}  // namespace syncline::kernels::conv::direct
+#endif

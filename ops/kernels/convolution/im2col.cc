@@ -1,0 +1,273 @@
+// Convolution as matrix products over blocks of the matrix of patches: a row is an output pixel, a column a kernel's
+// tap.
+#include <algorithm>
+
+#include "ops/kernels/convolution/paths.h"
+#include "ops/kernels/product/gemm.h"
+
+namespace syncline::kernels::conv::lowered {
+namespace {
+
+constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
+constexpr Index kMinBlockRows = 16;
+constexpr Index kMaxBlockRows = 512;
+
+// A 1x1 kernel that visits every pixel: the image itself is the matrix of patches.
+bool is_pointwise(const ConvGeometry& g) {
+  return g.k_d * g.k_h * g.k_w == 1 && g.stride_d * g.stride_h * g.stride_w == 1 && g.in_d == g.out_d &&
+         g.in_h == g.out_h && g.in_w == g.out_w;
+}
+
+Index depth_of(const ConvGeometry& g) { return g.k_d * g.k_h * g.k_w * g.in_c; }
+
+template <class T>
+Index block_rows(const ConvGeometry& g) {
+  const Index rows = kBlockBytes / std::max<Index>(1, depth_of(g) * static_cast<Index>(sizeof(T)));
+  return std::clamp(rows / kMinBlockRows * kMinBlockRows, kMinBlockRows, kMaxBlockRows);
+}
+
+// Bytes of one block of patches, rounded so that every slot's stays aligned.
+template <class T>
+Index block_bytes(const ConvGeometry& g) {
+  if (is_pointwise(g)) return 0;
+  return round_up(block_rows<T>(g) * depth_of(g) * static_cast<Index>(sizeof(T)), 64);
+}
+
+Index all_rows(const ConvGeometry& g) { return g.batch * g.out_d * g.out_h * g.out_w; }
+
+template <class T>
+Chunks forward_slots(const ConvGeometry& g) {
+  const Index rows = block_rows<T>(g);
+  return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g));
+}
+
+// With strides of 1, dx is itself a convolution, of dy with the kernel turned round. That needs no sums of overlapping
+// patches, but makes rows of taps times out_c; it pays where a row is used for enough columns.
+constexpr Index kEnoughColumns = 16;
+
+bool is_convolution(const ConvGeometry& g) {
+  const bool plain = g.stride_d * g.stride_h * g.stride_w == 1 && !is_pointwise(g);
+  return plain && (g.in_c >= kEnoughColumns || g.in_c >= g.out_c);
+}
+
+ConvGeometry turned(const ConvGeometry& g) {
+  ConvGeometry t = g;
+  t.in_d = g.out_d, t.in_h = g.out_h, t.in_w = g.out_w, t.in_c = g.out_c;
+  t.out_d = g.in_d, t.out_h = g.in_h, t.out_w = g.in_w, t.out_c = g.in_c;
+  t.pad_front = (g.k_d - 1) * g.dilation_d - g.pad_front;
+  t.pad_top = (g.k_h - 1) * g.dilation_h - g.pad_top;
+  t.pad_left = (g.k_w - 1) * g.dilation_w - g.pad_left;
+  return t;
+}
+
+template <class T>
+Index turned_kernel_bytes(const ConvGeometry& g) {
+  return round_up(depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)), 64);
+}
+
+// (taps, in, out) -> (taps, out, in), the last tap first.
+template <class T>
+void turn_kernel(const ConvGeometry& g, const T* w, T* kernel) {
+  const Index taps = g.k_d * g.k_h * g.k_w, size = g.in_c * g.out_c;
+  parallel_for(taps, static_cast<double>(size), [&](Index begin, Index end) {
+    for (Index tap = begin; tap < end; ++tap) {
+      const T* from = w + (taps - 1 - tap) * size;
+      T* to = kernel + tap * size;
+      for (Index k = 0; k < g.out_c; ++k) {
+        for (Index c = 0; c < g.in_c; ++c) to[k * g.in_c + c] = from[c * g.out_c + k];
+      }
+    }
+  });
+}
+
+// Patches of one image overlap in dx, so an image belongs to one slot.
+template <class T>
+Chunks grad_input_slots(const ConvGeometry& g) {
+  if (is_pointwise(g)) return forward_slots<T>(g);
+  return divide_into_slots(g.batch, flops(g), block_bytes<T>(g));
+}
+
+template <class T>
+Chunks grad_kernel_slots(const ConvGeometry& g) {
+  const Index rows = block_rows<T>(g);
+  const Index partial_bytes = depth_of(g) * g.out_c * static_cast<Index>(sizeof(T));
+  return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g) + partial_bytes);
+}
+
+// The taps [lo, hi) of a kernel's row that fall into the image, whose first tap is at pixel `start`.
+struct Span {
+  Index lo, hi;
+};
+Span taps_inside(Index start, Index taps, Index dilation, Index size) {
+  const Index lo = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+  const Index hi = start >= size ? 0 : (size - start + dilation - 1) / dilation;
+  return {std::min(lo, taps), std::clamp(hi, std::min(lo, taps), taps)};
+}
+
+// Calls visit(row, line, span, pixel): for each row (an output pixel) and each line of the kernel, counted over its
+// depth and height, the taps inside the image and the index in x of channel 0 of tap 0 (which itself may be outside).
+template <class Visit>
+void for_kernel_lines(const ConvGeometry& g, Index begin, Index end, const Visit& visit) {
+  for (Index row = begin; row < end; ++row) {
+    const Index column = row % g.out_w, line = row / g.out_w % g.out_h, plane = row / (g.out_w * g.out_h) % g.out_d;
+    const Index image = row / (g.out_w * g.out_h * g.out_d);
+    const Index left = column * g.stride_w - g.pad_left;
+    const Span span = taps_inside(left, g.k_w, g.dilation_w, g.in_w);
+    for (Index e = 0; e < g.k_d; ++e) {
+      const Index front = plane * g.stride_d - g.pad_front + e * g.dilation_d;
+      for (Index a = 0; a < g.k_h; ++a) {
+        const Index top = line * g.stride_h - g.pad_top + a * g.dilation_h;
+        const bool outside = front < 0 || front >= g.in_d || top < 0 || top >= g.in_h;
+        visit(row - begin, e * g.k_h + a, outside ? Span{0, 0} : span,
+              (((image * g.in_d + front) * g.in_h + top) * g.in_w + left) * g.in_c);
+      }
+    }
+  }
+}
+
+template <class T>
+void fill_patches(const ConvGeometry& g, const T* x, Index begin, Index end, T* patches) {
+  const Index width = g.k_w * g.in_c;
+  for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
+    T* out = patches + (row * g.k_d * g.k_h + line) * width;
+    std::fill(out, out + span.lo * g.in_c, T(0));
+    std::fill(out + span.hi * g.in_c, out + width, T(0));
+    if (g.dilation_w == 1) {
+      std::copy(x + pixel + span.lo * g.in_c, x + pixel + span.hi * g.in_c, out + span.lo * g.in_c);
+      return;
+    }
+    for (Index b = span.lo; b < span.hi; ++b) {
+      const T* tap = x + pixel + b * g.dilation_w * g.in_c;
+      std::copy(tap, tap + g.in_c, out + b * g.in_c);
+    }
+  });
+}
+
+template <class T>
+void add_patches(const ConvGeometry& g, const T* patches, Index begin, Index end, T* dx) {
+  const Index width = g.k_w * g.in_c;
+  for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
+    const T* from = patches + (row * g.k_d * g.k_h + line) * width;
+    if (g.dilation_w == 1) {
+      T* to = dx + pixel;
+      for (Index i = span.lo * g.in_c; i < span.hi * g.in_c; ++i) to[i] += from[i];
+      return;
+    }
+    for (Index b = span.lo; b < span.hi; ++b) {
+      T* tap = dx + pixel + b * g.dilation_w * g.in_c;
+      for (Index c = 0; c < g.in_c; ++c) tap[c] += from[b * g.in_c + c];
+    }
+  });
+}
+
+// The rows [begin, end) of the matrix of patches, made in `block` unless the image is that matrix.
+template <class T>
+const T* patches_of(const ConvGeometry& g, const T* x, Index begin, Index end, T* block) {
+  if (is_pointwise(g)) return x + begin * g.in_c;
+  fill_patches(g, x, begin, end, block);
+  return block;
+}
+
+template <class T>
+T* slot_block(const ConvGeometry& g, void* scratch, Index slot) {
+  return reinterpret_cast<T*>(static_cast<std::byte*>(scratch) + slot * block_bytes<T>(g));
+}
+
+}  // namespace
+
+template <class T>
+std::size_t forward_scratch_bytes(const ConvGeometry& g) {
+  return static_cast<std::size_t>(forward_slots<T>(g).count * block_bytes<T>(g));
+}
+
+template <class T>
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
+  const Index rows = block_rows<T>(g), depth = depth_of(g);
+  parallel_chunks(forward_slots<T>(g), [&](Index slot, Index first, Index last) {
+    for (Index block = first; block < last; ++block) {
+      const Index begin = block * rows, end = std::min(begin + rows, all_rows(g));
+      const T* patches = patches_of(g, x, begin, end, slot_block<T>(g, scratch, slot));
+      gemm_serial(Trans::kNo, Trans::kNo, end - begin, g.out_c, depth, T(1), patches, depth, w, g.out_c, T(0),
+                  y + begin * g.out_c, g.out_c);
+    }
+  });
+}
+
+template <class T>
+std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
+  if (is_convolution(g))
+    return static_cast<std::size_t>(turned_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(turned(g));
+  return static_cast<std::size_t>(grad_input_slots<T>(g).count * block_bytes<T>(g));
+}
+
+template <class T>
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
+  if (is_convolution(g)) {
+    auto* kernel = static_cast<T*>(scratch);
+    turn_kernel(g, w, kernel);
+    return forward(turned(g), dy, kernel, dx, static_cast<std::byte*>(scratch) + turned_kernel_bytes<T>(g));
+  }
+  const Index rows = block_rows<T>(g), depth = depth_of(g);
+  const auto product = [&](Index begin, Index end, T* patches) {
+    gemm_serial(Trans::kNo, Trans::kYes, end - begin, depth, g.out_c, T(1), dy + begin * g.out_c, g.out_c, w, g.out_c,
+                T(0), patches, depth);
+  };
+  if (is_pointwise(g)) {
+    parallel_chunks(grad_input_slots<T>(g), [&](Index, Index first, Index last) {
+      for (Index block = first; block < last; ++block) {
+        product(block * rows, std::min((block + 1) * rows, all_rows(g)), dx + block * rows * depth);
+      }
+    });
+    return;
+  }
+  const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, image_rows = g.out_d * g.out_h * g.out_w;
+  parallel_chunks(grad_input_slots<T>(g), [&](Index slot, Index first, Index last) {
+    T* patches = slot_block<T>(g, scratch, slot);
+    std::fill(dx + first * image_size, dx + last * image_size, T(0));
+    for (Index begin = first * image_rows; begin < last * image_rows; begin += rows) {
+      const Index end = std::min(begin + rows, last * image_rows);
+      product(begin, end, patches);
+      add_patches(g, patches, begin, end, dx);
+    }
+  });
+}
+
+template <class T>
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
+  const Chunks slots = grad_kernel_slots<T>(g);
+  const Index partials = slots.count > 1 ? slots.count * depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)) : 0;
+  return static_cast<std::size_t>(slots.count * block_bytes<T>(g) + partials);
+}
+
+template <class T>
+void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
+  const Index rows = block_rows<T>(g), depth = depth_of(g), size = depth * g.out_c;
+  const Chunks slots = grad_kernel_slots<T>(g);
+  if (slots.count == 0) {  // an empty batch
+    std::fill(dw, dw + size, T(0));
+    return;
+  }
+  T* partials = slots.count > 1 ? slot_block<T>(g, scratch, slots.count) : dw;
+  parallel_chunks(slots, [&](Index slot, Index first, Index last) {
+    for (Index block = first; block < last; ++block) {
+      const Index begin = block * rows, end = std::min(begin + rows, all_rows(g));
+      const T* patches = patches_of(g, x, begin, end, slot_block<T>(g, scratch, slot));
+      gemm_serial(Trans::kYes, Trans::kNo, depth, g.out_c, end - begin, T(1), patches, depth, dy + begin * g.out_c,
+                  g.out_c, block == first ? T(0) : T(1), partials + slot * size, g.out_c);
+    }
+  });
+  if (slots.count > 1) add_partials(partials, slots.count, size, dw);
+}
+
+#define SYNCLINE_INSTANTIATE_LOWERED(T)                                            \
+  template std::size_t forward_scratch_bytes<T>(const ConvGeometry&);              \
+  template std::size_t grad_input_scratch_bytes<T>(const ConvGeometry&);           \
+  template std::size_t grad_kernel_scratch_bytes<T>(const ConvGeometry&);          \
+  template void forward<T>(const ConvGeometry&, const T*, const T*, T*, void*);    \
+  template void grad_input<T>(const ConvGeometry&, const T*, const T*, T*, void*); \
+  template void grad_kernel<T>(const ConvGeometry&, const T*, const T*, T*, void*);
+SYNCLINE_INSTANTIATE_LOWERED(float)
+SYNCLINE_INSTANTIATE_LOWERED(double)
+#undef SYNCLINE_INSTANTIATE_LOWERED
+
+}  // namespace syncline::kernels::conv::lowered

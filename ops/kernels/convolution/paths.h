@@ -1,0 +1,87 @@
+// The algorithms behind conv.h, each with the geometries that it takes and its scratch.
+//
+// Work is cut into slots: each owns a part of the scratch and a contiguous range of blocks or images, so neither memory
+// nor bits depend on the number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "ops/kernels/convolution/conv.h"
+#include "ops/kernels/parallel.h"
+
+namespace syncline::kernels::conv {
+
+using Index = std::int64_t;
+
+inline constexpr double kNanosecondsPerFlop = 0.01;  // about 100 GFLOP/s a core
+inline constexpr double kSlotNanoseconds = 20'000;   // a slot has at least this much to do
+inline constexpr Index kMaxSlots = 16;
+inline constexpr Index kSlotBytesLimit = Index{32} << 20;  // for all slots together, as far as two of them fit
+
+constexpr Index round_up(Index value, Index multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+inline double flops(const ConvGeometry& g) {
+  return 2.0 * static_cast<double>(g.batch * g.out_d * g.out_h * g.out_w) * static_cast<double>(g.k_d * g.k_h * g.k_w) *
+         static_cast<double>(g.in_c * g.out_c);
+}
+
+// Divides items (blocks or images) that cost `flops` together among slots of bytes_per_slot each.
+inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot) {
+  const Index by_memory = std::max<Index>(2, kSlotBytesLimit / std::max<Index>(1, bytes_per_slot));
+  const auto by_cost = static_cast<Index>(std::min(flops * kNanosecondsPerFlop / kSlotNanoseconds, 1e6));
+  const Index slots = std::max<Index>(1, std::min({kMaxSlots, items, by_memory, by_cost}));
+  const Index size = std::max<Index>(1, (items + slots - 1) / slots);
+  return {items, size, (items + size - 1) / size};
+}
+
+// sum[i] = partials[i] + partials[count + i] + ..., in this order. `sum` may be `partials`.
+template <class T>
+void add_partials(const T* partials, Index partial_count, Index count, T* sum) {
+  parallel_for(count, 0.1 * static_cast<double>(partial_count), [&](Index begin, Index end) {
+    if (sum != partials) std::copy(partials + begin, partials + end, sum + begin);
+    for (Index p = 1; p < partial_count; ++p) {
+      const T* part = partials + p * count;
+      for (Index i = begin; i < end; ++i) sum[i] += part[i];
+    }
+  });
+}
+
+// Any geometry: a block of rows of the matrix of patches at a time, and a matrix product (float, double).
+namespace lowered {
+template <class T>
+std::size_t forward_scratch_bytes(const ConvGeometry& g);
+template <class T>
+std::size_t grad_input_scratch_bytes(const ConvGeometry& g);
+template <class T>
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
+template <class T>
+void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch);
+template <class T>
+void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
+template <class T>
+void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
+}  // namespace lowered
+
+// Images without depth and with few input channels: a loop over pixels, vectorized over the output channels (float).
+namespace direct {
+bool fits(const ConvGeometry& g);
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y);
+void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch);
+}  // namespace direct
+
+// Images without depth, 3x3 kernels of stride 1 with enough channels (float).
+namespace winograd {
+bool forward_fits(const ConvGeometry& g);
+bool grad_input_fits(const ConvGeometry& g);
+bool grad_kernel_fits(const ConvGeometry& g);
+std::size_t forward_scratch_bytes(const ConvGeometry& g);
+std::size_t grad_input_scratch_bytes(const ConvGeometry& g);
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch);
+void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch);
+void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch);
+}  // namespace winograd
+
+}  // namespace syncline::kernels::conv

@@ -1,0 +1,280 @@
+// Pooling, a window at a time, vectorized over channels.
+#include "ops/kernels/convolution/pool.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ops/kernels/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels/convolution/pool.cc"
+#include <hwy/foreach_target.h>  // includes this file once a target
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using Index = std::int64_t;
+
+// The real cells of one window: [front, back) x [top, bottom) x [left, right) of an image.
+struct Window {
+  Index front, back, top, bottom, left, right;
+  Window(const PoolGeometry& g, Index plane, Index row, Index column) {
+    const Index z = plane * g.stride_d - g.pad_front, y = row * g.stride_h - g.pad_top;
+    const Index x = column * g.stride_w - g.pad_left;
+    front = std::max<Index>(z, 0);
+    back = std::min(z + g.k_d, g.in_d);
+    top = std::max<Index>(y, 0);
+    bottom = std::min(y + g.k_h, g.in_h);
+    left = std::max<Index>(x, 0);
+    right = std::min(x + g.k_w, g.in_w);
+  }
+  Index cells() const {
+    return std::max<Index>(0, back - front) * std::max<Index>(0, bottom - top) * std::max<Index>(0, right - left);
+  }
+};
+
+// Calls visit(d, c) for each vector of channels, then for single channels.
+template <class T, class Visit>
+HWY_INLINE void for_channels(Index channels, const Visit& visit) {
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<Index>(hn::Lanes(wide));
+  Index c = 0;
+  for (; c + lanes <= channels; c += lanes) visit(wide, c);
+  for (; c < channels; ++c) visit(one, c);
+}
+
+// Calls visit(offset) for each real cell, row by row; offset is that of its channel 0 in the image.
+template <class Visit>
+HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& visit) {
+  for (Index e = w.front; e < w.back; ++e) {
+    for (Index i = w.top; i < w.bottom; ++i) {
+      for (Index j = w.left; j < w.right; ++j) visit(((e * g.in_h + i) * g.in_w + j) * g.channels);
+    }
+  }
+}
+
+// Calls visit(window, image, out) for each output pixel of images [begin, end): image is the offset of the input image,
+// out that of the output pixel.
+template <class Visit>
+HWY_INLINE void for_windows(const PoolGeometry& g, Index begin, Index end, const Visit& visit) {
+  Index out = begin * g.out_d * g.out_h * g.out_w * g.channels;
+  for (Index n = begin; n < end; ++n) {
+    const Index image = n * g.in_d * g.in_h * g.in_w * g.channels;
+    for (Index e = 0; e < g.out_d; ++e) {
+      for (Index i = 0; i < g.out_h; ++i) {
+        for (Index j = 0; j < g.out_w; ++j, out += g.channels) visit(Window(g, e, i, j), image, out);
+      }
+    }
+  }
+}
+
+template <class T>
+HWY_INLINE void max_images(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
+  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+    for_channels<T>(g.channels, [&](auto d, Index c) {
+      auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
+      for_cells(g, window, [&](Index cell) {
+        const auto value = hn::LoadU(d, x + image + cell + c);
+        best = hn::IfThenElse(hn::Or(hn::Gt(value, best), hn::IsNaN(value)), value, best);
+      });
+      hn::StoreU(best, d, y + out + c);
+    });
+  });
+}
+
+template <class T>
+HWY_INLINE void clear_images(const PoolGeometry& g, T* dx, Index begin, Index end) {
+  const Index size = g.in_d * g.in_h * g.in_w * g.channels;
+  std::fill(dx + begin * size, dx + end * size, T(0));
+}
+
+template <class T>
+HWY_INLINE void max_grad_images(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
+                                Index end) {
+  clear_images(g, dx, begin, end);
+  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+    for_channels<T>(g.channels, [&](auto d, Index c) {
+      const auto best = hn::LoadU(d, y + out + c);
+      auto left = hn::LoadU(d, dy + out + c);  // what no cell has taken yet
+      for_cells(g, window, [&](Index cell) {
+        const auto here = hn::Eq(hn::LoadU(d, x + image + cell + c), best);
+        T* to = dx + image + cell + c;
+        hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(here, left)), d, to);
+        left = hn::IfThenZeroElse(here, left);
+      });
+    });
+  });
+}
+
+// Windows of 2x2 that tile the image without overlap or pads: each element of dx is written once.
+template <class T>
+HWY_INLINE void max_grad_quads(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
+                               Index end) {
+  const Index line = g.in_w * g.channels;
+  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+    const Index corner = image + (window.top * g.in_w + window.left) * g.channels;
+    for_channels<T>(g.channels, [&](auto d, Index c) {
+      const auto best = hn::LoadU(d, y + out + c);
+      auto left = hn::LoadU(d, dy + out + c);
+      const auto take = [&](Index offset) {
+        const auto here = hn::Eq(hn::LoadU(d, x + offset + c), best);
+        hn::StoreU(hn::IfThenElseZero(here, left), d, dx + offset + c);
+        left = hn::IfThenZeroElse(here, left);
+      };
+      take(corner);
+      take(corner + g.channels);
+      take(corner + line);
+      take(corner + line + g.channels);
+    });
+  });
+}
+
+template <class T>
+HWY_INLINE void max_grad_any(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
+                             Index end) {
+  const bool flat = g.k_d == 1 && g.in_d == 1 && g.out_d == 1;
+  const bool quads = flat && g.k_h == 2 && g.k_w == 2 && g.stride_h == 2 && g.stride_w == 2 && g.pad_top == 0 &&
+                     g.pad_left == 0 && g.in_h == 2 * g.out_h && g.in_w == 2 * g.out_w;
+  if (quads) max_grad_quads(g, x, y, dy, dx, begin, end);
+  else max_grad_images(g, x, y, dy, dx, begin, end);
+}
+
+template <class T>
+HWY_INLINE void average_images(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
+  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+    const T share = T(1) / static_cast<T>(std::max<Index>(1, window.cells()));
+    for_channels<T>(g.channels, [&](auto d, Index c) {
+      auto sum = hn::Zero(d);
+      for_cells(g, window, [&](Index cell) { sum = hn::Add(sum, hn::LoadU(d, x + image + cell + c)); });
+      hn::StoreU(hn::Mul(sum, hn::Set(d, share)), d, y + out + c);
+    });
+  });
+}
+
+template <class T>
+HWY_INLINE void average_grad_images(const PoolGeometry& g, const T* dy, T* dx, Index begin, Index end) {
+  clear_images(g, dx, begin, end);
+  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+    const T share = T(1) / static_cast<T>(std::max<Index>(1, window.cells()));
+    for_channels<T>(g.channels, [&](auto d, Index c) {
+      const auto part = hn::Mul(hn::LoadU(d, dy + out + c), hn::Set(d, share));
+      for_cells(g, window, [&](Index cell) {
+        T* to = dx + image + cell + c;
+        hn::StoreU(hn::Add(hn::LoadU(d, to), part), d, to);
+      });
+    });
+  });
+}
+
+// Dispatch knows functions, not templates.
+void max_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
+  max_images(g, x, y, begin, end);
+}
+void max_double(const PoolGeometry& g, const double* x, double* y, Index begin, Index end) {
+  max_images(g, x, y, begin, end);
+}
+void max_grad_float(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx, Index begin,
+                    Index end) {
+  max_grad_any(g, x, y, dy, dx, begin, end);
+}
+void max_grad_double(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx, Index begin,
+                     Index end) {
+  max_grad_any(g, x, y, dy, dx, begin, end);
+}
+void average_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
+  average_images(g, x, y, begin, end);
+}
+void average_double(const PoolGeometry& g, const double* x, double* y, Index begin, Index end) {
+  average_images(g, x, y, begin, end);
+}
+void average_grad_float(const PoolGeometry& g, const float* dy, float* dx, Index begin, Index end) {
+  average_grad_images(g, dy, dx, begin, end);
+}
+void average_grad_double(const PoolGeometry& g, const double* dy, double* dx, Index begin, Index end) {
+  average_grad_images(g, dy, dx, begin, end);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::kernels {
+namespace {
+
+using Index = std::int64_t;
+
+HWY_EXPORT(max_float);
+HWY_EXPORT(max_double);
+HWY_EXPORT(max_grad_float);
+HWY_EXPORT(max_grad_double);
+HWY_EXPORT(average_float);
+HWY_EXPORT(average_double);
+HWY_EXPORT(average_grad_float);
+HWY_EXPORT(average_grad_double);
+
+// Windows may overlap in dx, so an image is the unit of work. About half a nanosecond a cell: memory.
+double image_cost(const PoolGeometry& g) {
+  const Index cells = std::max(g.out_d * g.out_h * g.out_w * g.k_d * g.k_h * g.k_w, g.in_d * g.in_h * g.in_w);
+  return 0.5 * static_cast<double>(cells * g.channels);
+}
+
+}  // namespace
+
+template <>
+void max_pool(const PoolGeometry& g, const float* x, float* y) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(max_float)(g, x, y, begin, end);
+  });
+}
+template <>
+void max_pool(const PoolGeometry& g, const double* x, double* y) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(max_double)(g, x, y, begin, end);
+  });
+}
+
+template <>
+void max_pool_grad(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(max_grad_float)(g, x, y, dy, dx, begin, end);
+  });
+}
+template <>
+void max_pool_grad(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(max_grad_double)(g, x, y, dy, dx, begin, end);
+  });
+}
+
+template <>
+void average_pool(const PoolGeometry& g, const float* x, float* y) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(average_float)(g, x, y, begin, end);
+  });
+}
+template <>
+void average_pool(const PoolGeometry& g, const double* x, double* y) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(average_double)(g, x, y, begin, end);
+  });
+}
+
+template <>
+void average_pool_grad(const PoolGeometry& g, const float* dy, float* dx) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(average_grad_float)(g, dy, dx, begin, end);
+  });
+}
+template <>
+void average_pool_grad(const PoolGeometry& g, const double* dy, double* dx) {
+  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
+    HWY_DYNAMIC_DISPATCH(average_grad_double)(g, dy, dx, begin, end);
+  });
+}
+
+}  // namespace syncline::kernels
+#endif

@@ -1,0 +1,187 @@
+// Winograd's F(4x4, 3x3): 16 outputs of a 3x3 kernel from 36 products instead of 144. The products of a block of tiles
+// are 36 matrix products, one a point of the transform; the gradient of the kernel is the adjoint of the same steps.
+#include <algorithm>
+
+#include "ops/kernels/convolution/paths.h"
+#include "ops/kernels/convolution/winograd_transforms.h"
+#include "ops/kernels/product/gemm.h"
+
+namespace syncline::kernels::conv::winograd {
+namespace {
+
+using kernels::winograd::kLanePad;
+using kernels::winograd::kPatch;
+using kernels::winograd::kPlanes;
+using kernels::winograd::kTile;
+using kernels::winograd::Planes;
+using kernels::winograd::Tiling;
+
+constexpr Index kMinChannels = 16;      // below, the transforms cost more than the products save
+constexpr Index kMinTiles = 16;         // below, so does the transform of the kernel
+constexpr Index kBlockBytes = 1 << 20;  // the planes of a block of tiles stay in the second-level cache
+constexpr Index kMinBlockTiles = 32;
+constexpr Index kMaxBlockTiles = 256;
+constexpr double kFlopsSaved = 2.5;  // how much faster than the direct sum, for the division into slots
+constexpr Index kFloat = sizeof(float);
+
+bool is_plain_3x3(const ConvGeometry& g) {
+  return g.is_flat() && g.k_h == 3 && g.k_w == 3 && g.stride_h == 1 && g.stride_w == 1 && g.dilation_h == 1 &&
+         g.dilation_w == 1 && g.in_c >= kMinChannels && g.out_c >= kMinChannels;
+}
+
+// Enough tiles, and no more than half of them outside the image.
+bool tiles_well(Index batch, Index height, Index width) {
+  const Index tiles = ((height + kTile - 1) / kTile) * ((width + kTile - 1) / kTile);
+  return batch * tiles >= kMinTiles && tiles * kTile * kTile <= 2 * height * width;
+}
+
+// A pass that reads images of `in` channels and writes (or, for the kernel's gradient, reads) tiles of `out` channels.
+struct Pass {
+  Index in, out;
+  Index in_pitch, out_pitch;    // channels, padded
+  Index tiles;                  // of the whole batch
+  Index block;                  // tiles of a block
+  Index in_stride, out_stride;  // floats between planes; the odd line keeps 36 planes from sharing a cache set
+  Tiling input, output;
+
+  Pass(Index batch, Index in_h, Index in_w, Index in_c, Index out_h, Index out_w, Index out_c, Index pad_top,
+       Index pad_left)
+      : in(in_c), out(out_c), in_pitch(round_up(in_c, kLanePad)), out_pitch(round_up(out_c, kLanePad)) {
+    const Index rows = (out_h + kTile - 1) / kTile, columns = (out_w + kTile - 1) / kTile;
+    tiles = batch * rows * columns;
+    const Index fitting = kBlockBytes / (kPlanes * kFloat * (in_pitch + out_pitch));
+    block = std::clamp(fitting / 16 * 16, kMinBlockTiles, kMaxBlockTiles);
+    in_stride = block * in_pitch + kLanePad;
+    out_stride = block * out_pitch + kLanePad;
+    input = {in_h, in_w, in_c, -pad_top, -pad_left, rows, columns};
+    output = {out_h, out_w, out_c, 0, 0, rows, columns};
+  }
+
+  Index kernel_floats() const { return kPlanes * round_up(in * out, kLanePad); }
+  Index block_floats() const { return kPlanes * (in_stride + out_stride + std::max(in_pitch, out_pitch)); }
+  Index blocks() const { return (tiles + block - 1) / block; }
+};
+
+Pass forward_pass(const ConvGeometry& g) {
+  return {g.batch, g.in_h, g.in_w, g.in_c, g.out_h, g.out_w, g.out_c, g.pad_top, g.pad_left};
+}
+
+// dx is a convolution of dy with the rotated kernel.
+Pass grad_input_pass(const ConvGeometry& g) {
+  return {g.batch, g.out_h, g.out_w, g.out_c, g.in_h, g.in_w, g.in_c, 2 - g.pad_top, 2 - g.pad_left};
+}
+
+Chunks slots_of(const ConvGeometry& g, const Pass& pass, Index extra_floats) {
+  return divide_into_slots(pass.blocks(), flops(g) / kFlopsSaved, (pass.block_floats() + extra_floats) * kFloat);
+}
+
+// The scratch of one slot: the planes of a block's inputs and outputs, and a patch.
+struct Workspace {
+  Planes input, output;
+  float* patch;
+  Workspace(const Pass& p, float* memory)
+      : input{memory, p.in_stride, p.in_pitch},
+        output{memory + kPlanes * p.in_stride, p.out_stride, p.out_pitch},
+        patch(memory + kPlanes * (p.in_stride + p.out_stride)) {}
+};
+
+// y from x with the transformed kernel (36 planes of in x out).
+void convolve(const Pass& p, const Chunks& slots, const float* x, const float* kernel, float* y, float* memory) {
+  parallel_chunks(slots, [&](Index slot, Index first, Index last) {
+    const Workspace work(p, memory + slot * p.block_floats());
+    for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
+      const Index end = std::min(begin + p.block, p.tiles);
+      kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);
+      for (Index plane = 0; plane < kPlanes; ++plane) {
+        gemm_serial(Trans::kNo, Trans::kNo, end - begin, p.out, p.in, 1.0f, work.input.data + plane * p.in_stride,
+                    p.in_pitch, kernel + plane * p.in * p.out, p.out, 0.0f, work.output.data + plane * p.out_stride,
+                    p.out_pitch);
+      }
+      kernels::winograd::transform_output(p.output, work.output, begin, end, y, work.patch);
+    }
+  });
+}
+
+void transform_taps(const float* taps, Index size, float* planes) {
+  parallel_for(size, 15.0,
+               [&](Index begin, Index end) { kernels::winograd::transform_kernel(taps, size, begin, end, planes); });
+}
+
+// taps[t][k][c] = w[8 - t][c][k].
+void rotate_kernel(const float* w, Index in, Index out, float* taps) {
+  constexpr Index kTaps = 9;
+  parallel_for(kTaps * out, static_cast<double>(in), [&](Index begin, Index end) {
+    for (Index row = begin; row < end; ++row) {
+      const float* from = w + (kTaps - 1 - row / out) * in * out + row % out;
+      for (Index c = 0; c < in; ++c) taps[row * in + c] = from[c * out];
+    }
+  });
+}
+
+}  // namespace
+
+bool forward_fits(const ConvGeometry& g) { return is_plain_3x3(g) && tiles_well(g.batch, g.out_h, g.out_w); }
+bool grad_input_fits(const ConvGeometry& g) { return is_plain_3x3(g) && tiles_well(g.batch, g.in_h, g.in_w); }
+bool grad_kernel_fits(const ConvGeometry& g) { return forward_fits(g); }
+
+std::size_t forward_scratch_bytes(const ConvGeometry& g) {
+  const Pass p = forward_pass(g);
+  return static_cast<std::size_t>((p.kernel_floats() + slots_of(g, p, 0).count * p.block_floats()) * kFloat);
+}
+
+void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch) {
+  const Pass p = forward_pass(g);
+  float* kernel = static_cast<float*>(scratch);
+  transform_taps(w, p.in * p.out, kernel);
+  convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + p.kernel_floats());
+}
+
+// The rotated kernel lies where the blocks are later: it is read before they are written.
+std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
+  const Pass p = grad_input_pass(g);
+  const Index floats = std::max(slots_of(g, p, 0).count * p.block_floats(), 9 * p.in * p.out);
+  return static_cast<std::size_t>((p.kernel_floats() + floats) * kFloat);
+}
+
+void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* dx, void* scratch) {
+  const Pass p = grad_input_pass(g);
+  float* kernel = static_cast<float*>(scratch);
+  float* memory = kernel + p.kernel_floats();
+  rotate_kernel(w, g.in_c, g.out_c, memory);
+  transform_taps(memory, p.in * p.out, kernel);
+  convolve(p, slots_of(g, p, 0), dy, kernel, dx, memory);
+}
+
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
+  const Pass p = forward_pass(g);
+  const Index partial = p.kernel_floats();
+  return static_cast<std::size_t>(slots_of(g, p, partial).count * (p.block_floats() + partial) * kFloat);
+}
+
+void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
+  const Pass p = forward_pass(g);
+  const Index size = p.in * p.out, partial = p.kernel_floats();
+  const Chunks slots = slots_of(g, p, partial);
+  float* sums = static_cast<float*>(scratch);
+  float* memory = sums + slots.count * partial;
+  parallel_chunks(slots, [&](Index slot, Index first, Index last) {
+    const Workspace work(p, memory + slot * p.block_floats());
+    for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
+      const Index end = std::min(begin + p.block, p.tiles);
+      kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);
+      kernels::winograd::transform_gradient(p.output, dy, begin, end, work.output, work.patch);
+      const float beta = begin == first * p.block ? 0.0f : 1.0f;
+      for (Index plane = 0; plane < kPlanes; ++plane) {
+        gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, end - begin, 1.0f, work.input.data + plane * p.in_stride,
+                    p.in_pitch, work.output.data + plane * p.out_stride, p.out_pitch, beta,
+                    sums + slot * partial + plane * size, p.out);
+      }
+    }
+  });
+  if (slots.count > 1) add_partials(sums, slots.count, partial, sums);
+  parallel_for(size, 15.0, [&](Index begin, Index end) {
+    kernels::winograd::transform_kernel_gradient(sums, size, begin, end, dw);
+  });
+}
+
+}  // namespace syncline::kernels::conv::winograd

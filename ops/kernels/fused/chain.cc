@@ -1,0 +1,206 @@
+// A link costs a jump for every eight vectors: little beside the loads and stores that it saves.
+#include "ops/kernels/fused/chain.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels/fused/chain.cc"
+#include <hwy/foreach_target.h>
+// foreach_target.h must come first
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ops/kernels/fused/curves-inl.h"
+#include "ops/kernels/fused/lanes-inl.h"
+
+// The ops by name, and whether float64 takes part: its sigmoid and tanh are too long to inline for every vector.
+#ifndef SYNCLINE_CHAIN_OPS
+// clang-format off
+#define SYNCLINE_CHAIN_OPS(BINARY, UNARY)                                            \
+  BINARY(add, true) BINARY(sub, true) BINARY(mul, true) BINARY(div, true)            \
+  BINARY(maximum, true) BINARY(minimum, true)                                        \
+  BINARY(sigmoid_gradient, true) BINARY(tanh_gradient, true)                         \
+  UNARY(neg, true) UNARY(square, true) UNARY(sqrt, true) UNARY(relu, true)           \
+  UNARY(sigmoid, false) UNARY(tanh, false)
+// clang-format on
+
+namespace syncline::kernels {
+enum ChainOp : std::uint8_t {
+#define SYNCLINE_CHAIN_CODE(name, wide) op_##name,
+  SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE)
+#undef SYNCLINE_CHAIN_CODE
+};
+inline constexpr int kBesides = 6;
+constexpr int code_of(ChainOp op, Beside beside) { return op * kBesides + static_cast<int>(beside); }
+}  // namespace syncline::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline {
+namespace HWY_NAMESPACE {
+using kernels::Beside;
+using kernels::ChainLink;
+using kernels::ChainOp;
+
+// As the loops of ops/math and ops/nn compute them.
+// clang-format off
+struct Chain_add { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Add(x, y); } };
+struct Chain_sub { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Sub(x, y); } };
+struct Chain_mul { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Mul(x, y); } };
+struct Chain_div { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Div(x, y); } };
+struct Chain_maximum { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y); } };
+struct Chain_minimum { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y); } };
+struct Chain_neg { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Neg(x); } };
+struct Chain_square { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Mul(x, x); } };
+struct Chain_relu { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x); } };
+struct Chain_sqrt : SqrtF { Chain_sqrt() : SqrtF(nullptr) {} };
+struct Chain_sigmoid : SigmoidF { Chain_sigmoid() : SigmoidF(nullptr) {} };
+struct Chain_tanh : TanhF { Chain_tanh() : TanhF(nullptr) {} };
+struct Chain_sigmoid_gradient : SigmoidGradientF { Chain_sigmoid_gradient() : SigmoidGradientF(nullptr) {} };
+struct Chain_tanh_gradient : TanhGradientF { Chain_tanh_gradient() : TanhGradientF(nullptr) {} };
+// clang-format on
+
+template <class F, Beside kBeside, class D, class T, class V, std::size_t... k>
+HWY_INLINE HWY_ATTR void link(D d, const void* beside, std::int64_t at, V* value, std::index_sequence<k...>) {
+  const F f{};
+  const T* x = static_cast<const T*>(beside);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  if constexpr (kBeside == Beside::kNothing) {
+    ((value[k] = f(d, value[k])), ...);
+  } else if constexpr (kBeside == Beside::kItself) {
+    ((value[k] = f(d, value[k], value[k])), ...);
+  } else if constexpr (kBeside == Beside::kBlock) {
+    ((value[k] = f(d, value[k], hn::LoadU(d, x + at + static_cast<std::int64_t>(k) * lanes))), ...);
+  } else if constexpr (kBeside == Beside::kBlockFirst) {
+    ((value[k] = f(d, hn::LoadU(d, x + at + static_cast<std::int64_t>(k) * lanes), value[k])), ...);
+  } else {
+    const V number = hn::Set(d, *x);
+    if constexpr (kBeside == Beside::kNumber) ((value[k] = f(d, value[k], number)), ...);
+    else ((value[k] = f(d, number, value[k])), ...);
+  }
+}
+
+template <class D, class T, class V, std::size_t... k>
+HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* value, std::index_sequence<k...> all) {
+  switch (step.code) {
+#define SYNCLINE_CHAIN_CASE(name, kBeside)                                \
+  case kernels::code_of(kernels::op_##name, Beside::kBeside):             \
+    link<Chain_##name, Beside::kBeside, D, T>(d, step.x, at, value, all); \
+    break;
+#define SYNCLINE_CHAIN_BINARY(name, wide) \
+  SYNCLINE_CHAIN_CASE(name, kBlock)       \
+  SYNCLINE_CHAIN_CASE(name, kBlockFirst)  \
+  SYNCLINE_CHAIN_CASE(name, kNumber)      \
+  SYNCLINE_CHAIN_CASE(name, kNumberFirst) \
+  SYNCLINE_CHAIN_CASE(name, kItself)
+#define SYNCLINE_CHAIN_UNARY(name, wide)                                     \
+  case kernels::code_of(kernels::op_##name, Beside::kNothing):               \
+    if constexpr (wide || sizeof(T) == sizeof(float))                        \
+      link<Chain_##name, Beside::kNothing, D, T>(d, step.x, at, value, all); \
+    break;
+    SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_BINARY, SYNCLINE_CHAIN_UNARY)
+#undef SYNCLINE_CHAIN_CASE
+#undef SYNCLINE_CHAIN_BINARY
+#undef SYNCLINE_CHAIN_UNARY
+    default: break;
+  }
+}
+
+// Groups of as many vectors as there are k, from element `at` on; how far it came.
+template <class T, std::size_t... k>
+HWY_ATTR std::int64_t run_groups(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n,
+                                 std::index_sequence<k...> all) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto group = static_cast<std::int64_t>(sizeof...(k)) * lanes;
+  for (; at + group <= n; at += group) {
+    hn::Vec<decltype(d)> value[] = {hn::LoadU(d, first + at + static_cast<std::int64_t>(k) * lanes)...};
+    for (const ChainLink& step : links) {
+      apply<decltype(d), T>(d, step, at, value, all);
+      if (step.store == nullptr) continue;
+      T* y = static_cast<T*>(step.store) + at;
+      (hn::StoreU(value[k], d, y + static_cast<std::int64_t>(k) * lanes), ...);
+    }
+  }
+  return at;
+}
+
+// The last elements, fewer than a vector, on zero-padded copies.
+template <class T>
+HWY_ATTR void run_tail(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n) {
+  constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);
+  const std::size_t bytes = static_cast<std::size_t>(n - at) * sizeof(T);
+  alignas(64) T start[kLanes] = {}, x[kernels::kLongestChain][kLanes] = {}, y[kernels::kLongestChain][kLanes];
+  std::memcpy(start, first + at, bytes);
+  ChainLink steps[kernels::kLongestChain];
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    steps[i] = links[i];
+    const auto beside = static_cast<Beside>(links[i].code % kernels::kBesides);
+    if (beside == Beside::kBlock || beside == Beside::kBlockFirst) {
+      std::memcpy(x[i], static_cast<const T*>(links[i].x) + at, bytes);
+      steps[i].x = x[i];
+    }
+    if (links[i].store != nullptr) steps[i].store = y[i];
+  }
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>{}));
+  run_groups<T>(start, {steps, links.size()}, 0, lanes, std::make_index_sequence<1>{});
+  for (std::size_t i = 0; i < links.size(); ++i)
+    if (links[i].store != nullptr) std::memcpy(static_cast<T*>(links[i].store) + at, y[i], bytes);
+}
+
+template <class T>
+HWY_ATTR void run_chain_of(const T* first, std::span<const ChainLink> links, std::int64_t n) {
+  std::int64_t at = run_groups<T>(first, links, 0, n, std::make_index_sequence<8>{});
+  at = run_groups<T>(first, links, at, n, std::make_index_sequence<1>{});
+  if (at < n) run_tail<T>(first, links, at, n);
+}
+
+void run_chain(DType dtype, const void* first, std::span<const ChainLink> links, std::int64_t n) {
+  if (dtype == DType::kFloat32) run_chain_of(static_cast<const float*>(first), links, n);
+  else run_chain_of(static_cast<const double*>(first), links, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::kernels {
+namespace {
+
+struct NamedChainOp {
+  std::string_view name;
+  bool wide;
+};
+
+constexpr NamedChainOp kOps[] = {
+#define SYNCLINE_CHAIN_ROW(name, wide) {#name, wide},
+    SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_ROW, SYNCLINE_CHAIN_ROW)
+#undef SYNCLINE_CHAIN_ROW
+};
+
+const NamedChainOp* find_chain_op(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kOps), std::end(kOps), [&](const auto& op) { return op.name == name; });
+  return found == std::end(kOps) ? nullptr : found;
+}
+
+}  // namespace
+
+HWY_EXPORT(run_chain);
+
+bool is_chain_op(std::string_view op, DType dtype) {
+  const NamedChainOp* found = find_chain_op(op);
+  return found != nullptr && (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && found->wide));
+}
+
+std::uint8_t chain_code(std::string_view op, Beside beside) {
+  return static_cast<std::uint8_t>(code_of(static_cast<ChainOp>(find_chain_op(op) - kOps), beside));
+}
+
+void run_chain(DType dtype, const void* first, std::span<const ChainLink> links, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(run_chain)(dtype, first, links, n);
+}
+
+}  // namespace syncline::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,87 @@
+#include "ops/kernels/fused/find_chains.h"
+
+#include <algorithm>
+
+#include "ops/kernels/fused/chain.h"
+
+namespace syncline::kernels {
+namespace {
+
+class ChainFinder {
+ public:
+  ChainFinder(const FusedSpec& spec, const std::vector<bool>& is_number)
+      : spec_(spec), is_number_(is_number), readers_(spec.nodes.size(), 0) {
+    for (const FusedNode& node : spec.nodes) {
+      for (std::size_t k = 0; k < node.operands.size(); ++k) {
+        const bool again = k > 0 && node.operands[k] == node.operands[0];
+        if (node.operands[k] >= 0 && !again) ++readers_[static_cast<std::size_t>(node.operands[k])];
+      }
+    }
+  }
+
+  // A chain runs where its last node stood: then all that its nodes read is there, and nobody has waited for the
+  // others.
+  std::vector<std::vector<int>> run() const {
+    const int nodes = static_cast<int>(spec_.nodes.size());
+    std::vector<std::vector<int>> chains(static_cast<std::size_t>(nodes));  // by last node
+    for (int i = 0; i < nodes; ++i) {
+      std::vector<int>& chain = chains[static_cast<std::size_t>(i)];
+      if (const int before = link_before(i, chains); before >= 0)
+        std::swap(chain, chains[static_cast<std::size_t>(before)]);
+      chain.push_back(i);
+    }
+    std::erase_if(chains, [](const auto& chain) { return chain.empty(); });
+    return chains;
+  }
+
+ private:
+  // The operand whose chain node i continues, or -1. Of two, the later: its value is the likelier one to lie in
+  // registers still.
+  int link_before(int i, const std::vector<std::vector<int>>& chains) const {
+    if (!can_be_link(i)) return -1;
+    int best = -1;
+    for (const int operand : spec_.nodes[static_cast<std::size_t>(i)].operands) {
+      if (operand < 0 || readers_[static_cast<std::size_t>(operand)] != 1 || !can_be_link(operand)) continue;
+      if (chains[static_cast<std::size_t>(operand)].size() < kLongestChain) best = std::max(best, operand);
+    }
+    return best;
+  }
+
+  bool can_be_link(int i) const {
+    const FusedNode& node = spec_.nodes[static_cast<std::size_t>(i)];
+    return is_chain_op(node.op->name, node.out.dtype) &&
+           !std::all_of(node.operands.begin(), node.operands.end(),
+                        [&](int operand) { return operand < 0 && is_number_[static_cast<std::size_t>(~operand)]; });
+  }
+
+  const FusedSpec& spec_;
+  const std::vector<bool>& is_number_;
+  std::vector<int> readers_;  // by node: how many others read it
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number) {
+  return ChainFinder(spec, is_number).run();
+}
+
+FusedSpec reorder(const FusedSpec& spec, const std::vector<std::vector<int>>& chains) {
+  FusedSpec ordered = spec;
+  std::vector<int> place(spec.nodes.size());
+  ordered.nodes.clear();
+  for (const auto& chain : chains)
+    for (const int i : chain) {
+      place[static_cast<std::size_t>(i)] = static_cast<int>(ordered.nodes.size());
+      ordered.nodes.push_back(spec.nodes[static_cast<std::size_t>(i)]);
+    }
+  auto move = [&](int& node) {
+    if (node >= 0) node = place[static_cast<std::size_t>(node)];
+  };
+  for (FusedNode& node : ordered.nodes)
+    for (int& operand : node.operands) move(operand);
+  for (int& output : ordered.outputs) move(output);
+  for (FusedSpec::Part& part : ordered.parts) move(part.node);
+  return ordered;
+}
+
+}  // namespace syncline::kernels

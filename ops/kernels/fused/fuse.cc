@@ -1,0 +1,298 @@
+// How a chain of elementwise ops becomes a program: the order, the size of a block, and where each value lies.
+#include <algorithm>
+#include <numeric>
+
+#include "ops/kernels/fused/chain.h"
+#include "ops/kernels/fused/find_chains.h"
+#include "ops/kernels/fused/fused.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Input = FusedProgram::Input;
+
+// Right-aligned strides of an operand in the iteration space, with dimensions that follow each other collapsed.
+Input describe(const Meta& meta, const StridedWindow& window, const Shape& space) {
+  Input input;
+  input.element = static_cast<std::uint8_t>(size_of(meta.dtype));
+  input.offset = window.offset;
+  if (meta.shape == space && window.strides.empty()) return input;
+  const int lead = space.ndim() - meta.shape.ndim();
+  std::int64_t step = 1;
+  for (int axis = space.ndim() - 1; axis >= 0; --axis) {
+    const std::int64_t dim = axis >= lead ? meta.shape[axis - lead] : 1;
+    if (space[axis] == 1) continue;
+    const std::int64_t stride = dim == 1                 ? 0
+                                : window.strides.empty() ? step
+                                                         : window.strides[static_cast<std::size_t>(axis - lead)];
+    if (!input.dims.empty() && stride == input.stride.back() * input.dims.back()) {
+      input.dims.back() *= space[axis];
+    } else {
+      input.dims.push_back(space[axis]);
+      input.stride.push_back(stride);
+    }
+    step *= dim;
+  }
+  std::reverse(input.dims.begin(), input.dims.end());
+  std::reverse(input.stride.begin(), input.stride.end());
+  if (input.dims.empty() || (input.dims.size() == 1 && input.stride[0] != 0)) {
+    input.spread = Input::kFull;
+  } else if (input.dims.size() == 1) {
+    input.spread = Input::kScalar;
+  } else if (input.dims.size() == 2 && input.stride[0] == 0) {
+    input.spread = Input::kPeriodic;
+    input.period = input.dims[1];
+  } else {
+    input.spread = Input::kStrided;
+  }
+  return input;
+}
+
+// A block holds whole periods, or lies within one, so that periodic operands need no work a block.
+void fit_block_to_periods(FusedProgram& p) {
+  std::int64_t period = 1;
+  for (const Input& input : p.inputs)
+    if (input.spread == Input::kPeriodic) period = std::max(period, input.period);
+  if (period <= p.block) {
+    p.block = p.block / period * period;
+  } else {
+    for (std::int64_t parts = (period + p.block - 1) / p.block; parts <= 4 * (period / p.block + 1); ++parts)
+      if (period % parts == 0) {
+        p.block = period / parts;
+        break;
+      }
+  }
+}
+
+// `run`: elements that lie side by side in every window and every part, or 0 if there are none. A block of them needs
+// no copies, but a short one has more calls than elements to its name.
+void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
+  constexpr std::size_t kShortest = 512;  // bytes
+  p.block = static_cast<std::int64_t>(kFusedBlockBytes / widest);
+  if (run > 0) {
+    const std::int64_t most = p.block;
+    std::int64_t parts = (run + most - 1) / most;
+    while (run % parts != 0) ++parts;
+    if (static_cast<std::size_t>(run / parts) * widest >= kShortest) {
+      p.block = run / parts;
+      return;
+    }
+  }
+  fit_block_to_periods(p);
+}
+
+// Whether every block lies side by side there.
+bool is_contiguous(const Input& place, std::int64_t block) {
+  if (place.spread == Input::kFull) return true;
+  return place.spread == Input::kStrided && place.stride.back() == 1 && place.dims.back() % block == 0;
+}
+
+int take_buffer(std::vector<bool>& used) {
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i]) {
+      used[i] = true;
+      return static_cast<int>(i);
+    }
+  fail<InternalError>("fused program needs more than ", used.size(), " buffers");
+}
+
+void find_step(Input& place, std::int64_t block) {
+  const bool row_by_row = place.dims.size() == 2 && place.dims.back() == block;
+  if (place.spread == Input::kFull) place.step = block;
+  else if (place.spread == Input::kScalar || (place.spread == Input::kPeriodic && place.period == block))
+    place.step = 0;
+  else if (place.spread == Input::kStrided && row_by_row) place.step = place.stride[0];
+}
+
+// Chains take a number as it is (`number_only`).
+void place_inputs(FusedProgram& p, const std::vector<bool>& number_only, std::vector<bool>& used) {
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    Input& input = p.inputs[i];
+    bool lay = input.spread == Input::kScalar && !number_only[i];
+    if (input.spread == Input::kPeriodic && input.period % p.block != 0) {
+      lay = true;
+      if (p.block % input.period != 0) input.spread = Input::kStrided;
+    }
+    if (input.spread == Input::kStrided) lay = !is_contiguous(input, p.block);
+    if (lay) input.buffer = take_buffer(used);
+    find_step(input, p.block);
+  }
+}
+
+// Turns a group of ops into instructions over block buffers.
+class Fuser {
+ public:
+  explicit Fuser(const FusedSpec& spec)
+      : inputs_(static_cast<int>(spec.inputs.size())),
+        nodes_(static_cast<int>(spec.nodes.size())),
+        metas_(spec.inputs),
+        last_use_(static_cast<std::size_t>(inputs_ + nodes_), -1),
+        used_(kFusedBuffers, false) {
+    SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
+    std::vector<bool> is_number;
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+      p_.inputs.push_back(
+          describe(spec.inputs[i], spec.windows.empty() ? StridedWindow{} : spec.windows[i], spec.space));
+      is_number.push_back(p_.inputs.back().spread == Input::kScalar);
+    }
+    chains_ = find_chains(spec, is_number);
+    spec_ = reorder(spec, chains_);
+    for (int i = 0; i < nodes_; ++i)
+      for (const int operand : spec_.nodes[i].operands) last_use_[reg_of(operand)] = i;
+  }
+
+  FusedProgram run() {
+    std::size_t widest = 1;
+    for (const Meta& meta : spec_.inputs) widest = std::max(widest, size_of(meta.dtype));
+    for (const FusedNode& node : spec_.nodes) widest = std::max(widest, size_of(node.out.dtype));
+    p_.size = spec_.space.size();
+    choose_block(p_, widest, common_run());
+    place_inputs(p_, read_by_chains_only(), used_);
+    int next = 0;
+    for (const auto& chain : chains_) {
+      if (chain.size() == 1) add(next);
+      else add_chain(next, static_cast<int>(chain.size()));
+      next += static_cast<int>(chain.size());
+    }
+    p_.cost = 0.15 * static_cast<double>(nodes_ + inputs_);
+    return std::move(p_);
+  }
+
+ private:
+  int reg_of(int operand) const { return operand >= 0 ? inputs_ + operand : ~operand; }
+
+  std::int64_t common_run() const {
+    std::int64_t run = 0;
+    auto meet = [&](const Input& place) {
+      if (place.spread == Input::kStrided && place.stride.back() == 1) run = std::gcd(run, place.dims.back());
+    };
+    for (const Input& input : p_.inputs) meet(input);
+    for (const FusedSpec::Part& part : spec_.parts) meet(place_of(part));
+    return run;
+  }
+
+  Input place_of(const FusedSpec::Part& part) const {
+    return describe(spec_.nodes[part.node].out, part.window, spec_.space);
+  }
+
+  // By input.
+  std::vector<bool> read_by_chains_only() const {
+    std::vector<bool> only(p_.inputs.size(), true);
+    std::size_t next = 0;
+    for (const auto& chain : chains_) {
+      if (chain.size() == 1)
+        for (const int operand : spec_.nodes[next].operands)
+          if (operand < 0) only[static_cast<std::size_t>(~operand)] = false;
+      next += chain.size();
+    }
+    return only;
+  }
+
+  void add(int i) {
+    const FusedNode& node = spec_.nodes[i];
+    FusedProgram::Instruction code;
+    std::vector<Meta> operands;
+    for (std::size_t k = 0; k < node.operands.size(); ++k) {
+      code.in[k] = static_cast<std::int16_t>(reg_of(node.operands[k]));
+      operands.push_back(metas_[reg_of(node.operands[k])]);
+    }
+    code.attrs = node.attrs;
+    code.fn = node.op->block(node.attrs.get(), operands);
+    SYNCLINE_CHECK(code.fn != nullptr);
+    code.out = static_cast<std::int16_t>(inputs_ + i);
+    p_.code.push_back(std::move(code));
+    add_result(i, /*wanted=*/true);
+  }
+
+  void add_chain(int first, int count) {
+    FusedProgram::Instruction code;
+    const auto& operands = spec_.nodes[first].operands;
+    const int start = is_number(operands[0]) ? operands[1] : operands[0];
+    code.in[0] = static_cast<std::int16_t>(reg_of(start));
+    code.dtype = spec_.nodes[first].out.dtype;
+    for (int i = first; i < first + count; ++i) {
+      code.links.push_back(link(i, i == first ? start : i - 1));
+      add_result(i, /*wanted=*/i + 1 == first + count);
+    }
+    p_.code.push_back(std::move(code));
+  }
+
+  bool is_number(int operand) const { return operand < 0 && p_.inputs[~operand].spread == Input::kScalar; }
+
+  // Node i as the link of a chain whose value so far is `value`, one of its operands.
+  FusedProgram::Link link(int i, int value) const {
+    const FusedNode& node = spec_.nodes[i];
+    FusedProgram::Link made{.out = static_cast<std::int16_t>(inputs_ + i)};
+    Beside beside = Beside::kNothing;
+    if (node.operands.size() == 2) {
+      const bool first = node.operands[0] != value;
+      const int other = node.operands[first ? 0 : 1];
+      if (is_number(other)) beside = first ? Beside::kNumberFirst : Beside::kNumber;
+      else beside = other == value ? Beside::kItself : first ? Beside::kBlockFirst : Beside::kBlock;
+      made.in = static_cast<std::int16_t>(reg_of(other));
+    }
+    made.code = chain_code(node.op->name, beside);
+    return made;
+  }
+
+  // Where node i's value goes. `wanted`: somewhere; otherwise only where the group's outputs want it.
+  void add_result(int i, bool wanted) {
+    metas_.push_back(spec_.nodes[i].out);
+    const std::size_t stores = p_.stores.size();
+    FusedProgram::Result result = result_of(i);
+    // Operands that end here free their buffers: before the result takes one where elements are equally wide, since
+    // blocks may run in place, and otherwise after it, since a result would overtake a narrower operand.
+    free_dead_operands(i, result.element, /*same_width=*/true);
+    if (result.output < 0 && (wanted || p_.stores.size() > stores)) result.buffer = take_buffer(used_);
+    free_dead_operands(i, result.element, /*same_width=*/false);
+    result.place.element = result.element;
+    find_step(result.place, p_.block);
+    p_.results.push_back(std::move(result));
+  }
+
+  // Written straight into an output if no operand that lies there is read later; otherwise stored at the block's end.
+  FusedProgram::Result result_of(int i) {
+    FusedProgram::Result result{.element = static_cast<std::uint8_t>(size_of(spec_.nodes[i].out.dtype))};
+    for (int j = 0; j < static_cast<int>(spec_.outputs.size()); ++j) {
+      if (spec_.outputs[j] != i) continue;
+      const int overwritten = spec_.overwrites.empty() ? -1 : spec_.overwrites[j];
+      if (result.output < 0 && (overwritten < 0 || last_use_[overwritten] <= i)) result.output = j;
+      else p_.stores.push_back({inputs_ + i, j, describe(spec_.nodes[i].out, {}, spec_.space)});
+    }
+    for (const FusedSpec::Part& part : spec_.parts) {
+      if (part.node != i) continue;
+      Input place = place_of(part);
+      if (result.output < 0 && is_contiguous(place, p_.block)) {
+        result.output = part.output;
+        result.place = std::move(place);
+      } else {
+        p_.stores.push_back({inputs_ + i, part.output, std::move(place)});
+      }
+    }
+    return result;
+  }
+
+  void free_dead_operands(int i, std::uint8_t element, bool same_width) {
+    for (const int operand : spec_.nodes[i].operands) {
+      if (operand < 0 || last_use_[reg_of(operand)] != i) continue;
+      const auto& dead = p_.results[operand];
+      const bool stored =
+          std::any_of(p_.stores.begin(), p_.stores.end(), [&](const auto& s) { return s.reg == reg_of(operand); });
+      if (dead.buffer >= 0 && !stored && (dead.element == element) == same_width) used_[dead.buffer] = false;
+    }
+  }
+
+  FusedSpec spec_;                        // its nodes in the order of the chains
+  std::vector<std::vector<int>> chains_;  // of the nodes as they were given
+  const int inputs_, nodes_;
+  std::vector<Meta> metas_;    // by register
+  std::vector<int> last_use_;  // by register: the node
+  std::vector<bool> used_;     // buffers
+  FusedProgram p_;
+};
+
+}  // namespace
+
+FusedProgram fuse(const FusedSpec& spec) { return Fuser(spec).run(); }
+
+}  // namespace syncline::kernels

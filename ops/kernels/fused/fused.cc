@@ -1,0 +1,180 @@
+// y = f(g(x), h(z), ...) over blocks of at most 4 KiB an operand.
+#include "ops/kernels/fused/fused.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/kernels/fused/chain.h"
+#include "ops/kernels/parallel.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Input = FusedProgram::Input;
+
+// Calls run(at, count) for elements [begin, begin + n) of a strided operand, one run of the innermost dimension at a
+// time; at: where the run's first element lies.
+template <class Run>
+void for_runs(const Input& input, std::int64_t begin, std::int64_t n, Run run) {
+  const int ndim = static_cast<int>(input.dims.size());
+  std::int64_t index[16] = {};
+  std::int64_t rest = begin, at = input.offset;
+  for (int d = ndim - 1; d >= 0; --d) {
+    index[d] = rest % input.dims[d];
+    rest /= input.dims[d];
+    at += index[d] * input.stride[d];
+  }
+  const std::int64_t inner = input.dims[ndim - 1];
+  while (n > 0) {
+    const std::int64_t count = std::min(n, inner - index[ndim - 1]);
+    run(at, count);
+    n -= count;
+    at -= index[ndim - 1] * input.stride[ndim - 1];
+    index[ndim - 1] = 0;
+    for (int d = ndim - 2; d >= 0; --d) {
+      at += input.stride[d];
+      if (++index[d] < input.dims[d]) break;
+      at -= input.dims[d] * input.stride[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// Where element `begin` of an operand lies.
+std::int64_t position(const Input& input, std::int64_t begin) {
+  if (input.spread == Input::kFull) return input.offset + begin;
+  if (input.spread == Input::kScalar) return input.offset;
+  if (input.spread == Input::kPeriodic) return input.offset + begin % input.period;
+  std::int64_t at = input.offset;
+  for (std::size_t d = input.dims.size() - 1; d > 0; --d) {
+    at += begin % input.dims[d] * input.stride[d];
+    begin /= input.dims[d];
+  }
+  return at + begin * input.stride[0];
+}
+
+// Lays out elements [begin, begin + n) of a broadcast operand.
+template <class T>
+void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n, T* y) {
+  const bool one = input.stride.back() == 0;
+  for_runs(input, begin, n, [&](std::int64_t at, std::int64_t count) {
+    if (one) std::fill_n(y, count, x[at]);
+    else std::memcpy(y, x + at, static_cast<std::size_t>(count) * sizeof(T));
+    y += count;
+  });
+}
+
+void lay_out_bytes(const Input& input, const void* x, std::int64_t begin, std::int64_t n, void* y) {
+  auto go = [&]<class T>(T) { lay_out(input, static_cast<const T*>(x), begin, n, static_cast<T*>(y)); };
+  if (input.element == 1) go(std::uint8_t{});
+  else if (input.element == 2) go(std::uint16_t{});
+  else if (input.element == 4) go(std::uint32_t{});
+  else go(std::uint64_t{});
+}
+
+// The other way: elements [begin, begin + n) to where they lie.
+void put(const Input& place, const void* x, std::int64_t begin, std::int64_t n, void* y) {
+  const std::size_t element = place.element;
+  const auto* from = static_cast<const std::byte*>(x);
+  auto* to = static_cast<std::byte*>(y);
+  auto copy = [&](std::int64_t at, std::int64_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * element;
+    std::memcpy(to + static_cast<std::size_t>(at) * element, from, bytes);
+    from += bytes;
+  };
+  if (place.spread == Input::kFull) copy(place.offset + begin, n);
+  else for_runs(place, begin, n, copy);
+}
+
+struct Buffers {
+  alignas(64) std::byte at[kFusedBuffers][kFusedBlockBytes];
+};
+
+// Operands that look the same in every block are laid out once.
+void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffers& buffers) {
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    const Input& input = p.inputs[i];
+    if (input.buffer < 0 || input.spread == Input::kStrided) continue;
+    lay_out_bytes(input, in[i], 0, std::min(p.block, p.size), buffers.at[input.buffer]);
+  }
+}
+
+// A register's place in the block that begins at element `begin`; `at`: in the block before, unless it is the first.
+std::byte* find_place(const Input& place, std::byte* base, std::byte* at, std::int64_t begin, bool is_first) {
+  if (is_first || place.step < 0) return base + position(place, begin) * place.element;
+  return at + place.step * place.element;
+}
+
+void find_inputs(const FusedProgram& p, const void* const* in, std::int64_t begin, std::int64_t n, bool is_first,
+                 Buffers& buffers, std::byte** regs) {
+  for (std::size_t i = 0; i < p.inputs.size(); ++i) {
+    const Input& input = p.inputs[i];
+    if (input.buffer < 0) {
+      // Registers are for results too, hence not const; nothing writes to an input's unless its memory is an output's.
+      auto* base = const_cast<std::byte*>(static_cast<const std::byte*>(in[i]));
+      regs[i] = find_place(input, base, regs[i], begin, is_first);
+    } else {
+      regs[i] = buffers.at[input.buffer];
+      if (input.spread == Input::kStrided) lay_out_bytes(input, in[i], begin, n, regs[i]);
+    }
+  }
+}
+
+void find_results(const FusedProgram& p, void* const* out, std::int64_t begin, bool is_first, Buffers& buffers,
+                  std::byte** regs) {
+  for (const auto& result : p.results) {
+    if (result.output >= 0)
+      *regs = find_place(result.place, static_cast<std::byte*>(out[result.output]), *regs, begin, is_first);
+    else *regs = result.buffer >= 0 ? buffers.at[result.buffer] : nullptr;
+    ++regs;
+  }
+}
+
+void run_instruction(const FusedProgram::Instruction& code, std::byte* const* regs, std::int64_t n) {
+  if (code.links.empty()) {
+    const void* operands[3] = {regs[code.in[0]], regs[code.in[1]], regs[code.in[2]]};
+    code.fn(code.attrs.get(), operands, regs[code.out], n);
+  } else {
+    ChainLink links[kLongestChain];
+    std::size_t count = 0;
+    for (const auto& link : code.links)
+      links[count++] = {link.code, link.in < 0 ? nullptr : regs[link.in], regs[link.out]};
+    run_chain(code.dtype, regs[code.in[0]], {links, count}, n);
+  }
+}
+
+// Elements [first, last).
+void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t first, std::int64_t last) {
+  Buffers buffers;  // not initialized: every byte read is written first
+  std::byte* regs[kFusedRegisters] = {};
+  lay_out_constant_inputs(p, in, buffers);
+  for (std::int64_t begin = first; begin < last; begin += p.block) {
+    const std::int64_t n = std::min(p.block, last - begin);
+    find_inputs(p, in, begin, n, begin == first, buffers, regs);
+    find_results(p, out, begin, begin == first, buffers, regs + p.inputs.size());
+    for (const auto& code : p.code) run_instruction(code, regs, n);
+    for (const auto& store : p.stores) put(store.place, regs[store.reg], begin, n, out[store.output]);
+  }
+}
+
+}  // namespace
+
+bool by_element(const FusedProgram& p) {
+  const auto fits = [](const Input& place) { return place.spread == Input::kFull || place.spread == Input::kScalar; };
+  return std::all_of(p.inputs.begin(), p.inputs.end(), fits) &&
+         std::all_of(p.results.begin(), p.results.end(), [&](const auto& result) { return fits(result.place); }) &&
+         std::all_of(p.stores.begin(), p.stores.end(), [&](const auto& store) { return fits(store.place); });
+}
+
+void run_fused(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t begin, std::int64_t end) {
+  if (begin >= end) return;
+  const std::int64_t blocks = (end - begin + p.block - 1) / p.block;
+  const double cost = p.cost * static_cast<double>(std::min(p.block, end - begin));
+  parallel_for(blocks, cost, [&](std::int64_t first, std::int64_t last) {
+    run_blocks(p, in, out, begin + first * p.block, std::min(begin + last * p.block, end));
+  });
+}
+
+void run_fused(const FusedProgram& p, const void* const* in, void* const* out) { run_fused(p, in, out, 0, p.size); }
+
+}  // namespace syncline::kernels

@@ -1,0 +1,209 @@
+#include "ops/kernels/product/blocked_product.h"
+
+#include <algorithm>
+
+#include "syncline/array.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels/product/blocked_product.cc"
+#include <hwy/foreach_target.h>  // includes this file once a target
+#include <hwy/highway.h>
+
+#include "ops/kernels/copy/transpose_square.h"
+#include "ops/kernels/product/product_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels {
+namespace HWY_NAMESPACE {
+using Index = std::int64_t;
+
+// A block of B: so many rows of each panel that a panel and the tiles of A stay in the second-level cache together.
+template <class T>
+constexpr Index kBlockDepth = 1536 / Index{sizeof(T)};
+constexpr Index kBlockRows = 288, kRowsMultiple = 24;  // of A: whole tiles on every instruction set
+constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
+static_assert(kRowsMultiple % kTileRows == 0);
+static_assert(kPanelsBytes + kBlockRows * 1536 <= kScratchBytes);
+
+// As few parts as fit, of about equal size.
+HWY_INLINE Index even_part(Index length, Index most, Index multiple) {
+  const Index parts = (length + most - 1) / most;
+  return ((length + parts - 1) / parts + multiple - 1) / multiple * multiple;
+}
+
+// Rows [p0, p0 + depth) of columns [j0, j0 + columns), at most a panel's, of op(B).
+template <class T>
+HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index columns, T* to) {
+  constexpr Index kWidth = kPanelColumns<T>;
+  if (columns < kWidth) std::fill_n(to, depth * kWidth, T(0));
+  if (x.b == Trans::kYes) {
+    const T* from = x.B + j0 * x.ldb + p0;
+    Index p = 0;
+    if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+      const auto* words = reinterpret_cast<const std::uint32_t*>(from);
+      for (; columns == kWidth && p + kSquare <= depth; p += kSquare)
+        transpose_squares(words + p, x.ldb, reinterpret_cast<std::uint32_t*>(to + p * kWidth), kWidth, kWidth / kSquare,
+                          false);
+    }
+    constexpr Index kRun = 16;  // elements of a row at a time, so that what is written stays in the first-level cache
+    for (; p < depth; p += kRun)
+      for (Index c = 0; c < columns; ++c)
+        for (Index q = p; q < std::min(p + kRun, depth); ++q) to[q * kWidth + c] = from[c * x.ldb + q];
+    return;
+  }
+  const T* from = x.B + p0 * x.ldb + j0;
+  if (columns < kWidth) {
+    for (Index p = 0; p < depth; ++p) std::copy_n(from + p * x.ldb, columns, to + p * kWidth);
+    return;
+  }
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  for (Index p = 0; p < depth; ++p)
+    for (Index c = 0; c < kWidth; c += lanes) hn::Store(hn::LoadU(d, from + p * x.ldb + c), d, to + p * kWidth + c);
+}
+
+// A piece of B that is to be packed soon, where B's rows are stored: fetched little by little beside the products.
+template <class T>
+struct NextPanel {
+  const T* at;
+  Index ldb, depth;
+
+  HWY_INLINE void fetch(Index first, Index last) const {
+    for (Index p = first; p < last; ++p) {
+      __builtin_prefetch(at + p * ldb);
+      __builtin_prefetch(at + p * ldb + kPanelColumns<T> / 2);
+    }
+  }
+};
+
+// Rows [i0, i0 + rows) of op(A) whose columns are stored: tile by tile, kTileRows elements a column.
+template <class T>
+HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index i0, Index rows, T* to) {
+  constexpr Index kRun = 8;  // columns at a time, so that what is read and written stays in the first-level cache
+  const Index whole = rows / kTileRows * kTileRows;
+  const T* from = x.A + p0 * x.lda + i0;
+  for (Index first = 0; first < depth; first += kRun) {
+    const Index last = std::min(first + kRun, depth);
+    for (Index i = 0; i < whole; i += kTileRows)
+      for (Index p = first; p < last; ++p)
+        for (Index r = 0; r < kTileRows; ++r) to[i * depth + p * kTileRows + r] = from[p * x.lda + i + r];
+    for (Index p = first; p < last; ++p)
+      for (Index i = whole; i < rows; ++i) to[whole * depth + p * kTileRows + i - whole] = from[p * x.lda + i];
+  }
+}
+
+// Rows of A: the first tile's, and how far row i's elements lie behind row 0's, for i a multiple of kTileRows.
+template <class T>
+struct BlockRows {
+  TileRows<T> tile;
+  Index distance;
+};
+
+// A panel by some rows of A, tile by tile, while the next panel is fetched.
+template <bool kColumns, class T>
+HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, const TilePanel<T>& panel, T* C,
+                               Index ldc, Index columns, bool add, const NextPanel<T>& next) {
+  const Index width = tile_columns<T>();
+  for (Index i = 0; i < rows; i += kTileRows) {
+    const Index count = std::min<Index>(kTileRows, rows - i);
+    next.fetch(next.depth * i / rows, next.depth * (i + count) / rows);
+    const TileRows<T> at{A.tile.at + i * A.distance, A.tile.row_step};
+    for (Index c = 0; c < columns; c += width) {
+      const TilePanel<T> part{panel.at + c, panel.row_step};
+      T* to = C + i * ldc + c;
+      if (count == kTileRows) tile<kTileRows, kColumns>(depth, at, part, to, ldc, columns - c, add);
+      else short_tile<kTileRows - 1, kColumns>(count, depth, at, part, to, ldc, columns - c, add);
+    }
+  }
+}
+
+// One block of B by all of A. Panels are packed when the first rows come to them, and kept if other rows follow. Where
+// a tile or two are all the rows, packing is lost: they are multiplied where they lie.
+template <class T>
+HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
+                            T* packed) {
+  constexpr Index kWidth = kPanelColumns<T>;
+  const bool add = x.add || p0 > 0;
+  const Index block = even_part(x.m, kBlockRows, kRowsMultiple);
+  const bool keep = block < x.m, few = x.m <= 2 * kTileRows;
+  for (Index i0 = 0; i0 < x.m; i0 += block) {
+    const Index rows = std::min(block, x.m - i0);
+    BlockRows<T> A{{x.A + i0 * x.lda + p0, x.lda}, x.lda};
+    if (x.a == Trans::kYes && few) A = {{x.A + p0 * x.lda + i0, x.lda}, 1};
+    else if (x.a == Trans::kYes) {
+      pack_rows(x, p0, depth, i0, rows, packed);
+      A = {{packed, kTileRows}, depth};
+    }
+    for (Index c = 0; c < width; c += kWidth) {
+      const Index columns = std::min(kWidth, width - c);
+      T *room = panels + (keep ? c * depth : 0), *C = x.C + i0 * x.ldc + j0 + c;
+      TilePanel<T> panel{room};
+      if (few && x.b == Trans::kNo && columns == kWidth) panel = {x.B + p0 * x.ldb + j0 + c, x.ldb};
+      else if (i0 == 0) pack_panel(x, p0, depth, j0 + c, columns, room);
+      const bool last = c + kWidth >= width;
+      NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};
+      if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
+      if (last) next.depth = std::min(next.depth, x.k - p0 - depth);
+      if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, panel, C, x.ldc, columns, add, next);
+      else panel_times_rows<false>(A, rows, depth, panel, C, x.ldc, columns, add, next);
+    }
+  }
+}
+
+template <class T>
+HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
+  constexpr Index kWidth = kPanelColumns<T>;
+  T* panels = reinterpret_cast<T*>(memory);
+  T* packed = reinterpret_cast<T*>(memory + kPanelsBytes);
+  const Index depth = even_part(x.k, kBlockDepth<T>, 1);
+  const Index width = even_part(x.n, kPanelsBytes / kPanelBytes / depth * kWidth, kWidth);
+  for (Index j0 = 0; j0 < x.n; j0 += width)
+    for (Index p0 = 0; p0 < x.k; p0 += depth)
+      block_product(x, p0, std::min(depth, x.k - p0), j0, std::min(width, x.n - j0), panels, packed);
+}
+
+void product_float(const MatrixProduct<float>& x, std::byte* memory) { all_blocks(x, memory); }
+void product_double(const MatrixProduct<double>& x, std::byte* memory) { all_blocks(x, memory); }
+
+Index vector_bytes() {
+  return HWY_TARGET == HWY_SCALAR ? 0 : static_cast<Index>(hn::Lanes(hn::ScalableTag<std::uint8_t>()));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::kernels {
+namespace {
+HWY_EXPORT(product_float);
+HWY_EXPORT(product_double);
+HWY_EXPORT(vector_bytes);
+
+void run(const MatrixProduct<float>& x, std::byte* memory) { HWY_DYNAMIC_DISPATCH(product_float)(x, memory); }
+void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPATCH(product_double)(x, memory); }
+
+}  // namespace
+
+bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
+  // Without vectors of our own, a BLAS has at least the baseline's. Every small product asks: hwy::SupportedTargets()
+  // would read the processor's features each time, which takes 20 us in a virtual machine.
+  if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
+  // Below, a BLAS with vectors as wide as ours is quicker: it has products without packing for them.
+  constexpr std::int64_t kSmall = 1'000'000;
+  return m >= 8 && n >= 32 && k >= 16 && (!wide_blas || m * n * k > kSmall);
+}
+
+bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
+
+template <class T>
+void blocked_product(const MatrixProduct<T>& product) {
+  thread_local Array memory(DType::kUint8, Shape{std::int64_t{2} << 20});
+  run(product, memory.raw());
+}
+
+template void blocked_product<float>(const MatrixProduct<float>&);
+template void blocked_product<double>(const MatrixProduct<double>&);
+
+}  // namespace syncline::kernels
+#endif  // HWY_ONCE

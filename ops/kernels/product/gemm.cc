@@ -1,0 +1,129 @@
+#include "ops/kernels/product/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "ops/kernels/parallel.h"
+#include "ops/kernels/product/blas_memory.h"
+#include "ops/kernels/product/blocked_product.h"
+#include "syncline/error.h"
+
+namespace syncline::kernels {
+namespace {
+
+using Index = std::int64_t;
+
+// Each piece packs the shared operand again, so pieces are few, long and wide: that costs 1 to 3 % of one core's time.
+// Columns cost less than rows. Powers of two divide evenly among 2, 4 or 8 threads.
+constexpr double kFlopsPerPiece = 12e6;
+constexpr Index kMaxPieces = 8;
+constexpr Index kPieceWidth = 256;
+constexpr Index kNarrowPieceWidth = 64;  // where the product is long (k) but both sides are short
+constexpr Index kPieceAlignment = 32;    // a multiple of the micro-kernel's height and width
+
+Chunks split(Index length, double flops) {
+  const auto by_cost = static_cast<Index>(std::min(flops / kFlopsPerPiece, static_cast<double>(kMaxPieces)));
+  const Index width = length >= 2 * kPieceWidth ? kPieceWidth : kNarrowPieceWidth;
+  const Index pieces = std::min(by_cost, length / width);
+  if (pieces < 2) return {length, length, 1};
+  const auto even = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(pieces)));
+  const Index size = ((length + even - 1) / even + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
+  return {length, size, (length + size - 1) / size};
+}
+
+CBLAS_TRANSPOSE to_cblas(Trans t) { return t == Trans::kYes ? CblasTrans : CblasNoTrans; }
+
+void blas(Trans a, Trans b, int m, int n, int k, float alpha, const float* A, int lda, const float* B, int ldb,
+          float beta, float* C, int ldc) {
+  cblas_sgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+void blas(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, int lda, const double* B, int ldb,
+          double beta, double* C, int ldc) {
+  cblas_dgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
+// Holds OpenBLAS to the calling thread, once. The serial flavour shares its buffers between threads without a lock.
+void prepare_blas() {
+  static const bool prepared = [] {
+    if (openblas_get_parallel() == 0) {
+      fail<Error>(
+          "gemm: the OpenBLAS that was loaded (", openblas_get_config(),
+          ") is built without threads and is not safe to call from several; install libopenblas0-pthread, and look "
+          "for a LD_LIBRARY_PATH that hides it");
+    }
+    openblas_set_num_threads(1);
+    reserve_blas_memory();
+    return true;
+  }();
+  static_cast<void>(prepared);
+}
+
+// An OpenBLAS that is older than the processor takes kernels of an older one, with vectors half as wide.
+bool blas_is_wide() {
+  static const bool wide = [] {
+    const std::string name = openblas_get_corename();
+    return !has_wide_vectors() || name == "SkylakeX" || name == "Cooperlake" || name == "Sapphirerapids";
+  }();
+  return wide;
+}
+
+// An empty sum: BLAS refuses the lead dimension 0 that an empty operand has.
+template <class T>
+void scale(Index m, Index n, T beta, T* C, Index ldc) {
+  for (Index i = 0; i < m; ++i) {
+    for (Index j = 0; j < n; ++j) C[i * ldc + j] = beta == T(0) ? T(0) : beta * C[i * ldc + j];
+  }
+}
+
+}  // namespace
+
+template <class T>
+void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb,
+                 T beta, T* C, Index ldc) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) return scale(m, n, beta, C, ldc);
+  const bool beyond_blas = std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
+  SYNCLINE_CHECK(!beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
+  if (beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k, blas_is_wide())))
+    return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
+  prepare_blas();
+  blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,
+       static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
+}
+
+template <class T>
+void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb, T beta,
+          T* C, Index ldc) {
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const bool by_rows = m > 2 * n;
+  const Chunks pieces = split(by_rows ? m : n, flops);
+  if (pieces.count < 2) return gemm_serial(a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+  parallel_chunks(pieces, [&](Index, Index begin, Index end) {
+    if (by_rows) {
+      const T* piece = a == Trans::kYes ? A + begin : A + begin * lda;
+      gemm_serial(a, b, end - begin, n, k, alpha, piece, lda, B, ldb, beta, C + begin * ldc, ldc);
+    } else {
+      const T* piece = b == Trans::kYes ? B + begin * ldb : B + begin;
+      gemm_serial(a, b, m, end - begin, k, alpha, A, lda, piece, ldb, beta, C + begin, ldc);
+    }
+  });
+}
+
+std::string blas_kernels() { return openblas_get_corename(); }
+std::string blas_library() { return openblas_get_config(); }
+
+template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
+                          float*, Index);
+template void gemm<double>(Trans, Trans, Index, Index, Index, double, const double*, Index, const double*, Index,
+                           double, double*, Index);
+template void gemm_serial<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index,
+                                 float, float*, Index);
+template void gemm_serial<double>(Trans, Trans, Index, Index, Index, double, const double*, Index, const double*, Index,
+                                  double, double*, Index);
+
+}  // namespace syncline::kernels

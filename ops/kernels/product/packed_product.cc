@@ -1,0 +1,103 @@
+#include "ops/kernels/product/packed_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/kernels/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/kernels/product/packed_product.cc"
+#include <hwy/foreach_target.h>  // includes this file once a target
+#include <hwy/highway.h>
+
+#include "ops/kernels/product/product_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels {
+namespace HWY_NAMESPACE {
+using Index = std::int64_t;
+
+template <class T>
+HWY_ATTR void panel_product(Index m, Index n, Index k, const T* A, const T* panel, T* C, Index columns) {
+  const Index width = tile_columns<T>();
+  for (Index c = 0; c < columns; c += width) {
+    Index i = 0;
+    for (; i + kTileRows <= m; i += kTileRows)
+      tile<kTileRows, false>(k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n, columns - c,
+                             false);
+    short_tile<kTileRows - 1, false>(m - i, k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n,
+                                     columns - c, false);
+  }
+}
+
+void panel_product_float(Index m, Index n, Index k, const float* A, const float* panel, float* C, Index columns) {
+  panel_product(m, n, k, A, panel, C, columns);
+}
+void panel_product_double(Index m, Index n, Index k, const double* A, const double* panel, double* C, Index columns) {
+  panel_product(m, n, k, A, panel, C, columns);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace syncline::kernels {
+namespace {
+using Index = std::int64_t;
+HWY_EXPORT(panel_product_float);
+HWY_EXPORT(panel_product_double);
+
+void panel_product(Index m, Index n, Index k, const float* A, const float* panel, float* C, Index columns) {
+  HWY_DYNAMIC_DISPATCH(panel_product_float)(m, n, k, A, panel, C, columns);
+}
+void panel_product(Index m, Index n, Index k, const double* A, const double* panel, double* C, Index columns) {
+  HWY_DYNAMIC_DISPATCH(panel_product_double)(m, n, k, A, panel, C, columns);
+}
+
+template <class T>
+constexpr Index panels_of(Index n) {
+  return (n + kPanelColumns<T> - 1) / kPanelColumns<T>;
+}
+
+}  // namespace
+
+template <class T>
+void pack_matrix(Trans b, Index k, Index n, const T* B, Index ldb, T* packed) {
+  constexpr Index kWidth = kPanelColumns<T>;
+  const double cost = 0.5 * static_cast<double>(k * kWidth);
+  parallel_for(panels_of<T>(n), cost, [&](Index begin, Index end) {
+    for (Index panel = begin; panel < end; ++panel) {
+      const Index first = panel * kWidth, columns = std::min(kWidth, n - first);
+      T* to = packed + panel * k * kWidth;
+      if (columns < kWidth) std::fill_n(to, k * kWidth, T(0));
+      if (b == Trans::kNo) {
+        for (Index p = 0; p < k; ++p)
+          std::memcpy(to + p * kWidth, B + p * ldb + first, static_cast<std::size_t>(columns) * sizeof(T));
+      } else {
+        for (Index c = 0; c < columns; ++c)
+          for (Index p = 0; p < k; ++p) to[p * kWidth + c] = B[(first + c) * ldb + p];
+      }
+    }
+  });
+}
+
+template <class T>
+void packed_product(Index m, Index n, Index k, const T* A, const T* packed, T* C) {
+  constexpr Index kWidth = kPanelColumns<T>;
+  const double cost = 0.02 * static_cast<double>(m * k * kWidth);
+  parallel_for(panels_of<T>(n), cost, [&](Index begin, Index end) {
+    for (Index panel = begin; panel < end; ++panel) {
+      const Index first = panel * kWidth;
+      panel_product(m, n, k, A, packed + panel * k * kWidth, C + first, std::min(kWidth, n - first));
+    }
+  });
+}
+
+template void pack_matrix<float>(Trans, Index, Index, const float*, Index, float*);
+template void pack_matrix<double>(Trans, Index, Index, const double*, Index, double*);
+template void packed_product<float>(Index, Index, Index, const float*, const float*, float*);
+template void packed_product<double>(Index, Index, Index, const double*, const double*, double*);
+
+}  // namespace syncline::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,114 @@
+// The innermost part of matrix products: a tile of C, kTileRows x two vectors, kept in registers, is the product of
+// rows of A with a panel of B. Included once for each instruction set (Highway's foreach_target).
+#if defined(SYNCLINE_PRODUCT_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SYNCLINE_PRODUCT_TILE_INL_H_
+#undef SYNCLINE_PRODUCT_TILE_INL_H_
+#else
+#define SYNCLINE_PRODUCT_TILE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "ops/kernels/product/packed_product.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// As many rows as the registers allow.
+#if HWY_TARGET == HWY_AVX3
+constexpr int kTileRows = 8;
+#elif HWY_TARGET == HWY_SCALAR
+constexpr int kTileRows = 4;
+#else
+constexpr int kTileRows = 6;
+#endif
+
+template <class T>
+HWY_INLINE std::int64_t tile_columns() {
+  return 2 * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+}
+
+// The rows of A that a tile takes: row r's elements lie at at[r * row_step + p], or, where A's columns are stored
+// (kColumns), column p's at at[p * row_step + r].
+template <class T>
+struct TileRows {
+  const T* at;
+  std::int64_t row_step;
+};
+
+template <class D, class V, class T>
+HWY_INLINE void store_part(D d, V first, V second, T* to, std::int64_t columns, bool add) {
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  alignas(64) T both[2 * HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(first, d, both);
+  hn::Store(second, d, both + lanes);
+  for (std::int64_t c = 0; c < columns; ++c) to[c] = add ? to[c] + both[c] : both[c];
+}
+
+// The columns of B that a tile takes: rows of at least two vectors, so many elements apart.
+template <class T>
+struct TilePanel {
+  const T* at;
+  std::int64_t row_step = kPanelColumns<T>;
+};
+
+// C = rows * panel, or C += it; `columns` of the tile, at most the two vectors.
+template <int kRows, bool kColumns, class T>
+HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C, std::int64_t ldc,
+                   std::int64_t columns, bool add) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const T* A = rows.at;
+  const std::int64_t step = rows.row_step;
+  // Every loop over rows is unrolled by request: g++ keeps an array in registers only where all its indices are
+  // constant, and otherwise stores each accumulator to the stack in each step of k (tests/house/check_tiles.py looks).
+  V first[kRows], second[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    __builtin_prefetch(C + r * ldc, 1);  // until it is written, the rows are on their way
+    __builtin_prefetch(C + r * ldc + lanes, 1);
+    first[r] = second[r] = hn::Zero(d);
+  }
+  for (std::int64_t p = 0; p < k; ++p) {
+    const T* row = panel.at + p * panel.row_step;
+    const V b0 = hn::LoadU(d, row), b1 = hn::LoadU(d, row + lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
+      first[r] = hn::MulAdd(a, b0, first[r]);
+      second[r] = hn::MulAdd(a, b1, second[r]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    T* to = C + r * ldc;
+    if (columns < 2 * lanes) {
+      store_part(d, first[r], second[r], to, columns, add);
+      continue;
+    }
+    hn::StoreU(add ? hn::Add(hn::LoadU(d, to), first[r]) : first[r], d, to);
+    hn::StoreU(add ? hn::Add(hn::LoadU(d, to + lanes), second[r]) : second[r], d, to + lanes);
+  }
+}
+
+// A tile of fewer rows: the last ones.
+template <int kRows, bool kColumns, class T>
+HWY_INLINE void short_tile(std::int64_t count, std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C,
+                           std::int64_t ldc, std::int64_t columns, bool add) {
+  if constexpr (kRows > 0) {
+    if (count == kRows) return tile<kRows, kColumns>(k, rows, panel, C, ldc, columns, add);
+    short_tile<kRows - 1, kColumns>(count, k, rows, panel, C, ldc, columns, add);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // SYNCLINE_PRODUCT_TILE_INL_H_

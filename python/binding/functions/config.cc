@@ -1,0 +1,59 @@
+// Configuration, names and the learning phase.
+#include "syncline/backend/config.h"
+
+#include <nanobind/stl/string.h>
+
+#include "python/binding/binding.h"
+#include "python/binding/conversion.h"
+#include "python/binding/tensor.h"
+#include "syncline/backend/function.h"
+#include "syncline/config.h"
+#include "syncline/session.h"
+
+namespace syncline::python {
+namespace {
+
+// Keras keeps floatx, epsilon and the data format itself (keras.backend.common) and lets no backend override them, so
+// where Keras is loaded its module says what holds. Null: there is no Keras.
+PyObject* keras_state() {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "keras.backend.common");
+  return module == nullptr ? nullptr : PyModule_GetDict(module);
+}
+
+void follow(PyObject* state, Config& config) {
+  if (PyObject* floatx = PyDict_GetItemString(state, "_FLOATX"); floatx != nullptr && PyUnicode_Check(floatx))
+    config.floatx = parse_dtype(PyUnicode_AsUTF8(floatx));
+  if (PyObject* epsilon = PyDict_GetItemString(state, "_EPSILON"); epsilon != nullptr && PyFloat_Check(epsilon))
+    config.epsilon = PyFloat_AS_DOUBLE(epsilon);
+  PyObject* format = PyDict_GetItemString(state, "_IMAGE_DATA_FORMAT");
+  if (format != nullptr && PyUnicode_Check(format)) config.image_data_format = PyUnicode_AsUTF8(format);
+}
+
+// The configuration that everything reads while a graph is built. A step that makes a plan meanwhile, without the GIL,
+// goes on with what held before.
+Config& config() {
+  Config& config = Session::current().config();
+  if (PyGILState_Check() != 0)
+    if (PyObject* state = keras_state()) follow(state, config);
+  return config;
+}
+
+}  // namespace
+
+void bind_config(nb::module_& m) {
+  set_config_source(&config);
+  m.def("floatx", [] { return name_of_dtype(config().floatx); });
+  m.def("set_floatx", [](const std::string& name) { set_floatx(name); });
+  m.def("epsilon", [] { return config().epsilon; });
+  m.def("set_epsilon", [](double e) { set_epsilon(e); });
+  m.def("image_data_format", [] { return config().image_data_format; });
+  m.def("set_image_data_format", [](const std::string& data_format) { set_image_data_format(data_format); });
+  m.def("get_uid", &get_uid);
+  m.def("reset_uids", &reset_uids);
+  m.def("clear_session", &clear_session);
+  m.def("manual_variable_initialization", nb::overload_cast<bool>(&manual_variable_initialization));
+  m.def("learning_phase", [] { return tensor(learning_phase()); });
+  m.def("unique_name", [](const std::string& prefix) { return Session::current().unique_name(prefix); });
+}
+
+}  // namespace syncline::python

@@ -1,0 +1,206 @@
+"""What a script computes is what rank 0 computes: where the ranks' values for a function differ, or the batches that Keras's generators
+give, every rank takes those of rank 0.
+
+Batches and what functions are fed with are compared one by one: threads that draw from NumPy's generator part the ranks without the
+program's doing. Within Keras's loops over arrays, which every rank cuts alike, functions compare at calls 1, 2, 4, 8, ..., and each time
+once a difference was found. Before each fit and each loop over generators, and after those with threads, the random generators of all
+ranks get rank 0's state. Under `local_feeds` each rank
+keeps what it has.
+"""
+
+import functools
+import time
+import warnings
+import zlib
+
+import numpy as np
+
+from syncline import _core
+from syncline.distribution import ranks
+from syncline.keras_support.import_hook import after_import
+
+# At the end of a loop threads are not waited for longer.
+_SECONDS_FOR_A_BATCH = 30
+
+_ADVICE = (
+    "Every rank takes those of rank 0, which costs sending them. Seed every generator alike, sort what comes from a set or a folder, "
+    "and draw random numbers outside of threads. Or let each rank bring its own rows, under syncline.distributed.local_feeds()"
+)
+
+
+def _follows():
+    return ranks.is_rank() and not _core.local_feeds()
+
+
+def _digest(value, digest=0):
+    """Of arrays and numbers, also in lists and dicts; of what else there is it sees nothing."""
+    if isinstance(value, dict):
+        value = list(value.items())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            digest = _digest(each, digest)
+        return zlib.crc32(str(len(value)).encode(), digest)
+    if hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        return _digest((rows.shape, rows.data, rows.indices, rows.indptr), digest)
+    array = np.asarray(value)
+    if array.dtype.hasobject:
+        return digest
+    kind = zlib.crc32(f"{array.dtype.str}{array.shape}".encode(), digest)
+    return _core.digest(np.ascontiguousarray(array).reshape(-1).view(np.uint8), kind)
+
+
+def _first_difference(values):
+    """The number of the first value that is not equal on all ranks, None if there is none. Every rank asks, with as many values."""
+    digests = [_digest(value) for value in values]
+    return None if ranks.first_difference([zlib.crc32(repr(digests).encode())]) is None else ranks.first_difference(digests)
+
+
+_call = _core.Function.__call__  # found once: a call takes a few microseconds
+
+
+class Function(_core.Function):
+    """A function of several ranks."""
+
+    def __init__(self, inputs, outputs, updates, name, *others):
+        super().__init__(inputs, outputs, updates, name, *others)
+        self._names, self._name = [x.name.partition(":")[0] for x in inputs], name
+        self._calls, self._differs = 0, False
+
+    def __call__(self, inputs):
+        self._calls = calls = self._calls + 1
+        if (self._differs or _Loop.depth == 0 or calls & (calls - 1) == 0) and _follows():
+            inputs = self._agreed(inputs)
+        return _call(self, inputs)
+
+    def _agreed(self, inputs):
+        values = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+        difference = _first_difference(values) if values else None
+        if difference is None:
+            return inputs
+        if not self._differs:
+            self._differs = True
+            names = dict(enumerate(self._names))
+            warnings.warn(
+                f"{self._name}: ranks were given different values for input {difference} ({names.get(difference)}). {_ADVICE}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return ranks.broadcast(inputs)
+
+
+class _Batches:
+    """What an iterator gives on rank 0, on every rank."""
+
+    told = False
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not _follows():
+            return next(self._batches)
+        try:
+            batch = [next(self._batches)]
+        except StopIteration:
+            batch = []
+        if _first_difference([batch]) is not None:
+            if not _Batches.told:
+                _Batches.told = True
+                warnings.warn(f"the ranks' generators give different batches. {_ADVICE}", RuntimeWarning, stacklevel=2)
+            batch = ranks.broadcast(batch)
+        if not batch:
+            raise StopIteration
+        return batch[0]
+
+
+def _enqueuer(kind):
+    """Keras's class of queues for batches, for several ranks."""
+
+    class Enqueuer(kind):
+        _pool = None
+
+        @property
+        def executor_fn(self):
+            return self._make_pool
+
+        @executor_fn.setter
+        def executor_fn(self, make):
+            def make_pool(sequences):
+                self._pool = make(sequences)
+                return self._pool
+
+            self._make_pool = make and make_pool
+
+        def get(self):
+            return _Batches(super().get())
+
+        def stop(self, timeout=None):
+            super().stop(timeout)
+            # Keras lets its threads finish what is queued, and draw random numbers meanwhile.
+            if self._pool is not None and not self.use_multiprocessing:
+                self._pool.terminate()
+                end = time.monotonic() + _SECONDS_FOR_A_BATCH
+                for thread in self._pool._pool:
+                    thread.join(max(0, end - time.monotonic()))
+
+    return Enqueuer
+
+
+class _Loop:
+    """One of Keras's loops begins with rank 0's random state if it draws, and ends with it if batches come from threads, unless it is
+    part of another one."""
+
+    depth = 0
+
+    def __init__(self, threads, draws):
+        self._threads, self._draws = threads, draws
+
+    def __enter__(self):
+        if _Loop.depth == 0 and self._draws and _follows():
+            ranks.align_random_states()
+        _Loop.depth += 1
+
+    def __exit__(self, kind, error, trace):
+        _Loop.depth -= 1
+        if _Loop.depth == 0 and self._threads and error is None and _follows():
+            ranks.align_random_states()
+
+
+def _in_loop(function, threads=True, draws=True):
+    @functools.wraps(function)
+    def loop(model, source, *arguments, **keywords):
+        from keras.engine.training_utils import is_sequence
+
+        # Of a Sequence, which may be an iterator too, Keras takes batches by their numbers: iter_sequence_infinite.
+        in_turn = keywords.get("workers") == 0 and hasattr(source, "__next__") and not is_sequence(source)
+        if in_turn and not isinstance(source, _Batches):
+            source = _Batches(source)
+        with _Loop(threads, draws):
+            return function(model, source, *arguments, **keywords)
+
+    return loop
+
+
+def _generators(module):
+    module.OrderedEnqueuer = _enqueuer(module.OrderedEnqueuer)
+    module.GeneratorEnqueuer = _enqueuer(module.GeneratorEnqueuer)
+    in_turn = module.iter_sequence_infinite
+    module.iter_sequence_infinite = lambda sequence: _Batches(in_turn(sequence))
+    for name in ("fit_generator", "evaluate_generator", "predict_generator"):
+        setattr(module, name, _in_loop(getattr(module, name)))
+
+
+def _arrays(module):
+    module.fit_loop = _in_loop(module.fit_loop, threads=False)
+    for name in ("test_loop", "predict_loop"):
+        setattr(module, name, _in_loop(getattr(module, name), threads=False, draws=False))
+
+
+def follow_rank_0():
+    """From now on the batches of Keras's generators are rank 0's."""
+    after_import("keras.engine.training_generator", _generators)
+    after_import("keras.engine.training_arrays", _arrays)

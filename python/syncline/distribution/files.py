@@ -1,0 +1,317 @@
+"""Only rank 0 writes the files that Keras writes: saved models and weights, checkpoints, logs, pictures.
+
+On the other ranks the same calls write to memory or nowhere, and return when rank 0's file is complete, so that what follows finds it
+on every rank. Nobody waits for a rank that may not come: rank 0 never waits, and only who was told to write the same file waits for
+it. So a script that saves behind `if rank() == 0` does not hang. A file of another name than rank 0's (tempfile, uuid) each rank
+writes itself; so does what a program opens itself.
+"""
+
+import collections
+import contextlib
+import fcntl
+import functools
+import hashlib
+import inspect
+import io
+import os
+import time
+
+from syncline import _core
+from syncline.distribution import folders, own_files, quiet, ranks
+from syncline.keras_support.compat import called_from_keras
+from syncline.keras_support.import_hook import after_import
+
+# How long another rank waits for the next news of rank 0's file: once rank 0 writes it; while it has written nothing that this rank
+# does not know; when it has written something else, so the names may differ. After that the rank writes its own file.
+_SECONDS_WHILE_WRITTEN, _SECONDS, _SECONDS_AFTER_OTHERS = 600, 60, 5
+
+# By a file's number, on other ranks: how often it was to be written here, and rank 0 has begun and ended to do so, as far as known.
+_ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
+
+_temporary_names = {}  # the latest last
+_TEMPORARY_NAMES = 1000
+
+_told_of_names = _told_of_folders = False
+
+
+def _is_path(path):
+    return isinstance(path, (str, bytes, os.PathLike))
+
+
+def _number(path):
+    # As the program names it. A note of this number says that the file is begun, of the next one that it is complete.
+    return int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "little") & ~3
+
+
+def _is_of_this_process(path):
+    return any(name in part for part in os.fsdecode(path).split(os.sep) for name in _temporary_names)
+
+
+def _begin(path):
+    """Before a file is written by rank 0, dropped by the others."""
+    if not ranks.is_rank():
+        return
+    if ranks.rank() == 0:
+        _core.post_note(_number(path))
+    else:
+        _ours[_number(path)] += 1
+
+
+def take_note():
+    """Takes a note of rank 0's, if there is one, and returns it."""
+    note = _core.take_note()
+    if note is not None:
+        if note & own_files.KIND:
+            own_files.heard(note)
+        else:
+            (_ended if note & 1 else _begun)[note & ~1] += 1
+    return note
+
+
+def _end(path, tell=True):
+    """Tells the others that the file is complete, or waits to be told. False: rank 0 does not write it."""
+    if not ranks.is_rank():
+        return True
+    number = _number(path)
+    if ranks.rank() == 0:
+        _core.post_note(number | 1)
+        return True
+    last = time.monotonic()
+    while _ended[number] < _ours[number]:
+        note = take_note()
+        if note is not None:
+            last = last if note & own_files.KIND else time.monotonic()
+            continue
+        if _begun[number] >= _ours[number]:
+            limit = _SECONDS_WHILE_WRITTEN
+        else:
+            limit = _SECONDS_AFTER_OTHERS if any(_begun[other] > _ours[other] for other in _begun) else _SECONDS
+        if time.monotonic() - last > limit:
+            _ours[number] -= 1
+            _tell_of_names(path)
+            return False
+        time.sleep(0.001)
+    if tell:
+        _tell_of_folders(path)
+    return True
+
+
+def _tell_of_names(path):
+    global _told_of_names
+    if ranks.rank() == 1 and not _told_of_names:
+        _told_of_names = True
+        quiet.say(
+            f"rank 1 writes '{os.fsdecode(path)}' itself, for rank 0 writes no file of this name. Where a name comes from the "
+            "clock, take rank 0's: name = syncline.distributed.broadcast(name)",
+        )
+
+
+def _tell_of_folders(path):
+    global _told_of_folders
+    if ranks.local_rank() == 0 and not _told_of_folders and not os.path.exists(path):
+        _told_of_folders = True
+        quiet.say(
+            f"rank {ranks.rank()} does not find '{os.fsdecode(path)}', which rank 0 has written. Unless the script has removed "
+            "it: save to a folder that all nodes share",
+        )
+
+
+def _temporary_files(tempfile):
+    names = tempfile._RandomNameSequence
+    original = names.__next__
+
+    def __next__(self):
+        name = original(self)
+        _temporary_names[name] = True
+        if len(_temporary_names) > _TEMPORARY_NAMES:
+            _temporary_names.pop(next(iter(_temporary_names)), None)
+        return name
+
+    names.__next__ = __next__
+
+
+def _hdf5(h5py):
+    File = h5py.File
+    if hasattr(File.__init__, "of_every_rank"):
+        return
+    original, original_close = File.__init__, File.close
+
+    @functools.wraps(original)
+    def __init__(self, name, mode=None, *arguments, **keywords):
+        plain = _is_path(name) and mode not in (None, "r") and not arguments and "driver" not in keywords
+        ours = plain and called_from_keras() and not _is_of_this_process(name)
+        if ours:
+            _begin(name)
+        opened = name
+        if ours and ranks.rank() != 0:
+            if mode not in ("a", "r+") or not os.path.exists(name):
+                # HDF5 would read an old file of that name first, which rank 0 cuts off meanwhile: it loops for ever then.
+                mode, opened = "w", f"{os.fspath(name)}.rank{ranks.rank()}"
+            keywords.update(driver="core", backing_store=False)
+        # Handed on as it came: what no mode means depends on h5py's version, and syncline.keras_support.compat has a say in it.
+        original(self, opened, *(() if mode is None else (mode,)), *arguments, **keywords)
+        if ours:
+            self._name_for_all = name
+
+    @functools.wraps(original_close)
+    def close(self):
+        name = self.__dict__.pop("_name_for_all", None)
+        if name is None:
+            return original_close(self)
+        if ranks.rank() != 0 and not _end(name):
+            self.flush()
+            with open(name, "wb") as file:
+                file.write(self.id.get_file_image())
+        try:
+            original_close(self)
+        finally:
+            if ranks.rank() == 0:
+                _end(name)
+
+    __init__.of_every_rank = original
+    File.__init__, File.close = __init__, close
+
+
+def _open(path, mode="r", *arguments, **keywords):
+    """open() for modules of Keras."""
+    if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
+        return io.open(path, mode, *arguments, **keywords)
+    _begin(path)
+    file = io.open(path if ranks.rank() == 0 else os.devnull, mode, *arguments, **keywords)
+    close = file.close
+
+    def close_for_all():
+        was_open = not file.closed
+        close()
+        if was_open:
+            _end(path)
+
+    file.close = close_for_all
+    return file
+
+
+class _Io:
+    """The module io with another open()."""
+
+    open = staticmethod(_open)
+
+    def __getattr__(self, name):
+        return getattr(io, name)
+
+
+def _callbacks(module):
+    if hasattr(module, "__path__"):
+        return  # a package, which opens nothing itself
+    module.open = _open
+    if hasattr(module, "io"):
+        module.io = _Io()
+
+
+def _by_rank_0(module, name, parameter):
+    """Lets only rank 0 run a function that writes the file which this parameter names."""
+    original = getattr(module, name)
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def function(*arguments, **keywords):
+        bound = signature.bind(*arguments, **keywords)
+        bound.apply_defaults()
+        path = bound.arguments[parameter]
+        if not _is_path(path) or _is_of_this_process(path):
+            return original(*arguments, **keywords)
+        _begin(path)
+        if ranks.rank() != 0:
+            return None if _end(path) else original(*arguments, **keywords)
+        try:
+            return original(*arguments, **keywords)
+        finally:
+            _end(path)
+
+    setattr(module, name, function)
+
+
+class _NoPicture:
+    def save(self, *arguments, **keywords):
+        pass
+
+
+def _saved_batches(module):
+    # These modules make pictures only to save them.
+    if ranks.rank() != 0:
+        module.array_to_img = lambda *arguments, **keywords: _NoPicture()
+
+
+def _questions(module):
+    if ranks.rank() != 0:
+        module.ask_to_proceed_with_overwrite = lambda filepath: False
+
+
+@contextlib.contextmanager
+def _alone_in(folder):
+    """A lock among all processes that fetch files to Keras's folder. Gives the lock's file; None where none can be made."""
+    with contextlib.ExitStack() as held:
+        try:
+            os.makedirs(folder, exist_ok=True)
+            lock = held.enter_context(open(os.path.join(folder, ".syncline.lock"), "a+"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError:
+            lock = None
+        yield lock
+
+
+def _downloads(module):
+    """One rank fetches and unpacks, the others find what it has done: a lock, so that any of them may be the first or the only."""
+    original = module.get_file
+    signature = inspect.signature(original)
+
+    def after_rank_0(bound):
+        name = bound.arguments["fname"]
+        _begin(name)
+        if ranks.rank() != 0:
+            if _end(name, tell=False) and bound.arguments.get("extract"):
+                bound.arguments["extract"] = False
+            return original(*bound.args, **bound.kwargs)
+        try:
+            return original(*bound.args, **bound.kwargs)
+        finally:
+            _end(name)
+
+    @functools.wraps(original)
+    def get_file(*arguments, **keywords):
+        bound = signature.bind(*arguments, **keywords)
+        folder = bound.arguments.get("cache_dir") or os.environ.get("KERAS_HOME") or os.path.join("~", ".keras")
+        with _alone_in(os.path.expanduser(folder)) as lock:
+            if not ranks.is_rank():
+                return original(*arguments, **keywords)
+            if lock is None:  # then rank 0 comes first
+                return after_rank_0(bound)
+            # The file says what this job has unpacked.
+            lock.seek(0)
+            job, *unpacked = lock.read().splitlines() or [""]
+            unpacked = unpacked if job == ranks.job() else []
+            if bound.arguments.get("extract") and bound.arguments["fname"] in unpacked:
+                bound.arguments["extract"] = False
+            with quiet.printing():  # whoever fetches it
+                path = original(*bound.args, **bound.kwargs)
+            if bound.arguments.get("extract"):
+                lock.truncate(0)
+                print(ranks.job(), *unpacked, bound.arguments["fname"], sep="\n", file=lock, flush=True)
+            return path
+
+    module.get_file = get_file
+
+
+def divide():
+    """From now on, what Keras writes rank 0 writes."""
+    folders.share()
+    own_files.watch()
+    after_import("tempfile", _temporary_files)
+    after_import("h5py", _hdf5)
+    after_import("keras.callbacks", _callbacks)  # Keras 2.2
+    after_import("keras.callbacks.callbacks", _callbacks)
+    after_import("keras.utils.io_utils", _questions)
+    after_import("keras.utils.vis_utils", lambda module: _by_rank_0(module, "plot_model", "to_file"))
+    after_import("keras.utils.data_utils", _downloads)
+    after_import("keras_preprocessing.image.utils", lambda module: _by_rank_0(module, "save_img", "path"))
+    after_import("keras_preprocessing.image.iterator", _saved_batches)
+    after_import("keras_preprocessing.image.numpy_array_iterator", _saved_batches)

@@ -1,0 +1,1 @@
+"""The documented functions of keras.backend, a module a subject."""

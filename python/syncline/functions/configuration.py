@@ -1,0 +1,160 @@
+"""Configuration: floatx, epsilon, the image data format. Where Keras is loaded they are Keras's own state."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from syncline import _core
+from syncline.functions.types import Array, DType, Value
+
+
+def _keras_state():
+    """Keras's module that keeps the configuration and lets no backend override it; None without Keras."""
+    return sys.modules.get("keras.backend.common")
+
+
+def backend() -> str:
+    """The name of this backend.
+
+    Returns:
+        str: 'syncline'.
+    See: runtime/session/config.cc
+    """
+    return "syncline"
+
+
+def epsilon() -> float:
+    """The small number that keeps divisions and logarithms finite.
+
+    Returns:
+        float: 1e-7 unless keras.json or set_epsilon says otherwise.
+    See: runtime/session/config.cc
+    """
+    return _core.epsilon()
+
+
+def set_epsilon(e: float) -> None:
+    """Sets the small number that keeps divisions and logarithms finite, for graphs that are built from now on.
+
+    Args:
+        e: float: finite, 0 or more.
+    Returns:
+        None.
+    Raises:
+        TypeError: e is no number.
+        ValueError: e is negative or not finite.
+    See: runtime/session/config.cc
+    Example:
+        >>> K.set_epsilon(1e-5)
+        >>> K.epsilon()
+        1e-05
+    """
+    _core.set_epsilon(float(e))
+    if _keras_state() is not None:
+        _keras_state().set_epsilon(float(e))
+
+
+def floatx() -> str:
+    """The dtype of tensors for which none is given.
+
+    Returns:
+        str: 'float16', 'float32' or 'float64'; 'float32' unless keras.json or set_floatx says otherwise.
+    See: runtime/session/config.cc
+    """
+    return _core.floatx()
+
+
+def set_floatx(floatx: DType) -> None:
+    """Sets the dtype of tensors for which none is given, for those that are made from now on.
+
+    Args:
+        floatx: str: 'float16', 'float32' or 'float64'.
+    Returns:
+        None.
+    Raises:
+        ValueError: another dtype.
+    See: runtime/session/config.cc
+    Example:
+        >>> K.set_floatx('float64')
+        >>> K.dtype(K.zeros((2,)))
+        'float64'
+    """
+    _core.set_floatx(str(floatx))
+    if _keras_state() is not None:
+        _keras_state().set_floatx(str(floatx))
+
+
+def cast_to_floatx(x: Value) -> Array:
+    """A value as a NumPy array of dtype floatx().
+
+    Args:
+        x: number, list or NumPy array of any shape and dtype; no tensor (for those there is cast).
+    Returns:
+        NumPy array of x's shape and dtype floatx().
+    Raises:
+        TypeError: x is no value.
+        ValueError: x is a tensor, or text that is no number.
+    See: python/syncline/functions/configuration.py
+    Example:
+        >>> K.cast_to_floatx([1, 2])
+        array([1., 2.], dtype=float32)
+    """
+    return np.asarray(x, dtype=floatx())
+
+
+def image_data_format() -> str:
+    """Where images have their channels unless a function is told.
+
+    Returns:
+        str: 'channels_last' or 'channels_first'; the first unless keras.json or set_image_data_format says otherwise.
+    See: runtime/session/config.cc
+    """
+    return _core.image_data_format()
+
+
+def set_image_data_format(data_format: str) -> None:
+    """Sets where images have their channels, for graphs that are built from now on.
+
+    Args:
+        data_format: str: 'channels_last' or 'channels_first'.
+    Returns:
+        None.
+    Raises:
+        ValueError: any other value.
+    See: runtime/session/config.cc
+    Example:
+        >>> K.set_image_data_format('channels_first')
+        >>> K.conv2d(K.zeros((1, 3, 8, 8)), K.ones((3, 3, 3, 4))).shape
+        (1, 4, 6, 6)
+    """
+    _core.set_image_data_format(str(data_format))
+    if _keras_state() is not None:
+        _keras_state().set_image_data_format(str(data_format))
+
+
+def image_dim_ordering() -> str:
+    """The image data format in the words of Keras 1.
+
+    Returns:
+        str: 'tf' for 'channels_last', 'th' for 'channels_first'.
+    See: runtime/session/config.cc
+    """
+    return "th" if image_data_format() == "channels_first" else "tf"
+
+
+def set_image_dim_ordering(dim_ordering: str) -> None:
+    """Sets the image data format in the words of Keras 1.
+
+    Args:
+        dim_ordering: str: 'tf' for 'channels_last', 'th' for 'channels_first'.
+    Returns:
+        None.
+    Raises:
+        ValueError: any other value.
+    See: runtime/session/config.cc
+    """
+    if dim_ordering not in ("tf", "th"):
+        raise ValueError(f"set_image_dim_ordering: unknown dim_ordering {dim_ordering!r}; give 'tf' or 'th'")
+    set_image_data_format("channels_first" if dim_ordering == "th" else "channels_last")

@@ -1,0 +1,88 @@
+"""Connectionist temporal classification. The blank is the last class. y_pred: (samples, time, classes), the
+probabilities of a softmax; lengths: (samples, 1) or (samples,)."""
+
+from __future__ import annotations
+
+from syncline import _core
+from syncline.functions.types import List, Tensor, TensorLike, Tuple
+
+
+def ctc_label_dense_to_sparse(labels: TensorLike, label_lengths: TensorLike) -> Tensor:
+    """The first elements of each row of labels, as a sparse tensor.
+
+    Args:
+        labels: tensor (samples, n); any dtype.
+        label_lengths: tensor (samples,) or (samples, 1); integers: how many elements of each row count, kept in [0, n].
+    Returns:
+        Sparse tensor (samples, n) of labels' dtype.
+    Raises:
+        TypeError: an argument holds no numbers.
+        ValueError: the shapes do not fit, or an argument is sparse.
+    See: ops/ctc/labels.cc
+    Example:
+        >>> K.eval(K.ctc_label_dense_to_sparse([[1, 2, 3], [4, 5, 6]], [2, 3]))
+        array([[1, 2, 0],
+               [4, 5, 6]], dtype=int32)
+    """
+    return _core.ctc_label_dense_to_sparse(labels, label_lengths)
+
+
+def ctc_batch_cost(
+    y_true: TensorLike, y_pred: TensorLike, input_length: TensorLike, label_length: TensorLike
+) -> Tensor:
+    """The connectionist temporal classification loss of each sample: -log P(labels), summed over all alignments of the
+    labels with the time steps. The blank is the last class.
+
+    Args:
+        y_true: tensor (samples, labels); any dtype but bool: class numbers, of which the first label_length count.
+        y_pred: tensor (samples, time, classes); floating: the probabilities of a softmax.
+        input_length: tensor (samples, 1) or (samples,); integers, or floating and cut to whole numbers: how many time
+            steps count.
+        label_length: tensor (samples, 1) or (samples,); integers, or floating and cut to whole numbers: how many labels
+            count.
+    Returns:
+        Tensor (samples, 1) of y_pred's dtype.
+    Raises:
+        TypeError: y_pred is not floating, or y_true is bool.
+        ValueError: the shapes do not fit, or an argument is sparse. When the step runs: a label that is no class; a
+            length that is negative or larger than there are steps or labels; fewer steps than the labels need.
+    See: ops/ctc/cost.cc
+    Example:
+        >>> K.eval(K.ctc_batch_cost([[0]], [[[0.5, 0.5], [0.5, 0.5]]], [[2]], [[1]])).round(3)
+        array([[0.288]], dtype=float32)
+    """
+    return _core.ctc_batch_cost(y_true, y_pred, input_length, label_length, _core.epsilon())
+
+
+def ctc_decode(
+    y_pred: TensorLike,
+    input_length: TensorLike,
+    greedy: bool = True,
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = False,
+) -> Tuple[List[Tensor], Tensor]:
+    """The likeliest label sequences. The blank is the last class.
+
+    Args:
+        y_pred: tensor (samples, time, classes); floating: the probabilities of a softmax.
+        input_length: tensor (samples,) or (samples, 1); integers: how many time steps count.
+        greedy: bool: take the best class of each step, merge equal neighbours and drop blanks; otherwise a beam search.
+        beam_width: int >= 1: how many sequences a beam search keeps after each step.
+        top_paths: int from 1 to beam_width: how many sequences a beam search returns.
+        merge_repeated: bool: whether equal neighbours in a beam search's result become one.
+    Returns:
+        Tuple: a list of int64 tensors (samples, time), filled up with -1, the likeliest sequences first (greedy: one);
+        and their log probabilities, a tensor (samples, top_paths) of y_pred's dtype (greedy: -log P of the path,
+        (samples, 1)).
+    Raises:
+        TypeError: y_pred is not floating, or an option has another type.
+        ValueError: the shapes do not fit, an argument is sparse, or top_paths is larger than beam_width or below 1.
+            When the step runs: a length that is negative or larger than there are steps.
+    See: ops/ctc/decode.cc; the beam search ops/ctc/beam.cc
+    Example:
+        >>> decoded, log_probability = K.ctc_decode([[[0.9, 0.1], [0.1, 0.9], [0.8, 0.2]]], [3])
+        >>> K.eval(decoded[0])
+        array([[ 0,  0, -1]])
+    """
+    return _core.ctc_decode(y_pred, input_length, greedy, beam_width, top_paths, merge_repeated, _core.epsilon())

@@ -1,0 +1,208 @@
+"""Random tensors and dropout. Without a seed one is drawn from NumPy's generator, as Keras does, so numpy.random.seed
+makes a run reproducible; under several ranks it is rank 0's. Each run of an operation draws anew, as the seed and the
+number of its runs say: operations of equal seeds draw equal sequences, whatever else has run, on any number of ranks
+and threads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncline import _core
+from syncline.functions.variables import variable
+from syncline.functions.types import DType, Optional, Parameter, Sizes, Tensor, TensorLike, Variable
+
+
+def _key(seed):
+    # A new operation: it draws the sequence of its seed from the beginning.
+    if seed is None:
+        return _core.random_key(int(np.random.randint(10_000_000)), True)
+    return _core.random_key(int(seed) % 2**64, False)
+
+
+def random_uniform_variable(
+    shape: Sizes,
+    low: Parameter,
+    high: Parameter,
+    dtype: Optional[DType] = None,
+    name: Optional[str] = None,
+    seed: Optional[int] = None,
+) -> Variable:
+    """A variable of numbers drawn once from the uniform distribution on [low, high).
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        low: float: the lower end; or tensor, as the next: its shape broadcasts to the result's, its dtype is the
+            result's.
+        high: float >= low, or tensor: the upper end, which is not drawn.
+        dtype: str or NumPy dtype: floating or integer; None: floatx().
+        name: str, or None; made unique.
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Variable of this shape and dtype.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not of numbers.
+        ValueError: the shape is not known, a size is negative, or the interval is none.
+    See: ops/random/random.cc
+    Example:
+        >>> K.random_uniform_variable((2, 3), -1, 1).shape
+        (2, 3)
+    """
+    return variable(random_uniform(shape, low, high, dtype, seed), dtype, name)
+
+
+def random_normal_variable(
+    shape: Sizes,
+    mean: Parameter,
+    scale: Parameter,
+    dtype: Optional[DType] = None,
+    name: Optional[str] = None,
+    seed: Optional[int] = None,
+) -> Variable:
+    """A variable of numbers drawn once from a normal distribution.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
+        scale: float >= 0, or tensor: the standard deviation.
+        dtype: str or NumPy dtype: floating; None: floatx().
+        name: str, or None; made unique.
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Variable of this shape and dtype.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not floating.
+        ValueError: the shape is not known, a size is negative, or so is the scale.
+    See: ops/random/random.cc
+    Example:
+        >>> K.random_normal_variable((2, 3), 0, 0.05).shape
+        (2, 3)
+    """
+    return variable(random_normal(shape, mean, scale, dtype, seed), dtype, name)
+
+
+def random_normal(
+    shape: Sizes, mean: Parameter = 0.0, stddev: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
+) -> Tensor:
+    """Numbers drawn from a normal distribution.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
+        stddev: float >= 0, or tensor: the standard deviation.
+        dtype: str or NumPy dtype: floating; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not floating.
+        ValueError: the shape is not known, a size is negative, or so is stddev.
+    See: ops/random/random.cc
+    Example:
+        >>> bool(K.eval(K.random_normal((1000,), mean=5., stddev=0.1, seed=1)).mean().round(1) == 5)
+        True
+    """
+    return _core.random_normal(shape, mean, stddev, dtype, _key(seed))
+
+
+def random_uniform(
+    shape: Sizes, minval: Parameter = 0.0, maxval: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
+) -> Tensor:
+    """Numbers drawn from the uniform distribution on [minval, maxval).
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        minval: float: the lower end; or tensor, as the next: its shape broadcasts to the result's, its dtype is the
+            result's.
+        maxval: float >= minval, or tensor: the upper end, which is not drawn.
+        dtype: str or NumPy dtype: floating or integer; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not of numbers.
+        ValueError: the shape is not known, a size is negative, or the interval is none.
+    See: ops/random/random.cc
+    Example:
+        >>> int(K.eval(K.random_uniform((1000,), 0, 6, dtype='int32', seed=1)).max())
+        5
+    """
+    return _core.random_uniform(shape, minval, maxval, dtype, _key(seed))
+
+
+def random_binomial(shape: Sizes, p: Parameter = 0.0, dtype: Optional[DType] = None, seed: Optional[int] = None) -> Tensor:
+    """1 with probability p, otherwise 0, element by element.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        p: float from 0 to 1: the probability of 1; or a floating tensor whose shape broadcasts to the result's.
+        dtype: str or NumPy dtype: any; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: p is no number, or the dtype is unknown.
+        ValueError: the shape is not known, a size is negative, or p is no probability.
+    See: ops/random/random.cc
+    Example:
+        >>> K.eval(K.random_binomial((3,), p=1.))
+        array([1., 1., 1.], dtype=float32)
+    """
+    return _core.random_binomial(shape, p, dtype, _key(seed))
+
+
+def truncated_normal(
+    shape: Sizes, mean: Parameter = 0.0, stddev: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
+) -> Tensor:
+    """Numbers drawn from a normal distribution without what lies farther than two standard deviations from the mean.
+
+    Args:
+        shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
+        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
+        stddev: float >= 0, or tensor: the standard deviation.
+        dtype: str or NumPy dtype: floating; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
+        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+    Raises:
+        TypeError: a parameter is no number, or the dtype is not floating.
+        ValueError: the shape is not known, a size is negative, or so is stddev.
+    See: ops/random/random.cc
+    Example:
+        >>> bool(abs(K.eval(K.truncated_normal((1000,), seed=1))).max() <= 2)
+        True
+    """
+    return _core.truncated_normal(shape, mean, stddev, dtype, _key(seed))
+
+
+def dropout(x: TensorLike, level: Parameter, noise_shape: Optional[Sizes] = None, seed: Optional[int] = None) -> Tensor:
+    """x with elements drawn anew in each step set to 0 and the others scaled by 1 / (1 - level). It does so in every
+    phase: see in_train_phase.
+
+    Args:
+        x: tensor of any shape and floating dtype.
+        level: float in [0, 1): the probability of an element to become 0; or a scalar tensor.
+        noise_shape: tuple of ints, one an axis of x: 1 where one draw serves the whole axis, otherwise x's size, -1 or
+            None; fewer belong to the last axes.
+        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
+            several ranks rank 0's.
+    Returns:
+        Tensor of x's shape and dtype.
+    Raises:
+        TypeError: x is not floating, or the level is no number.
+        ValueError: the level is outside [0, 1), noise_shape does not fit, or x is sparse.
+    See: ops/random/dropout.cc
+    Example:
+        >>> sorted(set(K.eval(K.dropout(K.ones((1000,)), 0.5, seed=1)).tolist()))
+        [0.0, 2.0]
+    """
+    return _core.dropout(x, level, noise_shape, _key(seed))

@@ -1,0 +1,162 @@
+"""The session's names, uids and learning phase."""
+
+from __future__ import annotations
+
+from syncline import _core
+from syncline.functions.types import Any
+
+# The phase as the graph knows it: None (not asked for yet), a placeholder, or the number that was set.
+_phase = None
+
+
+def get_uid(prefix: str = "") -> int:
+    """Numbers for the names of layers and the like: each call with a prefix gives the next one.
+
+    Args:
+        prefix: str: what is counted.
+    Returns:
+        int: 1, 2, 3, ...
+    Raises:
+        TypeError: the prefix is no str.
+    See: runtime/session/config.cc
+    Example:
+        >>> K.reset_uids()
+        >>> K.get_uid('dense'), K.get_uid('dense'), K.get_uid('conv')
+        (1, 2, 1)
+    """
+    return _core.get_uid(prefix)
+
+
+def reset_uids() -> None:
+    """Lets get_uid begin anew for every prefix.
+
+    Returns:
+        None.
+    See: runtime/session/config.cc
+    """
+    _core.reset_uids()
+
+
+def clear_session() -> None:
+    """Forgets names, uids and the learning phase. Tensors, variables and functions that somebody holds stay usable; the
+    others are gone already, for no graph is owned by the session.
+
+    Returns:
+        None.
+    See: runtime/session/config.cc
+    Example:
+        >>> K.clear_session()
+        >>> K.zeros((2,), name='weights').name
+        'weights:0'
+    """
+    from syncline.keras_support import evaluation  # which is made of functions that are made of this
+
+    global _phase
+    _phase = None
+    evaluation._function.cache_clear()
+    _core.clear_session()
+
+
+def manual_variable_initialization(value: bool) -> None:
+    """Whether the program initializes variables itself. Kept for programs that set it: it changes nothing, for a
+    variable has its initial value from the start.
+
+    Args:
+        value: bool.
+    Returns:
+        None.
+    Raises:
+        TypeError: the value is a tensor, which is neither true nor false yet.
+        ValueError: the value is an array of several elements.
+    See: runtime/session/config.cc
+    """
+    _core.manual_variable_initialization(bool(value))
+
+
+def learning_phase() -> Any:
+    """Whether the model is training (1) or testing (0).
+
+    Returns:
+        The int that set_learning_phase was given; unless it was called, a bool placeholder of shape (). A function that
+        has it among its inputs is fed with it; for others it is 0.
+    See: runtime/execution/function.cc
+    Example:
+        >>> K.clear_session()
+        >>> y = K.in_train_phase(K.constant([1.]), K.constant([2.]))
+        >>> K.function([K.learning_phase()], [y])([1])
+        [array([1.], dtype=float32)]
+    """
+    global _phase
+    if _phase is None:
+        _phase = _core.learning_phase()
+        _phase._uses_learning_phase = True
+    return _phase
+
+
+def set_learning_phase(value: int) -> None:
+    """Fixes the learning phase for graphs that are built from now on.
+
+    Args:
+        value: int: 0 (testing) or 1 (training).
+    Returns:
+        None.
+    Raises:
+        ValueError: any other value.
+    See: runtime/execution/function.cc
+    Example:
+        >>> K.set_learning_phase(1)
+        >>> K.learning_phase()
+        1
+    """
+    global _phase
+    if value not in (0, 1):
+        raise ValueError(f"set_learning_phase: {value!r}; give 0 (testing) or 1 (training)")
+    _phase = int(value)
+
+
+class name_scope:
+    """Context manager: variables and placeholders made inside are named 'name/...'. Scopes nest."""
+
+    _stack = []
+
+    def __init__(self, name, default_name=None, values=None):
+        self.name = name or default_name or ""
+
+    def __enter__(self):
+        self._stack.append(self.name)
+        return "/".join(self._stack) + "/"
+
+    def __exit__(self, *exception):
+        self._stack.pop()
+
+    @classmethod
+    def scoped(cls, name):
+        """`name` within the scopes that are open."""
+        return "/".join([scope for scope in cls._stack if scope] + [name])
+
+
+class control_dependencies:
+    """Context manager: within it, reading a variable that one of the updates changes gives its new value.
+
+    # Arguments
+        control_inputs: what update, update_add, update_sub or moving_average_update returned, or (nested) lists of
+            such; tensors that are no update do not matter.
+    """
+
+    def __init__(self, control_inputs):
+        self._updates = list(_updates_among(control_inputs))
+
+    def __enter__(self):
+        _core.push_updates(self._updates)
+        return self
+
+    def __exit__(self, *exception):
+        _core.pop_updates()
+
+
+def _updates_among(values):
+    if isinstance(values, _core.Update):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _updates_among(value)

@@ -1,0 +1,201 @@
+"""Gives Keras 2.2.5 and 2.3.1 what newer Python, numpy and h5py took away. Imported by `syncline` before anything else.
+
+No file of Keras is changed. What is mended is mended for callers in Keras only: a look at the calling frame decides, so that other
+code in the same process meets today's Python, numpy and h5py. Nothing heavy is imported here; h5py, numpy and Keras's modules are
+mended when somebody imports them. Worker processes that are spawned import Keras, and with it this module, again.
+"""
+
+import collections
+import collections.abc
+import functools
+import sys
+import warnings
+
+from syncline.keras_support.import_hook import after_import
+
+_KERAS = ("keras", "keras_applications", "keras_preprocessing")
+
+# Frames between Keras and what it asks for.
+_BETWEEN = ("importlib._bootstrap", "_frozen_importlib", "_collections_abc", "collections.abc", "h5py._hl.base", "syncline.distribution.files")
+
+
+def called_from_keras(depth=2):
+    """True if the caller of the function that asks (depth 2), or that function's caller's caller (3), is code of Keras 2."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if name not in _BETWEEN:
+            # Keras 3 has all its code below keras.src and needs none of this.
+            return name.partition(".")[0] in _KERAS and not name.startswith("keras.src")
+        frame = frame.f_back
+    return False
+
+
+def _offer(module, names):
+    """Lets callers in Keras see attributes that the module has no longer: {name: value}."""
+    previous = module.__dict__.get("__getattr__")
+    if hasattr(previous, "syncline_names"):
+        previous.syncline_names.update(names)
+        return
+
+    def __getattr__(name):
+        if name in names and called_from_keras():
+            return names[name]
+        if previous is not None:
+            return previous(name)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    __getattr__.syncline_names = names
+    module.__getattr__ = __getattr__
+
+
+def _mend_collections(collections):
+    # Python 3.10 removed the abstract classes here.
+    _offer(collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__})
+
+
+def _mend_inspect(inspect):
+    # Python 3.11 removed it.
+    if not hasattr(inspect, "ArgSpec"):
+        _offer(inspect, {"ArgSpec": collections.namedtuple("ArgSpec", "args varargs keywords defaults")})
+
+
+def _mend_numpy(numpy):
+    # numpy 1.24 removed the names of Python's own types, 2.0 the older names of its own.
+    names = {"bool": bool, "int": int, "float": float, "complex": complex, "object": object, "str": str}
+    names.update(Inf=numpy.inf, NaN=numpy.nan, string_=numpy.bytes_, unicode_=numpy.str_, float_=numpy.float64)
+    _offer(numpy, names)
+
+
+class _RaggedArrays:
+    """numpy as it was when an array of lists of different lengths was an array of objects without being asked for."""
+
+    def __init__(self, numpy):
+        self._numpy = numpy
+
+    def __getattr__(self, name):
+        return getattr(self._numpy, name)
+
+    def array(self, values, *arguments, **keywords):
+        if arguments or keywords:
+            return self._numpy.array(values, *arguments, **keywords)
+        # numpy until 1.23 warned, newer ones raise.
+        warning = getattr(self._numpy, "exceptions", self._numpy).VisibleDeprecationWarning
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", warning)
+                return self._numpy.array(values)
+        except (ValueError, warning):
+            return self._numpy.array(values, dtype=object)
+
+
+def _mend_dataset(module):
+    if not isinstance(module.np, _RaggedArrays):
+        module.np = _RaggedArrays(module.np)
+
+
+def _mend_h5py(h5py):
+    if "fid" not in h5py.File.__dict__:
+        h5py.File.fid = property(_file_id)
+        h5py.File.__init__ = _writable_in_memory(h5py.File.__init__)
+        h5py.AttributeManager.__getitem__ = _bytes_as_written(h5py, h5py.AttributeManager.__getitem__)
+
+
+def _file_id(file):
+    if called_from_keras():
+        return file.id
+    raise AttributeError(f"{type(file).__name__!r} object has no attribute 'fid'")
+
+
+def _writable_in_memory(original):
+    @functools.wraps(original)
+    def __init__(self, name, *arguments, **keywords):
+        # h5py 2 opened for writing where it could, h5py 3 for reading. Of Keras's two calls without a mode one writes to a file in
+        # memory; the other one, HDF5Matrix, only reads, and reading several processes can do at a time.
+        if not arguments and "mode" not in keywords and keywords.get("driver") == "core" and called_from_keras():
+            keywords["mode"] = "a"
+        original(self, name, *arguments, **keywords)
+
+    return __init__
+
+
+def _bytes_as_written(h5py, original):
+    """h5py 3 decodes all strings of variable length; h5py 2 did so only where the file says UTF-8, and Keras decodes the others."""
+
+    @functools.wraps(original)
+    def __getitem__(self, name):
+        value = original(self, name)
+        of_strings = isinstance(value, str) or getattr(getattr(value, "dtype", None), "kind", "") == "O"
+        if not of_strings or not called_from_keras():
+            return value
+        stored = self.get_id(name).get_type()
+        if not isinstance(stored, h5py.h5t.TypeStringID) or stored.get_cset() != h5py.h5t.CSET_ASCII:
+            return value
+        if isinstance(value, str):
+            return value.encode("utf-8", "surrogateescape")
+        numpy = sys.modules["numpy"]
+        return numpy.array([text.encode("utf-8", "surrogateescape") for text in value.flat], "S").reshape(value.shape)
+
+    return __getitem__
+
+
+# What is in our module and documented, but not taken over by keras/backend/__init__.py from a backend that is not its own.
+_NOT_EXPORTED = (
+    "clear_session",
+    "get_session",
+    "manual_variable_initialization",
+    "get_variable_shape",
+    "image_dim_ordering",
+    "set_image_dim_ordering",
+)
+
+
+def _keras_uses_us():
+    load_backend = sys.modules.get("keras.backend.load_backend")
+    return getattr(load_backend, "_BACKEND", None) == "syncline"
+
+
+def _complete_backend(backend):
+    if "__getattr__" in backend.__dict__:
+        return
+
+    def __getattr__(name):
+        # Looked up when it is asked for: Keras imports us while our module and this one are still being made.
+        if name in _NOT_EXPORTED and _keras_uses_us():
+            return getattr(sys.modules["syncline"], name)
+        raise AttributeError(f"module {backend.__name__!r} has no attribute {name!r}")
+
+    backend.__getattr__ = __getattr__
+
+
+def _infer_shape_of_lambda(core):
+    original = core.Lambda.compute_output_shape
+    if hasattr(original, "without_inference"):
+        return
+
+    def compute_output_shape(self, input_shape):
+        # Keras infers for two backends by name and takes the input's shape for all others.
+        if self._output_shape is not None or not _keras_uses_us():
+            return original(self, input_shape)
+        K = core.K
+        if isinstance(input_shape, list):
+            inputs = [K.placeholder(shape=s, dtype=d) for s, d in zip(input_shape, self._input_dtypes)]
+        else:
+            inputs = K.placeholder(shape=input_shape, dtype=self._input_dtypes)
+        outputs = self.call(inputs)
+        if isinstance(outputs, list):
+            return [K.int_shape(output) for output in outputs]
+        return K.int_shape(outputs)
+
+    compute_output_shape.without_inference = original
+    core.Lambda.compute_output_shape = compute_output_shape
+
+
+after_import("collections", _mend_collections)
+after_import("inspect", _mend_inspect)
+after_import("numpy", _mend_numpy)
+after_import("h5py", _mend_h5py)
+after_import("keras.backend", _complete_backend)
+after_import("keras.layers.core", _infer_shape_of_lambda)
+after_import("keras.datasets.imdb", _mend_dataset)
+after_import("keras.datasets.reuters", _mend_dataset)

@@ -1,0 +1,264 @@
+#include "runtime/execution/function_plans.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ops/graph/attrs.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/digest.h"
+#include "runtime/passes/compile.h"
+#include "runtime/placement/agreement.h"
+#include "runtime/placement/differing_value.h"
+#include "runtime/placement/distributor.h"
+#include "runtime/placement/faults.h"
+#include "syncline/session.h"
+#include "syncline/timeline.h"
+
+namespace syncline {
+namespace {
+
+std::string describe(const CompileRequest& request) {
+  std::vector<Expr> roots = request.outputs;
+  for (const Update& u : request.updates) roots.push_back(u.value);
+  return describe_graph(request.name, roots, request.updates);
+}
+
+bool overlap(const Array& a, const Array& b) { return a.raw() < b.raw() + b.bytes() && b.raw() < a.raw() + a.bytes(); }
+
+// What was set by hand is rank 0's. The ranks have mostly set the same: a digest tells, and nothing need be sent. A
+// network has hundreds of variables, and each that is sent is a meeting of the ranks.
+void share_values(std::span<const std::shared_ptr<VariableState>> variables, Distributor& distributor) {
+  std::vector<VariableState*> changed;
+  std::uint64_t digest = 0, place = 0;
+  for (const auto& state : variables) {
+    ++place;
+    if (!state->changed()) continue;
+    Array& value = state->value();
+    if (!state->partial()) {
+      digest = attrs::mix(attrs::mix(digest, place), kernels::digest(value.raw(), value.bytes()));
+      changed.push_back(state.get());
+      continue;
+    }
+    if (distributor.rank() != 0) std::memset(value.raw(), 0, value.bytes());
+    state->set_changed(false);
+  }
+  if (changed.empty()) return;
+  const bool equal = all_equal(gather_numbers(distributor, digest, "values set by hand"));
+  for (VariableState* state : changed) {
+    Array& value = state->value();
+    if (!equal) distributor.broadcast("the value set by hand of " + state->name(), value.raw(), value.bytes());
+    state->set_changed(false);
+  }
+}
+
+}  // namespace
+
+std::vector<Array> results_for(const Plan& plan) {
+  std::vector<Array> results;
+  for (std::size_t i = 0; i < plan.outputs(); ++i)
+    results.push_back(Array::uninitialized(plan.output_meta(i).dtype, plan.output_meta(i).shape));
+  return results;
+}
+
+FunctionPlans::FunctionPlans(std::string name, std::vector<Expr> inputs, std::vector<Expr> outputs,
+                             std::vector<Update> updates)
+    : name_(std::move(name)),
+      fed_(name_, std::move(inputs)),
+      outputs_(std::move(outputs)),
+      updates_(std::move(updates)) {
+  pointers_.reserve(fed_.leaves().size() + outputs_.size());
+  find_steering();
+}
+
+FunctionPlans::Planned& FunctionPlans::find_for_fed(Session& session) {
+  last_ = nullptr;  // it may be freed
+  Planned* planned = &first_plan(session);
+  while (planned->computes_sizes) planned = &plan_after(*planned, session);
+  last_ = &planned->plan;
+  return *planned;
+}
+
+bool FunctionPlans::fits(const Key& key, const Session& session, bool own_rows) const {
+  if (key.generation != session.generation() || key.own_rows != own_rows) return false;
+  std::size_t steer = 0;
+  for (std::size_t i = 0; i < fed_.leaves().size(); ++i) {
+    const Array& feed = *fed_.arrays()[i];
+    if (key.metas[i].shape != feed.shape()) return false;
+    if (steers_[i] && key.steering[steer++] != feed.data<bool>()[0]) return false;
+  }
+  return true;
+}
+
+// Where each rank's rows are is asked anew in each step if every rank brings its own, and for a sparse value, whose
+// tensors are made by rank.
+FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
+  Distributor* distributor = session.distributor();
+  const bool own_rows = distributor != nullptr && distributor->feeds_are_local();
+  const bool ask = fed_.any_sparse() || own_rows;
+  if (!ask)
+    for (auto it = plans_.begin(); it != plans_.end(); ++it)
+      if (fits((*it)->key, session, own_rows)) return use(plans_, it, session);
+  auto fresh = std::make_unique<Planned>();  // from here on memory is allocated
+  fresh->shares = fed_.share(distributor, fresh->global, fresh->split, fresh->local);
+  if (ask)
+    for (auto it = plans_.begin(); it != plans_.end(); ++it)
+      if ((*it)->shares == fresh->shares && fits((*it)->key, session, own_rows)) return use(plans_, it, session);
+  fresh->key.generation = session.generation();
+  fresh->key.own_rows = own_rows;
+  for (std::size_t i = 0; i < fed_.leaves().size(); ++i) {
+    const Array& feed = *fed_.arrays()[i];
+    fresh->key.metas.push_back({feed.dtype(), feed.shape()});
+    if (steers_[i]) fresh->key.steering.push_back(feed.data<bool>()[0]);
+  }
+  make_plan(*fresh, session);
+  return add(plans_, std::move(fresh), session);
+}
+
+// The sizes that the plan computes decide which one comes next.
+FunctionPlans::Planned& FunctionPlans::plan_after(Planned& before, Session& session) {
+  SizeValues values = results_for(before.plan);
+  run(before, session, values);
+  const auto equal = [](const Array& a, const Array& b) {
+    return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+  };
+  for (auto it = before.next.begin(); it != before.next.end(); ++it)
+    if (std::ranges::equal((*it)->key.sizes.back(), values, equal)) return use(before.next, it, session);
+  auto fresh = std::make_unique<Planned>();
+  fresh->key = before.key;
+  fresh->key.sizes.push_back(std::move(values));
+  fresh->global = before.global;
+  fresh->split = before.split;
+  fresh->local = before.local;
+  fresh->shares = before.shares;
+  fresh->random_ops = before.random_ops;
+  fresh->first_fingerprint = before.first_fingerprint;
+  make_plan(*fresh, session);
+  return add(before.next, std::move(fresh), session);
+}
+
+FunctionPlans::Planned& FunctionPlans::add(Plans& list, std::unique_ptr<Planned> fresh, Session& session) const {
+  list.insert(list.begin(), std::move(fresh));
+  constexpr std::size_t kMostPlans = 32;
+  if (list.size() > kMostPlans) list.pop_back();
+  return use(list, list.begin(), session);
+}
+
+FunctionPlans::Planned& FunctionPlans::use(Plans& list, Plans::iterator found, Session& session) const {
+  std::rotate(list.begin(), found, found + 1);
+  Planned& planned = *list.front();
+  std::byte* arena = session.arena(planned.plan.arena_bytes());
+  std::byte* shared = session.shared_memory(planned.plan.shared_bytes());
+  if (planned.arena_moves != session.arena_moves()) {
+    planned.plan.bind(arena, shared, session.distributor());
+    planned.arena_moves = session.arena_moves();
+  }
+  return planned;
+}
+
+// The plan of the function, or of sizes that have to be computed before that.
+void FunctionPlans::make_plan(Planned& planned, Session& session) const {
+  const timeline::Span traced("plan", "make a plan");
+  CompileRequest request{.name = name_,
+                         .feeds = {},
+                         .local = planned.local,
+                         .outputs = {},
+                         .in_callers_memory = {},
+                         .wanted = {},
+                         .shares = &planned.shares,
+                         .distributor = session.distributor(),
+                         .shared_buckets = session.distributor() != nullptr,
+                         .fuse = session.passes().fuse};
+  std::vector<Expr> roots = outputs_;
+  for (const Update& u : updates_) roots.push_back(u.value);
+  Concrete concrete = concretize(roots, bind_feeds(planned, request), session.passes().simplify, planned.key.sizes);
+  planned.computes_sizes = !concrete.sizes.empty();
+  if (planned.computes_sizes) {
+    request.name = "sizes of " + name_;
+    request.outputs = std::move(concrete.sizes);
+    request.wanted.resize(request.outputs.size());
+  } else {
+    const auto values = concrete.roots.begin() + static_cast<std::ptrdiff_t>(outputs_.size());
+    request.outputs.assign(concrete.roots.begin(), values);
+    for (std::size_t i = 0; i < updates_.size(); ++i) {
+      const Expr& value = values[static_cast<std::ptrdiff_t>(i)];
+      if (value.shape() != updates_[i].target.shape())
+        fail<ShapeError>(name_, ": the new value of variable '", updates_[i].target.name(), "' of shape ",
+                         updates_[i].target.shape(), " has the shape ", value.shape());
+      request.updates.push_back({updates_[i].target, value});
+    }
+    request.wanted = wanted_placements();
+  }
+  request.in_callers_memory.resize(request.outputs.size(), true);
+  std::uint64_t fingerprint = 0;
+  if (request.distributor != nullptr) fingerprint = agree_on_graph(session, *request.distributor, describe(request));
+  // The same for every value of the sizes.
+  if (planned.key.sizes.empty()) planned.first_fingerprint = fingerprint;
+  else if (fingerprint != 0) fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
+  planned.plan = compile(std::move(request));
+  planned.plan.set_fingerprint(fingerprint);
+  if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, planned.plan.random_ops());
+  for (RandomOp* op : planned.plan.random_ops())
+    if (std::ranges::find(planned.random_ops, op) == planned.random_ops.end()) planned.random_ops.push_back(op);
+}
+
+// What stands for the function's inputs in a plan's graph.
+Bindings FunctionPlans::bind_feeds(const Planned& planned, CompileRequest& request) const {
+  Bindings bindings;
+  std::size_t steer = 0;
+  for (std::size_t i = 0; i < planned.global.size(); ++i) {
+    const Expr& leaf = fed_.leaves()[i];
+    const Expr feed = apply<Placeholder>({}, {planned.global[i].dtype, planned.global[i].shape, i + 1}, leaf.name());
+    if (planned.split[i]) request.placement[feed] = Placement::split(0);
+    request.feeds.push_back(feed);
+    bindings[leaf] = steers_[i] ? scalar(planned.key.steering[steer++] ? 1 : 0, leaf.dtype()) : feed;
+  }
+  // The learning phase is testing where it is not fed_.
+  for (const Expr& phase : phases_) bindings.try_emplace(phase, scalar(0, DType::kBool));
+  return bindings;
+}
+
+// Replicated, but for the new values of partial variables.
+std::vector<Placement> FunctionPlans::wanted_placements() const {
+  std::vector<Placement> wanted(outputs_.size());
+  for (const Update& u : updates_)
+    wanted.push_back(u.target.state().partial() ? Placement::partial() : Placement::replicated());
+  return wanted;
+}
+
+// A scalar feed of a truth value decides branches when the plan is made: each value has its own plan.
+void FunctionPlans::find_steering() {
+  std::vector<Expr> roots = outputs_;
+  for (const Update& u : updates_) roots.push_back(u.value);
+  for (const auto& node : nodes_under(roots))
+    if (Session::is_learning_phase(Expr(node))) phases_.emplace_back(node);
+  for (const Expr& input : fed_.leaves()) steers_.push_back(input.ndim() == 0 && input.dtype() == DType::kBool);
+}
+
+// Outputs are computed where they belong if that can be; the others are copied there. The caller's arrays must not be
+// read meanwhile: a feed that shares memory with an output is copied first.
+void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> results) {
+  if (Distributor* distributor = session.distributor()) share_values(planned.plan.variables(), *distributor);
+  pointers_.clear();
+  std::vector<Array> copies;
+  for (const Array* feed : fed_.arrays()) {
+    const bool shared = std::any_of(results.begin(), results.end(), [&](const Array& r) { return overlap(*feed, r); });
+    if (shared) copies.push_back(feed->copy());
+    pointers_.push_back(shared ? copies.back().raw() : feed->raw());
+  }
+  for (const Array& result : results) pointers_.push_back(result.raw());
+  Faults* faults = planned.computes_sizes ? nullptr : session.faults();
+  try {
+    if (faults == nullptr || !faults->before_run(session.steps(), planned.plan.variables()))
+      planned.plan.run(session, pointers_);
+  } catch (...) {  // a rank that goes on shall not meet ranks that are still in this step
+    session.count_step({});
+    throw;
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (const void* value = planned.plan.output(i); value != results[i].raw() && results[i].bytes() > 0)
+      std::memcpy(results[i].raw(), value, results[i].bytes());
+}
+
+}  // namespace syncline

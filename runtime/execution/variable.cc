@@ -1,0 +1,126 @@
+#include "syncline/backend/variable.h"
+
+#include <cstring>
+
+#include "ops/graph/leaf.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/shape.h"
+#include "syncline/config.h"
+#include "syncline/session.h"
+
+namespace syncline {
+namespace {
+
+void assign(const Variable& x, const Array& value) {
+  std::memcpy(x.state().value().raw(), value.raw(), value.bytes());
+  x.state().set_changed(true);
+}
+
+// Numbers have no dtype of their own.
+VariableOptions with_floatx(VariableOptions options) {
+  if (!options.dtype) options.dtype = current_config().floatx;
+  return options;
+}
+
+Variable filled(const Shape& shape, double value, VariableOptions options) {
+  options = with_floatx(std::move(options));
+  return variable(fill(shape, value, *options.dtype), std::move(options));
+}
+
+}  // namespace
+
+VariableState& Variable::state() const { return *leaf_.attrs<VariableLeaf::Attrs>().state; }
+
+Array Value::for_variable(const std::string& caller, const Variable& x) const {
+  const Array value = number_ ? array_.cast(x.dtype()) : array_;
+  if (value.dtype() != x.dtype())
+    fail<DTypeError>(caller, ": variable '", x.name(), "' holds ", x.dtype(), ", the value is ", value.dtype(),
+                     "; cast it");
+  if (value.shape() != x.shape())
+    fail<ShapeError>(caller, ": variable '", x.name(), "' has the shape ", x.shape(), ", the value ", value.shape());
+  return value;
+}
+
+Variable variable(const Array& value, VariableOptions options) {
+  Session& session = Session::current();
+  const std::string name = session.unique_name(options.name.empty() ? "variable" : options.name);
+  Array own = options.dtype && *options.dtype != value.dtype() ? value.cast(*options.dtype) : value.copy();
+  const DType dtype = own.dtype();
+  auto state = std::make_shared<VariableState>(std::move(own), name, std::move(options.constraint), options.partial);
+  return Variable(apply<VariableLeaf>({}, {std::move(state), dtype, value.shape()}, name));
+}
+
+Variable variable(const Expr& value, VariableOptions options) { return variable(eval(value), std::move(options)); }
+
+Variable variable(double value, VariableOptions options) {
+  return variable(Array::scalar(value), with_floatx(std::move(options)));
+}
+
+Variable zeros(const Shape& shape, VariableOptions options) { return filled(shape, 0, std::move(options)); }
+Variable ones(const Shape& shape, VariableOptions options) { return filled(shape, 1, std::move(options)); }
+
+Variable eye(const Shape& size, VariableOptions options) {
+  if (size.ndim() < 1 || size.ndim() > 2)
+    fail<ValueError>("eye: the size is ", size, "; give the number of rows, or rows and columns");
+  options = with_floatx(std::move(options));
+  return variable(diagonal_of_ones(size[0], size.back(), *options.dtype), std::move(options));
+}
+
+Array get_value(const Variable& x) {
+  const bool parts = x.state().partial() && Session::current().distributor() != nullptr;
+  return parts ? eval(x) : x.state().value().copy();
+}
+
+std::vector<Array> batch_get_value(std::span<const Variable> variables) {
+  std::vector<Array> values;
+  for (const Variable& v : variables) values.push_back(get_value(v));
+  return values;
+}
+
+void set_value(const Variable& x, const Value& value) { assign(x, value.for_variable("set_value", x)); }
+
+void batch_set_value(std::span<const std::pair<Variable, Value>> values) {
+  std::vector<Array> arrays;
+  for (const auto& [x, value] : values) arrays.push_back(value.for_variable("batch_set_value", x));
+  for (std::size_t i = 0; i < arrays.size(); ++i) assign(values[i].first, arrays[i]);
+}
+
+Update update(const Variable& x, const Expr& new_x) {
+  if (new_x.dtype() != x.dtype())
+    fail<DTypeError>("update: variable '", x.name(), "' holds ", x.dtype(), ", the new value is ", new_x.dtype(),
+                     "; cast it");
+  if (!accepts(new_x.shape(), x.shape()))
+    fail<ShapeError>("update: variable '", x.name(), "' has the shape ", x.shape(), ", the new value ", new_x.shape());
+  return {x, new_x};
+}
+
+namespace {
+
+Update moving(const Variable& x, const Expr& new_x) {
+  Update u = update(x, new_x);
+  u.moves = true;
+  return u;
+}
+
+}  // namespace
+
+Update update_add(const Variable& x, const Expr& increment) { return moving(x, add(x, increment)); }
+Update update_sub(const Variable& x, const Expr& decrement) { return moving(x, sub(x, decrement)); }
+Update update(const Variable& x, double new_x) { return update(x, fill(x.shape(), new_x, x.dtype())); }
+Update update_add(const Variable& x, double increment) { return moving(x, x.expr() + increment); }
+Update update_sub(const Variable& x, double decrement) { return moving(x, x.expr() - decrement); }
+Update moving_average_update(const Variable& x, const Expr& value, double momentum) {
+  return moving(x, x.expr() * momentum + value * (1.0 - momentum));
+}
+Update moving_average_update(const Variable& x, const Expr& value, const Expr& momentum) {
+  return moving(x, x.expr() * momentum + value * (1.0 - momentum));
+}
+
+std::vector<Expr> gradients(const Expr& loss, std::span<const Variable> variables) {
+  const std::vector<Expr> wrt(variables.begin(), variables.end());
+  return gradients(loss, wrt);
+}
+
+}  // namespace syncline

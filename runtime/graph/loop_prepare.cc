@@ -1,0 +1,86 @@
+#include "runtime/graph/loop_prepare.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/control/loop_build.h"
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/substitute.h"
+#include "runtime/graph/concretize.h"
+
+namespace syncline {
+namespace {
+
+class Preparer {
+ public:
+  Preparer(LoopBody& body, std::vector<Expr>& captured) : body_(body), captured_(captured) {
+    for (std::size_t i = 0; i < captured.size(); ++i) outside_[body.captures[i]] = captured[i];
+  }
+
+  void run() {
+    for (const auto& node : nodes_under(body_.roots())) rewrite(node);
+    for (Expr& state : body_.next_states) state = now(state);
+    for (Tap& tap : body_.taps) tap.value = now(tap.value);
+  }
+
+ private:
+  Expr now(const Expr& e) const {
+    const auto found = now_.find(e);
+    return found == now_.end() ? e : found->second;
+  }
+
+  bool fixed(const Expr& e) const { return outside_.contains(e) || is_constant(e); }
+
+  void rewrite(const std::shared_ptr<const Node>& node) {
+    std::vector<Expr> inputs;
+    for (const Expr& input : node->inputs) inputs.push_back(now(input));
+    if (node->op->prepare != nullptr) {
+      std::vector<bool> is_fixed;
+      for (const Expr& input : inputs) is_fixed.push_back(fixed(input));
+      if (const Expr prepared = node->op->prepare(node->attrs.get(), inputs, is_fixed)) {
+        check_rewrite(Expr(node), prepared);
+        now_[Expr(node)] = with_captures(prepared);
+        return;
+      }
+    }
+    if (inputs == node->inputs) return;
+    const auto fresh = make_node(*node->op, node->attrs, std::move(inputs), node->name);
+    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) now_[Expr(node, i)] = Expr(fresh, i);
+  }
+
+  // The operands that are made of fixed values alone move out of the loop.
+  Expr with_captures(const Expr& prepared) {
+    std::vector<Expr> inputs;
+    for (const Expr& input : prepared.node().inputs) {
+      const std::vector<Expr>& under = input.node().inputs;
+      const bool moves = !under.empty() && std::all_of(under.begin(), under.end(), [&](auto& e) { return fixed(e); });
+      inputs.push_back(moves ? capture(input) : input);
+    }
+    return Expr(make_node(prepared.op(), prepared.node().attrs, std::move(inputs), prepared.name()));
+  }
+
+  Expr capture(const Expr& value) {
+    for (const auto& [known, leaf] : moved_) {
+      const Node &a = known.node(), &b = value.node();
+      if (a.op == b.op && a.inputs == b.inputs && a.op->equal(a.attrs.get(), b.attrs.get())) return leaf;
+    }
+    const Expr leaf = stand_in(value);
+    moved_.emplace_back(value, leaf);
+    captured_.push_back(substitute({&value, 1}, outside_).front());
+    body_.captures.push_back(leaf);
+    return leaf;
+  }
+
+  LoopBody& body_;
+  std::vector<Expr>& captured_;
+  Bindings outside_, now_;
+  std::vector<std::pair<Expr, Expr>> moved_;
+};
+
+}  // namespace
+
+void prepare_body(LoopBody& body, std::vector<Expr>& captured) { Preparer(body, captured).run(); }
+
+}  // namespace syncline

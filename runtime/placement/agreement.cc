@@ -1,0 +1,210 @@
+#include "runtime/placement/agreement.h"
+
+#include <algorithm>
+#include <cfenv>
+#include <cfloat>
+#include <sstream>
+#include <unordered_map>
+
+#include "base/digest.h"
+#include "ops/graph/attrs.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/digest.h"
+#include "ops/kernels/instruction_sets.h"
+#include "ops/kernels/product/gemm.h"
+#include "runtime/placement/differing_value.h"
+#include "runtime/placement/distributor.h"
+#include "runtime/placement/faults.h"
+#include "syncline/backend/random.h"
+#include "syncline/session.h"
+
+namespace syncline {
+namespace {
+
+// To be raised where a change of kernels or plans changes the bits of trainings: a resume then says so.
+constexpr int kArithmetic = 2;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+const char* rounding_mode() {
+  switch (std::fegetround()) {
+    case FE_TONEAREST: return "rounding to nearest";
+    case FE_UPWARD: return "rounding upward";
+    case FE_DOWNWARD: return "rounding downward";
+    default: return "rounding toward zero";
+  }
+}
+
+// A library that was built with -ffast-math sets these modes for the thread that loads it.
+const char* denormal_mode() {
+  volatile float smallest_normal = FLT_MIN, denormal = FLT_TRUE_MIN;
+  const bool flushes = smallest_normal * 0.5f == 0.f;
+  const bool ignores = denormal * static_cast<float>(1 << 24) == 0.f;
+  if (flushes && ignores) return "denormal numbers taken as zero and flushed to zero";
+  if (flushes) return "denormal numbers flushed to zero";
+  return ignores ? "denormal numbers taken as zero" : "denormal numbers kept";
+}
+
+// What ranks must have in common beside the graph, each in words that follow "rank 0 has".
+std::string describe_process(const Session& session, const Distributor& ranks) {
+  return join_text(describe_arithmetic(session, &ranks), "seed ", session.seed(), '\n', session.random_step(),
+                   " steps behind it that drew random numbers\n");
+}
+
+// The first words in which two lines differ: " (seed=1 against seed=7)"; nothing if there is no telling.
+std::string differing_words(const std::string& a, const std::string& b) {
+  const auto words_of = [](const std::string& line) {
+    std::vector<std::string> words(1);
+    for (const char c : line)
+      if (c == ' ' || c == ',' || c == '(' || c == ')') words.emplace_back();
+      else words.back() += c;
+    return words;
+  };
+  const std::vector<std::string> x = words_of(a), y = words_of(b);
+  if (x.size() != y.size()) return "";
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (x[i] != y[i]) return join_text(" (", x[i], " against ", y[i], ')');
+  return "";
+}
+
+struct Difference {
+  std::size_t other = 0;  // the first rank that differs from rank 0, or 0
+  std::size_t line = 0;   // the first line that does, from 1
+  std::string text;       // "rank 0 has seed 1, rank 2 has seed 7"
+};
+
+Difference find_difference(Distributor& ranks, const std::string& own) {
+  const std::vector<std::string> texts = gather_texts(ranks, own);
+  std::size_t other = 1;
+  while (other < texts.size() && texts[other] == texts[0]) ++other;
+  if (other == texts.size()) return {};
+  const auto a = lines_of(texts[0]), b = lines_of(texts[other]);
+  std::size_t line = 0;
+  while (line < a.size() && line < b.size() && a[line] == b[line]) ++line;
+  const std::string nothing = "nothing";
+  const std::string& left = line < a.size() ? a[line] : nothing;
+  const std::string& right = line < b.size() ? b[line] : nothing;
+  return {other, line + 1,
+          join_text("rank 0 has ", left, ", rank ", other, " has ", right, differing_words(left, right))};
+}
+
+void require_equal_processes(Distributor& ranks, const std::string& process) {
+  const Difference found = find_difference(ranks, process);
+  if (found.other > 0)
+    fail<DisagreementError>(
+        "ranks 0 and ", found.other, " are not alike: ", found.text,
+        "; start all ranks with the same program, libraries and options, on processors of one kind");
+}
+
+std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.data(), text.size()); }
+
+}  // namespace
+
+std::string describe_arithmetic(const Session& session, const Distributor* ranks) {
+  const bool odd = session.faults() != nullptr && session.faults()->another_version();
+  const Config& config = session.config();
+  return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
+                   ", arithmetic ", kArithmetic, "\ninstruction set ", kernels::instruction_sets().front().name,
+                   "\nOpenBLAS's kernels for ", kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(),
+                   "\nfloatx ", config.floatx, "\nepsilon ", config.epsilon, "\nimage_data_format ",
+                   config.image_data_format, '\n', ranks == nullptr ? "" : ranks->describe() + '\n');
+}
+
+std::string describe_graph(const std::string& name, std::span<const Expr> roots, std::span<const Update> updates) {
+  std::string text = name + '\n';
+  std::unordered_map<const Node*, std::size_t> number;
+  for (const auto& node : nodes_under(roots)) {
+    const std::size_t n = number.size();
+    number[node.get()] = n;
+    text += join_text('%', n, " = ", node->op->name, '(', node->op->print(node->attrs.get()), ')');
+    for (const Expr& input : node->inputs) text += join_text(" %", number.at(&input.node()), '.', input.output());
+    for (const Meta& meta : node->outputs) text += join_text(" : ", meta);
+    if (!node->name.empty()) text += " '" + node->name + '\'';
+    text += '\n';
+  }
+  const std::size_t outputs = roots.size() - updates.size();
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    text += join_text(i < outputs ? "output" : "update", " %", number.at(&roots[i].node()));
+    if (i >= outputs) text += " of '" + updates[i - outputs].target.name() + '\'';
+    text += '\n';
+  }
+  return text;
+}
+
+std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const std::string& graph) {
+  const std::string process = describe_process(session, ranks);
+  const std::uint64_t fingerprint = digest_text(graph);
+  if (all_equal(gather_numbers(ranks, attrs::mix(digest_text(process), fingerprint)))) return fingerprint;
+  require_equal_processes(ranks, process);
+  const Difference found = find_difference(ranks, graph);
+  SYNCLINE_CHECK(found.other > 0);
+  fail<DisagreementError>("ranks 0 and ", found.other, " built different functions; the first difference (line ",
+                          found.line, "): ", found.text, "; every rank must run the same program");
+}
+
+void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops) {
+  std::vector<RandomOp*> drawn;
+  std::copy_if(random_ops.begin(), random_ops.end(), std::back_inserter(drawn),
+               [](const RandomOp* op) { return op->seed_of_rank; });
+  if (drawn.empty()) return;
+  std::vector<std::uint64_t> seeds;
+  for (const RandomOp* op : drawn) seeds.push_back(op->seed);
+  ranks.broadcast("the seeds of random operations", seeds.data(), seeds.size() * sizeof seeds[0]);
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    drawn[i]->seed = seeds[i];
+    drawn[i]->seed_of_rank = false;
+  }
+}
+
+void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
+                     std::span<const std::uint64_t> digests) {
+  const std::vector<std::uint64_t> all = gather_numbers(ranks, digests, "feeds that all ranks have in common");
+  const std::vector<std::size_t> unequal = unequal_places(all, digests.size());
+  if (unequal.empty()) return;
+  const std::size_t input = unequal[0];
+  std::size_t rank = 1;
+  while (all[rank * digests.size() + input] == all[input]) ++rank;
+  fail<DisagreementError>(function, ": input '", names[input], "' differs on ranks 0 and ", rank,
+                          "; under local_feeds a value whose rows are not those of the batch must be the same on ",
+                          "every rank");
+}
+
+void UsedVariables::add(std::span<const std::shared_ptr<VariableState>> variables) {
+  for (const auto& state : variables)
+    if (!state->partial() && known_.insert(state.get()).second) variables_.push_back(state);
+}
+
+void UsedVariables::clear() {
+  ++round_;
+  variables_.clear();
+  known_.clear();
+}
+
+void UsedVariables::compare(const Session& session, Distributor& ranks) {
+  const std::string process = describe_process(session, ranks);
+  std::string names;  // with what else must be equal before values can be compared
+  std::vector<std::uint64_t> digests;
+  for (const auto& state : variables_) {
+    names += join_text("variable '", state->name(), "' ", Meta{state->value().dtype(), state->value().shape()},
+                       state->changed() ? " that was set by hand" : "", '\n');
+    digests.push_back(state->changed() ? 0 : kernels::digest(state->value().raw(), state->value().bytes()));
+  }
+  std::uint64_t all = attrs::mix(digest_text(process), digest_text(names));
+  for (const std::uint64_t digest : digests) all = attrs::mix(all, digest);
+  if (!all_equal(gather_numbers(ranks, all))) {
+    require_equal_processes(ranks, process);
+    const Difference found = find_difference(ranks, names);
+    if (found.other > 0)
+      fail<DisagreementError>("ranks 0 and ", found.other, " have used different variables up to step ",
+                              session.steps(), ": ", found.text, "; every rank must run the same program");
+    explain_values(ranks, variables_, digests, session.steps());
+  }
+  clear();
+}
+
+}  // namespace syncline

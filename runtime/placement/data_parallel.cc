@@ -1,0 +1,247 @@
+#include "syncline/distributed/data_parallel.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "ops/graph/attrs.h"
+#include "runtime/placement/faults.h"
+#include "runtime/placement/placer.h"
+
+namespace syncline {
+namespace {
+
+using comm::Tag;
+
+// Tags of what is not a bucket of a step.
+enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kTakeBack };
+
+// The ticket of a transfer that a fault holds back.
+constexpr std::uint64_t kHeld = ~std::uint64_t{0};
+
+class DataParallel : public Distributor {
+ public:
+  DataParallel(comm::Communicator& wire, DataParallelOptions options) : wire_(wire), options_(options) {}
+
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  bool feeds_are_local() const override { return options_.local_feeds; }
+  void set_feeds_local(bool local) override { options_.local_feeds = local; }
+
+  RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split, bool& local) override {
+    local = options_.local_feeds;
+    RowShares shares{.begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1), .rank = rank()};
+    std::vector<std::int64_t> own;
+    for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
+    auto leading = std::vector<std::vector<std::int64_t>>{own};
+    if (local) {
+      for (const Meta& feed : feeds) own.insert(own.end(), feed.shape.begin(), feed.shape.end());
+      const std::size_t shapes = own.size();
+      own.insert(own.end(), most.begin(), most.end());
+      leading = gather_rows(own);
+      for (auto& numbers : leading) {
+        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], numbers[shapes + i]);
+        for (std::size_t i = 0; i < shapes; ++i)
+          shares.digest = attrs::mix(shares.digest, static_cast<std::uint64_t>(numbers[i]));
+        numbers.resize(feeds.size());
+      }
+    }
+    split = feeds_with_rows(leading);
+    const auto first = static_cast<std::size_t>(std::find(split.begin(), split.end(), true) - split.begin());
+    if (first == split.size()) return shares;
+    for (int r = 0; r < size(); ++r) {
+      const auto i = static_cast<std::size_t>(r);
+      if (local) shares.begin[i + 1] = shares.begin[i] + leading[i][first];
+      else if (own[first] >= size()) shares.begin[i + 1] = own[first] * (r + 1) / size();
+    }
+    if (shares.total() == 0) split.assign(feeds.size(), false);  // too few rows to split
+    for (std::size_t i = 0; i < feeds.size(); ++i)
+      if (split[i]) feeds[i].shape[0] = shares.total();
+    return shares;
+  }
+
+  PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
+                    std::span<const Placement> wanted) override {
+    constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+    return place_graph(roots, leaves, shares, wanted, wire_.one_node() ? options_.by_rows_from : kNever);
+  }
+
+  std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
+    struct Open {
+      int index;
+      std::int64_t bytes;
+    };
+    std::map<DType, Open> open;
+    std::vector<int> result;
+    int buckets = 0, closed = 0;
+    for (const auto& [dtype, bytes] : ready) {
+      auto [it, fresh] = open.try_emplace(dtype, Open{buckets, 0});
+      if (fresh) ++buckets;
+      result.push_back(it->second.index);
+      it->second.bytes += bytes;
+      if (it->second.bytes < (closed == 0 ? options_.first_bucket : options_.later_buckets)) continue;
+      open.erase(it);
+      ++closed;
+    }
+    return result;
+  }
+
+  std::string describe() const override {
+    return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
+                     " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\ncomparing variables every ",
+                     options_.check_steps, " steps");
+  }
+  std::uint64_t check_steps() const override { return options_.check_steps; }
+
+  void gather(std::string_view purpose, const void* send, void* receive,
+              std::span<const std::int64_t> byte_counts) override {
+    finish(wire_.all_gather(tag(kAgree, purpose), send, receive, byte_counts));
+  }
+
+  void broadcast(std::string_view purpose, void* data, std::size_t bytes) override {
+    finish(wire_.broadcast(tag(kBroadcast, purpose), data, static_cast<std::int64_t>(bytes), 0));
+  }
+
+  std::uint64_t name(const std::string& text) override { return comm::remember_names(text); }
+  void inject(Faults& faults) override { faults_ = &faults; }
+
+  std::byte* shared_memory(std::size_t bytes) override {
+    lent_ = 0;  // the ranks meet
+    return wire_.shared_memory(bytes);
+  }
+  const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
+
+  void lend(std::size_t bytes) override {
+    lent_ = std::max(lent_, bytes);
+    lent_at_ = last_;
+  }
+  std::size_t lent() const override { return lent_; }
+  void take_back() override { finish(meet(tag(kTakeBack, "memory that other ranks have read"))); }
+
+  void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) override {
+    wire_.publish({plan, step, what});
+  }
+
+  std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
+                      void* receive) override {
+    const Sent sent{&transfer, {plan, step, transfer.bucket, transfer.names}, send, receive};
+    if (faults_ != nullptr) return start_with_faults(sent);
+    return submit(sent);
+  }
+
+  void wait(std::uint64_t ticket) override {
+    if (ticket == kHeld) ticket = late_ != 0 ? std::exchange(late_, 0) : submit(std::exchange(held_, {}));
+    finish(ticket);
+  }
+
+ private:
+  // The feeds that hold the batch's rows: those whose leading dimensions (on every rank) most feeds have in common, or
+  // the first of such. Every rank decides alike. leading[r][i]: of feed i on rank r; -1 for a scalar.
+  static std::vector<bool> feeds_with_rows(const std::vector<std::vector<std::int64_t>>& leading) {
+    const std::size_t feeds = leading[0].size();
+    auto alike = [&](std::size_t a, std::size_t b) {
+      return leading[0][a] >= 0 &&
+             std::all_of(leading.begin(), leading.end(), [&](const auto& l) { return l[a] == l[b]; });
+    };
+    std::vector<bool> best(feeds, false);
+    for (std::size_t i = 0; i < feeds; ++i) {
+      std::vector<bool> same(feeds, false);
+      for (std::size_t j = 0; j < feeds; ++j) same[j] = alike(i, j);
+      if (std::count(same.begin(), same.end(), true) > std::count(best.begin(), best.end(), true)) best = same;
+    }
+    return best;
+  }
+
+  Tag tag(std::uint32_t bucket, std::string_view purpose) {
+    return {0, messages_++, bucket, comm::remember_names(purpose)};
+  }
+
+  struct Sent {
+    const Transfer* transfer = nullptr;
+    Tag tag;
+    const void* send = nullptr;
+    void* receive = nullptr;
+  };
+
+  std::uint64_t submit(const Sent& sent) { return last_ = submit_to_wire(sent); }
+
+  std::uint64_t submit_to_wire(const Sent& sent) {
+    const Transfer& transfer = *sent.transfer;
+    if (transfer.kind == Transfer::kAllReduce)
+      return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
+    const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
+    if (in_place || transfer.kind == Transfer::kMeeting) return meet(sent.tag);
+    return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
+  }
+
+  // Done when every rank has come so far.
+  comm::Ticket meet(const Tag& tag) { return wire_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax); }
+
+  void finish(comm::Ticket ticket) {
+    wire_.wait(ticket);
+    if (ticket > lent_at_) lent_ = 0;
+  }
+
+  // A swapped transfer is held back until the other one has been started.
+  std::uint64_t start_with_faults(const Sent& sent) {
+    const Fault* fault = faults_->of_transfers(sent.tag.step);
+    if (fault == nullptr) return submit(sent);
+    if (fault->kind != Fault::kSwap) return start_wrongly(sent, *fault);
+    if (sent.tag.bucket == fault->numbers[0]) {
+      held_ = sent;
+      return kHeld;
+    }
+    const std::uint64_t ticket = submit(sent);
+    if (held_.transfer == nullptr || sent.tag.bucket != fault->numbers[1]) return ticket;
+    late_ = submit(std::exchange(held_, {}));
+    faults_->spend(*fault);
+    return ticket;
+  }
+
+  std::uint64_t start_wrongly(const Sent& sent, const Fault& fault) {
+    const Transfer& transfer = *sent.transfer;
+    const auto width = static_cast<std::int64_t>(size_of(transfer.dtype));
+    if (transfer.kind != Transfer::kAllReduce || transfer.count < 2 || width < 4) return submit(sent);
+    const Fault::Kind kind = fault.kind;
+    faults_->spend(fault);
+    if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, transfer.count * width, 0);
+    const DType integer = width == 8 ? DType::kInt64 : DType::kInt32;
+    return wire_.all_reduce(sent.tag, sent.receive, kind == Fault::kCount ? transfer.count / 2 : transfer.count,
+                            kind == Fault::kDType ? integer : transfer.dtype,
+                            kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
+  }
+
+  // Every rank's numbers.
+  std::vector<std::vector<std::int64_t>> gather_rows(const std::vector<std::int64_t>& own) {
+    const auto ranks = static_cast<std::size_t>(size());
+    std::vector<std::int64_t> all(ranks * own.size());
+    const std::vector<std::int64_t> bytes(ranks, static_cast<std::int64_t>(own.size() * sizeof(std::int64_t)));
+    finish(wire_.all_gather(tag(kShare, "shapes of the feeds"), own.data(), all.data(), bytes));
+    std::vector<std::vector<std::int64_t>> leading;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * own.size());
+      leading.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(own.size()));
+    }
+    return leading;
+  }
+
+  comm::Communicator& wire_;
+  DataParallelOptions options_;
+  std::uint64_t messages_ = 0;
+  comm::Ticket last_ = 0;     // of a step
+  comm::Ticket lent_at_ = 0;  // whoever has called a later transfer does not read this rank's memory any more
+  std::size_t lent_ = 0;
+  std::int32_t nothing_ = 0;
+  Faults* faults_ = nullptr;
+  Sent held_;               // by a fault
+  std::uint64_t late_ = 0;  // the ticket of what was held
+};
+
+}  // namespace
+
+OwnedDistributor make_data_parallel(comm::Communicator& communicator, DataParallelOptions options) {
+  return OwnedDistributor(new DataParallel(communicator, options));
+}
+
+}  // namespace syncline

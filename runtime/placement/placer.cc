@@ -1,0 +1,255 @@
+#include "runtime/placement/placer.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
+#include "runtime/placement/collectives.h"
+#include "syncline/backend/variable.h"
+
+namespace syncline {
+namespace {
+
+using ExprSet = std::unordered_set<Expr, ExprHash>;
+
+Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t rows) {
+  std::vector<Meta> metas;
+  for (const Expr& input : node.inputs) metas.push_back(input.meta());
+  return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows});
+}
+
+// The inputs that may be partial where the node's value is wanted so: f(a) + f(b) = f(a + b) for all of them together,
+// or for one while the others are replicated.
+std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
+  const std::size_t inputs = node.inputs.size();
+  const auto gives_partial = [&](const std::vector<Placement>& at) {
+    return ask_op(node, at, rows).out[0].is_partial();
+  };
+  if (gives_partial(std::vector<Placement>(inputs, Placement::partial()))) return node.inputs;
+  std::vector<Expr> kept;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    std::vector<Placement> one(inputs);
+    one[i] = Placement::partial();
+    if (gives_partial(one)) kept.push_back(node.inputs[i]);
+  }
+  return kept;
+}
+
+// What leads to a root that is wanted partial through nothing but such operations: no transfer may stand on the way.
+ExprSet values_kept(std::span<const Expr> roots, std::span<const Placement> wanted, std::int64_t rows) {
+  ExprSet kept;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i].is_partial()) kept.insert(roots[i]);
+  if (kept.empty()) return kept;
+  const auto nodes = nodes_under(roots);
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it)
+    if ((*it)->outputs.size() == 1 && !(*it)->inputs.empty() && kept.contains(Expr(*it)))
+      for (const Expr& input : inputs_kept(**it, rows)) kept.insert(input);
+  return kept;
+}
+
+// Walks a graph once, asks every op for its rule, and puts in what turns one placement into another. Values in `early`
+// are summed over the ranks as soon as they are there; for values in `kept` whatever is replicated becomes a part.
+class Placer {
+ public:
+  Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& kept, const ExprSet& early,
+         std::int64_t by_rows_from)
+      : leaves_(leaves), shares_(shares), kept_(kept), early_(early), by_rows_from_(by_rows_from) {}
+
+  PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
+    for (const auto& node : nodes_under(roots)) place(node);
+    PlacedGraph graph;
+    for (std::size_t i = 0; i < roots.size(); ++i)
+      graph.roots.push_back(convert(done_.at(roots[i]), wanted.empty() ? Placement::replicated() : wanted[i]));
+    graph.placement = placement_;
+    return graph;
+  }
+
+  // The partial values that somebody needed whole. Each may as well be whole for all its users; and where an operation
+  // on one partial value (scaling it, say) gave it, that operand, unless it is larger: what follows is then one pass.
+  ExprSet wanted_whole() const {
+    ExprSet result;
+    for (Expr value : summed_) {
+      for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) value = operand;
+      if (!kept_.contains(value)) result.insert(value);
+    }
+    return result;
+  }
+
+ private:
+  Expr partial_operand(const Expr& value) const {
+    Expr found;
+    for (const Expr& input : value.node().inputs) {
+      if (!at(done_.at(input)).is_partial() || input == found) continue;
+      if (found || bytes(input) > bytes(value)) return {};
+      found = input;
+    }
+    return kept_.contains(found) ? Expr{} : found;
+  }
+
+  static std::int64_t bytes(const Expr& e) { return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype())); }
+
+  Placement at(const Expr& e) const {
+    const auto found = placement_.find(e);
+    return found == placement_.end() ? Placement::replicated() : found->second;
+  }
+
+  void set(const Expr& e, Placement p) {
+    if (!p.is_replicated()) placement_[e] = p;
+  }
+
+  void place(const std::shared_ptr<const Node>& node) {
+    std::vector<Expr> inputs;
+    std::vector<Placement> placements;
+    bool all_replicated = true;
+    for (const Expr& input : node->inputs) {
+      inputs.push_back(done_.at(input));
+      placements.push_back(at(inputs.back()));
+      all_replicated = all_replicated && placements.back().is_replicated();
+    }
+    Placed placed;
+    if (node->inputs.empty()) {
+      placed.out = {of_leaf(Expr(node))};
+    } else if (all_replicated) {
+      placed.out.assign(node->outputs.size(), Placement::replicated());
+    } else {
+      placed = ask(node, placements);
+      SYNCLINE_CHECK(placed.in.size() == inputs.size() && placed.out.size() == node->outputs.size());
+      for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = convert(inputs[i], placed.in[i]);
+    }
+    const auto fresh = inputs == node->inputs ? node : make_node(*node->op, node->attrs, inputs, node->name);
+    for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
+      const Expr old(node, i), now(fresh, i);
+      set(now, placed.out[static_cast<std::size_t>(i)]);
+      old_[now] = old;
+      done_[old] = at(now).is_partial() && early_.contains(old) ? whole(now, at(now)) : now;
+    }
+  }
+
+  Placement of_leaf(const Expr& leaf) const {
+    if (leaf.is<VariableLeaf>() && leaf.attrs<VariableLeaf::Attrs>().state->partial()) return Placement::partial();
+    const auto found = leaves_.find(leaf);
+    return found == leaves_.end() ? Placement::replicated() : found->second;
+  }
+
+  Placed ask(const std::shared_ptr<const Node>& node, const std::vector<Placement>& at) const {
+    Placed placed = ask_op(*node, at, shares_.total());
+    const auto is_partial = [](Placement p) { return p.is_partial(); };
+    if (placed.out[0].is_partial() || std::none_of(at.begin(), at.end(), is_partial)) return placed;
+    if (node->outputs.size() > 1 || !kept_.contains(Expr(node))) return placed;
+    std::vector<Placement> parts = at;
+    for (Placement& p : parts)
+      if (p.is_replicated()) p = Placement::partial();
+    Placed kept = ask_op(*node, parts, shares_.total());
+    return kept.out[0].is_partial() ? kept : placed;
+  }
+
+  Expr convert(const Expr& e, Placement wanted) {
+    const Placement now = at(e);
+    if (now == wanted) return e;
+    auto& known = converted_[e];
+    for (const auto& [placement, result] : known)
+      if (placement == wanted) return result;
+    const Expr result = wanted.is_split()     ? own_rows(convert(e, Placement::replicated()), wanted.axis)
+                        : wanted.is_partial() ? own_part(convert(e, Placement::replicated()))
+                                              : whole(e, now);
+    if (!(at(result) == wanted))
+      fail<InternalError>("placement: ", e.op().name, " of shape ", e.shape(), " cannot be turned from ", now, " to ",
+                          wanted);
+    converted_[e].emplace_back(wanted, result);
+    return result;
+  }
+
+  Expr own_rows(const Expr& e, int axis) {
+    const Expr rows = apply<OwnRows>({e}, {axis, shares_.own_begin(e.shape()[axis])});
+    set(rows, Placement::split(axis));
+    return rows;
+  }
+
+  // Rank 0 has all of it, the others zeros.
+  Expr own_part(const Expr& e) {
+    double value = 1;
+    const bool zero = scalar_value(e, value) && value == 0;
+    const Expr part = zero ? apply<Fill>({}, {0, e.dtype(), e.shape()}) : apply<OwnPart>({e}, {shares_.rank == 0});
+    set(part, Placement::partial());
+    return part;
+  }
+
+  Expr whole(const Expr& e, Placement now) {
+    if (now.is_partial()) {
+      summed_.push_back(old_.at(e));
+      const Expr rows = computed_by_rows(e);
+      return rows ? convert(rows, Placement::replicated()) : apply<AllReduce>({e});
+    }
+    const Expr parts = apply<AllGather>({e});
+    if (e.shape().product(0, now.axis) == 1) return parts;
+    Interleave::Attrs attrs{now.axis, {}};
+    for (int r = 0; r < static_cast<int>(shares_.begin.size()); ++r)
+      attrs.begin.push_back(shares_.at(r, e.shape()[now.axis]));
+    return apply<Interleave>({parts}, std::move(attrs));
+  }
+
+  // This rank's rows of a partial value, computed from whole operands; nothing if a sum over ranks is better. The
+  // gradient of a dense layer's weight is one: a sum over the batch of outer products. It takes as many operations
+  // either way, but rows are stored and moved once, where a sum's terms are all stored, read and overwritten.
+  Expr computed_by_rows(const Expr& e) {
+    if (e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < by_rows_from_) return {};
+    const std::vector<Expr>& inputs = e.node().inputs;
+    constexpr std::int64_t kSmaller = 4;
+    std::int64_t gathered = 0;
+    for (const Expr& input : inputs) {
+      if (at(input).is_partial()) return {};
+      gathered += at(input).is_split() ? bytes(input) : 0;
+    }
+    if (gathered * kSmaller > bytes(e)) return {};
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (int axis = 0; axis < inputs[i].ndim(); ++axis) {
+        std::vector<Placement> wanted(inputs.size());
+        wanted[i] = Placement::split(axis);
+        if (gives_rows(e.node(), wanted)) return with_inputs_at(e.node(), wanted);
+      }
+    return {};
+  }
+
+  bool gives_rows(const Node& node, const std::vector<Placement>& at) const {
+    const Placed placed = ask_op(node, at, shares_.total());
+    return placed.in == at && placed.out[0].is_split(0);
+  }
+
+  Expr with_inputs_at(const Node& node, const std::vector<Placement>& at) {
+    std::vector<Expr> inputs;
+    for (std::size_t i = 0; i < at.size(); ++i) inputs.push_back(convert(node.inputs[i], at[i]));
+    const Expr rows(make_node(*node.op, node.attrs, inputs, node.name));
+    set(rows, Placement::split(0));
+    return rows;
+  }
+
+  const PlacementMap& leaves_;
+  const RowShares& shares_;
+  const ExprSet &kept_, &early_;
+  const std::int64_t by_rows_from_;
+  PlacementMap placement_;
+  std::unordered_map<Expr, Expr, ExprHash> done_, old_;  // from the old graph to the new one, and back
+  std::vector<Expr> summed_;                             // of the old graph
+  std::unordered_map<Expr, std::vector<std::pair<Placement, Expr>>, ExprHash> converted_;
+};
+
+}  // namespace
+
+PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
+                        std::span<const Placement> wanted, std::int64_t by_rows_from) {
+  const ExprSet kept = values_kept(roots, wanted, shares.total());
+  ExprSet early;
+  while (true) {
+    Placer placer(leaves, shares, kept, early, by_rows_from);
+    PlacedGraph graph = placer.run(roots, wanted);
+    const std::size_t before = early.size();
+    early.merge(placer.wanted_whole());
+    if (early.size() == before) return graph;
+  }
+}
+
+}  // namespace syncline

@@ -1,0 +1,293 @@
+#include "runtime/plan/plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/convert.h"
+#include "syncline/backend/random.h"
+#include "syncline/session.h"
+#include "syncline/timeline.h"
+
+namespace syncline {
+namespace {
+
+void add_to(DType dtype, void* sum, const void* value, std::size_t bytes) {
+  with_dtype(dtype, [&]<class T>(T) {
+    auto* to = static_cast<T*>(sum);
+    const auto* from = static_cast<const T*>(value);
+    for (std::size_t i = 0; i < bytes / sizeof(T); ++i) to[i] = static_cast<T>(wrapping(to[i]) + wrapping(from[i]));
+  });
+}
+
+// For the timeline: the computation of a step, from one call of the wire to the next.
+class Computation {
+ public:
+  Computation(bool calls, std::uint64_t plan, std::uint64_t step) : calls_(calls) {
+    event_ = {.category = "compute", .name = "compute", .has_tag = true, .plan = plan, .step = step};
+    begin();
+  }
+  ~Computation() { end(); }
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
+
+  // Around a call.
+  class Pause {
+   public:
+    Pause(Computation& computation, std::uint32_t bucket) : computation_(computation) {
+      computation_.event_.bucket = bucket;
+      computation_.end();
+    }
+    ~Pause() { computation_.begin(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Computation& computation_;
+  };
+
+ private:
+  void begin() {
+    event_.bucket = -1;
+    if (calls_ && timeline::on()) event_.begin = timeline::now();
+  }
+  void end() {
+    if (event_.begin == 0) return;
+    event_.end = timeline::now();
+    timeline::record(event_);
+    event_.begin = 0;
+  }
+
+  const bool calls_;  // a plan without calls is one computation, and its step says that already
+  timeline::Event event_;
+};
+
+// When a run is over, other ranks may still read what they have gathered in place.
+class Lending {
+ public:
+  Lending(Distributor* distributor, std::size_t bytes) : distributor_(distributor), bytes_(bytes) {}
+  ~Lending() {
+    if (bytes_ > 0) distributor_->lend(bytes_);
+  }
+  Lending(const Lending&) = delete;
+  Lending& operator=(const Lending&) = delete;
+
+ private:
+  Distributor* const distributor_;
+  const std::size_t bytes_;
+};
+
+// Without any turn.
+void skip_loop(const LoopStep& loop, const KernelArgs& args) {
+  const std::size_t n_states = loop.states.size();
+  for (std::size_t i = 0; i < n_states; ++i)
+    std::memcpy(args.out[i], args.in[loop.element_bytes.size() + i], loop.states[i].bytes);
+  for (std::size_t i = 0; i < loop.taps.size(); ++i)
+    if (loop.taps[i].sum) std::memset(args.out[n_states + i], 0, loop.taps[i].bytes);
+}
+
+}  // namespace
+
+void* LoopStep::memory_of_tap(const KernelArgs& args, std::size_t i, std::int64_t turn) const {
+  const Tap& tap = taps[i];
+  if (tap.passing)
+    return static_cast<std::byte*>(args.scratch) + tap.at +
+           static_cast<std::size_t>(element_of(turn) - first_together(turn)) * tap.bytes;
+  return static_cast<std::byte*>(args.out[states.size() + i]) +
+         (tap.sum ? 0 : static_cast<std::size_t>(element_of(turn)) * tap.bytes);
+}
+
+std::int64_t LoopStep::first_together(std::int64_t turn) const {
+  const std::int64_t first = turn / turns_together * turns_together;
+  return reverse ? std::max<std::int64_t>(turns - first - turns_together, 0) : first;
+}
+
+void LoopStep::add_products(const KernelArgs& args, std::int64_t turn) {
+  const std::int64_t begin = first_together(turn), count = turn % turns_together + 1;
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    Product& product = products[i];
+    for (std::size_t k = 0; k < product.operands.size(); ++k) {
+      const Product::Operand& operand = product.operands[k];
+      product.in_meta[k].shape[0] = count;
+      const auto tap = static_cast<std::size_t>(operand.tap);
+      product.in[k] = operand.tap < 0 ? static_cast<const std::byte*>(args.in[operand.in]) +
+                                            static_cast<std::size_t>(begin) * operand.bytes
+                                      : memory_of_tap(args, tap, reverse ? turn : turn + 1 - count);
+    }
+    void* out[] = {args.out[args.out_meta.size() - products.size() + i]};
+    KernelArgs of_product;
+    of_product.in = product.in.data();
+    of_product.out = out;
+    of_product.in_meta = product.in_meta;
+    of_product.out_meta = product.out_meta;
+    (turn < turns_together ? product.run : product.run_more)(product.attrs, of_product);
+  }
+}
+
+void* LoopStep::memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t turn) const {
+  const State& state = states[i];
+  const std::int64_t left = turns - 1 - turn;
+  if (left == 0) return args.out[i];
+  if (state.tap_before >= 0) return memory_of_tap(args, static_cast<std::size_t>(state.tap_before), turn + 1);
+  if (state.tap_now >= 0) return memory_of_tap(args, static_cast<std::size_t>(state.tap_now), turn);
+  return left % 2 == 0 ? args.out[i] : static_cast<std::byte*>(args.scratch) + state.at;
+}
+
+Plan::Plan() = default;
+Plan::~Plan() = default;
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+
+void Plan::bind(std::byte* arena, std::byte* shared, const Distributor* distributor) {
+  for (std::size_t r = 0; r < memory_of_.size(); ++r) {
+    memory_of_[r] = distributor->shared_memory_of(static_cast<int>(r));
+    if (memory_of_[r] == nullptr) memory_of_[r] = shared;  // where all parts will be gathered
+  }
+  for (const ArenaSlot& s : shared_slots_) pointers_[s.slot] = shared + s.offset;
+  for (const ArenaSlot& s : arena_slots_) pointers_[s.slot] = arena + s.offset;
+  for (const ScratchSlot& s : scratch_slots_) {
+    Step& step = steps_[s.step];
+    step.args.scratch = pointers_[s.slot];
+    if (step.kind == Step::kLoop)
+      loops_[static_cast<std::size_t>(step.index)].body.bind(static_cast<std::byte*>(step.args.scratch));
+  }
+}
+
+bool Plan::has_transfers() const {
+  return !transfers_.empty() ||
+         std::any_of(loops_.begin(), loops_.end(), [](const LoopStep& loop) { return loop.body.has_transfers(); });
+}
+
+bool Plan::may_refuse() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.may_refuse; });
+}
+
+void Plan::set_fingerprint(std::uint64_t fingerprint) {
+  fingerprint_ = fingerprint;
+  for (std::size_t i = 0; i < loops_.size(); ++i) loops_[i].body.set_fingerprint(attrs::mix(fingerprint, i + 1));
+}
+
+void Plan::run(Session& session, std::span<const void* const> feeds, bool listens) {
+  for (const FeedSlot& s : feed_slots_)
+    pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
+  try {
+    run_steps(session, listens);
+  } catch (...) {
+    finish_transfers(session);
+    throw;
+  }
+}
+
+// What goes wrong on this rank alone (an index, say) does not keep the others from their part of a transfer.
+void Plan::finish_transfers(Session& session) noexcept {
+  for (std::uint64_t& ticket : tickets_) {
+    const std::uint64_t under_way = std::exchange(ticket, 0);
+    if (under_way == 0) continue;
+    try {
+      session.distributor()->wait(under_way);
+    } catch (...) {  // the wire has failed, which ends all transfers
+    }
+  }
+}
+
+void Plan::run_steps(Session& session, bool listens) {
+  Computation computation(!transfers_.empty(), fingerprint_, session.steps());
+  Distributor* const others = transfers_.empty() ? nullptr : session.distributor();
+  const Lending lending(others, lent_bytes_);
+  for (std::size_t at = 0; at < steps_.size(); ++at) {
+    const Step& step = steps_[at];
+    const auto i = static_cast<std::size_t>(step.index);
+    if (listens && at <= first_write_) session.interrupt_if_asked();
+    if (others != nullptr) {
+      others->publish(fingerprint_, session.steps(), step.label);
+      if (step.writes_shared_from < others->lent()) others->take_back();
+    }
+    const timeline::Detail detail(step.label);
+    switch (step.kind) {
+      case Step::kKernel: step.run(step.attrs, step.args); break;
+      case Step::kFused: run_fused(step); break;
+      case Step::kStart: {
+        const Computation::Pause pause(computation, transfers_[i].bucket);
+        tickets_[i] = session.distributor()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0],
+                                                   step.args.out[0]);
+        break;
+      }
+      case Step::kWait: {
+        const Computation::Pause pause(computation, transfers_[i].bucket);
+        session.distributor()->wait(std::exchange(tickets_[i], 0));
+        break;
+      }
+      case Step::kLoop: run_loop(session, step, listens && at < first_write_); break;
+      case Step::kGuard:
+        if (*static_cast<const bool*>(step.args.in[0]) != step.needed_if) at = i - 1;
+        break;
+    }
+  }
+  if (others != nullptr) others->publish(fingerprint_, session.steps(), "");
+}
+
+void Plan::add_random_op(RandomOp* op) {
+  if (std::find(random_ops_.begin(), random_ops_.end(), op) == random_ops_.end()) random_ops_.push_back(op);
+}
+
+void Plan::run_fused(const Step& step) {
+  const kernels::FusedProgram& program = fused_[static_cast<std::size_t>(step.index)];
+  if (step.by_rank < 0) return kernels::run_fused(program, step.args.in, step.args.out);
+  RankParts& parts = rank_parts_[static_cast<std::size_t>(step.by_rank)];
+  std::copy_n(step.args.in, parts.in.size(), parts.in.begin());
+  for (std::size_t r = 0; r < memory_of_.size(); ++r) {
+    for (std::size_t i = 0; i < parts.operands.size(); ++i)
+      parts.in[parts.operands[i]] = memory_of_[r] + parts.offsets[i];
+    kernels::run_fused(program, parts.in.data(), step.args.out, parts.begin[r], parts.begin[r + 1]);
+  }
+}
+
+void Plan::run_loop(Session& session, const Step& step, bool listens) {
+  LoopStep& loop = loops_[static_cast<std::size_t>(step.index)];
+  const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.states.size();
+  const void* const* in = step.args.in;
+  if (loop.turns == 0) return skip_loop(loop, step.args);
+  const std::size_t first_output = loop.feeds.size() - n_states - loop.taps.size();
+  for (std::size_t i = n_elements; i < first_output; ++i) loop.feeds[i] = in[i];
+  for (std::int64_t turn = 0; turn < loop.turns; ++turn) {
+    const auto at = static_cast<std::size_t>(loop.element_of(turn));
+    for (std::size_t i = 0; i < n_elements; ++i)
+      loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
+    for (std::size_t i = 0; i < n_states; ++i) loop.feeds[first_output + i] = loop.memory_of_state(step.args, i, turn);
+    void const** const taps = loop.feeds.data() + first_output + n_states;
+    for (std::size_t i = 0; i < loop.taps.size(); ++i) taps[i] = loop.memory_of_tap(step.args, i, turn);
+    // By the element, so that a gradient's loop draws what the forward turn drew.
+    for (const auto& draw : loop.draws)
+      draw->in_turn = attrs::mix(*draw->step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
+    loop.body.run(session, loop.feeds, listens);
+    for (std::size_t i = 0; i < loop.taps.size(); ++i) {
+      const void* value = loop.body.output(n_states + i);
+      if (value == taps[i]) continue;
+      if (loop.taps[i].sum && turn > 0)
+        add_to(loop.taps[i].dtype, const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
+      else std::memcpy(const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
+    }
+    // Last: a tap may be a state as it came in.
+    for (std::size_t i = 0; i < n_states; ++i) {
+      void* const next = const_cast<void*>(loop.feeds[first_output + i]);
+      if (const void* value = loop.body.output(i); value != next) std::memcpy(next, value, loop.states[i].bytes);
+      loop.feeds[n_elements + i] = next;
+    }
+    const bool last = turn + 1 == loop.turns || (turn + 1) % loop.turns_together == 0;
+    if (last && !loop.products.empty()) loop.add_products(step.args, turn);
+  }
+}
+
+std::string Plan::describe() const {
+  std::string text;
+  for (const Step& step : steps_) {
+    text += join_text(step.label);
+    for (std::size_t i = 0; i < step.in_meta.size(); ++i) text += join_text(i == 0 ? "  " : ", ", step.in_meta[i]);
+    for (std::size_t i = 0; i < step.out_meta.size(); ++i) text += join_text(i == 0 ? " -> " : ", ", step.out_meta[i]);
+    text += '\n';
+    if (step.kind == Step::kLoop) text += loops_[static_cast<std::size_t>(step.index)].body.describe();
+  }
+  return text;
+}
+
+}  // namespace syncline

@@ -1,0 +1,169 @@
+#include "syncline/distributed/keras_json.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "runtime/placement/faults.h"
+#include "runtime/session/options.h"
+#include "syncline/error.h"
+
+namespace syncline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A key of the file, for messages.
+std::string place(const std::string& path, std::string_view key) { return join_text(path, ": \"", key, '"'); }
+
+template <class T>
+T value_of(const Json& value, const std::string& where, const char* wanted) {
+  const bool fits = std::is_same_v<T, double> ? value.is_number() : value.is_string();
+  if (!fits) fail<ValueError>(where, " is ", value.dump(), "; give ", wanted);
+  return value.get<T>();
+}
+
+KerasJson values_of(const Json& json, const std::string& path) {
+  if (!json.is_object()) fail<ValueError>(path, ": holds ", json.dump(), "; give an object of options");
+  KerasJson found;
+  for (const auto& [key, value] : json.items()) {
+    const std::string where = place(path, key);
+    if (key == "floatx") found.config.floatx = checked_floatx(where, value_of<std::string>(value, where, "a name"));
+    else if (key == "epsilon")
+      found.config.epsilon = checked_epsilon(where, value_of<double>(value, where, "a number"));
+    else if (key == "image_data_format")
+      found.config.image_data_format = checked_data_format(where, value_of<std::string>(value, where, "a name"));
+    else if (key == "backend") found.backend = value_of<std::string>(value, where, "a name");
+    else if (key == "syncline") read_options(value, path, found);
+  }
+  return found;
+}
+
+// Line and column of a byte, both from 1.
+std::string position(const std::string& text, std::size_t byte) {
+  const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  const std::size_t newline = text.substr(0, end).rfind('\n');
+  return join_text("line ", line, ", column ", newline == std::string::npos ? end + 1 : end - newline);
+}
+
+KerasJson read(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) fail<IoError>(path, ": cannot be read: ", std::strerror(errno), "; make it readable, or remove it");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  try {
+    return values_of(Json::parse(text), path);
+  } catch (const Json::parse_error& e) {
+    fail<IoError>(path, ": is no JSON at ", position(text, e.byte), "; correct it, or remove it");
+  }
+}
+
+// Whole or not at all, and never in the place of another: of several ranks or programs that find no file, one writes
+// it. A directory that takes no file is none of our business.
+void write_defaults(const std::filesystem::path& path) {
+  const KerasJson defaults;
+  const Json json{{"floatx", std::string(name_of(defaults.config.floatx))},
+                  {"epsilon", defaults.config.epsilon},
+                  {"backend", defaults.backend},
+                  {"image_data_format", defaults.config.image_data_format}};
+  const std::string text = json.dump(4) + '\n';
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  static std::atomic<int> number = 0;
+  char host[64] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string temporary = join_text(path.string(), '.', host, '.', getpid(), '.', ++number, ".tmp");
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (close(file) == 0 && written) [[maybe_unused]]
+    const int lost = link(temporary.c_str(), path.c_str());
+  unlink(temporary.c_str());
+}
+
+// Empty if there is no place for it.
+std::filesystem::path path_of(const Getenv& getenv) {
+  const auto set = [&](const char* name) {
+    const char* value = getenv(name);
+    return std::filesystem::path(value == nullptr ? "" : value);
+  };
+  if (const auto home = set("KERAS_HOME"); !home.empty()) return home / "keras.json";
+  const auto home = set("HOME");
+  return home.empty() ? home : home / ".keras" / "keras.json";
+}
+
+void override_from(const Getenv& getenv, KerasJson& found) {
+  Config& config = found.config;
+  read_option_variables(getenv, found);
+  const auto with = [&](const char* name, auto set) {
+    if (const char* value = getenv(name); value != nullptr && *value != '\0')
+      set(std::string("environment: ") + name, value);
+  };
+  with("SYNCLINE_FLOATX",
+       [&](const std::string& what, const char* value) { config.floatx = checked_floatx(what, value); });
+  with("SYNCLINE_IMAGE_DATA_FORMAT", [&](const std::string& what, const char* value) {
+    config.image_data_format = checked_data_format(what, value);
+  });
+  with("SYNCLINE_EPSILON", [&](const std::string& what, const char* value) {
+    char* end = nullptr;
+    const double number = std::strtod(value, &end);
+    if (*end != '\0') fail<ValueError>(what, " is '", value, "'; give a number");
+    config.epsilon = checked_epsilon(what, number);
+  });
+  with("SYNCLINE_FAULT", [&](const std::string& what, const char* value) {
+    const char* allowed = getenv("SYNCLINE_ALLOW_FAULTS");
+    if (allowed == nullptr || std::string_view(allowed) != "1")
+      fail<ValueError>(what, " is '", value,
+                       "', which damages the run on purpose; unset it, or set SYNCLINE_ALLOW_FAULTS=1 for a test");
+    parse_faults(value);  // refuses what is wrong in it
+    found.faults = value;
+  });
+}
+
+}  // namespace
+
+DType checked_floatx(std::string_view what, std::string_view name) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64})
+    if (name_of(dtype) == name) return dtype;
+  fail<ValueError>(what, ": unknown floatx '", name, "'; give float16, float32 or float64");
+}
+
+double checked_epsilon(std::string_view what, double epsilon) {
+  if (!std::isfinite(epsilon) || epsilon < 0)
+    fail<ValueError>(what, ": epsilon ", epsilon, "; give a finite number that is not negative");
+  return epsilon;
+}
+
+std::string checked_data_format(std::string_view what, std::string_view data_format) {
+  if (data_format != "channels_last" && data_format != "channels_first")
+    fail<ValueError>(what, ": unknown data_format '", data_format, "'; give channels_last or channels_first");
+  return std::string(data_format);
+}
+
+KerasJson load_keras_json(const Getenv& getenv) {
+  KerasJson found;
+  if (const auto path = path_of(getenv); !path.empty()) {
+    std::error_code unknown;  // a directory that may not be looked into holds nothing for us
+    if (std::filesystem::exists(path, unknown)) found = read(path.string());
+    else write_defaults(path);
+  }
+  override_from(getenv, found);
+  return found;
+}
+
+const KerasJson& keras_json() {
+  static const KerasJson loaded = load_keras_json([](const char* name) { return std::getenv(name); });
+  return loaded;
+}
+
+}  // namespace syncline

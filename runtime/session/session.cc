@@ -1,0 +1,162 @@
+#include "syncline/session.h"
+
+#include <algorithm>
+
+#include "ops/graph/leaf.h"
+#include "runtime/placement/agreement.h"
+#include "runtime/placement/distributor.h"
+#include "runtime/placement/faults.h"
+#include "syncline/backend/core.h"
+#include "syncline/distributed/keras_json.h"
+
+namespace syncline {
+namespace {
+
+thread_local Session* current_session = nullptr;
+
+constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of no other placeholder
+
+[[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
+
+// Of an operation; nothing if it comes before them all.
+std::optional<std::uint64_t> runs_of(const Session::RandomRuns& runs, std::uint64_t number) {
+  std::optional<std::uint64_t> found;
+  for (const auto& [from, count] : runs)
+    if (number >= from) found = count;
+  return found;
+}
+
+}  // namespace
+
+Session::Session(std::uint64_t seed)
+    : seed_(seed),
+      config_(keras_json().config),
+      used_variables_(std::make_unique<UsedVariables>()),
+      arena_(DType::kUint8, Shape{64}) {
+  if (!keras_json().faults.empty()) faults_ = std::make_unique<Faults>(parse_faults(keras_json().faults));
+}
+
+Session::~Session() = default;
+
+void DeleteDistributor::operator()(Distributor* distributor) const { delete distributor; }
+
+Session& Session::current() {
+  static Session process_session;
+  return current_session != nullptr ? *current_session : process_session;
+}
+
+std::uint64_t Session::next_generation() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+void Session::distribute(OwnedDistributor distributor) {
+  std::unique_ptr<Faults> faults = std::move(faults_);  // those of this rank, which begins here
+  undistribute();
+  faults_ = std::move(faults);
+  distributor_ = std::move(distributor);
+  if (faults_) distributor_->inject(*faults_);
+  distributor_->broadcast("the seed", &seed_, sizeof seed_);
+}
+
+void Session::undistribute() {
+  generation_ = next_generation();
+  distributor_.reset();
+  faults_.reset();  // they were a rank's
+  used_variables_->clear();
+  shared_ = nullptr;
+  shared_bytes_ = 0;
+  ++arena_moves_;
+}
+
+RandomKey Session::next_random_key(std::optional<std::uint64_t> seed) {
+  const RandomKey key = seed ? RandomKey(*seed) : RandomKey(seed_, ++unseeded_ops_);
+  key.op()->number = ++random_ops_;
+  key.op()->runs = runs_of(set_runs_, random_ops_).value_or(0);
+  if (known_random_ops_.size() >= look_for_gone_at_) {
+    std::erase_if(known_random_ops_, [](const auto& op) { return op.expired(); });
+    look_for_gone_at_ = 2 * std::max<std::size_t>(32, known_random_ops_.size());
+  }
+  known_random_ops_.push_back(key.op());
+  return key;
+}
+
+void Session::set_random_step(std::uint64_t step) {
+  random_step_ = step;
+  set_random_runs({{0, step}});
+}
+
+Session::RandomRuns Session::random_runs() const {
+  RandomRuns runs;
+  const auto add = [&](std::uint64_t number, std::uint64_t count) {
+    if (runs.empty() || runs.back().second != count) runs.emplace_back(number, count);
+  };
+  for (const auto& known : known_random_ops_)
+    if (const auto op = known.lock()) add(op->number, op->runs);
+  if (random_ops_ == 0 && set_runs_.empty()) return runs;
+  add(random_ops_ + 1, runs_of(set_runs_, random_ops_ + 1).value_or(0));
+  for (const auto& [number, count] : set_runs_)
+    if (number > random_ops_ + 1) add(number, count);
+  return runs;
+}
+
+void Session::set_random_runs(const RandomRuns& runs) {
+  if (!runs.empty()) set_runs_ = runs;
+  for (const auto& known : known_random_ops_)
+    if (const auto op = known.lock()) op->runs = runs_of(runs, op->number).value_or(op->runs);
+}
+
+std::string Session::unique_name(const std::string& prefix) {
+  const int n = names_[prefix]++;
+  return n == 0 ? prefix : prefix + '_' + std::to_string(n);
+}
+
+Expr Session::learning_phase() {
+  if (!learning_phase_) learning_phase_ = apply<Placeholder>({}, {DType::kBool, Shape{}, kPhaseKey}, "learning_phase");
+  return learning_phase_;
+}
+
+bool Session::is_learning_phase(const Expr& x) {
+  return x.is<Placeholder>() && x.attrs<Placeholder::Attrs>().key == kPhaseKey;
+}
+
+void Session::set_learning_phase(bool training) { learning_phase_ = fill(Shape{}, training ? 1 : 0, DType::kBool); }
+
+void Session::clear() {
+  names_.clear();
+  uids_.clear();
+  learning_phase_ = Expr{};
+  unseeded_ops_ = random_ops_ = 0;
+  known_random_ops_.clear();
+  set_runs_.clear();
+  used_variables_->clear();
+}
+
+std::byte* Session::arena(std::size_t bytes) {
+  if (bytes > arena_.bytes()) {
+    arena_ = Array();  // first: the old and the new one need not exist together
+    arena_ = Array(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
+    ++arena_moves_;
+  }
+  return arena_.raw();
+}
+
+std::byte* Session::shared_memory(std::size_t bytes) {
+  if (bytes == 0) return arena_.raw();  // values of no elements have an address too
+  if (bytes <= shared_bytes_) return shared_;
+  ++arena_moves_;
+  shared_bytes_ = 0;  // until there is more
+  buckets_ = Array();
+  shared_ = distributor_->shared_memory(bytes);
+  if (shared_ == nullptr) {
+    buckets_ = Array(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
+    shared_ = buckets_.raw();
+  }
+  shared_bytes_ = bytes;
+  return shared_;
+}
+
+SessionScope::SessionScope(Session& session) : previous_(current_session) { current_session = &session; }
+SessionScope::~SessionScope() { current_session = previous_; }
+
+}  // namespace syncline
