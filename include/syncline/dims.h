@@ -1,17 +1,15 @@
 // Shape arguments that may hold tensors: the sizes of reshape, tile, fill, slice, random tensors and the like.
 //
 // Such a tensor says how large something is, usually as an element of shape(x): it follows from the shapes that are
-// fed, and the plan folds it to a number. Until then the dimension is unknown, and the function is a stand-in
-// (`with_numbers`) that the plan replaces by the function itself. A size that depends on values that are fed, stored or
+// fed, and the plan folds it to a number. Until then the dimension is unknown, and the function is deferred
+// (ops/graph/deferred.h). A size that depends on values that are fed, stored or
 // drawn is computed by a plan of its own first (runtime/execution/function_plans.h), and each of its values has its own
 // plan.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,8 +19,6 @@
 #include "syncline/expr.h"
 
 namespace syncline {
-
-struct RandomOp;
 
 // One entry: a number, an integer scalar, or an integer vector of known length, which stands for its elements.
 class Dim {
@@ -75,17 +71,5 @@ Expr stack(const Dims& entries, DType dtype);
 Dim dim(const Expr& x, int axis);
 // All of them.
 Dims dims_of(const Expr& x);
-
-// A function of operands and numbers.
-using NumbersRule = std::function<Expr(std::span<const Expr> operands, const Shape& numbers)>;
-// rule(operands, numbers of dims), at once if dims hold none but numbers and constants, otherwise when they are known;
-// until then a value of which `unknown` says what is known. The rule must not build anything that depends on more than
-// its arguments. Differentiable with respect to the operands, as often as what the rule builds. `random_op`: of a rule
-// that draws.
-Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
-                  std::shared_ptr<RandomOp> random_op = nullptr);
-
-// The inputs of a stand-in that are numbers: what a plan has to know. Nothing for other nodes.
-std::span<const Expr> numbers_of(const Node& node);
 
 }  // namespace syncline

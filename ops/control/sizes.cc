@@ -4,7 +4,7 @@
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
-#include "syncline/dims.h"
+#include "ops/graph/deferred.h"
 
 namespace syncline {
 namespace {

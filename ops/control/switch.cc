@@ -1,5 +1,5 @@
 #include "ops/control/branch.h"
-#include "ops/graph/once_known.h"
+#include "ops/graph/deferred.h"
 #include "syncline/backend/control.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/shape.h"

@@ -1,7 +1,7 @@
 // bias_add: an addition with the bias brought into x's layout.
 #include "ops/convolution/image.h"
+#include "ops/graph/deferred.h"
 #include "ops/graph/elementwise.h"
-#include "ops/graph/once_known.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/math.h"
 

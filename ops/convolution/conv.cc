@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/convolution/conv.h"
 
@@ -121,8 +122,8 @@ Placed place_images(const PlaceArgs& args, std::size_t image) {
   return placed;
 }
 
-ConvAttrs without_size(ConvAttrs attrs) {
-  attrs.size = {};
+ConvAttrs with_size(ConvAttrs attrs, const Shape& size) {
+  attrs.size = size;
   return attrs;
 }
 
@@ -193,8 +194,7 @@ struct ConvForward {
   }
 };
 
-// (w, dy) -> dx of a.size; or (w, dy, x) -> dx of x's shape, which may be unknown yet. None of the latter is left in a
-// plan.
+// (w, dy) -> dx of a.size.
 template <class Kind>
 struct ConvGradInput {
   static constexpr std::string_view kName = Kind::kGradInput;
@@ -207,8 +207,8 @@ struct ConvGradInput {
     check_image(kName, dy, spatial_of(a));
     check_kernel(kName, a, w, spatial_of(a) + Kind::kChannelAxes);
     check_channels(kName, dy, w.back(), w);
-    Shape size = in.size() > 2 ? space_of(a, in[2].shape, 1) : a.size;
-    for (int i = 0; in.size() == 2 && i < size.ndim(); ++i)
+    Shape size = a.size;
+    for (int i = 0; i < size.ndim(); ++i)
       if (size[i] == kUnknown) size[i] = elements_under(dy[i + 1], window(a, i, w[i]));
     check_positions(kName, a, dy, size, space_of(a, w, 0));
     return {in[0].dtype, image_shape(dy[0], size, Kind::in_channels(w))};
@@ -228,19 +228,13 @@ struct ConvGradInput {
       else Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);
     });
   }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
-    return in.size() > 2 && in[2].shape().is_known() ? grad_input<Kind>(a, in[0], in[1], in[2]) : Expr{};
-  }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
     const Expr &w = dx.input(0), &dy = dx.input(1);
-    std::vector<Expr> grads{grad_kernel<Kind>(a, g, dy, w), apply<ConvForward<Kind>>({g, w}, without_size(a))};
-    grads.resize(dx.node().inputs.size());
-    return grads;
+    return {grad_kernel<Kind>(a, g, dy, w), apply<ConvForward<Kind>>({g, w}, with_size(a, {}))};
   }
 };
 
-// (x, dy) -> dw of a.size; or (x, dy, w) -> dw of w's shape, which may be unknown yet. None of the latter is left in a
-// plan.
+// (x, dy) -> dw of a.size.
 template <class Kind>
 struct ConvGradKernel {
   static constexpr std::string_view kName = Kind::kGradKernel;
@@ -254,7 +248,7 @@ struct ConvGradKernel {
     check_image(kName, dy, spatial_of(a));
     if (x[0] != dy[0] && x[0] != kUnknown && dy[0] != kUnknown)
       fail<ShapeError>(kName, ": batches of shapes ", x, " and ", dy, " have different numbers of images");
-    Shape kernel = in.size() > 2 ? space_of(a, in[2].shape, 0) : a.size;
+    Shape kernel = a.size;
     check_positions(kName, a, dy, space_of(a, x, 1), kernel);
     if (Kind::kChannelAxes == 2) kernel.push_back(x.back());
     kernel.push_back(dy.back());
@@ -262,7 +256,7 @@ struct ConvGradKernel {
   }
   // A sum over the images: each rank sums its own.
   static Placed place(const Attrs&, const PlaceArgs& args) {
-    if (args.in.size() > 2 || (!args.at[0].is_split(0) && !args.at[1].is_split(0))) return gathered(args);
+    if (!args.at[0].is_split(0) && !args.at[1].is_split(0)) return gathered(args);
     return {{Placement::split(0), Placement::split(0)}, {Placement::partial()}};
   }
 
@@ -281,14 +275,9 @@ struct ConvGradKernel {
       clear_unused_taps(g, k.out_shape().size() / (g.k_d * g.k_h * g.k_w), k.output<T>());
     });
   }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
-    return in.size() > 2 && in[2].shape().is_known() ? grad_kernel<Kind>(a, in[0], in[1], in[2]) : Expr{};
-  }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dw, const Expr& g) {
     const Expr &x = dw.input(0), &dy = dw.input(1);
-    std::vector<Expr> grads{grad_input<Kind>(a, g, dy, x), apply<ConvForward<Kind>>({x, g}, without_size(a))};
-    grads.resize(dw.node().inputs.size());
-    return grads;
+    return {grad_input<Kind>(a, g, dy, x), apply<ConvForward<Kind>>({x, g}, with_size(a, {}))};
   }
 };
 
@@ -307,20 +296,22 @@ SYNCLINE_REGISTER_OP(DepthwiseGradKernel)
 
 template <class Kind>
 Expr grad_input(const ConvAttrs& a, const Expr& w, const Expr& dy, const Expr& x) {
-  ConvAttrs attrs = a;
-  attrs.size = space_of(a, x.shape(), 1);
-  if (attrs.size.is_known()) return apply<ConvGradInput<Kind>>({w, dy}, attrs);
-  attrs.size = {};
-  return apply<ConvGradInput<Kind>>({w, dy, x}, attrs);
+  if (const Shape size = space_of(a, x.shape(), 1); size.is_known())
+    return apply<ConvGradInput<Kind>>({w, dy}, with_size(a, size));
+  return once_known(std::string(Kind::kGradInput), {w, dy}, {x}, {dy.dtype(), x.shape()},
+                    [a](std::span<const Expr> in, std::span<const Shape> shapes) {
+                      return apply<ConvGradInput<Kind>>({in[0], in[1]}, with_size(a, space_of(a, shapes[0], 1)));
+                    });
 }
 
 template <class Kind>
 Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& w) {
-  ConvAttrs attrs = a;
-  attrs.size = space_of(a, w.shape(), 0);
-  if (attrs.size.is_known()) return apply<ConvGradKernel<Kind>>({x, dy}, attrs);
-  attrs.size = {};
-  return apply<ConvGradKernel<Kind>>({x, dy, w}, attrs);
+  if (const Shape size = space_of(a, w.shape(), 0); size.is_known())
+    return apply<ConvGradKernel<Kind>>({x, dy}, with_size(a, size));
+  return once_known(std::string(Kind::kGradKernel), {x, dy}, {w}, {dy.dtype(), w.shape()},
+                    [a](std::span<const Expr> in, std::span<const Shape> shapes) {
+                      return apply<ConvGradKernel<Kind>>({in[0], in[1]}, with_size(a, space_of(a, shapes[0], 0)));
+                    });
 }
 
 template <class Kind>

@@ -1,6 +1,6 @@
 // conv1d, conv2d, conv3d and their transposes: other layouts brought to channels last and back.
 #include "ops/convolution/conv.h"
-#include "ops/graph/once_known.h"
+#include "ops/graph/deferred.h"
 #include "syncline/backend/convolution.h"
 
 namespace syncline {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ops/convolution/image.h"
+#include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/product/gemm.h"
@@ -130,8 +131,7 @@ struct LocalConv {
   }
 };
 
-// (w, dy) -> dx of a.size; or (w, dy, x) -> dx of x's shape, which may be unknown yet. None of the latter is left in a
-// plan.
+// (w, dy) -> dx of a.size.
 struct LocalConvGradInput {
   static constexpr std::string_view kName = "local_conv_grad_input";
   using Attrs = LocalAttrs;
@@ -140,7 +140,7 @@ struct LocalConvGradInput {
     check_operands(kName, in, 3, 4);
     const Shape &w = in[0].shape, &dy = in[1].shape;
     const Index window = a.kernel_size[0] * a.kernel_size[1];
-    const Shape image = in.size() > 2 ? in[2].shape : Shape{dy[0], a.size[0], a.size[1], w[1] / window};
+    const Shape image{dy[0], a.size[0], a.size[1], w[1] / window};
     check_windows(kName, a, image);
     check_kernel(kName, a, w, image[3]);
     return {in[0].dtype, Shape{dy[0], image[1], image[2], image[3]}};
@@ -163,13 +163,8 @@ struct LocalConvGradInput {
       });
     });
   }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
-    return in.size() > 2 && in[2].shape().is_known() ? local_grad_input(a, in[0], in[1], in[2]) : Expr{};
-  }
   static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
-    std::vector<Expr> grads{local_grad_kernel(a, g, dx.input(1)), local(a, g, dx.input(0))};
-    grads.resize(dx.node().inputs.size());
-    return grads;
+    return {local_grad_kernel(a, g, dx.input(1)), local(a, g, dx.input(0))};
   }
 };
 
@@ -218,8 +213,11 @@ LocalAttrs with_size(LocalAttrs a, Shape size) {
 Expr local_grad_input(const LocalAttrs& a, const Expr& w, const Expr& dy, const Expr& x) {
   const Shape& s = x.shape();
   const bool known = s[1] != kUnknown && s[2] != kUnknown && s[3] != kUnknown && w.shape()[1] != kUnknown;
-  if (!known) return apply<LocalConvGradInput>({w, dy, x}, with_size(a, {}));
-  return apply<LocalConvGradInput>({w, dy}, with_size(a, {s[1], s[2]}));
+  if (known) return apply<LocalConvGradInput>({w, dy}, with_size(a, {s[1], s[2]}));
+  return once_known(std::string(LocalConvGradInput::kName), {w, dy}, {x}, {dy.dtype(), s},
+                    [a](std::span<const Expr> in, std::span<const Shape> shapes) {
+                      return apply<LocalConvGradInput>({in[0], in[1]}, with_size(a, {shapes[0][1], shapes[0][2]}));
+                    });
 }
 Expr local_grad_kernel(const LocalAttrs& a, const Expr& x, const Expr& dy) {
   return apply<LocalConvGradKernel>({x, dy}, with_size(a, {}));

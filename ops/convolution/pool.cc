@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ops/convolution/image.h"
+#include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
 #include "syncline/backend/convolution.h"
@@ -169,7 +170,7 @@ struct AveragePool {
   }
 };
 
-// dy -> dx of a.size; or (dy, x) -> dx of x's shape, which may be unknown yet. None of the latter is left in a plan.
+// dy -> dx of a.size.
 struct AveragePoolGrad {
   static constexpr std::string_view kName = "average_pool_grad";
   using Attrs = PoolAttrs;
@@ -177,7 +178,7 @@ struct AveragePoolGrad {
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     check_floating(kName, in[0]);
     Meta dx = in[0];
-    for (int i = 0; i < spatial_of(a); ++i) dx.shape[i + 1] = in.size() > 1 ? in[1].shape[i + 1] : a.size[i];
+    for (int i = 0; i < spatial_of(a); ++i) dx.shape[i + 1] = a.size[i];
     return dx;
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_rows(args); }
@@ -185,13 +186,8 @@ struct AveragePoolGrad {
     const auto g = geometry(a, k.out_shape(), k.in_shape(0));
     with_floating(k.out_dtype(), [&]<class T>(T) { kernels::average_pool_grad(g, k.input<T>(0), k.output<T>()); });
   }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
-    return in.size() > 1 && in[1].shape().is_known() ? average_pool_grad(a, in[0], in[1]) : Expr{};
-  }
-  static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
-    std::vector<Expr> grads{apply<AveragePool>({g}, {a.pool_size, a.strides, a.padding, {}})};
-    grads.resize(dx.node().inputs.size());
-    return grads;
+  static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& g) {
+    return {apply<AveragePool>({g}, {a.pool_size, a.strides, a.padding, {}})};
   }
 };
 
@@ -210,11 +206,16 @@ Expr max_pool_pick(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr&
 }
 
 Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x) {
-  PoolAttrs attrs = a;
-  attrs.size = Shape(std::vector<Index>(x.shape().begin() + 1, x.shape().end() - 1));
-  if (attrs.size.is_known()) return apply<AveragePoolGrad>({dy}, attrs);
-  attrs.size = {};
-  return apply<AveragePoolGrad>({dy, x}, attrs);
+  const auto of_size = [a](const Expr& of, const Shape& image) {
+    PoolAttrs attrs = a;
+    attrs.size = Shape(std::vector<Index>(image.begin() + 1, image.end() - 1));
+    return attrs.size.is_known() ? apply<AveragePoolGrad>({of}, attrs) : Expr{};
+  };
+  const Expr known = of_size(dy, x.shape());
+  if (known) return known;
+  return once_known(
+      std::string(AveragePoolGrad::kName), {dy}, {x}, x.meta(),
+      [of_size](std::span<const Expr> in, std::span<const Shape> shapes) { return of_size(in[0], shapes[0]); });
 }
 
 template <std::size_t N, class Options>

@@ -1,6 +1,6 @@
 // Padding and enlarging images and volumes: pads and repetitions along the axes that a data format names.
 #include "ops/convolution/image.h"
-#include "ops/graph/once_known.h"
+#include "ops/graph/deferred.h"
 #include "ops/shape/merge.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/shape.h"

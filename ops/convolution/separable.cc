@@ -1,7 +1,7 @@
 // Depthwise and separable convolutions. A channel that gives several is repeated first, so that the loops know one
 // result a channel only.
 #include "ops/convolution/conv.h"
-#include "ops/graph/once_known.h"
+#include "ops/graph/deferred.h"
 #include "ops/shape/merge.h"
 #include "syncline/backend/convolution.h"
 

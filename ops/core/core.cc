@@ -1,5 +1,6 @@
 // Identity, stop_gradient, shape and count. None of them is left in a plan.
 #include "syncline/backend/core.h"
+#include "ops/graph/deferred.h"
 
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
@@ -92,8 +93,9 @@ static Expr named_fill_like(const Expr& x, double value, const TensorOptions& op
 }
 Expr fill_like(const Expr& x, double value) { return fill_like(x, value, x.dtype()); }
 Expr fill_like(const Expr& x, double value, DType dtype) {
-  if (x.shape().is_known()) return fill(x.shape(), value, dtype);
-  return apply<FillLike>({x}, {value, dtype});
+  return once_known("fill_like", {}, {x}, {dtype, x.shape()}, [=](std::span<const Expr>, std::span<const Shape> like) {
+    return apply<Fill>({}, {value, dtype, like[0]});
+  });
 }
 Expr zeros_like(const Expr& x, const TensorOptions& options) { return named_fill_like(x, 0, options); }
 Expr ones_like(const Expr& x, const TensorOptions& options) { return named_fill_like(x, 1, options); }

@@ -1,7 +1,7 @@
 // The matrix product over the last two axes, for each place along the axes before them.
 #include <algorithm>
 
-#include "ops/graph/once_known.h"
+#include "ops/graph/deferred.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/linalg.h"
 #include "syncline/backend/shape.h"

@@ -1,9 +1,10 @@
 // gather(reference, indices), its gradient scatter_rows, and scatter_sub, which updates a table in place.
 #include "ops/linalg/rows.h"
-#include "base/convert.h"
 
 #include <cstring>
 
+#include "base/convert.h"
+#include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/graph/substitute.h"
 #include "ops/kernels/parallel.h"
@@ -122,24 +123,6 @@ struct ScatterRows {
   }
 };
 
-// scatter_rows into a table (input 2) whose number of rows is not known yet. None is left in a plan.
-struct ScatterRowsLike {
-  static constexpr std::string_view kName = "scatter_rows_like";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) {
-    check_rows(kName, in[0], in[1], row_of(in[2].shape, 1));
-    return {in[0].dtype, in[2].shape};
-  }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
-    return out.shape[0] >= 0 ? apply<ScatterRows>({in[0], in[1]}, {out.shape[0]}) : Expr{};
-  }
-  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
-    return {gather(dy, y.input(1)), Expr{}, Expr{}};
-  }
-};
-
 // x with values[i] subtracted from row indices[i].
 struct ScatterSub {
   static constexpr std::string_view kName = "scatter_sub";
@@ -180,12 +163,15 @@ std::vector<Expr> Gather::grad(const Attrs&, const Expr& y, const Expr& dy) {
   const Expr &table = y.input(0), &indices = y.input(1);
   const std::int64_t rows = table.shape()[0];
   if (rows >= 0) return {apply<ScatterRows>({dy, indices}, {rows}), Expr{}};
-  return {apply<ScatterRowsLike>({dy, indices, table}), Expr{}};
+  return {once_known("scatter_rows_like", {dy, indices}, {table}, {dy.dtype(), table.shape()},
+                     [](std::span<const Expr> in, std::span<const Shape> shapes) {
+                       return apply<ScatterRows>({in[0], in[1]}, {shapes[0][0]});
+                     }),
+          Expr{}};
 }
 
 SYNCLINE_REGISTER_OP(Gather)
 SYNCLINE_REGISTER_OP(ScatterRows)
-SYNCLINE_REGISTER_OP(ScatterRowsLike)
 SYNCLINE_REGISTER_OP(ScatterSub)
 
 bool is_one_element(const Expr& e) { return e.shape().is_known() && e.shape().size() == 1; }

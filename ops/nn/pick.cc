@@ -1,11 +1,11 @@
 // pick: one element of each lane, named by an index; and put_picked, its transpose, which fills the rest with 0.
 #include <algorithm>
 
+#include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
 #include "ops/shape/checked_index.h"
 #include "syncline/backend/nn.h"
-#include "syncline/dims.h"
 
 namespace syncline {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/graph/deferred.h"
 #include "ops/random/draw.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/random.h"

@@ -1,5 +1,5 @@
 // Random tensors whose parameters are tensors: what is drawn by fixed ones, moved and scaled.
-#include "ops/graph/once_known.h"
+#include "ops/graph/deferred.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/random.h"
 

@@ -1,5 +1,6 @@
 // Random tensors: uniform, normal, truncated normal, binomial.
 #include "syncline/backend/random.h"
+#include "ops/graph/deferred.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
 // sum(x, axes), and its counterpart of broadcasting: sum_like(dy, like).
+#include "ops/graph/deferred.h"
 #include "ops/graph/elementwise.h"
 #include "ops/reduce/kernel.h"
 #include "syncline/backend/core.h"
@@ -34,6 +35,15 @@ struct Sum {
   }
 };
 
+void check_sum_like(const Shape& dy, const Shape& like) {
+  bool fits = dy.ndim() >= like.ndim();
+  for (int i = 1; fits && i <= like.ndim(); ++i) {
+    const std::int64_t n = like[like.ndim() - i], wide = dy[dy.ndim() - i];
+    fits = n == 1 || n == wide || n == kUnknown || wide == kUnknown;
+  }
+  if (!fits) fail<ShapeError>("sum_like: a value of shape ", dy, " was not broadcast from the shape ", like);
+}
+
 // Whether axis `axis` of dy, aligned with a dimension `own` of the operand, was broadcast. -1: not known yet.
 int was_broadcast(std::int64_t from, std::int64_t own) {
   if (own == from && own >= 0) return 0;
@@ -43,12 +53,13 @@ int was_broadcast(std::int64_t from, std::int64_t own) {
 }
 
 // sum_like with the axes decided, or empty while a shape is unknown.
-Expr summed_like(const Expr& dy, const Expr& like) {
+Expr summed_like(const Expr& dy, const Shape& like) {
+  check_sum_like(dy.shape(), like);
   const int extra = dy.ndim() - like.ndim();
   std::vector<int> axes, ones;
   for (int axis = 0; axis < extra; ++axis) axes.push_back(axis);
   for (int axis = 0; axis < like.ndim(); ++axis) {
-    const int answer = was_broadcast(dy.shape()[axis + extra], like.shape()[axis]);
+    const int answer = was_broadcast(dy.shape()[axis + extra], like[axis]);
     if (answer < 0) return {};
     if (answer == 0) continue;
     axes.push_back(axis + extra);
@@ -60,39 +71,18 @@ Expr summed_like(const Expr& dy, const Expr& like) {
   return total;
 }
 
-struct SumLike {
-  static constexpr std::string_view kName = "sum_like";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) {
-    const Shape &dy = in[0].shape, &like = in[1].shape;
-    bool fits = dy.ndim() >= like.ndim();
-    for (int i = 1; fits && i <= like.ndim(); ++i) {
-      const std::int64_t n = like[like.ndim() - i], wide = dy[dy.ndim() - i];
-      fits = n == 1 || n == wide || n == kUnknown || wide == kUnknown;
-    }
-    if (!fits) fail<ShapeError>(kName, ": a value of shape ", dy, " was not broadcast from the shape ", like);
-    return {in[0].dtype, in[1].shape};
-  }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) { return summed_like(in[0], in[1]); }
-  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
-    return {broadcast_like(dy, y.input(0)), Expr{}};
-  }
-};
-
 SYNCLINE_REGISTER_OP(Sum)
-SYNCLINE_REGISTER_OP(SumLike)
 
 }  // namespace
 
 Expr sum(const Expr& x, Axes axes, bool keepdims) { return apply<Sum>({x}, {axes.of(x.ndim()), keepdims}); }
 
 Expr sum_like(const Expr& dy, const Expr& like) {
-  const Meta metas[] = {dy.meta(), like.meta()};
-  SumLike::infer({}, metas);  // which shapes fit
-  const Expr known = summed_like(dy, like);
-  return known ? known : apply<SumLike>({dy, like});
+  const Expr known = summed_like(dy, like.shape());
+  if (known) return known;
+  return once_known(
+      "sum_like", {dy}, {like}, {dy.dtype(), like.shape()},
+      [](std::span<const Expr> in, std::span<const Shape> shapes) { return summed_like(in[0], shapes[0]); });
 }
 
 Expr unbroadcast(const Expr& dy, const Expr& like) { return sum_like(dy, like); }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/graph/deferred.h"
 #include "ops/graph/leaf.h"
-#include "ops/graph/once_known.h"
 #include "ops/kernels/copy/box.h"
 #include "ops/kernels/copy/permute.h"
 #include "ops/shape/strides.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/graph/deferred.h"
 #include "ops/kernels/copy/box.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/tensor.h"
@@ -69,56 +70,32 @@ struct Concatenate {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 
-// The part of dy (input 0) that belongs to one of the joined tensors (inputs 1, 2, ...), for unknown shapes. None is
-// left in a plan.
-struct JoinedPart {
-  static constexpr std::string_view kName = "joined_part";
-  static constexpr bool kTakesFloat16 = true;
-  struct Attrs {
-    int axis = -1;
-    int index = 0;
-  };
-  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("index", &Attrs::index)};
-  static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    return {in[0].dtype, in[static_cast<std::size_t>(a.index) + 1].shape};
-  }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
-    const int axis = wrap_axis(kName, a.axis, in[0].ndim());
-    std::int64_t start = 0;
-    for (int i = 0; i <= a.index; ++i) {
-      const std::int64_t size = in[static_cast<std::size_t>(i) + 1].shape()[axis];
-      if (size < 0) return {};
-      if (i == a.index) return slice_axis(in[0], axis, start, size);
-      start += size;
-    }
-    return {};
-  }
-  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
-    // Zeros for the other parts.
-    std::vector<Expr> parts, none(y.node().inputs.size());
-    for (std::size_t i = 1; i < none.size(); ++i) {
-      const bool own = static_cast<int>(i) == a.index + 1;
-      parts.push_back(own ? dy : fill_like(y.node().inputs[i], 0, dy.dtype()));
-    }
-    none[0] = concatenate(parts, a.axis);
-    return none;
-  }
-};
-
+// The part of dy that belongs to operand `index` of those that were joined.
 std::vector<Expr> Concatenate::grad(const Attrs& a, const Expr& y, const Expr& dy) {
-  std::vector<Expr> inputs{dy}, dx;
-  for (const Expr& x : y.node().inputs) inputs.push_back(x);
-  for (int i = 0; i + 1 < static_cast<int>(inputs.size()); ++i) {
-    const JoinedPart::Attrs part{a.axis, i};
-    const Expr known = JoinedPart::simplify(part, inputs, dy.meta());
-    dx.push_back(known ? known : apply<JoinedPart>(inputs, part));
+  const std::vector<Expr>& parts = y.node().inputs;
+  const int axis = wrap_axis(kName, a.axis, y.ndim());
+  std::vector<Expr> dx;
+  std::int64_t start = 0;  // or kUnknown
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::int64_t size = parts[i].shape()[axis];
+    if (start >= 0 && size >= 0) {
+      dx.push_back(slice_axis(dy, axis, start, size));
+      start += size;
+      continue;
+    }
+    start = kUnknown;
+    const std::vector<Expr> likes(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    dx.push_back(once_known("joined_part", {dy}, likes, parts[i].meta(),
+                            [axis](std::span<const Expr> in, std::span<const Shape> shapes) {
+                              std::int64_t before = 0;
+                              for (const Shape& shape : shapes.first(shapes.size() - 1)) before += shape[axis];
+                              return slice_axis(in[0], axis, before, shapes.back()[axis]);
+                            }));
   }
   return dx;
 }
 
 SYNCLINE_REGISTER_OP(Concatenate)
-SYNCLINE_REGISTER_OP(JoinedPart)
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/convert.h"
+#include "ops/graph/deferred.h"
 #include "ops/graph/leaf.h"
 #include "ops/kernels/parallel.h"
 #include "syncline/backend/shape.h"

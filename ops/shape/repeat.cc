@@ -1,4 +1,5 @@
 // repeat, repeat_elements and tile: an axis of one element stretched, then merged with a neighbour.
+#include "ops/graph/deferred.h"
 #include "ops/kernels/copy/permute.h"
 #include "ops/shape/merge.h"
 #include "ops/shape/strides.h"

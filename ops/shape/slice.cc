@@ -1,7 +1,9 @@
 // slice and pad: boxes cut out of a tensor, and zeros put around one. Each is the other's gradient.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "ops/graph/deferred.h"
 #include "ops/kernels/copy/box.h"
 #include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
@@ -118,39 +120,23 @@ struct Pad {
   static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {trim(dy, a.before, a.after)}; }
 };
 
-// y (input 0) put at `start` into zeros of the shape of input 1, which may be unknown yet. None is left in a plan.
-struct PadLike {
-  static constexpr std::string_view kName = "pad_like";
-  static constexpr bool kTakesFloat16 = true;
-  struct Attrs {
-    Numbers start;
-  };
-  static constexpr auto fields = std::tuple{field("start", &Attrs::start)};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return {in[0].dtype, in[1].shape}; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
-    const Shape& y = in[0].shape();
-    if (!y.is_known() || !out.shape.is_known()) return {};
-    Numbers after;
-    for (int axis = 0; axis < y.ndim(); ++axis)
-      after.push_back(out.shape[axis] - y[axis] - a.start[static_cast<std::size_t>(axis)]);
-    return pad(in[0], a.start, after);
-  }
-  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
-    return {slice(dy, a.start, y.input(0).shape().dims()), Expr{}};
-  }
-};
-
 std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) {
   const Expr& x = y.input(0);
-  Numbers after;
-  for (int axis = 0; axis < x.ndim(); ++axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    if (a.size[i] < 0) after.push_back(-a.size[i] - 1);
-    else if (x.shape()[axis] >= 0) after.push_back(x.shape()[axis] - a.start[i] - a.size[i]);
-    else return {apply<PadLike>({dy, x}, {a.start})};
-  }
-  return {pad(dy, a.start, after)};
+  // What lies behind the slice, or none where that depends on an unknown size of x.
+  const auto behind = [a](const Shape& whole) -> std::optional<Numbers> {
+    Numbers after;
+    for (int axis = 0; axis < whole.ndim(); ++axis) {
+      const auto i = static_cast<std::size_t>(axis);
+      if (a.size[i] >= 0 && whole[axis] < 0) return {};
+      after.push_back(a.size[i] < 0 ? -a.size[i] - 1 : whole[axis] - a.start[i] - a.size[i]);
+    }
+    return after;
+  };
+  if (const auto after = behind(x.shape())) return {pad(dy, a.start, *after)};
+  return {once_known("pad_like", {dy}, {x}, {dy.dtype(), x.shape()},
+                     [a, behind](std::span<const Expr> in, std::span<const Shape> shapes) {
+                       return pad(in[0], a.start, *behind(shapes[0]));
+                     })};
 }
 
 // A slice of a sum as a sum of slices, which elementwise ops read where they lie: the gates of a recurrent layer, each
@@ -173,7 +159,6 @@ Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
 
 SYNCLINE_REGISTER_OP(SliceBox)
 SYNCLINE_REGISTER_OP(Pad)
-SYNCLINE_REGISTER_OP(PadLike)
 
 // The only axis that a pad pads, or -1.
 int padded_axis(const Pad::Attrs& a) {

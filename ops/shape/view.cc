@@ -1,6 +1,7 @@
 // Views: reshape, expand_dims, squeeze and what is built on them. Nothing is computed; only `place` matters.
 #include <algorithm>
 
+#include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/shape/merge.h"
 #include "syncline/backend/shape.h"
@@ -63,43 +64,8 @@ struct Reshape {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) { return {reshape_like(dy, y.input(0))}; }
 };
 
-// A reshape to a shape that is known later only. None is left in a plan.
-struct ReshapeLike {
-  static constexpr std::string_view kName = "reshape_like";
-  using Attrs = NoAttrs;
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return {in[0].dtype, in[1].shape}; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&) {
-    return in[1].shape().is_known() ? reshape(in[0], in[1].shape()) : Expr{};
-  }
-  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
-    return {reshape_like(dy, y.input(0)), Expr{}};
-  }
-};
-
 struct AxisAttrs {
   int axis = 0;
-};
-
-// Two neighbouring axes as one, where a reshape cannot say it because several dimensions are unknown. None is left in a
-// plan.
-struct MergeAxes {
-  static constexpr std::string_view kName = "merge_axes";
-  using Attrs = AxisAttrs;
-  static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
-  static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    Meta out = in[0];
-    const std::int64_t merged = size_product(kName, out.shape[a.axis], out.shape[a.axis + 1]);
-    out.shape.erase(a.axis);
-    out.shape[a.axis] = merged;
-    return out;
-  }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
-    return out.shape.is_known() ? reshape(in[0], out.shape) : Expr{};
-  }
-  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) { return {reshape_like(dy, y.input(0))}; }
 };
 
 struct ExpandDims {
@@ -150,8 +116,6 @@ struct Squeeze {
 };
 
 SYNCLINE_REGISTER_OP(Reshape)
-SYNCLINE_REGISTER_OP(ReshapeLike)
-SYNCLINE_REGISTER_OP(MergeAxes)
 SYNCLINE_REGISTER_OP(ExpandDims)
 SYNCLINE_REGISTER_OP(Squeeze)
 
@@ -180,7 +144,9 @@ Expr reshape(const Expr& x, const Dims& shape) {
                       });
 }
 Expr reshape_like(const Expr& x, const Expr& like) {
-  return is_target(like.shape()) ? reshape(x, like.shape()) : apply<ReshapeLike>({x, like});
+  if (is_target(like.shape())) return reshape(x, like.shape());
+  return once_known("reshape_like", {x}, {like}, {x.dtype(), like.shape()},
+                    [](std::span<const Expr> in, std::span<const Shape> shapes) { return reshape(in[0], shapes[0]); });
 }
 Expr expand_dims(const Expr& x, int axis) { return apply<ExpandDims>({x}, {axis}); }
 Expr squeeze(const Expr& x, int axis) { return apply<Squeeze>({x}, {axis}); }
@@ -192,6 +158,17 @@ Expr batch_flatten(const Expr& x) {
   while (flat.ndim() > 2) flat = merge_axes(flat, 1);
   return is_target(flat.shape()) ? reshape(x, flat.shape()) : flat;
 }
-Expr merge_axes(const Expr& x, int axis) { return apply<MergeAxes>({x}, {axis}); }
+
+static Shape merged(Shape shape, int axis) {
+  const std::int64_t size = size_product("merge_axes", shape[axis], shape[axis + 1]);
+  shape.erase(axis);
+  shape[axis] = size;
+  return shape;
+}
+
+Expr merge_axes(const Expr& x, int axis) {
+  return once_known("merge_axes", {x}, {x.dtype(), merged(x.shape(), axis)},
+                    [axis](std::span<const Expr> in) { return reshape(in[0], merged(in[0].shape(), axis)); });
+}
 
 }  // namespace syncline

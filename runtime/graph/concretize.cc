@@ -7,6 +7,7 @@
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
 #include "ops/control/sizes.h"
+#include "ops/graph/deferred.h"
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
@@ -20,7 +21,6 @@
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/shape.h"
-#include "syncline/dims.h"
 
 namespace syncline {
 namespace {
@@ -219,7 +219,7 @@ class Concretizer {
     return inputs;
   }
 
-  // The same stand-in with numbers among its inputs.
+  // The same deferred expression with numbers among its inputs.
   Expr with_known_sizes(const Expr& e) {
     const std::span<const Expr> sizes = numbers_of(e.node());
     if (sizes.empty()) return e;
@@ -229,7 +229,7 @@ class Concretizer {
     return first_of_its_kind(Expr(make_node(e.op(), e.node().attrs, std::move(inputs), e.name())));
   }
 
-  // What a stand-in stands for: the same nodes in each run.
+  // What a deferred expression is: the same nodes in each run.
   const Expr& expansion(const Expr& e) {
     const auto [found, fresh] = expansions_.try_emplace(e);
     if (fresh) found->second = e.op().simplify(e.node().attrs.get(), e.node().inputs, e.meta());
@@ -290,7 +290,7 @@ class Concretizer {
     const Node& node = now.node();
     Expr result;
     if (computes_on_float16(node)) result = cast(on_float32(node), now.dtype());
-    else if (!numbers_of(node).empty()) result = expansion(now);
+    else if (is_deferred(node)) result = expansion(now);
     else if (node.op->simplify != nullptr && (saves_time_ || !has_kernel(node)))
       result = node.op->simplify(node.attrs.get(), node.inputs, now.meta());
     if (result && !(result == now)) {
@@ -361,7 +361,7 @@ class Concretizer {
 
   bool saves_time_;
   KnownSizes sizes_;
-  Bindings expansions_;  // of stand-ins
+  Bindings expansions_;  // of deferred expressions
   Done root_;
   Done* done_ = &root_;  // of the graph, or of the body, that is being rewritten
   std::unordered_map<Expr, Expr, ExprHash> simplified_;

@@ -38,9 +38,8 @@ struct Options {
 
 // Ops that stand in plans only, or that no public function makes.
 const std::set<std::string_view> kNotDrawn{
-    "all_gather",         "all_reduce", "copy",        "interleave",  "own_rows",
-    "own_part",           "true_at",    "choose",      "condition",   "joined_part",
-    "sparse_joined_part", "dot_packed", "pack_matrix", "linear_scan", "sparse_tensor"};
+    "all_gather", "all_reduce",         "copy",       "interleave",  "own_rows",    "own_part",     "true_at", "choose",
+    "condition",  "sparse_joined_part", "dot_packed", "pack_matrix", "linear_scan", "sparse_tensor"};
 // Ops that second derivatives have: only a third would go through them.
 const std::set<std::string_view> kNotDifferentiated{"max_pool_pick"};
 

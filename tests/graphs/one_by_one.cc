@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "ops/graph/deferred.h"
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
@@ -21,7 +22,6 @@ namespace syncline::graphs {
 
 bool sums(const Expr& node) {
   static const std::set<std::string_view> kSums{"sum",
-                                                "sum_like",
                                                 "prod",
                                                 "cumsum",
                                                 "cumprod",
@@ -47,10 +47,9 @@ bool sums(const Expr& node) {
                                                 "sparse_dot_values",
                                                 "to_dense",
                                                 "scatter_rows",
-                                                "scatter_rows_like",
                                                 "scatter_sub",
                                                 "put_picked",
-                                                "with_numbers",
+                                                "deferred",
                                                 "linear_scan",
                                                 "ctc_greedy",
                                                 "ctc_beam_search",
@@ -69,13 +68,13 @@ namespace {
 
 // A gradient of a table's rows, as a plan keeps it (docs/design.md: a sparse gradient).
 bool is_rows(const Expr& e) {
-  const std::string_view op = e.op().name;
+  const std::string_view op = is_deferred(e.node()) ? deferred_name(e.node()) : e.op().name;
   if (op == "scatter_rows" || op == "scatter_rows_like") return true;
   const std::vector<Expr>& in = e.node().inputs;
   if (op == "neg" || op == "div") return is_rows(in[0]);
   // The gradient of a side that is not taken is 0, and a plan leaves it out.
   const auto left_out = [](const Expr& side) {
-    return side.op().name == "choose" || side.op().name.starts_with("fill");
+    return side.op().name == "choose" || side.op().name == "fill" || deferred_name(side.node()) == "fill_like";
   };
   if (op == "add") return (is_rows(in[0]) || left_out(in[0])) && (is_rows(in[1]) || left_out(in[1]));
   return op == "mul" && (is_rows(in[0]) || is_rows(in[1]));

@@ -38,7 +38,7 @@ std::vector<OpCase> reshape_rows() {
             .second_gradient = true};
   };
   return {
-      row("with_numbers", {6, 4}, {6, 2, 2},
+      row("deferred", {6, 4}, {6, 2, 2},
           [](const Exprs& x) {
             return reshape(x[0], {size_of_axis(x[0], 0), 2, -1});
           }),

@@ -3,11 +3,11 @@
 
 #include <nanobind/stl/string.h>
 
+#include "ops/graph/deferred.h"
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/tensor.h"
 #include "syncline/backend/linalg.h"
-#include "syncline/dims.h"
 
 namespace syncline::python {
 namespace {

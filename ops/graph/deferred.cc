@@ -1,0 +1,159 @@
+#include "ops/graph/deferred.h"
+
+#include <algorithm>
+
+#include "ops/graph/fill.h"
+#include "ops/graph/leaf.h"
+#include "ops/graph/op.h"
+#include "ops/graph/substitute.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/gradients.h"
+
+namespace syncline {
+namespace {
+
+using Rule = std::function<Expr(std::span<const Expr> operands, std::span<const Shape> shapes, const Shape& numbers)>;
+
+// Inputs: the operands, those whose shapes alone count, then the tensors among the numbers. No plan contains it.
+struct Deferred {
+  static constexpr std::string_view kName = "deferred";
+  struct Function {
+    std::string name;
+    std::size_t operands = 0, likes = 0;
+    bool awaits_shapes = false;  // of operands and likes
+    Shape numbers{};             // unknown where a tensor stands
+    std::vector<int> at{};       // where each tensor begins
+    Meta unknown;                // what is known of the result beforehand
+    Rule rule;
+    std::string describe() const { return name; }
+  };
+  struct Attrs {
+    std::shared_ptr<const Function> function;
+    std::shared_ptr<RandomOp> random_op;  // that the rule draws by
+  };
+  static constexpr auto fields = std::tuple{field("function", &Attrs::function)};
+  static Meta infer(const Attrs& a, std::span<const Meta>) { return a.function->unknown; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
+    const Function& f = *a.function;
+    const auto awaited = in.first(f.operands + f.likes);
+    const auto is_open = [](const Expr& x) { return !x.shape().is_known(); };
+    if (f.awaits_shapes && std::ranges::any_of(awaited, is_open)) return {};
+    std::vector<Shape> shapes;
+    for (const Expr& like : awaited.last(f.likes)) shapes.push_back(like.shape());
+    Shape numbers = f.numbers;
+    for (std::size_t i = 0; i < f.at.size(); ++i) {
+      std::vector<std::int64_t> found;
+      SYNCLINE_CHECK(read_numbers(in[awaited.size() + i], found));
+      for (std::size_t k = 0; k < found.size(); ++k) numbers[f.at[i] + static_cast<int>(k)] = found[k];
+    }
+    return f.rule(in.first(f.operands), shapes, numbers);
+  }
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
+};
+
+// The gradient of `rule` with respect to operand `i`, as a rule whose last operand is the result's gradient.
+Rule gradient_rule(const Rule& rule, std::size_t i) {
+  return [rule, i](std::span<const Expr> operands, std::span<const Shape> shapes, const Shape& numbers) {
+    // Leaves in the operands' place: the walk back must end there.
+    std::vector<Expr> leaves;
+    Replacements back;
+    for (const Expr& operand : operands.first(operands.size() - 1)) {
+      leaves.push_back(apply<Placeholder>({}, {operand.dtype(), operand.shape(), 0}));
+      back[leaves.back()] = operand;
+    }
+    const Expr y = rule(leaves, shapes, numbers);
+    const Expr dx = backpropagate({&y, 1}, {&operands.back(), 1}, {&leaves[i], 1})[0];
+    return dx ? substitute({&dx, 1}, back)[0] : zeros_like(operands[i]);
+  };
+}
+
+std::vector<Expr> Deferred::grad(const Attrs& a, const Expr& y, const Expr& dy) {
+  const Function& f = *a.function;
+  std::vector<Expr> dx(y.node().inputs.size());
+  for (std::size_t i = 0; i < f.operands; ++i) {
+    const Expr& x = y.node().inputs[i];
+    if (!is_floating(x.dtype())) continue;
+    std::vector<Expr> inputs = y.node().inputs;
+    inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(f.operands), dy);
+    auto of_input = std::make_shared<Function>(f);
+    of_input->name = "gradient of " + f.name;
+    of_input->operands = f.operands + 1;
+    of_input->unknown = x.meta();
+    of_input->rule = gradient_rule(f.rule, i);
+    dx[i] = apply<Deferred>(std::move(inputs), {std::move(of_input), a.random_op});
+  }
+  return dx;
+}
+
+SYNCLINE_REGISTER_OP(Deferred)
+
+}  // namespace
+
+bool read_numbers(const Expr& e, std::vector<std::int64_t>& numbers) {
+  if (e.is<Fill>()) {
+    numbers.insert(numbers.end(), static_cast<std::size_t>(e.shape().size()),
+                   static_cast<std::int64_t>(e.attrs<Fill::Attrs>().value));
+    return true;
+  }
+  if (!e.is<Constant>()) return false;
+  const Array values = e.attrs<Constant::Attrs>().value->array.cast(DType::kInt64);
+  numbers.insert(numbers.end(), values.values<std::int64_t>().begin(), values.values<std::int64_t>().end());
+  return true;
+}
+
+Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
+                  std::shared_ptr<RandomOp> random_op) {
+  if (!dims.has_tensors()) return rule(operands, dims.numbers());
+  auto function = std::make_shared<Deferred::Function>(
+      Deferred::Function{.name = std::move(name),
+                         .operands = operands.size(),
+                         .numbers = dims.numbers(),
+                         .unknown = std::move(unknown),
+                         .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape>,
+                                                          const Shape& numbers) { return rule(known, numbers); }});
+  for (const auto& [at, tensor] : dims.tensors()) {
+    function->at.push_back(at);
+    operands.push_back(tensor);
+  }
+  return apply<Deferred>(std::move(operands), {std::move(function), std::move(random_op)});
+}
+
+Expr once_known(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, Meta unknown, ShapesRule rule) {
+  auto function = std::make_shared<Deferred::Function>(
+      Deferred::Function{.name = std::move(name),
+                         .operands = operands.size(),
+                         .likes = likes.size(),
+                         .awaits_shapes = true,
+                         .unknown = std::move(unknown),
+                         .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape> shapes,
+                                                          const Shape&) { return rule(known, shapes); }});
+  std::vector<Expr> inputs = std::move(operands);
+  inputs.insert(inputs.end(), likes.begin(), likes.end());
+  const Deferred::Attrs attrs{std::move(function), nullptr};
+  const Expr known = Deferred::simplify(attrs, inputs, {});
+  return known ? known : apply<Deferred>(std::move(inputs), attrs);
+}
+
+Expr once_known(std::string name, std::vector<Expr> operands, Meta unknown, OperandsRule rule) {
+  return once_known(
+      std::move(name), std::move(operands), {}, std::move(unknown),
+      [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape>) { return rule(known); });
+}
+
+bool is_deferred(const Node& node) { return node.op == &def_of<Deferred>(); }
+
+static const Deferred::Function& function_of(const Node& node) {
+  return *static_cast<const Deferred::Attrs*>(node.attrs.get())->function;
+}
+
+std::string_view deferred_name(const Node& node) {
+  return is_deferred(node) ? std::string_view(function_of(node).name) : std::string_view();
+}
+
+std::span<const Expr> numbers_of(const Node& node) {
+  if (!is_deferred(node)) return {};
+  return std::span(node.inputs).subspan(function_of(node).operands + function_of(node).likes);
+}
+
+}  // namespace syncline
