@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "ops/graph/op.h"
+#include "ops/graph/deferred.h"
 #include "ops/kernels/parallel.h"
 
 namespace syncline {
