@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/graph/leaf.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/math.h"

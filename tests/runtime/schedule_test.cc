@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
 #include "runtime/placement/collectives.h"
 #include "syncline/backend/control.h"
