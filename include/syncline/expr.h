@@ -65,7 +65,7 @@ struct Node {
   const OpDef* op = nullptr;
   std::shared_ptr<const void> attrs;
   std::vector<Expr> inputs;
-  std::vector<Meta> outputs;
+  mutable std::vector<Meta> outputs;  // of a loop more are added, at the end, as its gradients are built
   std::string name;
 
   Node() = default;

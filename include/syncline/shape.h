@@ -67,4 +67,7 @@ int wrap_axis(std::string_view op, int axis, int ndim);
 // True if a value of shape `actual` (known) may be fed where `declared` was promised.
 bool accepts(const Shape& declared, const Shape& actual);
 
+// Both sizes are known, and not the same.
+constexpr bool sizes_differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
+
 }  // namespace syncline

@@ -220,8 +220,7 @@ Expr tap(const Expr& loop, const Expr& value, bool sum) {
   std::vector<Meta> in;
   for (const Expr& input : loop.node().inputs) in.push_back(input.meta());
   body.taps.push_back({value, sum});
-  // Outputs only ever grow, at the end, so no handle that exists is disturbed.
-  const_cast<Node&>(loop.node()).outputs = Loop::infer(loop.attrs<Loop::Attrs>(), in);
+  loop.node().outputs = Loop::infer(loop.attrs<Loop::Attrs>(), in);
   return Expr(loop.handle(), static_cast<int>(n_states + body.taps.size()) - 1);
 }
 

@@ -115,13 +115,6 @@ Shape image_shape(Index batch, const Shape& space, Index channels) {
   return shape;
 }
 
-// Rows of the batch in, rows of the batch out.
-Placed place_images(const PlaceArgs& args, std::size_t image) {
-  Placed placed = gathered(args);
-  if (args.at[image].is_split(0)) placed.in[image] = placed.out[0] = Placement::split(0);
-  return placed;
-}
-
 ConvAttrs with_size(ConvAttrs attrs, const Shape& size) {
   attrs.size = size;
   return attrs;

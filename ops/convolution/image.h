@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/graph/op.h"
 #include "syncline/backend/shape.h"
 #include "syncline/error.h"
 #include "syncline/shape.h"
@@ -98,6 +99,13 @@ inline void check_image(std::string_view op, const Shape& x, int spatial) {
   if (x.ndim() != spatial + 2)
     fail<ShapeError>(op, ": x has the shape ", x, "; it needs ", spatial + 2, " dimensions: batch, channels and ",
                      spatial, " of space");
+}
+
+// Rows of the batch in (operand `image`), rows of the batch out.
+inline Placed place_images(const PlaceArgs& args, std::size_t image) {
+  Placed placed = gathered(args);
+  if (args.at[image].is_split(0)) placed.in[image] = placed.out[0] = Placement::split(0);
+  return placed;
 }
 
 // (batch, channels, space...) -> (batch, space..., channels), and back.

@@ -93,12 +93,6 @@ void check_kernel(std::string_view op, const LocalAttrs& a, const Shape& w, Inde
                      " channels; its first dimensions are positions and their product");
 }
 
-Placed place_images(const PlaceArgs& args, std::size_t image) {
-  Placed placed = gathered(args);
-  if (args.at[image].is_split(0)) placed.in[image] = placed.out[0] = Placement::split(0);
-  return placed;
-}
-
 Expr local_grad_input(const LocalAttrs& a, const Expr& w, const Expr& dy, const Expr& x);
 Expr local_grad_kernel(const LocalAttrs& a, const Expr& x, const Expr& dy);
 Expr local(const LocalAttrs& a, const Expr& x, const Expr& w);

@@ -184,7 +184,7 @@ void check_operands(std::string_view op, std::span<const Meta> in) {
   bool fit = labels.ndim() == 2;
   for (const int i : {kLabels, kInputLength, kLabelLength})
     fit = fit && in[static_cast<std::size_t>(i)].shape.ndim() >= 1 &&
-          !ctc::differ(in[static_cast<std::size_t>(i)].shape[0], logits[0]);
+          !sizes_differ(in[static_cast<std::size_t>(i)].shape[0], logits[0]);
   if (!fit)
     fail<ShapeError>(op, ": y_true ", labels, ", y_pred ", logits, ", input_length ", in[kInputLength].shape,
                      " and label_length ", in[kLabelLength].shape,

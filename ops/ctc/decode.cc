@@ -17,7 +17,7 @@ constexpr std::string_view kDecode = "ctc_decode";
 
 void check_operands(std::span<const Meta> in) {
   ctc::check_logits(kDecode, in[0]);
-  if (in[1].shape.ndim() != 1 || ctc::differ(in[1].shape[0], in[0].shape[0]))
+  if (in[1].shape.ndim() != 1 || sizes_differ(in[1].shape[0], in[0].shape[0]))
     fail<ShapeError>(kDecode, ": y_pred ", in[0].shape, " and input_length ", in[1].shape,
                      "; give (samples, time, classes) and lengths of (samples) or (samples, 1)");
 }

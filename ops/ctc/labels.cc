@@ -12,7 +12,7 @@ namespace syncline {
 Expr ctc_label_dense_to_sparse(const Expr& labels, const Expr& label_lengths) {
   constexpr std::string_view kName = "ctc_label_dense_to_sparse";
   const Expr lengths = ctc::flat_lengths(kName, label_lengths);
-  if (labels.ndim() != 2 || ctc::differ(labels.shape()[0], lengths.shape()[0]))
+  if (labels.ndim() != 2 || sizes_differ(labels.shape()[0], lengths.shape()[0]))
     fail<ShapeError>(kName, ": labels ", labels.shape(), " and label_lengths ", label_lengths.shape(),
                      "; give (samples, labels) and one length a sample");
   const Expr most = count(labels, {1}, DType::kInt32);

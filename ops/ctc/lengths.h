@@ -8,8 +8,6 @@
 
 namespace syncline::ctc {
 
-inline bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 // Throws unless y_pred is floating, (samples, time, classes) with at least the blank as a class.
 void check_logits(std::string_view op, const Meta& y_pred);
 // Lengths of (samples) or (samples, 1) as int32 of (samples).

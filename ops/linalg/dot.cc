@@ -21,8 +21,6 @@ void check_product(std::string_view op, std::span<const Meta> in) {
   if (in[0].dtype == DType::kBool) fail<DTypeError>(op, ": operands of bool; cast them to numbers first");
 }
 
-bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 // All elements but those of the last axis.
 std::int64_t rows_of(const Shape& shape) { return shape.product(0, shape.ndim() - 1); }
 
@@ -37,7 +35,7 @@ struct Dot {
     check_product(kName, in);
     const Shape &x = in[0].shape, &w = in[1].shape;
     const int inner = a.transpose_y ? 1 : 0;
-    if (x.ndim() < 1 || w.ndim() != 2 || differ(x.back(), w[inner]))
+    if (x.ndim() < 1 || w.ndim() != 2 || sizes_differ(x.back(), w[inner]))
       fail<ShapeError>(kName, ": x ", x, " and y ", w, a.transpose_y ? " (transposed)" : "",
                        " do not fit; the last dimension of x must be the ", inner == 0 ? "first" : "second", " of y");
     Meta out = in[0];
@@ -85,7 +83,7 @@ struct DotKernelGrad {
     check_product(kName, in);
     const Shape &a = in[0].shape, &b = in[1].shape;
     bool fits = a.ndim() >= 1 && a.ndim() == b.ndim();
-    for (int axis = 0; fits && axis + 1 < a.ndim(); ++axis) fits = !differ(a[axis], b[axis]);
+    for (int axis = 0; fits && axis + 1 < a.ndim(); ++axis) fits = !sizes_differ(a[axis], b[axis]);
     if (!fits) fail<ShapeError>(kName, ": ", a, " and ", b, " must have equal dimensions but for the last");
     return {in[0].dtype, Shape{a.back(), b.back()}};
   }

@@ -18,7 +18,7 @@ Expr with_leading(const Expr& x, Dims leading) {
 }
 
 // The last two axes swapped.
-Expr turned(const Expr& x) {
+Expr transposed(const Expr& x) {
   std::vector<int> pattern;
   for (int axis = 0; axis < x.ndim() - 2; ++axis) pattern.push_back(axis);
   pattern.insert(pattern.end(), {x.ndim() - 1, x.ndim() - 2});
@@ -66,7 +66,7 @@ Expr matmul(const Expr& x, const Expr& y) {
   if (x.ndim() == 1) return squeeze(matmul(expand_dims(x, 0), y), -2);
   if (x.ndim() == 3 && y.ndim() == 3 && y.shape()[0] == 1) return dot(x, squeeze(y, 0));
   if (x.ndim() == 3 && y.ndim() == 3 && x.shape()[0] == 1) return matmul(squeeze(x, 0), y);
-  if (x.ndim() == 2) return turned(dot(turned(y), turned(x)));
+  if (x.ndim() == 2) return transposed(dot(transposed(y), transposed(x)));
   if (x.dtype() != y.dtype())
     fail<DTypeError>("matmul: operands of ", x.dtype(), " and ", y.dtype(), "; cast one of them");
   return once_known("matmul", {x, y}, {x.dtype(), product_shape(x.shape(), y.shape())},

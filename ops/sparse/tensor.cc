@@ -11,8 +11,6 @@
 namespace syncline {
 namespace {
 
-bool differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
-
 // The spans decide: their rows are split if the feed was. The others are of the same rows.
 bool rows_are_split(const PlaceArgs& args) { return args.at[kSpans].is_split(0); }
 
@@ -102,10 +100,11 @@ void check_sparse_parts(std::string_view op, std::span<const Meta> in, bool firs
     fail<DTypeError>(op, ": columns are ", columns.dtype, ", spans ", spans.dtype, " and the extent ", extent.dtype,
                      "; they must be int32, int64 and bool");
   bool fit = columns.shape.ndim() == 2 && spans.shape.ndim() == 2 && extent.shape.ndim() == 2;
-  fit = fit && spans.shape[1] == 2 && !differ(columns.shape[0], spans.shape[0]);
+  fit = fit && spans.shape[1] == 2 && !sizes_differ(columns.shape[0], spans.shape[0]);
   const Shape& values = in[kValues].shape;
   if (fit && first_is_values)
-    fit = values.ndim() == 2 && !differ(values[0], columns.shape[0]) && !differ(values[1], columns.shape[1]);
+    fit =
+        values.ndim() == 2 && !sizes_differ(values[0], columns.shape[0]) && !sizes_differ(values[1], columns.shape[1]);
   if (!fit)
     fail<ShapeError>(op, ": values ", values, ", columns ", columns.shape, ", spans ", spans.shape, " and an extent ",
                      extent.shape, " do not make a sparse tensor");

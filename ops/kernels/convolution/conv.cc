@@ -21,10 +21,10 @@ std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return 0;
     if (conv::winograd::forward_fits(g)) {
-      return std::max(conv::winograd::forward_scratch_bytes(g), conv::lowered::forward_scratch_bytes<T>(g));
+      return std::max(conv::winograd::forward_scratch_bytes(g), conv::im2col::forward_scratch_bytes<T>(g));
     }
   }
-  return conv::lowered::forward_scratch_bytes<T>(g);
+  return conv::im2col::forward_scratch_bytes<T>(g);
 }
 
 template <class T>
@@ -33,17 +33,17 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch)
     if (conv::direct::fits(g)) return conv::direct::forward(g, x, w, y);
     if (winograd_enabled && conv::winograd::forward_fits(g)) return conv::winograd::forward(g, x, w, y, scratch);
   }
-  conv::lowered::forward(g, x, w, y, scratch);
+  conv::im2col::forward(g, x, w, y, scratch);
 }
 
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::winograd::grad_input_fits(g)) {
-      return std::max(conv::winograd::grad_input_scratch_bytes(g), conv::lowered::grad_input_scratch_bytes<T>(g));
+      return std::max(conv::winograd::grad_input_scratch_bytes(g), conv::im2col::grad_input_scratch_bytes<T>(g));
     }
   }
-  return conv::lowered::grad_input_scratch_bytes<T>(g);
+  return conv::im2col::grad_input_scratch_bytes<T>(g);
 }
 
 template <class T>
@@ -53,7 +53,7 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
       return conv::winograd::grad_input(g, dy, w, dx, scratch);
     }
   }
-  conv::lowered::grad_input(g, dy, w, dx, scratch);
+  conv::im2col::grad_input(g, dy, w, dx, scratch);
 }
 
 template <class T>
@@ -61,10 +61,10 @@ std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {
     if (conv::direct::fits(g)) return conv::direct::grad_kernel_scratch_bytes(g);
     if (conv::winograd::grad_kernel_fits(g)) {
-      return std::max(conv::winograd::grad_kernel_scratch_bytes(g), conv::lowered::grad_kernel_scratch_bytes<T>(g));
+      return std::max(conv::winograd::grad_kernel_scratch_bytes(g), conv::im2col::grad_kernel_scratch_bytes<T>(g));
     }
   }
-  return conv::lowered::grad_kernel_scratch_bytes<T>(g);
+  return conv::im2col::grad_kernel_scratch_bytes<T>(g);
 }
 
 template <class T>
@@ -75,7 +75,7 @@ void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* sc
       return conv::winograd::grad_kernel(g, x, dy, dw, scratch);
     }
   }
-  conv::lowered::grad_kernel(g, x, dy, dw, scratch);
+  conv::im2col::grad_kernel(g, x, dy, dw, scratch);
 }
 
 template <class T>

@@ -9,22 +9,13 @@
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
+#include "ops/kernels/convolution/channels-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace syncline::kernels::conv::depthwise {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-struct Range {
-  Index begin, end;
-};
-
-// The taps that fall into the image for the output at `position` along one axis.
-Range taps_inside(Index position, Index stride, Index pad, Index dilation, Index taps, Index size) {
-  const Index start = position * stride - pad;
-  const Index begin = start >= 0 ? 0 : std::min(taps, (-start + dilation - 1) / dilation);
-  const Index end = start >= size ? 0 : std::min(taps, (size - start + dilation - 1) / dilation);
-  return {begin, std::max(begin, end)};
-}
+using kernels::HWY_NAMESPACE::for_channels;
 
 // The output columns for which tap b falls into the image.
 Range columns_of_tap(const ConvGeometry& g, Index b) {
@@ -32,23 +23,6 @@ Range columns_of_tap(const ConvGeometry& g, Index b) {
   const Index begin = offset >= 0 ? 0 : (-offset + g.stride_w - 1) / g.stride_w;
   const Index end = offset >= g.in_w ? 0 : (g.in_w - 1 - offset) / g.stride_w + 1;
   return {std::min(begin, g.out_w), std::max(std::min(begin, g.out_w), std::min(end, g.out_w))};
-}
-
-// The output columns all of whose taps fall into the image.
-Range interior_columns(const ConvGeometry& g) {
-  const Range first = columns_of_tap(g, 0), last = columns_of_tap(g, g.k_w - 1);
-  return {first.begin, std::max(first.begin, last.end)};
-}
-
-// Calls visit(d, c) for each vector of channels, then for single channels.
-template <class T, class Visit>
-HWY_INLINE void for_channels(Index channels, const Visit& visit) {
-  const hn::ScalableTag<T> wide;
-  const hn::CappedTag<T, 1> one;
-  const auto lanes = static_cast<Index>(hn::Lanes(wide));
-  Index c = 0;
-  for (; c + lanes <= channels; c += lanes) visit(wide, c);
-  for (; c < channels; ++c) visit(one, c);
 }
 
 // kPixels neighbouring outputs of one vector of channels. x is at the first pixel's tap (0, 0).
@@ -77,12 +51,12 @@ HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* 
   const Index channels = g.in_c, step = g.stride_w * channels;
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
     const T* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * channels;
     T* to = y + line * g.out_w * channels;
     for_channels<T>(channels, [&](auto d, Index c) {
       const auto border = [&](Index j) {
-        const Range taps = taps_inside(j, g.stride_w, g.pad_left, g.dilation_w, g.k_w, g.in_w);
+        const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
         output_pixels<1>(d, g, from + j * step + c, w + c, rows, taps, to + j * channels + c);
       };
       Index j = 0;
@@ -146,7 +120,7 @@ HWY_INLINE void grad_kernel_lines(const ConvGeometry& g, const T* x, const T* dy
   const Index channels = g.in_c;
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
     const T* gradient = dy + line * g.out_w * channels;
     for (Index a = rows.begin; a < rows.end; ++a) {
       const Index y = line / g.out_h * g.in_h + top + a * g.dilation_h;
@@ -239,17 +213,8 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void*) {
   });
 }
 
-// With a stride of 1 the gradient is itself a convolution, of dy with the kernel turned round.
+// With a stride of 1 the gradient is itself a convolution, of dy with the flipped kernel.
 bool is_convolution(const ConvGeometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
-
-ConvGeometry turned(const ConvGeometry& g) {
-  ConvGeometry t = g;
-  std::swap(t.in_h, t.out_h);
-  std::swap(t.in_w, t.out_w);
-  t.pad_top = (g.k_h - 1) * g.dilation_h - g.pad_top;
-  t.pad_left = (g.k_w - 1) * g.dilation_w - g.pad_left;
-  return t;
-}
 
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
@@ -264,7 +229,7 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
     for (Index tap = 0; tap < taps; ++tap) {
       std::copy(w + (taps - 1 - tap) * g.in_c, w + (taps - tap) * g.in_c, kernel + tap * g.in_c);
     }
-    return forward(turned(g), dy, kernel, dx, nullptr);
+    return forward(grad_input_as_forward(g), dy, kernel, dx, nullptr);
   }
   for_lines<T>(g.batch * g.in_h, g, [&](Index begin, Index end) {
     if constexpr (std::is_same_v<T, float>) HWY_DYNAMIC_DISPATCH(grad_input_float)(g, dy, w, dx, begin, end);

@@ -15,28 +15,6 @@ namespace syncline::kernels::conv::direct {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A range of kernel rows, kernel columns or pixels.
-struct Range {
-  Index begin, end;
-};
-
-// The taps that fall into the image for the output at `position` along one axis.
-Range taps_inside(Index position, Index stride, Index pad, Index dilation, Index taps, Index size) {
-  const Index start = position * stride - pad;
-  Range r{0, taps};
-  while (r.begin < taps && start + r.begin * dilation < 0) ++r.begin;
-  while (r.end > r.begin && start + (r.end - 1) * dilation >= size) --r.end;
-  return r;
-}
-
-// The output columns all of whose taps fall into the image.
-Range interior_columns(const ConvGeometry& g) {
-  const Index begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
-  const Index room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
-  const Index end = room < 0 ? 0 : std::min(g.out_w, room / g.stride_w + 1);
-  return {begin, std::max(begin, end)};
-}
-
 // Calls visit(d, vectors, k) for groups of channels: two vectors, one, then narrower ones for what is left.
 template <class Visit>
 HWY_INLINE void for_channel_groups(Index channels, const Visit& visit) {
@@ -90,14 +68,14 @@ void forward_lines(const ConvGeometry& g, const float* x, const float* w, float*
   const Range inner = interior_columns(g), all{0, g.k_w};
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
     const float* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * g.in_c;
     float* to = y + line * g.out_w * g.out_c;
     const Index step = g.stride_w * g.in_c;
     for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
       constexpr int kVectors = decltype(vectors)::value;
       const auto border = [&](Index column) {
-        const Range taps = taps_inside(column, g.stride_w, g.pad_left, g.dilation_w, g.k_w, g.in_w);
+        const Range taps = taps_inside(column * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
         output_pixels<1, kVectors>(d, g, from + column * step, w + k, rows, taps, to + column * g.out_c + k);
       };
       for (Index j = 0; j < inner.begin; ++j) border(j);
@@ -158,7 +136,7 @@ void grad_kernel_lines(const ConvGeometry& g, const float* x, const float* dy, I
   const Index width = g.k_w * g.in_c;
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row, g.stride_h, g.pad_top, g.dilation_h, g.k_h, g.in_h);
+    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
     const float* gradient = dy + line * g.out_w * g.out_c;
     for (Index a = rows.begin; a < rows.end; ++a) {
       const Index y = line / g.out_h * g.in_h + top + a * g.dilation_h;
@@ -167,7 +145,7 @@ void grad_kernel_lines(const ConvGeometry& g, const float* x, const float* dy, I
         constexpr int kVectors = decltype(vectors)::value;
         float* to = dw + a * width * g.out_c + k;
         const auto border = [&](Index j) {
-          const Range taps = taps_inside(j, g.stride_w, g.pad_left, g.dilation_w, g.k_w, g.in_w);
+          const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
           const Range flat{taps.begin * g.in_c, taps.end * g.in_c};
           add_kernel_row<kVectors>(d, g, from, gradient + k, {j, j + 1}, flat, to);
         };

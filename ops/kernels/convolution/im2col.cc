@@ -5,7 +5,7 @@
 #include "ops/kernels/convolution/paths.h"
 #include "ops/kernels/product/gemm.h"
 
-namespace syncline::kernels::conv::lowered {
+namespace syncline::kernels::conv::im2col {
 namespace {
 
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
@@ -41,7 +41,7 @@ Chunks forward_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g));
 }
 
-// With strides of 1, dx is itself a convolution, of dy with the kernel turned round. That needs no sums of overlapping
+// With strides of 1, dx is itself a convolution, of dy with the flipped kernel. That needs no sums of overlapping
 // patches, but makes rows of taps times out_c; it pays where a row is used for enough columns.
 constexpr Index kEnoughColumns = 16;
 
@@ -50,24 +50,14 @@ bool is_convolution(const ConvGeometry& g) {
   return plain && (g.in_c >= kEnoughColumns || g.in_c >= g.out_c);
 }
 
-ConvGeometry turned(const ConvGeometry& g) {
-  ConvGeometry t = g;
-  t.in_d = g.out_d, t.in_h = g.out_h, t.in_w = g.out_w, t.in_c = g.out_c;
-  t.out_d = g.in_d, t.out_h = g.in_h, t.out_w = g.in_w, t.out_c = g.in_c;
-  t.pad_front = (g.k_d - 1) * g.dilation_d - g.pad_front;
-  t.pad_top = (g.k_h - 1) * g.dilation_h - g.pad_top;
-  t.pad_left = (g.k_w - 1) * g.dilation_w - g.pad_left;
-  return t;
-}
-
 template <class T>
-Index turned_kernel_bytes(const ConvGeometry& g) {
+Index flipped_kernel_bytes(const ConvGeometry& g) {
   return round_up(depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)), 64);
 }
 
 // (taps, in, out) -> (taps, out, in), the last tap first.
 template <class T>
-void turn_kernel(const ConvGeometry& g, const T* w, T* kernel) {
+void flip_kernel(const ConvGeometry& g, const T* w, T* kernel) {
   const Index taps = g.k_d * g.k_h * g.k_w, size = g.in_c * g.out_c;
   parallel_for(taps, static_cast<double>(size), [&](Index begin, Index end) {
     for (Index tap = begin; tap < end; ++tap) {
@@ -94,16 +84,6 @@ Chunks grad_kernel_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g) + partial_bytes);
 }
 
-// The taps [lo, hi) of a kernel's row that fall into the image, whose first tap is at pixel `start`.
-struct Span {
-  Index lo, hi;
-};
-Span taps_inside(Index start, Index taps, Index dilation, Index size) {
-  const Index lo = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
-  const Index hi = start >= size ? 0 : (size - start + dilation - 1) / dilation;
-  return {std::min(lo, taps), std::clamp(hi, std::min(lo, taps), taps)};
-}
-
 // Calls visit(row, line, span, pixel): for each row (an output pixel) and each line of the kernel, counted over its
 // depth and height, the taps inside the image and the index in x of channel 0 of tap 0 (which itself may be outside).
 template <class Visit>
@@ -112,13 +92,13 @@ void for_kernel_lines(const ConvGeometry& g, Index begin, Index end, const Visit
     const Index column = row % g.out_w, line = row / g.out_w % g.out_h, plane = row / (g.out_w * g.out_h) % g.out_d;
     const Index image = row / (g.out_w * g.out_h * g.out_d);
     const Index left = column * g.stride_w - g.pad_left;
-    const Span span = taps_inside(left, g.k_w, g.dilation_w, g.in_w);
+    const Range span = taps_inside(left, g.k_w, g.dilation_w, g.in_w);
     for (Index e = 0; e < g.k_d; ++e) {
       const Index front = plane * g.stride_d - g.pad_front + e * g.dilation_d;
       for (Index a = 0; a < g.k_h; ++a) {
         const Index top = line * g.stride_h - g.pad_top + a * g.dilation_h;
         const bool outside = front < 0 || front >= g.in_d || top < 0 || top >= g.in_h;
-        visit(row - begin, e * g.k_h + a, outside ? Span{0, 0} : span,
+        visit(row - begin, e * g.k_h + a, outside ? Range{0, 0} : span,
               (((image * g.in_d + front) * g.in_h + top) * g.in_w + left) * g.in_c);
       }
     }
@@ -128,15 +108,15 @@ void for_kernel_lines(const ConvGeometry& g, Index begin, Index end, const Visit
 template <class T>
 void fill_patches(const ConvGeometry& g, const T* x, Index begin, Index end, T* patches) {
   const Index width = g.k_w * g.in_c;
-  for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
+  for_kernel_lines(g, begin, end, [&](Index row, Index line, Range span, Index pixel) {
     T* out = patches + (row * g.k_d * g.k_h + line) * width;
-    std::fill(out, out + span.lo * g.in_c, T(0));
-    std::fill(out + span.hi * g.in_c, out + width, T(0));
+    std::fill(out, out + span.begin * g.in_c, T(0));
+    std::fill(out + span.end * g.in_c, out + width, T(0));
     if (g.dilation_w == 1) {
-      std::copy(x + pixel + span.lo * g.in_c, x + pixel + span.hi * g.in_c, out + span.lo * g.in_c);
+      std::copy(x + pixel + span.begin * g.in_c, x + pixel + span.end * g.in_c, out + span.begin * g.in_c);
       return;
     }
-    for (Index b = span.lo; b < span.hi; ++b) {
+    for (Index b = span.begin; b < span.end; ++b) {
       const T* tap = x + pixel + b * g.dilation_w * g.in_c;
       std::copy(tap, tap + g.in_c, out + b * g.in_c);
     }
@@ -146,14 +126,14 @@ void fill_patches(const ConvGeometry& g, const T* x, Index begin, Index end, T* 
 template <class T>
 void add_patches(const ConvGeometry& g, const T* patches, Index begin, Index end, T* dx) {
   const Index width = g.k_w * g.in_c;
-  for_kernel_lines(g, begin, end, [&](Index row, Index line, Span span, Index pixel) {
+  for_kernel_lines(g, begin, end, [&](Index row, Index line, Range span, Index pixel) {
     const T* from = patches + (row * g.k_d * g.k_h + line) * width;
     if (g.dilation_w == 1) {
       T* to = dx + pixel;
-      for (Index i = span.lo * g.in_c; i < span.hi * g.in_c; ++i) to[i] += from[i];
+      for (Index i = span.begin * g.in_c; i < span.end * g.in_c; ++i) to[i] += from[i];
       return;
     }
-    for (Index b = span.lo; b < span.hi; ++b) {
+    for (Index b = span.begin; b < span.end; ++b) {
       T* tap = dx + pixel + b * g.dilation_w * g.in_c;
       for (Index c = 0; c < g.in_c; ++c) tap[c] += from[b * g.in_c + c];
     }
@@ -196,7 +176,7 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch)
 template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   if (is_convolution(g))
-    return static_cast<std::size_t>(turned_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(turned(g));
+    return static_cast<std::size_t>(flipped_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(grad_input_as_forward(g));
   return static_cast<std::size_t>(grad_input_slots<T>(g).count * block_bytes<T>(g));
 }
 
@@ -204,8 +184,9 @@ template <class T>
 void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch) {
   if (is_convolution(g)) {
     auto* kernel = static_cast<T*>(scratch);
-    turn_kernel(g, w, kernel);
-    return forward(turned(g), dy, kernel, dx, static_cast<std::byte*>(scratch) + turned_kernel_bytes<T>(g));
+    flip_kernel(g, w, kernel);
+    return forward(grad_input_as_forward(g), dy, kernel, dx,
+                   static_cast<std::byte*>(scratch) + flipped_kernel_bytes<T>(g));
   }
   const Index rows = block_rows<T>(g), depth = depth_of(g);
   const auto product = [&](Index begin, Index end, T* patches) {
@@ -270,4 +251,4 @@ SYNCLINE_INSTANTIATE_LOWERED(float)
 SYNCLINE_INSTANTIATE_LOWERED(double)
 #undef SYNCLINE_INSTANTIATE_LOWERED
 
-}  // namespace syncline::kernels::conv::lowered
+}  // namespace syncline::kernels::conv::im2col

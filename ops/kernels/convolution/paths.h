@@ -26,6 +26,37 @@ inline double flops(const ConvGeometry& g) {
          static_cast<double>(g.in_c * g.out_c);
 }
 
+// A range of kernel rows, kernel columns or pixels.
+struct Range {
+  Index begin, end;
+};
+
+// The taps along one axis that fall into the image, where tap 0 is at pixel `start`, which may be outside.
+inline Range taps_inside(Index start, Index taps, Index dilation, Index size) {
+  const Index begin = start >= 0 ? 0 : std::min(taps, (-start + dilation - 1) / dilation);
+  const Index end = start >= size ? 0 : std::min(taps, (size - start + dilation - 1) / dilation);
+  return {begin, std::max(begin, end)};
+}
+
+// The output columns all of whose taps fall into the image.
+inline Range interior_columns(const ConvGeometry& g) {
+  const Index begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
+  const Index room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
+  const Index end = room < 0 ? 0 : std::min(g.out_w, room / g.stride_w + 1);
+  return {begin, std::max(begin, end)};
+}
+
+// With strides of 1 the gradient of the input is itself a convolution, of dy with the flipped kernel: of this geometry.
+inline ConvGeometry grad_input_as_forward(const ConvGeometry& g) {
+  ConvGeometry t = g;
+  t.in_d = g.out_d, t.in_h = g.out_h, t.in_w = g.out_w, t.in_c = g.out_c;
+  t.out_d = g.in_d, t.out_h = g.in_h, t.out_w = g.in_w, t.out_c = g.in_c;
+  t.pad_front = (g.k_d - 1) * g.dilation_d - g.pad_front;
+  t.pad_top = (g.k_h - 1) * g.dilation_h - g.pad_top;
+  t.pad_left = (g.k_w - 1) * g.dilation_w - g.pad_left;
+  return t;
+}
+
 // Divides items (blocks or images) that cost `flops` together among slots of bytes_per_slot each.
 inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot) {
   const Index by_memory = std::max<Index>(2, kSlotBytesLimit / std::max<Index>(1, bytes_per_slot));
@@ -48,7 +79,7 @@ void add_partials(const T* partials, Index partial_count, Index count, T* sum) {
 }
 
 // Any geometry: a block of rows of the matrix of patches at a time, and a matrix product (float, double).
-namespace lowered {
+namespace im2col {
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g);
 template <class T>
@@ -61,7 +92,7 @@ template <class T>
 void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scratch);
 template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
-}  // namespace lowered
+}  // namespace im2col
 
 // Images without depth and with few input channels: a loop over pixels, vectorized over the output channels (float).
 namespace direct {

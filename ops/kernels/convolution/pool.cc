@@ -11,6 +11,8 @@
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
+#include "ops/kernels/convolution/channels-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace syncline::kernels {
 namespace HWY_NAMESPACE {
@@ -34,17 +36,6 @@ struct Window {
     return std::max<Index>(0, back - front) * std::max<Index>(0, bottom - top) * std::max<Index>(0, right - left);
   }
 };
-
-// Calls visit(d, c) for each vector of channels, then for single channels.
-template <class T, class Visit>
-HWY_INLINE void for_channels(Index channels, const Visit& visit) {
-  const hn::ScalableTag<T> wide;
-  const hn::CappedTag<T, 1> one;
-  const auto lanes = static_cast<Index>(hn::Lanes(wide));
-  Index c = 0;
-  for (; c + lanes <= channels; c += lanes) visit(wide, c);
-  for (; c < channels; ++c) visit(one, c);
-}
 
 // Calls visit(offset) for each real cell, row by row; offset is that of its channel 0 in the image.
 template <class Visit>
