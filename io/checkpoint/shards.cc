@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "io/checkpoint/format.h"
+#include "io/files/durable_file.h"
 #include "io/hdf5/array.h"
 #include "syncline/error.h"
 #include "syncline/timeline.h"
@@ -20,11 +21,6 @@ constexpr std::string_view kSuffix = ".h5", kInfix = ".shard-";
 
 std::string stem_of(std::string_view path) {
   return std::string(path.ends_with(kSuffix) ? path.substr(0, path.size() - kSuffix.size()) : path);
-}
-
-std::string directory_of(const std::string& path) {
-  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
-  return directory.empty() ? "." : directory.string();
 }
 
 std::string name_of_path(const std::string& path) { return std::filesystem::path(path).filename().string(); }

@@ -19,12 +19,6 @@
 namespace syncline::io {
 namespace {
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 [[noreturn]] void fail_save(const std::string& path, std::string_view action, std::string_view reason) {
   fail<IoError>("cannot save '", path, "': ", action, ": ", reason, "; what stood there before is unchanged");
 }
@@ -78,6 +72,12 @@ void sync_directory(const std::string& path) {
 }
 
 }  // namespace
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
 
 // Removes the file unless it has been renamed.
 class DurableFile::Temporary {

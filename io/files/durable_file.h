@@ -67,4 +67,7 @@ void write_link_durably(const std::string& path, const std::string& target);
 // What cannot be removed stays, without a word.
 void remove_abandoned_temporary(const std::string& path) noexcept;
 
+// The folder of a file, "." for a name without one.
+std::string directory_of(const std::string& path);
+
 }  // namespace syncline::io
