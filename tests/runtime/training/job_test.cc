@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "io/files/folder_lock.h"
 #include "tests/io/failing_calls.h"
 #include "tests/runtime/training/job_fixture.h"
 
