@@ -291,20 +291,20 @@ template <class Kind>
 Expr grad_input(const ConvAttrs& a, const Expr& w, const Expr& dy, const Expr& x) {
   if (const Shape size = space_of(a, x.shape(), 1); size.is_known())
     return apply<ConvGradInput<Kind>>({w, dy}, with_size(a, size));
-  return once_known(std::string(Kind::kGradInput), {w, dy}, {x}, {dy.dtype(), x.shape()},
-                    [a](std::span<const Expr> in, std::span<const Shape> shapes) {
-                      return apply<ConvGradInput<Kind>>({in[0], in[1]}, with_size(a, space_of(a, shapes[0], 1)));
-                    });
+  return once_known_like(std::string(Kind::kGradInput), {w, dy}, {x}, dy.dtype(),
+                         [a](std::span<const Expr> in, std::span<const Shape> shapes) {
+                           return apply<ConvGradInput<Kind>>({in[0], in[1]}, with_size(a, space_of(a, shapes[0], 1)));
+                         });
 }
 
 template <class Kind>
 Expr grad_kernel(const ConvAttrs& a, const Expr& x, const Expr& dy, const Expr& w) {
   if (const Shape size = space_of(a, w.shape(), 0); size.is_known())
     return apply<ConvGradKernel<Kind>>({x, dy}, with_size(a, size));
-  return once_known(std::string(Kind::kGradKernel), {x, dy}, {w}, {dy.dtype(), w.shape()},
-                    [a](std::span<const Expr> in, std::span<const Shape> shapes) {
-                      return apply<ConvGradKernel<Kind>>({in[0], in[1]}, with_size(a, space_of(a, shapes[0], 0)));
-                    });
+  return once_known_like(std::string(Kind::kGradKernel), {x, dy}, {w}, dy.dtype(),
+                         [a](std::span<const Expr> in, std::span<const Shape> shapes) {
+                           return apply<ConvGradKernel<Kind>>({in[0], in[1]}, with_size(a, space_of(a, shapes[0], 0)));
+                         });
 }
 
 template <class Kind>

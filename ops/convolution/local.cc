@@ -208,10 +208,10 @@ Expr local_grad_input(const LocalAttrs& a, const Expr& w, const Expr& dy, const 
   const Shape& s = x.shape();
   const bool known = s[1] != kUnknown && s[2] != kUnknown && s[3] != kUnknown && w.shape()[1] != kUnknown;
   if (known) return apply<LocalConvGradInput>({w, dy}, with_size(a, {s[1], s[2]}));
-  return once_known(std::string(LocalConvGradInput::kName), {w, dy}, {x}, {dy.dtype(), s},
-                    [a](std::span<const Expr> in, std::span<const Shape> shapes) {
-                      return apply<LocalConvGradInput>({in[0], in[1]}, with_size(a, {shapes[0][1], shapes[0][2]}));
-                    });
+  return once_known_like(std::string(LocalConvGradInput::kName), {w, dy}, {x}, dy.dtype(),
+                         [a](std::span<const Expr> in, std::span<const Shape> shapes) {
+                           return apply<LocalConvGradInput>({in[0], in[1]}, with_size(a, {shapes[0][1], shapes[0][2]}));
+                         });
 }
 Expr local_grad_kernel(const LocalAttrs& a, const Expr& x, const Expr& dy) {
   return apply<LocalConvGradKernel>({x, dy}, with_size(a, {}));

@@ -213,8 +213,8 @@ Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x) {
   };
   const Expr known = of_size(dy, x.shape());
   if (known) return known;
-  return once_known(
-      std::string(AveragePoolGrad::kName), {dy}, {x}, x.meta(),
+  return once_known_like(
+      std::string(AveragePoolGrad::kName), {dy}, {x}, dy.dtype(),
       [of_size](std::span<const Expr> in, std::span<const Shape> shapes) { return of_size(in[0], shapes[0]); });
 }
 

@@ -93,7 +93,7 @@ static Expr named_fill_like(const Expr& x, double value, const TensorOptions& op
 }
 Expr fill_like(const Expr& x, double value) { return fill_like(x, value, x.dtype()); }
 Expr fill_like(const Expr& x, double value, DType dtype) {
-  return once_known("fill_like", {}, {x}, {dtype, x.shape()}, [=](std::span<const Expr>, std::span<const Shape> like) {
+  return once_known_like("fill_like", {}, {x}, dtype, [=](std::span<const Expr>, std::span<const Shape> like) {
     return apply<Fill>({}, {value, dtype, like[0]});
   });
 }

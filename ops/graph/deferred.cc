@@ -23,7 +23,8 @@ struct Deferred {
     bool awaits_shapes = false;  // of operands and likes
     Shape numbers{};             // unknown where a tensor stands
     std::vector<int> at{};       // where each tensor begins
-    Meta unknown;                // what is known of the result beforehand
+    Meta unknown{};              // what is known of the result beforehand
+    std::ptrdiff_t like = -1;    // the input whose shape the result has, or -1
     Rule rule;
     std::string describe() const { return name; }
   };
@@ -32,7 +33,15 @@ struct Deferred {
     std::shared_ptr<RandomOp> random_op;  // that the rule draws by
   };
   static constexpr auto fields = std::tuple{field("function", &Attrs::function)};
-  static Meta infer(const Attrs& a, std::span<const Meta>) { return a.function->unknown; }
+  static Meta infer(const Attrs& a, std::span<const Meta> in) {
+    const Function& f = *a.function;
+    if (f.like >= 0) return {f.unknown.dtype, in[static_cast<std::size_t>(f.like)].shape};
+    const auto is_known = [](const Meta& m) { return m.shape.is_known(); };
+    if (!f.awaits_shapes || !std::ranges::all_of(in, is_known)) return f.unknown;
+    std::vector<Expr> leaves;
+    for (const Meta& m : in) leaves.push_back(apply<Placeholder>({}, {m.dtype, m.shape, 0}));
+    return simplify(a, leaves, f.unknown).meta();
+  }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
     const Function& f = *a.function;
@@ -80,6 +89,7 @@ std::vector<Expr> Deferred::grad(const Attrs& a, const Expr& y, const Expr& dy) 
     of_input->name = "gradient of " + f.name;
     of_input->operands = f.operands + 1;
     of_input->unknown = x.meta();
+    of_input->like = static_cast<std::ptrdiff_t>(i);
     of_input->rule = gradient_rule(f.rule, i);
     dx[i] = apply<Deferred>(std::move(inputs), {std::move(of_input), a.random_op});
   }
@@ -119,26 +129,39 @@ Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims
   return apply<Deferred>(std::move(operands), {std::move(function), std::move(random_op)});
 }
 
-Expr once_known(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, Meta unknown, ShapesRule rule) {
-  auto function = std::make_shared<Deferred::Function>(
-      Deferred::Function{.name = std::move(name),
-                         .operands = operands.size(),
-                         .likes = likes.size(),
-                         .awaits_shapes = true,
-                         .unknown = std::move(unknown),
-                         .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape> shapes,
-                                                          const Shape&) { return rule(known, shapes); }});
-  std::vector<Expr> inputs = std::move(operands);
-  inputs.insert(inputs.end(), likes.begin(), likes.end());
-  const Deferred::Attrs attrs{std::move(function), nullptr};
+namespace {
+
+// The rule's result if the shapes are known that it awaits.
+Expr now_or_deferred(Deferred::Function function, std::vector<Expr> inputs) {
+  function.awaits_shapes = true;
+  const Deferred::Attrs attrs{std::make_shared<Deferred::Function>(std::move(function)), nullptr};
   const Expr known = Deferred::simplify(attrs, inputs, {});
   return known ? known : apply<Deferred>(std::move(inputs), attrs);
 }
 
+}  // namespace
+
 Expr once_known(std::string name, std::vector<Expr> operands, Meta unknown, OperandsRule rule) {
-  return once_known(
-      std::move(name), std::move(operands), {}, std::move(unknown),
-      [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape>) { return rule(known); });
+  return now_or_deferred({.name = std::move(name),
+                          .operands = operands.size(),
+                          .unknown = std::move(unknown),
+                          .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape>,
+                                                           const Shape&) { return rule(known); }},
+                         std::move(operands));
+}
+
+Expr once_known_like(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, DType dtype,
+                     ShapesRule rule) {
+  std::vector<Expr> inputs = operands;
+  inputs.insert(inputs.end(), likes.begin(), likes.end());
+  return now_or_deferred({.name = std::move(name),
+                          .operands = operands.size(),
+                          .likes = likes.size(),
+                          .unknown = {dtype, likes.back().shape()},
+                          .like = static_cast<std::ptrdiff_t>(inputs.size()) - 1,
+                          .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape> shapes,
+                                                           const Shape&) { return rule(known, shapes); }},
+                         std::move(inputs));
 }
 
 bool is_deferred(const Node& node) { return node.op == &def_of<Deferred>(); }

@@ -30,10 +30,11 @@ Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims
 using OperandsRule = std::function<Expr(std::span<const Expr> operands)>;
 Expr once_known(std::string name, std::vector<Expr> operands, Meta unknown, OperandsRule rule);
 
-// rule(operands, shapes of `likes`) as soon as these shapes and those of the operands are known. The result does not
-// depend on the values of `likes`.
+// rule(operands, shapes of `likes`) as soon as these shapes and those of the operands are known. The result has the
+// shape of the last of `likes`, and does not depend on their values.
 using ShapesRule = std::function<Expr(std::span<const Expr> operands, std::span<const Shape> shapes)>;
-Expr once_known(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, Meta unknown, ShapesRule rule);
+Expr once_known_like(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, DType dtype,
+                     ShapesRule rule);
 
 bool is_deferred(const Node& node);
 // The name of a deferred expression; "" for other nodes.

@@ -163,10 +163,10 @@ std::vector<Expr> Gather::grad(const Attrs&, const Expr& y, const Expr& dy) {
   const Expr &table = y.input(0), &indices = y.input(1);
   const std::int64_t rows = table.shape()[0];
   if (rows >= 0) return {apply<ScatterRows>({dy, indices}, {rows}), Expr{}};
-  return {once_known("scatter_rows_like", {dy, indices}, {table}, {dy.dtype(), table.shape()},
-                     [](std::span<const Expr> in, std::span<const Shape> shapes) {
-                       return apply<ScatterRows>({in[0], in[1]}, {shapes[0][0]});
-                     }),
+  return {once_known_like("scatter_rows_like", {dy, indices}, {table}, dy.dtype(),
+                          [](std::span<const Expr> in, std::span<const Shape> shapes) {
+                            return apply<ScatterRows>({in[0], in[1]}, {shapes[0][0]});
+                          }),
           Expr{}};
 }
 

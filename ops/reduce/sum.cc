@@ -80,8 +80,8 @@ Expr sum(const Expr& x, Axes axes, bool keepdims) { return apply<Sum>({x}, {axes
 Expr sum_like(const Expr& dy, const Expr& like) {
   const Expr known = summed_like(dy, like.shape());
   if (known) return known;
-  return once_known(
-      "sum_like", {dy}, {like}, {dy.dtype(), like.shape()},
+  return once_known_like(
+      "sum_like", {dy}, {like}, dy.dtype(),
       [](std::span<const Expr> in, std::span<const Shape> shapes) { return summed_like(in[0], shapes[0]); });
 }
 

@@ -85,12 +85,12 @@ std::vector<Expr> Concatenate::grad(const Attrs& a, const Expr& y, const Expr& d
     }
     start = kUnknown;
     const std::vector<Expr> likes(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    dx.push_back(once_known("joined_part", {dy}, likes, parts[i].meta(),
-                            [axis](std::span<const Expr> in, std::span<const Shape> shapes) {
-                              std::int64_t before = 0;
-                              for (const Shape& shape : shapes.first(shapes.size() - 1)) before += shape[axis];
-                              return slice_axis(in[0], axis, before, shapes.back()[axis]);
-                            }));
+    dx.push_back(once_known_like("joined_part", {dy}, likes, dy.dtype(),
+                                 [axis](std::span<const Expr> in, std::span<const Shape> shapes) {
+                                   std::int64_t before = 0;
+                                   for (const Shape& shape : shapes.first(shapes.size() - 1)) before += shape[axis];
+                                   return slice_axis(in[0], axis, before, shapes.back()[axis]);
+                                 }));
   }
   return dx;
 }

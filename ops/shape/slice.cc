@@ -133,10 +133,10 @@ std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) 
     return after;
   };
   if (const auto after = behind(x.shape())) return {pad(dy, a.start, *after)};
-  return {once_known("pad_like", {dy}, {x}, {dy.dtype(), x.shape()},
-                     [a, behind](std::span<const Expr> in, std::span<const Shape> shapes) {
-                       return pad(in[0], a.start, *behind(shapes[0]));
-                     })};
+  return {once_known_like("pad_like", {dy}, {x}, dy.dtype(),
+                          [a, behind](std::span<const Expr> in, std::span<const Shape> shapes) {
+                            return pad(in[0], a.start, *behind(shapes[0]));
+                          })};
 }
 
 // A slice of a sum as a sum of slices, which elementwise ops read where they lie: the gates of a recurrent layer, each

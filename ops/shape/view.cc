@@ -145,8 +145,9 @@ Expr reshape(const Expr& x, const Dims& shape) {
 }
 Expr reshape_like(const Expr& x, const Expr& like) {
   if (is_target(like.shape())) return reshape(x, like.shape());
-  return once_known("reshape_like", {x}, {like}, {x.dtype(), like.shape()},
-                    [](std::span<const Expr> in, std::span<const Shape> shapes) { return reshape(in[0], shapes[0]); });
+  return once_known_like(
+      "reshape_like", {x}, {like}, x.dtype(),
+      [](std::span<const Expr> in, std::span<const Shape> shapes) { return reshape(in[0], shapes[0]); });
 }
 Expr expand_dims(const Expr& x, int axis) { return apply<ExpandDims>({x}, {axis}); }
 Expr squeeze(const Expr& x, int axis) { return apply<Squeeze>({x}, {axis}); }

@@ -221,8 +221,9 @@ class Concretizer {
 
   // The same deferred expression with numbers among its inputs.
   Expr with_known_sizes(const Expr& e) {
+    if (!is_deferred(e.node())) return e;
     const std::span<const Expr> sizes = numbers_of(e.node());
-    if (sizes.empty()) return e;
+    if (sizes.empty()) return first_of_its_kind(e);
     const Bindings known = sizes_.of(sizes);
     std::vector<Expr> inputs = e.node().inputs;
     for (std::size_t i = inputs.size() - sizes.size(); i < inputs.size(); ++i) inputs[i] = known.at(inputs[i]);

@@ -9,13 +9,13 @@
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
-#include "ops/kernels/convolution/channels-inl.h"
+#include "ops/kernels/convolution/taps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline::kernels::conv::depthwise {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using kernels::HWY_NAMESPACE::for_channels;
+using namespace kernels::HWY_NAMESPACE;
 
 // The output columns for which tap b falls into the image.
 Range columns_of_tap(const ConvGeometry& g, Index b) {

@@ -10,10 +10,13 @@
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
+#include "ops/kernels/convolution/taps-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace syncline::kernels::conv::direct {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+using namespace kernels::HWY_NAMESPACE;
 
 // Calls visit(d, vectors, k) for groups of channels: two vectors, one, then narrower ones for what is left.
 template <class Visit>

@@ -84,6 +84,17 @@ Chunks grad_kernel_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g) + partial_bytes);
 }
 
+// The taps of a kernel's row that fall into the image, whose first tap is at pixel `start`. taps-inl.h has the same
+// for vectorized code, which cannot be called from here.
+struct Range {
+  Index begin, end;
+};
+Range taps_inside(Index start, Index taps, Index dilation, Index size) {
+  const Index begin = start >= 0 ? 0 : std::min(taps, (-start + dilation - 1) / dilation);
+  const Index end = start >= size ? 0 : std::min(taps, (size - start + dilation - 1) / dilation);
+  return {begin, std::max(begin, end)};
+}
+
 // Calls visit(row, line, span, pixel): for each row (an output pixel) and each line of the kernel, counted over its
 // depth and height, the taps inside the image and the index in x of channel 0 of tap 0 (which itself may be outside).
 template <class Visit>

@@ -26,26 +26,6 @@ inline double flops(const ConvGeometry& g) {
          static_cast<double>(g.in_c * g.out_c);
 }
 
-// A range of kernel rows, kernel columns or pixels.
-struct Range {
-  Index begin, end;
-};
-
-// The taps along one axis that fall into the image, where tap 0 is at pixel `start`, which may be outside.
-inline Range taps_inside(Index start, Index taps, Index dilation, Index size) {
-  const Index begin = start >= 0 ? 0 : std::min(taps, (-start + dilation - 1) / dilation);
-  const Index end = start >= size ? 0 : std::min(taps, (size - start + dilation - 1) / dilation);
-  return {begin, std::max(begin, end)};
-}
-
-// The output columns all of whose taps fall into the image.
-inline Range interior_columns(const ConvGeometry& g) {
-  const Index begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
-  const Index room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
-  const Index end = room < 0 ? 0 : std::min(g.out_w, room / g.stride_w + 1);
-  return {begin, std::max(begin, end)};
-}
-
 // With strides of 1 the gradient of the input is itself a convolution, of dy with the flipped kernel: of this geometry.
 inline ConvGeometry grad_input_as_forward(const ConvGeometry& g) {
   ConvGeometry t = g;

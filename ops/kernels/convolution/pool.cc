@@ -11,7 +11,7 @@
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
-#include "ops/kernels/convolution/channels-inl.h"
+#include "ops/kernels/convolution/taps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace syncline::kernels {

@@ -1,0 +1,59 @@
+// What vectorized convolutions and pooling share: the taps inside an image, loops over channels. Compiled once for each
+// instruction set by Highway's foreach_target.
+#if defined(SYNCLINE_TAPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SYNCLINE_TAPS_INL_H_
+#undef SYNCLINE_TAPS_INL_H_
+#else
+#define SYNCLINE_TAPS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/kernels/convolution/conv.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace syncline::kernels {
+namespace HWY_NAMESPACE {
+
+// A range of kernel rows, kernel columns or pixels.
+struct Range {
+  std::int64_t begin, end;
+};
+
+// Not inlined: where they are, g++ 12 keeps the accumulators of some tiles in memory (tests/house/check_tiles.py).
+// The taps along one axis that fall into the image, where tap 0 is at pixel `start`, which may be outside.
+HWY_NOINLINE inline Range taps_inside(std::int64_t start, std::int64_t taps, std::int64_t dilation, std::int64_t size) {
+  Range r{0, taps};
+  while (r.begin < taps && start + r.begin * dilation < 0) ++r.begin;
+  while (r.end > r.begin && start + (r.end - 1) * dilation >= size) --r.end;
+  return r;
+}
+
+// The output columns all of whose taps fall into the image.
+HWY_NOINLINE inline Range interior_columns(const ConvGeometry& g) {
+  const std::int64_t begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
+  const std::int64_t room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
+  const std::int64_t end = room < 0 ? 0 : std::min(g.out_w, room / g.stride_w + 1);
+  return {begin, std::max(begin, end)};
+}
+
+// Calls visit(d, c) for each vector of channels, then for single channels.
+template <class T, class Visit>
+HWY_INLINE void for_channels(std::int64_t channels, const Visit& visit) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<T> wide;
+  const hn::CappedTag<T, 1> one;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(wide));
+  std::int64_t c = 0;
+  for (; c + lanes <= channels; c += lanes) visit(wide, c);
+  for (; c < channels; ++c) visit(one, c);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace syncline::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target
