@@ -142,8 +142,9 @@ Expr now_or_deferred(Deferred::Function function, std::vector<Expr> inputs) {
 }  // namespace
 
 Expr once_known(std::string name, std::vector<Expr> operands, Meta unknown, OperandsRule rule) {
+  const std::size_t count = operands.size();
   return now_or_deferred({.name = std::move(name),
-                          .operands = operands.size(),
+                          .operands = count,
                           .unknown = std::move(unknown),
                           .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape>,
                                                            const Shape&) { return rule(known); }},
@@ -152,13 +153,14 @@ Expr once_known(std::string name, std::vector<Expr> operands, Meta unknown, Oper
 
 Expr once_known_like(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, DType dtype,
                      ShapesRule rule) {
+  const std::size_t count = operands.size() + likes.size();
   std::vector<Expr> inputs = operands;
   inputs.insert(inputs.end(), likes.begin(), likes.end());
   return now_or_deferred({.name = std::move(name),
                           .operands = operands.size(),
                           .likes = likes.size(),
                           .unknown = {dtype, likes.back().shape()},
-                          .like = static_cast<std::ptrdiff_t>(inputs.size()) - 1,
+                          .like = static_cast<std::ptrdiff_t>(count) - 1,
                           .rule = [rule = std::move(rule)](std::span<const Expr> known, std::span<const Shape> shapes,
                                                            const Shape&) { return rule(known, shapes); }},
                          std::move(inputs));

@@ -223,10 +223,9 @@ class Concretizer {
   Expr with_known_sizes(const Expr& e) {
     if (!is_deferred(e.node())) return e;
     const std::span<const Expr> sizes = numbers_of(e.node());
-    if (sizes.empty()) return first_of_its_kind(e);
     const Bindings known = sizes_.of(sizes);
     std::vector<Expr> inputs = e.node().inputs;
-    for (std::size_t i = inputs.size() - sizes.size(); i < inputs.size(); ++i) inputs[i] = known.at(inputs[i]);
+    for (Expr& input : std::span(inputs).last(sizes.size())) input = known.at(input);
     return first_of_its_kind(Expr(make_node(e.op(), e.node().attrs, std::move(inputs), e.name())));
   }
 
