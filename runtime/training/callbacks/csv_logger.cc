@@ -88,7 +88,7 @@ void CsvLogger::on_epoch_end(Fit&, std::int64_t epoch, Logs& logs) {
   writing_.attempt([&] {
     if (!file_) open();
     std::string header = "epoch";
-    for (const std::string& name : names_) header += "," + field(name);
+    for (const std::string& name : names_) header.append(",").append(field(name));
     if (!header_.empty() && header_ != header)
       fail<IoError>("cannot add epochs to '", path_, "': its columns are ", header_, ", those of this training ",
                     header, "; give another file");
