@@ -136,6 +136,30 @@ class CheckLayers(unittest.TestCase):
         self.assertNotEqual(status, 0, output)
 
 
+class CheckLinks(unittest.TestCase):
+    TREE = {"README.md": "# Top\n", "docs/a.md": "# A page\n\n## Two words\n", "ops/op.cc": ""}
+
+    def assert_refused(self, text, why):
+        status, output = run("check_links.py", self.TREE | {"docs/b.md": text})
+        self.assertEqual(status, 1, output)
+        self.assertIn("docs/b.md: " + why, output)
+
+    def test_accepts_what_exists(self):
+        text = "[a](a.md#two-words) [up](../README.md) [web](https://example.org/x) [here](#b) `ops/op.cc`\n# B\n"
+        status, output = run("check_links.py", self.TREE | {"docs/b.md": text})
+        self.assertEqual(status, 0, output)
+
+    def test_refuses_what_does_not(self):
+        self.assert_refused("[a](c.md)", "c.md leads nowhere")
+        self.assert_refused("[a](a.md#three)", "a.md#three: there is no such heading")
+        self.assert_refused("[b](#b)", "#b: there is no such heading")
+        self.assert_refused("`ops/gone.cc`", "`ops/gone.cc` does not exist")
+
+    def test_an_empty_tree_is_an_error(self):
+        status, output = run("check_links.py", {"notes/a.cc": ""})
+        self.assertNotEqual(status, 0, output)
+
+
 class CheckSizes(unittest.TestCase):
     def assert_refused(self, path, text, why):
         status, output = run("check_sizes.py", {path: text})
