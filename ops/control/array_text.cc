@@ -14,7 +14,7 @@ constexpr std::int64_t kMostElements = 1000, kEdge = 3;
 constexpr std::size_t kLineWidth = 75;
 constexpr int kPrecision = 8;
 
-// A number's digits before and behind the point, and its exponent ("e+07").
+// The digits before and after the point, and the exponent ("e+07").
 struct Parts {
   std::string whole, fraction, exponent;
 };
@@ -31,7 +31,7 @@ Parts split(std::string text) {
   return parts;
 }
 
-// The number of the fewest digits that float16 rounds to x.
+// Returns the number with the fewest digits that float16 rounds to x.
 double shortest(Float16 x) {
   const auto value = static_cast<double>(x);
   if (!std::isfinite(value)) return value;
@@ -45,7 +45,7 @@ double shortest(Float16 x) {
   return value;
 }
 
-// The shortest digits that give x back, or as many as the precision allows; no zeros at the end.
+// The shortest digits that identify x, limited by the precision, without trailing zeros.
 template <class T>
 Parts digits_of(T x, std::chars_format format) {
   char text[512];
@@ -62,7 +62,7 @@ std::string padded_left(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, text.size()), ' ') + text;
 }
 
-// How the numbers of one array are written: all in one width.
+// The common format of the numbers of one array; all have one width.
 template <class T>
 class FloatFormat {
  public:
@@ -100,7 +100,7 @@ class FloatFormat {
  private:
   std::chars_format format() const { return scientific_ ? std::chars_format::scientific : std::chars_format::fixed; }
 
-  // As many digits as the longest fraction has, whether or not x needs them.
+  // Formats x with the number of digits of the longest fraction.
   Parts all_digits(double x) const {
     char text[64];
     const auto precision = static_cast<int>(right_);
@@ -124,7 +124,7 @@ class FloatFormat {
   std::size_t left_ = 0, right_ = 0, exponent_ = 0;
 };
 
-// A number that stands alone, as Python writes it.
+// Formats a scalar as Python does.
 template <class T>
 std::string text_of_number(T x) {
   if (std::isnan(x)) return "nan";
@@ -137,9 +137,9 @@ std::string text_of_number(T x) {
   return scientific || result.find('.') != std::string::npos ? result : result + ".0";
 }
 
-using Writer = std::function<std::string(std::int64_t)>;  // of the element at an index in C order
+using Writer = std::function<std::string(std::int64_t)>;  // text of the element at a C-order index
 
-// The indices along one axis that are shown, with -1 for those left out.
+// The visible indices along one axis; -1 marks the omitted range.
 std::vector<std::int64_t> shown(std::int64_t size, bool summarize) {
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -171,7 +171,7 @@ class Layout {
   }
 
  private:
-  // `width` is that of the elements: without the closing bracket.
+  // `width` is the line width for elements, without the closing bracket.
   std::string row(std::int64_t offset, const std::string& indent, std::size_t width) const {
     std::string done, line = indent;
     bool first = true;

@@ -7,9 +7,9 @@
 
 namespace syncline {
 
-// Numbers have the fewest digits that tell them apart from their neighbours, at most eight behind the point, and one
-// width; an exponent if they span more than three powers of ten or are very large or small. Lines break at 75
-// characters. Of an array of more than 1000 elements the first and last three along each axis are shown.
+// Formats numbers with the fewest digits that identify them, at most eight after the point, all in one width. Uses an
+// exponent if the values span more than three powers of ten or are very large or small. Breaks lines at 75 characters.
+// Shows the first and last three elements of each axis if the array has more than 1000 elements.
 std::string text_of(const Array& value);
 
 }  // namespace syncline

@@ -10,7 +10,7 @@
 namespace syncline {
 namespace {
 
-// What the bodies of a node compute.
+// The roots of the bodies of a node; empty if it has no body.
 std::vector<Expr> inner_roots(const Node& node) {
   if (node.op == &def_of<Loop>()) return static_cast<const Loop::Attrs*>(node.attrs.get())->body->roots();
   if (node.op == &def_of<Branch>()) return static_cast<const Branch::Attrs*>(node.attrs.get())->bodies->roots();

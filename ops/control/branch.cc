@@ -18,8 +18,8 @@ SYNCLINE_REGISTER_OP(Condition)
 SYNCLINE_REGISTER_OP(Choose)
 SYNCLINE_REGISTER_OP(Branch)
 
-// One of two values of one dtype and shape. What is not known of one is not known: where the condition is known, its
-// shape is not compared with the other's.
+// Merges the metas of both sides. A dimension that is unknown on one side is unknown in the result: if the condition is
+// known, the plan never compares the shapes of the sides.
 Meta merge_sides(const Meta& x, const Meta& alt) {
   if (x.dtype != alt.dtype)
     fail<DTypeError>("switch: then_expression is ", x.dtype, " and else_expression ", alt.dtype, "; cast one of them");
@@ -35,7 +35,8 @@ Meta merge_sides(const Meta& x, const Meta& alt) {
   return merged;
 }
 
-// What the bodies use from outside: values older than `first` (but integers), variables and placeholders.
+// The outside values that the bodies use: values older than `first` (except integer constants), variables and
+// placeholders.
 std::vector<Expr> find_captures(std::uint64_t first, const std::vector<Expr>& roots) {
   std::vector<Expr> captures;
   std::unordered_set<Expr, ExprHash> known;
@@ -51,7 +52,7 @@ std::vector<Expr> find_captures(std::uint64_t first, const std::vector<Expr>& ro
   return captures;
 }
 
-// The gradients of one side with respect to `wrt`. What it computes again must not print again.
+// The gradients of one side with respect to `wrt`. The recomputed forward values must not print again.
 std::vector<Expr> side_gradients(const std::vector<Expr>& outputs, std::span<const Expr> dy,
                                  const std::vector<Expr>& wrt) {
   return backpropagate(without_prints(outputs), dy, wrt);
@@ -148,7 +149,7 @@ std::vector<Expr> Branch::grad(const Attrs& a, const Expr& y, std::span<const Ex
 }
 
 std::vector<Expr> make_branch(const Expr& condition, const BodyFunction& then_body, const BodyFunction& else_body) {
-  const Expr truth = apply<Condition>({condition});  // older than all that the functions make
+  const Expr truth = apply<Condition>({condition});  // older than all nodes of the bodies
   std::vector<Expr> roots = then_body();
   const std::vector<Expr> other = else_body();
   const auto count = std::ssize(roots);

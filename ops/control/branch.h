@@ -1,7 +1,8 @@
-// Branch: one of two graphs, by a condition that may be known only when a step runs. The plan takes branches apart
-// again: both bodies become part of the graph around them, joined by `choose`, and each task that only one side needs
-// runs only if the condition says so (runtime/schedule/guards.h). If the condition is known when the plan is made, the
-// other body is never looked at.
+// Branch: computes one of two graphs. The condition may be unknown until a step runs.
+//
+// The plan inlines both bodies and joins their outputs with `choose`. A task that only one side needs is guarded by the
+// condition (runtime/schedule/guards.h). If the condition is known when the plan is made, the plan ignores the other
+// body.
 #pragma once
 
 #include <functional>
@@ -13,20 +14,20 @@
 
 namespace syncline {
 
-// A scalar of any dtype as the truth value that steps are guarded by: != 0.
+// Converts a scalar of any dtype to the truth value `x != 0` that guards steps.
 struct Condition {
   static constexpr std::string_view kName = "condition";
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in);
-  // Every rank must take the same way.
+  // All ranks must take the same side.
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
   static void run(const Attrs&, const KernelArgs& k);
   static constexpr NoGradient grad{"a truth value is not differentiable"};
 };
 
-// Inputs: x, alt, a condition. x where the condition holds, otherwise alt; both of one dtype and shape. What only the
-// other one needs is not computed.
+// Inputs: x, alt, condition. Returns x if the condition holds, otherwise alt; both have one dtype and shape. Work that
+// only the unused side needs is skipped.
 struct Choose {
   static constexpr std::string_view kName = "choose";
   static constexpr bool kInPlace = true;
@@ -45,13 +46,13 @@ struct BranchBodies {
   std::vector<Expr> captures;  // placeholders; all other leaves are constants
   std::vector<Expr> then_outputs, else_outputs;
 
-  std::vector<Expr> roots() const;  // then's, else's
+  std::vector<Expr> roots() const;  // then_outputs followed by else_outputs
   const std::vector<Expr>& outputs(bool taken) const { return taken ? then_outputs : else_outputs; }
   std::string describe() const;
 };
 
-// Inputs: a condition, then the captured values. The gradient is another branch, which computes again what it needs of
-// the forward one; the plan finds that both are the same.
+// Inputs: a condition, then the captured values. The gradient is another branch that repeats the forward computations
+// it needs; the plan merges the duplicates.
 struct Branch {
   static constexpr std::string_view kName = "branch";
   struct Attrs {
@@ -64,7 +65,7 @@ struct Branch {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, std::span<const Expr> dy);
 };
 
-// Each function is called once, to build its body. Both give as many values.
+// Calls each function once to build its body. Both must return the same number of values.
 using BodyFunction = std::function<std::vector<Expr>()>;
 std::vector<Expr> make_branch(const Expr& condition, const BodyFunction& then_body, const BodyFunction& else_body);
 

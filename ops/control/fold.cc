@@ -22,7 +22,7 @@ void check_elems(std::string_view op, const Exprs& elems) {
   }
 }
 
-// What lies behind the first element, or before the last one.
+// x without its last element if `last`, otherwise without its first.
 Expr without_one(const Expr& x, bool last) {
   std::vector<std::int64_t> none(static_cast<std::size_t>(x.ndim()), 0), one = none;
   one[0] = 1;

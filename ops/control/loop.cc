@@ -20,7 +20,7 @@ Shape of_all_turns(Shape one, std::int64_t time) {
   return one;
 }
 
-// What stands for the loop's inputs within the body, in their order.
+// The placeholders of the body, in the order of the inputs of the loop.
 std::vector<Expr> leaves_of(const LoopBody& body) {
   std::vector<Expr> leaves = body.elements;
   leaves.insert(leaves.end(), body.states.begin(), body.states.end());
@@ -40,7 +40,8 @@ std::int64_t common_time(const LoopBody& body, std::span<const Meta> in) {
   return time;
 }
 
-// A state keeps its dtype and shape. What one side does not know yet the other may.
+// Merges the metas of a state before and after a turn, which must agree. Either may supply a dimension that the other
+// lacks.
 Meta merge_state(std::size_t i, const Meta& now, const Meta& next) {
   bool fits = now.dtype == next.dtype && now.shape.ndim() == next.shape.ndim();
   Meta merged = now;
@@ -54,7 +55,7 @@ Meta merge_state(std::size_t i, const Meta& now, const Meta& next) {
   return merged;
 }
 
-// What is known of every value of a body if the loop's inputs are `in`.
+// Infers the metas of all values of a body from the metas `in` of the loop inputs.
 BodyMetas infer_body(const LoopBody& body, std::span<const Meta> in) {
   const std::vector<Expr> leaves = leaves_of(body);
   if (in.size() != leaves.size())
@@ -65,7 +66,7 @@ BodyMetas infer_body(const LoopBody& body, std::span<const Meta> in) {
   return infer_under(Loop::kName, body.roots(), leaves, metas);
 }
 
-// A body's placements for given placements of the loop's inputs.
+// Propagates placements through a body, given the placements of the loop inputs.
 class BodyPlacer {
  public:
   BodyPlacer(const LoopBody& body, const PlaceArgs& args)
@@ -113,18 +114,18 @@ class BodyPlacer {
 
 Placement whole_if_partial(Placement p) { return p.is_partial() ? Placement::replicated() : p; }
 
-// Where one turn needs the one before, time is not computed in parallel.
+// Turns that depend on each other run in order, so time must not be split.
 Placement of_sequence(Placement p) { return p.is_split() && p.axis > 0 ? p : Placement::replicated(); }
 
-// Turns that need nothing of each other are shared out like rows of a batch, if they come so. What they print must
-// come in order.
+// Independent turns are distributed like rows of a batch if a sequence is split along time. A body with effects stays
+// whole, so that prints keep their order.
 bool shares_turns(const LoopBody& body, std::span<const Placement> at) {
   const auto sequences = at.first(body.elements.size());
   return body.states.empty() && !has_effect(body.roots()) &&
          std::any_of(sequences.begin(), sequences.end(), [](Placement p) { return p.is_split(0); });
 }
 
-// Each rank has the turns of its rows, and in each turn whole values.
+// Each rank runs the turns of its own rows, with whole values in each turn.
 Placed place_turns(const LoopBody& body, const PlaceArgs& args) {
   Placed placed = gathered(args);
   for (std::size_t i = 0; i < body.elements.size(); ++i) placed.in[i] = Placement::split(0);
@@ -133,7 +134,7 @@ Placed place_turns(const LoopBody& body, const PlaceArgs& args) {
   return placed;
 }
 
-// How a tap of the body, placed so, comes out of the loop.
+// The placement of the loop output of a tap that has the placement `p` in the body.
 Placement of_tap(Placement p, bool sum) { return p.is_split() && !sum ? Placement::split(p.axis + 1) : p; }
 
 }  // namespace
@@ -174,10 +175,10 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
   return out;
 }
 
-// States begin as their initial values come. If a turn splits a replicated state, it is split from the beginning (the
-// initial value contributes its own rows); a state that is split in two ways is gathered in each turn. Partial values
-// are summed before they enter a loop or its next turn, but a tap stays partial: the sum over ranks of what a loop sums
-// over turns is formed once, behind the loop.
+// A state starts with the placement of its initial value. If a turn splits a replicated state, the state is split from
+// the start and each rank takes its rows of the initial value. A state with two conflicting splits is gathered in each
+// turn. Partial values are summed before they enter the loop or the next turn. Taps stay partial: a sum over turns is
+// all-reduced once, after the loop.
 Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
   const LoopBody& body = *a.body;
   if (shares_turns(body, args.at)) return place_turns(body, args);

@@ -1,5 +1,5 @@
-// Loop: the one op for recurrence (rnn, foldl, foldr, map_fn). A body, itself a graph, runs once for each
-// element of the sequences; states flow from one run to the next.
+// Loop: the only op for recurrence (rnn, foldl, foldr, map_fn). It runs a body graph once for each element of the
+// sequences and carries states from one iteration to the next. An iteration is called a turn.
 #pragma once
 
 #include <memory>
@@ -10,33 +10,32 @@
 
 namespace syncline {
 
-// A value of the body that somebody outside wants: of every turn, stacked along a new first axis, or summed over turns.
+// A value of the body that is an output of the loop: stacked over turns along a new first axis, or summed over turns.
 struct Tap {
   Expr value;
   bool sum = false;
 };
 
-// What a loop computes in one turn. The placeholders stand for this turn's element of each sequence, the states as they
-// come in, and the values captured from outside, which are the same in every turn. All other leaves in the body are
-// constants.
+// The computation of one turn. Placeholders represent this turn's element of each sequence, the incoming states, and
+// the captured outside values, which are equal in every turn. All other leaves in the body are constants.
 //
-// `taps` are the loop's tape: the gradient asks for what it needs of the forward turns, so the list grows while a graph
-// is built (the one thing in a graph that does; nothing is ever taken away). A plan computes only the taps that are
-// read.
+// `taps` are the loop's tape. The gradient appends the forward values that it needs, so the list grows while a graph is
+// built. The tape is the only mutable part of a graph, and entries are never removed. A plan computes only the taps
+// that are read.
 struct LoopBody {
   std::vector<Expr> elements, states, captures;  // placeholders
   std::vector<Expr> next_states;
   std::vector<Tap> taps;
-  bool reverse = false;  // from the last element to the first; stacks keep the elements' order
+  bool reverse = false;  // runs from the last element to the first; stacks keep element order
 
-  // Next states, then taps.
+  // Returns the next states, then the taps.
   std::vector<Expr> roots() const;
-  // A line a node, the same on every rank.
+  // Describes the body as text that is equal on all ranks.
   std::string describe() const;
 };
 
 // Inputs: sequences [time, ...], initial states, captures. Outputs: final states, then a stack [time, ...] or a sum for
-// each tap. Without any turn the final states are the initial ones and sums are zero.
+// each tap. With zero turns, the final states are the initial states and sums are zero.
 struct Loop {
   static constexpr std::string_view kName = "loop";
   struct Attrs {
@@ -49,7 +48,7 @@ struct Loop {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, std::span<const Expr> dy);
 };
 
-// The loop's output that holds `value`, a value of its body: asks for it if nobody has yet.
+// Returns the loop's output that holds `value`, a value of its body. Adds a tap if none exists.
 Expr tap(const Expr& loop, const Expr& value, bool sum = false);
 
 }  // namespace syncline

@@ -18,7 +18,7 @@ std::uint64_t first_id(const LoopParts& parts) {
   return first;
 }
 
-// Values from outside that the body uses, in the order in which it comes upon them.
+// The outside values that the body uses, in order of first use.
 std::vector<Expr> find_captures(const LoopParts& parts, std::span<const Expr> roots) {
   std::unordered_set<const Node*> inside;
   for (const auto* leaves : {&parts.elements, &parts.states})
@@ -40,13 +40,13 @@ std::vector<Expr> find_captures(const LoopParts& parts, std::span<const Expr> ro
   return captures;
 }
 
-// Finds what can be computed outside for all turns at once: values of elements alone, through elementwise operations
-// and products with fixed matrices.
+// Finds body values that can be computed outside for all turns at once: functions of elements only, made of elementwise
+// ops and products with fixed matrices.
 class WholeSequences {
  public:
   explicit WholeSequences(const Replacements& outside) : outside_(outside) {}
 
-  // The value of every turn, stacked, or empty.
+  // Returns the values of all turns, stacked, or empty.
   Expr of(const Expr& e) {
     if (const auto known = whole_.find(e); known != whole_.end()) return known->second;
     return whole_[e] = build(e);
@@ -56,14 +56,15 @@ class WholeSequences {
   static bool is_product(const Expr& e) { return e.op().name == "dot"; }
 
  private:
-  // The same value in every turn, or empty.
+  // Returns the outside value of `e` if it is equal in every turn, otherwise empty.
   Expr fixed(const Expr& e) const {
     if (is_constant(e)) return e;
     const auto found = outside_.find(e);
     return found == outside_.end() ? Expr{} : found->second;
   }
 
-  // Whether an operand may be the same in every turn: time is a new first axis, to which it must broadcast.
+  // True if an operand may be equal in every turn. The result has time as a new first axis, to which the operand must
+  // broadcast.
   static bool may_be_fixed(const Expr& e, std::size_t operand) {
     if (is_product(e)) return operand == 1;
     if (e.is<Choose>()) return operand == 2;
@@ -80,7 +81,7 @@ class WholeSequences {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Expr& input = node.inputs[i];
       const Expr same = may_be_fixed(e, i) ? fixed(input) : Expr{};
-      // What follows time must have as many axes as the result.
+      // A per-turn operand must have as many axes as the result, so that the time axes align.
       if (same && input.ndim() <= e.ndim()) inputs.push_back(same);
       else if (input.ndim() == e.ndim() && !(is_product(e) && i == 1)) inputs.push_back(of(input));
       else return {};
@@ -94,7 +95,7 @@ class WholeSequences {
   std::unordered_map<Expr, Expr, ExprHash> whole_;
 };
 
-// The body's products of elements alone become elements themselves.
+// Replaces products of elements in the body by new elements.
 void hoist_products(LoopParts& parts, std::vector<Expr>& roots, const Replacements& outside) {
   WholeSequences whole(outside);
   for (std::size_t i = 0; i < parts.elements.size(); ++i) whole.set(parts.elements[i], parts.sequences[i]);
@@ -111,7 +112,7 @@ void hoist_products(LoopParts& parts, std::vector<Expr>& roots, const Replacemen
   if (!products.empty()) roots = substitute(roots, products);
 }
 
-// Drops the placeholders that the body does not use; one element always stays, since it counts the turns.
+// Drops placeholders that the body does not use. `keep_one` retains one element, which counts the turns.
 void drop_unused(const std::vector<Expr>& roots, std::vector<Expr>& leaves, std::vector<Expr>& values, bool keep_one) {
   std::unordered_set<const Node*> used;
   for (const auto& node : nodes_under(roots)) used.insert(node.get());

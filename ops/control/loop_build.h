@@ -1,4 +1,4 @@
-// Builds a Loop from a graph that was written as if its body were part of the whole.
+// Builds a Loop from a graph whose body was written as part of the enclosing graph.
 #pragma once
 
 #include <vector>
@@ -8,22 +8,22 @@
 
 namespace syncline {
 
-// The body's placeholders must be newer than everything that the body is made of: make them, then build the body.
+// Create the placeholders first, then build the body: make_loop searches only nodes that are newer than the
+// placeholders.
 struct LoopParts {
-  std::vector<Expr> elements, sequences;     // a placeholder, and the value [time, ...] that it goes through
-  std::vector<Expr> states, initial_states;  // a placeholder, and its value in the first turn
+  std::vector<Expr> elements, sequences;     // placeholders, and the values [time, ...] that they iterate over
+  std::vector<Expr> states, initial_states;  // placeholders, and their values in the first turn
   std::vector<Expr> next_states;
   std::vector<Tap> taps;
   bool reverse = false;
 };
 
-// A placeholder for one turn's element of a sequence.
+// Creates a placeholder for the element of `sequence` in one turn.
 Expr element_of(const Expr& sequence);
 
-// The loop's output 0; its outputs are the final states, then the taps. What the body uses but does not depend on an
-// element or a state is computed outside, once, and so are products of elements alone with a fixed matrix: one product
-// over the whole sequence takes the place of one in each turn. Random numbers made in the body are drawn in each turn,
-// and what is printed there is printed in each turn.
+// Returns output 0 of the loop; its outputs are the final states, then the taps. Computes values that depend on no
+// element or state once, outside the loop. Hoists products of elements with a fixed matrix: one product over the whole
+// sequence replaces one per turn. Random draws and prints in the body happen in every turn.
 // Throws ShapeError and DTypeError if the parts do not fit together.
 Expr make_loop(LoopParts parts);
 

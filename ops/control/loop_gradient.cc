@@ -1,10 +1,11 @@
-// The gradient of a loop: a loop that runs the other way, whose states are the gradients with respect to the states.
+// The gradient of a loop: a loop in the opposite direction. Its states are the gradients with respect to the forward
+// states.
 //
-// What a turn's gradient needs of the forward turn comes from the forward loop's tape. What becomes of a turn's share
-// in the gradient of a captured value is looked at term by term: a product over rows (a weight) is not formed in each
-// turn and added up, but once behind the loop, over the rows of all turns; so is a product with a fixed matrix that
-// ends in a sequence's gradient. Everything else, such as a sum over rows (a bias), is added up turn by turn, while the
-// rows are in the cache.
+// The tape of the forward loop provides the forward values that the gradient of a turn needs. Each term of the gradient
+// of a captured value is treated separately. A product over rows (the gradient of a weight) is computed once after the
+// loop, over the rows of all turns, instead of once per turn. A product with a fixed matrix that ends in the gradient
+// of a sequence is treated the same way. All other terms, such as a sum over rows (a bias), accumulate turn by turn
+// while the rows are in the cache.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,7 +23,8 @@ namespace {
 
 bool is_op(const Expr& e, std::string_view name) { return e.op().name == name; }
 
-// The operands of the sum that e is, if it is one. A sum that comes again is one term: sums of sums double their terms.
+// Collects the terms of a nested sum. A sum that occurs again is one term; expanding it would double the terms at every
+// level.
 void collect_terms(const Expr& e, std::vector<Expr>& terms, std::unordered_set<const Node*>& seen) {
   const bool is_sum = is_op(e, "add") && e.input(0).shape() == e.shape() && e.input(1).shape() == e.shape();
   if (!is_sum || !seen.insert(&e.node()).second) return terms.push_back(e);
@@ -63,7 +65,7 @@ class LoopGradient {
   }
 
  private:
-  // One term of a result: made of the backward loop's outputs and of values from outside.
+  // One term of a gradient, made of outputs of the backward loop and of outside values.
   struct Source {
     Expr outside;  // or
     int tap = -1;
@@ -71,7 +73,7 @@ class LoopGradient {
   struct Term {
     enum Kind : std::uint8_t { kValue, kProduct } kind = kValue;
     Source a, b;  // kProduct: both
-    Expr like;    // as it is in one turn
+    Expr like;    // the term in one turn
   };
 
   std::size_t n_elements() const { return body_.elements.size(); }
@@ -94,8 +96,8 @@ class LoopGradient {
     }
   }
 
-  // One turn's gradients with respect to elements, states and captures. A state takes part if its final value or a
-  // state that takes part depends on it.
+  // Computes the gradients of one turn with respect to elements, states and captures. A state is active if its final
+  // value has a gradient, or if an active state or a tap with a gradient depends on it.
   void differentiate() {
     std::vector<Expr> wrt = body_.elements, outputs = body_.roots();
     wrt.insert(wrt.end(), body_.states.begin(), body_.states.end());
@@ -115,7 +117,7 @@ class LoopGradient {
     }
   }
 
-  // What a turn's gradient uses of the forward turn.
+  // Finds the forward values that the gradient of a turn uses.
   void find_needed(const Expr& gradient) {
     if (!gradient) return;
     if (is_forward_.contains(&gradient.node())) need(gradient);
@@ -131,7 +133,7 @@ class LoopGradient {
     if (const Expr same = fixed(value)) replacements_[value] = same;
     else needed_.push_back(value);
     if (!follows_from_shapes(value)) return;
-    // A size on the tape would be a value, which decides no shape; it is computed again from the same shapes.
+    // A size from the tape would be a run-time value, which cannot determine a shape. Recompute it from the shapes.
     for (const Expr& in : value.node().inputs) need(in);
   }
 
@@ -146,7 +148,7 @@ class LoopGradient {
     return follows_[&e.node()] = follows;
   }
 
-  // What is quickly made of other needed values is made again: that costs less than to store it and read it.
+  // Recomputes cheap functions of other needed values, which costs less than storing and reading them.
   void replace_needed() {
     std::sort(needed_.begin(), needed_.end(), [](const Expr& a, const Expr& b) { return a.node().id < b.node().id; });
     for (const Expr& value : needed_) {
@@ -173,14 +175,14 @@ class LoopGradient {
            });
   }
 
-  // A value of the forward body in every turn.
+  // The stacked values of a forward body value over all turns.
   Expr forward_sequence(const Expr& value) {
     for (std::size_t i = 0; i < n_elements(); ++i)
       if (body_.elements[i] == value) return input(i);
     return tap(forward_, value);
   }
 
-  // Every turn's value, or the sum over turns, as something that collect() can get at.
+  // The stacked values or the sum over turns, as a source for collect().
   Source source(const Expr& value, bool sum = false) {
     if (!sum && is_forward_.contains(&value.node()) && !is_constant(value))
       return {.outside = forward_sequence(value), .tap = -1};
@@ -193,7 +195,7 @@ class LoopGradient {
     return {.outside = {}, .tap = static_cast<int>(taps.size()) - 1};
   }
 
-  // The same in every turn: its value outside, or empty.
+  // Returns the outside value of a capture; empty for other values.
   Expr fixed(const Expr& value) const {
     for (std::size_t i = 0; i < body_.captures.size(); ++i)
       if (body_.captures[i] == value) return input(n_elements() + n_states() + i);
@@ -206,7 +208,7 @@ class LoopGradient {
     for (std::size_t i = 0; i < turn_.size(); ++i) {
       if (!turn_[i] || (i >= n_elements() && i < first_capture)) continue;
       if (!is_floating(turn_[i].dtype())) continue;
-      Expr rest;  // what has no better way goes together
+      Expr rest;  // the sum of the terms without a special form
       for (const Expr& term : terms_of(turn_[i]))
         if (!(i < n_elements() ? add_element_term(term, terms_[i]) : add_capture_term(term, terms_[i])))
           rest = added(rest, term);
@@ -243,7 +245,7 @@ class LoopGradient {
     parts_.next_states.assign(roots.begin(), roots.begin() + active);
     for (std::size_t i = 0; i < parts_.taps.size(); ++i)
       parts_.taps[i].value = roots[static_cast<std::size_t>(active) + i];
-    if (parts_.elements.empty()) {  // something must count the turns
+    if (parts_.elements.empty()) {  // a loop needs one element to count the turns
       parts_.elements.push_back(element_of(input(0)));
       parts_.sequences.push_back(input(0));
     }
@@ -275,14 +277,14 @@ class LoopGradient {
   const LoopBody& body_;
   const std::span<const Expr> dy_;
   std::vector<bool> active_;        // states with a gradient
-  std::vector<Expr> cotangent_;     // of each state; empty: cannot have one
+  std::vector<Expr> cotangent_;     // of each state; empty: not differentiable
   std::vector<Expr> tap_gradient_;  // in one turn; empty: none
   std::unordered_set<const Node*> is_forward_;
-  std::unordered_map<const Node*, bool> follows_;  // follows_from_shapes, as far as it was asked
+  std::unordered_map<const Node*, bool> follows_;  // cache of follows_from_shapes
   std::vector<Expr> turn_;                         // one turn's gradients: elements, states, captures
   std::vector<Expr> needed_;                       // forward values that differ from turn to turn
   std::unordered_set<Expr, ExprHash> is_needed_;
-  Replacements replacements_;  // of forward values by the backward body's elements, or by values outside
+  Replacements replacements_;  // forward values -> elements of the backward body or outside values
   LoopParts parts_;
   std::vector<std::vector<Term>> terms_;  // of the gradient of each input
   Expr backward_;

@@ -23,7 +23,7 @@ std::function<void(const std::string&)>& writer() {
   return write;
 }
 
-// The attributes of a node whose body prints, with a body that does not.
+// Returns the attributes of a node with prints removed from its body.
 std::shared_ptr<const void> silent_attrs(const Node& node) {
   if (node.op == &def_of<Branch>()) {
     const BranchBodies& old = *static_cast<const Branch::Attrs*>(node.attrs.get())->bodies;
@@ -58,7 +58,7 @@ void Print::run(const Attrs& a, const KernelArgs& k) {
 }
 
 std::vector<Expr> without_prints(const std::vector<Expr>& roots) {
-  std::unordered_map<const Node*, std::vector<Expr>> rebuilt;  // the outputs of nodes that are not kept as they are
+  std::unordered_map<const Node*, std::vector<Expr>> rebuilt;  // outputs of replaced nodes
   auto now = [&](const Expr& e) {
     const auto found = rebuilt.find(&e.node());
     return found == rebuilt.end() ? e : found->second[static_cast<std::size_t>(e.output())];

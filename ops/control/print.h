@@ -1,4 +1,4 @@
-// Print: identity that writes its value. The plan keeps it where its value is used, once.
+// Print: identity that writes its value. The plan runs it exactly once if its value is used.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// Inputs: x, and x again: the output is the first, wherever its rows are; what is written is the second, whole.
+// Inputs: x twice. The output is the first input in its current placement; the second input is gathered and written.
 struct Print {
   static constexpr std::string_view kName = "print";
   static constexpr bool kInPlace = true;
@@ -20,13 +20,13 @@ struct Print {
   static constexpr auto fields = std::tuple{field("message", &Attrs::message)};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args);
-  // Whoever writes the text may throw.
+  // The text writer may throw.
   static bool may_refuse(const Attrs&, std::span<const Meta>) { return true; }
   static void run(const Attrs& a, const KernelArgs& k);
   static std::vector<Expr> grad(const Attrs&, const Expr&, const Expr& dy) { return {dy, Expr{}}; }
 };
 
-// The roots with every print replaced by what it prints.
+// Returns the roots with every print replaced by its input.
 std::vector<Expr> without_prints(const std::vector<Expr>& roots);
 
 }  // namespace syncline

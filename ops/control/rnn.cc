@@ -10,17 +10,17 @@
 namespace syncline {
 namespace {
 
-// Swaps samples and time.
+// Swaps the axes of samples and time.
 Expr time_and_samples(const Expr& x) {
   std::vector<int> pattern{1, 0};
   for (int axis = 2; axis < x.ndim(); ++axis) pattern.push_back(axis);
   return permute_dimensions(x, pattern);
 }
 
-// The value at one point of time of (samples, time, ...).
+// The values at time t of x (samples, time, ...).
 Expr at_time(const Expr& x, std::int64_t t) { return squeeze(slice_axis(x, 1, t, 1), 1); }
 
-// Something of the first input's shape: that input, unless there is none.
+// The first input, or zeros of its shape if the sequence is empty.
 Expr first_input(const Expr& inputs) {
   if (inputs.shape()[1] > 0) return at_time(inputs, 0);
   std::vector<std::int64_t> none(static_cast<std::size_t>(inputs.ndim()), 0), one = none;
@@ -28,7 +28,7 @@ Expr first_input(const Expr& inputs) {
   return at_time(pad(inputs, none, one), 0);
 }
 
-// (samples, time) of bool.
+// Returns the mask as bool of shape (samples, time).
 Expr checked_mask(const Expr& mask, const Expr& inputs) {
   const Shape& shape = mask.shape();
   const bool column = shape.ndim() == 3 && shape[2] == 1;
@@ -42,7 +42,7 @@ Expr checked_mask(const Expr& mask, const Expr& inputs) {
   return flat.dtype() == DType::kBool ? flat : cast(flat, DType::kBool);
 }
 
-// a where the mask (samples) holds, otherwise b.
+// a where the mask (samples) is true, otherwise b.
 Expr choose(Expr mask, const Expr& a, const Expr& b) {
   while (mask.ndim() < a.ndim()) mask = expand_dims(mask, -1);
   return select(mask, a, b);
@@ -105,7 +105,7 @@ class Recurrence {
     if (mask) hold(mask, before, output, parts.states, states);
     parts.initial_states = initial_;
     parts.next_states = states;
-    // The last output is a state too; usually it is one anyway.
+    // The last output is a state too; often it is already one of the given states.
     const auto same = std::find(states.begin(), states.end(), output);
     const int last = static_cast<int>(same - states.begin());
     if (same == states.end()) {
@@ -126,7 +126,7 @@ class Recurrence {
   }
 
  private:
-  // Calls the step function; `states` become the new ones.
+  // Calls the step function and replaces `states`. Returns the output.
   Expr step(const Expr& x, std::vector<Expr>& states) const {
     std::vector<Expr> given = states;
     given.insert(given.end(), options_.constants.begin(), options_.constants.end());
@@ -138,13 +138,14 @@ class Recurrence {
     return output;
   }
 
-  // A state is what it was at the beginning if there is no turn, but there is no output then. The plan knows.
+  // Without turns there is no output: the last output is zero, while states keep their initial values. The number of
+  // turns may be known only to the plan.
   Expr zeros_without_turns(const Expr& state) const {
     if (inputs_.shape()[1] > 0) return state;
     return apply<Choose>({state, zeros_like(state), apply<Condition>({count(inputs_, {1}, DType::kInt32)})});
   }
 
-  // Undoes a turn where the mask does not hold.
+  // Restores the values before the turn where the mask is false.
   static void hold(const Expr& mask, const Expr& before, Expr& output, const std::vector<Expr>& old_states,
                    std::vector<Expr>& states) {
     output = choose(mask, output, before);

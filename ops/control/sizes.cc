@@ -9,7 +9,7 @@
 namespace syncline {
 namespace {
 
-// The inputs that stand for those captured values which are sizes within a body.
+// The inputs whose captured values are sizes within a body.
 std::vector<Expr> sizes_captured(std::span<const Expr> roots, std::span<const Expr> captures,
                                  std::span<const Expr> inputs) {
   std::unordered_set<Expr, ExprHash> sizes;

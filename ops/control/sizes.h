@@ -1,4 +1,4 @@
-// Which values shapes follow from.
+// Finds the values that determine shapes.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace syncline {
 
-// The inputs of a node that are numbers in the sense of syncline/dims.h, for the node itself or for one within its
-// bodies: a plan has to know them.
+// Returns the inputs of `node` that are sizes (syncline/dims.h), for the node itself or for a node within its bodies. A
+// plan must know their values.
 std::vector<Expr> sizes_read_by(const Node& node);
 
 }  // namespace syncline

@@ -7,7 +7,7 @@
 namespace syncline {
 namespace {
 
-// One way for the whole tensor.
+// Chooses one side for the whole tensor.
 Expr choose_side(const Expr& condition, const TensorOrFunction& then_expression,
                  const TensorOrFunction& else_expression) {
   if (then_expression.is_function() || else_expression.is_function())
@@ -18,7 +18,7 @@ Expr choose_side(const Expr& condition, const TensorOrFunction& then_expression,
   return apply<Choose>({then_expression.get(), else_expression.get(), apply<Condition>({condition})});
 }
 
-// False if it depends on sizes that are unknown.
+// Checks that the shapes match. Returns false if the result depends on unknown sizes.
 bool check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
   if (condition.ndim() > x.ndim() || condition.ndim() > alt.ndim())
     fail<ShapeError>(
@@ -43,7 +43,7 @@ bool check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
   return decided;
 }
 
-// Element by element.
+// Chooses a side for each element.
 Expr choose_elements(const Expr& condition, const Expr& x, const Expr& alt) {
   const bool decided = check_shapes(condition, x, alt);
   Expr wide = condition.dtype() == DType::kBool ? condition : cast(condition, DType::kBool);

@@ -1,5 +1,5 @@
-// Attributes of an op are a plain struct, listed once as named fields. Hashing (for common subexpressions), comparing,
-// printing (plans and fingerprints) and, later, the generic Python entry read that list.
+// The attributes of an op are a plain struct whose fields are listed once, by name. Hashing (for common
+// subexpressions), comparing and printing (for plans and fingerprints) use that list.
 #pragma once
 
 #include <bit>
@@ -65,7 +65,7 @@ void print_to(std::ostream& out, const std::vector<T>& v) {
   }
   out << ']';
 }
-// A shared object prints what it says of itself, never its address: fingerprints must not depend on the process.
+// Print the content of a shared object, never its address: fingerprints must not depend on the process.
 template <class T>
 void print_to(std::ostream& out, const std::shared_ptr<T>& v) {
   out << v->describe();

@@ -14,23 +14,24 @@ namespace {
 
 using Rule = std::function<Expr(std::span<const Expr> operands, std::span<const Shape> shapes, const Shape& numbers)>;
 
-// Inputs: the operands, those whose shapes alone count, then the tensors among the numbers. No plan contains it.
+// Inputs: the operands, the `likes` (read for their shapes only), then the tensors among the numbers. Plans contain no
+// Deferred node.
 struct Deferred {
   static constexpr std::string_view kName = "deferred";
   struct Function {
     std::string name;
     std::size_t operands = 0, likes = 0;
-    bool awaits_shapes = false;  // of operands and likes
-    Shape numbers{};             // unknown where a tensor stands
-    std::vector<int> at{};       // where each tensor begins
-    Meta unknown{};              // what is known of the result beforehand
-    std::ptrdiff_t like = -1;    // the input whose shape the result has, or -1
+    bool awaits_shapes = false;  // the rule needs the shapes of operands and likes
+    Shape numbers{};             // unknown at the entries of tensors
+    std::vector<int> at{};       // first entry of each tensor
+    Meta unknown{};              // meta of the result before the rule runs
+    std::ptrdiff_t like = -1;    // the input that has the shape of the result, or -1
     Rule rule;
     std::string describe() const { return name; }
   };
   struct Attrs {
     std::shared_ptr<const Function> function;
-    std::shared_ptr<RandomOp> random_op;  // that the rule draws by
+    std::shared_ptr<RandomOp> random_op;  // used by a rule that draws
   };
   static constexpr auto fields = std::tuple{field("function", &Attrs::function)};
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
@@ -61,10 +62,10 @@ struct Deferred {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 
-// The gradient of `rule` with respect to operand `i`, as a rule whose last operand is the result's gradient.
+// The gradient of `rule` with respect to operand `i`: a rule whose last operand is the gradient of the result.
 Rule gradient_rule(const Rule& rule, std::size_t i) {
   return [rule, i](std::span<const Expr> operands, std::span<const Shape> shapes, const Shape& numbers) {
-    // Leaves in the operands' place: the walk back must end there.
+    // Replace the operands by leaves, at which backpropagation stops.
     std::vector<Expr> leaves;
     Replacements back;
     for (const Expr& operand : operands.first(operands.size() - 1)) {
@@ -131,7 +132,7 @@ Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims
 
 namespace {
 
-// The rule's result if the shapes are known that it awaits.
+// Returns the result of the rule if the shapes are known, otherwise a deferred node.
 Expr now_or_deferred(Deferred::Function function, std::vector<Expr> inputs) {
   function.awaits_shapes = true;
   const Deferred::Attrs attrs{std::make_shared<Deferred::Function>(std::move(function)), nullptr};

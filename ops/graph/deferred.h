@@ -1,8 +1,8 @@
-// Expressions that are built when the shapes and sizes are known that they depend on: while the graph is built if they
-// are known by then, otherwise when a plan makes the graph concrete. Until then one node, `deferred`, stands for the
-// expression. Differentiable with respect to the operands, as often as what the rule builds.
+// Expressions whose construction waits for shapes or sizes. If these are known while the graph is built, the expression
+// is built at once; otherwise a single `deferred` node represents it until a plan makes the graph concrete. A deferred
+// expression is differentiable with respect to its operands as often as the expression that its rule builds.
 //
-// A rule must build nothing that depends on more than its arguments.
+// The expression that a rule builds must depend only on the arguments of the rule.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,28 @@ namespace syncline {
 
 struct RandomOp;
 
-// rule(operands, numbers of dims) as soon as the numbers are known. `unknown` is what is known of the result before.
-// `random_op`: of a rule that draws.
+// Calls rule(operands, numbers of `dims`) once the numbers are known. `unknown` is the meta of the result until then.
+// `random_op` is set for a rule that draws random numbers.
 using NumbersRule = std::function<Expr(std::span<const Expr> operands, const Shape& numbers)>;
 Expr with_numbers(std::string name, std::vector<Expr> operands, const Dims& dims, Meta unknown, NumbersRule rule,
                   std::shared_ptr<RandomOp> random_op = nullptr);
 
-// rule(operands) as soon as their shapes are known: for a rule that checks or chooses by sizes.
+// Calls rule(operands) once their shapes are known. For rules that check or choose by sizes.
 using OperandsRule = std::function<Expr(std::span<const Expr> operands)>;
 Expr once_known(std::string name, std::vector<Expr> operands, Meta unknown, OperandsRule rule);
 
-// rule(operands, shapes of `likes`) as soon as these shapes and those of the operands are known. The result has the
-// shape of the last of `likes`, and does not depend on their values.
+// Calls rule(operands, shapes of `likes`) once the shapes of `operands` and `likes` are known. The result has the shape
+// of the last of `likes` and does not depend on their values.
 using ShapesRule = std::function<Expr(std::span<const Expr> operands, std::span<const Shape> shapes)>;
 Expr once_known_like(std::string name, std::vector<Expr> operands, std::vector<Expr> likes, DType dtype,
                      ShapesRule rule);
 
 bool is_deferred(const Node& node);
-// The name of a deferred expression; "" for other nodes.
+// Returns the name of a deferred expression, or "" for other nodes.
 std::string_view deferred_name(const Node& node);
-// The inputs of a deferred expression that are numbers: what a plan has to know. Nothing for other nodes.
+// Returns the inputs of a deferred expression that are numbers, which a plan must know; empty for other nodes.
 std::span<const Expr> numbers_of(const Node& node);
-// Appends the elements of a constant; false if e is none.
+// Appends the elements of a constant. Returns false if `e` is not a constant.
 bool read_numbers(const Expr& e, std::vector<std::int64_t>& numbers);
 
 }  // namespace syncline

@@ -1,11 +1,11 @@
-// What all elementwise ops share: operands broadcast against each other, and a split along any axis stays a split.
+// Shared parts of the elementwise ops: operands broadcast against each other, and a split along any axis is preserved.
 #pragma once
 
 #include "ops/graph/op.h"
 
 namespace syncline {
 
-// Refuses operands of different dtypes, and bool where arithmetic is meant.
+// Throws DTypeError for operands of different dtypes and for bool operands.
 inline Meta infer_arithmetic(std::string_view op, std::span<const Meta> in) {
   for (const Meta& m : in) {
     if (m.dtype != in[0].dtype)
@@ -29,7 +29,7 @@ inline Meta infer_comparison(std::string_view op, std::span<const Meta> in) {
   return {DType::kBool, broadcast(op, in[0].shape, in[1].shape)};
 }
 
-// What ops of numbers share whose kernel is a block. kBlock finds the block of an op's name for this processor.
+// Base of numeric ops whose kernel is a block. kBlock returns the block for an op name on this processor.
 template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
 struct Numeric {
   using Attrs = NoAttrs;
@@ -39,20 +39,20 @@ struct Numeric {
   static BlockFn block(const Attrs&, std::span<const Meta> in) { return kBlock(Self::kName, in[0].dtype); }
 };
 
-// The same of floating numbers only.
+// Base of numeric ops that accept only floating dtypes.
 template <class Self, BlockFn (*kBlock)(std::string_view name, DType dtype)>
 struct Floating : Numeric<Self, kBlock> {
   static Meta infer(const NoAttrs&, std::span<const Meta> in) { return infer_floating(Self::kName, in); }
 };
 
-// The gradients of sigmoid and tanh, from the values y and dy of one shape.
+// The gradients of sigmoid and tanh, from y and dy of equal shape.
 Expr sigmoid_gradient(const Expr& y, const Expr& dy);
 Expr tanh_gradient(const Expr& y, const Expr& dy);
 
-// x / y in the operands' dtype: of integers rounded down.
+// x / y in the operands' dtype; integer quotients are rounded down.
 Expr quotient(const Expr& x, const Expr& y);
 
-// Sums dy over the axes along which an operand of the shape of `like` was broadcast.
+// Sums dy over the axes along which an operand with the shape of `like` was broadcast.
 Expr unbroadcast(const Expr& dy, const Expr& like);
 
 }  // namespace syncline

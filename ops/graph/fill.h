@@ -1,4 +1,4 @@
-// Fill: a tensor of one value, never stored if an elementwise op is its only user.
+// Fill: a tensor with one repeated value. It is not stored if its only user is an elementwise op.
 #pragma once
 
 #include "ops/graph/leaf.h"

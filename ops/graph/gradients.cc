@@ -1,6 +1,6 @@
-// Walks the graph from the loss to its leaves and adds up what each use of a value contributes.
+// Walks the graph from the loss to its leaves and sums the contributions of all uses of a value.
 //
-// It lives in ops, not in runtime, because a loop's gradient differentiates the loop's body.
+// This code is in ops, not in runtime, because the gradient of a loop differentiates the body of the loop.
 #include "syncline/backend/gradients.h"
 
 #include <unordered_map>
@@ -20,7 +20,7 @@ void accumulate(Sums& sums, const Expr& x, const Expr& dx) {
   if (!first) it->second = add(it->second, dx);
 }
 
-// The nodes on a path from any of `wrt` to the outputs.
+// The nodes on a path from a node of `wrt` to the outputs.
 std::unordered_set<const Node*> nodes_that_depend_on(std::span<const std::shared_ptr<const Node>> nodes,
                                                      std::span<const Expr> wrt) {
   std::unordered_set<const Node*> found;

@@ -1,4 +1,4 @@
-// The leaves of a graph: what is fed, what is stored, what is fixed.
+// The leaves of a graph: placeholders (fed), variables (stored) and constants (fixed).
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace syncline {
 
-class VariableState;  // syncline/backend/variable.h: the storage; a graph only points to it
+class VariableState;  // the storage (syncline/backend/variable.h); a graph only points to it
 
 struct Placeholder {
   static constexpr std::string_view kName = "placeholder";
@@ -17,12 +17,12 @@ struct Placeholder {
   struct Attrs {
     DType dtype = DType::kFloat32;
     Shape shape;
-    std::uint64_t key = 0;  // tells two placeholders of one shape apart
+    std::uint64_t key = 0;  // distinguishes placeholders of equal shape
   };
   static constexpr auto fields =
       std::tuple{field("dtype", &Attrs::dtype), field("shape", &Attrs::shape), field("key", &Attrs::key)};
   static Meta infer(const Attrs& a, std::span<const Meta>) { return {a.dtype, a.shape}; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }  // a feed: the plan decides
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }  // the plan places feeds
   static constexpr NoGradient grad{"a placeholder has no inputs"};
 };
 
@@ -58,9 +58,9 @@ struct Constant {
 };
 
 Expr constant_of(Array value, std::string name = {});
-// A scalar constant of the given dtype.
+// Creates a scalar constant of the given dtype.
 Expr scalar(double value, DType dtype);
-// If e is a constant with one element or a fill, its value.
+// Stores the value of a one-element constant or of a fill in `value`. Returns false for other expressions.
 bool scalar_value(const Expr& e, double& value);
 
 }  // namespace syncline

@@ -24,7 +24,7 @@ Node::~Node() {
     Expr last = std::move(pending.back());
     pending.pop_back();
     if (!last || last.handle().use_count() > 1) continue;
-    // We hold the only reference, so nobody else can see the node: take its inputs before it dies.
+    // This is the only reference, so no other owner sees the change. Moving the inputs out avoids deep recursion.
     auto& orphan = const_cast<Node&>(last.node());
     for (Expr& input : orphan.inputs) pending.push_back(std::move(input));
     orphan.inputs.clear();

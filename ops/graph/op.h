@@ -1,24 +1,24 @@
-// OpDef: one operation, erased to function pointers from a struct that states everything about it in one place:
+// OpDef: one operation, type-erased to function pointers. A single struct defines an op completely:
 //
 //   struct Softmax {
 //     static constexpr std::string_view kName = "softmax";
 //     struct Attrs { int axis = -1; };
 //     static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
-//     static Meta infer(const Attrs&, std::span<const Meta> in);            // the only shape and dtype check
-//     static Placed place(const Attrs&, const PlaceArgs&);                  // what it does with a split axis
-//     static void run(const Attrs&, const KernelArgs&);                     // the loop; or `block` for elementwise ops
-//     static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);  // or: static constexpr NoGradient
-//     grad{"why"};
+//     static Meta infer(const Attrs&, std::span<const Meta> in);  // the only shape and dtype check
+//     static Placed place(const Attrs&, const PlaceArgs&);        // placements of inputs and outputs
+//     static void run(const Attrs&, const KernelArgs&);           // the kernel; elementwise ops define `block` instead
+//     static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
+//     // or: static constexpr NoGradient grad{"why"};
 //   };
 //   SYNCLINE_REGISTER_OP(Softmax)
 //
-// A missing member is a compile error (the concept OpDefinition). `infer` runs when a node is built (dimensions may be
-// unknown) and again with the fed shapes. `grad` is written in the public ops, so second derivatives come free; it
-// returns one Expr an input, empty where the input has no gradient. Optional members: `run_more` (the sum over rows,
-// part by part), `scratch` (bytes a kernel needs beside its buffers), `simplify` (a cheaper form once shapes are
-// known), `prepare` (what a loop need not do in each turn), `window` (where its elements lie in its input),
-// `may_refuse` (whether a step may end here), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
-// Registration happens before main; the registry is then immutable.
+// A missing member is a compile error (concept OpDefinition). `infer` runs when a node is built (dimensions may be
+// unknown) and again with the fed shapes. `grad` uses the public ops, so second derivatives need no extra code; it
+// returns one Expr per input, empty for an input without a gradient. Optional members: `run_more` (accumulates a sum
+// over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
+// shapes are known), `prepare` (moves work out of a loop), `window` (the output as a strided window of the input),
+// `may_refuse` (whether the kernel may throw), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
+// Ops are registered before main; the registry is immutable afterwards.
 #pragma once
 
 #include <concepts>
@@ -37,24 +37,24 @@ namespace syncline {
 
 struct RandomOp;
 
-// Which part of a split output this rank computes: elements begin, begin + 1, ... along `axis` of a dimension of
-// `size`.
+// The part of a split output that this rank computes: its elements start at `begin` along `axis` of a dimension of
+// `size` elements.
 struct Slice {
   int axis = 0;
   std::int64_t begin = 0;
   std::int64_t size = 1;
 };
 
-// What a kernel gets. All buffers are C-ordered, 64-byte aligned for temporaries, and sized by the (local) metas.
+// The arguments of a kernel. All buffers are C-ordered and sized by the local metas; temporaries are 64-byte aligned.
 struct KernelArgs {
   const void* const* in = nullptr;
   void* const* out = nullptr;
   std::span<const Meta> in_meta;
   std::span<const Meta> out_meta;
-  void* scratch = nullptr;                     // as many bytes as the op's `scratch` asked for
-  const std::uint64_t* random_step = nullptr;  // what a random op draws anew by: how often it has run
+  void* scratch = nullptr;                     // the bytes that the op's `scratch` requested
+  const std::uint64_t* random_step = nullptr;  // how often the random op has run; selects new numbers
   Slice slice;                                 // of output 0, in the global value
-  bool speaks = true;                          // this rank writes what the whole job writes once
+  bool speaks = true;                          // true on the one rank that writes output for the job
 
   template <class T>
   const T* input(int i) const {
@@ -70,15 +70,15 @@ struct KernelArgs {
   DType out_dtype(int i = 0) const { return out_meta[static_cast<std::size_t>(i)].dtype; }
 };
 
-// Where elements of a value lie in another one: element (i, j, ...) at offset + i * strides[0] + j * strides[1] + ...
-// In elements, not bytes.
+// The position of a value within another: element (i, j, ...) is at offset + i * strides[0] + j * strides[1] + ...
+// Offset and strides count elements.
 struct StridedWindow {
   std::int64_t offset = 0;
   std::vector<std::int64_t> strides;
 };
 
-// Computes n elements of an elementwise op; `in` are blocks of n elements. The plan chains these through blocks that
-// stay in the first-level cache.
+// Computes n elements of an elementwise op; each of `in` points to n elements. Plans chain these functions over blocks
+// that stay in the first-level cache.
 using BlockFn = void (*)(const void* attrs, const void* const* in, void* out, std::int64_t n);
 
 // Why an op has no gradient.
@@ -92,30 +92,30 @@ struct OpDef {
   Placed (*place)(const void* attrs, const PlaceArgs& args) = nullptr;
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;         // or
   BlockFn (*block)(const void* attrs, std::span<const Meta> in) = nullptr;  // or
-  bool view = false;                                                        // output 0 is input 0's bytes
-  // Adds to what output 0 holds. For ops whose value is a sum over the elements of the inputs' first axis, which can
-  // therefore be computed some of them at a time: `run` for the first, then `run_more`.
+  bool view = false;                                                        // output 0 shares the bytes of input 0
+  // Adds to output 0. For ops that sum over the first axis of their inputs: `run` computes the first part, `run_more`
+  // adds the following parts.
   void (*run_more)(const void* attrs, const KernelArgs& args) = nullptr;
   std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   std::vector<Expr> (*grad)(const Expr& y, std::span<const Expr> dy) = nullptr;  // null: see no_gradient
   std::string_view no_gradient;
-  // Once shapes are known: a cheaper expression of the same value, or empty. Rewrites of the op itself only.
+  // Returns a cheaper expression of equal value once shapes are known, or empty. Only for rewrites of this op itself.
   Expr (*simplify)(const void* attrs, std::span<const Expr> in, const Meta& out) = nullptr;
-  // In a loop's body, once shapes are known: an equal expression, or empty, one of whose operands depends only on
-  // inputs that are the same in every turn (`fixed`) and is computed before the loop.
+  // In a loop body, once shapes are known: returns an equal expression with an operand that depends only on inputs that
+  // are equal in every turn (`fixed`), so that this operand is computed before the loop; or empty.
   Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
-  // Where output 0 lies in input 0, of the given metas: elementwise ops then read it there.
+  // The position of output 0 within input 0, for the given metas. Elementwise ops then read the input directly.
   StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
-  // Whether `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
-  // writes no variable before it is past such an op (runtime/passes/commit.cc). Null: never.
+  // True if `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
+  // writes no variable before all such ops have finished (runtime/passes/commit.cc). Null: the op never throws.
   bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
   RandomOp* (*random_op)(const void* attrs) = nullptr;  // see random_op_of
-  bool effect = false;      // does something beside its output: never folded, joined with an equal node or repeated
-  bool in_place = false;    // output 0 may be the same buffer as input 0
-  bool shape_only = false;  // what it computes follows from the shapes of its inputs
-  bool leaf = false;        // a placeholder, variable or constant: nothing to run
-  // Moves, makes or converts elements (or needs only their shape), so float16 is a dtype like others. The other ops
-  // accept float16 in `infer`, and plans run them on float32 instead (runtime/graph/half_precision.h).
+  bool effect = false;      // has a side effect: never folded, merged with an equal node or repeated
+  bool in_place = false;    // output 0 may share the buffer of input 0
+  bool shape_only = false;  // the result depends only on the shapes of the inputs
+  bool leaf = false;        // a placeholder, variable or constant; has no kernel
+  // The op moves, creates or converts elements, or reads only their shape, so its kernel supports float16. Other ops
+  // accept float16 in `infer`, and plans run them in float32 (runtime/graph/half_precision.h).
   bool takes_float16 = false;
   bool sparse = false;  // a sparse tensor (ops/sparse/tensor.h), which no op takes as an input
 
@@ -204,7 +204,7 @@ OpDef make_def() {
 
 }  // namespace detail
 
-// The op's one definition.
+// Returns the only OpDef instance of an op.
 template <OpDefinition Op>
 const OpDef& def_of() {
   static const OpDef def = detail::make_def<Op>();
@@ -216,12 +216,12 @@ bool Expr::is() const {
   return node_ != nullptr && node_->op == &def_of<Op>();
 }
 
-// The random operation of a node that draws numbers; null of all others.
+// Returns the random operation of a node that draws numbers, or null.
 inline RandomOp* random_op_of(const Node& node) {
   return node.op->random_op == nullptr ? nullptr : node.op->random_op(node.attrs.get());
 }
 
-// Builds a node: runs `infer`, throws what it throws.
+// Builds a node. Throws what the `infer` of the op throws.
 std::shared_ptr<const Node> make_node(const OpDef& op, std::shared_ptr<const void> attrs, std::vector<Expr> inputs,
                                       std::string name = {});
 
@@ -233,7 +233,7 @@ Expr apply(std::vector<Expr> inputs, typename Op::Attrs attrs = {}, std::string 
 
 // All registered ops by name, sorted.
 std::span<const OpDef* const> registered_ops();
-// Null if there is none of that name.
+// Returns null if no op has that name.
 const OpDef* find_op(std::string_view name);
 bool register_op(const OpDef& op);
 

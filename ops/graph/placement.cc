@@ -5,7 +5,7 @@
 namespace syncline {
 namespace {
 
-// The output axis on which input i is split, right-aligned as broadcasting does.
+// The output axis of the split of input i; broadcasting aligns axes on the right.
 int aligned_axis(const PlaceArgs& args, std::size_t i) {
   return args.at[i].axis + args.out[0].shape.ndim() - args.in[i].shape.ndim();
 }
@@ -50,7 +50,7 @@ Placed place_linear(const PlaceArgs& args) {
 }
 
 Placed place_scaling(const PlaceArgs& args) {
-  // Only the first operand may be scaled: f(a) + f(b) = f(a + b) must hold for what is left of the others.
+  // Scaling is linear in each operand: one partial operand is allowed if all others are replicated.
   const auto partials = std::count_if(args.at.begin(), args.at.end(), [](Placement p) { return p.is_partial(); });
   const bool others_whole = std::none_of(args.at.begin(), args.at.end(), [](Placement p) { return p.is_split(); });
   if (partials != 1 || !others_whole) return place_elementwise(args);
@@ -85,14 +85,13 @@ Placed place_sum(const PlaceArgs& args, std::span<const bool> summed, bool keepd
 }
 
 int reshaped_axis(const Shape& from, int axis, const Shape& to, std::int64_t rows) {
-  // The rows stay whole if as much lies before the axis as before some output axis, and that one is cut in the same
-  // places.
+  // The rows stay whole if an output axis has the same number of elements before it and is divisible by `rows` too.
   const std::int64_t before = from.product(0, axis);
   if (rows <= 0 || from.size() == 0) return -1;
   std::int64_t product = 1;
   for (int candidate = 0; candidate < to.ndim(); ++candidate) {
     if (product == before && to[candidate] % rows == 0 && to[candidate] > 0 && from[axis] % rows == 0) {
-      // The elements behind one row must be as many on both sides.
+      // The axis and all later axes must have the same number of elements on both sides.
       const std::int64_t behind_from = from.product(axis, from.ndim()), behind_to = to.product(candidate, to.ndim());
       if (behind_from == behind_to) return candidate;
     }

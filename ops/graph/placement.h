@@ -1,9 +1,8 @@
-// Placement: where the rows of a value live when several ranks compute one function together.
+// Placement: how the ranks hold a value when they compute one function together.
 //
-// An op states, beside its shape rule, what it does with a split or partial operand (`place`): which placements it
-// wants for its inputs and which its outputs then have. The plan inserts whatever turns one into the other (own rows,
-// gather, all-reduce). Every placement gives the same values, so a rule is a matter of speed; `gathered` is always
-// right.
+// The `place` rule of an op states which placements the op wants for its inputs and which placements its outputs then
+// have. The plan inserts the conversions (take own rows, gather, all-reduce). All placements give the same values, so a
+// rule affects only speed; `gathered` is always correct.
 #pragma once
 
 #include <span>
@@ -15,9 +14,9 @@ namespace syncline {
 
 struct Placement {
   enum Kind : std::uint8_t {
-    kReplicated,  // the same on every rank
+    kReplicated,  // every rank holds the whole value
     kSplit,       // each rank holds its rows along `axis`
-    kPartial,     // the true value is the sum over ranks
+    kPartial,     // the value is the sum over ranks
   };
   Kind kind = kReplicated;
   int axis = 0;
@@ -34,41 +33,41 @@ struct Placement {
 
 std::ostream& operator<<(std::ostream& out, Placement placement);
 
-// What a rule sees. Shapes are the global ones. A dimension that is split has k times `rows` elements, and each rank
-// owns k times its own rows of it.
+// The arguments of a rule, with global shapes. A split dimension has k * `rows` elements, and each rank owns k times
+// its number of batch rows.
 struct PlaceArgs {
   std::span<const Meta> in;
   std::span<const Meta> out;
-  std::span<const Placement> at;  // of the inputs, as they come
-  std::int64_t rows = 1;          // rows of the batch
+  std::span<const Placement> at;  // current placements of the inputs
+  std::int64_t rows = 1;          // global number of rows of the batch
 };
 
 struct Placed {
-  std::vector<Placement> in;   // wanted
-  std::vector<Placement> out;  // then given
+  std::vector<Placement> in;   // wanted placements of the inputs
+  std::vector<Placement> out;  // resulting placements of the outputs
 };
 
-// All inputs whole, all outputs replicated.
+// All inputs and outputs replicated.
 Placed gathered(const PlaceArgs& args);
 
-// Broadcasting elementwise ops. The first split operand decides the axis; the others contribute their own rows of it.
+// For broadcasting elementwise ops. The first split operand determines the axis; the other operands are split to match.
 Placed place_elementwise(const PlaceArgs& args);
 
-// As place_elementwise, but if every operand is partial the sum stays partial (addition, subtraction, negation, choice
-// of rows, permutation: ops f with f(a) + f(b) = f(a + b)). `one` ops have one operand that may be partial while the
-// others are replicated (scaling): the result is partial.
+// place_linear: like place_elementwise, but if all operands are partial, the result is partial. For linear ops, f(a) +
+// f(b) = f(a + b): addition, subtraction, negation, selection of rows, permutation. place_scaling: one operand may be
+// partial while the others are replicated; the result is partial.
 Placed place_linear(const PlaceArgs& args);
 Placed place_scaling(const PlaceArgs& args);
 
-// The operand keeps its split if `axis_out[axis]` is not negative, which is then the output's axis; otherwise it is
-// gathered. For ops with one operand (further operands are wanted replicated). `linear`: a partial operand gives a
-// partial result.
+// For ops with one operand; further operands are replicated. The operand keeps its split if `axis_out[axis]`, the split
+// axis of the output, is not negative; otherwise the operand is gathered. `linear`: a partial operand gives a partial
+// result.
 Placed place_by_axis(const PlaceArgs& args, std::span<const int> axis_out, bool linear);
 
-// Sums over `axes` (a mask per input axis): a split axis that is summed gives a partial result.
+// For sums over the axes marked in `summed`: a split along a summed axis gives a partial result.
 Placed place_sum(const PlaceArgs& args, std::span<const bool> summed, bool keepdims);
 
-// Where the split axis of a value of shape `from` lies after a reshape to `to`, or -1 if its rows are cut or mixed.
+// Returns the split axis after a reshape from `from` to `to`, or -1 if the reshape cuts or mixes rows.
 int reshaped_axis(const Shape& from, int axis, const Shape& to, std::int64_t rows);
 
 }  // namespace syncline

@@ -1,4 +1,4 @@
-// A graph with some of its values replaced. Used where loops are built and differentiated, and where plans are made.
+// Replaces values in a graph. Used to build and differentiate loops, and by plans.
 #pragma once
 
 #include <functional>
@@ -13,17 +13,16 @@ namespace syncline {
 
 using Replacements = std::unordered_map<Expr, Expr, ExprHash>;
 
-// Each root with every use of a key replaced by its value. Nodes that depend on no key are kept as they are; an empty
-// root stays empty.
+// Returns the roots with every use of a key replaced by its value. Nodes that depend on no key are reused; an empty
+// root remains empty.
 std::vector<Expr> substitute(std::span<const Expr> roots, const Replacements& replacements);
 
-// What is known of a value must stay as it is when a plan rewrites it: buffers and kernels rely on it. Throws
-// InternalError otherwise.
+// Throws InternalError if a rewrite changed the meta of a value: buffers and kernels rely on it.
 void check_rewrite(const Expr& before, const Expr& after);
 
-// The nodes under `roots` that were built after `first` (by id, that node included), inputs before users; below a value
-// for which `stop` holds nothing is looked for. Whatever depends on a node was built after it, so this finds all that
-// depends on `first` without a walk through the whole graph.
+// Returns the nodes under `roots` with an id of at least `first`, inputs before users. Does not search below a value
+// for which `stop` returns true. A user is always newer than its inputs, so this finds every node that depends on
+// `first` without a walk through the whole graph.
 std::vector<std::shared_ptr<const Node>> nodes_since(std::uint64_t first, std::span<const Expr> roots,
                                                      const std::function<bool(const Expr&)>& stop);
 

@@ -1,4 +1,4 @@
-// XXH3 of each chunk of a fixed split, then of the chunks' digests.
+// XXH3 of each chunk of a fixed split, then of the digests of the chunks.
 #include "ops/kernels/digest.h"
 
 #define XXH_INLINE_ALL

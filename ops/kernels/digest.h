@@ -1,5 +1,5 @@
-// A digest of large memory at the speed of memory (XXH3), for telling accidents apart, not for security. Equal on every
-// processor and for every number of threads. base/digest.h is for short texts, byte by byte.
+// Digests large buffers at memory speed (XXH3). Detects accidental differences; not for security. Equal on every
+// processor and for every number of threads. For short texts use base/digest.h.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 namespace syncline::kernels {
 namespace {
 
-// Highway's name for it speaks of tests; a mask of 0 lifts the restriction.
+// Highway offers this only as a test function. A mask of 0 removes the restriction.
 void restrict_targets(std::int64_t targets) {
   hwy::SetSupportedTargetsForTest(targets);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());

@@ -1,5 +1,5 @@
-// The instruction sets that the vectorized kernels were compiled for. Kernels use the best one of this processor; a
-// test, or a run whose bits are to match another machine's, can hold them to a smaller one.
+// The instruction sets of the vectorized kernels. Kernels use the best set that this processor supports. A test, or a
+// run that must reproduce the bits of another machine, can select a smaller set.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct InstructionSet {
   std::string name;  // "AVX2"
 };
 
-// Those that this processor has, best first.
+// Returns the sets that this processor supports, best first.
 std::vector<InstructionSet> instruction_sets();
-// Holds all vectorized kernels of the process to one of instruction_sets(). Not to be called while a kernel runs.
+// Makes all vectorized kernels of the process use one of instruction_sets(). Do not call while a kernel runs.
 void use_instruction_set(const InstructionSet& set);
-// Back to the best.
+// Restores the default.
 void use_best_instruction_set();
 
 }  // namespace syncline::kernels

@@ -37,12 +37,12 @@ Pool& pool() {
   return instance;
 }
 
-// A fork leaves the workers behind, and TBB would wait for them: the child computes on its own thread.
+// A forked child has no workers, and TBB would wait for them, so the child uses one thread.
 [[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] {
   if (pool().started.load(std::memory_order_relaxed)) pool().threads.store(1, std::memory_order_relaxed);
 });
 
-// An arena for each user thread: with one shared arena a caller that finds it full would have to wait for a worker.
+// One arena per user thread: with a shared arena, a caller that finds it full would wait for a worker.
 struct CallerArena {
   int threads = 0;
   std::optional<tbb::task_arena> arena;
@@ -74,7 +74,7 @@ void set_thread_count(int n) {
     fail<ValueError>("set_thread_count(", n, "): the number of threads must be 1 to ", kMostThreads);
   Pool& p = pool();
   std::lock_guard lock(p.mutex);
-  p.limit.reset();  // TBB applies the smallest of all live limits, so the old one goes first
+  p.limit.reset();  // TBB applies the smallest live limit: remove the old one first
   if (n > 1) p.limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
   p.threads.store(n, std::memory_order_relaxed);
 }
@@ -87,8 +87,8 @@ bool can_split() { return !inside_loop && thread_count() > 1; }
 
 void run_on_pool(std::int64_t count, ChunkFunction function, void* body) {
   pool().started.store(true, std::memory_order_relaxed);
-  // With the caller's floating-point modes, which may have changed since its arena was made: a loop's bits must not
-  // depend on who takes a chunk. Nobody else's cancellation ends the loop.
+  // Use the floating-point modes of the caller, which may have changed since its arena was created: bits must not
+  // depend on the thread that runs a chunk. An isolated context ignores cancellation of other loops.
   using Context = tbb::task_group_context;
   Context modes(Context::isolated, Context::default_traits | Context::fp_settings);
   caller_arena.get(thread_count()).execute([&] {

@@ -1,13 +1,12 @@
-// The only door to threads: loops split over the TBB pool, with borders that depend on the loop alone.
+// The only interface to threads: loops split over the TBB pool into chunks that depend only on the loop.
 //
-// Cost is the estimated time of one item on one core, in nanoseconds (a float read and written in memory is about 1, in
-// cache 0.1; a transcendental function about 1). It decides whether splitting pays and how many chunks there are; it
-// never has to be exact, but must be a function of shapes only.
+// Cost is the estimated time of one item on one core, in nanoseconds (a float read and written in memory: about 1, in
+// cache: 0.1; a transcendental function: about 1). It determines whether to split and into how many chunks. It need not
+// be exact, but must be a function of shapes only.
 //
-// Thread safety: every function may be called from several user threads at once; each of them has its own arena, and
-// the workers of the pool are shared. A loop inside a loop's body runs inline, so a body never starts work of another
-// loop. Exceptions thrown by a body reach the caller. Nothing is allocated on a serial run. A process that is forked
-// after the first parallel loop computes on one thread.
+// Threads: several user threads may call every function at once; each has its own arena, and all share the workers of
+// the pool. A nested loop runs inline, so a body never starts work of another loop. Exceptions of a body reach the
+// caller. A serial run allocates nothing. A process forked after the first parallel loop computes on one thread.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +17,20 @@
 
 namespace syncline::kernels {
 
-// Threads that one loop may use. The default is the number of processors in the process's affinity mask.
+// The maximum number of threads of a loop. Default: the number of processors in the affinity mask of the process.
 int thread_count();
-// Sets it for the whole process, to 1 to kMostThreads; 1 means that no loop leaves its caller's thread. Not to be
-// called while a loop runs. Throws ValueError.
+// Sets the number of threads for the whole process, 1 to kMostThreads; with 1, every loop runs on its caller. Do not
+// call while a loop runs. Throws ValueError.
 inline constexpr int kMostThreads = 4096;
 void set_thread_count(int n);
 
-// oneTBB's version: of the headers that this was built with, and of the library that was loaded.
+// The oneTBB version of the headers at build time and of the loaded library.
 struct PoolVersion {
   std::string built, loaded;
 };
 PoolVersion pool_version();
 
-// A loop's fixed split: chunk i covers [begin(i), end(i)).
+// The fixed split of a loop: chunk i covers [begin(i), end(i)).
 struct Chunks {
   std::int64_t items = 0;
   std::int64_t size = 1;  // items of a chunk; the last may be shorter
@@ -41,13 +40,13 @@ struct Chunks {
   std::int64_t end(std::int64_t i) const { return std::min(items, (i + 1) * size); }
 };
 
-inline constexpr std::int64_t kMaxChunks = 64;        // so partial results of a reduction fit a small fixed array
-inline constexpr double kSerialNanoseconds = 10'000;  // loops below this are not worth waking a worker
-inline constexpr double kChunkNanoseconds = 5'000;    // a chunk is at least this long
-inline constexpr std::int64_t kChunkAlignment = 64;   // chunks of long loops start at multiples of this
+inline constexpr std::int64_t kMaxChunks = 64;        // lets reductions keep partial results in a small array
+inline constexpr double kSerialNanoseconds = 10'000;  // shorter loops run serially
+inline constexpr double kChunkNanoseconds = 5'000;    // minimum duration of a chunk
+inline constexpr std::int64_t kChunkAlignment = 64;   // chunks of long loops start at its multiples
 
-// The split of a loop, a function of its two arguments only. One partial result a chunk, combined in the order of
-// chunks, gives the same bits for every number of threads.
+// Returns the split of a loop, a function of its arguments only. A reduction that combines one partial result per chunk
+// in chunk order gives the same bits for every number of threads.
 inline Chunks fixed_chunks(std::int64_t items, double cost_per_item) {
   if (items <= 0) return {};
   const double total = static_cast<double>(items) * cost_per_item;
@@ -61,23 +60,23 @@ inline Chunks fixed_chunks(std::int64_t items, double cost_per_item) {
 
 namespace internal {
 using ChunkFunction = void (*)(void* body, std::int64_t chunk);
-// True where a loop that started now would use more than the calling thread.
+// True if a loop started now would use other threads.
 bool can_split();
 // Calls function(body, i) for each i < count, on the pool.
 void run_on_pool(std::int64_t count, ChunkFunction function, void* body);
 }  // namespace internal
 
-// Calls body(chunk, begin, end) for each chunk of a fixed split, in any order, on any thread. Use it where a result
-// depends on the borders (reductions): the calls are the same for every number of threads.
+// Calls body(chunk, begin, end) for each chunk of a fixed split, in any order, on any thread. Use it if a result
+// depends on the chunk boundaries (reductions): the calls are the same for every number of threads.
 template <class F>
 void parallel_chunks(const Chunks& chunks, F&& body) {
   if (chunks.count <= 1 || !internal::can_split()) {
     for (std::int64_t i = 0; i < chunks.count; ++i) body(i, chunks.begin(i), chunks.end(i));
     return;
   }
-  // The counter orders the caller's writes before every chunk, and every chunk before the return. TBB does so too, but
-  // its library is not built for ThreadSanitizer, which would report each access; so parallel.cc is not instrumented
-  // either.
+  // The counter orders the caller's writes before every chunk, and every chunk before the return. TBB does the same,
+  // but its library is not built for ThreadSanitizer, which would report each access. For that reason parallel.cc is
+  // not instrumented either.
   struct Context {
     const Chunks& chunks;
     std::remove_reference_t<F>& body;
@@ -96,9 +95,9 @@ void parallel_chunks(const Chunks& chunks, F&& body) {
   static_cast<void>(context.progress.load(std::memory_order_acquire));
 }
 
-// Calls body(begin, end) on ranges that cover [0, count) once. A short loop, or a pool of one thread, is one call; so
-// an item's result must not depend on the range it is in (a border lies at a multiple of 64 items, or of one item if
-// items are dear).
+// Calls body(begin, end) on ranges that cover [0, count) once. A short loop, or a pool of one thread, makes a single
+// call, so the result of an item must not depend on its range. Ranges start at multiples of 64 items, or anywhere if
+// items are expensive.
 template <class F>
 void parallel_for(std::int64_t count, double cost_per_item, F&& body) {
   if (count <= 0) return;

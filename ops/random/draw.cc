@@ -1,4 +1,4 @@
-// Philox for a vector of counters at once, and its words as truth values, uniform and normal numbers.
+// Philox for a vector of counters, and conversion of its words to masks, uniform and normal numbers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/random/draw.cc"
 #include <hwy/foreach_target.h>
@@ -20,12 +20,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D64 = hn::ScalableTag<std::uint64_t>;
 using V64 = hn::Vec<D64>;
 
-// The state of one counter a lane: each word is the low half of a 64-bit lane, the high half may hold anything.
+// The state of one counter per lane. Each word is the low half of a 64-bit lane; the high half is unspecified.
 struct State {
   V64 c0, c1, c2, c3;
 };
 
-// The 64-bit products of the low halves.
+// Returns the 64-bit products of the low halves.
 template <class V>
 HWY_INLINE HWY_ATTR V multiply_low(V x, V multiplier) {
   const hn::DFromV<V> d;
@@ -53,10 +53,10 @@ HWY_INLINE HWY_ATTR void store_words(const State& s, std::uint32_t* words) {
   hn::StoreInterleaved2(first, second, d, reinterpret_cast<std::uint64_t*>(words));
 }
 
-constexpr std::int64_t kChains = 4;          // vectors in flight: a round waits for its products
+constexpr std::int64_t kChains = 4;          // independent vectors that hide the latency of the products
 constexpr std::int64_t kBufferWords = 1024;  // stays in the first-level cache
 
-// Blocks [first, first + blocks), and up to a whole number of vectors more: at most kBufferWords in all.
+// Fills blocks [first, first + blocks), rounded up to a multiple of kChains vectors: at most kBufferWords words.
 HWY_ATTR void philox_blocks(const Stream& stream, std::uint64_t first, std::int64_t blocks, std::uint32_t* words) {
   const D64 d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -79,7 +79,8 @@ HWY_ATTR void philox_blocks(const Stream& stream, std::uint64_t first, std::int6
   }
 }
 
-// Draws a buffer of words at a time and hands each to convert(words, values), which fills kBufferWords / kWords values.
+// Draws one buffer of words at a time and calls convert(words, values, word count) on it, which fills at most
+// kBufferWords / kWords values.
 template <int kWords, class T, class Convert>
 HWY_INLINE HWY_ATTR void draw(const Stream& stream, std::uint64_t first, std::int64_t n, T* out, Convert convert) {
   constexpr std::int64_t kPerBlock = 4 / kWords;
@@ -98,7 +99,7 @@ HWY_INLINE HWY_ATTR void draw(const Stream& stream, std::uint64_t first, std::in
   }
 }
 
-// Conversions work on whole vectors, of which philox_blocks has filled enough; the values behind `count` are not used.
+// Conversions process whole vectors, all of which philox_blocks has filled. Values after `count` are ignored.
 
 HWY_ATTR void mask_at(const Stream& stream, std::uint64_t first, std::int64_t n, std::uint32_t threshold, bool* out) {
   static_assert(sizeof(bool) == 1);
@@ -137,7 +138,7 @@ HWY_ATTR void uniform_at_f64(const Stream& stream, std::uint64_t first, std::int
   });
 }
 
-// Box and Muller: a radius from u in (0, 1], an angle from v in [0, 1), two independent numbers.
+// Box-Muller: a radius from u in (0, 1] and an angle from v in [0, 1) give two independent numbers.
 template <class D, class V, class T = hn::TFromD<D>>
 HWY_INLINE HWY_ATTR void store_normals(D d, V u, V v, T* values) {
   const auto square = hn::Max(hn::Mul(hn::Set(d, T{-2}), hn::Log(d, u)), hn::Zero(d));
@@ -155,7 +156,7 @@ HWY_ATTR void normal_at_f32(const Stream& stream, std::uint64_t first, std::int6
     for (std::int64_t i = 0; i < count; i += 2 * lanes) {
       hn::VFromD<decltype(du)> a, b;
       hn::LoadInterleaved2(du, words + i, a, b);
-      // 31 bits, rounded: small u, which make large numbers, keep 24 significant ones.
+      // Round 31 bits: small u, which give large numbers, keep 24 significant bits.
       const auto whole = hn::ConvertTo(d, hn::BitCast(di, hn::ShiftRight<1>(a)));
       const auto u = hn::Mul(hn::Add(whole, hn::Set(d, 0.5F)), hn::Set(d, 0x1p-31F));
       const auto v = hn::Mul(hn::ConvertTo(d, hn::BitCast(di, hn::ShiftRight<8>(b))), hn::Set(d, 0x1p-24F));
@@ -169,7 +170,7 @@ HWY_ATTR void normal_at_f64(const Stream& stream, std::uint64_t first, std::int6
     const hn::ScalableTag<double> d;
     const hn::RebindToUnsigned<decltype(d)> du;
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-    // 52 bits as the fraction of a number in [1, 2).
+    // Use 52 bits as the fraction of a number in [1, 2).
     const auto fraction = [&](auto bits) HWY_ATTR {
       return hn::BitCast(d, hn::Or(hn::ShiftRight<12>(bits), hn::BitCast(du, hn::Set(d, 1.0))));
     };
@@ -202,7 +203,7 @@ HWY_EXPORT(uniform_at_f64);
 HWY_EXPORT(normal_at_f32);
 HWY_EXPORT(normal_at_f64);
 
-// The finalizer of SplitMix64: neighbouring seeds and ops get keys that have nothing in common.
+// The finalizer of SplitMix64: adjacent seeds and ops get unrelated keys.
 std::uint64_t scramble(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;

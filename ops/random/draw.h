@@ -1,7 +1,7 @@
-// A stream of random numbers, drawn from any place on: element i of a stream is a function of the stream and i alone.
+// Random streams with random access: element i of a stream is a function of the stream and i only.
 //
-// Counter b of Philox gives four words, numbered 4b ... 4b + 3. An element of 32 bits is one word, one of 64 bits two;
-// a pair of normal numbers comes from the words of both. Thread-safe; allocates nothing; throws nothing.
+// Counter b of Philox gives four words, numbered 4b ... 4b + 3. A 32-bit element uses one word, a 64-bit element two; a
+// pair of normal numbers uses the words of both. Thread-safe; allocates nothing; throws nothing.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct Stream {
 
 Stream stream_of(const RandomOp& op, std::uint64_t step);
 
-// Words [4 * first_block, 4 * (first_block + blocks)).
+// Draws words [4 * first_block, 4 * (first_block + blocks)).
 void draw_words(const Stream& stream, std::uint64_t first_block, std::int64_t blocks, std::uint32_t* words);
 
-// Elements [first, first + n). The mask: word >= threshold. Uniform: in [0, 1). Normal: of mean 0, variance 1.
+// Draw elements [first, first + n). Mask: word >= threshold. Uniform: in [0, 1). Normal: mean 0, variance 1.
 void draw_mask(const Stream& stream, std::uint64_t first, std::int64_t n, std::uint32_t threshold, bool* out);
 void draw_uniform(const Stream& stream, std::uint64_t first, std::int64_t n, float* out);
 void draw_uniform(const Stream& stream, std::uint64_t first, std::int64_t n, double* out);
 void draw_normal(const Stream& stream, std::uint64_t first, std::int64_t n, float* out);
 void draw_normal(const Stream& stream, std::uint64_t first, std::int64_t n, double* out);
 
-// Calls draw(first, n, out) for the runs of output 0 that lie side by side in the global value; `first` is a run's
-// place there. The calls are spread over the pool; an element costs about `cost` nanoseconds.
+// Calls draw(first, n, out) for the runs of output 0 that are contiguous in the global value; `first` is the global
+// index of a run. The pool executes the calls; `cost` is in nanoseconds per element.
 template <class T, class Draw>
 void for_global_runs(const KernelArgs& k, double cost, Draw draw) {
   const Shape& shape = k.out_shape();

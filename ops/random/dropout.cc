@@ -1,5 +1,5 @@
-// dropout: x / (1 - level) where a random mask holds, 0 elsewhere. The mask is an op; the rest fuses with its
-// neighbours.
+// dropout: x / (1 - level) where a random mask is true, 0 elsewhere. The mask is a separate op; the rest fuses with
+// adjacent ops.
 #include <algorithm>
 #include <cmath>
 
@@ -15,8 +15,8 @@ struct DropoutMask {
   static constexpr std::string_view kName = "dropout_mask";
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
-    double level = 0;   // unless an operand gives it
-    Shape noise_shape;  // an entry an axis: 1, x's size, or unknown for x's size
+    double level = 0;   // unused if an operand gives the level
+    Shape noise_shape;  // one entry per axis: 1, the size of x, or unknown for the size of x
     std::shared_ptr<RandomOp> random_op;
   };
   static constexpr auto fields = std::tuple{field("level", &Attrs::level), field("noise_shape", &Attrs::noise_shape),
@@ -40,7 +40,7 @@ struct DropoutMask {
     return {DType::kBool, out};
   }
 
-  // x gives its shape only, so it may come as it is. A draw that serves all rows is made on each rank.
+  // x provides only its shape, so any placement works. Each rank draws the whole mask if all rows share it.
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     const Placement at = args.at[0];
     const bool rows = at.is_split() && a.noise_shape[at.axis] != 1;
@@ -72,12 +72,12 @@ SYNCLINE_REGISTER_OP(DropoutMask)
 
 namespace {
 
-// A level that is an operand stands in `operands` behind x.
+// If the level is an operand, it follows x in `operands`.
 Expr mask_of(const std::vector<Expr>& operands, double level, const RandomKey& key,
              const std::optional<Dims>& noise_shape) {
   const Expr& x = operands[0];
   const Shape all(std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim()), kUnknown));
-  // Fewer entries than axes belong to the last axes, as in broadcasting.
+  // Fewer entries than axes apply to the last axes, as in broadcasting.
   Dims noise(std::vector<std::int64_t>(
       noise_shape ? static_cast<std::size_t>(std::max(0, x.ndim() - noise_shape->size())) : 0, 1));
   noise.append(noise_shape.value_or(all));
@@ -113,7 +113,7 @@ Expr dropout(const Expr& x, double level, const RandomKey& key, const std::optio
 Expr dropout(const Expr& x, const Expr& level, const RandomKey& key, const std::optional<Dims>& noise_shape) {
   check_floating(x);
   const Expr mask = dropout_mask(x, level, key, noise_shape);
-  const Expr kept = 1.0 - cast(level, x.dtype());  // 0: no element is, and the quotient's gradient would be NaN
+  const Expr kept = 1.0 - cast(level, x.dtype());  // 0 if every element is dropped; the quotient's gradient would be NaN
   return select(mask, x / select(equal(kept, scalar_like(0, kept)), scalar_like(1, kept), kept), scalar_like(0, x));
 }
 

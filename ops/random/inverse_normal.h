@@ -1,4 +1,4 @@
-// The inverse of the normal distribution function inside 2 standard deviations and a little beyond. M. J. Wichura:
+// The inverse of the normal distribution function, for values slightly beyond 2 standard deviations. M. J. Wichura:
 // Algorithm AS 241, Applied Statistics 37 (1988), PPND16, without its far tails. Relative error about 1e-16.
 #pragma once
 
@@ -14,7 +14,7 @@ constexpr double polynomial(std::span<const double> c, double x) {
   return sum;
 }
 
-// p in (1e-11, 1 - 1e-11).
+// Requires p in (1e-11, 1 - 1e-11).
 inline double inverse_normal(double p) {
   static constexpr double kA[] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
                                   1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,

@@ -1,4 +1,4 @@
-// Random tensors whose parameters are tensors: what is drawn by fixed ones, moved and scaled.
+// Random tensors with tensor parameters: draws with fixed parameters, then shifts and scales.
 #include "ops/graph/deferred.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/random.h"
@@ -11,7 +11,7 @@ void check(const char* op, const Expr& first, const Expr& second) {
     fail<DTypeError>(op, ": parameters of ", first.dtype(), " and ", second.dtype(), "; cast one of them");
 }
 
-// `numbers`, of the shape that was drawn in: parameters do not enlarge it.
+// Returns `numbers`, which must have the shape of `drawn`: parameters must not broadcast it to a larger shape.
 Expr in_shape_of(const Expr& drawn, const Expr& numbers, const std::string& op) {
   Meta unknown = numbers.meta();
   unknown.shape = drawn.shape();

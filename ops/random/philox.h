@@ -1,5 +1,5 @@
-// Philox4x32-10: a counter and a key to four random words. J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: Parallel
-// Random Numbers: As Easy as 1, 2, 3. SC 2011. draw.cc has the same for many counters at once.
+// Philox4x32-10: maps a counter and a key to four random words. J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw:
+// Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011. draw.cc has a vectorized version.
 #pragma once
 
 #include <array>

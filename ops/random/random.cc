@@ -16,7 +16,7 @@ namespace {
 struct RandomAttrs {
   double first = 0, second = 1;  // minval and maxval, mean and stddev, or p
   DType dtype = DType::kFloat32;
-  Shape shape;  // unless an operand gives it
+  Shape shape;  // unused if an operand gives the shape
   std::shared_ptr<RandomOp> random_op;
 };
 
@@ -24,7 +24,7 @@ constexpr auto kRandomFields = std::tuple{field("first", &RandomAttrs::first), f
                                           field("dtype", &RandomAttrs::dtype), field("shape", &RandomAttrs::shape),
                                           field("op", &RandomAttrs::random_op)};
 
-// What the ops below share. Self::draw fills one run of the global value.
+// Base of the ops below. Self::draw fills one contiguous run of the global value.
 template <class Self>
 struct Random {
   using Attrs = RandomAttrs;
@@ -41,7 +41,7 @@ struct Random {
       fail<ShapeError>(Self::kName, ": the shape ", shape, " has an unknown dimension; draw one like a tensor instead");
     return {a.dtype, shape};
   }
-  // The operand gives its shape only, so it may come as it is.
+  // The operand provides only its shape, so any placement works.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     if (args.in.empty() || !args.at[0].is_split()) return {{args.at.begin(), args.at.end()}, {Placement::replicated()}};
     return {{args.at[0]}, {args.at[0]}};
@@ -59,7 +59,7 @@ struct Random {
     if constexpr (Self::kIntegers) with_dtype(k.out_dtype(), draw_all);
     else with_floating(k.out_dtype(), draw_all);
   }
-  // The numbers of float32, rounded.
+  // Draws in float32 and rounds.
   static void draw_halves(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, Float16* out) {
     constexpr std::int64_t kPart = 256;
     float part[kPart];
@@ -118,13 +118,13 @@ struct RandomNormal : Random<RandomNormal> {
   }
 };
 
-// By the inverse of the distribution function, so that each element takes one draw however its neighbours fall.
+// Applies the inverse distribution function, so each element uses exactly one draw, independent of its neighbours.
 struct TruncatedNormal : Random<TruncatedNormal> {
   static constexpr std::string_view kName = "truncated_normal";
   static constexpr double kCost = 20;
   template <class T>
   static void draw(const Attrs& a, const Stream& stream, std::uint64_t first, std::int64_t n, T* out) {
-    static const double below = 0.5 * std::erfc(std::sqrt(2.0));  // probability of less than -2
+    static const double below = 0.5 * std::erfc(std::sqrt(2.0));  // probability of a value below -2
     draw_uniform(stream, first, n, out);
     for (std::int64_t i = 0; i < n; ++i) {
       const double z = inverse_normal(below + static_cast<double>(out[i]) * (1 - 2 * below));
@@ -148,8 +148,8 @@ SYNCLINE_REGISTER_OP(RandomNormal)
 SYNCLINE_REGISTER_OP(TruncatedNormal)
 SYNCLINE_REGISTER_OP(RandomBinomial)
 
-// All numbers between the bounds must be of the dtype, and for floating numbers their distance, too. float16 is drawn
-// in float32.
+// The dtype must represent all numbers between the bounds and, for floating dtypes, the difference of the bounds.
+// float16 is drawn in float32.
 void check_range(const UniformOptions& o) {
   with_dtype(o.dtype == DType::kFloat16 ? DType::kFloat32 : o.dtype, [&]<class T>(T) {
     const auto low = static_cast<double>(std::numeric_limits<T>::lowest());
@@ -183,7 +183,7 @@ RandomAttrs attrs_of(const BinomialOptions& o, const RandomKey& key, Shape shape
   return {o.p, 0, o.dtype, std::move(shape), key.op()};
 }
 
-// Zeros and ones of dtypes that no numbers are drawn in.
+// Converts zeros and ones to dtypes without a random kernel.
 template <class Draw>
 Expr of_any_dtype(const BinomialOptions& options, Draw draw) {
   if (is_floating(options.dtype)) return draw(options);

@@ -1,4 +1,4 @@
-// Chooses a dense convolution's algorithm, by geometry alone.
+// Selects the algorithm of a dense convolution by geometry.
 #include "ops/kernels/convolution/conv.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::atomic<bool> winograd_enabled{true};
 template <class T>
 constexpr bool kFast = std::is_same_v<T, float>;
 
-// Scratch holds either algorithm where the switch decides, so a plan outlives a change of the switch.
+// The scratch fits both algorithms if set_winograd selects between them, so a plan remains valid after a change.
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {
   if constexpr (kFast<T>) {

@@ -4,15 +4,17 @@
 //       x[n, z * stride_d + e * dilation_d - pad_front, i * stride_h + a * dilation_h - pad_top, j * ..., c]
 //       * w[e, a, b, c, k]
 //
-// where x is 0 outside the image; images are NDHWC, kernels DHWIO. Depthwise: w[a, b, c], and y's channel c sees x's
-// channel c only. Kernels do not check arguments. Scratch is the caller's, 64-byte aligned, at least as large as the
-// matching ..._scratch_bytes says (which may be 0), and holds nothing between calls; it does not depend on the number
-// of threads. Nothing else is allocated. Thread-safe where outputs and scratch are not shared.
+// where x is 0 outside the image. Images are NDHWC, kernels DHWIO. Depthwise: w[a, b, c], and channel c of y depends
+// only on channel c of x.
 //
-// The algorithm depends on the geometry alone: for images without depth, Winograd's F(4x4, 3x3) for float 3x3 kernels
-// of stride 1 with 16 channels or more (error about 1e-5 of the largest value), and a direct loop for float images of
-// up to 4 channels; otherwise one matrix product a block of rows. Sums are split by geometry too, so bits do not depend
-// on the number of threads.
+// Kernels do not check arguments. The caller owns the scratch: 64-byte aligned, at least as large as the matching
+// ..._scratch_bytes returns (possibly 0), with no content between calls. Its size does not depend on the number of
+// threads. Kernels allocate nothing else. Thread-safe if outputs and scratch are not shared.
+//
+// Geometry alone selects the algorithm. Images without depth: Winograd's F(4x4, 3x3) for float 3x3 kernels of stride 1
+// with at least 16 channels (error about 1e-5 of the largest value), and a direct loop for float images of up to 4
+// channels. Otherwise: one matrix product per block of rows. Geometry also determines the split of sums, so bits do not
+// depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -27,16 +29,16 @@ struct ConvGeometry {
   std::int64_t k_d = 1, k_h = 1, k_w = 1;
   std::int64_t stride_d = 1, stride_h = 1, stride_w = 1;
   std::int64_t dilation_d = 1, dilation_h = 1, dilation_w = 1;
-  std::int64_t pad_front = 0, pad_top = 0, pad_left = 0;  // the pads at the ends follow from the other sizes
+  std::int64_t pad_front = 0, pad_top = 0, pad_left = 0;  // the other sizes determine the end pads
 
   bool is_flat() const { return in_d == 1 && out_d == 1 && k_d == 1 && pad_front == 0; }
 };
 
-// Turns Winograd's algorithm on (the default) or off for the whole process. Not to be called while a convolution runs.
+// Enables or disables Winograd for the whole process (default: enabled). Do not call while a convolution runs.
 void set_winograd(bool enabled);
 
-// The loops of one kind of convolution. grad_input computes dx, the gradient with respect to x, grad_kernel dw, that
-// with respect to w; every element of a result is written.
+// The kernels of one kind of convolution. grad_input computes dx, the gradient with respect to x; grad_kernel computes
+// dw, the gradient with respect to w. They write every element of the result.
 template <class T>
 struct ConvLoops {
   std::size_t (*forward_scratch_bytes)(const ConvGeometry& g);
@@ -47,10 +49,10 @@ struct ConvLoops {
   void (*grad_kernel)(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
 };
 
-// Both exist for float and double alone.
+// Dense and depthwise kernels exist only for float and double.
 template <class T>
 const ConvLoops<T>& dense_conv();
-// in_c == out_c; images without depth.
+// Requires in_c == out_c and images without depth.
 template <class T>
 const ConvLoops<T>& depthwise_conv();
 

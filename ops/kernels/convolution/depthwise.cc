@@ -1,4 +1,4 @@
-// Depthwise convolution: each channel has a kernel of its own, so vectors run over channels and sums over taps.
+// Depthwise convolution: each channel has its own kernel. Vectors run over channels, sums over taps.
 #include <algorithm>
 #include <type_traits>
 
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace kernels::HWY_NAMESPACE;
 
-// The output columns for which tap b falls into the image.
+// The output columns for which tap b is inside the image.
 Range columns_of_tap(const ConvGeometry& g, Index b) {
   const Index offset = b * g.dilation_w - g.pad_left;
   const Index begin = offset >= 0 ? 0 : (-offset + g.stride_w - 1) / g.stride_w;
@@ -25,7 +25,7 @@ Range columns_of_tap(const ConvGeometry& g, Index b) {
   return {std::min(begin, g.out_w), std::max(std::min(begin, g.out_w), std::min(end, g.out_w))};
 }
 
-// kPixels neighbouring outputs of one vector of channels. x is at the first pixel's tap (0, 0).
+// Computes kPixels adjacent outputs for one vector of channels. x points to tap (0, 0) of the first pixel.
 template <int kPixels, class D, class T>
 HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const T* x, const T* w, Range rows, Range columns, T* y) {
   const Index channels = g.in_c, step = g.stride_w * channels;
@@ -43,7 +43,7 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const T* x, const T* w
   for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[p], d, y + p * channels);
 }
 
-// Rows of output [begin, end), counted over the batch.
+// Computes output rows [begin, end), counted over the batch.
 template <class T>
 HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* y, Index begin, Index end) {
   constexpr int kPixels = 6;
@@ -69,8 +69,8 @@ HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* 
   }
 }
 
-// Rows of dx [begin, end), counted over the batch, for any stride: each tap adds its part of the rows of dy that reach
-// the row.
+// Computes rows [begin, end) of dx, counted over the batch, for any stride. For each row, every tap adds its share of
+// the matching dy rows.
 template <class T>
 HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w, T* dx, Index begin, Index end) {
   const Index channels = g.in_c, step = g.stride_w * channels;
@@ -97,7 +97,7 @@ HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w,
   }
 }
 
-// dw[b] += sum over columns of x[column, b] * dy[column], for kTaps neighbouring taps of one kernel row.
+// dw[b] += sum over columns of x[column, b] * dy[column], for kTaps adjacent taps of one kernel row.
 template <int kTaps, class D, class T>
 HWY_INLINE void add_taps(D d, const ConvGeometry& g, const T* x, const T* dy, Range columns, T* dw) {
   const Index channels = g.in_c, step = g.stride_w * channels, between = g.dilation_w * channels;
@@ -113,7 +113,7 @@ HWY_INLINE void add_taps(D d, const ConvGeometry& g, const T* x, const T* dy, Ra
   for (int t = 0; t < kTaps; ++t) hn::StoreU(sum[t], d, dw + t * channels);
 }
 
-// Adds the part of rows of output [begin, end), counted over the batch, to dw.
+// Adds the contribution of output rows [begin, end), counted over the batch, to dw.
 template <class T>
 HWY_INLINE void grad_kernel_lines(const ConvGeometry& g, const T* x, const T* dy, Index begin, Index end, T* dw) {
   const Range inner = interior_columns(g);
@@ -145,7 +145,7 @@ HWY_INLINE void grad_kernel_lines(const ConvGeometry& g, const T* x, const T* dy
   }
 }
 
-// Dispatch knows functions, not templates.
+// Highway dispatches functions, not templates.
 void forward_float(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
   forward_lines(g, x, w, y, begin, end);
 }
@@ -213,7 +213,7 @@ void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void*) {
   });
 }
 
-// With a stride of 1 the gradient is itself a convolution, of dy with the flipped kernel.
+// With a stride of 1, grad_input is a convolution of dy with the flipped kernel.
 bool is_convolution(const ConvGeometry& g) { return g.stride_h == 1 && g.stride_w == 1; }
 
 template <class T>

@@ -1,5 +1,5 @@
-// Convolution of images with few channels: the products' inner dimension is too short for a matrix product, so pixels
-// and output channels are held in registers instead.
+// Direct convolution of images with few channels. The inner dimension of the products is too short for a matrix
+// product, so pixels and output channels are kept in registers.
 #include <algorithm>
 #include <type_traits>
 
@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace kernels::HWY_NAMESPACE;
 
-// Calls visit(d, vectors, k) for groups of channels: two vectors, one, then narrower ones for what is left.
+// Calls visit(d, vectors, k) for groups of channels: two vectors, one vector, then narrower vectors for the rest.
 template <class Visit>
 HWY_INLINE void for_channel_groups(Index channels, const Visit& visit) {
   const hn::ScalableTag<float> wide;
@@ -32,8 +32,8 @@ HWY_INLINE void for_channel_groups(Index channels, const Visit& visit) {
   for (; k < channels; ++k) visit(one, std::integral_constant<int, 1>(), k);
 }
 
-// kPixels neighbouring outputs of kVectors vectors of channels. x is at the first pixel's tap (0, 0), channel 0; w and
-// y at the first channel.
+// Computes kPixels adjacent outputs for kVectors vectors of channels. x points to tap (0, 0), channel 0 of the first
+// pixel; w and y point to the first channel.
 template <int kPixels, int kVectors, class D>
 HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, Range rows, Range columns,
                               float* y) {
@@ -65,7 +65,7 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
   }
 }
 
-// Rows of output [begin, end), counted over the batch.
+// Computes output rows [begin, end), counted over the batch.
 void forward_lines(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
   constexpr int kPixels = 6;
   const Range inner = interior_columns(g), all{0, g.k_w};
@@ -115,7 +115,8 @@ HWY_INLINE void add_taps(D d, const float* x, const Index* offsets, Index step, 
   }
 }
 
-// The taps [taps.begin, taps.end) of one kernel row, counted over columns and channels, on the given output columns.
+// Adds the taps [taps.begin, taps.end) of one kernel row, counted over columns and channels, for the given output
+// columns.
 template <int kVectors, class D>
 HWY_INLINE void add_kernel_row(D d, const ConvGeometry& g, const float* x, const float* dy, Range columns, Range taps,
                                float* dw) {
@@ -133,7 +134,7 @@ HWY_INLINE void add_kernel_row(D d, const ConvGeometry& g, const float* x, const
   }
 }
 
-// Adds the part of rows of output [begin, end), counted over the batch, to dw.
+// Adds the contribution of output rows [begin, end), counted over the batch, to dw.
 void grad_kernel_lines(const ConvGeometry& g, const float* x, const float* dy, Index begin, Index end, float* dw) {
   const Range inner = interior_columns(g);
   const Index width = g.k_w * g.in_c;

@@ -1,5 +1,4 @@
-// Convolution as matrix products over blocks of the matrix of patches: a row is an output pixel, a column a kernel's
-// tap.
+// Convolution as matrix products over blocks of the matrix of patches. A row is an output pixel, a column is a tap.
 #include <algorithm>
 
 #include "ops/kernels/convolution/paths.h"
@@ -12,7 +11,7 @@ constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the sec
 constexpr Index kMinBlockRows = 16;
 constexpr Index kMaxBlockRows = 512;
 
-// A 1x1 kernel that visits every pixel: the image itself is the matrix of patches.
+// True for a 1x1 kernel that visits every pixel: the image is the matrix of patches.
 bool is_pointwise(const ConvGeometry& g) {
   return g.k_d * g.k_h * g.k_w == 1 && g.stride_d * g.stride_h * g.stride_w == 1 && g.in_d == g.out_d &&
          g.in_h == g.out_h && g.in_w == g.out_w;
@@ -26,7 +25,7 @@ Index block_rows(const ConvGeometry& g) {
   return std::clamp(rows / kMinBlockRows * kMinBlockRows, kMinBlockRows, kMaxBlockRows);
 }
 
-// Bytes of one block of patches, rounded so that every slot's stays aligned.
+// The bytes of one block of patches, rounded so that the block of every slot is aligned.
 template <class T>
 Index block_bytes(const ConvGeometry& g) {
   if (is_pointwise(g)) return 0;
@@ -41,8 +40,8 @@ Chunks forward_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g));
 }
 
-// With strides of 1, dx is itself a convolution, of dy with the flipped kernel. That needs no sums of overlapping
-// patches, but makes rows of taps times out_c; it pays where a row is used for enough columns.
+// With strides of 1, dx is a convolution of dy with the flipped kernel. This avoids sums of overlapping patches but
+// builds rows of taps * out_c elements. It is faster if each row is used for enough columns.
 constexpr Index kEnoughColumns = 16;
 
 bool is_convolution(const ConvGeometry& g) {
@@ -55,7 +54,7 @@ Index flipped_kernel_bytes(const ConvGeometry& g) {
   return round_up(depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)), 64);
 }
 
-// (taps, in, out) -> (taps, out, in), the last tap first.
+// (taps, in, out) -> (taps, out, in), with the taps in reverse order.
 template <class T>
 void flip_kernel(const ConvGeometry& g, const T* w, T* kernel) {
   const Index taps = g.k_d * g.k_h * g.k_w, size = g.in_c * g.out_c;
@@ -70,7 +69,7 @@ void flip_kernel(const ConvGeometry& g, const T* w, T* kernel) {
   });
 }
 
-// Patches of one image overlap in dx, so an image belongs to one slot.
+// Patches of an image overlap in dx, so one slot owns an image.
 template <class T>
 Chunks grad_input_slots(const ConvGeometry& g) {
   if (is_pointwise(g)) return forward_slots<T>(g);
@@ -84,8 +83,8 @@ Chunks grad_kernel_slots(const ConvGeometry& g) {
   return divide_into_slots((all_rows(g) + rows - 1) / rows, flops(g), block_bytes<T>(g) + partial_bytes);
 }
 
-// The taps of a kernel's row that fall into the image, whose first tap is at pixel `start`. taps-inl.h has the same
-// for vectorized code, which cannot be called from here.
+// The taps of a kernel row inside the image; the first tap is at pixel `start`. taps-inl.h has the vectorized version,
+// which scalar code cannot call.
 struct Range {
   Index begin, end;
 };
@@ -95,8 +94,8 @@ Range taps_inside(Index start, Index taps, Index dilation, Index size) {
   return {begin, std::max(begin, end)};
 }
 
-// Calls visit(row, line, span, pixel): for each row (an output pixel) and each line of the kernel, counted over its
-// depth and height, the taps inside the image and the index in x of channel 0 of tap 0 (which itself may be outside).
+// Calls visit(row, line, span, pixel) for each row (an output pixel) and each kernel line, counted over depth and
+// height. `span`: the taps inside the image. `pixel`: the index in x of channel 0 of tap 0, which may be outside.
 template <class Visit>
 void for_kernel_lines(const ConvGeometry& g, Index begin, Index end, const Visit& visit) {
   for (Index row = begin; row < end; ++row) {
@@ -151,7 +150,7 @@ void add_patches(const ConvGeometry& g, const T* patches, Index begin, Index end
   });
 }
 
-// The rows [begin, end) of the matrix of patches, made in `block` unless the image is that matrix.
+// Returns rows [begin, end) of the matrix of patches: a part of the image if is_pointwise, otherwise `block`, filled.
 template <class T>
 const T* patches_of(const ConvGeometry& g, const T* x, Index begin, Index end, T* block) {
   if (is_pointwise(g)) return x + begin * g.in_c;

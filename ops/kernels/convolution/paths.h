@@ -1,7 +1,7 @@
-// The algorithms behind conv.h, each with the geometries that it takes and its scratch.
+// The algorithms of conv.h: supported geometries, scratch sizes and kernels.
 //
-// Work is cut into slots: each owns a part of the scratch and a contiguous range of blocks or images, so neither memory
-// nor bits depend on the number of threads.
+// Work is divided into slots. A slot owns a part of the scratch and a contiguous range of blocks or images, so neither
+// memory nor bits depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace syncline::kernels::conv {
 
 using Index = std::int64_t;
 
-inline constexpr double kNanosecondsPerFlop = 0.01;  // about 100 GFLOP/s a core
-inline constexpr double kSlotNanoseconds = 20'000;   // a slot has at least this much to do
+inline constexpr double kNanosecondsPerFlop = 0.01;  // about 100 GFLOP/s per core
+inline constexpr double kSlotNanoseconds = 20'000;   // minimum work of a slot
 inline constexpr Index kMaxSlots = 16;
-inline constexpr Index kSlotBytesLimit = Index{32} << 20;  // for all slots together, as far as two of them fit
+inline constexpr Index kSlotBytesLimit = Index{32} << 20;  // for all slots; two slots are always allowed
 
 constexpr Index round_up(Index value, Index multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -26,7 +26,7 @@ inline double flops(const ConvGeometry& g) {
          static_cast<double>(g.in_c * g.out_c);
 }
 
-// With strides of 1 the gradient of the input is itself a convolution, of dy with the flipped kernel: of this geometry.
+// The geometry of grad_input as a forward convolution of dy with the flipped kernel. Requires strides of 1.
 inline ConvGeometry grad_input_as_forward(const ConvGeometry& g) {
   ConvGeometry t = g;
   t.in_d = g.out_d, t.in_h = g.out_h, t.in_w = g.out_w, t.in_c = g.out_c;
@@ -37,7 +37,7 @@ inline ConvGeometry grad_input_as_forward(const ConvGeometry& g) {
   return t;
 }
 
-// Divides items (blocks or images) that cost `flops` together among slots of bytes_per_slot each.
+// Divides items (blocks or images) with a total cost of `flops` among slots of bytes_per_slot each.
 inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot) {
   const Index by_memory = std::max<Index>(2, kSlotBytesLimit / std::max<Index>(1, bytes_per_slot));
   const auto by_cost = static_cast<Index>(std::min(flops * kNanosecondsPerFlop / kSlotNanoseconds, 1e6));
@@ -58,7 +58,7 @@ void add_partials(const T* partials, Index partial_count, Index count, T* sum) {
   });
 }
 
-// Any geometry: a block of rows of the matrix of patches at a time, and a matrix product (float, double).
+// Any geometry: builds the matrix of patches one block of rows at a time and multiplies it (float, double).
 namespace im2col {
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g);
@@ -74,7 +74,7 @@ template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
 }  // namespace im2col
 
-// Images without depth and with few input channels: a loop over pixels, vectorized over the output channels (float).
+// Images without depth and with few input channels: loops over pixels, vectorized over output channels (float).
 namespace direct {
 bool fits(const ConvGeometry& g);
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);

@@ -1,4 +1,4 @@
-// Pooling, a window at a time, vectorized over channels.
+// Pooling, one window at a time, vectorized over channels.
 #include "ops/kernels/convolution/pool.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using Index = std::int64_t;
 
-// The real cells of one window: [front, back) x [top, bottom) x [left, right) of an image.
+// The cells of one window inside the image: [front, back) x [top, bottom) x [left, right).
 struct Window {
   Index front, back, top, bottom, left, right;
   Window(const PoolGeometry& g, Index plane, Index row, Index column) {
@@ -37,7 +37,8 @@ struct Window {
   }
 };
 
-// Calls visit(offset) for each real cell, row by row; offset is that of its channel 0 in the image.
+// Calls visit(offset) for each cell inside the image, in row order; `offset` is the offset of its channel 0 in the
+// image.
 template <class Visit>
 HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& visit) {
   for (Index e = w.front; e < w.back; ++e) {
@@ -47,8 +48,8 @@ HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& v
   }
 }
 
-// Calls visit(window, image, out) for each output pixel of images [begin, end): image is the offset of the input image,
-// out that of the output pixel.
+// Calls visit(window, image, out) for each output pixel of images [begin, end). `image`: offset of the input image;
+// `out`: offset of the output pixel.
 template <class Visit>
 HWY_INLINE void for_windows(const PoolGeometry& g, Index begin, Index end, const Visit& visit) {
   Index out = begin * g.out_d * g.out_h * g.out_w * g.channels;
@@ -89,7 +90,7 @@ HWY_INLINE void max_grad_images(const PoolGeometry& g, const T* x, const T* y, c
   for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
     for_channels<T>(g.channels, [&](auto d, Index c) {
       const auto best = hn::LoadU(d, y + out + c);
-      auto left = hn::LoadU(d, dy + out + c);  // what no cell has taken yet
+      auto left = hn::LoadU(d, dy + out + c);  // gradient not yet assigned to a cell
       for_cells(g, window, [&](Index cell) {
         const auto here = hn::Eq(hn::LoadU(d, x + image + cell + c), best);
         T* to = dx + image + cell + c;
@@ -100,7 +101,7 @@ HWY_INLINE void max_grad_images(const PoolGeometry& g, const T* x, const T* y, c
   });
 }
 
-// Windows of 2x2 that tile the image without overlap or pads: each element of dx is written once.
+// For 2x2 windows that tile the image without overlap or pads: writes each element of dx once.
 template <class T>
 HWY_INLINE void max_grad_quads(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
                                Index end) {
@@ -160,7 +161,7 @@ HWY_INLINE void average_grad_images(const PoolGeometry& g, const T* dy, T* dx, I
   });
 }
 
-// Dispatch knows functions, not templates.
+// Highway dispatches functions, not templates.
 void max_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
   max_images(g, x, y, begin, end);
 }
@@ -207,7 +208,7 @@ HWY_EXPORT(average_double);
 HWY_EXPORT(average_grad_float);
 HWY_EXPORT(average_grad_double);
 
-// Windows may overlap in dx, so an image is the unit of work. About half a nanosecond a cell: memory.
+// Windows may overlap in dx, so an image is the unit of work. A cell costs about half a nanosecond of memory traffic.
 double image_cost(const PoolGeometry& g) {
   const Index cells = std::max(g.out_d * g.out_h * g.out_w * g.k_d * g.k_h * g.k_w, g.in_d * g.in_h * g.in_w);
   return 0.5 * static_cast<double>(cells * g.channels);

@@ -1,9 +1,9 @@
-// Max and average pooling over NDHWC images, and their gradients. Images of fewer axes have a depth of 1.
+// Max and average pooling over NDHWC images, and their gradients. Images with fewer axes have a depth of 1.
 //
-// Cells outside the image take no part: the average divides by the number of real cells, as TensorFlow does. A window
-// without real cells gives negative infinity (max) or 0 (average); one with NaN gives NaN. The gradient of the maximum
-// goes to the first cell, row by row, that holds it. Kernels check nothing and allocate nothing; float and double; bits
-// do not depend on the number of threads. Thread-safe where outputs are not shared.
+// Cells outside the image are ignored: the average divides by the number of cells inside, like TensorFlow. A window
+// entirely outside gives negative infinity (max) or 0 (average); a window that contains NaN gives NaN. The max gradient
+// goes to the first cell, in row order, that holds the maximum. Kernels check nothing and allocate nothing. T: float,
+// double. Bits do not depend on the number of threads. Thread-safe if outputs are not shared.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PoolGeometry {
 
 template <class T>
 void max_pool(const PoolGeometry& g, const T* x, T* y);
-// x and y are the forward pass's. Every element of dx is written.
+// x and y are those of the forward pass. Writes every element of dx.
 template <class T>
 void max_pool_grad(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx);
 
@@ -30,7 +30,7 @@ void average_pool(const PoolGeometry& g, const T* x, T* y);
 template <class T>
 void average_pool_grad(const PoolGeometry& g, const T* dy, T* dx);
 
-// Each exists for float and double alone.
+// Instantiated only for float and double.
 template <>
 void max_pool(const PoolGeometry& g, const float* x, float* y);
 template <>

@@ -1,5 +1,5 @@
-// What vectorized convolutions and pooling share: the taps inside an image, loops over channels. Compiled once for each
-// instruction set by Highway's foreach_target.
+// Helpers shared by vectorized convolution and pooling: taps inside an image, loops over channels. Highway's
+// foreach_target compiles this file once per instruction set.
 #if defined(SYNCLINE_TAPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_TAPS_INL_H_
 #undef SYNCLINE_TAPS_INL_H_
@@ -23,8 +23,9 @@ struct Range {
   std::int64_t begin, end;
 };
 
-// Not inlined: where they are, g++ 12 keeps the accumulators of some tiles in memory (tests/house/check_tiles.py).
-// The taps along one axis that fall into the image, where tap 0 is at pixel `start`, which may be outside.
+// Returns the taps along one axis that lie inside the image. Tap 0 is at pixel `start`, which may be outside.
+// NOINLINE: if this or interior_columns is inlined, g++ 12 spills accumulators of some tiles to memory
+// (tests/house/check_tiles.py).
 HWY_NOINLINE inline Range taps_inside(std::int64_t start, std::int64_t taps, std::int64_t dilation, std::int64_t size) {
   Range r{0, taps};
   while (r.begin < taps && start + r.begin * dilation < 0) ++r.begin;
@@ -32,7 +33,7 @@ HWY_NOINLINE inline Range taps_inside(std::int64_t start, std::int64_t taps, std
   return r;
 }
 
-// The output columns all of whose taps fall into the image.
+// Returns the output columns whose taps all lie inside the image.
 HWY_NOINLINE inline Range interior_columns(const ConvGeometry& g) {
   const std::int64_t begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
   const std::int64_t room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
@@ -40,7 +41,7 @@ HWY_NOINLINE inline Range interior_columns(const ConvGeometry& g) {
   return {begin, std::max(begin, end)};
 }
 
-// Calls visit(d, c) for each vector of channels, then for single channels.
+// Calls visit(d, c) for each full vector of channels, then for each remaining channel.
 template <class T, class Visit>
 HWY_INLINE void for_channels(std::int64_t channels, const Visit& visit) {
   namespace hn = hwy::HWY_NAMESPACE;

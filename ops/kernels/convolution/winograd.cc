@@ -1,5 +1,5 @@
-// Winograd's F(4x4, 3x3): 16 outputs of a 3x3 kernel from 36 products instead of 144. The products of a block of tiles
-// are 36 matrix products, one a point of the transform; the gradient of the kernel is the adjoint of the same steps.
+// Winograd's F(4x4, 3x3): 36 products give 16 outputs of a 3x3 kernel, instead of 144. The products of a block of tiles
+// are 36 matrix products, one per point of the transform. The gradient of the kernel applies the adjoint steps.
 #include <algorithm>
 
 #include "ops/kernels/convolution/paths.h"
@@ -16,12 +16,12 @@ using kernels::winograd::kTile;
 using kernels::winograd::Planes;
 using kernels::winograd::Tiling;
 
-constexpr Index kMinChannels = 16;      // below, the transforms cost more than the products save
-constexpr Index kMinTiles = 16;         // below, so does the transform of the kernel
+constexpr Index kMinChannels = 16;      // with fewer, the transforms cost more than they save
+constexpr Index kMinTiles = 16;         // with fewer, the kernel transform costs more than it saves
 constexpr Index kBlockBytes = 1 << 20;  // the planes of a block of tiles stay in the second-level cache
 constexpr Index kMinBlockTiles = 32;
 constexpr Index kMaxBlockTiles = 256;
-constexpr double kFlopsSaved = 2.5;  // how much faster than the direct sum, for the division into slots
+constexpr double kFlopsSaved = 2.5;  // assumed speedup over the direct sum, to divide work into slots
 constexpr Index kFloat = sizeof(float);
 
 bool is_plain_3x3(const ConvGeometry& g) {
@@ -29,19 +29,19 @@ bool is_plain_3x3(const ConvGeometry& g) {
          g.dilation_w == 1 && g.in_c >= kMinChannels && g.out_c >= kMinChannels;
 }
 
-// Enough tiles, and no more than half of them outside the image.
+// True if there are enough tiles and at most half of their pixels are outside the image.
 bool tiles_well(Index batch, Index height, Index width) {
   const Index tiles = ((height + kTile - 1) / kTile) * ((width + kTile - 1) / kTile);
   return batch * tiles >= kMinTiles && tiles * kTile * kTile <= 2 * height * width;
 }
 
-// A pass that reads images of `in` channels and writes (or, for the kernel's gradient, reads) tiles of `out` channels.
+// One pass: reads images of `in` channels and writes (or reads, for the kernel gradient) tiles of `out` channels.
 struct Pass {
   Index in, out;
   Index in_pitch, out_pitch;    // channels, padded
   Index tiles;                  // of the whole batch
   Index block;                  // tiles of a block
-  Index in_stride, out_stride;  // floats between planes; the odd line keeps 36 planes from sharing a cache set
+  Index in_stride, out_stride;  // floats between planes; padding avoids cache set conflicts of 36 planes
   Tiling input, output;
 
   Pass(Index batch, Index in_h, Index in_w, Index in_c, Index out_h, Index out_w, Index out_c, Index pad_top,
@@ -75,7 +75,7 @@ Chunks slots_of(const ConvGeometry& g, const Pass& pass, Index extra_floats) {
   return divide_into_slots(pass.blocks(), flops(g) / kFlopsSaved, (pass.block_floats() + extra_floats) * kFloat);
 }
 
-// The scratch of one slot: the planes of a block's inputs and outputs, and a patch.
+// The scratch of one slot: planes of the inputs and outputs of a block, and a patch.
 struct Workspace {
   Planes input, output;
   float* patch;
@@ -85,7 +85,7 @@ struct Workspace {
         patch(memory + kPlanes * (p.in_stride + p.out_stride)) {}
 };
 
-// y from x with the transformed kernel (36 planes of in x out).
+// Computes y from x and the transformed kernel (36 planes of in x out).
 void convolve(const Pass& p, const Chunks& slots, const float* x, const float* kernel, float* y, float* memory) {
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
     const Workspace work(p, memory + slot * p.block_floats());
@@ -136,7 +136,7 @@ void forward(const ConvGeometry& g, const float* x, const float* w, float* y, vo
   convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + p.kernel_floats());
 }
 
-// The rotated kernel lies where the blocks are later: it is read before they are written.
+// The rotated kernel shares memory with the blocks: it is read before they are written.
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   const Pass p = grad_input_pass(g);
   const Index floats = std::max(slots_of(g, p, 0).count * p.block_floats(), 9 * p.in * p.out);

@@ -16,7 +16,7 @@ using Index = std::int64_t;
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
 
-// The one-dimensional transforms: kIn values to kOut, the points being 0, 1, -1, 2, -2 and infinity.
+// The one-dimensional transforms: kIn values to kOut values, at the points 0, 1, -1, 2, -2 and infinity.
 struct InputTransform {  // B^T
   static constexpr int kIn = 6, kOut = 6;
   template <class D, class V>
@@ -91,7 +91,7 @@ struct KernelGradientTransform {  // G^T
   }
 };
 
-// The transform along columns, then along rows, of one vector of channels. Element (i, j) lies at i * row + j * column.
+// Transforms columns, then rows, for one vector of channels. Element (i, j) is at i * row + j * column.
 template <class Transform, class D>
 HWY_INLINE void transform_square(D d, const float* HWY_RESTRICT from, Index from_row, Index from_column,
                                  float* HWY_RESTRICT to, Index to_row, Index to_column) {
@@ -116,7 +116,7 @@ HWY_INLINE void transform_square(D d, const float* HWY_RESTRICT from, Index from
   }
 }
 
-// Where a tile's patch of `size` pixels each way lies.
+// The position of the patch of a tile.
 struct Position {
   Index image, y, x;
   Position(const Tiling& t, Index tile)
@@ -133,7 +133,7 @@ struct Position {
 
 bool outside(Index position, Index size) { return position < 0 || position >= size; }
 
-// Copies a patch that reaches over the border, or whose channels do not fill vectors, with zeros around it.
+// Copies a patch with zero padding, if it crosses the border or its channels do not fill vectors.
 void gather_patch(const Tiling& t, const float* image, const Position& at, Index size, Index pitch, float* patch) {
   for (Index i = 0; i < size; ++i) {
     for (Index j = 0; j < size; ++j) {

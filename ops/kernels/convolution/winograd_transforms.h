@@ -1,45 +1,44 @@
-// The transforms of Winograd's F(4x4, 3x3), vectorized over channels, for conv's winograd path.
+// The transforms of Winograd's F(4x4, 3x3), vectorized over channels, for the winograd path of conv.
 //
-// A tile is 4x4 output pixels. In the transformed domain it is 36 numbers a channel, kept as 36 matrices ("planes") of
-// tiles x channels, so that a convolution is 36 matrix products. Channels are padded to kLanePad so that loops have no
-// tails.
+// A tile is 4x4 output pixels. A transformed tile has 36 values per channel, stored in 36 matrices ("planes") of tiles
+// x channels, so a convolution is 36 matrix products. Channels are padded to kLanePad so that loops have no tails.
 #pragma once
 
 #include <cstdint>
 
 namespace syncline::kernels::winograd {
 
-inline constexpr std::int64_t kTile = 4;   // output pixels of a tile, each way
-inline constexpr std::int64_t kPatch = 6;  // input pixels it depends on, each way
+inline constexpr std::int64_t kTile = 4;   // output pixels of a tile per axis
+inline constexpr std::int64_t kPatch = 6;  // input pixels of a tile per axis
 inline constexpr std::int64_t kPlanes = 36;
-inline constexpr std::int64_t kLanePad = 16;  // a multiple of the lanes of every target's vectors
+inline constexpr std::int64_t kLanePad = 16;  // a multiple of every target's vector lanes
 
-// The tiles of a batch of images, counted along columns, then rows, then images.
+// The tiles of a batch of images, numbered along columns, then rows, then images.
 struct Tiling {
-  std::int64_t height, width, channels;  // of the images that are read or written
-  std::int64_t origin_y, origin_x;       // of the first tile's patch: minus the pads
-  std::int64_t rows, columns;            // tiles of an image
+  std::int64_t height, width, channels;  // of the images read or written
+  std::int64_t origin_y, origin_x;       // origin of the first tile's patch: the negative pads
+  std::int64_t rows, columns;            // tiles per image
 };
 
-// Plane p of `planes`, tile t, channel c is at [p * stride + t * pitch + c], t counted from `begin`.
+// Plane p, tile t, channel c is at data[p * stride + t * pitch + c]; t counts from `begin`.
 struct Planes {
   float* data;
   std::int64_t stride, pitch;
 };
 
-// Each takes tiles [begin, end) and `patch`, a buffer of kPlanes * padded channels.
+// These functions process tiles [begin, end). `patch` is a buffer of kPlanes * padded channels.
 // Reads 6x6 patches: B^T d B.
 void transform_input(const Tiling& tiling, const float* image, std::int64_t begin, std::int64_t end,
                      const Planes& planes, float* patch);
-// Reads 4x4 patches of an output's gradient: A dy A^T.
+// Reads 4x4 patches of the gradient of an output: A dy A^T.
 void transform_gradient(const Tiling& tiling, const float* image, std::int64_t begin, std::int64_t end,
                         const Planes& planes, float* patch);
 // Writes 4x4 patches of output: A^T m A.
 void transform_output(const Tiling& tiling, const Planes& planes, std::int64_t begin, std::int64_t end, float* image,
                       float* patch);
 
-// For the elements [begin, end) of `size` (a pair of channels each): G g G^T, from 9 taps to 36 planes, both of stride
-// `size`.
+// Transforms elements [begin, end) of `size` (one element per pair of channels): G g G^T, from 9 taps to 36 planes,
+// both with stride `size`.
 void transform_kernel(const float* taps, std::int64_t size, std::int64_t begin, std::int64_t end, float* planes);
 // The adjoint, G^T s G, from 36 planes to 9 taps.
 void transform_kernel_gradient(const float* planes, std::int64_t size, std::int64_t begin, std::int64_t end,

@@ -1,6 +1,6 @@
-// Copies of boxes: cutting out, putting in, putting side by side.
+// Copies strided boxes, for slicing, padding and concatenation.
 //
-// Thread-safe; allocates nothing; throws nothing. in and out do not overlap.
+// Thread-safe; allocates nothing; throws nothing. `in` and `out` must not overlap.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace syncline::kernels {
 
 // out[i0 * out_stride[0] + i1 * out_stride[1] + ...] = in[i0 * in_stride[0] + ...] for all indices below `dims` (at
-// most 16 axes). Strides count elements and may be negative; what is contiguous on both sides is copied as a whole.
+// most 16 axes). Strides count elements and may be negative. Runs that are contiguous on both sides are copied at once.
 void copy_box(std::span<const std::int64_t> dims, std::span<const std::int64_t> in_stride,
               std::span<const std::int64_t> out_stride, std::size_t element_size, const void* in, void* out);
 

@@ -12,11 +12,11 @@ namespace {
 
 using Index = std::int64_t;
 
-constexpr Index kTile = 64;  // rows of a plane that are copied together
+constexpr Index kTile = 64;  // rows of a plane per tile
 constexpr double kNanosecondsPerByte = 0.1;
-constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;  // larger results go past the caches
+constexpr std::size_t kStreamedBytes = std::size_t{8} << 20;  // larger results bypass the caches
 
-// Neighbouring axes that walk through memory as one are merged; axes of one element are dropped.
+// Axes after merging: adjacent axes with compatible strides become one; axes of one element are dropped.
 struct Geometry {
   std::array<Index, 17> dim{}, stride{};
   int ndim = 0;
@@ -39,8 +39,8 @@ Geometry merged(std::span<const Index> dims, std::span<const Index> stride) {
   return g;
 }
 
-// Two axes make a plane: the last one, along which the output is contiguous, and the one along which the input is (or
-// nearly so). The others are walked. Tiles of a plane keep both sides' cache lines in use.
+// A plane consists of the last axis, along which the output is contiguous, and the axis along which the input is
+// contiguous or nearly so. The copy walks over the other axes. Tiles of a plane reuse the cache lines of both sides.
 struct Planes {
   Geometry walked;
   Index rows = 1, columns = 1;  // of a plane: of `across` and of the last axis
@@ -98,8 +98,8 @@ void copy_elements(const Planes& p, const T* in, T* out, Index begin, Index end,
     for (Index column = left; column < right; ++column) out[row * p.row_out + column] = in[column * p.column_in + row];
 }
 
-// Square by square: of each side the cache lines of one square are in use, however far apart they lie (at powers of two
-// more of them would evict each other).
+// Copies one square at a time, so only its cache lines are in use on either side. With power-of-two strides, more lines
+// would evict each other.
 template <class T>
 void copy_tiles(const Planes& p, const T* in, T* out, Index begin, Index end) {
   Index row = begin;

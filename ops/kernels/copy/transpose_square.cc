@@ -19,8 +19,8 @@ void transpose(const std::uint32_t* in, std::int64_t in_stride, std::uint32_t* o
     for (std::int64_t i = 0; i < kSquare; ++i) out[j * out_stride + i] = in[i * in_stride + j];
 }
 #elif HWY_TARGET == HWY_AVX3
-// A whole square in registers: four by four within each block of 128 bits, then the blocks themselves. Each cache line
-// of either side is touched once; at distances of a power of two they would evict each other in between.
+// Transposes a whole square in registers: 4x4 elements within each 128-bit block, then the blocks. Each cache line of
+// either side is accessed once; with power-of-two strides, lines would be evicted between accesses.
 using Row = hn::Vec<hn::FixedTag<std::uint32_t, 16> >;
 
 template <bool kStream>
@@ -34,7 +34,7 @@ template <bool kStream>
 HWY_ATTR void transpose(const std::uint32_t* in, std::int64_t in_stride, std::uint32_t* out, std::int64_t out_stride) {
   const hn::FixedTag<std::uint32_t, 16> d;
   const hn::RepartitionToWide<decltype(d)> pairs;
-  Row v[4][4];  // of rows 4 i to 4 i + 3, block by block: column j of the block
+  Row v[4][4];  // v[i][j]: column j of each block of rows 4 i to 4 i + 3
   for (int i = 0; i < 4; ++i) {
     const std::uint32_t* from = in + 4 * i * in_stride;
     const auto a = hn::LoadU(d, from), b = hn::LoadU(d, from + in_stride);
@@ -60,7 +60,7 @@ HWY_ATTR void transpose(const std::uint32_t* in, std::int64_t in_stride, std::ui
   }
 }
 #else
-// Blocks of four by four, in registers.
+// Transposes 4x4 blocks in registers.
 template <bool kStream>
 HWY_ATTR void transpose(const std::uint32_t* in, std::int64_t in_stride, std::uint32_t* out, std::int64_t out_stride) {
   const hn::CappedTag<std::uint32_t, 4> d;
@@ -87,7 +87,7 @@ HWY_ATTR void transpose(const std::uint32_t* in, std::int64_t in_stride, std::ui
 template <bool kStream>
 HWY_ATTR void row_of_squares(const std::uint32_t* in, std::int64_t in_stride, std::uint32_t* out,
                              std::int64_t out_stride, std::int64_t squares) {
-  constexpr std::int64_t kAhead = 2;  // squares
+  constexpr std::int64_t kAhead = 2;  // squares to prefetch ahead
   for (std::int64_t s = 0; s < squares; ++s) {
     const std::uint32_t* from = in + s * kSquare * in_stride;
     if (s + kAhead < squares)

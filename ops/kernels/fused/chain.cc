@@ -1,4 +1,5 @@
-// A link costs a jump for every eight vectors: little beside the loads and stores that it saves.
+// Interprets the links of a chain. A link costs one jump per eight vectors, much less than the loads and stores that it
+// saves.
 #include "ops/kernels/fused/chain.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,7 +15,7 @@
 #include "ops/kernels/fused/curves-inl.h"
 #include "ops/kernels/fused/lanes-inl.h"
 
-// The ops by name, and whether float64 takes part: its sigmoid and tanh are too long to inline for every vector.
+// The ops by name, and whether they support float64: its sigmoid and tanh are too long to inline for every vector.
 #ifndef SYNCLINE_CHAIN_OPS
 // clang-format off
 #define SYNCLINE_CHAIN_OPS(BINARY, UNARY)                                            \
@@ -43,7 +44,7 @@ using kernels::Beside;
 using kernels::ChainLink;
 using kernels::ChainOp;
 
-// As the loops of ops/math and ops/nn compute them.
+// Must give the same bits as the loops of ops/math and ops/nn.
 // clang-format off
 struct Chain_add { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Add(x, y); } };
 struct Chain_sub { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Sub(x, y); } };
@@ -107,7 +108,7 @@ HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* v
   }
 }
 
-// Groups of as many vectors as there are k, from element `at` on; how far it came.
+// Processes groups of sizeof...(k) vectors, starting at element `at`. Returns the first element that is not processed.
 template <class T, std::size_t... k>
 HWY_ATTR std::int64_t run_groups(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n,
                                  std::index_sequence<k...> all) {
@@ -126,7 +127,7 @@ HWY_ATTR std::int64_t run_groups(const T* first, std::span<const ChainLink> link
   return at;
 }
 
-// The last elements, fewer than a vector, on zero-padded copies.
+// Processes the last elements, fewer than a vector, on zero-padded copies.
 template <class T>
 HWY_ATTR void run_tail(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n) {
   constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);

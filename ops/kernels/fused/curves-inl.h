@@ -1,4 +1,4 @@
-// The curves that single passes (ops/math) and chains (chain.cc) compute: one definition, so the same bits either way.
+// Functions shared by single passes (ops/math) and chains (chain.cc), so both give the same bits.
 #if defined(SYNCLINE_CURVES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_CURVES_INL_H_
 #undef SYNCLINE_CURVES_INL_H_
@@ -17,7 +17,7 @@ namespace HWY_NAMESPACE {
 
 struct SqrtF : Stateless {
   using Stateless::Stateless;
-  // Of -0, 0: the gradient there is infinity, not its opposite.
+  // x <= 0 gives 0. sqrt(-0) must not be -0: the gradient there is +infinity.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     return hn::Sqrt(hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x));
@@ -26,8 +26,8 @@ struct SqrtF : Stateless {
 
 struct TanhF : Stateless {
   using Stateless::Stateless;
-  // float32: x times a quotient of two polynomials in x^2, fitted to tanh(x) / x on [-9, 9] to 2e-8 of the value;
-  // beyond, the float is 1.
+  // float32: x times a quotient of two polynomials in x^2, fitted to tanh(x) / x on [-9, 9] with relative error 2e-8.
+  // Beyond that range tanh rounds to +-1.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     if constexpr (sizeof(hn::TFromD<D>) == sizeof(double)) {

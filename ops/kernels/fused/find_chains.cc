@@ -19,8 +19,8 @@ class ChainFinder {
     }
   }
 
-  // A chain runs where its last node stood: then all that its nodes read is there, and nobody has waited for the
-  // others.
+  // A chain runs at the position of its last node: all operands are ready there, and no other node reads its inner
+  // nodes.
   std::vector<std::vector<int>> run() const {
     const int nodes = static_cast<int>(spec_.nodes.size());
     std::vector<std::vector<int>> chains(static_cast<std::size_t>(nodes));  // by last node
@@ -35,8 +35,8 @@ class ChainFinder {
   }
 
  private:
-  // The operand whose chain node i continues, or -1. Of two, the later: its value is the likelier one to lie in
-  // registers still.
+  // Returns the operand whose chain node i continues, or -1. Prefers the later of two operands, which is more likely to
+  // be in registers.
   int link_before(int i, const std::vector<std::vector<int>>& chains) const {
     if (!can_be_link(i)) return -1;
     int best = -1;
@@ -56,7 +56,7 @@ class ChainFinder {
 
   const FusedSpec& spec_;
   const std::vector<bool>& is_number_;
-  std::vector<int> readers_;  // by node: how many others read it
+  std::vector<int> readers_;  // by node: number of reading nodes
 };
 
 }  // namespace

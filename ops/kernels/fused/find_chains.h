@@ -1,4 +1,4 @@
-// Which ops of a fused program are computed together as chains (chain.h).
+// Groups the ops of a fused program into chains (chain.h).
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace syncline::kernels {
 
-// The nodes of `spec` in an order in which they can run: each entry is a chain, every node of which reads the one
-// before and is the only one that does, or a node alone. `is_number[i]`: input i is one element for all.
+// Returns the nodes of `spec` in an executable order. An entry is a single node or a chain, in which each node is the
+// only reader of its predecessor. `is_number[i]`: input i is a single broadcast element.
 std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number);
 
-// `spec` with its nodes in that order.
+// Returns `spec` with its nodes in the order of `chains`.
 FusedSpec reorder(const FusedSpec& spec, const std::vector<std::vector<int>>& chains);
 
 }  // namespace syncline::kernels

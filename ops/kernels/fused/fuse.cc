@@ -1,4 +1,4 @@
-// How a chain of elementwise ops becomes a program: the order, the size of a block, and where each value lies.
+// Compiles a group of elementwise ops to a program: order, block size, and location of each value.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Input = FusedProgram::Input;
 
-// Right-aligned strides of an operand in the iteration space, with dimensions that follow each other collapsed.
+// Describes an operand by its right-aligned strides in the iteration space; adjacent dimensions are collapsed.
 Input describe(const Meta& meta, const StridedWindow& window, const Shape& space) {
   Input input;
   input.element = static_cast<std::uint8_t>(size_of(meta.dtype));
@@ -48,7 +48,7 @@ Input describe(const Meta& meta, const StridedWindow& window, const Shape& space
   return input;
 }
 
-// A block holds whole periods, or lies within one, so that periodic operands need no work a block.
+// Fits the block to whole periods or to a fraction of a period, so that periodic operands need no copy per block.
 void fit_block_to_periods(FusedProgram& p) {
   std::int64_t period = 1;
   for (const Input& input : p.inputs)
@@ -64,8 +64,8 @@ void fit_block_to_periods(FusedProgram& p) {
   }
 }
 
-// `run`: elements that lie side by side in every window and every part, or 0 if there are none. A block of them needs
-// no copies, but a short one has more calls than elements to its name.
+// `run`: the common contiguous run of all windows and parts, or 0 if there are none. Blocks that divide a run need no
+// copies, but calls dominate the cost of short blocks.
 void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
   constexpr std::size_t kShortest = 512;  // bytes
   p.block = static_cast<std::int64_t>(kFusedBlockBytes / widest);
@@ -81,7 +81,7 @@ void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
   fit_block_to_periods(p);
 }
 
-// Whether every block lies side by side there.
+// True if every block is contiguous at `place`.
 bool is_contiguous(const Input& place, std::int64_t block) {
   if (place.spread == Input::kFull) return true;
   return place.spread == Input::kStrided && place.stride.back() == 1 && place.dims.back() % block == 0;
@@ -104,7 +104,8 @@ void find_step(Input& place, std::int64_t block) {
   else if (place.spread == Input::kStrided && row_by_row) place.step = place.stride[0];
 }
 
-// Chains take a number as it is (`number_only`).
+// Assigns buffers to inputs that need expansion. `number_only`: inputs that only chains read, which take a single
+// number directly.
 void place_inputs(FusedProgram& p, const std::vector<bool>& number_only, std::vector<bool>& used) {
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     Input& input = p.inputs[i];
@@ -119,7 +120,7 @@ void place_inputs(FusedProgram& p, const std::vector<bool>& number_only, std::ve
   }
 }
 
-// Turns a group of ops into instructions over block buffers.
+// Converts a group of ops to instructions over block buffers.
 class Fuser {
  public:
   explicit Fuser(const FusedSpec& spec)
@@ -175,7 +176,7 @@ class Fuser {
     return describe(spec_.nodes[part.node].out, part.window, spec_.space);
   }
 
-  // By input.
+  // For each input: true if only chains read it.
   std::vector<bool> read_by_chains_only() const {
     std::vector<bool> only(p_.inputs.size(), true);
     std::size_t next = 0;
@@ -219,7 +220,7 @@ class Fuser {
 
   bool is_number(int operand) const { return operand < 0 && p_.inputs[~operand].spread == Input::kScalar; }
 
-  // Node i as the link of a chain whose value so far is `value`, one of its operands.
+  // Returns node i as a link of a chain; its operand `value` is the current value of the chain.
   FusedProgram::Link link(int i, int value) const {
     const FusedNode& node = spec_.nodes[i];
     FusedProgram::Link made{.out = static_cast<std::int16_t>(inputs_ + i)};
@@ -235,13 +236,15 @@ class Fuser {
     return made;
   }
 
-  // Where node i's value goes. `wanted`: somewhere; otherwise only where the group's outputs want it.
+  // Assigns a location to the value of node i. `wanted`: a later instruction reads it; otherwise only outputs of the
+  // group need it.
   void add_result(int i, bool wanted) {
     metas_.push_back(spec_.nodes[i].out);
     const std::size_t stores = p_.stores.size();
     FusedProgram::Result result = result_of(i);
-    // Operands that end here free their buffers: before the result takes one where elements are equally wide, since
-    // blocks may run in place, and otherwise after it, since a result would overtake a narrower operand.
+    // Operands with their last use here free their buffers. An operand of equal element width frees its buffer before
+    // the result takes one, since blocks may run in place. Other operands free it afterwards, since a wider result
+    // would overwrite elements before they are read.
     free_dead_operands(i, result.element, /*same_width=*/true);
     if (result.output < 0 && (wanted || p_.stores.size() > stores)) result.buffer = take_buffer(used_);
     free_dead_operands(i, result.element, /*same_width=*/false);
@@ -250,7 +253,7 @@ class Fuser {
     p_.results.push_back(std::move(result));
   }
 
-  // Written straight into an output if no operand that lies there is read later; otherwise stored at the block's end.
+  // Writes directly to an output if no operand in that memory is read later; otherwise stores at the end of the block.
   FusedProgram::Result result_of(int i) {
     FusedProgram::Result result{.element = static_cast<std::uint8_t>(size_of(spec_.nodes[i].out.dtype))};
     for (int j = 0; j < static_cast<int>(spec_.outputs.size()); ++j) {
@@ -282,12 +285,12 @@ class Fuser {
     }
   }
 
-  FusedSpec spec_;                        // its nodes in the order of the chains
-  std::vector<std::vector<int>> chains_;  // of the nodes as they were given
+  FusedSpec spec_;                        // nodes in chain order
+  std::vector<std::vector<int>> chains_;  // indices of nodes in the given order
   const int inputs_, nodes_;
   std::vector<Meta> metas_;    // by register
-  std::vector<int> last_use_;  // by register: the node
-  std::vector<bool> used_;     // buffers
+  std::vector<int> last_use_;  // by register: the last reading node
+  std::vector<bool> used_;     // buffers in use
   FusedProgram p_;
 };
 

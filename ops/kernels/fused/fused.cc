@@ -12,8 +12,8 @@ namespace {
 
 using Input = FusedProgram::Input;
 
-// Calls run(at, count) for elements [begin, begin + n) of a strided operand, one run of the innermost dimension at a
-// time; at: where the run's first element lies.
+// Calls run(at, count) for elements [begin, begin + n) of a strided operand, for one run of the innermost dimension at
+// a time. `at`: position of the first element of the run.
 template <class Run>
 void for_runs(const Input& input, std::int64_t begin, std::int64_t n, Run run) {
   const int ndim = static_cast<int>(input.dims.size());
@@ -40,7 +40,7 @@ void for_runs(const Input& input, std::int64_t begin, std::int64_t n, Run run) {
   }
 }
 
-// Where element `begin` of an operand lies.
+// The position of element `begin` in an operand.
 std::int64_t position(const Input& input, std::int64_t begin) {
   if (input.spread == Input::kFull) return input.offset + begin;
   if (input.spread == Input::kScalar) return input.offset;
@@ -53,7 +53,7 @@ std::int64_t position(const Input& input, std::int64_t begin) {
   return at + begin * input.stride[0];
 }
 
-// Lays out elements [begin, begin + n) of a broadcast operand.
+// Expands elements [begin, begin + n) of a broadcast operand into y.
 template <class T>
 void lay_out(const Input& input, const T* x, std::int64_t begin, std::int64_t n, T* y) {
   const bool one = input.stride.back() == 0;
@@ -72,7 +72,7 @@ void lay_out_bytes(const Input& input, const void* x, std::int64_t begin, std::i
   else go(std::uint64_t{});
 }
 
-// The other way: elements [begin, begin + n) to where they lie.
+// The inverse of lay_out: copies elements [begin, begin + n) to their positions in y.
 void put(const Input& place, const void* x, std::int64_t begin, std::int64_t n, void* y) {
   const std::size_t element = place.element;
   const auto* from = static_cast<const std::byte*>(x);
@@ -90,7 +90,7 @@ struct Buffers {
   alignas(64) std::byte at[kFusedBuffers][kFusedBlockBytes];
 };
 
-// Operands that look the same in every block are laid out once.
+// Expands operands that are equal in every block once.
 void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffers& buffers) {
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const Input& input = p.inputs[i];
@@ -99,7 +99,8 @@ void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffe
   }
 }
 
-// A register's place in the block that begins at element `begin`; `at`: in the block before, unless it is the first.
+// The address of a register in the block that begins at element `begin`. `at`: its address in the previous block,
+// ignored for the first block.
 std::byte* find_place(const Input& place, std::byte* base, std::byte* at, std::int64_t begin, bool is_first) {
   if (is_first || place.step < 0) return base + position(place, begin) * place.element;
   return at + place.step * place.element;
@@ -110,7 +111,8 @@ void find_inputs(const FusedProgram& p, const void* const* in, std::int64_t begi
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const Input& input = p.inputs[i];
     if (input.buffer < 0) {
-      // Registers are for results too, hence not const; nothing writes to an input's unless its memory is an output's.
+      // Registers also hold results, so they are not const. An input register is written only if an output shares its
+      // memory.
       auto* base = const_cast<std::byte*>(static_cast<const std::byte*>(in[i]));
       regs[i] = find_place(input, base, regs[i], begin, is_first);
     } else {
@@ -143,9 +145,9 @@ void run_instruction(const FusedProgram::Instruction& code, std::byte* const* re
   }
 }
 
-// Elements [first, last).
+// Runs elements [first, last).
 void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t first, std::int64_t last) {
-  Buffers buffers;  // not initialized: every byte read is written first
+  Buffers buffers;  // uninitialized: every byte is written before it is read
   std::byte* regs[kFusedRegisters] = {};
   lay_out_constant_inputs(p, in, buffers);
   for (std::int64_t begin = first; begin < last; begin += p.block) {

@@ -1,9 +1,8 @@
-// Loops over blocks of elementwise ops, compiled once for each instruction set by Highway's foreach_target.
+// Loops over blocks of elementwise ops. Highway's foreach_target compiles this file once per instruction set.
 //
-// A file of elementwise ops defines, inside HWY_NAMESPACE, one small struct an op: its call operator maps numbers to a
-// number
-// (`plain_block_of`, `comparing_block_of`) or vectors to a vector (`floating_block`). Run-time dispatch picks the
-// table.
+// A file of elementwise ops defines one small struct per op inside HWY_NAMESPACE. Its call operator maps numbers to a
+// number (`plain_block_of`, `comparing_block_of`) or vectors to a vector (`floating_block`). Run-time dispatch selects
+// the table.
 #if defined(SYNCLINE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_LANES_INL_H_
 #undef SYNCLINE_LANES_INL_H_
@@ -26,7 +25,7 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Calls step(offset) for whole vectors and, for what is left, on zero-padded copies of the inputs.
+// Calls step for each full vector, then on zero-padded copies of the remaining inputs.
 template <int kInputs, class T, class Out, class Step>
 HWY_INLINE void for_blocks(const void* const* in, void* out, std::int64_t n, Step step) {
   const hn::ScalableTag<T> d;
@@ -76,7 +75,7 @@ HWY_ATTR void plain_block(const void* attrs, const void* const* in, void* out, s
   plain_loop<F, Out, In...>(f, in, static_cast<Out*>(out), n, std::index_sequence_for<In...>{});
 }
 
-// e^x for every x. Highway's is for finite numbers that do not overflow.
+// e^x for every x. hn::Exp supports only finite x without overflow.
 template <class D, class V>
 HWY_INLINE HWY_ATTR V exp_of(D d, V x) {
   using T = hn::TFromD<D>;
@@ -86,12 +85,12 @@ HWY_INLINE HWY_ATTR V exp_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// Of an op without attributes.
+// Base of an op without attributes.
 struct Stateless {
   explicit Stateless(const void*) {}
 };
 
-// (T, T, ...) -> T for every dtype; kInputs of them.
+// (T, T, ...) -> T for every dtype, with kInputs inputs.
 template <class F, int kInputs>
 BlockFn plain_block_of(DType dtype) {
   return with_dtype(dtype, []<class T>(T) -> BlockFn {
@@ -111,7 +110,7 @@ BlockFn floating_block(DType dtype) {
   return dtype == DType::kFloat32 ? &value_block<kInputs, float, F> : &value_block<kInputs, double, F>;
 }
 
-// One row of a file's table of blocks.
+// One row of the block table of a file.
 struct NamedBlock {
   std::string_view name;
   BlockFn (*of)(DType);

@@ -8,7 +8,7 @@
 #include "ops/kernels/parallel.h"
 #include "syncline/error.h"
 
-// OpenBLAS's own, in no header of its.
+// Internal OpenBLAS functions; no header declares them.
 extern "C" {
 void* blas_memory_alloc(int position);
 void blas_memory_free(void* buffer);
@@ -18,7 +18,7 @@ namespace syncline::kernels {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kBuffer = 128 * kMiB;  // on all processors that Debian's OpenBLAS chooses kernels for
+constexpr std::size_t kBuffer = 128 * kMiB;  // for every kernel set of Debian's OpenBLAS
 
 bool is_limited(rlimit& limit) { return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY; }
 

@@ -1,19 +1,19 @@
-// Address space for OpenBLAS, where it is limited (ulimit -v): OpenBLAS takes a buffer for each thread that multiplies,
-// and where there is no room it tries again for ever.
+// Reserves address space for OpenBLAS under a limit (ulimit -v). OpenBLAS takes one buffer per multiplying thread and
+// retries forever if there is no room.
 #pragma once
 
 #include <string>
 
 namespace syncline::kernels {
 
-// Why OpenBLAS would not find room for a buffer a thread; "" if it does, or has them. Any thread may ask.
+// Returns why OpenBLAS lacks address space for one buffer per thread, or "" if it has enough. Any thread may call it.
 std::string lacking_blas_memory();
 
-// Lets OpenBLAS take its buffers now if address space is limited, so that nothing else takes their room. Throws Error
-// if there is none. Before the first product, once.
+// Makes OpenBLAS take its buffers now if address space is limited, before other allocations use it. Throws Error if
+// there is no room. Call once, before the first product.
 void reserve_blas_memory();
 
-// Lets OpenBLAS take so many buffers, which it keeps.
+// Makes OpenBLAS take `count` buffers, which it keeps.
 void take_blas_buffers(int count);
 
 }  // namespace syncline::kernels

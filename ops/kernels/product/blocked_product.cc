@@ -17,7 +17,7 @@ namespace syncline::kernels {
 namespace HWY_NAMESPACE {
 using Index = std::int64_t;
 
-// A block of B: so many rows of each panel that a panel and the tiles of A stay in the second-level cache together.
+// Rows of a block of B: one panel and the tiles of A fit in the second-level cache together.
 template <class T>
 constexpr Index kBlockDepth = 1536 / Index{sizeof(T)};
 constexpr Index kBlockRows = 288, kRowsMultiple = 24;  // of A: whole tiles on every instruction set
@@ -25,13 +25,13 @@ constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kBlockRows * 1536 <= kScratchBytes);
 
-// As few parts as fit, of about equal size.
+// The size of a part if `length` is divided evenly into the fewest parts of at most `most`.
 HWY_INLINE Index even_part(Index length, Index most, Index multiple) {
   const Index parts = (length + most - 1) / most;
   return ((length + parts - 1) / parts + multiple - 1) / multiple * multiple;
 }
 
-// Rows [p0, p0 + depth) of columns [j0, j0 + columns), at most a panel's, of op(B).
+// Packs rows [p0, p0 + depth) of columns [j0, j0 + columns) of op(B), at most one panel.
 template <class T>
 HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index columns, T* to) {
   constexpr Index kWidth = kPanelColumns<T>;
@@ -45,7 +45,7 @@ HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index
         transpose_squares(words + p, x.ldb, reinterpret_cast<std::uint32_t*>(to + p * kWidth), kWidth, kWidth / kSquare,
                           false);
     }
-    constexpr Index kRun = 16;  // elements of a row at a time, so that what is written stays in the first-level cache
+    constexpr Index kRun = 16;  // elements of a row at a time: the written block stays in the first-level cache
     for (; p < depth; p += kRun)
       for (Index c = 0; c < columns; ++c)
         for (Index q = p; q < std::min(p + kRun, depth); ++q) to[q * kWidth + c] = from[c * x.ldb + q];
@@ -62,7 +62,7 @@ HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index
     for (Index c = 0; c < kWidth; c += lanes) hn::Store(hn::LoadU(d, from + p * x.ldb + c), d, to + p * kWidth + c);
 }
 
-// A piece of B that is to be packed soon, where B's rows are stored: fetched little by little beside the products.
+// The next part of B to pack, if the rows of B are stored. Its prefetch is interleaved with the products.
 template <class T>
 struct NextPanel {
   const T* at;
@@ -76,10 +76,10 @@ struct NextPanel {
   }
 };
 
-// Rows [i0, i0 + rows) of op(A) whose columns are stored: tile by tile, kTileRows elements a column.
+// Packs rows [i0, i0 + rows) of op(A), whose columns are stored: tile by tile, kTileRows elements per column.
 template <class T>
 HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index i0, Index rows, T* to) {
-  constexpr Index kRun = 8;  // columns at a time, so that what is read and written stays in the first-level cache
+  constexpr Index kRun = 8;  // columns at a time: both sides stay in the first-level cache
   const Index whole = rows / kTileRows * kTileRows;
   const T* from = x.A + p0 * x.lda + i0;
   for (Index first = 0; first < depth; first += kRun) {
@@ -92,14 +92,15 @@ HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index 
   }
 }
 
-// Rows of A: the first tile's, and how far row i's elements lie behind row 0's, for i a multiple of kTileRows.
+// Rows of A: the first tile, and the distance per row, such that row i (a multiple of kTileRows) starts at i *
+// distance.
 template <class T>
 struct BlockRows {
   TileRows<T> tile;
   Index distance;
 };
 
-// A panel by some rows of A, tile by tile, while the next panel is fetched.
+// Multiplies rows of A by a panel, tile by tile, and prefetches the next panel.
 template <bool kColumns, class T>
 HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, const TilePanel<T>& panel, T* C,
                                Index ldc, Index columns, bool add, const NextPanel<T>& next) {
@@ -117,8 +118,8 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, c
   }
 }
 
-// One block of B by all of A. Panels are packed when the first rows come to them, and kept if other rows follow. Where
-// a tile or two are all the rows, packing is lost: they are multiplied where they lie.
+// Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
+// follow. With at most two tiles of rows, packing does not pay: operands are read in place.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {
@@ -186,10 +187,10 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 }  // namespace
 
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
-  // Without vectors of our own, a BLAS has at least the baseline's. Every small product asks: hwy::SupportedTargets()
-  // would read the processor's features each time, which takes 20 us in a virtual machine.
+  // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
+  // each call, which takes 20 us in a virtual machine, and every small product asks.
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
-  // Below, a BLAS with vectors as wide as ours is quicker: it has products without packing for them.
+  // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing.
   constexpr std::int64_t kSmall = 1'000'000;
   return m >= 8 && n >= 32 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }

@@ -1,9 +1,9 @@
 // Large matrix products: C = op(A) op(B), or C += op(A) op(B), row-major, in blocks whose operands stay in the caches.
-// B is packed panel by panel, A only where its columns are stored; with a few rows neither is.
+// Panels of B are packed; A is packed only if its columns are stored. With a few rows neither is packed.
 //
-// Buffers are the caller's and do not overlap. An element's sum runs over blocks of k in order, whatever the other rows
-// and columns are. Runs on the calling thread. Thread-safe; a thread's first product allocates 2 MiB, which it keeps;
-// throws nothing else. T: float, double.
+// The caller owns the buffers, which must not overlap. The sum of an element runs over blocks of k in order,
+// independent of the other rows and columns. Runs on the calling thread. Thread-safe. The first product of a thread
+// allocates 2 MiB, which the thread keeps; nothing else throws. T: float, double.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace syncline::kernels {
 
-// Whether a product of this shape gains by it over a BLAS; `wide_blas`: one whose vectors are as wide as ours.
+// True if a product of this shape is faster here than in a BLAS. `wide_blas`: the BLAS has vectors as wide as ours.
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas);
-// Whether ours are 512 bits wide.
+// True if our vectors are 512 bits wide.
 bool has_wide_vectors();
 
 template <class T>
@@ -27,7 +27,7 @@ struct MatrixProduct {
   std::int64_t ldb;
   T* C;
   std::int64_t ldc;
-  bool add;  // to what C holds, which is not read otherwise
+  bool add;  // C += product; otherwise C is only written
 };
 
 template <class T>

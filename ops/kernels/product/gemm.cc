@@ -18,12 +18,12 @@ namespace {
 
 using Index = std::int64_t;
 
-// Each piece packs the shared operand again, so pieces are few, long and wide: that costs 1 to 3 % of one core's time.
-// Columns cost less than rows. Powers of two divide evenly among 2, 4 or 8 threads.
+// Each piece repacks the shared operand, so pieces are few, long and wide; this costs 1 to 3 % of the time of one core.
+// Splitting columns costs less than splitting rows. Powers of two divide evenly among 2, 4 or 8 threads.
 constexpr double kFlopsPerPiece = 12e6;
 constexpr Index kMaxPieces = 8;
 constexpr Index kPieceWidth = 256;
-constexpr Index kNarrowPieceWidth = 64;  // where the product is long (k) but both sides are short
+constexpr Index kNarrowPieceWidth = 64;  // for products with long k and short m and n
 constexpr Index kPieceAlignment = 32;    // a multiple of the micro-kernel's height and width
 
 Chunks split(Index length, double flops) {
@@ -47,7 +47,8 @@ void blas(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, 
   cblas_dgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
 }
 
-// Holds OpenBLAS to the calling thread, once. The serial flavour shares its buffers between threads without a lock.
+// Restricts OpenBLAS to the calling thread, once. The serial build of OpenBLAS shares buffers between threads without a
+// lock.
 void prepare_blas() {
   static const bool prepared = [] {
     if (openblas_get_parallel() == 0) {
@@ -63,7 +64,7 @@ void prepare_blas() {
   static_cast<void>(prepared);
 }
 
-// An OpenBLAS that is older than the processor takes kernels of an older one, with vectors half as wide.
+// An OpenBLAS older than the processor selects kernels of an older processor, with half the vector width.
 bool blas_is_wide() {
   static const bool wide = [] {
     const std::string name = openblas_get_corename();
@@ -72,7 +73,7 @@ bool blas_is_wide() {
   return wide;
 }
 
-// An empty sum: BLAS refuses the lead dimension 0 that an empty operand has.
+// Scales C for k == 0: BLAS rejects the leading dimension 0 of an empty operand.
 template <class T>
 void scale(Index m, Index n, T beta, T* C, Index ldc) {
   for (Index i = 0; i < m; ++i) {

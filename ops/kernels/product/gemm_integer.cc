@@ -1,4 +1,4 @@
-// Products of integers: plain loops, modulo 2^bits. The interface is gemm.h's.
+// Integer matrix products (gemm.h): plain loops, modulo 2^bits.
 #include "base/convert.h"
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/product/gemm.h"
@@ -11,7 +11,7 @@ T times_plus(T a, T b, T sum) {
   return static_cast<T>(wrapping(sum) + wrapping(static_cast<T>(wrapping(a) * wrapping(b))));
 }
 
-// Row i of C. The innermost loop runs along rows of B where they lie side by side.
+// Adds to row i of C. The innermost loop runs along rows of op(B), which are contiguous if B is not transposed.
 template <class T>
 void add_row(Trans a, Trans b, std::int64_t i, std::int64_t n, std::int64_t k, T alpha, const T* A, std::int64_t lda,
              const T* B, std::int64_t ldb, T* row) {

@@ -1,9 +1,9 @@
-// Products with a matrix that is packed once and used many times: a recurrent weight, which each turn of a loop
-// multiplies by a few rows. A BLAS packs its operand again in every call, which costs as much as a fifth of a product
-// of 32 rows.
+// Products with a matrix that is packed once and used often, such as a recurrent weight that every turn of a loop
+// multiplies by a few rows. A BLAS repacks its operand in every call, up to a fifth of the cost of a product of 32
+// rows.
 //
-// C = A B, row-major, where B is k x n. Buffers are the caller's and do not overlap. An element's sum runs over k in
-// order, whatever the other rows and columns are. Thread-safe; allocates nothing; throws nothing.
+// C = A B, row-major, where B is k x n. The caller owns the buffers, which must not overlap. The sum of an element runs
+// over k in order, independent of the other rows and columns. Thread-safe; allocates nothing; throws nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace syncline::kernels {
 
-// Packed columns lie in panels of this many bytes a row; the last panel is filled up with zeros.
+// Packed columns form panels of this many bytes per row; zeros fill the last panel.
 inline constexpr std::int64_t kPanelBytes = 128;
 template <class T>
 inline constexpr std::int64_t kPanelColumns = kPanelBytes / static_cast<std::int64_t>(sizeof(T));
 
-// packed: (n / kPanelColumns, rounded up) panels x k rows x kPanelColumns. B's stored rows are ldb apart; b: whether
-// these are B's columns.
+// Packs B. `packed`: ceil(n / kPanelColumns) panels x k rows x kPanelColumns. ldb: distance of stored rows.
+// Trans::kYes: the stored rows are the columns of B.
 template <class T>
 void pack_matrix(Trans b, std::int64_t k, std::int64_t n, const T* B, std::int64_t ldb, T* packed);
 

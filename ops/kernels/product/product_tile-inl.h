@@ -1,5 +1,5 @@
-// The innermost part of matrix products: a tile of C, kTileRows x two vectors, kept in registers, is the product of
-// rows of A with a panel of B. Included once for each instruction set (Highway's foreach_target).
+// The innermost loop of matrix products: a tile of C, kTileRows x two vectors, is the product of rows of A with a panel
+// of B and stays in registers. Highway's foreach_target includes this file once per instruction set.
 #if defined(SYNCLINE_PRODUCT_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_PRODUCT_TILE_INL_H_
 #undef SYNCLINE_PRODUCT_TILE_INL_H_
@@ -19,7 +19,7 @@ namespace syncline::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many rows as the registers allow.
+// The largest number of rows that the registers hold.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kTileRows = 8;
 #elif HWY_TARGET == HWY_SCALAR
@@ -33,8 +33,8 @@ HWY_INLINE std::int64_t tile_columns() {
   return 2 * static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
 }
 
-// The rows of A that a tile takes: row r's elements lie at at[r * row_step + p], or, where A's columns are stored
-// (kColumns), column p's at at[p * row_step + r].
+// The rows of A that a tile reads. Element p of row r is at[r * row_step + p], or at[p * row_step + r] if the columns
+// of A are stored (kColumns).
 template <class T>
 struct TileRows {
   const T* at;
@@ -50,14 +50,14 @@ HWY_INLINE void store_part(D d, V first, V second, T* to, std::int64_t columns, 
   for (std::int64_t c = 0; c < columns; ++c) to[c] = add ? to[c] + both[c] : both[c];
 }
 
-// The columns of B that a tile takes: rows of at least two vectors, so many elements apart.
+// The columns of B that a tile reads: rows of at least two vectors, row_step elements apart.
 template <class T>
 struct TilePanel {
   const T* at;
   std::int64_t row_step = kPanelColumns<T>;
 };
 
-// C = rows * panel, or C += it; `columns` of the tile, at most the two vectors.
+// C = rows * panel, or C += rows * panel, for the first `columns` columns of the tile (at most two vectors).
 template <int kRows, bool kColumns, class T>
 HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C, std::int64_t ldc,
                    std::int64_t columns, bool add) {
@@ -66,12 +66,12 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& 
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const T* A = rows.at;
   const std::int64_t step = rows.row_step;
-  // Every loop over rows is unrolled by request: g++ keeps an array in registers only where all its indices are
-  // constant, and otherwise stores each accumulator to the stack in each step of k (tests/house/check_tiles.py looks).
+  // The pragmas unroll every loop over rows: g++ keeps an array in registers only if all its indices are constant.
+  // Otherwise it stores each accumulator to the stack in every step of k (checked by tests/house/check_tiles.py).
   V first[kRows], second[kRows];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    __builtin_prefetch(C + r * ldc, 1);  // until it is written, the rows are on their way
+    __builtin_prefetch(C + r * ldc, 1);  // loads the rows of C during the product
     __builtin_prefetch(C + r * ldc + lanes, 1);
     first[r] = second[r] = hn::Zero(d);
   }
@@ -97,7 +97,7 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& 
   }
 }
 
-// A tile of fewer rows: the last ones.
+// The last tile, with fewer rows.
 template <int kRows, bool kColumns, class T>
 HWY_INLINE void short_tile(std::int64_t count, std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C,
                            std::int64_t ldc, std::int64_t columns, bool add) {
