@@ -6,7 +6,7 @@
 //    "syncline": {"wait_limit": 60, "bucket": "25MiB", "check_steps": 100}}
 //
 // Every key may be absent, and keys that Keras does not know are left alone, but not those within "syncline", which
-// docs/distribution.md lists. A file that is there and cannot be read as this is an error: IoError (not readable, no
+// docs/distribution_options.md lists. A file that is there and cannot be read as this is an error: IoError (not readable, no
 // JSON) or ValueError (a key's value), naming file and place or key.
 #pragma once
 
