@@ -114,7 +114,7 @@ void FedInputs::agree_on_unsplit(Distributor& ranks, const std::vector<bool>& sp
 RowShares FedInputs::share(Distributor* distributor, std::vector<Meta>& global, std::vector<bool>& split, bool& local) {
   std::vector<Meta> metas;
   for (std::size_t i = 0; i < inputs_.size(); ++i) metas.push_back(meta_of(i));
-  std::vector<std::int64_t> slots;  // as many as the value needs if it is one piece
+  std::vector<std::int64_t> slots;  // for the value as one piece
   for (const SparseInput& s : sparse_) slots.push_back(slots_for(s.value, std::array{std::int64_t{0}, s.value.rows()}));
   std::vector<bool> input_split(inputs_.size(), false);
   RowShares shares;

@@ -1,5 +1,7 @@
-// Feed: a value for one input of a function. FedInputs: what the inputs of a function were fed with, as the arrays that
-// its plans read.
+// FedInputs: the values fed to one function's inputs, as the arrays that its plans read.
+//
+// Dense values are borrowed for one call; sparse values are packed into memory that FedInputs owns and reuses. Not
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -15,10 +17,10 @@
 
 namespace syncline {
 
-// A sparse input is a sparse tensor over four placeholders, the plan's leaves; a dense one is a leaf itself.
+// A leaf is a placeholder of the plan. A dense input is one leaf; a sparse input is a sparse tensor over four leaves.
 class FedInputs {
  public:
-  // Throws ValueError if one of `inputs` is no placeholder. `function` is for messages.
+  // Throws ValueError if an input is not a placeholder. Error messages name `function`.
   FedInputs(std::string function, std::vector<Expr> inputs);
 
   const std::vector<Expr>& leaves() const { return leaves_; }
@@ -28,12 +30,12 @@ class FedInputs {
   void take(std::span<const Array> feeds);
   void take(std::span<const Feed> feeds);
 
-  // Whose rows are whose. Fills in `split` and `global` (shapes under all ranks), one a leaf. To be called before
-  // arrays() is read, if there is a distributor or a sparse input. Under local feeds throws DisagreementError for a
-  // value that has not the batch's rows and differs between ranks.
+  // Assigns rows to ranks. Fills `global` (shapes over all ranks) and `split` with one entry per leaf, and packs sparse
+  // values. With a distributor or a sparse input, call it before arrays(). Under local feeds, throws DisagreementError
+  // if a value without the batch's rows differs between ranks.
   RowShares share(Distributor* distributor, std::vector<Meta>& global, std::vector<bool>& split, bool& local);
 
-  // One a leaf.
+  // One array per leaf.
   std::span<const Array* const> arrays() const { return arrays_; }
 
  private:
@@ -52,11 +54,11 @@ class FedInputs {
 
   std::string function_;
   std::vector<Expr> inputs_, leaves_;
-  std::vector<std::size_t> leaf_of_;    // an input's first leaf
-  std::vector<std::size_t> sparse_of_;  // an input's number among the sparse ones, or kDense
-  std::vector<const Array*> arrays_;    // one a leaf
+  std::vector<std::size_t> leaf_of_;    // the first leaf of each input
+  std::vector<std::size_t> sparse_of_;  // each input's index in sparse_, or kDense
+  std::vector<const Array*> arrays_;    // one per leaf
   std::vector<SparseInput> sparse_;
-  std::vector<Array> densified_;  // sparse values of dense inputs, one an input
+  std::vector<Array> densified_;  // sparse values fed to dense inputs; one per input
 };
 
 }  // namespace syncline

@@ -21,7 +21,7 @@ namespace syncline {
 namespace {
 
 std::uint64_t next_placeholder_key() {
-  // Tells placeholders of one thread's graphs apart; ranks as threads count alike.
+  // Distinguishes the placeholders of one thread. Per thread, so that ranks that are threads get equal keys.
   thread_local std::uint64_t key = 0;
   return ++key;
 }
@@ -108,7 +108,7 @@ struct Function::Impl {
     }
   }
 
-  // What a plan of sizes has drawn the step draws too: both are the random operations' one run.
+  // A plan of sizes and its step draw the same random numbers: together they count as one run of each random op.
   void step(Planned& planned, Session& session, std::span<Array> results) {
     const timeline::Step traced(plans.name(), planned.plan.fingerprint(), session.steps());
     plans.run(planned, session, results);
@@ -116,7 +116,7 @@ struct Function::Impl {
     if (session.distributor() != nullptr) compare_if_due(planned, session);
   }
 
-  // Every rank does this after the same steps.
+  // Collective: every rank compares after the same steps.
   static void compare_if_due(Planned& planned, Session& session) {
     const std::uint64_t every = session.distributor()->check_steps();
     if (every == 0) return;

@@ -27,8 +27,8 @@ std::string describe(const CompileRequest& request) {
 
 bool overlap(const Array& a, const Array& b) { return a.raw() < b.raw() + b.bytes() && b.raw() < a.raw() + a.bytes(); }
 
-// What was set by hand is rank 0's. The ranks have mostly set the same: a digest tells, and nothing need be sent. A
-// network has hundreds of variables, and each that is sent is a meeting of the ranks.
+// Replaces values set by hand with rank 0's. The ranks usually set equal values: comparing one digest then avoids a
+// broadcast for each of hundreds of variables. A partial variable keeps its value on rank 0 and becomes zero elsewhere.
 void share_values(std::span<const std::shared_ptr<VariableState>> variables, Distributor& distributor) {
   std::vector<VariableState*> changed;
   std::uint64_t digest = 0, place = 0;
@@ -73,7 +73,7 @@ FunctionPlans::FunctionPlans(std::string name, std::vector<Expr> inputs, std::ve
 }
 
 FunctionPlans::Planned& FunctionPlans::find_for_fed(Session& session) {
-  last_ = nullptr;  // it may be freed
+  last_ = nullptr;  // its plan may be freed
   Planned* planned = &first_plan(session);
   while (planned->computes_sizes) planned = &plan_after(*planned, session);
   last_ = &planned->plan;
@@ -91,8 +91,8 @@ bool FunctionPlans::fits(const Key& key, const Session& session, bool own_rows) 
   return true;
 }
 
-// Where each rank's rows are is asked anew in each step if every rank brings its own, and for a sparse value, whose
-// tensors are made by rank.
+// Row shares are computed in every step if each rank feeds its own rows or an input is sparse, because sparse tensors
+// are packed by rank.
 FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
   Distributor* distributor = session.distributor();
   const bool own_rows = distributor != nullptr && distributor->feeds_are_local();
@@ -116,7 +116,7 @@ FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
   return add(plans_, std::move(fresh), session);
 }
 
-// The sizes that the plan computes decide which one comes next.
+// Runs a plan of sizes; its results select the successor.
 FunctionPlans::Planned& FunctionPlans::plan_after(Planned& before, Session& session) {
   SizeValues values = results_for(before.plan);
   run(before, session, values);
@@ -157,7 +157,7 @@ FunctionPlans::Planned& FunctionPlans::use(Plans& list, Plans::iterator found, S
   return planned;
 }
 
-// The plan of the function, or of sizes that have to be computed before that.
+// Compiles the function's plan, or a plan of sizes that are still missing.
 void FunctionPlans::make_plan(Planned& planned, Session& session) const {
   const timeline::Span traced("plan", "make a plan");
   CompileRequest request{.name = name_,
@@ -193,7 +193,7 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
   request.in_callers_memory.resize(request.outputs.size(), true);
   std::uint64_t fingerprint = 0;
   if (request.distributor != nullptr) fingerprint = agree_on_graph(session, *request.distributor, describe(request));
-  // The same for every value of the sizes.
+  // Successors of different sizes have equal fingerprints.
   if (planned.key.sizes.empty()) planned.first_fingerprint = fingerprint;
   else if (fingerprint != 0) fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
   planned.plan = compile(std::move(request));
@@ -203,7 +203,7 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
     if (std::ranges::find(planned.random_ops, op) == planned.random_ops.end()) planned.random_ops.push_back(op);
 }
 
-// What stands for the function's inputs in a plan's graph.
+// Maps the function's leaves to the plan's placeholders, or to constants.
 Bindings FunctionPlans::bind_feeds(const Planned& planned, CompileRequest& request) const {
   Bindings bindings;
   std::size_t steer = 0;
@@ -214,12 +214,12 @@ Bindings FunctionPlans::bind_feeds(const Planned& planned, CompileRequest& reque
     request.feeds.push_back(feed);
     bindings[leaf] = steers_[i] ? scalar(planned.key.steering[steer++] ? 1 : 0, leaf.dtype()) : feed;
   }
-  // The learning phase is testing where it is not fed_.
+  // A learning phase that is not fed means testing.
   for (const Expr& phase : phases_) bindings.try_emplace(phase, scalar(0, DType::kBool));
   return bindings;
 }
 
-// Replicated, but for the new values of partial variables.
+// Outputs and new values are replicated; new values of partial variables stay partial.
 std::vector<Placement> FunctionPlans::wanted_placements() const {
   std::vector<Placement> wanted(outputs_.size());
   for (const Update& u : updates_)
@@ -227,7 +227,7 @@ std::vector<Placement> FunctionPlans::wanted_placements() const {
   return wanted;
 }
 
-// A scalar feed of a truth value decides branches when the plan is made: each value has its own plan.
+// A boolean scalar feed selects branches at compile time: true and false have separate plans.
 void FunctionPlans::find_steering() {
   std::vector<Expr> roots = outputs_;
   for (const Update& u : updates_) roots.push_back(u.value);
@@ -236,8 +236,8 @@ void FunctionPlans::find_steering() {
   for (const Expr& input : fed_.leaves()) steers_.push_back(input.ndim() == 0 && input.dtype() == DType::kBool);
 }
 
-// Outputs are computed where they belong if that can be; the others are copied there. The caller's arrays must not be
-// read meanwhile: a feed that shares memory with an output is copied first.
+// The plan computes an output directly in the caller's array where possible; other outputs are copied afterwards. A
+// feed that overlaps an output is copied first, because steps may write the output before they read the feed.
 void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> results) {
   if (Distributor* distributor = session.distributor()) share_values(planned.plan.variables(), *distributor);
   pointers_.clear();
@@ -252,7 +252,7 @@ void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> res
   try {
     if (faults == nullptr || !faults->before_run(session.steps(), planned.plan.variables()))
       planned.plan.run(session, pointers_);
-  } catch (...) {  // a rank that goes on shall not meet ranks that are still in this step
+  } catch (...) {  // count a failed step: the next one needs other tags
     session.count_step({});
     throw;
   }

@@ -1,7 +1,7 @@
-// The plans of one function: found by what it is fed, or made.
+// FunctionPlans: the plans of one function. A call finds the plan for its feeds or compiles one.
 //
-// Sizes that follow from values (syncline/dims.h) are computed by a plan of their own first: what it computes decides
-// which plan comes after it. Not thread-safe; on ranks each call is collective.
+// Sizes that depend on values (syncline/dims.h) are computed first, by a separate plan; its results select the next
+// plan. Not thread-safe. With a distributor, every call is collective.
 #pragma once
 
 #include <memory>
@@ -22,37 +22,37 @@ struct RandomOp;
 
 class FunctionPlans {
  public:
-  // What a plan is made for.
+  // A plan is reused for calls with an equal key.
   struct Key {
-    std::vector<Meta> metas;        // of the feeds as handed over
-    std::vector<bool> steering;     // values of the feeds that steer, in order
+    std::vector<Meta> metas;        // of this rank's feeds
+    std::vector<bool> steering;     // values of the boolean scalar feeds, in order
     std::uint64_t generation = 0;   // of the session
-    bool own_rows = false;          // of each rank
-    std::vector<SizeValues> sizes;  // that have been computed, by one plan after the other
+    bool own_rows = false;          // each rank feeds its own rows
+    std::vector<SizeValues> sizes;  // computed so far, by successive plans
   };
   struct Planned {
     Key key;
-    std::vector<Meta> global;  // of the feeds under all ranks
+    std::vector<Meta> global;  // of the feeds over all ranks
     std::vector<bool> split;
     bool local = false;
     RowShares shares;
     Plan plan;
-    // Of a plan that computes sizes: those that come after it, one for each of their values.
+    // A plan that computes sizes has one successor for each result.
     bool computes_sizes = false;
     std::vector<std::unique_ptr<Planned>> next;
-    std::vector<RandomOp*> random_ops;    // of this plan and of those before it
-    std::uint64_t first_fingerprint = 0;  // of the first of those
+    std::vector<RandomOp*> random_ops;    // of this plan and its predecessors
+    std::uint64_t first_fingerprint = 0;  // of the first plan in this chain
     std::uint64_t arena_moves = 0;        // when the plan was bound
-    std::uint64_t compared_in = 0;        // the round of comparing variables that has the plan's
+    std::uint64_t compared_in = 0;        // the comparison round (UsedVariables) that has its variables
   };
 
-  // Throws ValueError if one of `inputs` is no placeholder.
+  // Throws ValueError if an input is not a placeholder.
   FunctionPlans(std::string name, std::vector<Expr> inputs, std::vector<Expr> outputs, std::vector<Update> updates);
 
   const std::string& name() const { return name_; }
 
-  // The plan for these feeds, which are read until the next call. Throws what FedInputs::take and compile throw, and
-  // what a plan of sizes throws when it runs.
+  // Returns the plan for these feeds, which must live until the next call. Throws what FedInputs::take, compile and
+  // the runs of plans of sizes throw.
   template <class Value>
   Planned& find(std::span<const Value> feeds, Session& session) {
     fed_.take(feeds);
@@ -60,11 +60,11 @@ class FunctionPlans {
   }
   const Plan* last() const { return last_; }
 
-  // Runs a plan that `find` gave, on the same feeds, into the caller's arrays, which fit its outputs.
+  // Runs a plan that `find` returned, on the same feeds. `results` must have the dtypes and shapes of its outputs.
   void run(Planned& planned, Session& session, std::span<Array> results);
 
  private:
-  using Plans = std::vector<std::unique_ptr<Planned>>;  // the one used last comes first
+  using Plans = std::vector<std::unique_ptr<Planned>>;  // most recently used first
 
   void find_steering();
   Planned& find_for_fed(Session& session);
@@ -81,14 +81,14 @@ class FunctionPlans {
   FedInputs fed_;
   std::vector<Expr> outputs_;
   std::vector<Update> updates_;
-  std::vector<bool> steers_;  // leaves whose values are known when the plan is made
-  std::vector<Expr> phases_;  // the learning phases that the graph was made with
+  std::vector<bool> steers_;  // leaves whose values select the plan
+  std::vector<Expr> phases_;  // learning-phase placeholders in the graph
   Plans plans_;
   const Plan* last_ = nullptr;
-  std::vector<const void*> pointers_;  // to feeds and results, in a run
+  std::vector<const void*> pointers_;  // to feeds, then results; reused by each run
 };
 
-// Arrays for a plan's outputs.
+// Allocates uninitialized arrays for a plan's outputs.
 std::vector<Array> results_for(const Plan& plan);
 
 }  // namespace syncline

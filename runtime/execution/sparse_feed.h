@@ -1,4 +1,6 @@
-// A sparse value as the four tensors that stand for it in a graph (ops/sparse/tensor.h).
+// Conversion of a sparse value to and from the four tensors that represent it in a graph (ops/sparse/tensor.h).
+//
+// `borders` cuts the rows into pieces: piece p has the rows [borders[p], borders[p + 1]).
 #pragma once
 
 #include <array>
@@ -9,14 +11,15 @@
 
 namespace syncline {
 
-// The slots of a row for which the entries of each piece of rows fit into the piece's own slots, rounded up to a power
-// of two: values with about as many entries have one plan. Piece p has the rows [borders[p], borders[p + 1]).
+// Slots per row such that the entries of each piece fit into the slots of its rows. Rounded up to a power of two, so
+// that values with similar numbers of entries share a plan.
 std::int64_t slots_for(const SparseArray& value, std::span<const std::int64_t> borders);
 
-// Values, columns, spans and extent, in this order. Memory of an earlier value is used again where it fits.
+// Values, columns, spans and extent, in this order.
 using PackedSparse = std::array<Array, 4>;
+// Reuses the arrays in `packed` whose dtype and shape fit. Throws ShapeError above 2^31 - 1 columns.
 void pack(const SparseArray& value, std::int64_t slots, std::span<const std::int64_t> borders, PackedSparse& packed);
-// The value again. `packed` may hold several pieces.
+// Inverse of pack, for any number of pieces.
 SparseArray unpack(const PackedSparse& packed);
 
 // The shapes and dtypes of the packed tensors.

@@ -18,7 +18,7 @@ void assign(const Variable& x, const Array& value) {
   x.state().set_changed(true);
 }
 
-// Numbers have no dtype of their own.
+// Numbers take the session's floatx.
 VariableOptions with_floatx(VariableOptions options) {
   if (!options.dtype) options.dtype = current_config().floatx;
   return options;

@@ -29,7 +29,7 @@ class Concretizer {
  public:
   Concretizer(const Bindings& bindings, bool saves_time) : saves_time_(saves_time), root_{bindings, {}, {}} {}
 
-  // Empty if sizes are missing.
+  // Returns nothing if sizes are missing.
   std::vector<Expr> run(std::span<const Expr> roots) {
     try {
       for (const auto& node : live_nodes(roots)) rewrite(node);
@@ -46,15 +46,15 @@ class Concretizer {
  private:
   using Nodes = std::vector<std::shared_ptr<const Node>>;
 
-  // What has been rewritten. An empty value is not known yet.
+  // Results so far. An empty value is unknown.
   struct Done {
     Bindings values;
     std::unordered_map<Expr, IterationValue, ExprHash> taps;  // of unrolled loops
-    // Of the bodies of branches, a side each, and of unrolled loops, an iteration each.
+    // One for each side of a branch and each iteration of an unrolled loop.
     std::map<std::pair<const Node*, std::int64_t>, Done> bodies;
   };
 
-  // What a step can need, without the sides that known conditions rule out.
+  // The nodes that a step may need. Excludes the sides of branches that known conditions rule out.
   Nodes live_nodes(std::span<const Expr> roots) const {
     Nodes found;
     std::unordered_set<const Node*> seen;
@@ -76,7 +76,7 @@ class Concretizer {
     return found;
   }
 
-  // Leaves are done, also those of which nothing is known yet.
+  // True also for leaves whose value is unknown.
   bool is_done(const std::shared_ptr<const Node>& node) const {
     for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
       if (done_->values.contains(Expr(node, i))) continue;
@@ -86,7 +86,7 @@ class Concretizer {
     return true;
   }
 
-  // Conditions that are fed or fixed; the plan knows them before it looks at anything else.
+  // The condition's replacement. A fed or constant condition is known before any node is rewritten.
   Expr source_of(const Expr& condition) const {
     const Expr source = condition.is<Condition>() ? condition.input(0) : condition;
     const auto found = done_->values.find(source);
@@ -102,7 +102,7 @@ class Concretizer {
     return value != 0;
   }
 
-  // The numbers of the captured values that one side of a branch uses.
+  // The indices of the captures that one side of a branch uses.
   static std::vector<std::size_t> captures_of(const Node& branch, bool side) {
     const BranchBodies& bodies = bodies_of(branch);
     std::unordered_set<const Node*> used;
@@ -128,7 +128,7 @@ class Concretizer {
   void rewrite(const std::shared_ptr<const Node>& node) {
     try {
       rewrite_now(node);
-    } catch (const SizeIsMissing&) {  // the others go on: what else is missing is found in the same run
+    } catch (const SizeIsMissing&) {  // continue, to find all missing sizes in one run
     }
   }
 
@@ -156,7 +156,7 @@ class Concretizer {
     const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
     const std::vector<Expr>& inputs = loop.node().inputs;
     const auto first = static_cast<std::ptrdiff_t>(body.elements.size());
-    // A tape whose values differ in shape can be read by an unrolled loop only.
+    // Only an unrolled loop can read a tape whose values differ in shape.
     if (std::none_of(inputs.begin(), inputs.begin() + first, [&](const Expr& e) { return done_->taps.contains(e); }))
       if (const auto outputs = concretize_loop(loop, loop_inputs(loop.node()), saves_time_)) return *outputs;
     UnrolledInputs given;
@@ -193,7 +193,7 @@ class Concretizer {
     return outputs;
   }
 
-  // Nothing where a size is missing.
+  // A value is empty where a size is missing.
   std::vector<IterationValue> rewrite_body(Done& done, const std::vector<Expr>& roots) {
     Done* const outer = std::exchange(done_, &done);
     for (const auto& node : live_nodes(roots)) rewrite(node);
@@ -208,7 +208,7 @@ class Concretizer {
     return result;
   }
 
-  // What is a size within the loop's body is a constant.
+  // The loop's inputs. Sizes that the body reads become constants.
   std::vector<Expr> loop_inputs(const Node& loop) {
     std::vector<Expr> inputs = inputs_of(loop), sizes;
     for (const Expr& size : sizes_read_by(loop)) sizes.push_back(of(size));
@@ -219,7 +219,7 @@ class Concretizer {
     return inputs;
   }
 
-  // The same deferred expression with numbers among its inputs.
+  // Replaces the sizes among a deferred expression's inputs by constants.
   Expr with_known_sizes(const Expr& e) {
     if (!is_deferred(e.node())) return e;
     const std::span<const Expr> sizes = numbers_of(e.node());
@@ -229,7 +229,7 @@ class Concretizer {
     return first_of_its_kind(Expr(make_node(e.op(), e.node().attrs, std::move(inputs), e.name())));
   }
 
-  // What a deferred expression is: the same nodes in each run.
+  // The expansion of a deferred expression. Cached, so that repeated runs give the same nodes.
   const Expr& expansion(const Expr& e) {
     const auto [found, fresh] = expansions_.try_emplace(e);
     if (fresh) found->second = e.op().simplify(e.node().attrs.get(), e.node().inputs, e.meta());
@@ -249,8 +249,8 @@ class Concretizer {
     return outputs;
   }
 
-  // Both bodies become part of this graph, where a forward branch and its gradient meet again; or one, if the condition
-  // is known.
+  // Inlines both sides, or the taken one if the condition is known, so that a forward branch and its gradient share
+  // nodes.
   std::vector<Expr> rewrite_branch(const Node& branch) {
     if (is_known(branch.inputs[0])) return rewrite_side(branch, value_of(branch.inputs[0]));
     const Expr condition = of(branch.inputs[0]);
@@ -262,7 +262,7 @@ class Concretizer {
       for (std::size_t i = 0; i < x.size(); ++i) outputs.push_back(simplify(apply<Choose>({x[i], alt[i], condition})));
       return outputs;
     } catch (const SizeIsMissing&) {
-      // Only the side that is taken may have possible sizes.
+      // Sizes may be valid only in the taken side: compute the condition first.
       sizes_.forget_from(missing);
       sizes_.of({&condition, 1});
       throw;
@@ -281,8 +281,8 @@ class Concretizer {
     return outputs;
   }
 
-  // Applies the op's own rewrites until nothing changes. A rewrite may return several new nodes, whose inputs are
-  // already simplified or new as well.
+  // Applies the op's rewrites until nothing changes. A rewrite may return several new nodes; their inputs are new or
+  // already simplified.
   Expr simplify(const Expr& e) {
     if (const auto known = simplified_.find(e); known != simplified_.end()) return known->second;
     if (e.node().outputs.size() > 1) return e;
@@ -316,10 +316,10 @@ class Concretizer {
     return node.op->run != nullptr || node.op->block != nullptr || node.op->view;
   }
 
-  // Integers may be sizes, which a plan must know.
+  // Integers are always folded, because they may be sizes.
   bool foldable(const Node& node) const {
     if (!saves_time_ && is_floating(node.outputs[0].dtype)) return false;
-    constexpr std::int64_t kLargest = 1 << 16;  // elements: larger ones are computed again rather than stored
+    constexpr std::int64_t kLargest = 1 << 16;  // elements; larger values are recomputed to save memory
     if (node.op->leaf || random_op_of(node) != nullptr || node.op->effect || node.inputs.empty() ||
         node.outputs.size() != 1)
       return false;
@@ -333,13 +333,13 @@ class Concretizer {
     try {
       return constant_of(evaluate(e));
     } catch (const ValueError&) {
-      // A step refuses it when it comes to it: it may be in the side of a branch that is not taken.
+      // Leave the error to the step: this node may be in a side that is not taken.
       if (e.op().may_refuse == nullptr) throw;
       return e;
     }
   }
 
-  // The first node that computes the same from the same.
+  // The first node with equal op, attributes and inputs.
   Expr unique(const Expr& e) {
     const Node& node = e.node();
     const bool leaf = node.op == &def_of<Placeholder>() || node.op == &def_of<VariableLeaf>();
@@ -363,10 +363,10 @@ class Concretizer {
   KnownSizes sizes_;
   Bindings expansions_;  // of deferred expressions
   Done root_;
-  Done* done_ = &root_;  // of the graph, or of the body, that is being rewritten
+  Done* done_ = &root_;  // for the graph or body that is being rewritten
   std::unordered_map<Expr, Expr, ExprHash> simplified_;
   std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const Node>>> nodes_;
-  std::vector<Expr> keep_;  // addresses are keys: nothing may be freed and its address used again meanwhile
+  std::vector<Expr> keep_;  // keeps nodes alive: their addresses are keys and must not be reused
 };
 
 std::vector<Expr> finished(const std::vector<Expr>& roots, bool simplify) {
@@ -383,7 +383,7 @@ Concrete concretize(std::span<const Expr> roots, const Bindings& bindings, bool 
     concretizer.sizes().set_missing(values);
     concrete = concretizer.run(roots);
   }
-  constexpr std::size_t kMostRuns = 32;  // each repeats those before it
+  constexpr std::size_t kMostRuns = 32;  // run k repeats runs 1 to k - 1
   if (known.size() > kMostRuns)
     fail<ValueError>("sizes follow from one another more than ", kMostRuns, " times; compute them from fewer others");
   if (concretizer.sizes().missing().empty()) return {finished(concrete, simplify), {}};

@@ -1,5 +1,7 @@
-// First pass of a plan: the graph as it is for given feeds. Shapes are inferred again with the fed ones; branches that
-// the learning phase rules out, constants, repeated subexpressions and operations that do nothing are gone.
+// concretize: the graph for given feeds, before compile. Infers all shapes from the fed shapes, removes the branches
+// that a known condition excludes, folds constants, merges equal subexpressions and applies the ops' `simplify`.
+//
+// The old graph stays unchanged; the new graph shares its unchanged nodes.
 #pragma once
 
 #include <span>
@@ -11,19 +13,19 @@
 
 namespace syncline {
 
-// What stands in for a leaf: a placeholder of the fed shape, or a constant (a fed learning phase).
+// Maps a leaf to its replacement: a placeholder of the fed shape, or a constant (a fed learning phase).
 using Bindings = std::unordered_map<Expr, Expr, ExprHash>;
 
-// The roots of the new graph, one for each old root. Placeholders without a binding keep their place (and fail later,
-// if a step really needs them).
+// Returns the new roots, in the order of `roots`. Placeholders without a binding stay; compile rejects those that a
+// step reads.
 //
-// Without `simplify` (Passes in syncline/session.h) it does only what a plan cannot do without. Throws ValueError where
-// a size depends on values.
+// With `simplify` false (Passes in syncline/session.h), does only what a plan requires. Throws ValueError if a size
+// depends on values.
 std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify = true);
 
-// The same where sizes may depend on values. Such sizes are computed first, those that follow from other such sizes
-// after them: while some are missing, `roots` is empty and `sizes` holds them, as roots of a graph of their own. Their
-// values are then the last element of `known`, in the same order.
+// The same, for sizes that may depend on values. While sizes are missing, `roots` is empty and `sizes` holds the roots
+// of a graph that computes them. Compute that graph, append its values to `known` in the same order, and call again:
+// sizes that depend on these sizes may still be missing.
 struct Concrete {
   std::vector<Expr> roots, sizes;
 };

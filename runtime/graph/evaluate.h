@@ -1,4 +1,4 @@
-// Computes one node whose inputs are constants: constant folding.
+// evaluate: computes a node with constant inputs, for constant folding. Throws what the op's kernel throws.
 #pragma once
 
 #include "syncline/array.h"
@@ -6,7 +6,7 @@
 
 namespace syncline {
 
-// The value of a constant, of a fill, or of a node with one output over such.
+// `e` is a constant, a fill, or a node with one output over these.
 Array evaluate(const Expr& e);
 
 }  // namespace syncline

@@ -1,7 +1,7 @@
-// float16's one rule: elements are stored in float16 and computed in float32. An op that computes on float16 becomes,
-// in every plan, cast -> the op on float32 -> cast; ops that only move, make or convert elements say so (kTakesFloat16
-// in ops/graph/op.h) and run as they are. Results are rounded to float16 after each op, as TensorFlow does, not within
-// one. The replacement comes before placement, so that sums over ranks are float32 and rounded once.
+// float16 is a storage type: ops compute in float32. Every plan replaces an op on float16 by cast -> op on float32 ->
+// cast. Ops that only move, create or convert elements set kTakesFloat16 (ops/graph/op.h) and run unchanged. Results
+// are rounded to float16 after each op, as in TensorFlow, not within an op. The replacement precedes placement, so that
+// sums over ranks are float32 and are rounded once.
 #pragma once
 
 #include "syncline/expr.h"
@@ -10,8 +10,8 @@ namespace syncline {
 
 bool computes_on_float16(const Node& node);
 
-// The node's op on its inputs, those of float16 cast to float32: outputs that were float16 are float32, to be cast
-// back.
+// Applies the node's op to its inputs, with float16 inputs cast to float32. float16 outputs become float32; the caller
+// casts them back.
 Expr on_float32(const Node& node);
 
 }  // namespace syncline

@@ -1,5 +1,5 @@
-// Sizes that follow from values (syncline/dims.h), while a graph is made concrete: those that are known, and those that
-// a plan has to compute first.
+// KnownSizes: the sizes that depend on values (syncline/dims.h) during concretize: the known ones, and the missing
+// ones, which a plan must compute first.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace syncline {
 
-// Thrown for a node that cannot be made concrete yet.
+// Thrown for a node that depends on a missing size.
 struct SizeIsMissing {};
 
 class KnownSizes {
  public:
-  // The numbers that `sizes` are. Throws SizeIsMissing after noting those that are missing.
+  // Maps `sizes` to constants. Records the missing sizes, then throws SizeIsMissing if there are any.
   Bindings of(std::span<const Expr> sizes) {
     Bindings known;
     for (const Expr& size : sizes) {
@@ -31,7 +31,7 @@ class KnownSizes {
     return known;
   }
 
-  // Of a condition that has been computed as a size is.
+  // The value of a condition that was computed like a size; empty if unknown.
   std::optional<bool> value_of(const Expr& condition) const {
     const auto found = known_.find(condition);
     double value = 0;
@@ -39,8 +39,9 @@ class KnownSizes {
   }
 
   const std::vector<Expr>& missing() const { return missing_; }
-  // Those after the first `count` are not missed any more.
+  // Keeps only the first `count` missing sizes.
   void forget_from(std::size_t count) { missing_.resize(count); }
+  // Makes the missing sizes known. `values` has their order.
   void set_missing(const SizeValues& values) {
     for (std::size_t i = 0; i < missing_.size(); ++i) known_[missing_[i]] = constant_of(values[i]);
     missing_.clear();
@@ -48,7 +49,7 @@ class KnownSizes {
 
  private:
   Bindings known_;
-  std::vector<Expr> missing_;  // in terms of the new graph
+  std::vector<Expr> missing_;  // nodes of the new graph
 };
 
 }  // namespace syncline

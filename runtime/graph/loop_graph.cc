@@ -17,12 +17,12 @@
 namespace syncline {
 namespace {
 
-// A body in the making, and the inputs of its loop.
+// Builder for a loop: its body and inputs.
 struct Parts {
   LoopBody body;
   std::vector<Expr> sequences, initial_states, captured;
 
-  // What stands for a sequence in the body; for equal ones the same.
+  // The body's leaf for a sequence. Equal sequences share a leaf.
   Expr element(const Expr& sequence) {
     const Expr one = element_of(sequence);
     if (sequence.is<Fill>()) return fill(one.shape(), sequence.attrs<Fill::Attrs>().value, one.dtype());
@@ -33,7 +33,7 @@ struct Parts {
     return is_constant(value) ? value : add(value, stand_in(value), body.captures, captured);
   }
 
-  // The tap's number.
+  // Returns the tap's index. Equal taps share an index.
   std::size_t tap(const Tap& wanted) {
     const auto found = std::find_if(body.taps.begin(), body.taps.end(), [&](const Tap& known) {
       return known.value == wanted.value && known.sum == wanted.sum;
@@ -44,7 +44,7 @@ struct Parts {
   }
 
   Expr loop(std::int64_t turns) {
-    if (body.elements.empty()) {  // something must count the turns
+    if (body.elements.empty()) {  // a loop needs a sequence to count turns
       sequences.push_back(fill(Shape{turns}, 0, DType::kUint8));
       body.elements.push_back(element_of(sequences.back()));
     }
@@ -66,7 +66,7 @@ struct Parts {
 
 const LoopBody& body_of(const Expr& loop) { return *loop.attrs<Loop::Attrs>().body; }
 
-// Which parts of a loop are needed if some of its outputs are read.
+// The states and leaves that a loop needs for the outputs that are read.
 class Needed {
  public:
   Needed(const LoopBody& body, const std::vector<bool>& output_is_read) : body_(body), states_(body.states.size()) {
@@ -174,7 +174,7 @@ class Pruner {
       }
       ++input;
     };
-    std::unordered_set<Expr, ExprHash> own;  // elements whose sequence only this loop reads
+    std::unordered_set<Expr, ExprHash> own;  // elements of sequences that only this loop reads
     for (const Expr& leaf : body.elements) {
       if (readers_[*input] == 1) own.insert(leaf);
       keep(needed.has(leaf), leaf, parts.body.elements, parts.sequences);
@@ -205,8 +205,8 @@ class Pruner {
       now_[Expr(loop.handle(), kept[i])] = Expr(fresh.handle(), static_cast<int>(i));
   }
 
-  // A product of a sequence with a matrix moves into the body if only the body reads it: with the matrix packed once
-  // (`prepare`), a turn's part is as quick as a part of the whole, and it is still in the cache where it is used.
+  // Moves the product of a sequence and a matrix into the body if only the body reads it. `prepare` packs the matrix
+  // once, so a turn's part costs no more than its share of the whole product, and the part is in the cache when used.
   static void multiply_in_turns(Parts& parts, const std::unordered_set<Expr, ExprHash>& own) {
     Bindings products;
     for (std::size_t i = parts.sequences.size(); i-- > 0;) {
@@ -223,7 +223,7 @@ class Pruner {
     set_roots(parts.body, substitute(parts.body.roots(), products));
   }
 
-  // Rows enough for a product's inner loops, and no more to read than the product itself would be.
+  // True if a turn has enough rows for the product's inner loops and its operand is not larger than the product.
   static bool pays_in_turns(const Expr& sequence) {
     constexpr std::int64_t kFewestRows = 8;
     if (sequence.op().name != "dot" || sequence.ndim() < 3 || !is_floating(sequence.dtype())) return false;
@@ -235,7 +235,7 @@ class Pruner {
     return sequence.op().prepare(sequence.node().attrs.get(), inputs, {false, true}).handle() != nullptr;
   }
 
-  // Loops within the body.
+  // Prunes the loops within the body.
   static void prune_body(LoopBody& body) { set_roots(body, prune_loops(body.roots())); }
 
   static void set_roots(LoopBody& body, const std::vector<Expr>& roots) {
@@ -250,7 +250,7 @@ class Pruner {
   std::unordered_map<Expr, Expr, ExprHash> now_;
 };
 
-// A float16 as the float32 that it is made of.
+// The float32 value before it was rounded to float16, if any; otherwise a cast to float32.
 Expr not_rounded(const Expr& half) {
   const bool rounds = half.op().name == "cast" && half.input(0).dtype() == DType::kFloat32;
   return rounds ? half.input(0) : cast(half, DType::kFloat32);
@@ -280,10 +280,10 @@ std::optional<std::vector<Expr>> concretize_loop(const Expr& loop, const std::ve
   if (!concrete.sizes.empty()) return {};
   const std::vector<Expr>& roots = concrete.roots;
   parts.body.next_states.assign(roots.begin(), roots.begin() + static_cast<std::ptrdiff_t>(n_states));
-  std::vector<std::size_t> number;  // of each tap among the taps of the new body
+  std::vector<std::size_t> number;  // of each old tap in the new body
   for (std::size_t i = 0; i < body.taps.size(); ++i) {
     const Expr& value = roots[n_states + i];
-    const bool half = body.taps[i].sum && value.dtype() == DType::kFloat16;  // added up in float32
+    const bool half = body.taps[i].sum && value.dtype() == DType::kFloat16;  // summed in float32
     number.push_back(parts.tap({half ? not_rounded(value) : value, body.taps[i].sum}));
   }
   const Expr fresh = parts.loop(inputs[0].shape()[0]);

@@ -1,4 +1,4 @@
-// Loops in the first pass of a plan (concretize.h).
+// Loops in concretize (concretize.h): bodies for known shapes, and removal of unused parts.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,12 @@
 
 namespace syncline {
 
-// The outputs of the loop over new inputs of known shapes, in their old order: its body is concretized too, constants
-// become part of it, and equal inputs and equal taps one. Nothing if sizes differ between iterations.
+// Rebuilds the loop over inputs of known shapes and returns its outputs, in the old order. Concretizes the body, moves
+// constants into it, and merges equal inputs and equal taps. Returns nothing if sizes differ between iterations.
 std::optional<std::vector<Expr>> concretize_loop(const Expr& loop, const std::vector<Expr>& inputs, bool simplify);
 
-// The same roots over loops that compute only what is read: taps and states that nobody needs are gone, and so are
-// inputs, such as those that were wanted for their shape. So a forward loop stores no tape beyond what the gradient
-// still uses.
+// Removes unread taps, states and inputs from the loops under `roots`, and returns the new roots. A forward loop then
+// stores only the tape that the gradient reads.
 std::vector<Expr> prune_loops(const std::vector<Expr>& roots);
 
 }  // namespace syncline

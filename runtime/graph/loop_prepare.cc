@@ -50,7 +50,7 @@ class Preparer {
     for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) now_[Expr(node, i)] = Expr(fresh, i);
   }
 
-  // The operands that are made of fixed values alone move out of the loop.
+  // Moves the operands that depend only on fixed values out of the loop.
   Expr with_captures(const Expr& prepared) {
     std::vector<Expr> inputs;
     for (const Expr& input : prepared.node().inputs) {

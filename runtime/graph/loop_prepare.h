@@ -1,4 +1,4 @@
-// What a loop's body does with the same operands in every turn, done once before the loop.
+// prepare_body: moves computations whose operands are equal in every turn out of a loop's body.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace syncline {
 
-// Rewrites the body's nodes as their ops' `prepare` says. The parts that depend on captures alone become captures of
-// their own: `captured` grows along with body.captures.
+// Rewrites the body's nodes with their ops' `prepare`. Operands that depend only on captures become new captures:
+// appends them to `captured` and their leaves to body.captures.
 void prepare_body(LoopBody& body, std::vector<Expr>& captured);
 
 }  // namespace syncline

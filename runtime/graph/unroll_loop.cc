@@ -10,13 +10,13 @@
 namespace syncline {
 namespace {
 
-// Adds up in float32 what is float16, as a loop does.
+// Sums float16 values in float32, as a loop does.
 Expr sum_of(const Expr& sum, const Expr& value) {
   const Expr wide = value.dtype() == DType::kFloat16 ? cast(value, DType::kFloat32) : value;
   return sum ? sum + wide : wide;
 }
 
-// A tap of a loop without iterations: what is not known of its shape is 0.
+// The tap of a loop without iterations. Unknown dimensions become 0.
 Expr empty_tap(const Meta& meta) {
   Shape shape = meta.shape;
   for (int axis = 0; axis < shape.ndim(); ++axis) shape[axis] = std::max<std::int64_t>(shape[axis], 0);

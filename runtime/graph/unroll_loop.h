@@ -1,4 +1,4 @@
-// A loop whose sizes differ between iterations has no one body: each iteration becomes part of the graph around it.
+// unroll_loop: inlines each iteration of a loop whose sizes differ between iterations into the surrounding graph.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,36 @@
 
 namespace syncline {
 
-// A value in terms of the new graph: whole, or that of each iteration, in the order of the sequence, since their shapes
-// may differ. Neither: not known yet.
+// A value in the new graph: `whole`, or one value per iteration in sequence order, because their shapes may differ.
+// Both are empty while the value is unknown.
 struct IterationValue {
   Expr whole{};
   std::vector<IterationValue> iterations{};
 
   bool is_known() const;
-  // All iterations stacked, if they are not one value already. Throws ShapeError if their shapes differ.
+  // `whole`, or the stack of all iterations. Throws ShapeError if their shapes differ.
   Expr stacked() const;
 };
 
-// What the loop reads.
+// The loop's inputs.
 struct UnrolledInputs {
   std::int64_t iterations = 0;
-  std::function<std::vector<Meta>()> outputs;  // what the loop gives without iterations
+  std::function<std::vector<Meta>()> outputs;  // metas of a loop without iterations
   std::function<IterationValue(std::size_t sequence, std::int64_t iteration)> element;
   std::vector<Expr> initial_states, captures;
 };
 
-// The roots of the body in one iteration, for what stands for its leaves.
+// RewriteBody returns the body's roots in one iteration, with its leaves replaced.
 using LeafValues = std::vector<std::pair<Expr, IterationValue>>;
 using RewriteBody = std::function<std::vector<IterationValue>(std::int64_t iteration, const LeafValues& leaves)>;
 
-// A state may be empty: not known yet.
+// An empty state is unknown.
 struct Unrolled {
   std::vector<Expr> states;
   std::vector<IterationValue> taps;
 };
 
-// Throws ValueError for a body that draws random numbers or prints.
+// Throws ValueError for a body that draws random numbers or prints, ShapeError if a state's shape changes.
 Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const RewriteBody& rewrite);
 
 }  // namespace syncline

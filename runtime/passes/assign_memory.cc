@@ -11,10 +11,10 @@
 namespace syncline {
 namespace {
 
-constexpr std::int64_t kSharedFrom = 64 << 10;  // bytes: comm copies less than these anyway
+constexpr std::int64_t kSharedFrom = 64 << 10;  // bytes; comm copies smaller transfers in any case
 
-// What a transfer moves lies in a region of its own; a variable's new value is written straight into the variable where
-// nobody reads the old one any more; an output may take over the memory of an operand that ends there.
+// Each transfer has its own region. A variable's new value is computed in the variable if no later task reads the old
+// value. An output may reuse the buffer of an operand with no later reader.
 class Assigner {
  public:
   explicit Assigner(const Schedule& schedule)
@@ -37,7 +37,7 @@ class Assigner {
   int count() const { return static_cast<int>(schedule_.tasks.size()); }
   const Task& task(int t) const { return schedule_.tasks[static_cast<std::size_t>(t)]; }
 
-  // The last task that needs each value's memory. The wire reads and writes until the wait is over.
+  // The last task that needs each value's memory. A transfer reads and writes its memory until the wait.
   void find_ends() {
     std::unordered_map<int, const Task*> starts;
     for (int t = 0; t < count(); ++t) {
@@ -58,7 +58,7 @@ class Assigner {
     }
   }
 
-  // Whole outputs, as of all of a test set's rows, are too large for memory that may be scarce.
+  // Shared memory may be scarce: it holds no gathered outputs, which may have all rows of a test set.
   bool may_be_shared(const Task& task) const {
     if (task.kind == Task::kAllReduce) return task.bucketed;
     const bool is_root = std::any_of(schedule_.roots.begin(), schedule_.roots.end(), [&](const Expr& root) {
@@ -68,7 +68,7 @@ class Assigner {
     return !is_root && local_.bytes(task.nodes[0]) >= kSharedFrom;
   }
 
-  // All elements of an all-reduce lie in one region.
+  // One region for all elements of an all-reduce.
   int place_sums(const Task& task, int t) {
     int first = t, last = t;
     std::int64_t bytes = 0;
@@ -84,7 +84,7 @@ class Assigner {
     return region;
   }
 
-  // The ranks' parts lie one behind the other.
+  // One region for the parts of all ranks, in rank order.
   int place_gathered(const Task& task, int t) {
     const Expr& node = task.nodes[0];
     const Expr& part = node.input(0);
@@ -97,8 +97,8 @@ class Assigner {
     return region;
   }
 
-  // A value that only a transfer reads is computed where it is transferred from; any other is copied there. The first
-  // task that needs the memory, if `first` was it so far.
+  // Computes a value directly in the transfer's region if only the transfer reads it; other values are copied there.
+  // Returns the first task that needs the region, `first` so far.
   int place_alone(const Expr& value, const Location& at, int first) {
     const Use& use = uses_.of(value);
     const bool alone = use.writer != kNoTask && use.readers.size() == 1 && !use.root &&
@@ -108,7 +108,7 @@ class Assigner {
     return std::min(first, use.writer);
   }
 
-  // A loop's own outputs are states and stacks, whose memory it uses in its own way.
+  // True if the task can write the value anywhere. Excludes a loop's states and stacks, its working memory.
   static bool writes_anywhere(const Task& task, const Expr& value) {
     return task.kind <= Task::kFused ||
            std::find(task.products.begin(), task.products.end(), value) != task.products.end();
@@ -132,8 +132,8 @@ class Assigner {
            overwrites_what_it_has_read(variable, value, task(t));
   }
 
-  // A variable that changes only under a condition, in task t: its new value is computed where the variable lies, if
-  // nothing reads the old one after that. Then the choice finds both sides in their place.
+  // For a variable that changes only under a condition, by the choice in task t: computes the new side in the variable
+  // if no task between reads the old value. Both sides of the choice then lie in the variable.
   void compute_new_side_in_place(const Variable& target, const Expr& choice, int t) {
     if (!choice.is<Choose>() || !(choice.input(0) == target.expr())) return;
     const auto side = local_.resolve(choice.input(1));
@@ -150,7 +150,7 @@ class Assigner {
       memory_.put(side.base, {memory_.of_variable(target.state()), 0});
   }
 
-  // Whether a task that writes the value where the variable lies reads each old element before it writes there.
+  // True if a task that computes the value in the variable reads each old element before overwriting it.
   bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const {
     if (task.kind != Task::kFused && task.kind != Task::kKernel) return false;
     const Expr& leaf = variable.expr();
@@ -166,7 +166,7 @@ class Assigner {
     return false;
   }
 
-  // In how many ways (itself, a view of it, a window onto it) a task reads a value.
+  // How many operands of a task read a value: the value, views and windows.
   int reads_of(const Task& task, const Expr& base) const {
     const auto looks_at = [&](const Expr& read) { return local_.resolve(read).base == base; };
     const auto cut_from = [&](const Expr& window) { return looks_at(window.input(0)); };
@@ -174,7 +174,7 @@ class Assigner {
                             std::count_if(task.windows.begin(), task.windows.end(), cut_from));
   }
 
-  // An output that the caller has memory for is computed there.
+  // Computes outputs in the caller's memory.
   void choose_output_memory() {
     for (std::size_t i = 0; i < request_.in_callers_memory.size(); ++i) {
       if (!request_.in_callers_memory[i]) continue;
@@ -197,7 +197,7 @@ class Assigner {
     }
   }
 
-  // The buffer of an operand of equal size that nobody reads after this task, or -1.
+  // The buffer of an operand of equal size without later readers, or -1.
   int reusable_operand(const Task& task, const Expr& value, int t) const {
     const bool in_place = task.kind == Task::kFused || (task.kind == Task::kKernel && task.nodes[0].op().in_place);
     if (!in_place) return -1;
@@ -216,7 +216,7 @@ class Assigner {
     return -1;
   }
 
-  // Everything else that is read or handed out lies in a variable, a constant or a feed.
+  // Locates the remaining operands and roots: variables, constants and feeds.
   void add_leaves() {
     const auto add = [&](const Expr& value) {
       const Expr base = local_.resolve(value).base;

@@ -9,15 +9,14 @@
 namespace syncline {
 namespace {
 
-// The placement of one turn's part of a value that is stacked along a new first axis. If the turns themselves are
-// shared out, a rank has all of a turn.
+// The placement of one turn of a stack. If the stack is split along its first axis (the turns), a rank has whole turns.
 Placement of_one_turn(Placement whole) {
   if (!whole.is_split()) return whole;
   return whole.axis == 0 ? Placement::replicated() : Placement::split(whole.axis - 1);
 }
 
-// The body as a graph of its own, for the outputs of the loop that are stored: its feeds are this rank's parts of one
-// iteration's elements, of the states and of the captures.
+// The body as a graph, for the loop's stored `outputs`. Its feeds are this rank's parts of one iteration's elements, of
+// the states and of the captures.
 CompileRequest request_of_body(const Expr& loop, const std::vector<Expr>& outputs, const Schedule& schedule) {
   const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
   const LocalView local = schedule.local();
@@ -47,7 +46,7 @@ CompileRequest request_of_body(const Expr& loop, const std::vector<Expr>& output
   return place(std::move(request));
 }
 
-// The first stacked tap that is `value` and stays, or -1.
+// The first tap that stacks `value` and is not passing, or -1.
 int stack_of(const Expr& value, const CompileRequest& body, const LoopStep& step) {
   const std::size_t n_states = body.outputs.size() - step.taps.size();
   for (std::size_t i = 0; i < step.taps.size(); ++i)
@@ -55,7 +54,7 @@ int stack_of(const Expr& value, const CompileRequest& body, const LoopStep& step
   return -1;
 }
 
-// The scratch: the body's arena, then the states and the stacks that pass. Never empty, so that it has an address.
+// Lays out the scratch: the body's arena, then states and passing stacks. Never empty, so that it has an address.
 void place_in_scratch(LoopStep& step) {
   step.scratch_bytes = std::max(step.body.arena_bytes(), kAlignment);
   auto take = [&](std::size_t bytes) {
@@ -74,7 +73,7 @@ int index_of(const std::vector<Expr>& values, const Expr& value) {
   return found == values.end() ? -1 : static_cast<int>(found - values.begin());
 }
 
-// `outputs`: the loop's, as `taps` follow the states.
+// `outputs`: the loop's outputs, states first, then in the order of step.taps.
 void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& outputs, const LocalView& local) {
   for (const Expr& value : task.products) {
     LoopStep::Product product{.run = value.op().run,
@@ -97,7 +96,7 @@ void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& o
   if (!task.products.empty()) step.turns_together = iterations_together(local.meta(task.products[0].input(0)).shape);
 }
 
-// Where an iteration puts what a random op of the body draws by.
+// The address of the random step of an op in the body.
 const std::uint64_t* draw_in_turn(LoopStep& step, const RandomOp& op, const CompileRequest& request) {
   for (const auto& draw : step.draws)
     if (draw->op == &op) return &draw->in_turn;
@@ -105,7 +104,7 @@ const std::uint64_t* draw_in_turn(LoopStep& step, const RandomOp& op, const Comp
   return &step.draws.back()->in_turn;
 }
 
-// Fills in what a loop's own memory holds, and which of the body's outputs are computed there.
+// Sets the sizes of elements, states and taps, and the body outputs that are computed in the loop's memory.
 void place_outputs(LoopStep& step, CompileRequest& request, const Task& task, const std::vector<Expr>& outputs) {
   const LoopBody& body = *task.nodes[0].attrs<Loop::Attrs>().body;
   const LocalView inner(request.placement, *request.shares);
@@ -147,7 +146,7 @@ LoopStep compile_loop(const Task& task, const Schedule& schedule) {
 
 }  // namespace
 
-// Before the order of writes is decided, which depends on whether ranks meet in a loop.
+// Runs before commit, which needs to know whether a body has transfers or may reject a value.
 Schedule compile_bodies(Schedule schedule) {
   for (Task& task : schedule.tasks) {
     if (task.kind != Task::kLoop) continue;

@@ -7,15 +7,15 @@
 namespace syncline {
 namespace {
 
-// The tasks before the first sum that may wait: where buckets start.
+// The tasks before the late ones, among which buckets start.
 class BucketPlaces {
  public:
   BucketPlaces(std::vector<Task> tasks, const LocalView& local) : tasks_(std::move(tasks)), local_(local) {
     find_writers();
   }
 
-  // Sums that are needed in some steps only are scaled, say, by tasks of their own, which were written behind all
-  // others: so are accumulated gradients. They move to where their operands are ready, so that the wire can begin.
+  // Moves the fused tasks before guarded sums up to where their operands are ready, so that transfers start early.
+  // Example: accumulated gradients, which separate tasks at the end scale in some steps only.
   void move_up(const std::vector<Task>& sums) {
     std::vector<bool> moves(tasks_.size(), false);
     for (const Task& sum : sums) {
@@ -26,7 +26,7 @@ class BucketPlaces {
         if (const int before = writer(read); is_fused(before)) moves[static_cast<std::size_t>(before)] = true;
     }
     if (std::find(moves.begin(), moves.end(), true) == moves.end()) return;
-    std::vector<int> place(tasks_.size());                    // a task that moves: the last one before it that does not
+    std::vector<int> place(tasks_.size());                    // of a moving task: the last fixed task before it
     std::vector<std::vector<int>> behind(tasks_.size() + 1);  // which tasks move behind task i - 1
     for (int t = 0; t < count(); ++t) {
       const auto i = static_cast<std::size_t>(t);
@@ -48,8 +48,8 @@ class BucketPlaces {
     find_writers();
   }
 
-  // The tasks that start buckets, in order, each with the task behind which it belongs. What is needed under different
-  // conditions is in different buckets.
+  // The tasks that start buckets, in order, each with the task to follow. Sums under different guards are in different
+  // buckets.
   std::vector<std::pair<int, Task>> make_starts(const std::vector<Task>& sums, const Distributor& distributor) const {
     std::vector<std::pair<Guards, std::vector<Ready>>> groups;
     for (const Task& sum : sums) {
@@ -69,7 +69,7 @@ class BucketPlaces {
 
  private:
   struct Ready {
-    int task;  // that writes it
+    int task;  // the last writer of its operands
     Expr sum;
   };
 
@@ -89,7 +89,7 @@ class BucketPlaces {
     return found == writers_.end() ? kNoTask : found->second;
   }
 
-  // Of what a task reads, and of the conditions under which it runs.
+  // Calls f with the writers of a task's operands and guard conditions.
   template <class F>
   void for_writers(const Task& of, F f) const {
     for (const Expr& value : of.reads)
@@ -124,8 +124,8 @@ class BucketPlaces {
   std::unordered_map<Expr, int, ExprHash> writers_;
 };
 
-// What waits for an early bucket runs while later ones are still on the wire; gathers that start late come behind all
-// buckets. `order_of`: of what each bucket gives, the number of its start.
+// Sorts late tasks by the last transfer that they need, so that those of an early bucket run while later buckets are
+// under way. Late gathers count after all buckets. `order_of`: maps a bucket's results to the index of its start.
 void sort_late(std::vector<Task>& late, std::unordered_map<Expr, int, ExprHash> order_of, int next,
                const LocalView& local) {
   std::vector<std::pair<int, Task>> needs;

@@ -6,14 +6,13 @@
 #include "runtime/passes/passes.h"
 #include "runtime/schedule/uses.h"
 
-// A step that fails, in a transfer or in an op that refuses a value (OpDef::may_refuse), leaves every variable with its
-// value from before the step: it is as if it had not been called, and what the ranks that are left hold is the state
-// behind the last step that was completed, and can be saved.
+// A step that fails, in a transfer or in an op that rejects a value (OpDef::may_refuse), changes no variable. The
+// surviving ranks then hold the state after the last completed step and can save it.
 namespace syncline {
 namespace {
 
-// For each task, whether it goes behind all that may fail: only variables want its results. Under a condition, what
-// computes the value that may become a variable's may write it there (passes/assign_memory.cc).
+// For each task, whether to move it behind all tasks that may fail: only new values of variables depend on it. Guarded
+// fused tasks count too, because they may compute one side of a choice in the variable (passes/assign_memory.cc).
 std::vector<bool> last_tasks(const Schedule& schedule) {
   const Uses uses(schedule);
   const LocalView local = schedule.local();
@@ -35,7 +34,7 @@ std::vector<bool> last_tasks(const Schedule& schedule) {
   return last;
 }
 
-// Whether a rank may refuse what the others take: it has rows of its own, or it prints alone.
+// True if one rank may reject a value that the others accept, because it has its own rows or prints alone.
 bool may_refuse_alone(const Task& task, const LocalView& local) {
   const auto is_primarys = [](const Expr& value) {
     return value.op().effect || (value.is<Loop>() && has_effect(value.attrs<Loop::Attrs>().body->roots()));
@@ -45,11 +44,11 @@ bool may_refuse_alone(const Task& task, const LocalView& local) {
                              std::any_of(task.reads.begin(), task.reads.end(), has_own));
 }
 
-// A rank that refuses a value alone, of its own rows, never starts the transfers behind it, so that the others fail in
-// these. Whether no transfer that starts whenever the task runs stands behind such a task.
+// A rank that rejects a value alone never starts later transfers, so the other ranks fail in these. True if, after some
+// task that may do so, no transfer starts whenever that task runs.
 bool needs_barrier(const Schedule& schedule) {
   const LocalView local = schedule.local();
-  std::vector<const Guards*> started;  // the guards of transfers behind
+  std::vector<const Guards*> started;  // the guards of later transfers
   for (auto task = schedule.tasks.rbegin(); task != schedule.tasks.rend(); ++task) {
     const auto runs_too = [&](const Guards* guards) {
       return std::all_of(guards->begin(), guards->end(), [&](const Guard& guard) {

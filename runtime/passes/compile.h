@@ -1,12 +1,13 @@
-// compile: from a graph of known shapes to a plan. Functions and the bodies of loops alike.
+// compile: makes a plan from a graph of known shapes, for functions and loop bodies. Collective if the request has a
+// distributor.
 #pragma once
 
 #include "runtime/schedule/schedule.h"
 
 namespace syncline {
 
-// Throws ValueError for a placeholder that is needed but not among the feeds, and what the ops' rules throw.
-// SYNCLINE_DUMP_PLAN=folder: writes the schedule behind each pass to folder/<rank>-<number>-<function>/<pass>.txt.
+// Throws ValueError for a placeholder that is read but not among the feeds, and what the ops' rules throw.
+// SYNCLINE_DUMP_PLAN=folder writes the schedule after each pass (runtime/schedule/dump.h).
 Plan compile(CompileRequest request);
 
 }  // namespace syncline

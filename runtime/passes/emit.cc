@@ -1,4 +1,4 @@
-// From tasks to steps over memory.
+// emit: makes steps with operand pointers from tasks.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -25,8 +25,8 @@ class Emitter {
   }
 
   Plan run() {
-    const Guards* open = nullptr;  // of the tasks last emitted
-    std::size_t first = 0;         // the step of the first of these guards
+    const Guards* open = nullptr;  // of the current run of tasks
+    std::size_t first = 0;         // the step of its first guard
     for (const Task& task : schedule_.tasks) {
       if (open == nullptr || task.guards != *open) {
         if (open != nullptr) close_guards(first, open->size());
@@ -43,7 +43,7 @@ class Emitter {
   }
 
  private:
-  // A pointer that the plan keeps right.
+  // Adds a pointer that Plan::bind and Plan::run set.
   std::size_t slot(const Location& at) {
     slots_.push_back(at);
     return slots_.size() - 1;
@@ -56,7 +56,7 @@ class Emitter {
     add_step(std::move(step), {guard.condition}, {});
   }
 
-  // These guards skip what has been emitted since.
+  // Lets `count` guards from step `first` on jump to the current end.
   void close_guards(std::size_t first, std::size_t count) {
     const std::size_t end = plan_.steps_.size();
     for (std::size_t i = first; i < first + count; ++i) {
@@ -97,7 +97,7 @@ class Emitter {
     push_step(std::move(step), {}, {});
   }
 
-  // The slots of a step's operands are consecutive, and so are its outputs'.
+  // A step's operands have consecutive slots; its outputs too.
   void push_step(Step step, std::span<const Location> in, std::span<const Location> out) {
     first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
     for (const Location& at : in) slot(at);
@@ -172,7 +172,7 @@ class Emitter {
     if (!task.by_rank.empty()) read_by_rank(task);
   }
 
-  // Operands that were gathered in place are read rank by rank.
+  // Records the operands gathered in place, which the step reads rank by rank.
   void read_by_rank(const Task& task) {
     Step& step = plan_.steps_.back();
     step.by_rank = static_cast<int>(plan_.rank_parts_.size());
@@ -262,7 +262,7 @@ class Emitter {
     add_scratch(task);
   }
 
-  // Updates whose value could not be computed in place, and those of values that already lie elsewhere.
+  // Copies new values that were not computed in the variable.
   void emit_assignments() {
     for (std::size_t i = 0; i < request_.updates.size(); ++i) {
       VariableState& state = request_.updates[i].target.state();
@@ -294,7 +294,7 @@ class Emitter {
       step.args.in_meta = step.in_meta;
       step.args.out_meta = step.out_meta;
       step.args.speaks = request_.distributor == nullptr || request_.distributor->rank() == 0;
-      if (step.kind != Step::kStart)  // the wire writes when the ranks have met
+      if (step.kind != Step::kStart)  // a transfer writes only after the ranks meet
         step.writes_shared_from =
             schedule_.memory.first_shared_byte(std::span(slots_).subspan(first_slot_[i].second, step.out_meta.size()));
     }
@@ -304,7 +304,7 @@ class Emitter {
     if (!writes_variable_) plan_.first_write_ = plan_.steps_.size();
   }
 
-  // In the order of the graph, which is the same on every rank.
+  // In graph order, which is equal on all ranks.
   void collect_variables() {
     std::set<const VariableState*> seen;
     auto add = [&](const std::shared_ptr<VariableState>& state) {
@@ -323,7 +323,7 @@ class Emitter {
   const TransferNames names_;
   Plan plan_;
   std::vector<Location> slots_;
-  std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // of a step: operands, outputs
+  std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // per step: of operands, of outputs
   std::unordered_map<int, int> transfer_index_;
   bool writes_variable_ = false;
   std::unordered_map<Expr, std::string, ExprHash> assigned_;  // a new value -> its variable

@@ -7,8 +7,8 @@
 namespace syncline {
 namespace {
 
-// As many as a large product takes from each operand at a time (ops/kernels/product/blocked_product.cc): fewer would
-// read and write the result more often.
+// The rows in a block of a large product (ops/kernels/product/blocked_product.cc). Fewer rows would read and write the
+// result more often.
 constexpr std::int64_t kRowsTogether = 256;
 
 std::int64_t rows_of_iteration(const Shape& stack) { return stack.product(1, stack.ndim() - 1); }
@@ -57,7 +57,7 @@ class ProductFolder {
            });
   }
 
-  // Before a task runs.
+  // True if the value is available before the task.
   bool is_known(const Expr& value, std::size_t task) const {
     return uses_.of(value).available < static_cast<int>(task);
   }
@@ -71,7 +71,7 @@ class ProductFolder {
     is_folded_[t] = true;
   }
 
-  // Stacks that only products read are kept for a few iterations.
+  // Makes the stacks that only products read passing: they hold a few iterations.
   void drop_stacks(Task& loop) const {
     const auto passes = [&](const Expr& value) {
       const Use& use = uses_.of(value);

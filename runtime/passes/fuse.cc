@@ -9,7 +9,7 @@
 namespace syncline {
 namespace {
 
-constexpr std::size_t kMostWaiting = 8;           // operands that live on only because their program runs later
+constexpr std::size_t kMostWaiting = 8;           // operands kept alive only until their program runs
 constexpr std::int64_t kLargeOperand = 64 << 10;  // bytes
 
 void add_once(const Expr& value, std::vector<Expr>& values) {
@@ -36,7 +36,7 @@ class Fuser {
         continue;
       }
       const Group& members = groups_[static_cast<std::size_t>(group_of_.at(&task.nodes[0].node()))];
-      if (members.tasks.front() == t) fused.push_back(program_of(members));  // the last in running order
+      if (members.tasks.front() == t) fused.push_back(program_of(members));  // at the last member's position
     }
     return fused;
   }
@@ -44,18 +44,17 @@ class Fuser {
  private:
   using Operands = std::unordered_set<Expr, ExprHash>;
   struct Group {
-    std::vector<std::size_t> tasks;  // the last comes first
+    std::vector<std::size_t> tasks;  // in reverse running order
     Space space;
     Guards guards;
-    Operands operands;  // from outside
+    Operands operands;  // from outside the group
     std::size_t laid_out = 0;
-    bool terminal = false;  // nothing reads what it computes
+    bool terminal = false;  // no task reads its results
   };
 
-  // A node joins the group of its users if they are all in one group and compute over the same elements: then nothing
-  // but that group needs its value, and no path leaves the group and comes back. Groups that nothing reads (a
-  // variable's new value, an accumulator's) have no path between them either, so a value that several of them share
-  // makes them one.
+  // A node joins its users' group if all users are in one group over the same elements: then only the group reads its
+  // value, and no path leaves the group and reenters it. There are no paths between terminal groups (new values of
+  // variables and accumulators), so terminal groups that share a value merge.
   void group() {
     for (std::size_t t = schedule_.tasks.size(); t-- > 0;) {
       const Task& task = schedule_.tasks[t];
@@ -110,8 +109,8 @@ class Fuser {
     return candidates[0];
   }
 
-  // Large operands that a task of its own computes for one user alone. In a long sum, as of the gradients of an
-  // unrolled network, all of them would otherwise be alive at once.
+  // The number of large operands that a separate task computes for a single user. The limit keeps the terms of a long
+  // sum (gradients of an unrolled network) from being alive all at once.
   std::size_t waiting(const Operands& operands) const {
     return static_cast<std::size_t>(std::count_if(operands.begin(), operands.end(), [&](const Expr& operand) {
       const OpDef& op = operand.op();
@@ -130,7 +129,7 @@ class Fuser {
     b.tasks.clear();
   }
 
-  // Programs take a fill as a number and a window where it lies.
+  // False if only programs read the value, which take a fill as a number and read a window in place.
   bool is_stored(const Expr& value) const {
     if (is_root_.contains(&value.node())) return true;
     const auto users = users_.find(&value.node());

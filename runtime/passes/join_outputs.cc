@@ -9,7 +9,7 @@
 namespace syncline {
 namespace {
 
-constexpr std::size_t kMostParts = 12;  // of one program: each stays in a block buffer until the block's end
+constexpr std::size_t kMostParts = 12;  // per program; each occupies a block buffer until the block's end
 
 class OutputJoiner {
  public:
@@ -33,7 +33,7 @@ class OutputJoiner {
   }
 
  private:
-  // The fused task that computes everything that this one concatenates, or -1.
+  // The fused task that computes all operands of this concatenation, or -1.
   int program_for(const Task& task, const std::vector<Task>& before) {
     if (task.kind != Task::kKernel) return -1;
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;
@@ -55,7 +55,7 @@ class OutputJoiner {
     return found->second;
   }
 
-  // Along the last axis of more than one element.
+  // True if the last axis with more than one element is contiguous.
   static bool side_by_side(const Shape& shape, const StridedWindow& window) {
     int axis = shape.ndim() - 1;
     while (axis > 0 && shape[axis] == 1) --axis;
@@ -63,11 +63,11 @@ class OutputJoiner {
   }
 
   const LocalView local_;
-  std::unordered_map<Expr, int, ExprHash> task_of_;  // among those kept
-  std::unordered_map<int, std::size_t> parts_;       // of concatenations that a task writes
+  std::unordered_map<Expr, int, ExprHash> task_of_;  // index of a node's task in `kept`
+  std::unordered_map<int, std::size_t> parts_;       // operands of the concatenations that a task writes
 };
 
-// What was stored for a concatenation only need not be stored any more.
+// Stops storing values that only a joined concatenation read.
 void drop_unread(Schedule& schedule) {
   const Uses uses(schedule);
   const auto is_unread = [&](const Expr& value) { return !uses.of(value).root && uses.of(value).readers.empty(); };

@@ -4,13 +4,13 @@
 #include "runtime/placement/collectives.h"
 #include "runtime/schedule/uses.h"
 
-// A gathered value may stay where it is: if nothing but elementwise programs read it, and the ranks' memory can be
-// seen, these programs read each rank's rows in its memory, and the gather is no more than a meeting of the ranks. The
-// memory is leased to the other ranks until all have met again.
+// A gather in place copies nothing: if only elementwise programs read the value and it lies in shared memory, they read
+// each rank's rows in that rank's memory, and the gather is only a barrier. The memory is leased to the other ranks
+// until all ranks meet again.
 namespace syncline {
 namespace {
 
-// Element by element, so that it can be done for the elements of one rank at a time.
+// True if the task reads the value element by element, so that it can run for one rank's elements at a time.
 bool reads_elements(const Task& task, const Expr& value, const Schedule& schedule) {
   if (task.kind != Task::kFused) return false;
   const LocalView local = schedule.local();
@@ -34,7 +34,8 @@ std::vector<std::int64_t> parts_of(const Expr& value, const LocalView& local) {
   return begin;
 }
 
-// This rank's rows are computed at their place among all. Outputs of the plan are never there (assign_memory.cc).
+// True if the gathered value is in shared memory and this rank computes its rows in place. Outputs of the plan are
+// never in shared memory (assign_memory.cc).
 bool lies_in_shared_memory(const Expr& value, const Schedule& schedule) {
   const int all = schedule.memory.locate(value, schedule.local()).buffer;
   return schedule.memory[all].kind == Buffer::kShared &&
@@ -52,7 +53,7 @@ Schedule lease(Schedule schedule) {
     const std::vector<std::int64_t> begin = parts_of(value, local);
     if (begin.empty() || !lies_in_shared_memory(value, schedule)) continue;
     const std::vector<int>& readers = uses.of(value).readers;
-    // A program goes through the elements in one way.
+    // A program supports one partition of its elements.
     const bool by_rank = std::all_of(readers.begin(), readers.end(), [&](int t) {
       const Task& reader = schedule.tasks[static_cast<std::size_t>(t)];
       return reads_elements(reader, value, schedule) && (reader.by_rank.empty() || reader.by_rank == begin);

@@ -9,7 +9,7 @@
 namespace syncline {
 namespace {
 
-// A root that is a variable's old value is copied if the variable is updated in the same step.
+// Copies a root that is the old value of a variable updated in the same step.
 std::vector<Expr> roots_of(const CompileRequest& request, const LocalView& local) {
   std::set<const VariableState*> updated;
   for (const Update& u : request.updates) updated.insert(&u.target.state());
@@ -54,7 +54,7 @@ Schedule list_tasks(CompileRequest request) {
     Task task{.kind = kind_of(*node), .nodes = {value}, .reads = node->inputs};
     const std::size_t states = task.kind == Task::kLoop ? value.attrs<Loop::Attrs>().body->states.size() : 0;
     for (std::size_t i = 0; i < node->outputs.size(); ++i) {
-      // A loop keeps its states in its outputs, but leaves out the stacks that nobody reads. Other ops write all.
+      // A loop omits unread taps but always writes its states. Other ops write all outputs.
       const Expr output(node, static_cast<int>(i));
       if (task.kind != Task::kLoop || i < states || is_read.contains(output)) task.writes.push_back(output);
     }

@@ -10,7 +10,7 @@
 namespace syncline {
 namespace {
 
-// A fill as the one element that a program needs of it.
+// A fill's single element, as a constant.
 Expr number_of(const Expr& fill, Memory& memory) {
   Array one(fill.dtype(), Shape{});
   with_stored_dtype(fill.dtype(), [&]<class T>(T) { *one.data<T>() = convert<T>(fill.attrs<Fill::Attrs>().value); });
@@ -23,7 +23,7 @@ class ProgramMaker {
  public:
   ProgramMaker(Task& task, Memory& memory, const LocalView& local) : task_(task), memory_(memory), local_(local) {}
 
-  // The task then reads the program's operands, in their order.
+  // Also sets task.reads to the program's operands, in order.
   kernels::FusedProgram run() {
     spec_.space = local_.meta(task_.nodes.back()).shape;
     for (const Expr& value : task_.nodes) {
@@ -57,7 +57,7 @@ class ProgramMaker {
     return ~it->second;
   }
 
-  // The next output is a concatenation of nodes.
+  // Adds the parts of a concatenation, which is the next output.
   void add_parts(const Expr& joined) {
     std::vector<Meta> metas;
     for (const Expr& operand : joined.node().inputs) metas.push_back(local_.meta(operand));
@@ -78,7 +78,7 @@ class ProgramMaker {
   Memory& memory_;
   const LocalView& local_;
   kernels::FusedSpec spec_;
-  std::unordered_map<Expr, int, ExprHash> number_, operand_;  // of nodes; of operands from outside
+  std::unordered_map<Expr, int, ExprHash> number_, operand_;  // indices of nodes and of operands
   std::vector<Expr> operands_;
 };
 

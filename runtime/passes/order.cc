@@ -16,8 +16,9 @@ void add_once(const Expr& value, std::vector<Expr>& values) {
   if (!contains(values, value)) values.push_back(value);
 }
 
-// Sets `bucketed` and `late`. A sum over ranks may wait in a bucket if no other transfer depends on it, nor a condition
-// (under which there may be transfers). A gather may wait if no sum depends on it. What depends on such a one is late.
+// Sets `bucketed` and `late`. An all-reduce may wait in a bucket if no transfer and no condition depends on it
+// (transfers may be guarded by the condition). A gather may wait if no all-reduce and no condition depends on it. Tasks
+// that depend on such transfers are late.
 void mark_late(Schedule& schedule) {
   const Uses uses(schedule);
   std::vector<Task>& tasks = schedule.tasks;
@@ -46,10 +47,10 @@ void mark_late(Schedule& schedule) {
   }
 }
 
-// Joins neighbours in running order.
+// Joins consecutive fused tasks into one program.
 class Joiner {
  public:
-  // Of the schedule's tasks, which may be moved away from it then.
+  // The caller may move the schedule's tasks afterwards.
   Joiner(const Schedule& schedule, const Uses& uses)
       : fuse_(schedule.request.fuse), local_(schedule.local()), uses_(uses) {
     for (const Task& task : schedule.tasks) nodes_.push_back(task.nodes.back());
@@ -61,8 +62,8 @@ class Joiner {
   }
 
  private:
-  // Neighbours over the same elements that read, or hand on, the same values are one pass over them. What the second
-  // reads of the first's results it must read element by element.
+  // True if both tasks compute over the same elements and the second reads a full operand or result of the first: one
+  // pass then replaces two. The second must read results of the first element by element.
   bool can_join(const Task& first, const Task& second) const {
     if (first.kind != Task::kFused || second.kind != Task::kFused || !fuse_ || first.guards != second.guards)
       return false;
@@ -82,7 +83,7 @@ class Joiner {
            registers_of_both(first, second) <= kMostRegisters;
   }
 
-  // At most: a read from which windows are cut may be no operand itself.
+  // An upper bound: a value read only through windows is not an operand.
   static std::size_t registers_of_both(const Task& first, const Task& second) {
     std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.windows.size();
     for (const Expr& read : second.reads) registers += !contains(first.reads, read) && !contains(first.writes, read);
@@ -102,7 +103,7 @@ class Joiner {
     for (const Expr& read : second.reads)
       if (!contains(first.writes, read)) add_once(read, first.reads);
     for (const Expr& window : second.windows) add_once(window, first.windows);
-    // What only the other one wanted stays in the cache.
+    // Drop outputs that are read only inside.
     std::erase_if(first.writes, [&](const Expr& value) { return is_read_inside_only(value, first); });
     first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());
   }
@@ -117,10 +118,10 @@ class Joiner {
   const bool fuse_;
   const LocalView local_;
   const Uses& uses_;
-  std::vector<Expr> nodes_;  // of each task, the last
+  std::vector<Expr> nodes_;  // the last node of each task
 };
 
-// Right behind the task that writes what is gathered, so that the wire can begin.
+// Moves each unguarded gather directly behind the task that writes its operand, so that the transfer starts early.
 void start_gathers_early(std::vector<Task>& tasks, const LocalView& local) {
   for (auto task = tasks.begin(); task != tasks.end(); ++task) {
     if (task->kind != Task::kAllGather || !task->guards.empty()) continue;
@@ -131,8 +132,8 @@ void start_gathers_early(std::vector<Task>& tasks, const LocalView& local) {
   }
 }
 
-// A counter's or a running mean's new value: nobody reads it, and its operands take little memory until the end. Last
-// of all, they leave a step that is stopped on its way without a changed variable.
+// A counter's or a running mean's new value: no task reads it, and its operands take little memory until the end. Run
+// last, these tasks let an interrupted step leave all variables unchanged.
 bool is_small_end(const Task& task, const Uses& uses) {
   constexpr std::int64_t kSmall = 64 << 10;  // bytes
   if (task.kind != Task::kFused) return false;

@@ -1,41 +1,41 @@
-// The passes of compile(), in their order. Each takes a schedule and returns the next; none keeps anything between
-// calls. runtime/schedule/schedule.h says what a schedule is, and what holds behind every pass.
+// The passes of compile(), in running order. Each takes a schedule and returns the next; passes have no state.
+// runtime/schedule/schedule.h defines schedules and the invariants after every pass.
 #pragma once
 
 #include "runtime/schedule/schedule.h"
 
 namespace syncline {
 
-// The graph placed over the ranks, with the collectives in.
+// Places the graph on the ranks and inserts collectives.
 CompileRequest place(CompileRequest request);
 
-// A task for each node that computes something, operands first.
+// Makes a task for each node that computes something, operands first.
 Schedule list_tasks(CompileRequest request);
-// Elementwise tasks over the same elements become one program where only it needs what lies between.
+// Makes programs of elementwise tasks over the same elements whose intermediate values only the program reads.
 Schedule fuse(Schedule schedule);
-// What waits for transfers that may wait comes last; gathers start as soon as they can.
+// Moves tasks that depend on delayable transfers to the end. Starts gathers as early as possible.
 Schedule order(Schedule schedule);
-// Sums over ranks that nothing on the wire waits for share transfers, which start when their last element is ready.
+// Groups all-reduces on which no other transfer depends into buckets, which start when their last element is ready.
 Schedule bucket(Schedule schedule);
-// A wait for each transfer, before its first reader or at the end.
+// Inserts a wait for each transfer, before its first reader or at the end.
 Schedule wait(Schedule schedule);
-// A concatenation of what one program computes is written by that program.
+// Lets a program write the concatenations of its values.
 Schedule join_outputs(Schedule schedule);
-// A sum over the rows of all iterations is computed by the loop whose stacks it is made of.
+// Lets a loop compute sums over the rows of all iterations from its own stacks.
 Schedule fold_products(Schedule schedule);
-// How many iterations of a loop with such sums go together, whose stack is `stack`.
+// How many iterations such a loop adds up at a time. `stack`: the shape of a stack operand.
 std::int64_t iterations_together(const Shape& stack);
-// Bodies of loops are compiled.
+// Compiles the bodies of loops.
 Schedule compile_bodies(Schedule schedule);
-// What writes variables comes behind all that may fail.
+// Moves tasks that write variables behind all tasks that may fail.
 Schedule commit(Schedule schedule);
-// A buffer for every value, and for what a task needs beside its values.
+// Assigns a buffer to every value and every task's scratch.
 Schedule assign_memory(Schedule schedule);
-// The fused tasks' programs, which write over operands where these end.
+// Makes the programs of fused tasks. They may overwrite operands that they read last.
 Schedule make_programs(Schedule schedule);
-// Programs read the rows of other ranks where these have them.
+// Lets programs read other ranks' rows in those ranks' memory, without a gather.
 Schedule lease(Schedule schedule);
-// Offsets in the arena and in the shared memory.
+// Sets offsets in the arena and in the shared memory.
 Schedule lay_out_memory(Schedule schedule);
 
 Plan emit(Schedule schedule);

@@ -6,7 +6,7 @@ namespace syncline {
 
 Schedule wait(Schedule schedule) {
   const LocalView local = schedule.local();
-  std::unordered_map<Expr, int, ExprHash> pending;  // what a transfer gives
+  std::unordered_map<Expr, int, ExprHash> pending;  // a result -> its transfer
   std::unordered_map<int, Task> waits;
   std::vector<Task> tasks;
   const auto wait_for = [&](int transfer) {

@@ -21,7 +21,7 @@
 namespace syncline {
 namespace {
 
-// To be raised where a change of kernels or plans changes the bits of trainings: a resume then says so.
+// Increase it when a change of kernels or plans changes the bits of a training. A resumed run reports the difference.
 constexpr int kArithmetic = 2;
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -40,7 +40,7 @@ const char* rounding_mode() {
   }
 }
 
-// A library that was built with -ffast-math sets these modes for the thread that loads it.
+// Loading a library built with -ffast-math sets these modes for the loading thread.
 const char* denormal_mode() {
   volatile float smallest_normal = FLT_MIN, denormal = FLT_TRUE_MIN;
   const bool flushes = smallest_normal * 0.5f == 0.f;
@@ -50,13 +50,13 @@ const char* denormal_mode() {
   return ignores ? "denormal numbers taken as zero" : "denormal numbers kept";
 }
 
-// What ranks must have in common beside the graph, each in words that follow "rank 0 has".
+// What ranks must agree on besides the graph. One line each, phrased to follow "rank 0 has".
 std::string describe_process(const Session& session, const Distributor& ranks) {
   return join_text(describe_arithmetic(session, &ranks), "seed ", session.seed(), '\n', session.random_step(),
                    " steps behind it that drew random numbers\n");
 }
 
-// The first words in which two lines differ: " (seed=1 against seed=7)"; nothing if there is no telling.
+// The first words that differ, as " (seed=1 against seed=7)"; "" if the lines have different numbers of words.
 std::string differing_words(const std::string& a, const std::string& b) {
   const auto words_of = [](const std::string& line) {
     std::vector<std::string> words(1);
@@ -73,8 +73,8 @@ std::string differing_words(const std::string& a, const std::string& b) {
 }
 
 struct Difference {
-  std::size_t other = 0;  // the first rank that differs from rank 0, or 0
-  std::size_t line = 0;   // the first line that does, from 1
+  std::size_t other = 0;  // the first rank that differs from rank 0; 0 if none
+  std::size_t line = 0;   // the first line that differs, from 1
   std::string text;       // "rank 0 has seed 1, rank 2 has seed 7"
 };
 
@@ -187,7 +187,7 @@ void UsedVariables::clear() {
 
 void UsedVariables::compare(const Session& session, Distributor& ranks) {
   const std::string process = describe_process(session, ranks);
-  std::string names;  // with what else must be equal before values can be compared
+  std::string names;  // with dtypes, shapes and changed(): these must agree before values are compared
   std::vector<std::uint64_t> digests;
   for (const auto& state : variables_) {
     names += join_text("variable '", state->name(), "' ", Meta{state->value().dtype(), state->value().shape()},

@@ -1,7 +1,8 @@
-// What ranks must have in common: the graph of a function and all that decides its bits, compared before the first step
-// of a plan, and the values of variables, compared every so many steps. The first difference is named on every rank.
+// Checks that ranks agree: on a function's graph and everything else that determines its bits, before the first step of
+// a plan; on the values of variables, every Distributor::check_steps() steps.
 //
-// All calls are collective, in the order in which every rank makes them, and throw DisagreementError on every rank.
+// Functions that take a `Distributor&` are collective: all ranks call them in the same order. On disagreement they
+// throw DisagreementError on every rank; the message names the first difference.
 #pragma once
 
 #include <cstdint>
@@ -20,42 +21,42 @@ class Distributor;
 class Session;
 struct RandomOp;
 
-// Operations, attributes, shapes, dtypes and names, in order, a line a node. The last roots are the updates' values.
+// One line per node, in order: operation, attributes, shapes, dtypes, name. The last roots are the updates' values.
 std::string describe_graph(const std::string& name, std::span<const Expr> roots, std::span<const Update> updates);
 
-// Before a plan's first step. Compares, beside the graph, the library's version, the instruction sets of the kernels,
-// the calling thread's floating-point mode, seeds and the options of the session. Returns a fingerprint of the graph.
+// Before a plan's first step, compares the graph, the library's version, the kernels' instruction sets, the calling
+// thread's floating-point mode, the seed and the session's options. Returns a fingerprint of the graph.
 std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const std::string& graph);
 
-// The seeds that each rank has drawn for itself become rank 0's: what a script draws is what rank 0 draws.
+// Replaces seeds that each rank drew for itself (RandomOp::seed_of_rank) with rank 0's.
 void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops);
 
-// Under feeds that each rank brings for itself: the values that have not the batch's rows are the same on every rank.
-// `names` are for the error.
+// Under local feeds: requires equal values on all ranks for the inputs without the batch's rows. `names` and `digests`
+// have one entry per such input; the error names the input.
 void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
                      std::span<const std::uint64_t> digests);
 
-// What decides the bits of a step beside its graph, the seeds and where ranks are: the library's version, instruction
-// sets, floating-point modes, options. A line each, in words that follow "one run has". `ranks` may be null.
+// What determines a step's bits besides its graph, the seeds and the ranks' layout: library version, instruction sets,
+// floating-point modes, options. One line each, phrased to follow "one run has". `ranks` may be null. Not collective.
 std::string describe_arithmetic(const Session& session, const Distributor* ranks);
 
-// The variables that steps have used since the ranks last compared them. They live on until then: ranks need not free
-// them at one time.
+// The variables that steps used since the last comparison. Keeps them alive until the next comparison, because ranks
+// may free them at different times.
 class UsedVariables {
  public:
-  // Counts up with each comparison: a plan's variables need adding once a round.
+  // Counts comparisons and clears. Add a plan's variables once per round.
   std::uint64_t round() const { return round_; }
   void add(std::span<const std::shared_ptr<VariableState>> variables);
   void clear();
 
-  // Between two steps. One message of 8 bytes if all is well. Otherwise the error names the first variable that
-  // differs, the first element, its values and the ranks that have them. What was set by hand is not compared: it
-  // becomes rank 0's at the next step. Nor are partial variables, of which each rank has its own part.
+  // Call between steps. Sends 8 bytes per rank if all variables agree. Otherwise the error names the first differing
+  // variable and element, its values and the ranks that have them. Skips values set by hand, which become rank 0's at
+  // the next step, and partial variables, which differ between ranks.
   void compare(const Session& session, Distributor& ranks);
 
  private:
   std::uint64_t round_ = 1;
-  std::vector<std::shared_ptr<VariableState>> variables_;  // in the order of their use, the same on every rank
+  std::vector<std::shared_ptr<VariableState>> variables_;  // in order of first use, equal on all ranks
   std::unordered_set<const VariableState*> known_;
 };
 

@@ -1,12 +1,12 @@
-// The operations that a distributor puts into a graph. They mean the identity on the global value; what they do is
-// change where its rows live. The executor runs the first two over the wire.
+// The ops that a distributor inserts into a graph. Each is the identity on the global value and changes its placement.
+// The executor runs AllReduce and AllGather through the communicator; the others are local kernels.
 #pragma once
 
 #include "ops/graph/op.h"
 
 namespace syncline {
 
-struct Transport {  // what they share
+struct Transport {  // common base
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
@@ -20,20 +20,19 @@ struct AllReduce : Transport {
   static constexpr std::string_view kName = "all_reduce";
 };
 
-// split -> replicated, as the ranks' parts one after the other; if the split axis is not the first, Interleave puts the
-// elements in order.
+// split -> replicated: the ranks' parts in rank order. If the split axis is not the first, Interleave restores C order.
 struct AllGather : Transport {
   static constexpr std::string_view kName = "all_gather";
   static constexpr bool kTakesFloat16 = true;
 };
 
-// Rank-major parts -> C order, for a value that was split along `axis` in the given places.
+// Rank-major parts -> C order, for a value split along `axis`.
 struct Interleave : Transport {
   static constexpr std::string_view kName = "interleave";
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;
-    std::vector<std::int64_t> begin;  // along the axis, one more than there are ranks
+    std::vector<std::int64_t> begin;  // rank r: elements [begin[r], begin[r + 1])
   };
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("begin", &Attrs::begin)};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
@@ -42,7 +41,7 @@ struct Interleave : Transport {
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
-// replicated -> split: this rank's elements [begin, end) along the axis. A view where they lie together.
+// replicated -> split: this rank's elements along the axis, from `begin`. A view if they are contiguous.
 struct OwnRows : Transport {
   static constexpr std::string_view kName = "own_rows";
   static constexpr bool kTakesFloat16 = true;
@@ -50,7 +49,7 @@ struct OwnRows : Transport {
     int axis = 0;
     std::int64_t begin = 0;
   };
-  // The place is a rank's own and no part of what ranks must agree on.
+  // `begin` differs between ranks, so it is not a field: fields must agree.
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
@@ -58,11 +57,11 @@ struct OwnRows : Transport {
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
-// replicated -> partial: one rank's part is the value, the others' are zeros.
+// replicated -> partial: the value on one rank, zeros on the others.
 struct OwnPart : Transport {
   static constexpr std::string_view kName = "own_part";
   struct Attrs {
-    bool keeps = false;  // a rank's own and no part of what ranks must agree on
+    bool keeps = false;  // true on one rank; not a field, because fields must agree
   };
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
@@ -71,7 +70,7 @@ struct OwnPart : Transport {
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
-// A copy, where a value needs memory of its own.
+// replicated -> replicated: a copy in separate memory.
 struct Copy : Transport {
   static constexpr std::string_view kName = "copy";
   static constexpr bool kTakesFloat16 = true;

@@ -14,10 +14,10 @@ namespace {
 
 using comm::Tag;
 
-// Tags of what is not a bucket of a step.
+// Buckets in the tags of messages outside a step.
 enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kTakeBack };
 
-// The ticket of a transfer that a fault holds back.
+// The ticket of a transfer that a fault delays.
 constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
 class DataParallel : public Distributor {
@@ -107,7 +107,7 @@ class DataParallel : public Distributor {
   void inject(Faults& faults) override { faults_ = &faults; }
 
   std::byte* shared_memory(std::size_t bytes) override {
-    lent_ = 0;  // the ranks meet
+    lent_ = 0;  // collective: ends all leases
     return wire_.shared_memory(bytes);
   }
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
@@ -136,8 +136,9 @@ class DataParallel : public Distributor {
   }
 
  private:
-  // The feeds that hold the batch's rows: those whose leading dimensions (on every rank) most feeds have in common, or
-  // the first of such. Every rank decides alike. leading[r][i]: of feed i on rank r; -1 for a scalar.
+  // The feeds that hold the batch's rows: the largest group of feeds with equal leading dimensions on every rank; the
+  // first such group in a tie. Equal on all ranks. leading[r][i]: leading dimension of feed i on rank r; -1 for a
+  // scalar.
   static std::vector<bool> feeds_with_rows(const std::vector<std::vector<std::int64_t>>& leading) {
     const std::size_t feeds = leading[0].size();
     auto alike = [&](std::size_t a, std::size_t b) {
@@ -175,7 +176,7 @@ class DataParallel : public Distributor {
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
   }
 
-  // Done when every rank has come so far.
+  // A barrier: completes when every rank has submitted it.
   comm::Ticket meet(const Tag& tag) { return wire_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax); }
 
   void finish(comm::Ticket ticket) {
@@ -183,7 +184,7 @@ class DataParallel : public Distributor {
     if (ticket > lent_at_) lent_ = 0;
   }
 
-  // A swapped transfer is held back until the other one has been started.
+  // Delays a swapped transfer until the other one has started.
   std::uint64_t start_with_faults(const Sent& sent) {
     const Fault* fault = faults_->of_transfers(sent.tag.step);
     if (fault == nullptr) return submit(sent);
@@ -212,7 +213,7 @@ class DataParallel : public Distributor {
                             kind == Fault::kReduce ? comm::Reduce::kMax : comm::Reduce::kSum);
   }
 
-  // Every rank's numbers.
+  // All-gathers `own`: one row per rank.
   std::vector<std::vector<std::int64_t>> gather_rows(const std::vector<std::int64_t>& own) {
     const auto ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> all(ranks * own.size());
@@ -229,13 +230,13 @@ class DataParallel : public Distributor {
   comm::Communicator& wire_;
   DataParallelOptions options_;
   std::uint64_t messages_ = 0;
-  comm::Ticket last_ = 0;     // of a step
-  comm::Ticket lent_at_ = 0;  // whoever has called a later transfer does not read this rank's memory any more
+  comm::Ticket last_ = 0;     // the last transfer of a step
+  comm::Ticket lent_at_ = 0;  // peers may read lent memory until any later ticket completes
   std::size_t lent_ = 0;
   std::int32_t nothing_ = 0;
   Faults* faults_ = nullptr;
-  Sent held_;               // by a fault
-  std::uint64_t late_ = 0;  // the ticket of what was held
+  Sent held_;               // delayed by a fault
+  std::uint64_t late_ = 0;  // ticket of the delayed transfer
 };
 
 }  // namespace

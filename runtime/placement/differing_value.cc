@@ -13,8 +13,7 @@
 namespace syncline {
 namespace {
 
-// Halves the range in which the first difference must be. The digest of equal bytes is equal; that different bytes
-// have one digest does not happen by accident.
+// Binary search with digests. Assumes that different bytes have different digests.
 std::int64_t first_differing_element(Distributor& ranks, const Array& value) {
   const auto width = static_cast<std::int64_t>(size_of(value.dtype()));
   std::int64_t begin = 0, end = value.size();

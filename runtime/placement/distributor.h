@@ -1,6 +1,9 @@
-// Distributor: how one process's functions become several ranks' work. The plan and the executor know only this
-// interface; runtime/placement/data_parallel.cc implements it over a communicator. Without one, everything runs in one
-// process.
+// Distributor: runs a function's graph on several ranks: row shares, placement, buckets and transfers. Plans and the
+// executor know only this interface; runtime/placement/data_parallel.cc implements it over a communicator.
+//
+// The session owns it, and the session's thread calls it. Collective calls are gather, broadcast, shared_memory,
+// take_back, start, and share under local feeds: all ranks make them in the same order, and they throw what the
+// communicator throws.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +21,18 @@ namespace syncline {
 
 class Faults;
 
-// Which rows of the global batch belong to which rank: rank r has rows [begin[r], begin[r + 1]). Empty: one process.
+// Rank r has the rows [begin[r], begin[r + 1]) of the global batch. Empty without a distributor.
 struct RowShares {
   std::vector<std::int64_t> begin;
   int rank = 0;
-  // Of the shapes that every rank has handed over, if each brings its own rows; all ranks have the same. A plan is used
-  // again where it is the same: so no rank uses one that another has to make.
+  // Under local feeds: a digest of all ranks' feed shapes, equal on all ranks. A plan is reused only for an equal
+  // digest, so that all ranks reuse a plan or all make one.
   std::uint64_t digest = 0;
 
   bool empty() const { return begin.empty(); }
   std::int64_t total() const { return empty() ? 0 : begin.back(); }
-  // Where rank r's part of a split dimension of `size` elements begins: its rows, so many times as there are elements
-  // for a row of the batch; of a dimension that has nothing to do with the batch, its share.
+  // Where rank r's part of a split dimension of `size` elements begins: in proportion to its first row. The dimension
+  // need not be the batch's.
   std::int64_t at(int r, std::int64_t size) const {
     return total() == 0 ? 0 : begin[static_cast<std::size_t>(r)] * size / total();
   }
@@ -41,20 +44,20 @@ struct RowShares {
 using PlacementMap = std::unordered_map<Expr, Placement, ExprHash>;  // absent: replicated
 
 struct PlacedGraph {
-  std::vector<Expr> roots;  // with the collectives in
+  std::vector<Expr> roots;  // with collectives
   PlacementMap placement;
 };
 
-// A collective of a plan, with its memory.
+// A collective of a plan: what start() needs besides the buffers.
 struct Transfer {
   enum Kind : std::uint8_t { kAllReduce, kAllGather, kMeeting } kind = kAllReduce;  // kMeeting: without data
   std::uint32_t bucket = 0;
   DType dtype = DType::kFloat32;
   std::int64_t count = 0;                 // kAllReduce: elements
-  std::vector<std::int64_t> byte_counts;  // kAllGather: of each rank
-  std::string why;                        // for people who read the plan
-  std::uint64_t names = 0;                // of the values in it, for errors: Distributor::name
-  bool in_place = false;  // kAllGather: a rank's part lies where all ranks' memory can be seen, and is read there
+  std::vector<std::int64_t> byte_counts;  // kAllGather: per rank
+  std::string why;                        // for plan inspection
+  std::uint64_t names = 0;                // names of its values, for errors (Distributor::name)
+  bool in_place = false;  // kAllGather: readers read each rank's part in that rank's shared memory
 };
 
 class Distributor {
@@ -62,64 +65,64 @@ class Distributor {
   virtual ~Distributor() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Every rank hands over its own rows.
+  // True if every rank feeds its own rows.
   virtual bool feeds_are_local() const = 0;
-  // Between steps, on all ranks alike.
+  // Call between steps, with the same value on all ranks.
   virtual void set_feeds_local(bool local) = 0;
 
-  // Decides which feeds are split and how. Feeds' shapes are those that this rank was handed; the shapes become global
-  // ones. `split[i]` says whether feed i is split along axis 0, and `local` whether only this rank's rows were handed
-  // over; the numbers `most` are then made the largest of all ranks.
+  // Decides which feeds are split, and returns the row shares. `feeds` has this rank's shapes and receives the global
+  // ones. Sets `split[i]` if feed i is split along axis 0, and `local` if ranks feed only their own rows. If so, each
+  // number in `most` becomes the maximum over all ranks.
   virtual RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split,
                           bool& local) = 0;
 
-  // Gives every value a placement and inserts the collectives. `leaves` are the placements of placeholders. Each root
-  // comes out replicated unless `wanted` says otherwise.
+  // Gives every value a placement and inserts collectives. `leaves`: the placements of placeholders. `wanted`: the
+  // placement of each root; empty: all replicated.
   virtual PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                             std::span<const Placement> wanted = {}) = 0;
 
-  // How the all-reduces of a step are put into buckets: for elements (dtype, bytes) in the order in which they get
-  // ready, the bucket of each. A pure function.
+  // Assigns all-reduces to buckets. `ready`: dtype and bytes of each, in the order in which they become ready. Returns
+  // each one's bucket. A pure function.
   virtual std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const = 0;
 
-  // What of its options decides the order of sums or of messages, for people and for comparing it between ranks.
+  // The options that determine the order of sums and messages. Compared between ranks and printed in errors.
   virtual std::string describe() const = 0;
-  // After how many steps ranks compare their variables; 0: never.
+  // Ranks compare their variables after every so many steps; 0: never.
   virtual std::uint64_t check_steps() const = 0;
 
-  // Blocking: the ranks' bytes, so many of each, one after the other. `purpose` is for errors.
+  // Blocking all-gather: byte_counts[r] bytes from rank r, in rank order. Error messages name `purpose`.
   virtual void gather(std::string_view purpose, const void* send, void* receive,
                       std::span<const std::int64_t> byte_counts) = 0;
-  // Blocking, of rank 0's bytes.
+  // Blocking, from rank 0.
   virtual void broadcast(std::string_view purpose, void* data, std::size_t bytes) = 0;
 
-  // What stands for a text in a transfer's `names`.
+  // Registers a text and returns its number, for Transfer::names.
   virtual std::uint64_t name(const std::string& text) = 0;
 
-  // Memory in which all-reduces need no copy, or nullptr where any memory is as good. Every rank asks for as many
-  // bytes, between steps; it lives until the next call.
+  // Memory in which transfers need no copy; nullptr if ordinary memory is as fast. All ranks request equal sizes,
+  // between steps. Owned by the communicator; valid until the next call.
   virtual std::byte* shared_memory(std::size_t bytes) = 0;
 
-  // What another rank has of it, as this one sees it; nullptr if any rank's cannot be seen.
+  // This process's mapping of another rank's shared memory; nullptr if some rank's memory cannot be mapped.
   virtual const std::byte* shared_memory_of(int rank) const = 0;
 
-  // Gathers in place let the other ranks read this rank's memory after they are over. The first `bytes` of it are lent
-  // from now on, until the ranks have met in a later transfer; or meet for that, before this rank writes there.
+  // After a gather in place, other ranks read this rank's shared memory. lend(): the first `bytes` are lent until any
+  // later transfer completes. take_back() runs such a transfer; call it before writing lent memory.
   virtual void lend(std::size_t bytes) = 0;
   virtual std::size_t lent() const = 0;
   virtual void take_back() = 0;
 
-  // Where this rank is, for the reports of others that wait for it; `what` is "" when the step is done. Costs a few
-  // stores.
+  // Publishes this rank's current step, for the reports of ranks that wait for it. `what` is "" after the step. Costs a
+  // few stores.
   virtual void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) = 0;
 
-  // Starts a transfer; `send` is the rank's own part (for an all-reduce the buffer itself). Returns a ticket for wait,
-  // which is not 0.
+  // Starts a transfer. `send`: this rank's part (all-reduce: the same buffer as `receive`). Returns a nonzero ticket
+  // for wait. The caller must not free or write the buffers until wait returns.
   virtual std::uint64_t start(const Transfer& transfer, std::uint64_t plan, std::uint64_t step, const void* send,
                               void* receive) = 0;
   virtual void wait(std::uint64_t ticket) = 0;
 
-  // Transfers then go as these say, which outlive the distributor.
+  // Applies these faults to later transfers. `faults` must outlive the distributor.
   virtual void inject(Faults& faults) = 0;
 };
 

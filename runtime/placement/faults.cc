@@ -76,7 +76,7 @@ Fault parse_fault(std::string_view text) {
   Fault fault{.kind = form->kind, .text = std::string(text)};
   fault.rank = static_cast<int>(number_in(text, parts[0], "the rank"));
   fault.step = number_in(text, parts[1], "the step");
-  // A variable's name may have colons of its own.
+  // A variable's name may contain colons.
   const std::size_t given = parts.size() - 3, wanted = form->numbers + (form->variable ? 1 : 0);
   if (given < wanted || (given > wanted && !form->variable))
     fail<ValueError>("SYNCLINE_FAULT: '", text, "' has ", given, " arguments; give RANK:STEP:", form->usage);
@@ -89,7 +89,7 @@ Fault parse_fault(std::string_view text) {
   return fault;
 }
 
-// Keras's names of variables end in ":0", which nobody writes.
+// Keras's variable names end in ":0", which a fault may omit.
 bool is_named(const VariableState& state, const std::string& name) {
   return state.name() == name || state.name() == name + ":0";
 }
@@ -103,7 +103,7 @@ void flip(VariableState& state, const Fault& fault) {
   value.raw()[element * width + bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
 }
 
-// Some of these do not come back.
+// May end or stop the process, or throw.
 void carry_out(const Fault& fault, Session& session) {
   switch (fault.kind) {
     case Fault::kKill: std::raise(SIGKILL); return;

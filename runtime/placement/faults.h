@@ -1,7 +1,7 @@
-// Faults that a test injects: what SYNCLINE_FAULT says, on the rank and in the step that it names. docs/faults.md lists
-// them. Nothing happens unless SYNCLINE_ALLOW_FAULTS=1 is set too, and the rank says on standard error what it will do.
+// Faults that tests inject: SYNCLINE_FAULT names the rank, the step and the fault (docs/faults.md). SYNCLINE_FAULT
+// without SYNCLINE_ALLOW_FAULTS=1 is an error. The rank announces its faults on standard error.
 //
-// A session owns its faults; the thread that uses the session calls them.
+// A session owns its faults; the session's thread calls them.
 #pragma once
 
 #include <cstdint>
@@ -22,42 +22,42 @@ struct Fault {
     kKill,        // SIGKILL
     kExit,        // exit(0)
     kStop,        // SIGSTOP
-    kSleep,       // for `numbers[0]` milliseconds
+    kSleep,       // numbers[0] milliseconds
     kThrow,       // an exception
-    kSkip,        // the step counts, but is not run
-    kSeed,        // another seed of the session
-    kVersion,     // another version of the library
-    kRounding,    // another rounding mode of the calling thread
+    kSkip,        // counts the step without running it
+    kSeed,        // another session seed
+    kVersion,     // another library version
+    kRounding,    // another rounding mode in the calling thread
     kFlip,        // element numbers[0], bit numbers[1] of `variable`
-    kSwap,        // transfer numbers[0] of the step is started after numbers[1]
-    kCount,       // of an all-reduce: half the elements
-    kReduce,      // max for sum
-    kDType,       // integers for floating numbers
-    kCollective,  // a broadcast for an all-reduce
+    kSwap,        // starts transfer numbers[0] of the step after numbers[1]
+    kCount,       // all-reduces half the elements
+    kReduce,      // max instead of sum
+    kDType,       // integer instead of floating dtype
+    kCollective,  // a broadcast instead of an all-reduce
   };
   Kind kind = kKill;
   int rank = 0;
-  std::uint64_t step = 0;  // the first one that it may happen in
+  std::uint64_t step = 0;  // happens in this step or the first possible later step
   std::vector<std::uint64_t> numbers{};
   std::string variable{};
-  std::string text{};  // as it was given
+  std::string text{};  // as given
 };
 
-// "rank:step:what", several with commas between them. Throws ValueError that names what is wrong.
+// Parses a comma-separated list of RANK:STEP:WHAT. Throws ValueError.
 std::vector<Fault> parse_faults(std::string_view text);
 
 class Faults {
  public:
   explicit Faults(std::vector<Fault> faults) : faults_(std::move(faults)) {}
 
-  // Before a function's step is planned. Throws ValueError for a rank that the job does not have.
+  // Call before a function's step is planned. Throws ValueError if a fault names a rank outside the job.
   void before_step(Session& session);
-  // Before the step is run on these variables. True if it is to be skipped.
+  // Call before a step runs on these variables. Returns true to skip the step.
   bool before_run(std::uint64_t step, std::span<const std::shared_ptr<VariableState>> variables);
-  // Whether the library says that it is of another version.
+  // True if this rank reports another library version.
   bool another_version() const { return another_version_; }
 
-  // The first of kSwap and those behind it that is due in a step, and that is done with once `spend` was called.
+  // The first fault of kind kSwap or later that is due in the step, or null. Stays due until `spend`.
   const Fault* of_transfers(std::uint64_t step) const;
   void spend(const Fault& fault);
 
@@ -65,7 +65,7 @@ class Faults {
   void choose_own(const Session& session);
   Fault* due(Fault::Kind kind, std::uint64_t step);
 
-  std::vector<Fault> faults_;  // once chosen: this rank's that are yet to come
+  std::vector<Fault> faults_;  // once chosen_: this rank's pending faults
   bool chosen_ = false;
   bool another_version_ = false;
 };

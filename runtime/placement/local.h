@@ -1,4 +1,6 @@
-// A placed graph as this rank sees it: local shapes, and which values are only another look at somebody else's bytes.
+// LocalView: a placed graph on this rank: local shapes, and the values that are views of other values.
+//
+// Borrows the placements and shares, which must outlive it.
 #pragma once
 
 #include "ops/graph/op.h"
@@ -11,16 +13,16 @@ class LocalView {
   LocalView(const PlacementMap& placement, const RowShares& shares) : placement_(placement), shares_(shares) {}
 
   Placement placement(const Expr& e) const;
-  // dtype and shape of this rank's part.
+  // Dtype and shape of this rank's part.
   Meta meta(const Expr& e) const;
   std::int64_t bytes(const Expr& e) const;
-  // Which part of the global value that is.
+  // The position of this rank's part in the global value.
   Slice slice(const Expr& e) const;
 
-  // True if e's bytes are (a contiguous part of) its input's: no task computes it.
+  // True if e's bytes are a contiguous part of its input's bytes, so that no task computes e.
   bool is_view(const Expr& e) const;
   struct Place {
-    Expr base;                // not a view
+    Expr base;                // never a view
     std::int64_t offset = 0;  // bytes
   };
   Place resolve(const Expr& e) const;

@@ -21,8 +21,8 @@ Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t r
   return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows});
 }
 
-// The inputs that may be partial where the node's value is wanted so: f(a) + f(b) = f(a + b) for all of them together,
-// or for one while the others are replicated.
+// The inputs that may be partial if the node's value may be: the node is linear in all of them together, or in one
+// while the others are replicated.
 std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
   const std::size_t inputs = node.inputs.size();
   const auto gives_partial = [&](const std::vector<Placement>& at) {
@@ -38,7 +38,7 @@ std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
   return kept;
 }
 
-// What leads to a root that is wanted partial through nothing but such operations: no transfer may stand on the way.
+// The values from which only linear nodes lead to a root wanted partial. No transfer is inserted on these paths.
 ExprSet values_kept(std::span<const Expr> roots, std::span<const Placement> wanted, std::int64_t rows) {
   ExprSet kept;
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -51,8 +51,8 @@ ExprSet values_kept(std::span<const Expr> roots, std::span<const Placement> want
   return kept;
 }
 
-// Walks a graph once, asks every op for its rule, and puts in what turns one placement into another. Values in `early`
-// are summed over the ranks as soon as they are there; for values in `kept` whatever is replicated becomes a part.
+// Walks a graph once, asks each op for its placement rule and inserts conversions between placements. All-reduces a
+// value in `early` directly after it is computed. For a value in `kept`, converts replicated operands to partial.
 class Placer {
  public:
   Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& kept, const ExprSet& early,
@@ -68,8 +68,8 @@ class Placer {
     return graph;
   }
 
-  // The partial values that somebody needed whole. Each may as well be whole for all its users; and where an operation
-  // on one partial value (scaling it, say) gave it, that operand, unless it is larger: what follows is then one pass.
+  // The values to all-reduce early: each reduced value, so that all its users share the sum. Reduces at the smallest
+  // linear ancestor: a single partial operand that is not larger, so that the nodes behind it can be one fused pass.
   ExprSet wanted_whole() const {
     ExprSet result;
     for (Expr value : summed_) {
@@ -169,7 +169,7 @@ class Placer {
     return rows;
   }
 
-  // Rank 0 has all of it, the others zeros.
+  // The value on rank 0, zeros on the others.
   Expr own_part(const Expr& e) {
     double value = 1;
     const bool zero = scalar_value(e, value) && value == 0;
@@ -192,9 +192,10 @@ class Placer {
     return apply<Interleave>({parts}, std::move(attrs));
   }
 
-  // This rank's rows of a partial value, computed from whole operands; nothing if a sum over ranks is better. The
-  // gradient of a dense layer's weight is one: a sum over the batch of outer products. It takes as many operations
-  // either way, but rows are stored and moved once, where a sum's terms are all stored, read and overwritten.
+  // This rank's rows of a partial value, computed from gathered operands; empty if an all-reduce is better. Example:
+  // the gradient of a dense layer's weight, a sum of outer products over the batch. Both ways take equally many
+  // operations, but an all-reduce stores, reads and overwrites the whole term of each rank, while rows are stored and
+  // moved once.
   Expr computed_by_rows(const Expr& e) {
     if (e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < by_rows_from_) return {};
     const std::vector<Expr>& inputs = e.node().inputs;
@@ -233,7 +234,7 @@ class Placer {
   const std::int64_t by_rows_from_;
   PlacementMap placement_;
   std::unordered_map<Expr, Expr, ExprHash> done_, old_;  // from the old graph to the new one, and back
-  std::vector<Expr> summed_;                             // of the old graph
+  std::vector<Expr> summed_;                             // nodes of the old graph
   std::unordered_map<Expr, std::vector<std::pair<Placement, Expr>>, ExprHash> converted_;
 };
 

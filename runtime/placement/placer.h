@@ -1,4 +1,4 @@
-// The placement of every value of a graph, and the collectives where two sides differ. Knows no wire.
+// place_graph: gives every value a placement and inserts collectives where an op needs another one. A pure function.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace syncline {
 
-// As Distributor::place. A sum over ranks of `by_rows_from` bytes and more is not taken where gathering its operands
-// costs little: each rank computes its rows of the value from the whole batch, and these rows are gathered.
+// Arguments: Distributor::place. Replaces an all-reduce of at least `by_rows_from` bytes if its operands are small:
+// each rank computes its rows of the sum from the gathered operands, and the rows are gathered.
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                         std::span<const Placement> wanted, std::int64_t by_rows_from);
 

@@ -20,7 +20,7 @@ void add_to(DType dtype, void* sum, const void* value, std::size_t bytes) {
   });
 }
 
-// For the timeline: the computation of a step, from one call of the wire to the next.
+// Records on the timeline a step's computation between calls of the communicator.
 class Computation {
  public:
   Computation(bool calls, std::uint64_t plan, std::uint64_t step) : calls_(calls) {
@@ -31,7 +31,7 @@ class Computation {
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
-  // Around a call.
+  // Ends the event before a call and begins the next event after it.
   class Pause {
    public:
     Pause(Computation& computation, std::uint32_t bucket) : computation_(computation) {
@@ -58,11 +58,11 @@ class Computation {
     event_.begin = 0;
   }
 
-  const bool calls_;  // a plan without calls is one computation, and its step says that already
+  const bool calls_;  // otherwise the step's own event covers the computation
   timeline::Event event_;
 };
 
-// When a run is over, other ranks may still read what they have gathered in place.
+// Marks memory as lent when a run ends: other ranks may still read rows gathered in place.
 class Lending {
  public:
   Lending(Distributor* distributor, std::size_t bytes) : distributor_(distributor), bytes_(bytes) {}
@@ -77,7 +77,7 @@ class Lending {
   const std::size_t bytes_;
 };
 
-// Without any turn.
+// A loop without turns.
 void skip_loop(const LoopStep& loop, const KernelArgs& args) {
   const std::size_t n_states = loop.states.size();
   for (std::size_t i = 0; i < n_states; ++i)
@@ -141,7 +141,7 @@ Plan& Plan::operator=(Plan&&) noexcept = default;
 void Plan::bind(std::byte* arena, std::byte* shared, const Distributor* distributor) {
   for (std::size_t r = 0; r < memory_of_.size(); ++r) {
     memory_of_[r] = distributor->shared_memory_of(static_cast<int>(r));
-    if (memory_of_[r] == nullptr) memory_of_[r] = shared;  // where all parts will be gathered
+    if (memory_of_[r] == nullptr) memory_of_[r] = shared;  // all ranks' parts are gathered there
   }
   for (const ArenaSlot& s : shared_slots_) pointers_[s.slot] = shared + s.offset;
   for (const ArenaSlot& s : arena_slots_) pointers_[s.slot] = arena + s.offset;
@@ -178,14 +178,14 @@ void Plan::run(Session& session, std::span<const void* const> feeds, bool listen
   }
 }
 
-// What goes wrong on this rank alone (an index, say) does not keep the others from their part of a transfer.
+// Completes this rank's part of all started transfers, so that an error on this rank alone does not block the others.
 void Plan::finish_transfers(Session& session) noexcept {
   for (std::uint64_t& ticket : tickets_) {
     const std::uint64_t under_way = std::exchange(ticket, 0);
     if (under_way == 0) continue;
     try {
       session.distributor()->wait(under_way);
-    } catch (...) {  // the wire has failed, which ends all transfers
+    } catch (...) {  // the communicator failed: all transfers have ended
     }
   }
 }
@@ -256,7 +256,7 @@ void Plan::run_loop(Session& session, const Step& step, bool listens) {
     for (std::size_t i = 0; i < n_states; ++i) loop.feeds[first_output + i] = loop.memory_of_state(step.args, i, turn);
     void const** const taps = loop.feeds.data() + first_output + n_states;
     for (std::size_t i = 0; i < loop.taps.size(); ++i) taps[i] = loop.memory_of_tap(step.args, i, turn);
-    // By the element, so that a gradient's loop draws what the forward turn drew.
+    // Derived from the element, so that the gradient's loop repeats the draws of the forward turn.
     for (const auto& draw : loop.draws)
       draw->in_turn = attrs::mix(*draw->step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
     loop.body.run(session, loop.feeds, listens);
@@ -267,7 +267,7 @@ void Plan::run_loop(Session& session, const Step& step, bool listens) {
         add_to(loop.taps[i].dtype, const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
       else std::memcpy(const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
     }
-    // Last: a tap may be a state as it came in.
+    // Write states after taps, because a tap may read an incoming state.
     for (std::size_t i = 0; i < n_states; ++i) {
       void* const next = const_cast<void*>(loop.feeds[first_output + i]);
       if (const void* value = loop.body.output(i); value != next) std::memcpy(next, value, loop.states[i].bytes);

@@ -1,8 +1,8 @@
-// Plan: a graph turned into steps over fixed memory, for one set of fed shapes. Made once (runtime/passes/compile.h),
-// run many times; a run allocates nothing.
+// Plan: the steps that compute a graph in fixed memory, for one set of fed shapes. compile (runtime/passes/compile.h)
+// makes it once; it runs many times, and a run allocates nothing.
 //
-// A plan keeps the graph's attributes, constants and variables alive. It belongs to one session; one thread runs it at
-// a time.
+// A plan keeps the graph's attributes, constants and variables alive; the caller owns the arena and the shared memory.
+// It belongs to one session, and one thread at a time runs it.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,36 @@ namespace syncline {
 class Session;
 struct LoopStep;
 
-// For people who look at a plan: a value that a step reads or computes.
+// A value that a step reads or computes, for plan inspection.
 struct StepValue {
-  Expr value;  // a view stands for what it looks at
+  Expr value;  // never a view: a view's base instead
   Placement at;
-  std::string assigned;  // the variable whose new value it is
+  std::string assigned;  // the variable that takes the value, if any
 };
 
 struct Step {
   enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
-  int index = -1;           // of the fused program, the transfer or the loop; a guard's: of the step to go on with
-  int by_rank = -1;         // of a fused step's RankParts
-  bool may_refuse = false;  // throws for some values that it may read
-  std::size_t writes_shared_from = SIZE_MAX;  // no byte of the shared memory before this one, on any rank
-  bool needed_if = false;                     // a guard goes on there if its operand is not this
+  int index = -1;           // of the fused program, transfer or loop; kGuard: the step to jump to
+  int by_rank = -1;         // kFused: index of its RankParts, or -1
+  bool may_refuse = false;  // may throw for some values of its operands
+  std::size_t writes_shared_from = SIZE_MAX;  // lowest shared offset written; equal on all ranks
+  bool needed_if = false;                     // kGuard: jumps if its operand differs
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
   const void* attrs = nullptr;
   KernelArgs args;
-  std::vector<Meta> in_meta, out_meta;  // what args point to
-  std::string label;                    // for people, as are
+  std::vector<Meta> in_meta, out_meta;  // args refers to these
+  std::string label;                    // for messages, timelines and plan inspection
   std::vector<StepValue> reads, writes;
 };
 
-// Of a fused step with operands that were gathered in place: it goes through the ranks' elements, and reads those of
-// each rank in its memory.
+// A fused step over operands gathered in place: it runs once per rank and reads that rank's elements in that rank's
+// shared memory.
 struct RankParts {
-  std::vector<std::int64_t> begin;    // one more than there are ranks
-  std::vector<std::size_t> operands;  // those
-  std::vector<std::size_t> offsets;   // theirs in the shared memory
-  std::vector<const void*> in;        // of all operands, for one rank; filled in each time
+  std::vector<std::int64_t> begin;    // elements of rank r: [begin[r], begin[r + 1])
+  std::vector<std::size_t> operands;  // indices of the gathered operands
+  std::vector<std::size_t> offsets;   // of each of these in the shared memory
+  std::vector<const void*> in;        // all operands, for one rank; set by each run
 };
 
 class Plan {
@@ -61,31 +61,31 @@ class Plan {
   Plan(Plan&&) noexcept;
   Plan& operator=(Plan&&) noexcept;
 
-  // Memory that the steps compute in; must be bound before the first run and again when it moves.
+  // Bytes of memory for temporaries. Call bind before the first run and whenever the arena or the shared memory moves.
   std::size_t arena_bytes() const { return arena_bytes_; }
-  // Memory for the buckets, which may be shared with other ranks.
+  // Bytes of memory for transfers, which may be shared with other ranks.
   std::size_t shared_bytes() const { return shared_bytes_; }
   void bind(std::byte* arena, std::byte* shared = nullptr, const Distributor* distributor = nullptr);
-  // feeds: one pointer for each placeholder, in the order given to compile(). Throws what the wire and the kernels
-  // throw; no transfer is under way then, so that the arena and the feeds may go. `listens`: until it writes to a
-  // variable, it may be interrupted (Session::set_interruption).
+  // `feeds`: one pointer per placeholder, in the order of CompileRequest::feeds, then one per output in the caller's
+  // memory. Throws what transfers and kernels throw. All transfers have then finished, so the caller may free the arena
+  // and the feeds. With `listens`, Session::set_interruption can interrupt the run until it first writes a variable.
   void run(Session& session, std::span<const void* const> feeds, bool listens = true);
-  // After a run, until the next: output i's bytes on this rank, and their shape.
+  // Output i on this rank. The bytes are valid from the end of a run until the next run.
   const void* output(std::size_t i) const { return pointers_[outputs_[i].slot]; }
   const Meta& output_meta(std::size_t i) const { return outputs_[i].meta; }
   std::size_t outputs() const { return outputs_.size(); }
 
-  // Whether a run meets other ranks, in a loop's body or outside.
+  // True if a run has transfers, in loop bodies too.
   bool has_transfers() const;
-  // Whether a run may refuse a value (OpDef::may_refuse).
+  // True if an op of the plan may reject a value (OpDef::may_refuse).
   bool may_refuse() const;
-  // Each once.
+  // Without duplicates; includes those of loop bodies.
   std::span<RandomOp* const> random_ops() const { return random_ops_; }
   const std::vector<std::shared_ptr<VariableState>>& variables() const { return variables_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
-  void set_fingerprint(std::uint64_t fingerprint);  // also of the bodies' plans
+  void set_fingerprint(std::uint64_t fingerprint);  // also sets those of loop bodies
   const std::vector<Step>& steps() const { return steps_; }
-  // One line a step: what runs, on which shapes, where each transfer stands and why.
+  // One line per step: its label, shapes, and the reason for each transfer.
   std::string describe() const;
 
  private:
@@ -110,7 +110,7 @@ class Plan {
   void add_random_op(RandomOp* op);
 
   std::vector<Step> steps_;
-  std::vector<void*> pointers_;  // all steps' operands
+  std::vector<void*> pointers_;  // operands and outputs of all steps
   std::vector<ArenaSlot> arena_slots_, shared_slots_;
   std::vector<FeedSlot> feed_slots_;
   std::vector<ScratchSlot> scratch_slots_;
@@ -119,59 +119,60 @@ class Plan {
   std::vector<RankParts> rank_parts_;
   std::vector<const std::byte*> memory_of_;  // each rank's shared memory
   std::vector<Transfer> transfers_;
-  std::vector<std::uint64_t> tickets_;  // 0: the transfer is not under way
+  std::vector<std::uint64_t> tickets_;  // per transfer; 0: not under way
   std::vector<LoopStep> loops_;
   std::vector<std::shared_ptr<VariableState>> variables_;
-  std::vector<Expr> keep_;  // attributes and constants live as long as their nodes
+  std::vector<Expr> keep_;  // nodes own attributes and constants
   std::size_t arena_bytes_ = 0, shared_bytes_ = 0;
-  std::size_t lent_bytes_ = 0;   // of the shared memory, which other ranks read
+  std::size_t lent_bytes_ = 0;   // first bytes of the shared memory; other ranks read them
   std::size_t first_write_ = 0;  // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
-  std::vector<RandomOp*> random_ops_;  // of nodes that are kept
+  std::vector<RandomOp*> random_ops_;  // owned by nodes in keep_
 };
 
-// A loop within a plan. The step's operands are the sequences, the initial states and the captures; its outputs the
-// final states, the stacks and sums of those taps that are read, and sums over the rows of all turns. The step's
-// scratch is the body's arena and, behind it, memory for states. A turn writes its states where the next one reads
-// them: in the stack of a tap that holds them anyway, or by turns in the output and in the scratch.
+// A loop within a plan. Operands: sequences, initial states, captures. Outputs: final states, stacks and sums of the
+// taps that are read, then products. The scratch holds the body's arena, then states and passing stacks. A turn writes
+// its states where the next turn reads them: in the stack of a tap with the same values, or alternately in the output
+// and in the scratch.
 struct LoopStep {
   Plan body;  // feeds: elements, states, captures; outputs: next states, taps
   std::int64_t turns = 0;
-  std::int64_t first_turn = 0;  // the number of this rank's first one among the turns of all
+  std::int64_t first_turn = 0;  // this rank's first turn among the turns of all ranks
   bool reverse = false;
-  std::vector<std::size_t> element_bytes;  // of one turn
+  std::vector<std::size_t> element_bytes;  // per sequence, of one turn
   struct State {
     std::size_t bytes;
-    std::size_t at;           // in the scratch
-    int tap_before, tap_now;  // the stacks that hold it as it comes into a turn, and as it leaves; or -1
+    std::size_t at;           // offset in the scratch
+    int tap_before, tap_now;  // taps that stack the incoming and the next state, or -1
   };
   std::vector<State> states;
   struct Tap {
     std::size_t bytes;  // of one turn
-    bool sum;           // added up instead of stacked
+    bool sum;           // summed instead of stacked
     DType dtype;
-    bool passing;    // a stack of a few turns only, in the scratch, for products; behind all others
-    std::size_t at;  // there
+    bool passing;    // a stack of `turns_together` turns in the scratch, for products; last in taps
+    std::size_t at;  // its offset there
   };
   std::vector<Tap> taps;
-  // A sum over the rows of all turns, of stacks of this loop and of sequences from outside.
+  // A sum over the rows of all turns (a weight's gradient) that the loop adds up, `turns_together` turns at a time.
+  // Operands are stacks of this loop and sequences.
   struct Product {
     struct Operand {
-      int in, tap;  // of the step, or -1
+      int in, tap;  // operand of the step or tap; the other one is -1
       std::size_t bytes;
     };
     void (*run)(const void* attrs, const KernelArgs& args);
     void (*run_more)(const void* attrs, const KernelArgs& args);
     const void* attrs;
     std::vector<Operand> operands;
-    std::vector<Meta> in_meta, out_meta;  // the former of as many turns as go together
+    std::vector<Meta> in_meta, out_meta;  // in_meta: of the turns added together
     std::vector<const void*> in;
   };
   std::vector<Product> products;  // the step's last outputs
   std::int64_t turns_together = 1;
   std::size_t scratch_bytes = 0;
-  std::vector<const void*> feeds;  // of the body, then memory for its outputs; filled in each turn
-  // What a random op of the body draws by: another number in each turn.
+  std::vector<const void*> feeds;  // of the body, then memory for its outputs; set in each turn
+  // The random step of an op in the body; differs between turns.
   struct Draw {
     const RandomOp* op;
     const std::uint64_t* step;  // of the op outside the loop
@@ -179,14 +180,14 @@ struct LoopStep {
   };
   std::vector<std::unique_ptr<Draw>> draws;
 
-  // The element that a turn, in running order, is about.
+  // The element that the turn reads. Turns count in running order.
   std::int64_t element_of(std::int64_t turn) const { return reverse ? turns - 1 - turn : turn; }
-  // Where a turn puts tap i, and state i for the next turn.
+  // Where a turn writes tap i, and state i for the next turn.
   void* memory_of_tap(const KernelArgs& args, std::size_t i, std::int64_t turn) const;
   void* memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t turn) const;
-  // The first element of those that go together with a turn's.
+  // The lowest element in the turn's group of `turns_together` turns.
   std::int64_t first_together(std::int64_t turn) const;
-  // When a turn has been the last of those that go together.
+  // Call after the last turn of each group.
   void add_products(const KernelArgs& args, std::int64_t turn);
 };
 

@@ -8,8 +8,8 @@
 namespace syncline {
 namespace {
 
-// The values that have been placed, by offset, and those of them that may live at the same time as another. Most values
-// live shortly, so time is cut into blocks, and a value is looked for in its own.
+// The placed values, sorted by offset. Finds those that may be live at the same time as a given value: most lifetimes
+// are short, so time is divided into blocks, and only a value's own blocks are searched.
 class Placed {
   auto by_offset() const {
     return [this](std::size_t a, std::size_t b) { return lives_[a].offset < lives_[b].offset; };
@@ -51,9 +51,9 @@ class Placed {
   }
 
   const std::vector<Lifetime>& lives_;
-  std::vector<std::size_t> all_, long_, near_short_, near_;  // each by offset
-  std::vector<std::vector<std::size_t>> blocks_;             // of time: the short lives that touch it
-  std::vector<std::size_t> seen_;                            // by whom, plus 1
+  std::vector<std::size_t> all_, long_, near_short_, near_;  // sorted by offset
+  std::vector<std::vector<std::size_t>> blocks_;             // the short lives in each block of time
+  std::vector<std::size_t> seen_;                            // the last value that saw it, plus 1
 };
 
 }  // namespace

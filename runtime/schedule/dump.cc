@@ -76,7 +76,7 @@ std::string to_text(const Schedule& schedule) {
 Dump::Dump(const Schedule& schedule) {
   const char* folder = std::getenv("SYNCLINE_DUMP_PLAN");
   if (folder == nullptr || *folder == '\0') return;
-  thread_local int plans = 0;  // ranks as threads count alike
+  thread_local int plans = 0;  // per thread: ranks that are threads get equal numbers
   const Distributor* ranks = schedule.request.distributor;
   std::string name = schedule.request.name.empty() ? "function" : schedule.request.name;
   std::replace_if(

@@ -1,4 +1,4 @@
-// SYNCLINE_DUMP_PLAN=folder: the schedule behind each pass, for people.
+// Dump: writes the schedule after each pass as text, for SYNCLINE_DUMP_PLAN=folder.
 #pragma once
 
 #include <filesystem>
@@ -7,15 +7,15 @@
 
 namespace syncline {
 
-// Writes to folder/<rank>-<number of the plan>-<function>/<number of the pass>-<pass>.txt, and does nothing where the
-// variable is not set. Throws IoError where a file cannot be written.
+// Writes folder/<rank>-<plan number>-<function>/<pass number>-<pass>.txt. Does nothing if the variable is unset. Throws
+// IoError if a file cannot be written.
 class Dump {
  public:
   explicit Dump(const Schedule& schedule);
   void write(const char* pass, const Schedule& schedule);
 
  private:
-  std::filesystem::path folder_;  // empty: nothing is written
+  std::filesystem::path folder_;  // empty: disabled
   int passes_ = 0;
 };
 

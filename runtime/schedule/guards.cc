@@ -13,7 +13,7 @@ Guards with(Guards guards, const Guard& guard) {
   return guards;
 }
 
-// A value that is used twice is needed under what both uses have in common.
+// A value with two uses has the guards that both uses share.
 Guards common(const Guards& a, const Guards& b) {
   Guards both;
   for (const Guard& guard : a)
@@ -54,7 +54,7 @@ void GuardedNodes::find_guards(const std::vector<Expr>& roots) {
     if (!guards.empty() && !node->op->leaf) guards_[node] = std::move(guards);
 }
 
-// A condition never needs a value that is only needed under it, so this order exists.
+// The order exists because a condition never depends on a value that it guards.
 void GuardedNodes::order() {
   std::vector<std::shared_ptr<const Node>> ordered;
   std::unordered_map<const Node*, std::size_t> place;

@@ -1,5 +1,5 @@
-// Which values a step needs only under conditions: those that all lead into the same side of a `choose`. The plan runs
-// their tasks only if the condition says so.
+// GuardedNodes: the values that a step needs only under a condition, because they are used only by one side of a
+// `choose`. The plan runs their tasks only if the condition selects that side.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ struct Guard {
   bool needed_if = true;  // the side
   friend bool operator==(const Guard&, const Guard&) = default;
 };
-// All must hold. An outer condition comes before one that is only computed if the outer one holds.
+// A conjunction. A condition comes after the conditions that guard it.
 using Guards = std::vector<Guard>;
 
 class GuardedNodes {
  public:
-  // Looks at the nodes under `roots`, which are always needed.
+  // Analyzes the nodes under `roots`. Roots are always needed.
   explicit GuardedNodes(const std::vector<Expr>& roots);
 
-  // Inputs, and the conditions of a node's guards, before the node; otherwise in the order of construction.
+  // Inputs and guard conditions precede their node; otherwise in construction order.
   const std::vector<std::shared_ptr<const Node>>& in_order() const { return nodes_; }
   const Guards& of(const Node& node) const;
 
@@ -32,7 +32,7 @@ class GuardedNodes {
   void order();
 
   std::vector<std::shared_ptr<const Node>> nodes_;
-  std::unordered_map<const Node*, Guards> guards_;  // of those that have any
+  std::unordered_map<const Node*, Guards> guards_;  // nodes without guards are absent
 };
 
 }  // namespace syncline

@@ -24,7 +24,7 @@ int Memory::of_variable(VariableState& state) {
 
 int Memory::of_constant(const Expr& constant) {
   const Array& array = constant.attrs<Constant::Attrs>().value->array;
-  return add({.kind = Buffer::kFixed, .address = const_cast<std::byte*>(array.raw())});  // only ever an operand
+  return add({.kind = Buffer::kFixed, .address = const_cast<std::byte*>(array.raw())});  // never written
 }
 
 Location Memory::locate(const Expr& value, const LocalView& local) const {
@@ -42,7 +42,7 @@ std::size_t Memory::first_shared_byte(std::span<const Location> places) const {
   return first;
 }
 
-// Every rank must place them alike, so no lives, which may differ, but one behind the other.
+// Offsets must be equal on all ranks, but lifetimes may differ: buffers do not share memory.
 void Memory::place_shared(bool leased) {
   for (Buffer& buffer : buffers_) {
     if (buffer.kind != Buffer::kShared || buffer.leased != leased) continue;

@@ -1,4 +1,6 @@
-// Memory: where each value of a schedule lies. Lives are counted in places of tasks.
+// Memory: the buffers of a schedule and the location of each value in them. Lifetimes count task indices.
+//
+// Borrows the memory of variables and constants, which the graph owns. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +22,9 @@ struct Location {
 
 struct Buffer {
   enum Kind : std::uint8_t { kArena, kShared, kFixed, kFeed } kind = kArena;
-  Lifetime life{};          // kArena; kShared: its bytes and offset
-  void* address = nullptr;  // kFixed: a variable's or, only ever read, a constant's
-  std::size_t feed = 0;     // kFeed: its number, and where this rank's rows begin in it
+  Lifetime life{};          // kArena; kShared uses only bytes and offset
+  void* address = nullptr;  // kFixed: of a variable, or of a constant (read-only)
+  std::size_t feed = 0;     // kFeed: its index, and the byte offset of this rank's rows
   std::size_t feed_offset = 0;
   bool leased = false;  // kShared: other ranks read it
 };
@@ -40,16 +42,15 @@ class Memory {
 
   bool has(const Expr& base) const { return location_.contains(base); }
   void put(const Expr& base, Location at) { location_[base] = at; }
-  // Of a value or a view. Throws InternalError if it has no memory.
+  // The location of a value or a view. Throws InternalError if it has no memory.
   Location locate(const Expr& value, const LocalView& local) const;
-  // Where the first region of shared memory that has one of these begins, which is equal on all ranks; SIZE_MAX if none
-  // lies there.
+  // The lowest offset of the shared buffers among `places`; SIZE_MAX if none is shared. Equal on all ranks.
   std::size_t first_shared_byte(std::span<const Location> places) const;
 
-  // Gives the buffers of the arena and of the shared memory their offsets.
+  // Sets the offsets of arena and shared buffers.
   void place();
   std::size_t arena_bytes() const { return arena_bytes_; }
-  // Of the shared memory, and of its beginning, which is leased.
+  // Bytes of the shared memory, and of its leased part at the beginning.
   std::size_t shared_bytes() const { return shared_bytes_; }
   std::size_t leased_bytes() const { return leased_bytes_; }
 

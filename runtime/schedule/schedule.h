@@ -1,5 +1,5 @@
-// Schedule: a placed graph as tasks in running order. The passes of compile() (runtime/passes/) turn it, one after the
-// other, into what a plan's steps are emitted from. A value type: each pass takes one and returns the next.
+// Schedule: a placed graph as tasks in running order. Each pass of compile() (runtime/passes/) takes a schedule and
+// returns the next; the last one becomes a plan's steps. A value type; borrows CompileRequest's shares and distributor.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@
 
 namespace syncline {
 
-// What compile() makes a plan of: a graph of known shapes, and what the caller hands over.
+// The input of compile(): a graph of known shapes and its feeds.
 struct CompileRequest {
-  std::string name{};                     // of the function, for errors
+  std::string name{};                     // the function's name, for errors
   std::vector<Expr> feeds;                // placeholders, in the order of Plan::run's feeds
-  bool local = false;                     // split feeds hold this rank's rows only; otherwise all rows
+  bool local = false;                     // split feeds hold only this rank's rows; otherwise all rows
   std::vector<Expr> outputs;              // roots that Plan::output(i) reads
-  std::vector<bool> in_callers_memory{};  // outputs that the caller has memory for: feed feeds.size() + i
+  std::vector<bool> in_callers_memory{};  // computes output i in feed feeds.size() + i, the caller's memory
   std::vector<Update> updates{};
-  PlacementMap placement{};         // of the feeds; once placed, of every value
-  std::vector<Placement> wanted{};  // of the outputs, then of the updates' values; empty: all whole
+  PlacementMap placement{};         // of the feeds; after place(), of every value
+  std::vector<Placement> wanted{};  // of the outputs, then of the updates' values; empty: all replicated
   const RowShares* shares = nullptr;
   Distributor* distributor = nullptr;
-  bool shared_buckets = false;  // transfers have memory of their own: Plan::shared_bytes
+  bool shared_buckets = false;  // transfers use the shared memory (Plan::shared_bytes)
   bool fuse = true;             // Passes in syncline/session.h
-  bool placed = false;          // what place() says
-  // What a random op draws by in a loop's body; elsewhere it is how often the op has run.
+  bool placed = false;          // place() has run
+  // In a loop's body: the random step of an op. Empty elsewhere: the step is RandomOp::runs.
   std::function<const std::uint64_t*(const RandomOp&)> draw_in_iteration{};
 
   const std::uint64_t* random_step(const RandomOp& op) const;
@@ -42,63 +42,63 @@ struct Task {
   enum Kind : std::uint8_t {
     kKernel,
     kFused,      // elementwise nodes in one program
-    kAllReduce,  // starts one for all `nodes`
-    kAllGather,  // starts one
+    kAllReduce,  // starts one transfer for all `nodes`
+    kAllGather,  // starts one transfer
     kWait,       // for `transfer`
-    kBarrier,    // of all ranks (passes/commit.cc)
+    kBarrier,    // meets all ranks (passes/commit.cc)
     kLoop,
   };
   Kind kind = kKernel;
   std::vector<Expr> nodes{};     // kFused: operands before users; kAllReduce: one or several; kKernel, kLoop: one
   std::vector<Expr> reads{};     // values, or views of values
-  std::vector<Expr> windows{};   // kFused: operands that are windows onto a value among `reads`, without memory
-  std::vector<Expr> writes{};    // values that are stored
-  std::vector<Expr> joined{};    // kFused: those of `writes` that are concatenations of nodes (passes/join_outputs.cc)
-  std::vector<Expr> products{};  // kLoop: those of `writes` that are sums over the rows of all iterations
-  std::vector<Expr> passing{};   // kLoop: stacks that only `products` need (passes/fold_products.cc)
-  int transfer = -1;             // kAllReduce, kAllGather, kWait: joins start and wait
-  bool bucketed = false;         // kAllReduce: put into a bucket
-  bool late = false;             // needs a transfer that may wait for the end of the step (passes/order.cc)
+  std::vector<Expr> windows{};   // kFused: operands that are windows of a value in `reads`; they have no memory
+  std::vector<Expr> writes{};    // stored values
+  std::vector<Expr> joined{};    // kFused: the concatenations of nodes in `writes` (passes/join_outputs.cc)
+  std::vector<Expr> products{};  // kLoop: the sums over the rows of all iterations in `writes`
+  std::vector<Expr> passing{};   // kLoop: stacks that only `products` read (passes/fold_products.cc)
+  int transfer = -1;             // kAllReduce, kAllGather, kWait: number that links start and wait
+  bool bucketed = false;         // kAllReduce: may wait in a bucket
+  bool late = false;             // depends on a transfer that may wait until the end of the step (passes/order.cc)
   Guards guards{};               // runs only if all of them hold
   int body = -1;                 // kLoop: index in Schedule::bodies
-  int scratch = -1;              // kKernel, kLoop: the buffer that only it uses
+  int scratch = -1;              // kKernel, kLoop: its scratch buffer
   int program = -1;              // kFused: index in Schedule::programs
-  bool in_place = false;         // kAllGather: its readers read the rows of each rank in its memory (passes/lease.cc)
-  std::vector<std::int64_t> by_rank{};  // kFused: where each rank's elements begin, one more than there are ranks, if
-                                        // it reads what was gathered in place
-  bool has_transfers = false;           // kLoop: its iterations have transfers
-  bool may_refuse = false;              // throws for some values that it may read
+  bool in_place = false;         // kAllGather: readers read each rank's rows in that rank's memory (passes/lease.cc)
+  std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
+                                        // [by_rank[r], by_rank[r + 1])
+  bool has_transfers = false;           // kLoop: its body has transfers
+  bool may_refuse = false;              // may throw for some values of its operands
 
   bool starts_transfer() const { return kind == kAllReduce || kind == kAllGather; }
-  // Whether a step may end in the task: where it waits for other ranks and the wire fails, or where a value is refused.
+  // True if the task may throw: a transfer fails, or an op rejects a value.
   bool may_fail() const { return kind == kWait || kind == kBarrier || has_transfers || may_refuse; }
 };
 
 struct Schedule {
-  CompileRequest request;   // with its roots as they are placed
+  CompileRequest request;   // with placed roots
   std::vector<Expr> roots;  // the outputs, then the updates' values
   std::vector<Task> tasks;  // in running order
-  int transfers = 0;        // numbers that transfers have so far
+  int transfers = 0;        // transfer numbers in use
   std::vector<LoopStep> bodies;
   std::vector<kernels::FusedProgram> programs;
-  Memory memory;  // from the pass `buffers` on
+  Memory memory;  // set by the pass assign_memory
 
-  // Which values are whole and which are this rank's parts.
+  // The values' shapes on this rank.
   LocalView local() const { return {request.placement, *request.shares}; }
   std::size_t outputs() const { return request.outputs.size(); }
   const Expr& new_value(std::size_t update) const { return roots[outputs() + update]; }
 };
 
-// Throws InternalError for the first rule that the schedule breaks, with the pass that broke it. Collective, if there
-// is a distributor. compile() asks behind every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
-// - what a task reads is a leaf or was written before it; what a transfer gives is read behind its wait;
-// - each transfer starts once and is waited for once, under the same guards, and all ranks have the same in one order;
-// - no task writes a variable before one that may fail;
-// - a value's memory is written by no other task as long as the value is read;
-// - memory that other ranks read is written by no task before the ranks have met again.
+// Checks the invariants below. Throws InternalError that names the first broken one and the pass. Collective if there
+// is a distributor. compile() calls it after every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
+// - A task reads leaves and values written by earlier tasks; it reads a transfer's result after the wait.
+// - Each transfer has one start and one wait, under equal guards. All ranks have equal transfers in equal order.
+// - A task that writes a variable comes after all tasks that may fail.
+// - No task overwrites a value's memory while the value has readers.
+// - No task writes memory that other ranks read until the ranks meet again.
 void verify(const Schedule& schedule, const char* pass);
 
-// The schedule for people: a line a task, with shapes, parts, guards and memory.
+// The schedule as text for debugging: each task with shapes, placements, guards and memory.
 std::string to_text(const Schedule& schedule);
 
 }  // namespace syncline

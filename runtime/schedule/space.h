@@ -1,12 +1,12 @@
-// What decides which elementwise nodes may run in one program.
+// Space: the elements that a node computes. Elementwise nodes over equal spaces may run in one program. Pure functions.
 #pragma once
 
 #include "runtime/schedule/schedule.h"
 
 namespace syncline {
 
-// What a value's elements are, over all ranks. Tasks are made alike on every rank, so that transfers have one order:
-// what decides is never the shape of a rank's own part, which may be that of another value by chance.
+// A value's elements over all ranks. Uses the global shape, never the shape of this rank's part, which may equal
+// another value's by chance: all ranks must make equal tasks, so that their transfers have one order.
 struct Space {
   Shape shape;
   Placement at;
@@ -14,12 +14,12 @@ struct Space {
 };
 Space space_of(const Expr& e, const LocalView& local);
 
-// A value that fused programs can read in its input, however many rows a rank has.
+// True if fused programs can read the value directly from its input, for any number of rows on a rank.
 bool is_window(const Expr& e, const LocalView& local);
 
 // Limits of one program.
 inline constexpr std::size_t kMostNodes = 40;
 inline constexpr std::size_t kMostLaidOut = 14;  // operands that need a block buffer of their own
-inline constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;  // one a node and one an operand from outside
+inline constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;  // one per node and outside operand
 
 }  // namespace syncline

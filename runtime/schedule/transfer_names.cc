@@ -14,7 +14,7 @@ constexpr std::size_t kMostNames = 8;
 
 bool is_transfer(const Expr& e) { return e.is<AllReduce>() || e.is<AllGather>(); }
 
-// The transfers that a value needs itself, not by way of others; those that are fewer operations away come first.
+// The transfers that a value needs directly, not through other transfers; the nearest come first.
 std::vector<Expr> nearest_transfers(const Expr& root) {
   std::vector<Expr> found, open{root};
   std::unordered_set<const Node*> seen;
@@ -27,7 +27,8 @@ std::vector<Expr> nearest_transfers(const Expr& root) {
   return found;
 }
 
-// Slots of optimizers have their parameters' shapes, but no gradient is computed from them.
+// The variables that transferred values are computed from. Excludes optimizers' slots, which have their parameters'
+// shapes but do not influence gradients.
 std::unordered_set<const VariableState*> variables_before_transfers(std::span<const Expr> roots) {
   std::vector<Expr> before;
   for (const auto& node : nodes_under(roots))
@@ -47,7 +48,7 @@ TransferNames::TransferNames(std::span<const Expr> roots, std::span<const Update
   const auto before = variables_before_transfers(roots);
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const Variable& target = updates[i].target;
-    // Its own gradient is the nearest; the norm of all gradients, say, is farther away.
+    // The variable's own gradient is the nearest transfer; a norm of all gradients, for example, is farther away.
     bool may_be_gradient = before.contains(&target.state());
     for (const Expr& transfer : nearest_transfers(roots[outputs + i])) {
       const bool gradient = may_be_gradient && transfer.shape() == target.shape();
@@ -60,7 +61,7 @@ TransferNames::TransferNames(std::span<const Expr> roots, std::span<const Update
       note(transfer, {.name = join_text("output ", roots[i].name().empty() ? join_text(i) : roots[i].name())});
 }
 
-// A gradient is also what an optimizer's other variables need: the parameter it belongs to is what people know.
+// An optimizer's slots also need the gradient. Prefer the parameter's name, which users know.
 void TransferNames::note(const Expr& transfer, const Use& use) {
   const auto [found, fresh] = uses_.try_emplace(transfer, use);
   if (!fresh && use.gradient && !found->second.gradient) found->second = use;

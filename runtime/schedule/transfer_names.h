@@ -1,4 +1,5 @@
-// What a plan's transfers are for, in the words of its user: "gradients of dense_1/kernel, dense_1/bias". For errors.
+// TransferNames: describes a plan's transfers by the user's names: "gradients of dense_1/kernel, dense_1/bias". For
+// errors.
 #pragma once
 
 #include <span>
@@ -14,16 +15,16 @@ namespace syncline {
 
 class TransferNames {
  public:
-  // Of a placed graph: the roots are the outputs' values, then the updates'.
+  // `roots` of a placed graph: the outputs, then the updates' values.
   TransferNames(std::span<const Expr> roots, std::span<const Update> updates);
 
-  // `transfers`: AllReduce or AllGather, those of one message.
+  // Describes one message. `transfers`: its AllReduce or AllGather nodes.
   std::string of(std::span<const Expr> transfers) const;
 
  private:
   struct Use {
-    std::string name;       // of the variable or the output that needs it
-    bool gradient = false;  // the variable is among what it was computed from, and has its shape
+    std::string name;       // the variable or output that needs it
+    bool gradient = false;  // computed from the variable, and has its shape
     bool updates = false;
   };
   void note(const Expr& root, const Use& use);

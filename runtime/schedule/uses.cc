@@ -3,7 +3,7 @@
 namespace syncline {
 
 Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
-  std::unordered_map<int, int> starts;  // of transfers
+  std::unordered_map<int, int> starts;  // transfer -> its start
   for (int t = 0; t < static_cast<int>(schedule.tasks.size()); ++t) {
     const Task& task = schedule.tasks[static_cast<std::size_t>(t)];
     for (const Expr& read : task.reads) uses_[local_.resolve(read).base].readers.push_back(t);
@@ -12,7 +12,7 @@ Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
     if (task.starts_transfer()) starts[task.transfer] = t;
     if (task.kind != Task::kWait) continue;
     const auto start = starts.find(task.transfer);
-    if (start == starts.end()) continue;  // verify() says so
+    if (start == starts.end()) continue;  // verify() reports it
     for (const Expr& value : schedule.tasks[static_cast<std::size_t>(start->second)].writes) uses_[value].available = t;
   }
   for (const Expr& root : schedule.roots) uses_[local_.resolve(root).base].root = true;

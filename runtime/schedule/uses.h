@@ -1,4 +1,5 @@
-// Uses: who writes and who reads each value of a schedule, by the places of tasks in running order. A snapshot.
+// Uses: the writer and readers of each value of a schedule, as task indices in running order. A snapshot: later changes
+// of the schedule do not appear in it.
 #pragma once
 
 #include <unordered_map>
@@ -11,19 +12,19 @@ namespace syncline {
 inline constexpr int kNoTask = -1;
 
 struct Use {
-  int writer = kNoTask;      // a leaf has none
-  int available = kNoTask;   // behind this task it may be read: the writer or, of what is transferred, the wait
-  std::vector<int> readers;  // ascending, once for each time that a task reads it or a view of it, or its guards do
-  bool root = false;         // the plan's caller reads it, or a view of it
+  int writer = kNoTask;      // kNoTask for leaves
+  int available = kNoTask;   // readable after this task: the writer, or a transfer's wait
+  std::vector<int> readers;  // ascending; one entry per read of it or a view of it, by operands or guards
+  bool root = false;         // the plan returns it or a view of it
 
-  // The place of the last task that reads it; `end` for a root, the writer if nothing does.
+  // The last reader; `end` for a root, the writer if there is no reader.
   int last(int end) const { return root ? end : readers.empty() ? writer : readers.back(); }
 };
 
 class Uses {
  public:
   explicit Uses(const Schedule& schedule);
-  // Of a value, or of the value that a view looks at.
+  // The use of a value, or of a view's base.
   const Use& of(const Expr& value) const;
 
  private:

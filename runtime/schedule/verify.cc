@@ -35,7 +35,7 @@ class Verifier {
                         to_text(schedule_));
   }
 
-  // Each starts once and is waited for once, later, under the same guards.
+  // Each transfer has one start and one later wait, under equal guards.
   void check_transfers() const {
     std::unordered_map<int, std::size_t> starts, waits;
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
@@ -47,12 +47,12 @@ class Verifier {
       if (schedule_.tasks[start->second].guards != task.guards) broken(t, "waits under other guards than the start's");
       if (!waits.emplace(task.transfer, t).second) broken(t, "waits again");
     }
-    if (waits.empty()) return;  // before the pass `wait`
+    if (waits.empty()) return;  // the pass `wait` has not run yet
     for (const auto& [transfer, t] : starts)
       if (!waits.contains(transfer)) broken(t, "starts a transfer that nobody waits for");
   }
 
-  // All ranks have the same in one order.
+  // All ranks have equal transfers in equal order.
   void check_same_transfers() const {
     if (schedule_.request.distributor == nullptr) return;
     std::string transfers;
@@ -67,8 +67,7 @@ class Verifier {
       fail<InternalError>("plan, pass ", pass_, ": ranks have other transfers; this one has\n", transfers);
   }
 
-  // What a task reads is a leaf, a number within a program, or was written before; a guarded value is read under its
-  // guards or as a side of its choice.
+  // A task reads leaves, fills (fused programs only), and values written before it.
   void check_reads() const {
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
       const Task& task = schedule_.tasks[t];
@@ -85,7 +84,8 @@ class Verifier {
     }
   }
 
-  // Nothing writes a variable before what may fail: a transfer, in a loop or outside, or a value that is refused.
+  // No task writes a variable before a task that may fail: a transfer, also in a loop, or an op that may reject a
+  // value.
   void check_commit() const {
     const auto late = std::find_if(schedule_.tasks.rbegin(), schedule_.tasks.rend(),
                                    [](const Task& task) { return task.may_fail() || task.starts_transfer(); });
@@ -107,7 +107,8 @@ class Verifier {
     return {value, first, last, begin, begin + static_cast<std::size_t>(local_.bytes(value))};
   }
 
-  // While a value is read no other task writes its memory; its last reader may, if it reads each element before.
+  // No other task writes a value's memory while the value has readers. The last reader may, if it reads each element
+  // before writing there.
   void check_lives() const {
     std::unordered_map<int, std::vector<Life>> lives;  // by buffer
     const int end = static_cast<int>(schedule_.tasks.size());
@@ -147,7 +148,7 @@ class Verifier {
            });
   }
 
-  // In memory that other ranks read nothing is written but what they read.
+  // Leased memory is written only by gathers in place and by tasks that compute this rank's part.
   void check_leases() const {
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t)
       for (const Expr& value : schedule_.tasks[t].writes) {
@@ -159,7 +160,7 @@ class Verifier {
       }
   }
 
-  // A transfer gives its sum, or all ranks' rows, where this rank's part lies.
+  // True if a transfer writes `given` over its operand `part`.
   bool takes_part(const Expr& given, const Expr& part) const {
     const Use& use = uses_.of(given);
     if (use.writer == kNoTask) return false;
@@ -168,7 +169,7 @@ class Verifier {
                                                  [&](const Expr& read) { return local_.resolve(read).base == part; });
   }
 
-  // A side of a choice may be computed where the other one lies: under its guard nothing needs that but the choice.
+  // One side of a choice may overwrite the other: under its guard, only the choice still reads the other side.
   bool is_chosen_instead(const Life& life, const Life& other) const {
     const Task* const choice = last_reader_behind(life.value, other.first);
     if (choice == nullptr || !choice->nodes[0].is<Choose>()) return false;
@@ -179,7 +180,7 @@ class Verifier {
     return false;
   }
 
-  // Null if there are others.
+  // The only reader after task t; null if there are others.
   const Task* last_reader_behind(const Expr& value, int t) const {
     const Use& use = uses_.of(value);
     const auto behind = std::upper_bound(use.readers.begin(), use.readers.end(), t);

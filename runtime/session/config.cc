@@ -10,7 +10,7 @@ namespace {
 
 RandomKey key(Seed seed) { return Session::current().next_random_key(seed); }
 
-// Numbers that are drawn have no dtype of their own.
+// Random values have the dtype floatx by default.
 DType dtype_of(const VariableOptions& options) { return options.dtype.value_or(floatx()); }
 
 }  // namespace

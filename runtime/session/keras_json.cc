@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A key of the file, for messages.
+// File and key, for error messages.
 std::string place(const std::string& path, std::string_view key) { return join_text(path, ": \"", key, '"'); }
 
 template <class T>
@@ -49,7 +49,7 @@ KerasJson values_of(const Json& json, const std::string& path) {
   return found;
 }
 
-// Line and column of a byte, both from 1.
+// Line and column of a byte. `byte` and both results count from 1.
 std::string position(const std::string& text, std::size_t byte) {
   const std::size_t end = std::min(byte == 0 ? 0 : byte - 1, text.size());
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
@@ -68,8 +68,8 @@ KerasJson read(const std::string& path) {
   }
 }
 
-// Whole or not at all, and never in the place of another: of several ranks or programs that find no file, one writes
-// it. A directory that takes no file is none of our business.
+// Creates the file atomically and never replaces one: of several ranks or programs that find no file, one succeeds.
+// Ignores errors such as a read-only directory.
 void write_defaults(const std::filesystem::path& path) {
   const KerasJson defaults;
   const Json json{{"floatx", std::string(name_of(defaults.config.floatx))},
@@ -91,7 +91,7 @@ void write_defaults(const std::filesystem::path& path) {
   unlink(temporary.c_str());
 }
 
-// Empty if there is no place for it.
+// Empty if neither KERAS_HOME nor HOME is set.
 std::filesystem::path path_of(const Getenv& getenv) {
   const auto set = [&](const char* name) {
     const char* value = getenv(name);
@@ -125,7 +125,7 @@ void override_from(const Getenv& getenv, KerasJson& found) {
     if (allowed == nullptr || std::string_view(allowed) != "1")
       fail<ValueError>(what, " is '", value,
                        "', which damages the run on purpose; unset it, or set SYNCLINE_ALLOW_FAULTS=1 for a test");
-    parse_faults(value);  // refuses what is wrong in it
+    parse_faults(value);  // throws if malformed
     found.faults = value;
   });
 }
@@ -153,7 +153,7 @@ std::string checked_data_format(std::string_view what, std::string_view data_for
 KerasJson load_keras_json(const Getenv& getenv) {
   KerasJson found;
   if (const auto path = path_of(getenv); !path.empty()) {
-    std::error_code unknown;  // a directory that may not be looked into holds nothing for us
+    std::error_code unknown;  // an unreadable directory counts as empty
     if (std::filesystem::exists(path, unknown)) found = read(path.string());
     else write_defaults(path);
   }

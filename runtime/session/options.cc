@@ -25,7 +25,7 @@ void set_switch(const Json& value, KerasJson& found) {
   found.comm.*Member = value.get<bool>();
 }
 
-// `parse` throws for a name that it does not know, also for none.
+// `parse` throws for an unknown name, and for "".
 template <auto Member, auto parse>
 void set_name(const Json& value, KerasJson& found) {
   found.comm.*Member = parse(value.is_string() ? value.get<std::string>() : "");
@@ -36,7 +36,7 @@ void set_check_steps(const Json& value, KerasJson& found) {
   found.check_steps = value.get<std::uint64_t>();
 }
 
-// 4096 or "25MiB".
+// Accepts 4096 or "25MiB".
 std::optional<double> bytes_of(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (!value.is_string()) return {};
@@ -63,7 +63,7 @@ void set_bytes(const Json& value, KerasJson& found) {
 
 struct Option {
   const char *key, *variable;
-  void (*set)(const Json& value, KerasJson& found);  // throws what to give instead
+  void (*set)(const Json& value, KerasJson& found);  // throws advice
 };
 
 constexpr Option kOptions[] = {

@@ -1,4 +1,5 @@
-// The options within "syncline" of keras.json, and the environment variables that override them: one table of both.
+// The options in the object "syncline" of keras.json, and the environment variables that override them. One table in
+// options.cc defines both.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,9 +9,10 @@
 
 namespace syncline {
 
-// All of the file's. Throws ValueError naming file and key.
+// Reads the file's options into `found`. Throws ValueError that names the file and the key.
 void read_options(const nlohmann::ordered_json& options, const std::string& path, KerasJson& found);
-// Those that are set. A variable's text is what stands in the file, without quotes. Throws ValueError naming it.
+// Reads the variables that are set into `found`. Syntax: as in the file, without quotes. Throws ValueError that names
+// the variable.
 void read_option_variables(const Getenv& getenv, KerasJson& found);
 
 }  // namespace syncline

@@ -14,11 +14,11 @@ namespace {
 
 thread_local Session* current_session = nullptr;
 
-constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of no other placeholder
+constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of the learning phase only
 
 [[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
 
-// Of an operation; nothing if it comes before them all.
+// The runs of operation `number`; empty if it precedes all entries.
 std::optional<std::uint64_t> runs_of(const Session::RandomRuns& runs, std::uint64_t number) {
   std::optional<std::uint64_t> found;
   for (const auto& [from, count] : runs)
@@ -51,7 +51,7 @@ std::uint64_t Session::next_generation() {
 }
 
 void Session::distribute(OwnedDistributor distributor) {
-  std::unique_ptr<Faults> faults = std::move(faults_);  // those of this rank, which begins here
+  std::unique_ptr<Faults> faults = std::move(faults_);  // undistribute() resets faults_, but these are the new rank's
   undistribute();
   faults_ = std::move(faults);
   distributor_ = std::move(distributor);
@@ -62,7 +62,7 @@ void Session::distribute(OwnedDistributor distributor) {
 void Session::undistribute() {
   generation_ = next_generation();
   distributor_.reset();
-  faults_.reset();  // they were a rank's
+  faults_.reset();  // they name a rank
   used_variables_->clear();
   shared_ = nullptr;
   shared_bytes_ = 0;
@@ -134,7 +134,7 @@ void Session::clear() {
 
 std::byte* Session::arena(std::size_t bytes) {
   if (bytes > arena_.bytes()) {
-    arena_ = Array();  // first: the old and the new one need not exist together
+    arena_ = Array();  // free the old arena first, to limit peak memory
     arena_ = Array(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
     ++arena_moves_;
   }
@@ -142,10 +142,10 @@ std::byte* Session::arena(std::size_t bytes) {
 }
 
 std::byte* Session::shared_memory(std::size_t bytes) {
-  if (bytes == 0) return arena_.raw();  // values of no elements have an address too
+  if (bytes == 0) return arena_.raw();  // values without elements need an address too
   if (bytes <= shared_bytes_) return shared_;
   ++arena_moves_;
-  shared_bytes_ = 0;  // until there is more
+  shared_bytes_ = 0;  // in case the request throws
   buckets_ = Array();
   shared_ = distributor_->shared_memory(bytes);
   if (shared_ == nullptr) {
