@@ -1,8 +1,8 @@
-// Array: dtype, shape and bytes in C order. What crosses every border of the house: feeds, fetches, variables' values,
-// rows of a data set, entries of a checkpoint.
+// Array: dtype, shape and bytes in C order. The type of feeds, fetches, variables' values, rows of a data set and
+// entries of a checkpoint.
 //
-// Copying an Array shares its bytes (reference counted); `copy()` duplicates them. An Array may also borrow memory that
-// somebody else owns (`borrow`), who must keep it alive. Not thread-safe for writing; concurrent reads are fine.
+// Ownership: copying an Array shares its bytes (reference counted); `copy()` duplicates them. `borrow` makes a view of
+// memory that the caller keeps alive. Threads: concurrent reads are safe, writes are not.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Array {
   Array() = default;  // a float32 array of shape (0,)
   // Zero-filled, aligned to 64 bytes. `shape` must be known.
   Array(DType dtype, Shape shape);
-  // The same with elements of any value, to be written before they are read. A tenth of the time where that is soon.
+  // The same with unspecified elements; write before reading. Takes a tenth of the time if all are written soon.
   static Array uninitialized(DType dtype, Shape shape);
 
   // A scalar.
@@ -31,7 +31,7 @@ class Array {
     a.data<T>()[0] = value;
     return a;
   }
-  // Copies `values`. Throws ShapeError if their number is not shape.size().
+  // Copies `values`. Throws ShapeError unless values.size() == shape.size().
   template <class T>
   static Array from(Shape shape, std::span<const T> values) {
     Array a(dtype_of<T>(), std::move(shape));
@@ -80,9 +80,9 @@ class Array {
   Array reshaped(Shape shape) const;
   // Rows [begin, end) along axis 0, sharing the bytes.
   Array rows(std::int64_t begin, std::int64_t end) const;
-  // Element by element conversion (base/convert.h).
+  // Converts each element (base/convert.h).
   Array cast(DType dtype) const;
-  // The same for elements [begin, end), into an array of as many elements.
+  // Converts elements [begin, end) into `target`, which has as many elements as this array.
   void cast_into(Array& target, std::int64_t begin, std::int64_t end) const;
 
  private:

@@ -1,5 +1,5 @@
-// Axes as an argument: one or several, sum(x, -1) or sum(x, {0, 2}); Axes() stands for all of them. An empty list names
-// none: a reduction over it leaves its operand as it is.
+// Axes: an argument that names one or several axes, sum(x, -1) or sum(x, {0, 2}). Axes() means all axes. An empty list
+// means none: a reduction over it returns its operand.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@ namespace syncline {
 class Axes {
  public:
   Axes() = default;
-  // Throw ValueError for an axis beyond 32 bits; which axes a tensor has is checked where it is known.
+  // Throws ValueError for an axis beyond 32 bits. Functions check axes against the tensor later.
   Axes(std::int64_t axis) : Axes({axis}) {}
   Axes(std::initializer_list<std::int64_t> axes) : Axes(std::vector(axes)) {}
   template <std::integral I>
@@ -26,7 +26,7 @@ class Axes {
   }
 
   bool are_all() const { return !numbers_; }
-  // As they were given; those of a tensor of `ndim` dimensions where all are meant.
+  // The axes as given; 0 .. ndim - 1 if all are meant.
   std::vector<int> of(int ndim) const {
     if (numbers_) return *numbers_;
     std::vector<int> all(static_cast<std::size_t>(ndim));

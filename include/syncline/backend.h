@@ -1,4 +1,4 @@
-// Everything that the Keras 2 backend documents, under its own names: what a program that uses Syncline includes.
+// All functions of the Keras 2 backend, under Keras's names. Programs that use Syncline include this header.
 #pragma once
 
 #include "syncline/backend/config.h"

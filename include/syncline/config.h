@@ -1,4 +1,4 @@
-// Keras's configuration, where options that are left out get their values from while a graph is built.
+// Keras's configuration: the defaults of options that a graph-building call leaves out.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct Config {
   std::string image_data_format = "channels_last";
 };
 
-// Of the calling thread's session (syncline/session.h).
+// The configuration of the calling thread's session (syncline/session.h).
 Config& current_config();
-// Says where that is; called once, before main. Without it there is one configuration for the process.
+// Sets what current_config() returns; called once, before main. Without a source the process has one configuration.
 using ConfigSource = Config& (*)();
 bool set_config_source(ConfigSource source);
 

@@ -1,10 +1,9 @@
-// Shape arguments that may hold tensors: the sizes of reshape, tile, fill, slice, random tensors and the like.
+// Dims: shape arguments that may hold tensors. reshape, tile, fill, slice, random tensors and others take them.
 //
-// Such a tensor says how large something is, usually as an element of shape(x): it follows from the shapes that are
-// fed, and the plan folds it to a number. Until then the dimension is unknown, and the function is deferred
-// (ops/graph/deferred.h). A size that depends on values that are fed, stored or
-// drawn is computed by a plan of its own first (runtime/execution/function_plans.h), and each of its values has its own
-// plan.
+// A size tensor usually is an element of shape(x). It follows from the fed shapes, and the plan folds it to a number.
+// While the graph is built the dimension is unknown, and the function is deferred (ops/graph/deferred.h). If a size
+// depends on fed, stored or drawn values, a separate plan computes it first (runtime/execution/function_plans.h); each
+// distinct value gets its own plan.
 #pragma once
 
 #include <concepts>
@@ -45,7 +44,7 @@ class Dims {
   Dims(const Shape& shape) : numbers_(shape) {}
   Dims(std::vector<std::int64_t> numbers) : numbers_(std::move(numbers)) {}
   Dims(const Expr& tensor) { append(Dim(tensor)); }
-  // Each entry is one number. Throws ShapeError if one is a tensor that has axes; `function` is for the message.
+  // Each entry is one number. Throws ShapeError for a tensor that has axes; the message names `function`.
   static Dims of_numbers(std::string_view function, std::initializer_list<Dim> entries);
 
   int size() const { return numbers_.ndim(); }
@@ -53,7 +52,7 @@ class Dims {
   bool is_tensor(int i) const;
   // The entries, with kUnknown in place of tensors.
   const Shape& numbers() const { return numbers_; }
-  // The tensors in order, and the entry where each begins.
+  // The tensors in order, each with the index of the entry where it begins.
   const std::vector<std::pair<int, Expr>>& tensors() const { return tensors_; }
 
   void append(const Dim& entry);
@@ -69,7 +68,7 @@ Expr stack(const Dims& entries, DType dtype);
 
 // The size of x along an axis: a number where it is known, otherwise an int32 scalar.
 Dim dim(const Expr& x, int axis);
-// All of them.
+// The size of x along every axis.
 Dims dims_of(const Expr& x);
 
 }  // namespace syncline

@@ -51,7 +51,7 @@ constexpr DType dtype_of() {
   else if constexpr (std::is_same_v<T, double>) return DType::kFloat64;
 }
 
-// Calls f(T{}) with the C++ type of `dtype`, any of them: for what stores, moves or converts elements.
+// Calls f(T{}) with the C++ type of `dtype`, for code that stores, moves or converts elements. Takes every dtype.
 template <class F>
 decltype(auto) with_stored_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -68,8 +68,7 @@ decltype(auto) with_stored_dtype(DType dtype, F&& f) {
   fail<InternalError>("unknown dtype code ", static_cast<int>(dtype));
 }
 
-// The same for the types that kernels compute with: all but float16, which no kernel meets (ops/graph/op.h,
-// kTakesFloat16).
+// The same for the dtypes that kernels compute with: all but float16 (ops/graph/op.h, kTakesFloat16).
 template <class F>
 decltype(auto) with_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -86,7 +85,7 @@ decltype(auto) with_dtype(DType dtype, F&& f) {
   fail<InternalError>("a kernel met elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
 }
 
-// The same for those among them that are numbers, not truth values.
+// The same for the dtypes of with_dtype but bool.
 template <class F>
 decltype(auto) with_number(DType dtype, F&& f) {
   switch (dtype) {

@@ -1,7 +1,7 @@
 // Errors: one exception tree below syncline::Error, thrown with `fail<E>(parts...)`.
 //
-// A message says what was called, what is wrong with it (shapes, values), and what to do. Bindings map the tree once:
-// ValueError and ShapeError to Python's ValueError, DTypeError to TypeError, the others to RuntimeError.
+// A message says what was called, what is wrong (shapes, values), and what to do. Bindings map ValueError and
+// ShapeError to Python's ValueError, DTypeError to TypeError, the others to RuntimeError.
 #pragma once
 
 #include <sstream>
@@ -25,16 +25,16 @@ struct DTypeError : Error {  // an operation does not take this dtype
 struct CommError : Error {  // the wire failed
   using Error::Error;
 };
-struct DisagreementError : CommError {  // ranks do different things, or hold different values
+struct DisagreementError : CommError {  // ranks submit different operations, or hold different values
   using CommError::CommError;
 };
-struct StallError : CommError {  // other ranks did not come within the limit
+struct StallError : CommError {  // other ranks did not arrive within the limit
   using CommError::CommError;
 };
 struct IoError : Error {  // a file is missing, damaged, or cannot be written
   using Error::Error;
 };
-struct InternalError : Error {  // our own bug
+struct InternalError : Error {  // a bug in Syncline
   using Error::Error;
 };
 
@@ -52,7 +52,7 @@ template <class E = ValueError, class... Parts>
   throw E(join_text(parts...));
 }
 
-// For our own invariants only; bad input is refused with fail<ValueError> and its kin.
+// For internal invariants only; report bad input with fail<ValueError> or a related type.
 #define SYNCLINE_CHECK(condition)                                                                                 \
   do {                                                                                                            \
     if (!(condition))                                                                                             \

@@ -1,8 +1,8 @@
 // Expr: a handle to one value of the graph. Node: one operation applied to inputs.
 //
-// A graph is nodes that point to their inputs; it holds no values except a constant's. Nodes never change once built (a
-// loop's tape, ops/control/loop.h, is the one thing that grows), are freed when no Expr reaches them, and belong to no
-// global. Building is not thread-safe per graph; different threads may build different graphs.
+// A graph consists of nodes that point to their inputs; it holds no values but those of constants. Nodes are immutable
+// once built, with one exception: a loop's tape (ops/control/loop.h) grows. A node is freed when no Expr reaches it; no
+// global owns nodes. Threads may build different graphs at the same time, but only one thread may build a given graph.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace syncline {
 struct OpDef;
 struct Node;
 
-// What is known of a value before it is computed.
+// What is known about a value before it is computed.
 struct Meta {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -31,7 +31,7 @@ std::ostream& operator<<(std::ostream& out, const Meta& meta);
 
 class Expr {
  public:
-  Expr() = default;  // empty: "no value", as the gradient of an input that has none
+  Expr() = default;  // empty: "no value", for example an absent gradient
   explicit Expr(std::shared_ptr<const Node> node, int output = 0) : node_(std::move(node)), output_(output) {}
 
   explicit operator bool() const { return node_ != nullptr; }
@@ -46,7 +46,7 @@ class Expr {
   const OpDef& op() const;
   const Expr& input(int i) const;
   const std::string& name() const;
-  // The attributes, as the op's own struct. The caller knows which op it is.
+  // The attributes as the op's own struct. Unchecked: the caller knows the op.
   template <class Attrs>
   const Attrs& attrs() const;
   template <class Op>
@@ -65,7 +65,7 @@ struct Node {
   const OpDef* op = nullptr;
   std::shared_ptr<const void> attrs;
   std::vector<Expr> inputs;
-  mutable std::vector<Meta> outputs;  // of a loop more are added, at the end, as its gradients are built
+  mutable std::vector<Meta> outputs;  // building the gradients of a loop appends outputs
   std::string name;
 
   Node() = default;
@@ -89,7 +89,7 @@ struct ExprHash {
   }
 };
 
-// The nodes that `roots` need, inputs before users (by id).
+// The nodes that `roots` depend on, inputs before users (sorted by id).
 std::vector<std::shared_ptr<const Node>> nodes_under(std::span<const Expr> roots);
 
 }  // namespace syncline

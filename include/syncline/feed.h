@@ -9,7 +9,7 @@
 
 namespace syncline {
 
-// An Array or a SparseArray. Either may be fed to a dense or a sparse placeholder; it is converted where they differ.
+// An Array or a SparseArray. Dense and sparse placeholders take both; a feed of the other kind is converted.
 class Feed {
  public:
   Feed(Array value) : value_(std::move(value)) {}        // NOLINT: implicit, so that feeds are written as values

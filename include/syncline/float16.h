@@ -1,7 +1,7 @@
-// Float16: the IEEE 754 half-precision format as a type of storage. It has no arithmetic: numbers are widened, computed
-// with, and rounded again. Conversions are exact where the value fits and round to the nearest, ties to even, where it
-// does not; beyond 65519.99... they give infinity. NaN stays NaN. They are plain integer and float operations, the same
-// on every compiler and machine, and without branches, so that loops over them vectorize.
+// Float16: the IEEE 754 half-precision format as a storage type. It has no arithmetic: code widens values, computes,
+// and rounds the result. Conversions round to the nearest, ties to even; a magnitude of 65520 or more becomes infinity,
+// NaN stays NaN. Conversions use plain integer and float operations: results are equal on every compiler and machine,
+// and, without branches, loops over them vectorize.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ struct Float16 {
   constexpr Float16() = default;
   constexpr explicit Float16(float value) : bits(round(value)) {}
   constexpr explicit Float16(double value) : bits(round(round_to_odd(value))) {}
-  // An integer that float does not hold exactly is far beyond the largest half.
+  // Integers that float cannot represent exactly are far beyond the largest half, so rounding twice is safe.
   template <class Integer>
   requires std::is_integral_v<Integer>
   constexpr explicit Float16(Integer value) : bits(round(static_cast<float>(value))) {}
@@ -29,7 +29,7 @@ struct Float16 {
 
   constexpr explicit operator float() const {
     const std::uint32_t sign = (std::uint32_t{bits} & 0x8000u) << 16, rest = bits & 0x7fffu;
-    constexpr std::uint32_t kBias = 127 - 15;  // what the exponent's bias grows by; once more for infinity and NaN
+    constexpr std::uint32_t kBias = 127 - 15;  // difference of the exponent biases; added twice for infinity and NaN
     const std::uint32_t normal = (rest << 13) + (kBias << 23);
     const auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f);
     const std::uint32_t special = normal + (kBias << 23);
@@ -41,9 +41,9 @@ struct Float16 {
   static constexpr std::uint16_t round(float value) {
     const auto all = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = all >> 16 & 0x8000u, rest = all & 0x7fffffffu;
-    // Half of the last place that is kept, less one if that place is even. A carry moves on into the exponent.
+    // Add half of the last kept place, less one if that place is even. A carry propagates into the exponent.
     const std::uint32_t normal = (rest + 0x0fffu + (rest >> 13 & 1u) - ((127u - 15u) << 23)) >> 13;
-    // The smallest half is 2^-24, the last place of the floats from 0.5 to 1: the sum below rounds as wanted.
+    // The smallest half is 2^-24, the last place of floats in [0.5, 1): adding 0.5 rounds to it.
     const float magnitude = std::bit_cast<float>(rest < 0x38800000u ? rest : 0u);
     const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(magnitude + 0.5f) - 0x3f000000u;
     const std::uint32_t special = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
@@ -51,8 +51,8 @@ struct Float16 {
     return static_cast<std::uint16_t>(sign | half);
   }
 
-  // The float next to `value` towards zero, with its last bit set unless it is exact: rounding that once more gives
-  // what rounding `value` would.
+  // The float next to `value` towards zero, with its last bit set unless exact. Rounding this float to half gives the
+  // same result as rounding `value` directly.
   static constexpr float round_to_odd(double value) {
     const auto nearest = static_cast<float>(value);
     const double wide = nearest;

@@ -1,4 +1,4 @@
-// Shape: the dimensions of a tensor. A dimension may be unknown (kUnknown) until values are fed.
+// Shape: the dimensions of a tensor. A dimension may be unknown (kUnknown) until values are fed. A value type.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace syncline {
 
 inline constexpr std::int64_t kUnknown = -1;
-// A tensor has at most so many elements, and a dimension is at most so long: no process addresses more bytes.
+// Upper bound of a dimension and of a tensor's number of elements; no process addresses more bytes.
 inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 47;
 
 class Shape {
@@ -30,7 +30,7 @@ class Shape {
 
   // True if no dimension is unknown.
   bool is_known() const;
-  // Number of elements. The shape must be known. Throws ShapeError beyond kLargestSize, as `product` does.
+  // Number of elements. The shape must be known. Throws ShapeError beyond kLargestSize; so does `product`.
   std::int64_t size() const;
   // Product of the dimensions [first, last), which must be known.
   std::int64_t product(int first, int last) const;
@@ -48,15 +48,16 @@ class Shape {
 // Prints as (2, ?, 3).
 std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
-// NumPy's broadcasting rule; an unknown dimension meets 1 or any other. Throws ShapeError naming `op` and both shapes.
+// NumPy's broadcasting rule; an unknown dimension is compatible with every dimension. Throws ShapeError that names `op`
+// and both shapes.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
-// Whether a tensor may have that shape: no dimension but kUnknown is negative, and the known ones, without zeros, make
-// at most kLargestSize elements.
+// True if a tensor can have this shape: the only negative dimension is kUnknown, and the product of the known, nonzero
+// dimensions is at most kLargestSize.
 bool is_possible(const Shape& shape);
-// Throws ShapeError naming `op` otherwise.
+// Throws ShapeError that names `op` unless is_possible(shape).
 void check_size(std::string_view op, const Shape& shape);
-// a * b and a + b of dimensions or counts that are not negative; unknown if one of them is. Throws ShapeError naming
+// a * b and a + b of non-negative dimensions or counts; kUnknown if an operand is unknown. Throws ShapeError that names
 // `op` beyond kLargestSize.
 std::int64_t size_product(std::string_view op, std::int64_t a, std::int64_t b);
 std::int64_t size_sum(std::string_view op, std::int64_t a, std::int64_t b);
@@ -64,10 +65,10 @@ std::int64_t size_sum(std::string_view op, std::int64_t a, std::int64_t b);
 // Turns a negative axis into a positive one. Throws ValueError naming `op` if it is outside [-ndim, ndim).
 int wrap_axis(std::string_view op, int axis, int ndim);
 
-// True if a value of shape `actual` (known) may be fed where `declared` was promised.
+// True if a value of known shape `actual` may be fed to a placeholder of shape `declared`.
 bool accepts(const Shape& declared, const Shape& actual);
 
-// Both sizes are known, and not the same.
+// True if both sizes are known and different.
 constexpr bool sizes_differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
 }  // namespace syncline

@@ -1,8 +1,8 @@
-// SparseArray: a matrix of which only some entries are stored, row by row (CSR). What crosses borders as a sparse feed,
-// a sparse variable's value, or labels of sequences.
+// SparseArray: a matrix that stores some entries only, in compressed rows (CSR). The type of sparse feeds, sparse
+// variables' values, and label sequences.
 //
-// Canonical: the columns of a row rise strictly; entries given several times are summed (bool: or). Zeros that were
-// given stay entries. Copying shares the bytes; nothing changes a SparseArray once it is made.
+// Canonical: columns rise strictly within a row; duplicates are summed (bool: or); explicit zeros stay entries.
+// Immutable. Copies share the bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ class SparseArray {
  public:
   SparseArray() = default;  // float32 of shape (0, 0)
   // Compressed rows: row r has the entries row_splits[r] to row_splits[r + 1], in any order. Throws ShapeError unless
-  // `shape` has two dimensions and the numbers of entries agree, ValueError for splits that fall or a column outside.
+  // `shape` has two dimensions and the numbers of entries agree, ValueError for descending splits or a column out of
+  // range.
   static SparseArray csr(Shape shape, std::span<const std::int64_t> row_splits, std::span<const std::int64_t> columns,
                          const Array& values);
   // Coordinates: entry i is at (rows[i], columns[i]); in any order. Throws as csr does.
   static SparseArray coo(Shape shape, std::span<const std::int64_t> rows, std::span<const std::int64_t> columns,
                          const Array& values);
-  // The entries of a matrix that are not zero.
+  // The nonzero entries of a matrix.
   static SparseArray from_dense(const Array& matrix);
 
   DType dtype() const { return values_.dtype(); }
@@ -31,10 +32,10 @@ class SparseArray {
   std::int64_t columns() const { return shape_[1]; }
   std::int64_t count() const { return values_.size(); }
 
-  // rows() + 1 of them: row r's entries are [row_splits[r], row_splits[r + 1]).
+  // rows() + 1 elements; row r has the entries [row_splits[r], row_splits[r + 1]).
   std::span<const std::int64_t> row_splits() const { return row_splits_.values<std::int64_t>(); }
   std::span<const std::int64_t> column_indices() const { return column_indices_.values<std::int64_t>(); }
-  const Array& values() const { return values_; }  // a vector, one an entry
+  const Array& values() const { return values_; }  // a vector, one element per entry
   std::int64_t count_in_rows(std::int64_t begin, std::int64_t end) const {
     return row_splits()[static_cast<std::size_t>(end)] - row_splits()[static_cast<std::size_t>(begin)];
   }

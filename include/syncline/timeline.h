@@ -1,9 +1,9 @@
-// Timeline: what a rank did when, as a file in Chrome's trace event format (docs/timeline.md has the contents).
+// Timeline: records a rank's events into a file in Chrome's trace event format (docs/timeline.md has the contents).
 //
-// A process records one rank, into one file. While recording is off, which is the rule, an event costs one look at a
-// flag. While it is on, an event is copied into memory that was allocated before; a thread writes it to the file five
-// times a second. Each write(2) ends with a whole line within one page of the file, so a process that is killed leaves
-// whole lines. Events beyond what the memory holds between two writes are counted and left out.
+// A process records one rank, into one file. While recording is off, the default, an event costs one load of a flag.
+// While recording is on, an event is copied into preallocated memory; a thread writes the memory to the file five times
+// a second, and when it is half full. Each write(2) ends with a whole line within one page of the file, so a killed
+// process leaves whole lines. If the memory fills up between two writes, further events are counted and dropped.
 //
 // All functions may be called from any thread. Only start throws.
 #pragma once
@@ -16,50 +16,51 @@
 namespace syncline::timeline {
 
 inline std::atomic<bool> recording{false};
-inline std::atomic<bool> detail{false};  // also each step of a plan
+inline std::atomic<bool> detail{false};  // record each step of a plan too
 inline bool on() { return recording.load(std::memory_order_relaxed); }
 
-// The clock of all times here: CLOCK_MONOTONIC in nanoseconds, which the processes of a machine share.
+// The clock of all times here: CLOCK_MONOTONIC in nanoseconds, equal for all processes of a machine.
 std::int64_t now();
 
-// The rows in which a rank's events are drawn. Events of a row lie one after the other or one inside the other, so each
-// wire has a row of its own: the first one kWire, the others (of groups of ranks) what follows kDisk.
+// The rows in which viewers draw a rank's events. Events of one row must not overlap unless nested, so each wire has
+// its own row: the first wire kWire, the others (of groups of ranks) the numbers after kDisk.
 enum class Row : std::uint16_t { kProgram = 1, kWire = 2, kPlan = 3, kDisk = 4 };
 Row add_wire();
-// Where the calling thread's spans are drawn. A thread that writes files while others train sets kDisk.
+// The row of the calling thread's spans. Threads that write files during training set kDisk.
 inline thread_local Row own_row = Row::kProgram;
 
 struct Event {
-  // These live as long as the process and need no escaping in JSON: literals, or what keep() gave.
+  // Must live as long as the process and need no escaping in JSON: literals, or results of keep().
   const char* category = "";
   const char* name = "";
-  const char* what = nullptr;  // more about it
+  const char* what = nullptr;  // details
   std::int64_t begin = 0, end = 0;
   Row row = Row::kProgram;
-  bool has_tag = false;  // whether the next two mean anything
+  bool has_tag = false;  // whether plan and step are valid
   std::uint64_t plan = 0, step = 0;
   std::int64_t bucket = -1, bytes = -1;  // left out if negative
-  int for_rank = -1;                     // the rank that was waited for; left out if negative
+  int for_rank = -1;                     // the rank that this rank waited for; left out if negative
 };
 void record(const Event& event);
 
-// A text for events. Allocates when it sees a text for the first time. Long texts are cut.
+// Returns a permanent copy of `text` for events, escaped and cut to a maximum length. Allocates at the first use of a
+// text.
 const char* keep(std::string_view text);
-// What stands for a text between the quotes of a JSON string. Bytes that are no UTF-8, and control characters, become
-// question marks; what goes beyond `longest` bytes is cut.
+// Escapes `text` for a JSON string. Invalid UTF-8 and control characters become question marks; the result is cut after
+// `longest` bytes.
 std::string escaped(std::string_view text, std::size_t longest = 2000);
 
-// Begins DIRECTORY/rankR.json, and the directory if need be. `about` is what the first line says besides: members of a
-// JSON object. Throws IoError if the file cannot be written. Once started, a second start does nothing.
+// Starts recording to DIRECTORY/rankR.json; makes the directory if it is missing. `about`: members of a JSON object,
+// added to the first line. Throws IoError if the file cannot be written. Does nothing if recording has started already.
 void start(const std::string& directory, int rank, int ranks, const std::string& about = {});
-// Adds a line about the rank rather than about a time; `members` are those of a JSON object.
+// Adds a line that describes the rank, without a time; `members` are those of a JSON object.
 void describe(const char* name, const std::string& members);
-// Writes what was recorded so far: before the process ends without unwinding.
+// Writes the recorded events. Call it before a process ends without unwinding.
 void flush() noexcept;
-// Writes the rest and makes the file a complete JSON document. Happens by itself when the process exits.
+// Writes the remaining events and completes the JSON document. Runs at exit too.
 void stop() noexcept;
 
-// Records the time from its construction to its end.
+// Records its own lifetime as an event.
 class Span {
  public:
   Span(const char* category, const char* name) {
@@ -77,18 +78,18 @@ class Span {
   Event event_;
 };
 
-// Where the calling thread's time went since it began its first step, in nanoseconds. Counted while recording is on.
+// How the calling thread spent its time since its first step began, in nanoseconds. Counted while recording is on.
 struct Times {
   std::int64_t steps = 0;
   std::int64_t first_begin = 0, last_end = 0;
-  std::int64_t in_steps = 0, waited_in_steps = 0;      // the first includes the second
-  std::int64_t between_steps = 0, waited_between = 0;  // as here
+  std::int64_t in_steps = 0, waited_in_steps = 0;      // in_steps includes waited_in_steps
+  std::int64_t between_steps = 0, waited_between = 0;  // between_steps includes waited_between
 };
 const Times& times();
-// For who waits for a reason that the timeline counts.
+// Adds a wait to the calling thread's Times.
 void count_wait(std::int64_t nanoseconds);
 
-// A call of a function.
+// Records a call of a function.
 class Step {
  public:
   Step(std::string_view name, std::uint64_t plan, std::uint64_t step) {
@@ -107,7 +108,7 @@ class Step {
   Event event_;
 };
 
-// A step of a plan, by its label.
+// Records a step of a plan under its label.
 class Detail {
  public:
   explicit Detail(std::string_view label) {

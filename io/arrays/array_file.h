@@ -1,9 +1,9 @@
-// ArrayFile: the named arrays of a file, read one at a time, whatever its format.
+// ArrayFile: reads the named arrays of a file of any known format, one at a time.
 //
-// Names are those of weights ("dense_1/kernel:0"), as `syncline ls` prints them. Where two weights of a file have the
-// same name (one in each of two layers, or one of the optimizer's), they are called LAYER/NAME and optimizer/NAME.
+// Names are those of weights ("dense_1/kernel:0"), as `syncline ls` prints them. Weights of one file that share a name
+// (in two layers, or in a layer and the optimizer) are called LAYER/NAME and optimizer/NAME.
 //
-// A file must not change while it is open. An object is used by one thread at a time.
+// The file must not change while it is open. One thread at a time may use an object.
 #pragma once
 
 #include <memory>
@@ -33,11 +33,11 @@ class ArrayFile {
 
   // In the file's order; names are unique.
   const std::vector<ArrayEntry>& entries() const { return entries_; }
-  // The values of entries()[index]. Throws IoError for what is damaged or refused.
+  // The values of entries()[index]. Throws IoError if they are damaged or refused.
   virtual Array read(std::size_t index) = 0;
-  // What makes a checkpoint of the arrays (io/arrays/checkpoint_outline.h); empty if the file has none.
+  // The outline that turns the arrays into a checkpoint (io/arrays/checkpoint_outline.h); empty if there is none.
   const std::string& outline() const { return outline_; }
-  // Whether the file also holds a model of Keras: an architecture, which is no array.
+  // Whether the file also holds the architecture of a Keras model.
   virtual bool holds_model() const { return false; }
 
  protected:
@@ -49,8 +49,8 @@ class ArrayFile {
   std::string outline_;
 };
 
-// What the arrays of a model are called, in the order of its layers and then of its optimizer. Throws IoError naming
-// `path` if they cannot be told apart.
+// The array entries of a model, first its layers, then its optimizer. Throws IoError naming `path` if two arrays have
+// the same name.
 std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& model);
 
 // Opens a checkpoint in Keras's layout, a .npz file or a .safetensors file; its first bytes say which. Throws IoError.

@@ -24,7 +24,7 @@ std::vector<WeightSpec> weights_of(const Json& names) {
   return weights;
 }
 
-// Throws nlohmann's exceptions for what is no outline.
+// Throws nlohmann's exceptions if `text` is not an outline.
 CheckpointSummary parse_outline(const std::string& text) {
   const Json json = Json::parse(text);
   CheckpointSummary summary{head_of(json), {}};

@@ -125,7 +125,7 @@ std::size_t checked_bytes(const std::string& name, const NpyHeader& header) {
   return static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
 }
 
-// From an array whose first axis runs fastest, as one of the reversed shape in C order.
+// Converts Fortran order to C order. `reversed` holds the values with the first axis varying fastest.
 Array transposed(const Array& reversed, const Shape& shape) {
   Array result = Array::uninitialized(reversed.dtype(), shape);
   const std::size_t width = size_of(reversed.dtype());

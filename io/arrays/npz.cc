@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kSuffix = ".npy";
 constexpr const char* kOutline = "syncline.json";
 constexpr std::uint64_t kLongestOutline = 100'000'000;
-// Deflate cannot shrink anything by more than this; a directory that promises more is damaged.
+// No deflate ratio exceeds this; a directory that promises more is damaged.
 constexpr std::uint64_t kLargestCompression = 1100;
 
 template <class... Parts>
@@ -26,7 +26,7 @@ template <class... Parts>
 }
 
 struct CloseArchive {
-  void operator()(zip_t* archive) const { zip_discard(archive); }  // writes nothing
+  void operator()(zip_t* archive) const { zip_discard(archive); }  // discards changes
 };
 using Archive = std::unique_ptr<zip_t, CloseArchive>;
 
@@ -43,10 +43,10 @@ using Source = std::unique_ptr<zip_source_t, FreeSource>;
 struct Place {
   zip_uint64_t index = 0;
   std::uint64_t size = 0;
-  bool stored = false;  // as it is, so that it can be read anywhere
+  bool stored = false;  // uncompressed, so reads may begin anywhere
 };
 
-// What one open archive holds.
+// The members of one open archive.
 class Directory {
  public:
   explicit Directory(const std::string& path) : path_(path) {
@@ -129,7 +129,7 @@ class Directory {
     return bytes;
   }
 
-  // The first bytes. Reading a member to its end compares its CRC-32.
+  // Reads the first bytes of a member. Reading to the end makes libzip check the CRC-32.
   void read_content(const Place& place, std::span<std::byte> target) const {
     const Member member = open(place);
     char beyond = 0;
@@ -171,17 +171,17 @@ class StoredMember : public ByteFile {
   }
 
  private:
-  std::shared_ptr<const Directory> directory_;  // outlives the member
+  std::shared_ptr<const Directory> directory_;  // first: outlives the member
   Member member_;
 };
 
-// Collects members and makes the archive. What the members point at must live until the end.
+// Collects members and makes the archive. The members' bytes must live until finish() returns.
 class Writer {
  public:
   explicit Writer(const std::string& path) : path_(path), target_(zip_source_buffer_create(nullptr, 0, 0, nullptr)) {
     if (target_ != nullptr) archive_.reset(zip_open_from_source(target_.get(), ZIP_TRUNCATE, nullptr));
     if (archive_ == nullptr) fail_at(path_, "cannot begin the archive");
-    zip_source_keep(target_.get());  // one reference is the archive's now
+    zip_source_keep(target_.get());  // the archive owns one reference
   }
 
   void add(const std::string& name, std::span<const zip_buffer_fragment_t> parts) {
@@ -189,9 +189,9 @@ class Writer {
     const zip_int64_t index =
         source == nullptr ? -1 : zip_file_add(archive_.get(), name.c_str(), source.get(), ZIP_FL_ENC_UTF_8);
     if (index < 0) fail_at(path_, "cannot add '", name, "': ", zip_strerror(archive_.get()));
-    static_cast<void>(source.release());  // the archive's now
+    static_cast<void>(source.release());  // owned by the archive
     const auto member = static_cast<zip_uint64_t>(index);
-    constexpr zip_uint16_t kMidnight = 0, kFirstDay = 1 << 5 | 1;  // of 1980, the first that zip knows
+    constexpr zip_uint16_t kMidnight = 0, kFirstDay = 1 << 5 | 1;  // of 1980, the earliest date in zip
     if (zip_set_file_compression(archive_.get(), member, ZIP_CM_STORE, 0) != 0 ||
         zip_file_set_dostime(archive_.get(), member, kMidnight, kFirstDay, 0) != 0)
       fail_at(path_, "cannot set up '", name, "': ", zip_strerror(archive_.get()));
@@ -199,7 +199,7 @@ class Writer {
 
   Array finish() {
     if (zip_close(archive_.get()) != 0) fail_at(path_, "cannot make the archive: ", zip_strerror(archive_.get()));
-    static_cast<void>(archive_.release());  // closing freed it
+    static_cast<void>(archive_.release());  // freed by zip_close
     zip_stat_t status;
     zip_source_t* source = target_.get();
     if (zip_source_stat(source, &status) != 0 || (status.valid & ZIP_STAT_SIZE) == 0 || zip_source_open(source) != 0)
@@ -249,7 +249,7 @@ std::vector<NpzMember> open_npz_members(const std::string& path, std::span<const
 }
 
 Array npz_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
-  std::list<std::string> headers;  // stay where they are
+  std::list<std::string> headers;  // a list: the writer points at its elements
   std::set<std::string_view> seen;
   Writer writer(path);
   for (const auto& [name, value] : arrays) {

@@ -49,7 +49,7 @@ DType parse_type(const std::string& path, const std::string& name, const std::st
   fail_at(path, "array '", name, "' is of type ", type, ", which is not read; cast it to F32 where it was written");
 }
 
-// Throws nlohmann's exceptions for what is of another kind.
+// Throws nlohmann's exceptions if a field has another type.
 Placed placed_of(const std::string& path, const std::string& name, const nlohmann::json& fields) {
   Placed placed{{name, parse_type(path, name, fields.at("dtype").get_ref<const std::string&>()), {}}};
   std::uint64_t bytes = size_of(placed.entry.dtype);
@@ -71,8 +71,8 @@ Placed placed_of(const std::string& path, const std::string& name, const nlohman
   return placed;
 }
 
-// Looks at a header before it is parsed. A name that occurs twice would hide an array: the parser keeps the last one.
-// (The parser's own callback would do, but goes through all arrays again after each.)
+// Checks a header before it is parsed: the parser keeps the last of two equal names, which would hide an array. The
+// parser's own callback is too slow: it visits all arrays again after each one.
 class HeaderCheck : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderCheck(const std::string& path) : path_(path) {}
@@ -107,12 +107,12 @@ class HeaderCheck : public nlohmann::json_sax<nlohmann::json> {
 
 nlohmann::json parse_header(const std::string& path, const std::string& text) {
   HeaderCheck check(path);
-  nlohmann::json::sax_parse(text, &check);  // what is no JSON, the parser says
+  nlohmann::json::sax_parse(text, &check);  // parse() reports invalid JSON
   return nlohmann::json::parse(text);
 }
 
 struct Header {
-  std::vector<Placed> arrays;  // in the order of their data
+  std::vector<Placed> arrays;  // in data order
   std::string outline;
 };
 
@@ -127,7 +127,7 @@ Header header_of(const std::string& path, const std::string& text, std::uint64_t
   } catch (const nlohmann::json::exception& error) {
     fail_at(path, "the header is damaged: ", error.what());
   }
-  // Stable, and by the end too: empty arrays begin where others do.
+  // Compare ends too, and sort stably: an empty array begins where another array begins.
   std::stable_sort(header.arrays.begin(), header.arrays.end(), [](const Placed& a, const Placed& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
   });
@@ -205,7 +205,7 @@ std::string header_text(const std::string& path, std::span<const NamedArray> arr
   } catch (const nlohmann::json::exception&) {
     fail_at(path, "a name is not UTF-8, which the format demands");
   }
-  text.append((kPrefix - text.size() % kPrefix) % kPrefix, ' ');  // the values begin aligned
+  text.append((kPrefix - text.size() % kPrefix) % kPrefix, ' ');  // aligns the values
   if (text.size() > kLongestHeader)
     fail_at(path, "the header has ", text.size(), " bytes, more than the format allows");
   return text;

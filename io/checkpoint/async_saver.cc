@@ -48,13 +48,13 @@ bool AsyncSaver::make_room(const Checkpoint& checkpoint) {
   for_each_array(checkpoint, [&](const Array& array) { bytes += room_for(array); });
   if (memory_.bytes() >= bytes) return false;
   copy_ = {};
-  memory_ = Array();  // before the new one, so that there are never both
+  memory_ = Array();  // free the old memory before allocating
   memory_ = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(bytes)});
   return true;
 }
 
-// All arrays go into one piece of memory, which serves whatever the next checkpoint's shapes are and is had in large
-// pages however small the arrays. Until an array has its place it shares the caller's bytes.
+// Copies all arrays into one block, which fits any shapes of the next checkpoint and gets large pages even if the arrays
+// are small. An array shares the caller's bytes until it has its place.
 void AsyncSaver::copy(const Checkpoint& checkpoint) {
   const timeline::Span traced("file", "copy a checkpoint");
   make_room(checkpoint);

@@ -1,13 +1,12 @@
-// Saving while training goes on: the arrays are copied when save is called, which is all the caller waits for, and a
-// thread writes the copy.
+// AsyncSaver: saves checkpoints while training continues. save() copies the arrays, which is all the caller waits for;
+// a thread writes the copy.
 //
-// At most one save is under way. Another one waits for it: a queue would hold one more copy of the model for each save
-// in it, and where the disk is slower than the saves come it would only grow. So memory is that of the arrays, once,
-// and it is kept from save to save, because new memory takes the kernel many times as long as the copy.
+// At most one save is under way; the next one waits for it. A queue would hold one more copy of the model per save, and
+// would grow without bound on a slow disk. Memory use is one copy of the arrays. It is reused from save to save,
+// because the kernel takes many times longer to provide new memory than the copy takes.
 //
-// A failed write harms nothing (io/files/durable_file.h) and does not end anything: its error is thrown, on the
-// caller's thread, by the next call. All functions are for one thread, the one that trains. The writing thread takes no
-// signals.
+// A failed write keeps the old file (io/files/durable_file.h), and the next call throws its error on the caller's
+// thread. All functions are for the training thread. The writing thread blocks signals.
 #pragma once
 
 #include <condition_variable>
@@ -22,28 +21,28 @@ namespace syncline::io {
 
 class AsyncSaver {
  public:
-  // Called on the writing thread, once for each save. It must not keep the checkpoint, nor arrays of it: their memory
-  // is that of the next one. Typically CheckpointFolder::save.
+  // Called on the writing thread, once per save. It must not keep the checkpoint or its arrays: the next save reuses
+  // their memory. Typically CheckpointFolder::save.
   using Write = std::function<void(const Checkpoint&)>;
 
-  // Throws std::system_error if no thread can be had.
+  // Throws std::system_error if the thread cannot start.
   explicit AsyncSaver(Write write);
-  // Waits for the save under way. Its error is lost; call wait() before, to hear of it.
+  // Waits for the save under way and drops its error; call wait() first to get the error.
   ~AsyncSaver();
   AsyncSaver(const AsyncSaver&) = delete;
   AsyncSaver& operator=(const AsyncSaver&) = delete;
 
-  // Gets the memory for checkpoints of this size ready, on the writing thread: where memory is handed out slowly, as on
-  // virtual machines, it is the first save that else waits for it, for many times the length of a later stall. Call it
-  // when training begins. The arrays are not read. Throws std::bad_alloc.
+  // Allocates and touches the memory for checkpoints of this size, on the writing thread. Call it when training begins:
+  // where the kernel provides memory slowly, as on virtual machines, the first save would else stall many times longer
+  // than later ones. Does not read the arrays. Throws std::bad_alloc.
   void prepare(const Checkpoint& checkpoint);
 
-  // Waits for the save under way, if any, copies the arrays and returns. Then the caller may change them. Throws what
-  // the save before failed with, after this one has been started: catch it, print it, train on. Throws std::bad_alloc
-  // if there is no memory for the copy; nothing is started then.
+  // Waits for the save under way, if any, copies the arrays and returns; the caller may then change them. Throws the
+  // error of the previous save after this save has started: catch it, print it, train on. Throws std::bad_alloc if
+  // there is no memory for the copy; then no save starts.
   void save(const Checkpoint& checkpoint);
 
-  // Waits for the save under way and throws what it failed with.
+  // Waits for the save under way and throws its error.
   void wait();
 
  private:
@@ -54,14 +53,14 @@ class AsyncSaver {
   void run();
 
   Write write_;
-  Array memory_;                // of all arrays of copy_
-  Checkpoint copy_;             // the writing thread's while busy_, the caller's otherwise
-  std::function<void()> work_;  // what the writing thread is to do
+  Array memory_;                // holds all arrays of copy_
+  Checkpoint copy_;             // owned by the writing thread while busy_, else by the caller
+  std::function<void()> work_;  // for the writing thread
   std::mutex mutex_;
   std::condition_variable changed_;
   bool busy_ = false, ending_ = false;
   std::exception_ptr error_;  // of the last save, until it is thrown
-  std::thread thread_;        // last: it uses all the others
+  std::thread thread_;        // last: it uses the members above
 };
 
 }  // namespace syncline::io

@@ -16,10 +16,10 @@
 namespace syncline::io {
 namespace {
 
-// Where Keras on TensorFlow puts weights that belong to the model and to none of its layers. Here they are a layer.
+// The group in which Keras on TensorFlow stores weights of the model outside its layers. They are read as a layer.
 constexpr const char* kModelsOwn = "top_level_model_weights";
 
-// Names read from a file; a list that repeats one could make us load the same array a million times.
+// Reads a list of names without repeats: a repeated name could load the same array a million times.
 std::vector<std::string> read_unique_names(const Hdf5Group& group, const std::string& attribute) {
   std::vector<std::string> names = group.read_names(attribute);
   std::set<std::string_view> seen;
@@ -45,7 +45,7 @@ auto read_weights(const Hdf5Group& group, Read read) {
   return weights;
 }
 
-// A model file has its weights in a group, a file of save_weights at the root.
+// A model file stores its weights in a group, a save_weights file at the root.
 Hdf5Group weights_group(const Hdf5Group& root) { return root.group(root.has(kWeightsGroup) ? kWeightsGroup : ""); }
 
 template <class LayerType, class Read>
@@ -81,7 +81,7 @@ CheckpointHead read_head_of(const Hdf5Group& root) {
   return read_head(group);
 }
 
-// Notes what `action` throws, so that reading goes on.
+// Records the errors of `action`, so that verification continues.
 template <class Action>
 void note_problems(VerifyReport& report, Action action) {
   try {
@@ -115,7 +115,7 @@ void verify_contents(const Hdf5File& file, VerifyReport& report) {
   });
   note_problems(report, [&] { read_optimizer(root, read); });
   report.has_digests = std::all_of(headers.begin(), headers.end(), [](const auto& h) { return !h.digest.empty(); });
-  // With a dataset missing from the list the root digest would only say that again.
+  // After another problem the root digest would only repeat it.
   if (report.problems.empty()) note_problems(report, [&] { verify_root(root, headers); });
 }
 

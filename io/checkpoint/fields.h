@@ -1,13 +1,13 @@
-// What a checkpoint holds beside its arrays, each field once. Everything that writes, reads, prints or sends fields
-// goes by these two lists: HDF5's attributes, the outline of other formats, `syncline ls`, a resumed training.
+// The fields of a checkpoint besides its arrays, each listed once. All code that writes, reads, prints or sends fields
+// uses these two lists: HDF5 attributes, the outline of other formats, `syncline ls`, a resumed training.
 //
 // `value` has one of five types: std::int64_t (never negative), std::uint64_t, std::string, std::optional<double>, and
-// std::map<std::string, std::string>. A new type is a compile error wherever it is not known.
+// std::map<std::string, std::string>. A visitor that lacks a new type does not compile.
 #pragma once
 
 namespace syncline::io {
 
-// Calls visit(name, value) for each field of a TrainingState. All of them are in every file with a state.
+// Calls visit(name, value) for each field of a TrainingState. Every file with a state has all of them.
 void for_each_state_field(auto& state, auto visit) {
   visit("epoch", state.epoch);
   visit("step", state.step);
@@ -18,7 +18,7 @@ void for_each_state_field(auto& state, auto visit) {
   visit("samples", state.samples);
 }
 
-// The same for the other fields of a CheckpointHead. Files may lack those that are not `required`.
+// Calls visit(name, value, required) for each other field of a CheckpointHead. Files may lack fields not `required`.
 void for_each_head_field(auto& head, auto visit) {
   visit("model", head.model, true);
   visit("version", head.version, false);

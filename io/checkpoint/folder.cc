@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kPrefix = "step-", kSuffix = ".h5", kTemporary = ".tmp";
 constexpr const char* kLatest = "latest";
 constexpr const char* kBest = "best";
-constexpr std::size_t kDigits = 10;  // so that names sort like steps for as long as anybody trains
+constexpr std::size_t kDigits = 10;  // names sort like steps below 10^10
 
 std::string name_of_step(std::int64_t step) {
   std::string digits = std::to_string(step);
@@ -34,7 +34,7 @@ std::string name_of_step(std::int64_t step) {
   return join_text(kPrefix, digits, kSuffix);
 }
 
-// The step in a file's name; nothing if it is no name of ours.
+// The step in the name of a checkpoint; empty for other names.
 std::optional<std::int64_t> step_of_name(std::string_view name) {
   if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
   std::int64_t step = -1;
@@ -44,7 +44,7 @@ std::optional<std::int64_t> step_of_name(std::string_view name) {
   return step;
 }
 
-// The names in a directory; none if there is no directory.
+// The names in a directory; none if it is missing.
 std::vector<std::string> names_in(const std::string& directory) {
   const auto close = [](DIR* stream) { ::closedir(stream); };
   const std::unique_ptr<DIR, decltype(close)> stream(::opendir(directory.c_str()), close);
@@ -63,7 +63,7 @@ std::string target_of(const std::string& link) {
   return length < 0 ? std::string() : std::string(target.data(), static_cast<std::size_t>(length));
 }
 
-// A file killed in the middle of its save keeps its temporary, and no other save is to the same path.
+// Removes the temporaries of killed saves: no later save writes to the same path.
 void remove_leftovers(const std::string& directory) {
   for (const std::string& name : names_in(directory)) {
     if (!name.ends_with(kTemporary)) continue;
@@ -72,7 +72,7 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
-// Nothing for a file without metric. Throws IoError for one that cannot be read.
+// Empty for a file without a metric, or with NaN. Throws IoError if the file cannot be read.
 std::optional<double> metric_of(const std::string& path) {
   const std::optional<double> metric = summarize_checkpoint(path).metric;
   return metric && std::isnan(*metric) ? std::nullopt : metric;
@@ -134,7 +134,7 @@ void CheckpointFolder::remove_with_shards(const std::string& name) const {
   for (const std::string& shard : shard_files(path_of(name))) remove(shard.substr(directory_.size() + 1));
 }
 
-// Writes again for as long as the disk is full and something can go.
+// Retries while the disk is full and an old checkpoint can be removed.
 void CheckpointFolder::write_with_room(const std::function<void()>& write) const {
   for (;;) {
     try {
@@ -159,7 +159,7 @@ bool CheckpointFolder::make_room() const {
   return false;
 }
 
-// Shards of saves that did not come to their index. Only when all ranks have written theirs, which then have one.
+// Removes shards without an index. Call it only while no rank has shards that still wait for theirs.
 void CheckpointFolder::discard_shards() const {
   for (const std::string& name : names_in(directory_)) {
     const bool temporary = name.ends_with(kTemporary);
@@ -171,7 +171,7 @@ void CheckpointFolder::discard_shards() const {
   }
 }
 
-// Newest first, by when they were saved: after going back to an earlier checkpoint higher steps are not the newer ones.
+// Newest first, by modification time: after a return to an earlier checkpoint, higher steps may be older.
 std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
   std::vector<Entry> found;
   for (std::string& name : names_in(directory_)) {
@@ -185,7 +185,7 @@ std::vector<CheckpointFolder::Entry> CheckpointFolder::entries() const {
   return found;
 }
 
-// The best keep_best ones, the very best first; of equals the newest. And those that may be among them, who knows.
+// The keep_best best checkpoints, best first, newest first among equals; and those whose metric is unreadable.
 CheckpointFolder::Ranking CheckpointFolder::by_metric(const std::vector<Entry>& entries) const {
   Ranking ranking;
   if (options_.keep_best == 0) return ranking;
@@ -197,7 +197,7 @@ CheckpointFolder::Ranking CheckpointFolder::by_metric(const std::vector<Entry>& 
     } catch (const UnreadableError&) {
       ranking.unreadable.push_back(entry.name);
     } catch (const IoError&) {
-      // Damaged; that is for who loads it to complain about.
+      // Damaged: load() reports it.
     }
   }
   std::stable_sort(rated.begin(), rated.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -220,7 +220,7 @@ void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const R
   }
 }
 
-// Why `latest` does not say what to load; empty if there is no such link, or it says.
+// Why the link `latest` names no checkpoint; empty if it names one, or is missing.
 std::string CheckpointFolder::lost_latest() const {
   std::error_code missing;
   const std::filesystem::path link = path_of(kLatest);

@@ -15,13 +15,13 @@
 namespace syncline::io {
 namespace {
 
-// Format 1 had a CRC-32 for each dataset and no digests; format 3 is an index of shards.
+// Format 1 had a CRC-32 per dataset and no digests; format 3 is an index of shards.
 constexpr std::int64_t kFormat = 2, kIndexFormat = 3;
-// The version whose layout this is; Keras converts weights of version 1 files.
+// The Keras version of this layout; Keras converts weights of version 1 files.
 constexpr const char* kKerasVersion = "2.3.1";
-// Keras flips convolution kernels of the backends it knows to be different; any other name means "as they are".
+// Keras flips the convolution kernels of some backends, by name; it reads those of other names as they are.
 constexpr const char* kBackend = "syncline";
-constexpr std::size_t kMostNotes = 60'000;  // bytes; an attribute holds 64 KiB
+constexpr std::size_t kMostNotes = 60'000;  // bytes; HDF5 limits an attribute to 64 KiB
 
 void check_name(const std::string& path, const std::string& name) {
   bool bad = name.empty() || name.find('\0') != std::string::npos;
@@ -33,7 +33,7 @@ void check_name(const std::string& path, const std::string& name) {
   }
   if (bad) {
     std::string shown = name;
-    std::replace(shown.begin(), shown.end(), '\0', '?');  // a message ends at a NUL
+    std::replace(shown.begin(), shown.end(), '\0', '?');  // a NUL would end the message
     fail<ValueError>("save_checkpoint('", path, "'): '", shown,
                      "' is no name for a layer or weight: use parts divided by single slashes");
   }
@@ -81,7 +81,7 @@ std::string text_of_notes(const std::string& path, const Notes& notes) {
   return text;
 }
 
-// A field's attribute. What is empty and may be absent is.
+// Writes a field as an attribute. Empty optional metrics and notes get no attribute.
 struct WriteField {
   const Hdf5Group& group;
 

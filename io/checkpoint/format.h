@@ -1,5 +1,5 @@
-// The layout of a checkpoint in HDF5 (docs/checkpoint_format.md), for the files of io that write and read whole ones,
-// and those that are split into shards. Needs a live Hdf5Session. Throws IoError, and ValueError for names.
+// The layout of a checkpoint in HDF5 (docs/checkpoint_format.md), shared by the code for whole and for sharded
+// checkpoints. Needs a live Hdf5Session. Throws IoError, and ValueError for invalid names.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline constexpr const char* kStateGroup = "syncline";
 // Attributes of the state's group, beside the fields (io/checkpoint/fields.h).
 inline constexpr const char* kFormatName = "format";
 inline constexpr const char* kRootDigest = "root_digest";
-inline constexpr const char* kShards = "shards";          // of an index: the names of its files
-inline constexpr const char* kGeneration = "generation";  // of an index: how often it has been saved at this path
+inline constexpr const char* kShards = "shards";          // of an index: names of its files
+inline constexpr const char* kGeneration = "generation";  // of an index: number of earlier saves at this path
 inline constexpr const char* kShard = "shard";            // of a shard: its number
 
 struct ShardNames {
@@ -28,24 +28,24 @@ struct ShardNames {
   std::int64_t generation = 0;
 };
 
-// Puts a weight, or a link to it, into its group.
+// Writes a weight, or a link to it, into its group.
 using WriteWeight = std::function<ArrayHeader(const Hdf5Group& group, const Weight& weight)>;
 
-// All of a checkpoint but the weights themselves; an index of `shards` if there are any.
+// Writes all of a checkpoint; `write` writes the weights. With `shards`, the file becomes their index.
 void write_checkpoint(const Hdf5File& file, const Checkpoint& checkpoint, const WriteWeight& write,
                       const ShardNames* shards = nullptr);
 
-// A shard: `write` puts weights into the file and appends their headers.
+// Writes a shard; `write` writes its weights and appends their headers.
 void write_shard(const Hdf5File& file, const TrainingState& state, int number,
                  const std::function<void(std::vector<ArrayHeader>&)>& write);
 
-// Of what a file lists: paths, dtypes, shapes and digests of all its datasets, sorted, a line each. It ties the
-// datasets to each other: one that is missing, or that is another file's, is found like a flipped bit.
+// The digest of the sorted list of all datasets: path, dtype, shape and digest, one line each. It detects datasets that
+// are missing or belong to another file.
 std::string root_digest(std::vector<ArrayHeader> headers);
-// Whether the datasets listed are those that were written. Whether their values are, ArrayReader checks.
+// Throws if the datasets listed are not those that were written. ArrayReader checks their values.
 void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers);
 
-// Of the group kStateGroup.
+// Read the group kStateGroup.
 TrainingState read_state(const Hdf5Group& group);
 CheckpointHead read_head(const Hdf5Group& group);
 

@@ -3,7 +3,7 @@
 //
 //     {"model": "cnn", "version": "0.9", "metric": null, "notes": {...}, "state": {"epoch": 2, ...}}
 //
-// `state` is null where there is none. An infinite or NaN metric, which JSON does not know, is a text.
+// `state` is null if there is none. An infinite or NaN metric is a string, because JSON has no such numbers.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace syncline::io {
 
 nlohmann::ordered_json json_of(const CheckpointHead& head);
-// Throws nlohmann's exceptions and IoError for what is of another kind. Earlier versions wrote no version and no notes.
+// Throws nlohmann's exceptions and IoError for other contents. Earlier versions wrote no version and no notes.
 CheckpointHead head_of(const nlohmann::ordered_json& json);
 
 }  // namespace syncline::io

@@ -15,7 +15,7 @@ namespace {
 
 std::string describe(const WeightSpec& weight) { return join_text(weight.dtype, " ", weight.shape); }
 
-// Compares two lists by name; `kind` names an element, `owner` what the list belongs to.
+// Compares two lists by name. For messages, `kind` names an element and `owner` the owner of the list.
 template <class Item>
 void require_same_names(const std::string& path, std::string_view kind, std::string_view owner,
                         const std::vector<Item>& found, const std::vector<Item>& expected) {

@@ -17,7 +17,7 @@ ShardFiles::ShardFiles(const Hdf5File& file) {
   const Hdf5Group group = file.root().group(kStateGroup);
   const bool split = group.has_attribute(kShards) || group.has_attribute(std::string(kShards) + "0");
   if (!split) return;
-  // Where a link to the index leads, for `latest` may be looked at from elsewhere.
+  // Resolve links: the shards lie beside the index itself, and `file` may be a link such as `latest`.
   std::error_code error;
   directory_ = std::filesystem::canonical(file.root().place().file, error).parent_path().string();
   for (const std::string& name : group.read_names(kShards)) {

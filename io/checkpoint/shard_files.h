@@ -1,4 +1,4 @@
-// Reading a checkpoint in shards (syncline/checkpoint/shards.h): its weights, wherever they lie.
+// ShardFiles: finds the weights of a checkpoint, in the file itself or in its shards (syncline/checkpoint/shards.h).
 #pragma once
 
 #include <map>
@@ -16,14 +16,14 @@ class ShardFiles {
   explicit ShardFiles(const Hdf5File& file);
 
   // The dataset of weight `name` ("dense_1/kernel:0") of `group`, in the file or in a shard. Throws IoError for a link
-  // that leads elsewhere. Valid as long as this is.
+  // to any other place. Must not outlive this object.
   Hdf5Group open(const Hdf5Group& group, const std::string& name);
 
  private:
   const Hdf5File& shard(const std::string& name, const Hdf5Place& link);
 
   std::string directory_;
-  std::map<std::string, std::vector<Hdf5File>> files_;  // by name; none as long as it is not needed
+  std::map<std::string, std::vector<Hdf5File>> files_;  // by name; empty until opened
 };
 
 }  // namespace syncline::io

@@ -32,8 +32,8 @@ ShardNames names_at(const std::string& path, int count, std::int64_t generation)
   return names;
 }
 
-// The index that stands at `path` keeps its shards until the new one is there, so the new ones need other names. Every
-// rank finds the same one, for it is replaced only after all have written.
+// The index at `path` keeps its shards until a new index replaces it, so new shards need other names. All ranks compute
+// the same generation, because the index is replaced only after all ranks have written.
 std::int64_t next_generation(const std::string& path) {
   try {
     const Hdf5File file = Hdf5File::open(path);
@@ -44,8 +44,8 @@ std::int64_t next_generation(const std::string& path) {
   }
 }
 
-// Calls action(group, weight) for each weight that shard `number` of `count` holds, with the path of its group: an
-// equal share of the bytes, in the checkpoint's order.
+// Calls action(group, weight) for each weight of a shard, with the path of its group. Shards get about equal bytes, in
+// the checkpoint's order.
 template <class Action>
 void for_each_weight(const Checkpoint& checkpoint, Shard shard, Action action) {
   double bytes = 0;
@@ -69,7 +69,7 @@ void check_shard(const std::string& path, Shard shard) {
     fail<ValueError>("checkpoint '", path, "': there is no shard ", shard.number, " of ", shard.count);
 }
 
-// Whether a shard is what this save wrote; returns its datasets' headers by path.
+// Checks that this save wrote the shard; returns the headers of its datasets by path.
 std::map<std::string, ArrayHeader> read_shard(const std::string& path, const Checkpoint& checkpoint, Shard shard) {
   const Hdf5File file = Hdf5File::open(path);
   const Hdf5Group group = file.root().group(kStateGroup);
@@ -107,7 +107,7 @@ std::string index_of_shard(std::string_view name) {
 
 std::vector<std::string> shard_files(const std::string& path) {
   std::vector<std::string> found;
-  std::error_code error;  // a directory that cannot be listed has no shards
+  std::error_code error;  // an unlistable directory has no shards
   const std::string wanted = name_of_path(stem_of(path)) + std::string(kSuffix), directory = directory_of(path);
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();

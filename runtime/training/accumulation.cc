@@ -30,7 +30,7 @@ Accumulation accumulate_gradients(std::span<const Expr> gradients, std::span<con
     const Variable sum =
         variable(Array(wide, variables[i].shape()), {.name = "accumulated/" + variables[i].name(), .partial = true});
     a.state.push_back(sum);
-    // An old sum is not scaled by 0: it may hold what is no number.
+    // Select instead of a product with 0: the old sum may hold inf or NaN.
     const Expr added = select(first, scalar_like(0, sum), sum) + cast(gradients[i], wide);
     a.updates.push_back(update(sum, added));
     a.totals.push_back(cast(added / static_cast<double>(steps), own));

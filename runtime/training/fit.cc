@@ -26,11 +26,11 @@ void check_outputs(const char* caller, const std::vector<Array>& outputs, const 
                      " names are given; give one name for each");
 }
 
-// Ranks whose data part without anybody's intention train, but not as one process would. Other shapes end the step.
+// Warns if ranks read different data by mistake: they train, but not as one process would. Unequal shapes end the step.
 void warn_of_other_feeds(std::string_view of_what, std::span<const Array> feeds) {
   Distributor* ranks = Session::current().distributor();
   if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local() || feeds.empty()) return;
-  std::vector<std::uint64_t> own;  // of each input the size and the digest
+  std::vector<std::uint64_t> own;  // size and digest of each input
   for (const Array& feed : feeds) {
     own.push_back(feed.bytes());
     own.push_back(kernels::digest(feed.raw(), feed.bytes()));

@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// mpirun ends what is left two seconds after a rank has died.
+// mpirun kills the remaining ranks two seconds after a rank has died.
 constexpr auto kLongestEmergency = 2s;
 constexpr auto kLook = 20ms;
 
@@ -41,8 +41,8 @@ bool rank_is_missing(const std::exception& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr && !ranks_disagree(error);
 }
 
-// The lines of a setting on which bits depend. The data format decides what graph is built, which the plan tells, and
-// to compare variables changes none.
+// The lines of a setting that decide bits. The data format decides the graph, which the plan's fingerprint covers;
+// comparing variables changes no bits.
 std::vector<std::string> deciding_lines(const std::string& setting) {
   std::istringstream text(setting);
   std::vector<std::string> lines;
@@ -51,7 +51,7 @@ std::vector<std::string> deciding_lines(const std::string& setting) {
   return lines;
 }
 
-// The lowest rank that lives works; the others wait until it has left, so that nobody ends the job under it.
+// The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it.
 void wait_for_survivor(const comm::Communicator& wire) {
   const auto until = std::chrono::steady_clock::now() + kLongestEmergency;
   while (!wire.lowest_living() && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(kLook);
@@ -73,10 +73,10 @@ Job::Saves::Saves(JobOptions options)
   if (options_.shards > 1) shards_ = std::make_unique<ShardSaves>(folder_, options_.wire->rank(), options_.shards);
 }
 
-// Of a step that failed the words may still be on their way, through a wire that lives on.
+// After a failed step the all-reduce may still use the words, because the wire outlives this object: leak them.
 Job::Saves::~Saves() {
   if (ticket_ != 0) static_cast<void>(words_.release());
-  if (shards_) shards_->give_up();  // before saver_ waits for its thread
+  if (shards_) shards_->give_up();  // before ~AsyncSaver joins its thread
 }
 
 std::string Job::Saves::state() const { return fmt::format("{:016x}\n{}", plan_, setting()); }
@@ -84,18 +84,18 @@ std::string Job::Saves::state() const { return fmt::format("{:016x}\n{}", plan_,
 void Job::Saves::set_state(const std::string& state) {
   if (std::sscanf(state.c_str(), "%16lx", &plan_before_) != 1)
     fail<ValueError>("'", state, "' is no plan's fingerprint");
-  const std::size_t end = state.find('\n');  // that is all that older checkpoints have
+  const std::size_t end = state.find('\n');  // absent in older checkpoints
   setting_before_ = end == state.npos ? "" : state.substr(end + 1);
 }
 
-// What decides the bits of sums beside the plan, a line each, and what ranks have in common beside that.
+// One line each: what decides the bits of sums besides the plan, and the other settings that the ranks share.
 std::string Job::Saves::setting() const {
   const Session& session = Session::current();
   return join_text(options_.wire == nullptr ? "ranks 0" : options_.wire->layout(), '\n',
                    describe_arithmetic(session, session.distributor()));
 }
 
-// On rank 0.
+// Rank 0 only: warns if a resumed training may end with other bits.
 void Job::Saves::compare_setting() {
   const std::optional<std::string> saved = std::exchange(setting_before_, {});
   if (!saved) return;
@@ -130,7 +130,7 @@ void Job::Saves::on_train_begin(Fit& fit) {
     if (!is_divided(options_.model)) saver_->prepare(snapshot(options_.model, fit, nullptr, true));
   }
   begun_ = true;
-  // What a resumed training begins with is on the disk.
+  // A resumed training begins with a checkpoint that is on the disk already.
   if (fit.counts().global_step > 0) saved_ = fit.counts();
 }
 
@@ -142,9 +142,9 @@ void Job::Saves::begin(const Fit& fit) {
   tell("running", {}, fit.counts(), "");
 }
 
-// The words are on their way while the step computes.
+// The all-reduce of the words overlaps the step.
 void Job::Saves::on_step_begin(Fit& fit) {
-  if (ticket_ != 0) agreed_request();  // of a step that failed, which somebody has caught
+  if (ticket_ != 0) agreed_request();  // left by a failed step whose error the caller caught
   metric_.reset();
   const Request request = options_.requests != nullptr ? options_.requests->pending() : Request::kNone;
   *words_ = {static_cast<std::int32_t>(request), shards_ ? shards_->state() : 0};
@@ -172,7 +172,7 @@ void Job::Saves::on_step_end(Fit& fit, const Logs&) {
   else if (request == Request::kSave || (due && counts.step < fit.steps_of_epoch())) save(fit);
 }
 
-// That of a whole batch. Without a distributor a plan has no fingerprint.
+// Notes the plan of a whole batch. Without a distributor its fingerprint is 0.
 void Job::Saves::note_plan(const Fit& fit) {
   if (fit.rows() != fit.options().batches.batch) return;
   plan_ = fit.options().step->last_plan()->fingerprint();
@@ -209,7 +209,7 @@ void Job::Saves::save(const Fit& fit) {
   }
 }
 
-// Says what the save before has failed with.
+// Prints the error of the previous save.
 void Job::Saves::wait_for_writer() {
   try {
     saver_->wait();
@@ -218,7 +218,7 @@ void Job::Saves::wait_for_writer() {
   }
 }
 
-// Waits until all shards of the save before are written, and says so to rank 0's writing thread.
+// Waits until all shards of the previous save are written, and tells rank 0's writing thread.
 void Job::Saves::settle() {
   if (!shards_ || !shards_->pending()) return;
   const std::int32_t all =
@@ -226,7 +226,7 @@ void Job::Saves::settle() {
   shards_->tell(static_cast<ShardSaves::State>(all));
 }
 
-// Rank 0's writing thread also removes shards that no index lists, so nobody writes one before it is done.
+// Rank 0's writing thread also removes shards that no index lists, so no rank writes a shard before it is done.
 void Job::Saves::wait_for_index() {
   if (!shards_) return;
   if (first_) wait_for_writer();
@@ -234,7 +234,7 @@ void Job::Saves::wait_for_index() {
   if (greatest_of_all(options_.wire, "whether the index of a checkpoint is written", lost) != 0) shards_->discard();
 }
 
-// On the saver's thread.
+// Runs on the saver's thread.
 void Job::Saves::write(const io::Checkpoint& checkpoint) {
   const std::string file = shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint);
   if (!first_) return;
@@ -245,7 +245,7 @@ void Job::Saves::write(const io::Checkpoint& checkpoint) {
 void Job::Saves::on_train_end(Fit& fit) {
   save(fit);
   settle();
-  // Each save that finds no room in the folder makes some for the next one.
+  // Each save that finds the disk full removes a checkpoint, which makes room for the next try.
   for (int tries = options_.keep.keep_last + options_.keep.keep_best; shards_ && shards_->lacked_room() && tries > 0;
        --tries) {
     saved_.reset();
@@ -260,7 +260,7 @@ void Job::Saves::on_train_end(Fit& fit) {
     error = e.what();
   }
   if (!first_ && !error.empty()) say(error);
-  // The first rank that leaves with a code other than 0 has mpirun end the others, so all wait for the disk.
+  // mpirun kills all ranks once one exits with a code other than 0, so every rank waits for the last write.
   error = as_first_rank_says(options_.wire, "whether the last checkpoint is written", std::move(error));
   last_failed_ = !error.empty();
   if (last_failed_) throw IoError(error);
@@ -272,7 +272,7 @@ void Job::Saves::end(const Fit& fit) {
   const std::string name = options_.requests != nullptr ? options_.requests->name() : "";
   if (!fit.paused()) tell("finished", 0, fit.counts(), "");
   else tell("saved", kExitSaved, fit.counts(), name.empty() ? "another rank was asked to stop" : name);
-  lock_.reset();  // the process may train into the folder again; the status is then another job's
+  lock_.reset();  // another job of this process may now own the folder and its status
 }
 
 void Job::Saves::tell(const std::string& state, std::optional<int> exit_code, const io::TrainingState& counts,
@@ -295,8 +295,8 @@ void Job::Saves::on_failure(Fit& fit, const std::exception& error) noexcept {
   }
 }
 
-// This rank is the lowest that lives. Its variables are those after the last finished step, unless the ranks disagree:
-// then nobody knows whose are right.
+// Runs on the lowest living rank, whose variables are those after the last finished step. If the ranks disagree, it is
+// unknown whose variables are right, and nothing is saved.
 void Job::Saves::survive(const Fit& fit, const std::exception& error) {
   const bool sound = !ranks_disagree(error);
   std::string reason = error.what();
@@ -308,14 +308,14 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
     reason += join_text("; ", e.what());
   }
   if (file_.empty()) file_ = folder_.latest();
-  // Without a checkpoint it begins anew: that a rank died says nothing against it.
+  // The death of a rank is a reason to restart, without a checkpoint from the beginning.
   const bool again = rank_is_missing(error);
-  // What mpirun leaves with is what killed the rank that died.
+  // No exit code: mpirun exits with that of the dead rank.
   if (again) tell("saved", {}, counts_of_file(fit), reason);
   else tell("failed", exit_code_of(error), fit.counts(), reason);
 }
 
-// Where the training goes on: a script that starts it again sees by that whether it gets any further.
+// Where a restart resumes: scripts compare these counts to detect a job that makes no progress.
 io::TrainingState Job::Saves::counts_of_file(const Fit& fit) const {
   if (file_.empty()) return {};
   try {
@@ -327,7 +327,7 @@ io::TrainingState Job::Saves::counts_of_file(const Fit& fit) const {
   }
 }
 
-// Waits for the save under way. What rank 0 has finished only rank 0 knows.
+// Waits for the save under way. Returns whether it saved the current step, which only rank 0 knows.
 bool Job::Saves::save_before_is_whole(const Fit& fit) {
   try {
     if (shards_) shards_->give_up();

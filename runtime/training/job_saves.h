@@ -1,4 +1,7 @@
-// What a Job does (syncline/training/job.h): when it saves, what the ranks agree on for that, what the status says.
+// Job::Saves: the implementation of Job (syncline/training/job.h). It decides when to save, agrees on requests with the
+// other ranks, and writes the status file.
+//
+// For the training thread, except write(), which runs on the saver's thread.
 #pragma once
 
 #include <memory>
@@ -49,24 +52,24 @@ class Job::Saves {
   io::TrainingState counts_of_file(const Fit& fit) const;
 
   JobOptions options_;
-  std::optional<io::FolderLock> lock_;  // of rank 0
+  std::optional<io::FolderLock> lock_;  // on rank 0
   io::CheckpointFolder folder_;
   const bool first_;          // this is rank 0
-  bool begun_ = false;        // there is a folder
-  bool last_failed_ = false;  // the checkpoint at the end could not be written
-  bool no_memory_ = false;    // for the last save
+  bool begun_ = false;        // the folder exists
+  bool last_failed_ = false;  // the last checkpoint could not be written
+  bool no_memory_ = false;    // the last save had no memory for its copy
   std::uint64_t plan_ = 0, plan_before_ = 0;
-  std::optional<std::string> setting_before_;  // of the checkpoint that was resumed; "": not known
-  std::unique_ptr<ShardSaves> shards_;         // if there are several
+  std::optional<std::string> setting_before_;  // of the resumed checkpoint; "": unknown
+  std::unique_ptr<ShardSaves> shards_;         // null: one file
   std::optional<double> metric_;               // of the epoch that has just ended, until the next step
-  std::optional<io::TrainingState> saved_;     // of the last save that was begun
-  std::string file_;                           // the newest checkpoint; the saver's while it writes
+  std::optional<io::TrainingState> saved_;     // of the last save begun
+  std::string file_;                           // the newest checkpoint; the saver's thread sets it
   struct Words {
     std::int32_t request, shards;
   };
-  std::unique_ptr<Words> words_;           // on their way through the wire
-  comm::Ticket ticket_ = 0;                // 0: it is not
-  std::unique_ptr<io::AsyncSaver> saver_;  // on ranks that write; the last, for its thread uses all the others
+  std::unique_ptr<Words> words_;           // operand of the all-reduce
+  comm::Ticket ticket_ = 0;                // of that all-reduce; 0: none pending
+  std::unique_ptr<io::AsyncSaver> saver_;  // on writing ranks; last: its thread uses the members above
 };
 
 }  // namespace syncline::training

@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// What all optimizers begin with: gradients, the count of steps, the learning rate.
+// Common to all optimizers: gradients, step count, learning rate.
 struct Start {
   Optimizer optimizer;
   std::vector<Expr> gradients;
@@ -32,14 +32,14 @@ Start start(const std::string& name, const Expr& loss, std::span<const Variable>
   return s;
 }
 
-// A variable of x's shape that begins at zero and belongs to the optimizer's state.
+// A zero-initialized variable of x's shape in the optimizer's state.
 Variable slot(Start& s, const std::string& optimizer, const Variable& x, const std::string& what) {
   const Variable v = variable(Array(x.dtype(), x.shape()), {.name = optimizer + '/' + x.name() + '/' + what});
   s.optimizer.weights.push_back(v);
   return v;
 }
 
-// x's new value, projected as the variable's constraint wants it.
+// Updates x to `new_x`, projected by x's constraint.
 Update moved(const Variable& x, const Expr& new_x) { return update(x, x.constraint() ? x.constraint()(new_x) : new_x); }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::optional<io::FolderLoad> load(const std::string& path) {
   return io::CheckpointFolder(path).load();
 }
 
-// What `action` fails with on rank 0, on every rank.
+// Runs `action` on rank 0. If it throws, all ranks throw IoError with its message.
 template <class Action>
 void succeed_on_first_rank(comm::Communicator* wire, Action action) {
   std::string error;

@@ -1,4 +1,4 @@
-// One line on standard error, for people.
+// say: prints one line to standard error.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace syncline::training {
 
-// fmt::print throws if standard error cannot be written.
+// Uses fputs because fmt::print throws if standard error cannot be written.
 inline void say(const std::string& what) { std::fputs(("syncline: " + what + "\n").c_str(), stderr); }
 
 }  // namespace syncline::training

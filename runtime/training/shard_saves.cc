@@ -44,7 +44,7 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
   if (rank_ != 0) return {};
   const State all = wait_for_all();
   if (all == kWritten) return write_index(checkpoint);
-  folder_.discard_shards();  // nobody writes any more, and what is written has no index to come
+  folder_.discard_shards();  // all ranks have ended, and no index will list the shards
   const bool room = all == kNoRoom && folder_.make_room();
   if (error && !room) std::rethrow_exception(error);
   fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
@@ -55,7 +55,7 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
 std::string ShardSaves::write_index(const io::Checkpoint& checkpoint) {
   try {
     return folder_.save_index(checkpoint, count_);
-  } catch (...) {  // also for what comes behind the index: then the checkpoint stands
+  } catch (...) {  // may follow the index: then the checkpoint is complete
     const std::lock_guard lock(mutex_);
     const std::filesystem::path shard = own_file_;
     std::error_code unknown;

@@ -1,12 +1,12 @@
-// ShardSaves: saves of a training in several files, one written by each of the first ranks
+// ShardSaves: saves a checkpoint as several files, one written by each of the first `count` ranks
 // (syncline/checkpoint/shards.h).
 //
-// Each rank's writing thread (io/checkpoint/async_saver.h) writes its shard while the training goes on. Rank 0's then
-// waits for the news that all shards are written and puts the index in place. The ranks tell each other by a number
-// that rides beside each step's reductions (syncline/training/job.h): state() goes out, the greatest of all comes back
-// by tell().
+// The writing thread of each rank (io/checkpoint/async_saver.h) writes its shard while training continues. Rank 0's
+// writing thread then waits until all shards are written, and writes the index. The ranks exchange their states in an
+// all-reduce (max) beside the reductions of each step (syncline/training/job.h): state() is the operand, tell() takes
+// the result.
 //
-// write() is for the writing thread, all else for the one that trains. The folder outlives it.
+// write() is for the writing thread, all other functions for the training thread. The folder must outlive this object.
 #pragma once
 
 #include <condition_variable>
@@ -20,45 +20,46 @@ namespace syncline::training {
 
 class ShardSaves {
  public:
-  // The greatest of all ranks' tells how all are.
+  // The maximum over the ranks is the state of the save.
   enum State : std::int32_t { kWritten = 0, kNoRoom = 1, kFailed = 2, kWriting = 3 };
 
   // Shard `rank` of `count`; ranks from `count` on write nothing.
   ShardSaves(const io::CheckpointFolder& folder, int rank, int count) : folder_(folder), rank_(rank), count_(count) {}
 
   bool writes() const { return rank_ < count_; }
-  // Whether a save is on its way, for all anybody has told: the same on every rank.
+  // Between begin() and the tell() that ends the save; equal on all ranks.
   bool pending() const { return pending_; }
 
-  // A save begins, on every rank after the same step, when rank 0's writing thread has ended the one before; where
-  // writes(), the writing thread gets it next, or cannot_write() says that it will not.
+  // Begins a save, on all ranks after the same step. Rank 0's writing thread must have ended the previous save. Where
+  // writes(), the caller then starts write() on the writing thread, or calls cannot_write().
   void begin();
   void cannot_write();
-  // This rank's shard and, on rank 0, in the end the index, whose path is returned; "" elsewhere. Throws IoError, also
-  // for the shards of others and after give_up(). If a rank's disk is full, the save is given up, and rank 0 removes
-  // the oldest checkpoint: the next save finds room.
+  // Writes this rank's shard. Rank 0 then writes the index and returns its path; other ranks return "". Throws IoError;
+  // rank 0 also if another rank failed, and after give_up(). If a rank's disk is full, the save is given up and rank 0
+  // removes the oldest checkpoint, which makes room for the next save.
   std::string write(const io::Checkpoint& checkpoint);
 
-  // Whether there is no index although all shards were written: not all ranks see the same folder, say. On rank 0.
-  // Known when rank 0's writing thread has ended.
+  // Whether the index is missing although all shards were written, for example because the ranks see different
+  // folders. Valid on rank 0, once its writing thread has ended the save.
   bool lost_index();
-  // Removes this rank's shard of a save that has no index.
+  // Removes this rank's shard of a save without an index.
   void discard() noexcept;
 
+  // This rank's state.
   State state();
-  // Whether that is what became of the last save: the same on every rank.
+  // Whether the last save ended with kNoRoom; equal on all ranks.
   bool lacked_room();
-  // How all ranks are. Nothing is pending once nobody writes.
+  // Takes the maximum of all ranks' states. Any value but kWriting ends the pending save.
   void tell(State all);
-  // Waits until this rank writes no more.
+  // Waits until this rank has ended its write; returns state().
   State wait();
-  // The other ranks are gone: nobody will tell.
+  // Ends the pending save as failed, because the other ranks are gone.
   void give_up();
 
  private:
   void set_state(State state);
   std::string write_index(const io::Checkpoint& checkpoint);
-  // What rank 0 hears when nobody writes any more.
+  // On rank 0: waits for the state that ends the save.
   State wait_for_all();
 
   const io::CheckpointFolder& folder_;
@@ -67,7 +68,7 @@ class ShardSaves {
   std::mutex mutex_;
   std::condition_variable changed_;
   State own_ = kWritten;
-  State all_ = kWritten;  // as told
+  State all_ = kWritten;  // from tell()
   bool lost_index_ = false;
   std::string own_file_;
 };

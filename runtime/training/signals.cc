@@ -14,15 +14,15 @@ namespace {
 
 std::atomic<bool> installed = false;
 std::atomic<bool> save_asked = false;
-std::atomic<int> stopped_by = 0;              // the first signal that asked for the end
-std::atomic<bool> heard = false;              // by the training
-std::atomic<std::int64_t> terminated_at = 0;  // when SIGTERM came first, in nanoseconds
+std::atomic<int> stopped_by = 0;              // the first signal that asked to stop
+std::atomic<bool> heard = false;              // the training has read the request
+std::atomic<std::int64_t> terminated_at = 0;  // of the first SIGTERM: CLOCK_MONOTONIC, ns
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-std::atomic<std::int64_t> patience = 0;  // nanoseconds
+std::atomic<std::int64_t> patience = 0;  // ns
 
-// A training that hangs in a step, for memory that never comes for example, would not end for any SIGTERM.
+// A second SIGTERM, `patience` after the first, ends a training that hangs in a step and never reads the request.
 void end_what_hangs() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -33,7 +33,7 @@ void end_what_hangs() {
       "syncline: ended in the middle of a step by a second SIGTERM; the newest checkpoint stands\n";
   static_cast<void>(write(STDERR_FILENO, kText, sizeof kText - 1) == 0);
   signal(SIGTERM, SIG_DFL);
-  raise(SIGTERM);  // comes when the handler returns
+  raise(SIGTERM);  // delivered when the handler returns
 }
 
 void handle(int signal) {

@@ -29,7 +29,8 @@ std::string name_of(const Variable& v) { return v.name() + ":0"; }
 
 io::Weight weight_of(const Variable& v) { return {name_of(v), v.state().value()}; }
 
-// Behind an update the sums hold what the next call does not read.
+// The variables whose values differ between ranks. Right after an update the accumulated sums are left out: the next
+// call overwrites them.
 std::vector<Variable> divided_of(const SavedModel& model) {
   const bool empty = !model.accumulated.empty() && model.accumulated[0].state().value().item() == 0;
   std::vector<Variable> all = variables_of(model);
@@ -38,7 +39,7 @@ std::vector<Variable> divided_of(const SavedModel& model) {
   return all;
 }
 
-// JSON has no infinite numbers and no NaN, which stand as text; before, they stood as null.
+// JSON has no infinity and no NaN: they are written as text. Earlier versions wrote null.
 std::string text_of(const std::vector<double>& sums) {
   nlohmann::json items = nlohmann::json::array();
   for (const double sum : sums)
@@ -51,7 +52,7 @@ double number_of(const nlohmann::json& item) {
   return item.is_string() ? std::strtod(item.get_ref<const std::string&>().c_str(), nullptr) : item.get<double>();
 }
 
-// Memory for what add_parts gathers. A rank that keeps nothing takes one part after the other.
+// Buffers for add_parts. A rank that keeps nothing receives all parts in the same scratch buffer.
 struct PartsRoom {
   PartsRoom(const std::vector<Variable>& divided, int ranks, bool keep) {
     std::size_t largest = 0;
@@ -68,7 +69,7 @@ struct PartsRoom {
   Array scratch;
 };
 
-// On all ranks, or std::bad_alloc on all: those that have room must not wait for one that has none.
+// Allocates on all ranks, or throws std::bad_alloc on all: otherwise ranks would wait for one without memory.
 PartsRoom make_room(const std::vector<Variable>& divided, comm::Communicator& wire, bool keep) {
   std::optional<PartsRoom> room;
   try {
@@ -79,7 +80,7 @@ PartsRoom make_room(const std::vector<Variable>& divided, comm::Communicator& wi
   return std::move(*room);
 }
 
-// In the place of its rank's own part.
+// Replaces this rank's part by the sum.
 void put_sum(const std::string& name, const Array& sum, io::Checkpoint& checkpoint) {
   const auto put = [&](std::vector<io::Weight>& weights) {
     for (io::Weight& weight : weights)
@@ -89,14 +90,14 @@ void put_sum(const std::string& name, const Array& sum, io::Checkpoint& checkpoi
   put(checkpoint.optimizer);
 }
 
-// What each rank holds of divided variables, and the sums, on the ranks that `keep` them. One variable and rank at a
-// time: the others have memory for no more.
+// Gathers the ranks' parts of divided variables, and their sums, on the ranks that `keep` them. One broadcast per
+// variable and rank: the other ranks have memory for one part only.
 void add_parts(const std::vector<Variable>& divided, comm::Communicator& wire, bool keep, io::Checkpoint& checkpoint) {
   static const comm::Tag tag{.names = comm::remember_names("what each rank holds of an accumulated sum")};
   PartsRoom room = make_room(divided, wire, keep);
   for (std::size_t i = 0; i < divided.size(); ++i) {
     const Array& own = divided[i].state().value();
-    // What was set by hand is rank 0's, and has not been shared yet.
+    // A value set by hand is rank 0's and not shared yet: other ranks contribute zeros.
     const bool nothing = wire.rank() > 0 && divided[i].state().changed();
     const auto put_own = [&](std::byte* to) {
       if (nothing) std::memset(to, 0, own.bytes());
@@ -160,7 +161,7 @@ io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communica
   return checkpoint;
 }
 
-// Behind the model's own, whatever their names.
+// The parts follow the model's own weights, whatever those are called.
 std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint, const SavedModel& model) {
   std::vector<io::Weight>& all = checkpoint.optimizer;
   const std::size_t own = model.optimizer.size() + model.accumulated.size();
@@ -196,7 +197,7 @@ void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model
       copy_from_first_rank(&wire, "what each rank holds of an accumulated sum", part.raw(), part.bytes());
       if (r == wire.rank()) std::memcpy(own.raw(), part.raw(), own.bytes());
     }
-    partial[i].state().set_changed(false);  // it is not rank 0's alone
+    partial[i].state().set_changed(false);  // each rank now has its own part
   }
 }
 

@@ -1,7 +1,7 @@
-// The status file of a job: `status.json` in the folder of its checkpoints, for scripts that must know how it ended and
-// whether to send it back to the queue. docs/jobs.md has its fields.
+// The status file of a job: `status.json` in its checkpoint folder. Scripts read from it how the job ended and whether
+// to requeue it. docs/jobs.md lists the fields.
 //
-// One rank writes it; always a whole file is replaced by a whole one.
+// One rank writes the file. Each write replaces the whole file; on a full disk it overwrites the text in place.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace syncline::training {
 
 struct Status {
   std::string state;             // running, saved, finished, failed
-  std::optional<int> exit_code;  // that the program leaves with; nothing while it runs, or if the launcher decides
-  io::TrainingState counts;      // where the training stands
-  std::string checkpoint;        // the newest, as a path; "" for none
+  std::optional<int> exit_code;  // of the program; empty while it runs, or if the launcher decides
+  io::TrainingState counts;      // position of the training
+  std::string checkpoint;        // path of the newest; "": none
   int ranks = 1;
-  std::string reason;  // one line; "" for none
+  std::string reason;  // one line; "": none
 };
 
-// Throws IoError; the old file is whole then.
+// Throws IoError; a failed replacement keeps the old file.
 void write_status(const std::string& folder, const Status& status);
 
 }  // namespace syncline::training

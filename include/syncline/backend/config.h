@@ -14,7 +14,7 @@ namespace syncline {
 
 std::string backend();  // "syncline"
 
-// These begin as keras.json and the environment say (syncline/distributed/keras_json.h). The setters throw ValueError.
+// Initial values: keras.json and the environment (syncline/distributed/keras_json.h). The setters throw ValueError.
 DType floatx();                          // float32 unless set
 void set_floatx(std::string_view name);  // float16, float32 or float64
 void set_floatx(DType dtype);
@@ -22,7 +22,7 @@ double epsilon();                 // 1e-7 unless set
 void set_epsilon(double e);       // finite, not negative
 std::string image_data_format();  // "channels_last" unless set
 void set_image_data_format(const std::string& data_format);
-// The same in Keras 1's names: "tf" for channels_last, "th" for channels_first.
+// image_data_format under Keras 1's names: "tf" for channels_last, "th" for channels_first.
 std::string image_dim_ordering();
 void set_image_dim_ordering(const std::string& dim_ordering);
 
@@ -30,13 +30,13 @@ Array cast_to_floatx(const Array& x);
 Array cast_to_floatx(double x);
 Expr cast_to_floatx(const Expr& x);
 
-// Names for layers and the like: 1, 2, 3, ... for each prefix.
+// Numbers for names of layers and the like: 1, 2, 3, ... for each prefix.
 int get_uid(const std::string& prefix = "");
 void reset_uids();
 // Forgets names, uids, the learning phase and the count of random operations.
 void clear_session();
 
-using Seed = std::optional<std::uint64_t>;  // the session's unless given
+using Seed = std::optional<std::uint64_t>;  // default: derived from the session's seed
 Expr random_uniform(const Dims& shape, const UniformOptions& options = {}, Seed seed = {});
 Expr random_normal(const Dims& shape, const NormalOptions& options = {}, Seed seed = {});
 Expr truncated_normal(const Dims& shape, const NormalOptions& options = {}, Seed seed = {});
@@ -46,8 +46,8 @@ Variable random_normal_variable(Shape shape, double mean, double scale, Variable
 // x with a fraction `level` of its elements set to 0 and the others scaled by 1 / (1 - level).
 Expr dropout(const Expr& x, double level, const std::optional<Dims>& noise_shape = {}, Seed seed = {});
 
-// Whether variables are left for the program to initialize. Kept for programs that set it: a variable here has its
-// initial value from the start, whatever this says.
+// Keras's flag that the program initializes variables itself. Kept for compatibility and ignored: a variable always has
+// its initial value from the start.
 void manual_variable_initialization(bool value);
 bool manual_variable_initialization();
 

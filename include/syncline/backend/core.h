@@ -14,9 +14,9 @@
 
 namespace syncline {
 
-// A tensor of one value.
+// A tensor filled with one value.
 Expr fill(const Dims& shape, double value, DType dtype = DType::kFloat32);
-// The same with the shape of x, which may be unknown yet. dtype: x's unless given.
+// A tensor filled with one value in the shape of x, which may be unknown yet. dtype: x's unless given.
 Expr fill_like(const Expr& x, double value);
 Expr fill_like(const Expr& x, double value, DType dtype);
 struct TensorOptions {
@@ -27,34 +27,34 @@ Expr zeros_like(const Expr& x, const TensorOptions& options = {});
 Expr ones_like(const Expr& x, const TensorOptions& options = {});
 
 Expr identity(const Expr& x, std::string name = {});
-// The value of x; gradients() does not look through it.
+// x; gradients() treats it as a constant.
 Expr stop_gradient(const Expr& x);
 std::vector<Expr> stop_gradient(std::vector<Expr> tensors);
 
 // ---- what is known of a tensor while the graph is built ----
 inline int ndim(const Expr& x) { return x.ndim(); }
 inline DType dtype(const Expr& x) { return x.dtype(); }
-// kUnknown where a dimension comes with the feeds.
+// kUnknown for dimensions that depend on the feeds.
 inline const Shape& int_shape(const Expr& x) { return x.shape(); }
 inline const Shape& get_variable_shape(const Expr& x) { return x.shape(); }
 // The number of elements, which must be known: throws ShapeError otherwise.
 std::int64_t count_params(const Expr& x);
 
-// Anything may be asked: an Expr or a Variable is a tensor, arrays and numbers are not.
+// Accepts any type: an Expr or a Variable is a tensor, arrays and numbers are not.
 template <class T>
 bool is_tensor(const T& x) {
   if constexpr (std::is_convertible_v<const T&, const Expr&>) return static_cast<bool>(static_cast<const Expr&>(x));
   else return false;
 }
-// A tensor that is a variable.
+// True if the tensor is a variable.
 bool is_variable_tensor(const Expr& x);
 template <class T>
 bool is_variable(const T& x) {
   if constexpr (std::is_convertible_v<const T&, const Expr&>) return is_variable_tensor(x);
   else return false;
 }
-// Is x the output of a Keras layer? Nothing is while no layers exist: the Python package marks what its layers return.
-// Throws ValueError if x is no tensor.
+// True if x is the output of a Keras layer. Always false here: C++ has no layers, and the Python package marks the
+// outputs of its own. Throws ValueError if x is not a tensor.
 template <class T>
 bool is_keras_tensor(const T& x) {
   if (!is_tensor(x)) fail<ValueError>("is_keras_tensor: x is no tensor; give a value of the graph");
@@ -63,7 +63,7 @@ bool is_keras_tensor(const T& x) {
 
 // The global shape of x as an int32 vector of ndim(x) elements.
 Expr shape(const Expr& x);
-// How many elements x has along `axes`, as a scalar of the given dtype. The global number.
+// The global number of elements of x along `axes`, as a scalar of the given dtype.
 Expr count(const Expr& x, Axes axes, DType dtype);
 
 }  // namespace syncline

@@ -1,4 +1,4 @@
-// Reverse-mode differentiation: graph in, graph out.
+// Reverse-mode differentiation: builds a graph of gradients from a graph.
 #pragma once
 
 #include <span>
@@ -8,15 +8,15 @@
 
 namespace syncline {
 
-// d(sum of loss) / d(x) for each x in `wrt`, as new expressions; empty where the loss does not depend on x through
-// differentiable operations. The results may be differentiated again. `wrt` may hold variables, placeholders and
-// intermediate values. Throws DTypeError if the loss is not floating.
+// d(sum of loss) / d(x) for each x in `wrt`, as new expressions; an empty Expr where the loss does not depend on x
+// through differentiable operations. The results may be differentiated again. `wrt` may hold variables, placeholders
+// and intermediate values. Throws DTypeError if the loss is not floating.
 std::vector<Expr> gradients(const Expr& loss, std::span<const Expr> wrt);
 inline std::vector<Expr> gradients(const Expr& loss, std::initializer_list<Expr> wrt) {
   return gradients(loss, std::span<const Expr>(wrt.begin(), wrt.size()));
 }
 
-// The same with the gradient of each of several outputs given (empty: none). What a loop's body is differentiated with.
+// gradients() with a given gradient for each of several outputs (empty: none). Differentiates loop bodies.
 std::vector<Expr> backpropagate(std::span<const Expr> outputs, std::span<const Expr> output_gradients,
                                 std::span<const Expr> wrt);
 

@@ -1,7 +1,7 @@
 // Elementwise functions of the Keras backend, and operators. Operands broadcast as in NumPy and have one dtype (cast
-// first); plain numbers take the tensor's dtype
-// (docs/dtypes.md); integers wrap around. Results have the broadcast shape. All throw ShapeError and DTypeError
-// while the graph is built. Source of meanings: Keras 2 backend documentation, sections on element-wise operations.
+// first); plain numbers take the tensor's dtype (docs/dtypes.md). Integers wrap around. Results have the broadcast
+// shape. All throw ShapeError and DTypeError while the graph is built. Semantics: Keras 2 backend documentation,
+// sections on element-wise operations.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace syncline {
 Expr add(const Expr& x, const Expr& y);
 Expr sub(const Expr& x, const Expr& y);
 Expr mul(const Expr& x, const Expr& y);  // of two bools: logical_and
-// Of integers, as Python and TensorFlow divide: float32 for int8, uint8 and int16, float64 for int32 and int64.
+// True division, as in Python and TensorFlow: float32 for int8, uint8 and int16, float64 for int32 and int64.
 Expr div(const Expr& x, const Expr& y);
-// Python's x // y: rounded down. x // 0 of integers is 0.
+// Python's x // y: rounds down. x // 0 of integers is 0.
 Expr floordiv(const Expr& x, const Expr& y);
-// Python's x % y: of y's sign. x % 0 of integers is x.
+// Python's x % y: has y's sign. x % 0 of integers is x.
 Expr floormod(const Expr& x, const Expr& y);
 Expr neg(const Expr& x);
 Expr maximum(const Expr& x, const Expr& y);
@@ -28,10 +28,10 @@ Expr pow(const Expr& x, double a);
 
 Expr square(const Expr& x);
 Expr abs(const Expr& x);
-Expr sqrt(const Expr& x);  // of max(x, 0), as Keras; of NaN, NaN
+Expr sqrt(const Expr& x);  // of max(x, 0), as in Keras; NaN of NaN
 Expr exp(const Expr& x);
 Expr log(const Expr& x);
-Expr round(const Expr& x);  // halves to even; integers stay
+Expr round(const Expr& x);  // halves to even; integers unchanged
 Expr sign(const Expr& x);
 Expr sin(const Expr& x);
 Expr cos(const Expr& x);
@@ -50,12 +50,11 @@ Expr select(const Expr& condition, const Expr& x, const Expr& y);
 Expr logical_and(const Expr& x, const Expr& y);
 Expr logical_not(const Expr& x);
 
-// bool becomes 0 and 1; floating to integer truncates; to bool: != 0. What does not fit: base/convert.h. A sparse x
-// stays sparse.
+// bool becomes 0 and 1; floating to integer truncates; to bool: != 0. base/convert.h defines values out of range. A
+// sparse x stays sparse.
 Expr cast(const Expr& x, DType dtype);
 
-// A scalar of x's dtype. Throws DTypeError for a fraction where x holds integers; whole numbers that do not fit wrap
-// around.
+// A scalar of x's dtype. Throws DTypeError for a fraction if x holds integers; whole numbers out of range wrap around.
 Expr scalar_like(double value, const Expr& x);
 
 inline Expr operator+(const Expr& x, const Expr& y) { return add(x, y); }

@@ -1,5 +1,5 @@
-// Reductions of the Keras backend. `axes` may be negative; none given means all. With keepdims the reduced axes stay as
-// ones. All throw ValueError for an axis out of range and DTypeError for a dtype they do not take, while the graph is
+// Reductions of the Keras backend. `axes` may be negative; the default is all. keepdims keeps the reduced axes with
+// size 1. All throw ValueError for an axis out of range and DTypeError for an unsupported dtype, while the graph is
 // built.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace syncline {
 
-// In x's dtype; any number.
+// Result in x's dtype; any numeric dtype.
 Expr sum(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr prod(const Expr& x, Axes axes = {}, bool keepdims = false);
 // Elements that tie share the gradient equally.
 Expr max(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr min(const Expr& x, Axes axes = {}, bool keepdims = false);
-// Logical or, logical and: bool. Other dtypes are compared with 0 first.
+// Logical or, logical and; the result is bool. Other dtypes are compared with 0 first.
 Expr any(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr all(const Expr& x, Axes axes = {}, bool keepdims = false);
 // The first index of the largest (smallest) element along an axis: int64.
@@ -22,20 +22,20 @@ Expr argmax(const Expr& x, int axis = -1);
 Expr argmin(const Expr& x, int axis = -1);
 
 struct ScanOptions {
-  bool exclusive = false;  // element i does not take part in result i
+  bool exclusive = false;  // result i excludes element i
   bool reverse = false;    // from the end
 };
 Expr cumsum(const Expr& x, int axis = 0, ScanOptions options = {});
 Expr cumprod(const Expr& x, int axis = 0, ScanOptions options = {});
 
-// Integers and bool become floatx first. var divides by the number of elements.
+// Integers and bool are cast to floatx first. var divides by the number of elements.
 Expr mean(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr var(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr std(const Expr& x, Axes axes = {}, bool keepdims = false);
 // log(sum(exp(x))) without overflow.
 Expr logsumexp(const Expr& x, Axes axes = {}, bool keepdims = false);
 
-// Sums dy over the axes along which an operand of the shape of `like` was broadcast: the result has like's shape.
+// Sums dy over the axes along which an operand of like's shape was broadcast; the result has like's shape.
 Expr sum_like(const Expr& dy, const Expr& like);
 
 }  // namespace syncline

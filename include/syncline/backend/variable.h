@@ -1,9 +1,9 @@
-// Variables: named storage that outlives steps. A Variable is a cheap handle; copies name the same storage.
+// Variables: named storage that outlives steps. A Variable is a cheap handle; copies refer to the same storage.
 //
-// The storage never moves, so plans keep pointers into it. Under several ranks each rank holds the whole variable;
-// values set by hand (set_value, initial values) become rank 0's at the next step of a function that uses the variable.
-// A partial variable is the exception: its value is the sum of what the ranks hold, each its own part.
-// Not thread-safe against a running step of a function that uses the variable.
+// The storage never moves, because plans keep pointers into it. Under several ranks each rank holds the whole variable.
+// A value set on a rank (set_value, initial values) is replaced by rank 0's at the next step of a function that uses
+// the variable. A partial variable is different: each rank holds a part, and the value is the sum of the parts. Not
+// thread-safe against a running step of a function that uses the variable.
 #pragma once
 
 #include <concepts>
@@ -24,7 +24,7 @@
 
 namespace syncline {
 
-// What an optimizer's new value of a variable is projected with: non-negative weights, a largest norm.
+// A projection of an optimizer's new value of a variable, for example to non-negative weights or a largest norm.
 using Constraint = std::function<Expr(const Expr&)>;
 
 class VariableState {
@@ -33,10 +33,10 @@ class VariableState {
       : value_(std::move(value)), name_(std::move(name)), constraint_(std::move(constraint)), partial_(partial) {}
   const std::string& name() const { return name_; }
   bool partial() const { return partial_; }
-  // What this rank holds.
+  // This rank's copy, or its part.
   const Array& value() const { return value_; }
   Array& value() { return value_; }
-  // Set by hand since the ranks last agreed on it.
+  // True if set by hand (also initially) since the ranks last agreed on the value.
   bool changed() const { return changed_; }
   void set_changed(bool changed) { changed_ = changed; }
   const Constraint& constraint() const { return constraint_; }
@@ -54,7 +54,7 @@ class Variable {
  public:
   Variable() = default;
   explicit Variable(Expr leaf) : leaf_(std::move(leaf)) {}
-  // Its value in a graph.
+  // The value in a graph.
   operator const Expr&() const { return leaf_; }
   const Expr& expr() const { return leaf_; }
   VariableState& state() const;
@@ -67,14 +67,14 @@ class Variable {
   Expr leaf_;
 };
 
-// What a variable can be set to: an array of its dtype and shape, or a number, for a scalar of any dtype.
+// A value for set_value: an array of the variable's dtype and shape, or a number for a scalar of any dtype.
 class Value {
  public:
   Value(Array array) : array_(std::move(array)) {}
   template <class T>
   requires std::is_arithmetic_v<T> Value(T number)
       : array_(Array::scalar(static_cast<double>(number))), number_(true) {}
-  // As `x` takes it. Throws ShapeError or DTypeError if it does not fit; `caller` is named then.
+  // Converts to x's dtype and shape. Throws ShapeError or DTypeError, which name `caller`, if the value does not fit.
   Array for_variable(const std::string& caller, const Variable& x) const;
 
  private:
@@ -83,21 +83,21 @@ class Value {
 };
 
 struct VariableOptions {
-  std::optional<DType> dtype = {};  // the value's unless given; of a number or of numbers to be drawn: floatx
+  std::optional<DType> dtype = {};  // default: the value's; floatx for a number or for numbers to be drawn
   std::string name = {};            // made unique in the session; default "variable"
-  Constraint constraint = {};       // kept for optimizers
-  // Under several ranks each holds a part, and their sum is the value: updates need no transfer where the new value is
-  // a sum over the batch's rows, plus the old one. A value that is set by hand is rank 0's part, the others' are zero.
+  Constraint constraint = {};       // applied by optimizers
+  // Each rank holds a part, and the value is their sum. An update to the old value plus a sum over the batch's rows
+  // then needs no transfer. A value set by hand becomes rank 0's part, and the other parts become zero.
   bool partial = false;
 };
 
 // A variable with this initial value (copied).
 Variable variable(const Array& value, VariableOptions options = {});
-// The same from an expression, which is computed at once: an initializer such as random_uniform(...).
+// From an expression that is evaluated at once: an initializer such as random_uniform(...).
 Variable variable(const Expr& value, VariableOptions options = {});
 Variable variable(double value, VariableOptions options = {});
 
-// Variables of one value. Without a dtype: floatx.
+// Variables filled with one value. Default dtype: floatx.
 Variable zeros(const Shape& shape, VariableOptions options = {});
 Variable ones(const Shape& shape, VariableOptions options = {});
 template <std::integral T>
@@ -108,7 +108,8 @@ template <std::integral T>
 Variable ones(T size, VariableOptions options = {}) {
   return ones(Shape{static_cast<std::int64_t>(size)}, std::move(options));
 }
-// With a tensor in the shape, zeros(Dims{n, 3}), the result is a tensor, as in Keras: a variable's shape is fixed.
+// With a tensor in the shape, zeros(Dims{n, 3}), the result is a tensor, as in Keras, because a variable's shape is
+// fixed.
 template <std::same_as<Dims> D>
 Expr zeros(const D& shape, const TensorOptions& options = {}) {
   return identity(fill(shape, 0, options.dtype.value_or(current_config().floatx)), options.name);
@@ -117,35 +118,35 @@ template <std::same_as<Dims> D>
 Expr ones(const D& shape, const TensorOptions& options = {}) {
   return identity(fill(shape, 1, options.dtype.value_or(current_config().floatx)), options.name);
 }
-// Ones on the diagonal, zeros elsewhere; (rows, columns) with two numbers. Throws ValueError for other shapes.
+// Ones on the diagonal, zeros elsewhere; two numbers mean (rows, columns). Throws ValueError for other shapes.
 Variable eye(const Shape& size, VariableOptions options = {});
 template <std::integral T>
 Variable eye(T size, VariableOptions options = {}) {
   return eye(Shape{static_cast<std::int64_t>(size)}, std::move(options));
 }
 
-// A copy of the value. A partial variable's takes a step of all ranks: every rank must ask.
+// A copy of the value. For a partial variable the call is a collective step: every rank must call it.
 Array get_value(const Variable& x);
 std::vector<Array> batch_get_value(std::span<const Variable> variables);
-// Throws ShapeError or DTypeError if the value does not fit; nothing is changed then.
+// Throws ShapeError or DTypeError if the value does not fit; then nothing changes.
 void set_value(const Variable& x, const Value& value);
-// All or nothing: every value is checked before the first is set.
+// All or nothing: checks every value before it sets the first.
 void batch_set_value(std::span<const std::pair<Variable, Value>> values);
 inline void batch_set_value(std::initializer_list<std::pair<Variable, Value>> values) {
   batch_set_value(std::span<const std::pair<Variable, Value>>(values.begin(), values.size()));
 }
 
-// "x becomes new_x when the function has run." All updates of a step see the values from before it.
+// Assigns `value` to `target` after the function has run. All updates of a step read the values from before the step.
 struct Update {
   Variable target;
   Expr value;
-  // The old value moved: of several such of one variable each begins where the one before it ended.
+  // The new value is computed from the old one; several such updates of one variable apply one after the other.
   bool moves = false;
 };
 Update update(const Variable& x, const Expr& new_x);
 Update update_add(const Variable& x, const Expr& increment);
 Update update_sub(const Variable& x, const Expr& decrement);
-// Numbers take the variable's dtype and fill its shape.
+// Numbers are converted to the variable's dtype and fill its shape.
 Update update(const Variable& x, double new_x);
 Update update_add(const Variable& x, double increment);
 Update update_sub(const Variable& x, double decrement);

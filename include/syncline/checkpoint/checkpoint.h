@@ -1,11 +1,11 @@
-// Checkpoints: a model's weights, its optimizer's weights and where training stands, in one HDF5 file.
+// Checkpoints: a model's weights, its optimizer's weights and the training's progress, in one HDF5 file.
 //
-// The layout is Keras 2.3.1's (docs/checkpoint_format.md): Keras loads the weights, h5ls, h5dump and h5py read the
-// file. Saving is all or nothing: at every moment `path` is the whole old file or the whole new one. Arrays go from
-// and to their memory in one pass that takes their digest too; neither saving nor loading copies them.
+// The layout is that of Keras 2.3.1 (docs/checkpoint_format.md): Keras loads the weights; h5ls, h5dump and h5py read
+// the file. Saving is atomic: at every moment `path` is the whole old file or the whole new one. Saving and loading
+// move arrays between file and memory in one pass that also computes digests, without copies.
 //
-// Arrays loaded are owned by the checkpoint returned; arrays saved are only read. Any thread may call; calls that
-// touch HDF5 run one after the other. In a job of several ranks one rank saves and all may load.
+// Ownership: the returned checkpoint owns the arrays loaded; arrays saved are only read. Threads: any; calls that use
+// HDF5 run one at a time. In a job of several ranks one rank saves and all may load.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Layer {
   std::vector<Weight> weights;  // may be empty
 };
 
-// Where training stands. Counts are those of finished steps, so that all zero is a training not yet begun.
+// The training's progress. Counts are of finished steps; all are zero before the first.
 struct TrainingState {
   std::int64_t epoch = 0;         // epochs finished
   std::int64_t step = 0;          // steps finished in the epoch now running
@@ -42,14 +42,14 @@ struct TrainingState {
   friend bool operator==(const TrainingState&, const TrainingState&) = default;
 };
 
-// All of a checkpoint but its arrays. io/checkpoint/fields.h lists the fields for those who write and read them.
+// A checkpoint without its arrays. io/checkpoint/fields.h lists the fields for the writer and the reader.
 struct CheckpointHead {
   TrainingState state;
-  bool has_state = true;         // false after loading a file of Keras's own, which has none of these fields
-  std::string model;             // what the user called it, "cnn"; may be empty
-  std::string version;           // of the library that trained it; saving takes "" for this library's
-  std::optional<double> metric;  // how good it is: what decides which of several is the best
-  // What else the program wants to know when it goes on, by name. At most 60,000 bytes with the names.
+  bool has_state = true;         // false after loading Keras's own files, which lack these fields
+  std::string model;             // the user's name for it, "cnn"; may be empty
+  std::string version;           // of the library that trained it; saving replaces "" with this library's
+  std::optional<double> metric;  // quality, which selects the best of several checkpoints
+  // Further values for resuming, by name. At most 60,000 bytes with the names.
   std::map<std::string, std::string> notes;
 
   friend bool operator==(const CheckpointHead&, const CheckpointHead&) = default;
@@ -60,29 +60,29 @@ struct Checkpoint : CheckpointHead {
   std::vector<Weight> optimizer;  // in the optimizer's order
 };
 
-// A checkpoint without the values.
+// A checkpoint's head, names, dtypes and shapes, without values.
 struct CheckpointSummary : CheckpointHead {
   ModelSpec spec;
 };
 
 struct VerifyReport {
-  std::vector<std::string> problems;  // a line each; empty if nothing is wrong
-  bool readable = true;               // false if the file cannot even be opened; problems then says why
-  bool has_digests = false;           // false in files of Keras's and of earlier versions: some damage stays unseen
+  std::vector<std::string> problems;  // one line each; empty if the file is whole
+  bool readable = true;               // false if the file cannot be opened; problems then says why
+  bool has_digests = false;           // false for files of Keras and of earlier versions: some damage is undetectable
   std::int64_t arrays = 0, bytes = 0;
 };
 
-// Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, twice the same) and for
-// notes that are too long or no UTF-8, IoError when the file cannot be written; the old file is then unchanged and no
+// Throws ValueError for names that HDF5 cannot hold (empty, with empty parts or NUL bytes, duplicate) and for notes
+// that are too long or not UTF-8; IoError if the file cannot be written. On error the old file is unchanged and no
 // temporary file is left.
 void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // Throws IoError, one line with file, object and reason, for a file that is missing, truncated, damaged, in another
-// layout, or that points outside itself (external storage, links, virtual datasets, unknown filters). Loading finds any
-// damage of the values, by their digests; a summary does not look at them.
+// layout, or refers outside itself (external storage, links, virtual datasets, unknown filters). Loading detects any
+// damage of the values by their digests; a summary does not read the values.
 //
-// Who resumes a training has no use for Keras's own files, which hold weights only: kRefused refuses them before more
-// of them is read, because HDF5 may crash or loop in their texts if they are damaged. Ours have no such texts.
+// A resumed training cannot use Keras's own files, which hold weights only: kRefused rejects them early, because HDF5
+// may crash or loop on damaged variable-length texts, which Keras's files contain and Syncline's do not.
 enum class KerasFiles : std::uint8_t { kTaken, kRefused };
 Checkpoint load_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken);
 CheckpointSummary summarize_checkpoint(const std::string& path);

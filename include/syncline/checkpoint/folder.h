@@ -1,13 +1,13 @@
-// A folder of checkpoints of one training: `step-0000000943.h5`, ..., a symbolic link `latest` to the one to go on
-// from, and a link `best` to the best one by its metric.
+// A folder of one training's checkpoints: `step-0000000943.h5`, ..., a symbolic link `latest` to the checkpoint to
+// resume from, and a link `best` to the one with the best metric.
 //
-// A save is: the new file durably in place (io/files/durable_file.h), then `latest` moved, then `best`, then old files
-// removed. Whatever interrupts it, `latest` points at a whole file. It is a link and not a file with a name in it
-// because links are opened by everybody (`load_weights("run/latest")`, `h5ls run/latest`), are replaced by one rename,
-// and have no contents that could be half written. File systems without symbolic links are refused with that reason.
+// A save writes the new file durably (io/files/durable_file.h), moves `latest`, moves `best`, and removes old files, in
+// this order. If it is interrupted, `latest` still points at a whole file. Symbolic links are used because every
+// program follows them (`load_weights("run/latest")`, `h5ls run/latest`), one rename replaces them, and they cannot be
+// half written. File systems without symbolic links are refused with this reason.
 //
-// One process saves into a folder at a time; any may load. Objects hold no state beside what they were made with, so
-// threads may share one as far as save_checkpoint and load_checkpoint allow.
+// One process at a time saves into a folder; any may load. Objects are immutable, so threads may share one within the
+// rules of save_checkpoint and load_checkpoint.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@
 namespace syncline::io {
 
 struct FolderOptions {
-  int keep_last = 3;  // files kept because they are the newest; at least 1
+  int keep_last = 3;  // newest files to keep; at least 1
   int keep_best = 1;  // files kept because their metric is best, whatever their age; those without metric never are,
                       // and what cannot be opened just now stays: it may be the best
   bool higher_is_better = false;
@@ -30,7 +30,7 @@ struct FolderOptions {
 struct FolderLoad {
   Checkpoint checkpoint;
   std::string path;
-  std::string warning;  // one line, if this is not what `latest` points at; else empty
+  std::string warning;  // one line, if this is not the file that `latest` points at; otherwise empty
 };
 
 class CheckpointFolder {
@@ -38,28 +38,28 @@ class CheckpointFolder {
   // Throws ValueError for options out of range. Touches no file.
   explicit CheckpointFolder(std::string directory, FolderOptions options = {});
 
-  // Makes the directory if it is missing (not those above it), saves and returns the new file's path. The file is named
-  // by its global step and replaces one of the same step. Throws as save_checkpoint does; what `latest` points at is
-  // whole then, the old one or the new one. The disk needs room for one file more than is kept; where it is full, the
-  // oldest go first, but neither what `latest` points at nor the best one.
+  // Saves and returns the new file's path. Makes the directory if it is missing, but not its parents. The file is named
+  // by its global step and replaces one of the same step. Throws as save_checkpoint does; `latest` then points at a
+  // whole file, the old one or the new one. The disk needs room for one file more than is kept. On a full disk the
+  // oldest files are removed first, but neither the target of `latest` nor the best one.
   std::string save(const Checkpoint& checkpoint) const;
 
-  // The same for a checkpoint in several files, one written by each rank (syncline/checkpoint/shards.h): save_shard on
-  // each of `shard.count` ranks, then a barrier of the caller's, then save_index on one, which does all else that save
-  // does. Where the disk is full, save_shard throws DiskFullError and removes nothing: one rank must, not each of them.
+  // Sharded saving (syncline/checkpoint/shards.h): save_shard on each of `shard.count` ranks, then the caller's
+  // barrier, then save_index on one rank, which does the rest of save. On a full disk save_shard throws DiskFullError
+  // and removes nothing, because only one rank must remove files.
   std::string save_shard(const Checkpoint& checkpoint, Shard shard) const;
   std::string save_index(const Checkpoint& checkpoint, int count) const;
-  // Instead of save_index, when a shard could not be written: removes those that never came to an index.
+  // Call this instead of save_index if a shard could not be written: removes the shards that have no index.
   void discard_shards() const;
-  // Removes the oldest checkpoint. False if only the newest and the best are left, or an older one may be the last that
-  // is whole.
+  // Removes the oldest checkpoint. False if only the newest and the best are left, or if an older one may be the last
+  // whole one.
   bool make_room() const;
 
-  // The name that `latest` points at; empty if there is no such link, or it does not point at a file of this folder.
+  // The file name that `latest` points at; empty if the link is missing or does not point at a file of this folder.
   std::string latest() const;
-  // What `latest` points at, or if that is missing or damaged the newest file that is whole, with a warning. Nothing if
-  // the folder has no checkpoint or does not exist. Throws IoError if there are checkpoints but none is whole, or there
-  // is only a `latest` that leads elsewhere.
+  // Loads the target of `latest`; if it is missing or damaged, the newest whole file, with a warning. Empty if the
+  // folder has no checkpoint or does not exist. Throws IoError if there are checkpoints but none is whole, or if the
+  // only entry is a `latest` that points elsewhere.
   std::optional<FolderLoad> load() const;
 
  private:

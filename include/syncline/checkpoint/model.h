@@ -1,4 +1,4 @@
-// What a checkpoint holds, without the values, and the comparison that refuses another model's checkpoint.
+// The structure of a checkpoint without the values, and the check that rejects another model's checkpoint.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct ModelSpec {
   std::vector<WeightSpec> optimizer;
 };
 
-// Throws IoError naming `path` and the first difference: a layer, a weight, a dtype or a shape. Layers without weights
-// (dropout, flatten) do not count, as in Keras. Thread-safe.
+// Throws IoError that names `path` and the first difference: a layer, a weight, a dtype or a shape. Layers without
+// weights (dropout, flatten) are ignored, as in Keras. Thread-safe.
 void require_same_model(const std::string& path, const ModelSpec& found, const ModelSpec& expected);
 
 }  // namespace syncline::io

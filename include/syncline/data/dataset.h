@@ -8,7 +8,7 @@
 
 namespace syncline::io {
 
-// Where Debian's package dataset-fashion-mnist puts its files.
+// The directory of Debian's package dataset-fashion-mnist.
 inline constexpr std::string_view kFashionMnistDirectory = "/usr/share/datasets/fashion-mnist";
 inline constexpr int kFashionMnistClasses = 10;
 
@@ -19,8 +19,8 @@ struct LabeledImages {
   Array labels;  // uint8 (rows,), 0 .. 9
 };
 
-// Reads the two IDX files of a split, gzipped ("train-images-idx3-ubyte.gz") or plain. Throws IoError naming the file
-// and what is wrong: missing (and how to get it), another dtype or shape, different numbers of images and labels, a
+// Reads the two IDX files of a split, gzipped ("train-images-idx3-ubyte.gz") or plain. Throws IoError that names the
+// file and the problem: missing (and how to get it), another dtype or shape, different numbers of images and labels, a
 // label out of range with its index. Thread-safe.
 LabeledImages load_fashion_mnist(const std::string& directory, Split split);
 

@@ -1,12 +1,12 @@
-// Loader: batches that a thread makes before they are asked for.
+// Loader: a thread prefetches batches.
 //
-// At most `prefetch` batches wait; then the thread waits for the caller (back-pressure), so memory stays what
-// LoaderOptions says. Steps are made in their order, and after the last one of an epoch those of the next. Who asks for
-// another step than the one that follows (a resumed run) makes the thread begin anew there.
+// At most `prefetch` batches wait; then the thread blocks (back-pressure), so memory stays within LoaderOptions. The
+// thread makes the steps in order, epoch after epoch. If the caller asks for a step other than the next (a resumed
+// run), the thread restarts there.
 //
-// An error is thrown by the call that asks for the batch, which may ask again. All calls are for one thread. All
-// reading after the constructor is the loader's thread's, so HDF5 is called by it alone; with other threads that use
-// HDF5 (checkpoints) it takes turns. The thread takes no signals.
+// An error is thrown by the call that asks for the batch; the caller may ask again. One thread calls all functions.
+// After the constructor only the loader's thread reads, so only this thread calls HDF5; it takes turns with other
+// threads that use HDF5 (checkpoints). The thread blocks all signals.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace syncline::io {
 
 class Loader {
  public:
-  // Throws as BatchReader does, std::system_error if no thread can be had.
+  // Throws as BatchReader does, and std::system_error if the thread cannot be started.
   Loader(std::unique_ptr<Source> source, const LoaderOptions& options);
   // Waits for the batch that is being made.
   ~Loader();
@@ -29,11 +29,11 @@ class Loader {
 
   const std::vector<Column>& columns() const;
   std::int64_t rows() const;
-  // Of an epoch.
+  // Steps of an epoch.
   std::int64_t steps() const;
 
-  // The batch of a step, 0 to steps() - 1, of an epoch from 0; it is the caller's. Throws ValueError for a step there
-  // is not, IoError from reading.
+  // The batch of a step, 0 to steps() - 1, of an epoch from 0; the caller owns it. Throws ValueError for a step out of
+  // range, IoError from reading.
   Batch batch(std::int64_t epoch, std::int64_t step);
 
  private:

@@ -1,4 +1,4 @@
-// What decides the batches of a data set: how large they are, which rows are in them, how they are read.
+// Options that determine the batches of a data set: their size, their rows, and how rows are read.
 #pragma once
 
 #include <cstddef>
@@ -11,36 +11,36 @@ namespace syncline::io {
 
 enum class Shuffle {
   kNone,    // the file's order
-  kRows,    // every order of the rows is equally likely: epoch_order (io/data/data_order.h), 8 bytes a row
-  kBlocks,  // for what does not fit in memory: see BlockShuffle
+  kRows,    // all orders equally likely: epoch_order (io/data/data_order.h), 8 bytes per row
+  kBlocks,  // for data larger than memory: see BlockShuffle
 };
 
-// The rows are cut into blocks of neighbours, the blocks are put into a random order, and the rows of `window` blocks
-// in a row of this order are shuffled among each other. So a disk is read in long stretches.
+// Cuts the rows into blocks of adjacent rows, shuffles the blocks, and shuffles the rows within each window of `window`
+// consecutive shuffled blocks. The disk is then read in long runs.
 //
-// What it costs in randomness: rows of one block are always met in the same window, 1/windows of an epoch apart at
-// most. Where a file is sorted (by label, by day), a batch sees the mixture of the `window` blocks that its window
-// happens to hold, not that of the data set: take many small blocks, or shuffle the file once.
+// The cost is less randomness: rows of one block always share a window, so they are at most 1/windows of an epoch
+// apart. In a sorted file (by label, by day), a batch sees the mixture of its window's blocks, not that of the data
+// set: use many small blocks, or shuffle the file once.
 struct BlockShuffle {
-  std::int64_t block = 256;   // rows of a block
-  std::int64_t window = 256;  // blocks that are shuffled together
+  std::int64_t block = 256;   // rows per block
+  std::int64_t window = 256;  // blocks per window
 };
 
 struct LoaderOptions {
-  std::int64_t batch = 32;  // rows of the global batch; the last one of an epoch may be smaller
+  std::int64_t batch = 32;  // rows of the global batch; an epoch's last batch may be smaller
   Shuffle shuffle = Shuffle::kRows;
   BlockShuffle blocks = {};  // for Shuffle::kBlocks
   std::uint64_t seed = 0;
-  // This rank's rows of each batch only, for feeds that are local: rank r of n. 0 of 1 is the global batch.
+  // Read only this rank's rows of each batch, for local feeds: rank r of n. 0 of 1 reads the global batch.
   std::int64_t rank = 0, ranks = 1;
-  std::int64_t rows = 0;  // the first so many rows are the data set; 0: all
-  // The most bytes of rows that are held, prefetched batches included. It decides how rows are read, not which.
+  std::int64_t rows = 0;  // use only the first `rows` rows of the data set; 0: all
+  // Maximum bytes of rows held in memory, prefetched batches included. It affects how rows are read, not which.
   std::size_t memory = std::size_t{1} << 30;
-  // Batches that are made before they are asked for (syncline/data/loader.h); 0: none, and no thread.
+  // Batches to prefetch (syncline/data/loader.h); 0: none, and no thread.
   std::int64_t prefetch = 2;
 };
 
-// An array a column of the source.
+// One array per column of the source.
 using Batch = std::vector<Array>;
 
 }  // namespace syncline::io

@@ -1,7 +1,7 @@
-// Source: rows of a data set on disk, whatever the format: named columns, all of the same number of rows.
+// Source: rows of a data set on disk, in any format: named columns with equal numbers of rows.
 //
-// What can be read in place is (docs/data.md): then a source holds no more than it is asked for. It is used by one
-// thread at a time, any thread. Files must not change while they are open.
+// Formats that allow it are read in place (docs/data.md); the source then holds only the requested rows. Any one thread
+// at a time may use a source. Files must not change while they are open.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ namespace syncline::io {
 struct Column {
   std::string name;
   DType dtype = DType::kFloat32;
-  Shape row;  // of one row: () for a number
+  Shape row;  // shape of one row: () for a number
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(row.size()) * size_of(dtype); }
   Shape shape_of(std::int64_t rows) const;
 };
 
-// True if an array of this type and shape has a number of bytes.
+// True if the number of bytes of an array of this type and shape is representable.
 bool is_possible(DType dtype, const Shape& shape);
 
 class Source {
@@ -35,21 +35,21 @@ class Source {
 
   const std::vector<Column>& columns() const { return columns_; }
   std::int64_t rows() const { return rows_; }
-  // Of all columns together.
+  // Bytes of a row over all columns.
   std::size_t row_bytes() const;
 
-  // Room for so many rows, an array a column, of any values.
+  // One uninitialized array per column, each of `rows` rows.
   std::vector<Array> make_room(std::int64_t rows) const;
-  // Reads `rows`, each of 0 .. rows()-1, in this order, into rows [at, at + rows.size()) of `targets` (make_room). Rows
-  // that follow one another are read at once. Throws IoError for what is damaged, ValueError for a row there is not.
+  // Reads `rows`, each in 0 .. rows()-1, in this order, into rows [at, at + rows.size()) of `targets` (make_room).
+  // Reads consecutive rows at once. Throws IoError for damaged data, ValueError for a row out of range.
   void read(std::span<const std::int64_t> rows, std::span<Array> targets, std::int64_t at = 0);
-  // Rows [begin, begin + count), which must be there, into rows [at, at + count) of `targets`.
+  // Reads rows [begin, begin + count), which must exist, into rows [at, at + count) of `targets`.
   virtual void read_run(std::int64_t begin, std::int64_t count, std::span<Array> targets, std::int64_t at) = 0;
-  // Rows [begin, end). What is in memory already is shared, not copied.
+  // Rows [begin, end). Data already in memory is shared, not copied.
   virtual std::vector<Array> read_range(std::int64_t begin, std::int64_t end);
 
  protected:
-  // Throws ValueError if two columns have one name, there is none, or the bytes of a row cannot be counted.
+  // Throws ValueError if two columns have one name, there are no columns, or the size of a row overflows.
   Source(std::vector<Column> columns, std::int64_t rows);
   void check_range(std::int64_t begin, std::int64_t end) const;
 
@@ -65,11 +65,11 @@ struct NamedRows {
   std::string name;
   Array values;
 };
-// Arrays in memory, shared. Throws ValueError if their numbers of rows differ, or one is a scalar.
+// A source over arrays in memory, shared. Throws ValueError if their numbers of rows differ, or one is a scalar.
 std::unique_ptr<Source> array_source(std::vector<NamedRows> columns);
 
-// The columns of several sources, side by side: images in one file, labels in another. Throws ValueError if their
-// numbers of rows differ or two columns have one name.
+// The columns of several sources together: images in one file, labels in another. Throws ValueError if their numbers of
+// rows differ or two columns have one name.
 std::unique_ptr<Source> join_sources(std::vector<std::unique_ptr<Source>> sources);
 
 }  // namespace syncline::io

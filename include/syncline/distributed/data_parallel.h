@@ -1,5 +1,5 @@
-// Data-parallel execution over a communicator: which rows a rank computes, what every value's placement is, where the
-// collectives stand. The only file of the runtime that knows the wire; without it everything else still links.
+// Data-parallel execution over a communicator: determines the rows of each rank, the placement of every value, and
+// where collectives run. The only part of the runtime that depends on the communicator; the rest links without it.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace syncline {
 
 struct DataParallelOptions {
-  // Each rank hands over its own rows only; the global batch is then the ranks' rows one after the other. Otherwise
-  // every rank hands over the same whole batch and computes on its share.
+  // True: each rank feeds its own rows, and the global batch is the ranks' rows in rank order. False: every rank feeds
+  // the same global batch and computes on its share.
   bool local_feeds = false;
-  // In bytes: all-reduces of a step are put together until they are as many. The first ones begin early.
+  // Bucket sizes in bytes: a step's all-reduces are merged up to this size. A small first bucket starts early.
   std::int64_t first_bucket = keras_json().first_bucket;
   std::int64_t later_buckets = keras_json().later_buckets;
-  // In bytes: on one node, gradients that are as large are computed by rows, each rank its own of them from the whole
-  // batch, where that moves less than their sum would.
+  // In bytes. On one node, each rank computes some rows of a gradient of this size or more, from the whole batch, if
+  // that moves fewer bytes than an all-reduce.
   std::int64_t by_rows_from = keras_json().by_rows_from;
-  // After so many steps the ranks compare digests of their variables; 0: never.
+  // Interval in steps at which the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;
 };
 

@@ -1,4 +1,4 @@
-// How a program of several ranks ends because of an error: told once, soon, with an exit code that says which kind.
+// Ending a job of several ranks after an error: one message, promptly, and an exit code that tells the kind of error.
 #pragma once
 
 #include <chrono>
@@ -10,19 +10,18 @@
 
 namespace syncline::comm {
 
-// What a rank throws that waits for one which has died or left the job.
+// Thrown by a rank that waits for a rank that has died or left the job.
 struct RankGone : StallError {
   using StallError::StallError;
 };
 
-// How long a rank waits before it says why it ends the job. Often all ranks fail of one cause; the lowest of them then
-// speaks and ends the job before the next one's turn. Every rank's turn comes within a second on one node, within three
-// on several.
+// The delay before a rank reports its error and ends the job. Often all ranks fail for a common cause; then the lowest
+// failed rank reports and ends the job before the others' delays expire. Within a second on one node, three on several.
 std::chrono::duration<double> turn_to_speak(const Communicator& wire);
 
-// For a main that has caught `error`: in this rank's turn one line on standard error, "program: rank 1: what", and the
-// end of all ranks with exit_code_of(error). If a rank is gone, that comes half a second later: the launcher, which
-// knows by what signal it died, or the rank itself, ends the job first. Flushes the standard streams.
+// For a main that has caught `error`. After turn_to_speak, prints one line on standard error, "program: rank 1: what",
+// and ends all ranks with exit_code_of(error). For RankGone it then waits half a second first, so that the launcher,
+// which knows the signal that ended the rank, or the rank itself can end the job. Flushes the standard streams.
 [[noreturn]] void end_job(Communicator& wire, std::string_view program, const std::exception& error);
 
 }  // namespace syncline::comm

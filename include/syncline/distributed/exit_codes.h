@@ -1,4 +1,4 @@
-// The exit codes of a job, beside 0 (done) and 1 (any other error). docs/exit_codes.md lists them for users.
+// Exit codes of a job, beside 0 (done) and 1 (any other error). docs/exit_codes.md lists them for users.
 #pragma once
 
 #include <exception>
@@ -7,11 +7,11 @@
 
 namespace syncline {
 
-inline constexpr int kExitDisagreement = 65;  // ranks did different things, or held different values
-inline constexpr int kExitStall = 66;         // a rank did not come within the limit
-inline constexpr int kExitSaved = 75;         // asked to stop; a checkpoint stands, the job is to be started again
+inline constexpr int kExitDisagreement = 65;  // ranks submitted different operations, or held different values
+inline constexpr int kExitStall = 66;         // a rank did not arrive within the limit
+inline constexpr int kExitSaved = 75;         // stopped on request after saving a checkpoint; start the job again
 
-// What a program that ends because of this error exits with.
+// The exit code of a program that ends because of `error`.
 inline int exit_code_of(const std::exception& error) {
   if (dynamic_cast<const DisagreementError*>(&error) != nullptr) return kExitDisagreement;
   if (dynamic_cast<const StallError*>(&error) != nullptr) return kExitStall;

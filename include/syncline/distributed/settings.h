@@ -1,5 +1,5 @@
-// Settings: what files of configuration and the environment may say about a communicator (runtime/session/options.h
-// reads them).
+// Settings: communicator options that configuration files and the environment may set (runtime/session/options.h reads
+// them).
 #pragma once
 
 #include <chrono>
@@ -16,29 +16,30 @@ enum class Transport : std::uint8_t {
   kAuto,    // memory within a node, MPI between nodes
   kShared,  // the same
   kMpi,     // MPI's messages everywhere
-  kNccl,    // as kAuto, and NCCL for large all-reduces, or an error
+  kNccl,    // as kAuto, with NCCL for large all-reduces; an error if NCCL is unavailable
 };
 
 struct WorkerOptions {
-  std::chrono::duration<double> stall_limit{60};  // a wait() that takes longer says on stderr who has not come
-  // And one that takes so long throws StallError; but a program's end (kEndOfProgram) waits for programs that still
-  // run: there the time counts from when they were last seen running.
+  std::chrono::duration<double> stall_limit{60};  // a longer wait() reports the missing ranks on stderr
+  // A longer wait() throws StallError. At the end of a program (kEndOfProgram) the time counts from when the other
+  // programs were last seen running.
   std::chrono::duration<double> wait_limit{600};
-  // Whether large collectives go on while the caller computes. It needs a core to spare: if the computation already
-  // uses every core, they cost it more than they hide, and are better left until wait().
+  // Transfer large collectives while the caller computes. This needs a spare core: if the computation uses every core,
+  // background transfers cost more than they hide, and wait() should do them.
   bool background = true;
 };
 
 struct Settings {
   std::optional<double> stall_limit;  // seconds
   std::optional<double> wait_limit;   // seconds
-  std::optional<bool> background;     // whether transfers go on while the caller computes
+  std::optional<bool> background;     // transfer while the caller computes
   std::optional<Transport> transport;
   std::optional<WireFormat> wire_format;
-  std::optional<bool> verbose;  // rank 0 says on stderr how the ranks are joined
+  std::optional<bool> verbose;  // rank 0 prints on stderr how the ranks are connected
 };
 
-// By name. They throw ValueError that says what to give instead. Inline: the runtime of one process has no comm.
+// Parse a name. They throw ValueError that lists the valid names. Inline, because the single-process runtime does not
+// link comm.
 inline Transport parse_transport(std::string_view name) {
   if (name == "auto") return Transport::kAuto;
   if (name == "shared") return Transport::kShared;

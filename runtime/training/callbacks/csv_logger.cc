@@ -31,7 +31,7 @@ std::int64_t epoch_of(const std::string& path, const std::string& row) {
   return epoch;
 }
 
-// The header of a table, and the bytes of its rows before an epoch. A row that was cut off by a kill is not counted.
+// The header of a table, and the bytes of header and rows before an epoch. A row cut off by a kill is not counted.
 struct Table {
   std::string header;
   std::uint64_t size = 0;

@@ -30,7 +30,7 @@ constexpr std::array<std::uint32_t, 256> make_table() {
 }
 constexpr std::array<std::uint32_t, 256> kTable = make_table();
 
-// TFRecord's mask: a checksum of bytes that hold checksums is no good one.
+// TFRecord masks its CRCs, because a CRC of bytes that contain CRCs is weak.
 std::uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8; }
 
 template <class T>
@@ -38,7 +38,7 @@ std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// A protobuf message: each field is a number and a kind of encoding, then the value.
+// A protobuf message: each field is a key (field number and wire type), then the value.
 class Message {
  public:
   void add(int field, double value) { key(field, 1).bytes_.append(bytes_of(value)); }
@@ -79,7 +79,7 @@ std::int64_t seconds_in(std::string_view name) {
   return seconds;
 }
 
-// Readers go by the names, so the seconds are those after every earlier file's, whatever the clock says.
+// Readers sort by name, so the seconds exceed those of all earlier files, whatever the clock says.
 std::string new_path(const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -123,7 +123,7 @@ void EventFile::add_scalar(std::string_view name, std::int64_t step, double valu
   add_record(whole.bytes());
 }
 
-// A frame: the length, its checksum, the bytes, theirs.
+// A frame: length, CRC of the length, event, CRC of the event.
 void EventFile::add_record(std::string_view event) {
   const std::uint64_t length = event.size();
   records_.append(bytes_of(length)).append(bytes_of(masked_crc(bytes_of(length))));

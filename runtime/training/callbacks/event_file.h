@@ -1,11 +1,11 @@
-// Event files: what TensorBoard reads. Numbers by name ("scalars"), each with a step and the time it was written at, in
-// one file a process: events.out.tfevents.<seconds>.<host>.<process>. TensorBoard reads all files of a folder in the
-// order of their names as one run, and the folders beside each other as runs to compare.
+// EventFile: a TensorBoard event file. It holds scalars, each with a name, a step and a wall time, in one file per
+// process: events.out.tfevents.<seconds>.<host>.<process>. TensorBoard reads all files of a folder, in the order of
+// their names, as one run, and sibling folders as runs to compare.
 //
-// The format is TFRecord frames around protobuf messages, of which scalars need five; docs/design.md says why they are
-// written here by hand. Values are float32 there.
+// The format is TFRecord frames around protobuf messages. Scalars need five kinds of message; docs/design.md says why
+// this file encodes them by hand. Values are stored as float32.
 //
-// Events are held back until flush(). For one thread.
+// Events are buffered until flush(). For one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ namespace syncline::io {
 
 class EventFile {
  public:
-  // Makes a new file in the folder, which is made if it is missing with all above it. Readers forget what earlier files
-  // of the folder say of `first_step` and later ones: those steps are done again. Throws IoError.
+  // Creates a new file in the folder, and the folder and its parents if they are missing. Readers drop the events of
+  // earlier files from `first_step` on, because a resumed run repeats those steps. Throws IoError.
   EventFile(const std::string& folder, std::int64_t first_step);
 
   const std::string& path() const { return file_.path(); }
   void add_scalar(std::string_view name, std::int64_t step, double value);
-  // How many bytes are held back.
+  // Buffered bytes.
   std::size_t held() const { return records_.size(); }
-  // Throws IoError if they cannot be written; they are dropped then, and the file ends with a whole event all the same.
+  // Writes the buffered events. Throws IoError on failure; the events are dropped and the file still ends with a whole
+  // event.
   void flush();
 
  private:
@@ -36,7 +37,7 @@ class EventFile {
   std::string records_;
 };
 
-// CRC-32C (Castagnoli), which guards the frames.
+// CRC-32C (Castagnoli), the checksum of the frames.
 std::uint32_t crc32c(std::string_view bytes);
 
 }  // namespace syncline::io

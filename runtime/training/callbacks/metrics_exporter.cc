@@ -14,7 +14,7 @@
 namespace syncline::training {
 namespace {
 
-// As status.json has them.
+// The states of status.json.
 constexpr std::array kStates{"running", "finished", "saved", "failed"};
 
 io::Gauge of_states(std::string_view now) {

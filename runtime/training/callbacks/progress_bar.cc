@@ -29,14 +29,14 @@ std::string output_of(pid_t process) {
 pid_t parent_of(pid_t process) {
   std::string status;
   std::getline(std::ifstream(fmt::format("/proc/{}/stat", process)), status);
-  pid_t parent = 0;  // the second field after the name, which may hold anything
+  pid_t parent = 0;  // second field after the name, which may hold any bytes
   const std::size_t name_end = status.rfind(')');
   if (name_end != std::string::npos) std::sscanf(status.c_str() + name_end, ") %*c %d", &parent);
   return parent;
 }
 
-// Launchers give each rank a terminal of its own, whatever their own output is; then the launcher's counts, which is
-// the first process above that writes somewhere else.
+// A launcher gives each rank its own terminal, wherever the launcher itself writes. So the launcher's output decides:
+// that of the nearest ancestor whose standard output differs from this process's.
 bool shows_terminal() {
   const char* term = std::getenv("TERM");
   if (isatty(STDOUT_FILENO) != 1 || (term != nullptr && std::string_view(term) == "dumb")) return false;
@@ -80,7 +80,7 @@ void ProgressBar::on_epoch_end(Fit& fit, std::int64_t, Logs& logs) {
 
 void ProgressBar::on_train_end(Fit& fit) { finish(fit); }
 
-// What is said of the failure begins a line of its own.
+// Ends the bar's line, so that the error message begins a new one.
 void ProgressBar::on_failure(Fit& fit, const std::exception&) noexcept { finish(fit); }
 
 void ProgressBar::finish(const Fit& fit) {

@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Between looks at the training nobody misses more, and a write is not worth making for less.
+// Flush after this time or this many bytes: viewers need no events sooner, and smaller writes waste time.
 constexpr auto kPause = 2s;
 constexpr std::size_t kMostHeld = std::size_t{64} << 10;
 
@@ -24,7 +24,7 @@ TensorBoard::~TensorBoard() = default;
 
 void TensorBoard::on_train_begin(Fit& fit) {
   const io::TrainingState& counts = fit.counts();
-  // Behind the last step of an epoch that has not ended yet, its end is done again, at the same step.
+  // A run resumed after the last step of an unfinished epoch repeats the epoch's end, at the same step.
   first_step_ = counts.global_step + (counts.step == fit.steps_of_epoch() ? 0 : 1);
   train_.reset();
   validation_.reset();
