@@ -15,12 +15,12 @@ namespace syncline {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-// Large arrays lie on huge pages where the system gives them on request: fewer misses of the address cache, and a third
-// to a half of the time when another process reads them, as ranks of one node do.
+// Large arrays request huge pages: fewer TLB misses, and a third to a half of the time when another process reads them,
+// as ranks of one node do.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kLarge = kHugePage / 2;
 
-// Says how much was asked for; Python's MemoryError.
+// Reports the requested size; becomes Python's MemoryError.
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::size_t bytes)
@@ -31,7 +31,7 @@ class OutOfMemory : public std::bad_alloc {
   std::string text_;
 };
 
-// A system that promises more memory than it has would end the process at the first use.
+// With overcommit, the kernel would kill the process at the first use of memory that does not exist.
 std::size_t physical_memory() {
   static const auto bytes =
       static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -44,7 +44,7 @@ std::shared_ptr<std::byte> allocate(std::size_t bytes, bool zeros) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, std::max(rounded, alignment));
   if (memory == nullptr) throw OutOfMemory(bytes);
-  if (bytes >= kLarge) madvise(memory, rounded, MADV_HUGEPAGE);  // advice: without it the array is only slower
+  if (bytes >= kLarge) madvise(memory, rounded, MADV_HUGEPAGE);  // a hint: without huge pages the array is only slower
   if (zeros) std::memset(memory, 0, bytes);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }

@@ -1,8 +1,8 @@
-// convert<To>(x): the one meaning of a cast between dtypes, defined for every value.
+// convert<To>(x): defines the cast between dtypes for every value.
 //   to bool:               x != 0 (NaN is true)
-//   floating to integer:   towards zero. What int64 (for int64) or int32 (for all others) does not hold, and NaN, give
-//                          that type's lowest value, as x86 and TensorFlow on it have it; narrower types keep its low
-//                          bits
+//   floating to integer:   towards zero, through int64 (for int64) or int32 (for all others). NaN and values out of
+//                          range of that type give its lowest value, as TensorFlow on x86 does; narrower types keep
+//                          its low bits
 //   integer to integer:    keeps the low bits
 //   to floating:           to the nearest, ties to even; too large: infinity
 #pragma once
@@ -33,9 +33,8 @@ constexpr To convert(From x) {
   else return static_cast<To>(x);
 }
 
-// x in a type whose arithmetic wraps around instead of being undefined: integers compute modulo 2^bits, as NumPy and
-// TensorFlow have it. Cast the result back. Floating numbers, and integers that C++ computes as int, stay what they
-// are.
+// x in a type whose arithmetic wraps around instead of being undefined: integers compute modulo 2^bits, as in NumPy and
+// TensorFlow. Cast the result back. Returns floating numbers, and integers that C++ promotes to int, unchanged.
 template <class T>
 constexpr auto wrapping(T x) {
   if constexpr (std::is_integral_v<T> && sizeof(T) >= sizeof(int)) return static_cast<std::make_unsigned_t<T>>(x);

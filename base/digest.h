@@ -1,4 +1,4 @@
-// FNV-1a: a digest that is the same on every rank and machine. For telling accidents apart, not for security.
+// FNV-1a: a digest, equal on every rank and machine. It detects accidental differences; it is not secure.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@ namespace syncline {
 
 inline constexpr std::uint64_t kEmptyDigest = 14695981039346656037ULL;
 
-// Of the bytes so far (`digest`) and `size` more.
+// Extends `digest`, that of the bytes so far, by `size` bytes.
 inline std::uint64_t digest_bytes(const void* bytes, std::size_t size, std::uint64_t digest = kEmptyDigest) {
   const auto* p = static_cast<const unsigned char*>(bytes);
   for (std::size_t i = 0; i < size; ++i) digest = (digest ^ p[i]) * 1099511628211ULL;

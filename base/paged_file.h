@@ -1,7 +1,7 @@
-// PagedFile: a text file whose lines do not cross pages, for a process that may be killed at any time: the kernel cuts
-// the write of such a process at the end of a page only. Spaces fill the rest of a page.
+// PagedFile: a text file whose lines do not cross pages, padded with spaces. If a process is killed, the kernel cuts
+// its write only at the end of a page, so the file has whole lines.
 //
-// It owns the file. One thread at a time. Nothing throws.
+// Owns the file. One thread at a time. Does not throw.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ class PagedFile {
   PagedFile& operator=(const PagedFile&) = delete;
   ~PagedFile() { close(); }
 
-  // An empty file, also if there was one. False, with errno, if it cannot be written.
+  // Creates or truncates the file. False, with errno, if it cannot be written.
   bool open(const std::string& path);
   bool is_open() const { return fd_ >= 0; }
-  // Keeps a line (at most a page) for the next write, which comes at once where a page is full.
+  // Buffers a line of at most a page; writes the buffer if the line does not fit into the page.
   void add(std::string_view line);
-  // Writes what was added. Returns 0, or the first error since the last call (errno); the file is closed then.
+  // Writes the buffered lines. Returns 0, or the first error since the last call (errno); an error closes the file.
   int write();
   void close();
 

@@ -55,7 +55,7 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
     if (da == db) dim = da;
     else if (da == 1) dim = db;
     else if (db == 1) dim = da;
-    else dim = std::max(da, db);  // one is unknown: the known one decides
+    else dim = std::max(da, db);  // one is unknown; the known one decides
   }
   return Shape(std::move(dims));
 }

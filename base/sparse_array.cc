@@ -69,7 +69,7 @@ SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, st
   check_inside("column", columns, shape[1]);
   std::vector<std::size_t> order(columns.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  // Stable: the terms of a sum keep their order.
+  // A stable sort keeps the summation order of duplicates.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return rows[a] != rows[b] ? rows[a] < rows[b] : columns[a] < columns[b];
   });

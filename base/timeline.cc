@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMostEvents = 32768;
-constexpr std::size_t kLongestText = 200;  // bytes; several such texts and the numbers of an event fit in a page
+constexpr std::size_t kLongestText = 200;  // bytes; several texts and the numbers of an event fit in a page
 constexpr auto kWriteEvery = 200ms;
 
 void append_number(std::string& text, std::int64_t value, int base = 10) {
@@ -40,7 +40,7 @@ void append_number(std::string& text, std::int64_t value, int base = 10) {
   text.append(digits, end);
 }
 
-// Nanoseconds as the format's microseconds.
+// Converts nanoseconds to microseconds, the format's unit.
 void append_time(std::string& text, std::int64_t nanoseconds) {
   append_number(text, nanoseconds / 1000);
   const auto rest = static_cast<int>(nanoseconds % 1000);
@@ -49,7 +49,7 @@ void append_time(std::string& text, std::int64_t nanoseconds) {
   text.append(digits, sizeof digits);
 }
 
-// The number of bytes of the character of UTF-8 that begins here, 0 if none does.
+// The length in bytes of the UTF-8 character at the beginning; 0 if it is invalid.
 std::size_t character_bytes(std::string_view text) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const std::size_t bytes = at(0) < 0x80                    ? 1
@@ -60,7 +60,7 @@ std::size_t character_bytes(std::string_view text) {
   if (bytes > text.size()) return 0;
   for (std::size_t i = 1; i < bytes; ++i)
     if ((at(i) & 0xc0) != 0x80) return 0;
-  // Not in the shortest form, half of a surrogate pair, or beyond the last character.
+  // Reject overlong forms, surrogates, and code points beyond U+10FFFF.
   if (bytes == 3 && ((at(0) == 0xe0 && at(1) < 0xa0) || (at(0) == 0xed && at(1) >= 0xa0))) return 0;
   if (bytes == 4 && ((at(0) == 0xf0 && at(1) < 0x90) || (at(0) == 0xf4 && at(1) >= 0x90))) return 0;
   return bytes;
@@ -73,7 +73,7 @@ struct TextHash : std::hash<std::string_view> {
 class Recorder {
  public:
   static Recorder& instance() {
-    static Recorder* const recorder = new Recorder;  // threads may record until the very end
+    static Recorder* const recorder = new Recorder;  // never destroyed: threads may record until exit
     return *recorder;
   }
 
@@ -84,7 +84,7 @@ class Recorder {
   void stop();
   Row add_wire();
   const char* keep(std::string_view text);
-  // In a forked child, where only the forking thread lives: the file is the parent's, and mutexes may be locked.
+  // Runs in a forked child, which has only the forking thread: the file is the parent's, and mutexes may be locked.
   void forget() {
     recording = false;
     forgotten_ = true;
@@ -98,7 +98,7 @@ class Recorder {
   void add_description(const char* name, const std::string& members, const char* end);
   void add_event(const Event& event);
 
-  std::mutex mutex_;  // guards what follows; taken while file_mutex_ is held, not the other way round
+  std::mutex mutex_;  // guards the members up to thread_; if both are needed, lock file_mutex_ first
   std::vector<Event> events_;
   std::size_t count_ = 0;
   std::int64_t left_out_ = 0;
@@ -106,9 +106,9 @@ class Recorder {
   std::condition_variable wake_;
   std::thread thread_;
 
-  std::mutex file_mutex_;  // guards what follows
+  std::mutex file_mutex_;  // guards the members below
   PagedFile file_;
-  std::vector<Event> taken_;  // changes places with events_
+  std::vector<Event> taken_;  // swapped with events_
   std::string line_;
   int rank_ = 0;
   std::int64_t begin_ = 0;
@@ -169,7 +169,7 @@ void Recorder::record(const Event& event) {
 void Recorder::run() {
   sigset_t all;
   sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // handlers run on the program's own threads
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signal handlers run on the program's own threads
   pthread_setname_np(pthread_self(), "syncline-trace");
   std::unique_lock lock(mutex_);
   while (!stop_) {

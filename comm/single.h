@@ -1,4 +1,4 @@
-// The communicator of a job of one process: nothing moves, every ticket is finished at once.
+// The communicator of a job of one process. It moves nothing; every ticket is finished at once.
 #pragma once
 
 #include <memory>

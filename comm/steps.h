@@ -1,4 +1,4 @@
-// How many steps an epoch has where every rank brings batches of its own, and not the same number of them.
+// The number of steps of an epoch when the ranks have different numbers of batches.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace syncline::comm {
 
-// The least (kMin) or the largest (kMax) of the ranks' numbers; `own` is this rank's. Under kMax a rank that has run
-// out takes part in the remaining steps with batches of no rows. A collective of all ranks: before the epoch, so that
-// nobody has to tell in each step whether it goes on. Throws ValueError for a negative number and for kSum.
+// Returns the minimum (kMin) or maximum (kMax) over all ranks; `own` is this rank's number. Under kMax a rank without
+// batches joins the remaining steps with batches of no rows. Collective over all ranks, once before the epoch, so that
+// steps need no agreement of their own. Throws ValueError for a negative number and for kSum.
 std::int64_t agree_steps(Communicator& wire, std::int64_t own, Reduce which);
 
 }  // namespace syncline::comm

@@ -1,9 +1,9 @@
-// Ranks as threads of one process: collectives become ordinary unit tests.
+// Communicators for ranks that are threads of one process; unit tests run collectives on them without MPI.
 //
-// The communicators of one job share a meeting place, which lives until the last of them is gone. Each belongs to one
-// rank's thread. The wire is the one of ranks as processes (comm/shared/node_wire.h) over memory of the heap; ranks may
-// be told apart into nodes. A communicator that is destroyed has left the job; ranks that still wait for it get
-// StallError. Results, errors and time limits are as communicator.h says.
+// The communicators of one job share a LocalJob, which lives until the last of them is destroyed. One thread drives
+// each communicator. They use the wire of MPI processes (comm/shared/node_wire.h) over heap memory. LocalOptions can
+// divide the ranks into nodes. A destroyed communicator leaves the job; ranks that still wait for it throw StallError.
+// communicator.h defines results, errors and time limits.
 #pragma once
 
 #include <chrono>
@@ -19,19 +19,19 @@ namespace syncline::comm {
 struct LocalOptions {
   std::chrono::duration<double> limit{20};
   std::chrono::duration<double> stall_limit{60};
-  // The number of each rank's node; empty: all are on one.
+  // The node number of each rank; empty: all ranks are on one node.
   std::vector<int> node_of_rank = {};
   WireFormat format = WireFormat::kSame;
 };
 
-// One communicator a rank, in rank order.
+// Returns one communicator per rank, in rank order.
 std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, const LocalOptions& options = {});
 
-// One wire a rank, on one node, for what is built upon a wire. Each is closed by whoever drives it.
+// Returns one wire per rank, all on one node, for code that is built on a wire. The caller must close each wire.
 std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
 
-// Runs `body` once a rank, each in its own thread, and joins them all. Rethrows the exception that came first; a rank
-// that throws leaves the job, so that the others are told. A rank waits at most `limit` for the others.
+// Runs `body` once per rank, each in its own thread, and joins all threads. Rethrows the first exception. A rank that
+// throws leaves the job, so its peers get an error. A rank waits at most `limit` for the others.
 void spawn_ranks(int size, const std::function<void(Communicator&)>& body, const LocalOptions& options = {});
 
 }  // namespace syncline::comm

@@ -1,7 +1,7 @@
-// LocalJob: what ranks that are threads of one process share: their memory, and the letters between "nodes".
+// LocalJob: the state that ranks as threads of one process share: memory, and messages between "nodes".
 //
-// Ranks may be told apart into nodes, so that what happens between nodes is tested without any. Shared by its ranks'
-// wires; safe to use from all of them.
+// The ranks can be divided into nodes, so that tests cover inter-node code in one process. The wires of all ranks share
+// the object; all calls are thread-safe.
 #pragma once
 
 #include <deque>
@@ -20,12 +20,12 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
  public:
   explicit LocalJob(std::vector<int> node_of_rank);
 
-  // Of one rank.
+  // The parts of one rank's wire.
   Topology topology(int rank) const;
   std::unique_ptr<NodeMemory> memory(int rank);
   std::unique_ptr<Network> network(int rank);
-  // Of some of the ranks: what one of them asks for first, second, ... is the same job for all of them. `rank` is its
-  // number among them.
+  // The job of a subset of the ranks. `rank` is the caller's index in `ranks`. The n-th calls of all members with the
+  // same `ranks` return the same job.
   std::shared_ptr<LocalJob> group(const std::vector<int>& ranks, int rank);
 
  private:
@@ -34,7 +34,7 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   using Letter = std::vector<std::byte>;
   using Address = std::tuple<int, int, int>;  // from, to, channel
 
-  // A meeting of a node's ranks at one allocation.
+  // The ranks of one node that join one allocation.
   struct Gathering {
     std::shared_ptr<std::vector<std::byte>> memory;
     int joined = 0;
@@ -50,11 +50,11 @@ class LocalJob : public std::enable_shared_from_this<LocalJob> {
   bool has(const Address& address) const;
 
   const std::vector<int> node_of_rank_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<Address, std::deque<Letter>> letters_;
   std::map<int, Gathering> gatherings_;
-  std::map<std::pair<std::vector<int>, int>, int> groups_asked_for_;  // by whom, how often
-  std::map<std::pair<std::vector<int>, int>, Pending> groups_;        // the how manieth of these ranks
+  std::map<std::pair<std::vector<int>, int>, int> groups_asked_for_;  // calls so far, by (ranks, caller)
+  std::map<std::pair<std::vector<int>, int>, Pending> groups_;        // by (ranks, call number)
 };
 
 }  // namespace syncline::comm

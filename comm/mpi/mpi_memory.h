@@ -1,8 +1,8 @@
-// MpiMemory: MPI-3 shared-memory windows of the ranks of a node.
+// MpiMemory: MPI-3 shared-memory windows for the ranks of one node.
 //
-// Open MPI 4.1 backs a window by a sparse file, by default in /dev/shm. If that is too small, some ranks hang in the
-// call and others get an error, or all of them are killed by SIGBUS when they touch the memory. So the space is looked
-// up before, and the pages are touched in a way that can fail, before anybody relies on them.
+// Open MPI 4.1 backs a window with a sparse file, by default in /dev/shm. If the file system is too small, some ranks
+// hang in the call while others get an error, or SIGBUS kills all of them on first access. allocate() therefore checks
+// the free space first, and then populates the pages with a call that can fail.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace syncline::comm {
 
 class MpiMemory : public NodeMemory {
  public:
-  // `node`: the ranks of the node.
+  // `node`: MPI communicator of the node's ranks.
   explicit MpiMemory(MpiHandle node);
 
   std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) override;

@@ -1,5 +1,5 @@
-// MpiNetwork: messages between nodes, and what all ranks exchange without shared memory. Nothing here blocks but
-// close(), and that holds no lock meanwhile: other communicators of the process go on.
+// MpiNetwork: messages between nodes, and gathers and broadcasts of all ranks without shared memory. Only close()
+// blocks; it holds no lock while it waits, so other communicators of the process continue.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace syncline::comm {
 
 class MpiNetwork : public Network {
  public:
-  // `job`: all ranks of the job.
+  // `job`: MPI communicator of all ranks of the job.
   MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits);
 
   void start(int channel, std::span<const Parcel> parcels) override;
@@ -34,9 +34,9 @@ class MpiNetwork : public Network {
  private:
   struct Channel {
     std::vector<MPI_Request> sends, receives;
-    std::vector<int> nodes;  // of the receives
+    std::vector<int> nodes;  // peer node of each receive
   };
-  // A part of a broadcast.
+  // A piece of a broadcast.
   struct Piece {
     std::byte* data;
     int bytes, root;
@@ -64,12 +64,12 @@ class MpiNetwork : public Network {
   const std::int64_t piece_bytes_;
   const WorkerOptions limits_;
   std::array<Channel, kChannels> channels_;
-  std::vector<MPI_Request> sends_, receives_;  // of the gather, or of the first piece of the broadcast, under way
-  std::deque<Piece> pieces_;                   // of the broadcast
-  bool passed_on_ = false;                     // the first piece, to those that get it from this rank
-  std::list<Sent<std::uint64_t>> notes_sent_;  // a list leaves them where they are
+  std::vector<MPI_Request> sends_, receives_;  // of the current gather or broadcast piece
+  std::deque<Piece> pieces_;                   // of the broadcast; the front piece is in flight
+  bool passed_on_ = false;                     // this rank has sent the front piece to its children
+  std::list<Sent<std::uint64_t>> notes_sent_;  // a list: MPI needs stable addresses
   std::list<Sent<std::vector<std::byte>>> reports_sent_;
-  std::uint64_t notes_ = 0;  // rank 0: posted, others: taken
+  std::uint64_t notes_ = 0;  // posted (rank 0) or taken (other ranks)
 };
 
 }  // namespace syncline::comm

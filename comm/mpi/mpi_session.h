@@ -1,5 +1,5 @@
-// MpiSession: MPI's life in this process, shared by the communicators; the lock under which MPI is called; and the
-// check of its return codes.
+// MpiSession: starts and finalizes MPI for all communicators of this process. Also the lock for MPI calls, and the
+// check of return codes.
 #pragma once
 
 #include <mpi.h>
@@ -12,17 +12,17 @@
 
 namespace syncline::comm {
 
-// Throws CommError with MPI's own text unless code is MPI_SUCCESS. `doing` says during what.
+// Throws CommError with MPI's error text unless code is MPI_SUCCESS. `doing` names the operation.
 void check_mpi(int code, const char* call, std::string_view doing);
 
-// Communicators have threads of their own, and MPI is called by one at a time. Held for calls that return at once, or
-// that all ranks make together.
+// Serializes MPI calls, because communicators have threads of their own. Hold the lock only for calls that return at
+// once, or that all ranks make together.
 std::unique_lock<std::timed_mutex> lock_mpi();
-// Ends all processes of the job; gives up if another call holds the lock for long.
+// Ends all processes of the job. If another call holds the lock for 2 s, ends only this process, without MPI_Abort.
 [[noreturn]] void abort_mpi(int exit_code) noexcept;
 
-// Initialises MPI, or joins the one that the program has initialised. The last owner finalizes what was initialised
-// here, unless the session was abandoned. Made and destroyed by the threads that make and destroy communicators.
+// Initialises MPI, or joins the MPI that the program has initialised. The last owner finalizes MPI if MpiSession
+// initialised it and nothing abandoned it. Only threads that make or destroy communicators construct and destroy it.
 class MpiSession {
  public:
   // Throws CommError if MPI cannot be used.
@@ -31,7 +31,7 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  // MPI must not be finalized any more: other ranks may not come, or a request is open.
+  // Disables MPI_Finalize: other ranks may not come, or a request is open.
   void abandon() { abandoned_ = true; }
   bool abandoned() const { return abandoned_; }
 
@@ -41,8 +41,8 @@ class MpiSession {
   bool abandoned_ = false;
 };
 
-// What one of our communicators has made of MPI is freed together by all its ranks when it ends, or not at all if its
-// end was not in order: freeing waits for the other ranks.
+// Whether one communicator may free its MPI objects. Freeing waits for the other ranks, so all ranks free after an
+// orderly end, or no rank frees.
 struct MpiLife {
   explicit MpiLife(std::shared_ptr<MpiSession> of) : session(std::move(of)) {}
   const std::shared_ptr<MpiSession> session;
@@ -52,7 +52,7 @@ struct MpiLife {
 
 class MpiHandle {
  public:
-  // Takes `comm` over; its errors are returned from now on.
+  // Owns `comm` and makes it return errors.
   MpiHandle(std::shared_ptr<MpiLife> life, MPI_Comm comm);
   MpiHandle(MpiHandle&& other) noexcept;
   MpiHandle& operator=(MpiHandle&&) = delete;

@@ -1,4 +1,4 @@
-// The MPI library's version, for people. Safe to call at any time, before MPI is initialised too.
+// The MPI library's version, for reports. Call it at any time, also before MPI is initialised.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 namespace syncline::comm {
 
 struct MpiVersion {
-  std::string built;   // "4.1.4": the headers', which are Open MPI's
-  std::string loaded;  // the library's
+  std::string built;   // "4.1.4": from the headers, which are Open MPI's
+  std::string loaded;  // from the loaded library
 };
 
 MpiVersion mpi_version();

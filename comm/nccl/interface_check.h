@@ -1,7 +1,7 @@
-// Whether two C functions can be called alike: our declaration, and a library's.
+// Compile-time check that our declaration of a C function matches the library's.
 //
-// Their types are the same, but for enumerations, which we call int, and records of our own that stand for theirs; a
-// record is listed in kSameRecord once its layout has been compared.
+// Types must be equal, with two exceptions: we declare enumerations as int, and we use our own records in place of the
+// library's. List a pair of records in kSameRecord once its layout has been compared.
 #pragma once
 
 #include <type_traits>

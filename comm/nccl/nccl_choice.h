@@ -1,4 +1,5 @@
-// Which ranks could use NCCL, and whether all of them do: the same decision on every rank, from the same reports.
+// Whether the ranks use NCCL. Every rank reports what it has, and every rank derives the same decision from the
+// reports.
 #pragma once
 
 #include <array>
@@ -12,23 +13,23 @@
 
 namespace syncline::comm {
 
-// What one rank reports to the others: plain bytes.
+// One rank's report to the others: plain bytes.
 struct NcclAvailability {
-  std::uint32_t usable = 0;    // the libraries are there, and a GPU
-  std::uint32_t required = 0;  // of the options, as are the next four
+  std::uint32_t usable = 0;    // the libraries and a GPU are available
+  std::uint32_t required = 0;  // from the options, like the next three
   std::uint32_t many_ranks_a_gpu = 0;
   std::uint32_t multicast_forced = 0;
-  std::uint64_t settings = 0;  // digest of what has to be equal on all ranks
+  std::uint64_t settings = 0;  // digest of the options that must be equal on all ranks
   std::int32_t version = 0;    // NCCL's: 22809 is 2.28.9
-  std::int32_t device = 0;     // CUDA's number, in this process
-  std::uint64_t node = 0;      // digest of what tells this node from others
-  std::array<char, 32> gpu{};  // its address on the node's bus
+  std::int32_t device = 0;     // CUDA device number, in this process
+  std::uint64_t node = 0;      // digest of the node's identity
+  std::array<char, 32> gpu{};  // PCI bus address
   std::array<char, 256> why_not{};
 };
 static_assert(std::is_trivially_copyable_v<NcclAvailability>);
 
-// Loads the libraries and looks for this rank's GPU: the one with the number of its local rank, or, where the rank sees
-// fewer, counted round again. Throws nothing; what is missing stands in why_not. `library` is filled if usable.
+// Loads the libraries and selects this rank's GPU: its local rank modulo the number of visible GPUs. Throws nothing:
+// why_not holds the reason if something is missing. Fills `library` if usable.
 NcclAvailability look_for_gpus(const NcclOptions& options, NcclLibrary& library);
 
 struct NcclDecision {
@@ -36,8 +37,8 @@ struct NcclDecision {
   std::string why;  // "NCCL 2.28.9, a GPU a rank", or why not
 };
 
-// Of all ranks' reports, in rank order. Throws CommError where NCCL is required and cannot be used, or where the ranks'
-// settings differ.
+// Takes the reports of all ranks, in rank order. Throws CommError if NCCL is required and cannot be used,
+// DisagreementError if the ranks' settings differ.
 NcclDecision decide_on_nccl(std::span<const NcclAvailability> ranks);
 
 // 22809 -> "2.28.9"

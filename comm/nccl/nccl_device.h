@@ -1,14 +1,14 @@
-// NcclDevice: one rank's GPU and NCCL communicator, with the streams, events and buffers that pieces of data go
-// through.
+// NcclDevice: one rank's GPU and NCCL communicator, with the streams, events and buffers for transfers.
 //
-// A piece goes: staging buffer (pinned host memory) -> GPU -> ncclAllReduce -> staging buffer, on a stream each, tied
-// together by events; several pieces are under way at once, each in a slot of its own. All is allocated by open().
+// A piece moves from a staging buffer (pinned host memory) to the GPU, through ncclAllReduce, and back. Each stage has
+// its own stream; events order the stages. Several pieces are in flight, each in its own slot. open() allocates
+// everything.
 //
-// The communicator is non-blocking: NCCL's own calls return at once and are polled, so a deadline holds for all but the
-// calls that end it, and those run in a thread of their own.
+// The communicator is non-blocking: NCCL's calls return at once and are polled, so deadlines hold. The calls that end
+// the communicator can block; they run in a thread of their own.
 //
-// Threads: one at a time, any. What fails throws CommError, or StallError past the deadline; then end() is the only
-// call left. Nothing is freed but by end().
+// Threads: any thread, one at a time. A failure throws CommError, or StallError past the deadline; afterwards only
+// end() may be called. Only end() frees resources.
 #pragma once
 
 #include <atomic>
@@ -25,16 +25,16 @@
 
 namespace syncline::comm {
 
-// How long something may take. Made for one task, used by one thread.
+// A deadline for one task, used by one thread.
 class Patience {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `withdrawn` may be null; when it becomes true, patience ends too.
+  // `withdrawn` may be null. When it becomes true, pause() returns kWithdrawn.
   explicit Patience(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn = nullptr);
 
   enum class End { kNotYet, kPast, kWithdrawn };
-  // Waits for a moment, longer ones the longer it has lasted.
+  // Waits briefly; later pauses are longer (see Pauses).
   End pause();
   double seconds() const { return limit_.count(); }
 
@@ -53,21 +53,22 @@ class NcclDevice {
 
   void open(std::int64_t piece_bytes, int slots);
   NcclUniqueId make_id();
-  // Collective, with one id of one rank: begins; then connected() is called until it is true.
+  // Collective: all ranks pass the id that one rank made. Call connected() until it returns true.
   void connect(const NcclUniqueId& id);
   bool connected(Patience& patience);
 
-  // Before the first piece of a job: on this thread. `header` stays alive until the next begin() or end().
+  // Call it before the first piece of a job, on the thread that moves the pieces: CUDA selects the GPU per thread.
+  // `header` must live until the next begin() or end().
   void begin(const Header& header);
   std::byte* staging(int slot) { return static_cast<std::byte*>(slots_[slot].staging); }
-  // Sends the first `count` elements of a slot's staging buffer on their way.
+  // Starts copying and reducing the first `count` elements of a slot's staging buffer.
   void start(int slot, std::int64_t count, DType dtype, Reduce reduce, Patience& patience);
-  // Returns when the slot's staging buffer holds the result.
+  // Blocks until the slot's staging buffer holds the result.
   void finish(int slot, Patience& patience);
 
-  // Ends the communicator, in good order if `clean` and within `limit`, else by an abort that is waited for as long as
-  // `abort_limit`, and frees everything. Returns "", or what went wrong. If the abort hangs, a thread and all that it
-  // still uses are left behind.
+  // Ends the communicator and frees everything. If `clean`, finalizes within `limit`; otherwise aborts. Waits at most
+  // `abort_limit` for the abort. Returns "", or the first error. If the abort hangs, its thread and everything that the
+  // thread uses leak.
   static std::string end(std::shared_ptr<NcclDevice> device, bool clean, std::chrono::duration<double> limit,
                          std::chrono::duration<double> abort_limit) noexcept;
 
@@ -100,7 +101,7 @@ class NcclDevice {
   const Header* header_ = nullptr;
 };
 
-// Whether NCCL has this dtype. It has no int16.
+// Whether NcclDevice reduces this dtype: all but bool, int16 (which NCCL lacks) and float16.
 bool nccl_takes(DType dtype);
 
 }  // namespace syncline::comm

@@ -1,17 +1,17 @@
-// NcclLibrary: the functions of NCCL and of the CUDA runtime that we call, looked up when the program runs.
+// NcclLibrary: the NCCL and CUDA runtime functions that Syncline calls, looked up at run time.
 //
-// Nothing is linked, so one build serves machines with and without GPUs, and a stand-in can take the libraries' place
-// by name. What is declared here is a part of their documented C interface (NCCL 2.14 and later, CUDA 11 and later);
-// where CMake finds the toolkit's headers, cuda_interface_check.cc and nccl_interface_check.cc compare it with them.
+// Nothing is linked: one build serves machines with and without GPUs, and a stand-in can replace the libraries by name.
+// The declarations are part of the documented C interface (NCCL 2.14 and later, CUDA 11 and later). Where CMake finds
+// the toolkit's headers, cuda_interface_check.cc and nccl_interface_check.cc compare the declarations with them.
 //
-// A table of plain pointers, freely copied. The libraries stay loaded until the process ends.
+// A table of plain pointers; copy it freely. The libraries stay loaded until the process ends.
 #pragma once
 
 #include <climits>
 #include <cstddef>
 #include <string>
 
-// The tags of the libraries' own opaque types.
+// Opaque types of the libraries.
 struct ncclComm;
 struct CUstream_st;
 struct CUevent_st;
@@ -42,13 +42,13 @@ struct NcclUniqueId {
   char internal[128];
 };
 
-// The configuration as of NCCL 2.14. Later libraries take it by its version and use their own values for the rest.
+// The configuration of NCCL 2.14. Later libraries accept this version and use defaults for newer fields.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
   int blocking = 0;
-  int not_set = INT_MIN;  // fills the struct up; reads as "not set" where later versions have a field
+  int not_set = INT_MIN;  // padding: later versions read it as a field that is not set
 };
 
 struct NcclLibrary {
@@ -84,8 +84,8 @@ struct NcclLibrary {
   const char* (*ncclGetLastError)(ncclComm* comm);
 };
 
-// Each loads one library, of this name or, for "", of the usual ones, and fills its part of the table. They throw
-// CommError, with the loader's own text. (NCCL's is large: it is not worth loading where CUDA finds no GPU.)
+// Each function loads one library and fills its part of the table. `name` is a name or path; "": the usual names. Both
+// throw CommError with the loader's text. NCCL is large: load it only if CUDA finds a GPU.
 void load_cudart(NcclLibrary& library, const std::string& name);
 void load_nccl(NcclLibrary& library, const std::string& name);
 

@@ -1,4 +1,4 @@
-// NcclOptions: what is known about NCCL before it is looked for: the program's wishes and the environment's.
+// NcclOptions: NCCL settings of the program and the environment, read before the libraries are loaded.
 #pragma once
 
 #include <chrono>
@@ -11,27 +11,27 @@
 namespace syncline::comm {
 
 struct NcclOptions {
-  bool required = false;  // NCCL or an error. Otherwise it is used where each rank has a GPU of its own.
-  int local_rank = 0;     // picks the GPU
-  // Names or paths of the libraries, "" for the usual ones.
+  bool required = false;  // fail without NCCL. false: use NCCL if each rank has its own GPU.
+  int local_rank = 0;     // selects the GPU
+  // Names or paths of the libraries; "": the usual ones.
   std::string nccl_library = {};
   std::string cudart_library = {};
   bool many_ranks_a_gpu = false;  // NCCL_MULTI_RANK_GPU_ENABLE=1
   bool multicast_forced = false;  // NCCL_NVLS_ENABLE=1
 
-  // A start or a transfer that takes longer is aborted. A little less than the wait limit of the worker, so that the
-  // error that says more comes first.
+  // Deadline of a start or a transfer, which is then aborted. make_mpi_communicator sets 0.9 of the worker's
+  // wait_limit, so that NCCL's more detailed error comes first.
   std::chrono::duration<double> limit{54};
-  // How long an abort, which can hang too, is waited for.
+  // How long to wait for an abort, which can hang too.
   std::chrono::duration<double> abort_limit{2};
 
-  // All-reduces from this size on go by NCCL. They move in pieces, `slots` of them under way at once. Equal on all
+  // NCCL does all-reduces of at least smallest_bytes. They move in pieces, with `slots` pieces in flight. Equal on all
   // ranks.
   std::int64_t smallest_bytes = 1 << 20;
   std::int64_t piece_bytes = 4 << 20;
   int slots = 4;
 
-  std::function<void(const std::string&)> tell = {};  // gets one line: what was chosen, and why
+  std::function<void(const std::string&)> tell = {};  // gets one line: the choice and its reason, or a last error
 };
 
 // Reads SYNCLINE_NCCL_LIBRARY, SYNCLINE_CUDART_LIBRARY and NCCL's own switches.

@@ -1,14 +1,14 @@
-// NcclWire: another wire, with NCCL for its large all-reduces.
+// NcclWire: runs large all-reduces on NCCL and passes all other jobs to an inner wire.
 //
-// What this is for: ranks that have a GPU each and are joined by what NCCL knows best (NVLink, a network card beside
-// the GPU). The data are in host memory, so every piece is staged. The other wire does everything else, and for a large
-// all-reduce it still compares the headers and waits for late ranks: it is given the job without its data.
+// Use it for ranks with one GPU each and an interconnect that NCCL knows best (NVLink, a network card beside the GPU).
+// The data are in host memory, so every piece is staged. For a large all-reduce the inner wire still compares the
+// headers and waits for late ranks: it gets the job without its data.
 //
-// Results are the same bits on all ranks. NCCL chooses the order of its sums by size, topology and version, so unlike
-// the other wires' they are not those of rank order.
+// Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
+// in rank order.
 //
-// Ownership: owns the other wire and the device. Threads and errors: as comm/worker/worker.h says of a wire. After an
-// error, a deadline or cancel() the NCCL communicator is aborted; see NcclDevice::end.
+// Ownership: owns the inner wire and the device. Threads and errors: see Wire in comm/worker/worker.h. An error, a
+// deadline or cancel() aborts the NCCL communicator; see NcclDevice::end.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace syncline::comm {
 
 class NcclWire : public Wire {
  public:
-  // `device` is connected.
+  // `device` must be connected.
   NcclWire(std::unique_ptr<Wire> inner, std::shared_ptr<NcclDevice> device, const NcclOptions& options);
   ~NcclWire() override;
 
@@ -59,12 +59,12 @@ class NcclWire : public Wire {
 
   const std::unique_ptr<Wire> inner_;
   const NcclOptions options_;
-  std::shared_ptr<NcclDevice> device_;  // null once it has ended
+  std::shared_ptr<NcclDevice> device_;  // null after its end
   Phase phase_ = Phase::kOther;
-  Job agreement_;                 // the job under way without its data, for the other wire
-  bool agreement_moves_ = false;  // the other wire wants a transfer for it
+  Job agreement_;                 // the current job without its data, for the inner wire
+  bool agreement_moves_ = false;  // the inner wire needs a transfer for it
 
-  std::mutex buffers_;  // held while the caller's memory is touched
+  std::mutex buffers_;  // held during access to the caller's memory
   std::atomic<bool> withdrawn_ = false;
 };
 

@@ -1,4 +1,4 @@
-// with_nccl: a wire that uses NCCL for large all-reduces, where all ranks can.
+// with_nccl: adds NCCL for large all-reduces to a wire, if all ranks can use it.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace syncline::comm {
 
-// Collective, before any other job of the wire: the ranks exchange what they have, decide alike, and start NCCL
-// together. Returns `inner` itself where NCCL is not used. Where it was only hoped for (not options.required), a start
-// that fails on a rank is no error either: no rank then uses it. Otherwise throws CommError, on every rank, or
-// StallError if a rank does not come; `inner` is then closed.
+// Collective, before any other job of the wire. The ranks exchange reports, make the same decision and start NCCL
+// together. Returns `inner` itself if NCCL is not used. Without options.required, a start that fails on one rank makes
+// all ranks continue without NCCL. Otherwise a failed start throws CommError on every rank. If a rank does not come,
+// throws StallError. `inner` is closed before either is thrown.
 std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& options);
 
 }  // namespace syncline::comm

@@ -1,12 +1,13 @@
-// Board: the part of a node's shared memory in which its ranks meet: how far each one is, the headers of their
-// collectives, small payloads, and two halves of staging memory a rank for data that lie elsewhere.
+// Board: the part of a node's shared memory in which its ranks meet. It holds each rank's progress counters, the
+// headers of its collectives, small payloads, and two halves of staging memory per rank for data outside the shared
+// region.
 //
-// Counters only grow. What a rank writes for its round n is read by others until they have arrived at round n + 1, so
-// everything is there twice, for odd and even rounds. A rank writes to its own part; only results of reductions are
-// written to all parts' staging memory, after their owners have staged the chunk and before anybody has worked on it.
+// Counters only grow. Round data are double-buffered: other ranks read what a rank writes for round n until they arrive
+// at round n + 1. A rank writes only its own part, with one exception: it writes results of reductions to the staging
+// memory of all parts, after all ranks have staged the chunk and before it counts the chunk as worked.
 //
-// Ownership: a board owns its window. Threads: the calls that name ranks read atomic counters only and may come from
-// any thread at any time; the others belong to whoever drives the wire.
+// Ownership: a board owns its window. Threads: publish, leave and the queries that name ranks use only atomics; any
+// thread may call them at any time. Only the thread that drives the wire makes the other calls.
 #pragma once
 
 #include <atomic>
@@ -24,19 +25,19 @@
 
 namespace syncline::comm {
 
-// Why a rank is no longer there.
+// How a rank left the job.
 enum class Left : std::uint32_t { kNo, kGaveUp, kClosed, kExited };
 
-// One rank's counters. All zero is the beginning.
+// One rank's counters. Zeroed memory is the initial state.
 struct RankBoard {
-  alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has come to; the three lines below belong to it
+  alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has reached; publishes the next three members
   std::int64_t arrival_ns[2];                      // CLOCK_MONOTONIC
-  std::uint64_t place[2];                          // where its data lie in the shared region, plus 1; 0: elsewhere
+  std::uint64_t place[2];                          // offset of its data in the shared region, plus 1; 0: elsewhere
   Header header[2];
   alignas(64) std::atomic<std::uint64_t> staged;  // chunks that it has staged
-  alignas(64) std::atomic<std::uint64_t> worked;  // chunks that it has done its part of
-  alignas(64) std::atomic<std::uint64_t> met;     // rounds in which the nodes have met (kept by local rank 0, as is
-  std::atomic<std::uint64_t> answered;            // the next) and those whose small result is there
+  alignas(64) std::atomic<std::uint64_t> worked;  // chunks whose share of work it has finished
+  alignas(64) std::atomic<std::uint64_t> met;     // rounds in which the nodes have met; kept by local rank 0
+  std::atomic<std::uint64_t> answered;            // rounds whose small result is there; kept by local rank 0
   alignas(64) std::atomic<Left> left;
   std::atomic<std::uint32_t> process;
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];
@@ -44,20 +45,20 @@ struct RankBoard {
 
 // "rank 1 (stopped by a signal or a debugger, in step 7 of plan 12ab at conv2d)"
 std::string describe_rank(int rank, ProcessState state, const Position& position);
-// "rank 1 has come", "rank 1, rank 2 have come": for "has come" and "have come". "" for none.
+// "rank 1 has come", "rank 1, rank 2 have come" for the verbs "has come" and "have come"; "" for no ranks.
 std::string say_of(const std::vector<std::string>& ranks, std::string_view of_one, std::string_view of_several);
 
-// What a node says of itself when nodes meet.
+// What a node tells the other nodes about its ranks when nodes meet.
 struct NodeHeader {
   Header header;                // of its first rank
   Header other;                 // of the first rank that differs from it
   std::uint32_t differing = 0;  // that rank's local number, or 0
-  std::uint32_t direct = 0;     // whether its ranks' data need no staging
+  std::uint32_t direct = 0;     // 1 if its ranks' data need no staging
 };
 
 class Board {
  public:
-  // So much staging memory a rank, in each of two halves.
+  // `half_bytes`: size of each of a rank's two staging halves.
   Board(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes);
   ~Board();
   Board(const Board&) = delete;
@@ -75,31 +76,32 @@ class Board {
   }
   std::size_t half_bytes() const { return half_bytes_; }
 
-  // Once all ranks have made theirs: from now on a process that is gone is a rank that died, unless it was hidden from
-  // this one from the beginning.
+  // Call it once all ranks have made their boards. From then on a process that is gone counts as a dead rank, unless
+  // this process could not see it at this call.
   void look_around();
 
-  // Whether every rank's counter, or that of one rank, is at least `value`. If not, now and then looks whether it still
-  // lives. Throws RankGone for a rank that will never come.
+  // Whether every rank's counter, or that of local rank l, is at least `value`. If not, checks from time to time
+  // whether the rank lives. Throws RankGone for a rank that will never come.
   bool all(std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
   bool reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
-  // Throws RankGone if a rank has given the round up, though it had come.
+  // Throws RankGone if a rank gave up after it had arrived at the round.
   void check_nobody_gave_up(std::uint64_t round, const Job& job) const;
-  // Whether it is the lowest of those that wait for the round, so that one rank speaks for all.
+  // Whether this rank is the lowest running rank that waits for the round. Only that rank prints.
   bool speaks(std::uint64_t round) const;
-  // The ranks that have not come to the round; "" if there is none.
+  // The ranks that have not come to the round; "" if there are none.
   Missing missing(std::uint64_t round) const;
-  // Of those that have, the ones that are not as far as this one, or do not run; "" if there is none.
+  // The ranks that have staged or worked on fewer chunks than this one, have left, or do not run; "" if there are none.
   std::string behind() const;
-  // The ranks that have not left; "" if there is none. One that has given up, or whose process does not run, does not
-  // come to its end in good order.
+  // The ranks that have not left; "" if there are none. may_come is false if a rank gave up, called exit() or does not
+  // run: the end is not in good order then.
   Missing not_ended() const;
-  // Whether no rank of the node below this one runs. One that gave up has its program still do what is to be done.
+  // Whether no lower rank of the node runs. A rank that gave up counts as running: its program does the work that one
+  // rank must do.
   bool lowest_living() const;
   ProcessState state_of(int l) const;
   Position position_of(int l) const;
   void publish(const Position& position) const;
-  // The first reason stays. Does nothing in a child that the rank has forked.
+  // Keeps only the first reason. Does nothing in a child that the rank has forked.
   void leave(Left how) const;
 
  private:
@@ -115,7 +117,7 @@ class Board {
   std::vector<std::byte*> payload_, staging_;
   std::byte* answer_ = nullptr;
   NodeHeader* node_headers_ = nullptr;
-  std::vector<std::atomic<bool>> visible_;  // by local rank: its process
+  std::vector<std::atomic<bool>> visible_;  // by local rank: this process sees its process
   std::uint64_t looks_ = 0;
 };
 

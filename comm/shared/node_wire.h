@@ -1,12 +1,12 @@
-// NodeWire: collectives of ranks that share memory with those of their node, and exchange messages between nodes.
+// NodeWire: collectives over memory shared within a node and messages between nodes.
 //
-// Ranks meet on the node's board (comm/shared/board.h). Between nodes the first rank of each compares headers with the
-// others; the rest of its node waits for its word. Then
+// Ranks meet on the node's board (comm/shared/board.h). Between nodes, the first rank of each node compares headers
+// with the others, and the rest of its node waits for it. Then
 // - a small reduction: every rank reads all ranks' values from the board and adds them up itself; between nodes the
 //   first ranks exchange their nodes' sums.
-// - a large one (comm/shared/reduction.h): each rank reduces its slice of everybody's buffers in the shared region, or,
-//   chunk by chunk, in staging memory. Between nodes the slices of equal local ranks are exchanged.
-// - gathers and broadcasts go through the board and the staging memory on one node, through the network otherwise.
+// - a large reduction (comm/shared/reduction.h): each rank reduces its slice of all ranks' buffers, in the shared
+//   region or, chunk by chunk, in staging memory. Between nodes, equal local ranks exchange their slices.
+// - gathers and broadcasts use the board and the staging memory on one node, the network otherwise.
 // Sums are taken in the order of the ranks of a node, then of the nodes. MPI only moves bytes.
 #pragma once
 
@@ -26,10 +26,10 @@ namespace syncline::comm {
 
 struct NodeWireOptions {
   WireFormat format = WireFormat::kSame;               // between nodes
-  std::size_t staging_bytes = std::size_t{512} << 10;  // a rank
+  std::size_t staging_bytes = std::size_t{512} << 10;  // per rank
 };
 
-// What NodeWire needs: made together by all ranks.
+// What NodeWire needs. All ranks make it together.
 struct NodeParts {
   Topology topology;
   std::unique_ptr<Window> board;
@@ -99,11 +99,11 @@ class NodeWire : public Wire {
 
   std::atomic<std::uint64_t> round_ = 0;  // jobs begun
   Phase phase_ = Phase::kIdle;
-  bool direct_ = false;       // the job's data need no staging: they lie in the same place of every rank's part of the
-                              // region, or the rank is alone on its node
-  std::uint64_t chunks_ = 0;  // that every rank has staged and worked on
+  bool direct_ = false;       // no staging: the data lie at the same offset of every rank's part of the region, or
+                              // the rank is alone on its node
+  std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
   NodeHeader header_sent_;
-  std::vector<std::byte> values_;  // of all nodes, in a small reduction
+  std::vector<std::byte> values_;  // all nodes' values of a small reduction
   std::vector<const void*> terms_;
   std::vector<std::byte*> parts_;
   std::vector<Parcel> parcels_;

@@ -1,4 +1,5 @@
-// How another process of this machine is, by its number. Open MPI tells nobody that a rank was stopped or has died.
+// The state of another process of this machine, by process id. Open MPI does not report that a rank was stopped or has
+// died.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +12,7 @@ enum class ProcessState {
   kGone,
 };
 
-// Reads /proc; kRuns if that cannot be told. Safe to call from any thread.
+// Reads /proc; returns kRuns if the state is unknown. Any thread may call it.
 ProcessState process_state(pid_t process) noexcept;
 
 }  // namespace syncline::comm

@@ -1,9 +1,8 @@
-// Large reductions: all ranks of a node reduce their slices of a chunk, over everybody's buffers; between nodes, equal
-// slices are exchanged. There two chunks are under way, so that the network works on one while the node works on the
-// other.
+// Large reductions. Each rank of a node reduces its slice of a chunk over all ranks' buffers. Between nodes, ranks
+// exchange equal slices with two chunks in flight: the network works on one while the node works on the other.
 //
-// Owned and driven by NodeWire. Data that do not lie in the shared region go through the board's staging memory. The
-// sums do not depend on where data lie or how they are cut.
+// NodeWire owns and drives it. Data outside the shared region go through the board's staging memory. The sums do not
+// depend on where data lie or how they are cut.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@
 
 namespace syncline::comm {
 
-// Network channels.
+// Network channels. kExchange and kReturn have two each, for even and odd chunks.
 enum : int { kHeaders = 0, kSmallValues = 1, kExchange = 2, kReturn = 4 };
 
 // Elements [begin, end).
@@ -27,7 +26,7 @@ struct Range {
   std::int64_t begin = 0, end = 0;
   std::int64_t size() const { return end - begin; }
 };
-// The i-th of n parts of `count` elements, as equal as can be.
+// The i-th of n parts of `count` elements; sizes differ by at most one.
 Range part_of(std::int64_t count, int i, int n);
 
 class Reduction {
@@ -37,21 +36,20 @@ class Reduction {
 
   Reduction(const Topology& topology, Board& board, Network& network, WireFormat format);
 
-  // `parts`: where the data lie in the memory of each local rank, or empty; then they are staged. `direct`: they are
-  // staged on no node, so that chunks may be large. `done` is the number of chunks that the board has seen so far, and
-  // is brought up to date.
+  // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
+  // chunks may be large. `done`: the number of chunks that the board has seen; run() updates it.
   void run(const Job& job, std::span<std::byte* const> parts, bool direct, std::uint64_t& done, const Wait& wait);
 
  private:
   struct Run;
-  // A chunk, as this rank exchanges it: its slice, the part of the slice that this node adds up, bytes of an element.
+  // How this rank exchanges a chunk: its slice, the part of the slice that this node adds up, bytes per element.
   struct Cut {
     Range slice, own;
     std::int64_t wire = 0;
   };
-  // This rank's slice of a chunk, between nodes.
+  // Buffers for this rank's slice of a chunk, between nodes.
   struct Lane {
-    std::vector<std::byte> sums, outbox, inbox;  // of this node; in the wire's format; from the others
+    std::vector<std::byte> sums, outbox, inbox;  // the node's sums; data to send, in the wire's format; received data
   };
 
   void on_node(Run& run);
@@ -70,7 +68,7 @@ class Reduction {
   Network& network_;
   const WireFormat format_;
   std::array<Lane, 2> lanes_;
-  std::vector<std::byte> wide_;  // what came in the wire's format, widened
+  std::vector<std::byte> wide_;  // received data, widened from the wire's format
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;
   std::vector<Parcel> parcels_;

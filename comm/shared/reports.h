@@ -1,6 +1,6 @@
 // Reports: what nodes tell each other while a job stalls, so that every node can name the ranks that have not come.
 //
-// exchange belongs to whoever drives the wire; missing may be called from any thread.
+// Only the thread that drives the wire calls exchange; any thread may call missing.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Reports {
  public:
   Reports(const Topology& topology, Network& network, const Board& board);
 
-  // Tells the other nodes how the ranks of this one are, twice a second, and hears what they tell.
+  // Sends the state of this node's ranks to the other nodes, twice a second, and receives their reports.
   void exchange(std::uint64_t round);
-  // The ranks of other nodes that have not come to the round, do not run, or are not heard of; "" if there is none.
-  // Those that are not heard of may come.
+  // The ranks of other nodes that have not come to the round, do not run, or are silent; "" if there are none. Silent
+  // ranks may still come.
   Missing missing(std::uint64_t round) const;
 
  private:
@@ -45,9 +45,9 @@ class Reports {
   const Board& board_;
   Clock::time_point posted_{};
   std::vector<std::byte> incoming_;
-  mutable std::mutex mutex_;    // guards what follows
-  std::map<int, Heard> heard_;  // by rank: the newest
-  std::vector<bool> absent_;    // by node: something that it shall send has not come
+  mutable std::mutex mutex_;    // guards the members below
+  std::map<int, Heard> heard_;  // by rank: the newest report
+  std::vector<bool> absent_;    // by node: a message to or from it is pending
 };
 
 }  // namespace syncline::comm

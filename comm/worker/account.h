@@ -1,9 +1,8 @@
-// Account: where a rank's time on one wire went: what transfers took, how much of that the computation hid, how long
-// the program waited, and for which rank. Also records the events of the wire (syncline/timeline.h).
+// Account: where a rank's time on one wire went: the time of transfers, how much of it the computation hid, how long
+// the program waited, and for which rank. It also records the wire's events (syncline/timeline.h).
 //
-// A worker owns it and says what happens; everything here does nothing unless the timeline is on. Threads: arrive, meet
-// and finish come from whoever holds the wire; Wait and totals from the caller of the communicator, totals when nothing
-// is under way.
+// A worker owns it and reports to it. All calls do nothing while the timeline is off. Threads: the holder of the wire's
+// lock calls arrive, meet and finish. The communicator's caller uses Wait, and totals while nothing is under way.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@
 
 namespace syncline::comm {
 
-// Who came last to a collective: the rank in the job, and when, on timeline::now()'s clock.
+// The last rank to arrive at a collective, and its time on timeline::now()'s clock.
 struct Arrival {
   int rank = 0;
   std::int64_t time = 0;
@@ -36,10 +35,10 @@ class Account {
 
   struct Totals {
     std::int64_t transfers = 0;          // from the last arrival to the end, in ns
-    std::int64_t hidden = 0;             // of that, while the program did something else
-    std::int64_t waited = 0;             // by the program: for transfers, and for ranks that were late
-    std::int64_t for_others = 0;         // the latter
-    std::array<Late, kMostLate> late{};  // what of it has a name
+    std::int64_t hidden = 0;             // part of it during which the program did other work
+    std::int64_t waited = 0;             // by the program, for transfers and for late ranks
+    std::int64_t for_others = 0;         // part of it for late ranks
+    std::array<Late, kMostLate> late{};  // for_others by rank and collective, as far as known
   };
 
   void arrive() {
@@ -48,12 +47,13 @@ class Account {
   void meet() {
     if (arrived_ != 0 && met_ == 0) met_ = timeline::now();
   }
-  // `last`: if the wire knows. Otherwise nobody is blamed, and a collective that nobody saw meet() was all waiting.
+  // `last`: empty if the wire does not know. Then no rank is blamed, and a collective without meet() counts as all
+  // waiting.
   void finish(const Job& job, const std::optional<Arrival>& last) {
     if (arrived_ != 0) count(job, last);
   }
 
-  // Around the time that the caller is blocked for a job.
+  // Measures the time that the caller is blocked for a job.
   class Wait {
    public:
     Wait(Account& account, const Job& job) : account_(account) {
@@ -81,11 +81,11 @@ class Account {
   timeline::Event event_of(const Job& job, const char* category, const char* name);
   const char* wait_name(int rank);
 
-  std::optional<timeline::Row> row_;  // from the first collective on
+  std::optional<timeline::Row> row_;  // set at the first collective
   std::int64_t arrived_ = 0, met_ = 0;
   std::atomic<std::int64_t> blocked_since_ = 0;  // 0: the caller computes
   Totals totals_;
-  std::mutex names_mutex_;  // guards the texts of events
+  std::mutex names_mutex_;  // guards names_
   std::unordered_map<std::uint64_t, const char*> names_;
   std::vector<const char*> wait_names_;
 };

@@ -1,6 +1,6 @@
-// Job: one submitted collective as plain data, and Header: the part of it that must be equal on all ranks.
+// Job: one submitted collective as plain data. Header: the part of it that must be equal on all ranks.
 //
-// Both are values without ownership; the pointers of a job belong to the caller of the communicator.
+// Both are values without ownership; the communicator's caller owns a job's buffers.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ struct Header {
   std::uint64_t step = 0;
   std::uint64_t bucket = 0;
   std::uint64_t count = 0;          // elements of a reduction, bytes on all ranks otherwise
-  std::uint64_t names = 0;          // of the tag
-  std::uint64_t counts_digest = 0;  // of the ranks' counts
+  std::uint64_t names = 0;          // the tag's
+  std::uint64_t counts_digest = 0;  // digest of the counts by rank
   friend bool operator==(const Header&, const Header&) = default;
 };
 inline constexpr int kHeaderWords = 7;
@@ -39,35 +39,34 @@ struct Job {
   Reduce reduce = Reduce::kSum;
   int root = 0;
   std::int64_t count = 0;  // as in the header
-  std::int64_t bytes = 0;  // all that moves: the whole receive buffer of an all_gather
+  std::int64_t bytes = 0;  // all bytes that move: the whole receive buffer of an all_gather
   const void* send = nullptr;
   void* data = nullptr;
   std::span<const std::int64_t> counts;  // by rank: bytes of an all_gather, elements of a reduce_scatter
 };
 
-// Each throws ValueError or DTypeError for arguments that are wrong whatever the other ranks do.
+// They throw ValueError or DTypeError for arguments that are wrong regardless of the other ranks.
 Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
 Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
                    int size);
 Job reduce_scatter_job(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype, Reduce reduce,
                        int size);
-// Nothing moves; the wire makes memory.
+// Moves no data; the wire allocates memory.
 Job shared_memory_job(std::size_t bytes);
 Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int size);
 
-// This rank's number in a group of some of the ranks. Throws ValueError if they are not ascending ranks of the job, or
-// this one is not among them.
+// This rank's index in `ranks`. Throws ValueError if `ranks` are not ascending ranks of the job, or lack this rank.
 int place_in_group(std::span<const int> ranks, int rank, int size);
 
 // "all_reduce of plan 12ab step 3 bucket 1, sum of float32 x 100"
 std::string describe(const Header& header);
 
-// ", in step 7 of plan 12ab at conv2d"; ", after step 7 of plan 12ab" if nothing is under way; "" if it was never
+// ", in step 7 of plan 12ab at conv2d"; ", after step 7 of plan 12ab" if nothing is under way; "" if no position was
 // published.
 std::string describe_position(const Position& position);
 
-// The error text for headers (one a rank, in rank order) that are not all equal: the first rank that differs from
-// rank 0, and in what.
+// The error text for headers (one per rank, in rank order) that are not all equal: names the first rank that differs
+// from rank 0, and the difference. If a program has ended on some ranks only, says so.
 std::string describe_mismatch(std::span<const Header> headers);
 
 }  // namespace syncline::comm

@@ -1,6 +1,6 @@
-// Pauses: how a thread waits that looks again and again for what another one does. At first it looks without a break,
-// which is what a few microseconds of waiting want; then it lets others run in between; then it sleeps in between, so
-// that a long wait costs nothing. One object a wait, one thread an object.
+// Pauses: back-off of a thread that polls for the progress of another. It spins first, for waits of a few microseconds.
+// Then it yields the core between polls. Then it sleeps between polls, so that a long wait costs little. Use one object
+// per wait, from one thread.
 #pragma once
 
 #include <sched.h>
@@ -12,7 +12,7 @@ namespace syncline::comm {
 
 class Pauses {
  public:
-  // Between two looks.
+  // Call it between two polls.
   void next() {
     if (hot()) return static_cast<void>(++looks_);
     const Clock::time_point now = Clock::now();
@@ -23,7 +23,7 @@ class Pauses {
     if (now - begin_ < kYieldFor) sched_yield();
     else std::this_thread::sleep_for(kSleep);
   }
-  // Still without breaks.
+  // Whether it still spins.
   bool hot() const { return looks_ < kHotLooks; }
 
  private:

@@ -1,7 +1,7 @@
-// StallWatch: a limit and a report for calls of the system below that wait for other ranks and cannot be called off:
-// the start of a job and its end. While one lives, a thread says on stderr, once in every stall limit, for what it
-// waits; at the wait limit it says so and ends the process, and with it the job. Not as long as those ranks may come: a
-// rank that has come to its end in good order is not stalled while the others go on.
+// StallWatch: reports and a limit for system calls that wait for other ranks and cannot be cancelled: at the start of a
+// job and at its end. While the object lives, a thread prints on stderr, once per stall limit, what the process waits
+// for. At the wait limit it ends the process, and with it the job. The limit counts from the last time at which the
+// missing ranks could still come: a rank at its orderly end does not stall while the others run.
 #pragma once
 
 #include <condition_variable>
@@ -16,8 +16,8 @@ namespace syncline::comm {
 
 class StallWatch {
  public:
-  // `what`: "rank 1 of 4, at its end, for ...", and whether what is waited for may come; called by the thread. `end`
-  // gets the exit code, kExitStall, and does not return.
+  // `what` returns "rank 1 of 4, at its end, for ..." and whether the missing ranks may come; the watch's thread calls
+  // it. `end` gets the exit code, kExitStall, and must not return.
   StallWatch(const WorkerOptions& limits, std::function<Missing()> what, std::function<void(int)> end);
   ~StallWatch();
   StallWatch(const StallWatch&) = delete;

@@ -1,15 +1,15 @@
-// Worker: a queue of collectives and the thread that drives a Wire through them, one after the other.
+// Worker: a queue of collectives and the thread that drives a Wire through them in order.
 //
-// Who drives: whoever holds the wire's lock, so a wire sees one thread at a time. In the background that is the
-// worker's thread; while other ranks are late it sleeps between two looks, because it may share its core with the
-// computation. A caller blocked in wait() drives by itself, without sleeping, and the thread keeps off: a small
-// collective then costs no change of threads. Long blocking transfers are always left to the thread, so that a caller
-// can give up after its limit. A few small collectives do not even wake the thread; the next wait() or done() does
-// them, or the next large one.
+// Who drives: the holder of the wire's lock, so a wire sees one thread at a time. In the background that is the
+// worker's thread. While other ranks are late it sleeps between polls, because it may share its core with the
+// computation. A caller in wait() drives the wire itself and spins at first (Pauses), and the thread keeps off: a small
+// collective then needs no thread switch. Long blocking transfers always run on the thread, so that a caller can give
+// up at its limit. A few small collectives do not wake the thread: the next wait() runs them, or done() or a large
+// collective wakes the thread.
 //
 // Ownership: a worker owns its wire. Threads: one thread at a time calls submit, wait, done; see communicator.h. The
-// queue is allocated once; submit waits for room when it is full. Errors: the first one, of the wire or of the time
-// limit, is kept and thrown from every later call.
+// queue is allocated once; submit waits for room when it is full. Errors: the worker keeps the first one, of the wire
+// or of the time limit, and throws it from every later call.
 #pragma once
 
 #include <atomic>
@@ -30,22 +30,22 @@
 
 namespace syncline::comm {
 
-// Collectives up to this size are done by polling, larger ones by a transfer that blocks. Moving 64 KiB takes about as
-// long as waking a thread and going back to sleep.
+// Collectives up to this size complete by polling, larger ones by a blocking transfer. Moving 64 KiB takes about as
+// long as waking a thread and letting it sleep again.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
 
 struct Missing {
   std::string text;       // "rank 2 (...) has not called it"; "" if the wire cannot tell
-  bool speaks = true;     // false if another rank says the same
-  bool may_come = false;  // nothing is known against those ranks: they run, as far as can be seen
+  bool speaks = true;     // false if another rank prints the same
+  bool may_come = false;  // the missing ranks run, as far as is known
 };
 
-// What a worker drives. Calls come one at a time, from any thread, where nothing else is said; all but transfer return
-// at once. What they throw ends the worker.
+// What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. Only transfer and close may
+// block. An exception from a call ends the worker.
 class Wire {
  public:
   enum class Meeting {
-    kWaiting,  // other ranks have not come, or a small transfer is on its way
+    kWaiting,  // other ranks have not come, or a small transfer is in flight
     kReady,    // all ranks have come and agree: transfer() may be called
     kDone,     // finished, transfer() is not needed
   };
@@ -53,40 +53,40 @@ class Wire {
   virtual ~Wire() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Tells the other ranks about the next job. The job is the same object until it is finished.
+  // Tells the other ranks about the next job. `job` stays the same object until it is finished.
   virtual void begin(const Job& job) = 0;
-  // Looks how far the begun job is. Throws CommError if the ranks disagree.
+  // Polls the begun job. Throws CommError if the ranks disagree.
   virtual Meeting poll(const Job& job) = 0;
-  // Moves the data of a job that is ready; may block.
+  // Moves the data of a ready job; may block.
   virtual void transfer(const Job& job) = 0;
-  // See communicator.h; a note that was posted reaches the other ranks before a clean close() returns.
+  // See communicator.h. A posted note reaches the other ranks before a clean close() returns.
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
-  // Of the last shared_memory job; nullptr if the wire has no such memory.
+  // The memory of the last shared_memory job; nullptr if the wire has none.
   virtual std::byte* shared_memory() const { return nullptr; }
   // See communicator.h.
   virtual const std::byte* shared_memory_of(int) const { return nullptr; }
   virtual bool one_node() const { return false; }
-  // Who came last to the last job that is finished, and when; nothing if the wire cannot tell.
+  // The last rank to arrive at the last finished job, and when; empty if the wire does not know.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
   virtual std::string describe() const = 0;
   // See communicator.h.
   virtual std::string layout() const { return describe(); }
-  // The last call. `clean`: no error, no job left over, no exception under way. False if the system below may still
-  // touch memory of the wire (a receive that cannot be called off): it must then be left as it is, not destroyed.
+  // The last call. `clean`: no error, no unfinished job, no exception under way. Returns false if the system below may
+  // still access the wire's memory (a receive that cannot be cancelled): the caller must then leak the wire.
   virtual bool close(bool clean) noexcept = 0;
 
-  // What follows may be called from any thread at any time.
-  // Where this rank is, for the reports of others.
+  // Any thread may call the functions below at any time.
+  // Tells where this rank is, for the reports of others.
   virtual void publish(const Position&) noexcept {}
-  // Who has not come to the job under way.
+  // The ranks that have not come to the job under way.
   virtual Missing missing() const = 0;
   // See communicator.h.
   virtual bool lowest_living() const { return rank() == 0; }
-  // The job has waited for long: whoever drives shall ask the ranks that cannot be seen from here.
+  // The job has waited for long: the driving thread should ask the ranks that this process cannot see.
   virtual void ask_around() noexcept {}
-  // The caller gives up: poll and transfer throw, one that is under way as soon as it can. Once it has, nobody touches
-  // the caller's buffers any more.
+  // The caller gives up: poll and transfer throw, a running transfer as soon as it can. After that the wire does not
+  // access the caller's buffers.
   virtual void cancel() noexcept {}
 };
 
@@ -96,10 +96,10 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Starts the thread, which keeps the worker alive until it ends.
+  // Starts the thread. The thread keeps the worker alive until it ends.
   static void start(const std::shared_ptr<Worker>& worker);
-  // Ends the thread and closes the wire. A transfer that does not end within a grace time is cancelled; if it hangs all
-  // the same, both are left as they are. Never throws.
+  // Ends the thread and closes the wire. A transfer that does not end within a grace time is cancelled; if it still
+  // hangs, thread and wire leak. Never throws.
   void stop() noexcept;
 
   Ticket submit(const Job& job);
@@ -114,7 +114,7 @@ class Worker {
 
   const Wire& wire() const { return *wire_; }
   const Account& account() const { return account_; }
-  // No error, and no collective under way.
+  // No error and no collective under way.
   bool clean() const { return !failed_ && !unfinished(); }
 
  private:
@@ -130,8 +130,7 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
-  // Of a wait() so far: when it last looked who is missing, and when it last found, at a program's end, that they could
-  // still come.
+  // When a wait() last looked for missing ranks, and when it last found, at a program's end, that they may still come.
   struct Looks {
     Clock::duration last{0}, could_come{0};
   };
@@ -149,26 +148,26 @@ class Worker {
   std::vector<Job> queue_;             // a ring: the job of ticket t is slot(t)
   std::atomic<Ticket> submitted_ = 0;  // last ticket given
   std::atomic<Ticket> finished_ = 0;   // last ticket done
-  std::int64_t lazy_bytes_ = 0;        // the caller's: bytes submitted without waking the thread
+  std::int64_t lazy_bytes_ = 0;        // used by the caller: bytes submitted without waking the thread
 
   std::mutex wire_mutex_;  // its holder drives the wire
   bool begun_ = false;     // guarded by wire_mutex_: the wire knows the first unfinished job
   Account account_;
   std::atomic<bool> transferring_ = false;
   std::atomic<bool> urgent_ = false;          // a caller is in wait() and drives
-  std::atomic<bool> caller_blocked_ = false;  // and sleeps on progress_
+  std::atomic<bool> caller_blocked_ = false;  // that caller sleeps on progress_
 
-  std::mutex mutex_;  // guards what follows; may be taken while wire_mutex_ is held, not the other way round
+  std::mutex mutex_;  // guards the members below; lock order: wire_mutex_, mutex_
   std::condition_variable wake_;      // for the thread
   std::condition_variable progress_;  // for the caller
   bool wanted_ = false;               // there is work for the thread
-  std::fenv_t modes_;                 // the caller's floating-point modes: sums do not depend on who takes them
+  std::fenv_t modes_;                 // the caller's floating-point modes: sums are equal on every thread
   bool handed_over_ = false;          // a caller wants the thread to do a transfer
   bool stop_ = false;
   bool ended_ = false;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;
-  Clock::time_point waiting_since_{};  // the thread's: when it first found the present job waiting
+  Clock::time_point waiting_since_{};  // used by the thread: when it first found the current job waiting
   std::thread thread_;
 };
 
@@ -188,7 +187,7 @@ class WorkerCommunicator : public Communicator {
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override;
   void wait(Ticket ticket) override { worker_->wait(ticket); }
   bool done(Ticket ticket) const override { return worker_->done(ticket); }
-  // Throws ValueError: only who has made the wire knows how to make another.
+  // Throws ValueError: only the code that made the wire can make another.
   std::unique_ptr<Communicator> group(std::span<const int> ranks) override;
   std::byte* shared_memory(std::size_t bytes) override { return worker_->shared_memory(bytes); }
   const std::byte* shared_memory_of(int rank) const override { return worker_->wire().shared_memory_of(rank); }

@@ -19,7 +19,7 @@
 
 namespace syncline {
 
-// One entry: a number, an integer scalar, or an integer vector of known length, which stands for its elements.
+// One entry: a number, an integer scalar, or an integer vector of known length, taken element by element.
 class Dim {
  public:
   template <std::integral T>

@@ -77,7 +77,7 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
   }
   const std::string_view text(begin.data(), begin.size());
   if (text.starts_with("PK\3\4") || text.starts_with("PK\5\6")) return open_npz(path);
-  // A safetensors file has 8 bytes of length, then its JSON header.
+  // Byte 8 is '{' in a safetensors file (8 bytes of length, then JSON), but in no HDF5 file.
   if (text[8] == '{' && !text.starts_with("\x89HDF")) return open_safetensors(path);
   return std::make_unique<CheckpointArrays>(path, summarize_checkpoint(path));
 }

@@ -53,8 +53,8 @@ bool AsyncSaver::make_room(const Checkpoint& checkpoint) {
   return true;
 }
 
-// Copies all arrays into one block, which fits any shapes of the next checkpoint and gets large pages even if the arrays
-// are small. An array shares the caller's bytes until it has its place.
+// Copies all arrays into one block, which fits any shapes of the next checkpoint and gets large pages even for small
+// arrays. An array shares the caller's bytes until it has its place.
 void AsyncSaver::copy(const Checkpoint& checkpoint) {
   const timeline::Span traced("file", "copy a checkpoint");
   make_room(checkpoint);

@@ -159,7 +159,7 @@ bool CheckpointFolder::make_room() const {
   return false;
 }
 
-// Removes shards without an index. Call it only while no rank has shards that still wait for theirs.
+// Removes shards without an index. No save whose index is still to be written may be under way.
 void CheckpointFolder::discard_shards() const {
   for (const std::string& name : names_in(directory_)) {
     const bool temporary = name.ends_with(kTemporary);

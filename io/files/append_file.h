@@ -1,8 +1,8 @@
-// A file that grows by whole records, which other programs read meanwhile.
+// AppendFile: a file that grows by whole records while other programs read it.
 //
-// What append() was given is there whole or not at all: where a write fails in the middle, its beginning is taken back.
-// Only a crash of the machine or a kill within the call can leave a part. Nothing is synced to the disk. A limit on
-// file sizes is an error like a full disk. For one thread.
+// append() writes all of its bytes or none: if a write fails in the middle, it truncates the file to its old size. Only
+// a machine crash, a kill within the call, or a failed truncation leaves a part. Nothing is synced to the disk. A file
+// size limit is an error like a full disk. For one thread.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace syncline::io {
 
 class AppendFile {
  public:
-  // Opens the file, or makes it; what is in it stays. Throws IoError.
+  // Opens the file and keeps its contents, or creates it. Throws IoError.
   explicit AppendFile(std::string path);
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  // Throws IoError, one line; the file can be appended to again.
+  // Throws IoError, one line; append() may be called again.
   void append(std::string_view bytes);
-  // Drops what is behind the first `size` bytes. Throws IoError.
+  // Truncates the file to `size` bytes, if it is longer. Throws IoError.
   void cut(std::uint64_t size);
 
  private:

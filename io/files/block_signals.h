@@ -1,4 +1,5 @@
-// A thread that starts while this lives takes no signals: they are for the threads that expect them.
+// BlockSignals: blocks all signals of the calling thread while it lives. Threads started meanwhile inherit the mask, so
+// signals reach only threads that expect them. The constructor throws IoError.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// ByteFile: bytes at offsets, of a file on disk or in memory.
+// ByteFile: random access to the bytes of a file on disk or in memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class ByteFile {
   virtual ~ByteFile() = default;
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  // Fills `target` from `offset` on. Throws IoError if the file ends before.
+  // Fills `target` with the bytes from `offset` on. Throws IoError if the file ends too early.
   virtual void read(std::uint64_t offset, std::span<std::byte> target) = 0;
 
  protected:
@@ -28,9 +28,9 @@ class ByteFile {
   std::uint64_t size_;
 };
 
-// Opens a regular file. Throws IoError for one that is missing or none.
+// Opens a file. Throws IoError if it is missing or not a regular file.
 std::unique_ptr<ByteFile> open_byte_file(const std::string& path);
-// Bytes in memory, shared.
+// A file in memory, which shares `bytes`.
 std::unique_ptr<ByteFile> byte_file_of(std::string path, Array bytes);
 
 }  // namespace syncline::io

@@ -1,4 +1,4 @@
-// Big-endian elements to those of this machine and back.
+// Conversion between big-endian and little-endian elements.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace syncline::io {
 
-// Turns each element of `width` bytes around. The number of bytes is a multiple of the width. Thread-safe.
+// Reverses the bytes of each element of `width` bytes: 2, 4 or 8, else a no-op. bytes.size() must be a multiple of
+// `width`. Thread-safe.
 inline void swap_bytes(std::span<std::byte> bytes, std::size_t width) {
   const auto each = [&]<class Word>(Word, auto swapped) {
     for (std::size_t at = 0; at < bytes.size(); at += sizeof(Word)) {

@@ -1,5 +1,5 @@
-// What every writer of files needs of the system: a descriptor that closes itself, writes that are whole, and limits on
-// file sizes that are errors.
+// System calls shared by all writers of files: a descriptor that closes itself, complete writes, and file size limits
+// as errors.
 #pragma once
 
 #include <signal.h>
@@ -23,25 +23,25 @@ class Descriptor {
   }
 
   int get() const { return number_; }
-  // Closes and returns close's code: some file systems report a failed write only here.
+  // Returns the code of close(2): some file systems report a failed write only there.
   int close() { return ::close(release()); }
-  // The caller closes it.
+  // Passes ownership to the caller.
   int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
 
-// A file to read; the caller closes the descriptor. Never blocks, also where somebody put a FIFO.
+// A regular file opened for reading; the caller closes the descriptor. Opening never blocks, not even on a FIFO.
 struct RegularFile {
   int descriptor = -1;
   std::uint64_t size = 0;
-  std::string refused;  // why there is no descriptor
+  std::string refused;  // the reason if descriptor is -1
 };
 RegularFile open_regular(const std::string& path);
 
-// Keeps SIGXFSZ, which write(2) sends to the writing thread, from ending the process; write then returns EFBIG.
-// Blocking it for this thread leaves the process's own handling of signals alone. Throws IoError.
+// Keeps SIGXFSZ, which write(2) sends to the writing thread, from ending the process; write then returns EFBIG. Blocks
+// the signal for this thread only, which leaves the process's signal handlers alone. Throws IoError.
 class HoldFileSizeSignal {
  public:
   HoldFileSizeSignal();
@@ -54,14 +54,14 @@ class HoldFileSizeSignal {
   bool was_pending_ = false;
 };
 
-// How much was written; with an error less than what was given.
+// Bytes written; fewer than given if `error` (an errno) is not 0.
 struct Written {
   std::size_t bytes = 0;
   int error = 0;
 };
 Written write_whole(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
 
-// For people, with what to do about it.
+// A message for an errno, with a remedy.
 std::string reason_of_write(int error);
 
 }  // namespace syncline::io

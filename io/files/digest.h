@@ -1,6 +1,6 @@
-// The digest of a checkpoint's contents: XXH3 with 128 bits, for telling damage, not for security. It runs at the speed
-// of memory, several times that of CRC-32 or SHA-256, and two contents that differ by accident have different digests.
-// base/digest.h is for short texts, byte by byte.
+// The digest of checkpoint contents: 128-bit XXH3, which detects damage but gives no security. It runs at memory speed,
+// several times faster than CRC-32 or SHA-256. Accidental collisions are negligible. base/digest.h, which works
+// byte by byte, is for short texts.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace syncline::io {
 // 32 hexadecimal digits, as `xxhsum -H2` prints them. Thread-safe.
 std::string content_digest(std::span<const std::byte> bytes);
 
-// The same of bytes that come piece by piece: large arrays are digested while they are in the processor's cache, on
-// their way from or to the disk. Not thread-safe.
+// The same digest over pieces of bytes: callers digest each block of a large array while it is in the processor's cache
+// for the disk transfer. Not thread-safe.
 class RunningDigest {
  public:
   RunningDigest();

@@ -29,7 +29,7 @@ namespace {
   throw IoError(text);
 }
 
-// True if `name` is still the file that `descriptor` has open: a rival may have renamed it before we had the lock.
+// Whether `name` is still the file open as `descriptor`: a rival may have renamed it before this process had the lock.
 bool is_still(const std::string& name, int descriptor) {
   struct stat by_name {
   }, by_descriptor{};
@@ -37,12 +37,12 @@ bool is_still(const std::string& name, int descriptor) {
          by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
 }
 
-// Opens the temporary empty and locked. It is emptied only under the lock, so a rival's bytes are never touched.
+// Opens and locks the temporary. The caller truncates it only under the lock, so a rival's bytes stay untouched.
 int open_temporary(const std::string& path, const std::string& temporary) {
-  // O_NONBLOCK: a FIFO of this name would else wait for a reader.
+  // O_NONBLOCK: opening a FIFO would else wait for a reader.
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor < 0) fail_save(path, join_text("opening '", temporary, "'"), errno);
-  // Some network file systems have no locks; there the rename alone has to do.
+  // Some network file systems have no locks; there only the rename protects the file.
   const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
   if (!locked && errno == EWOULDBLOCK) {
     ::close(descriptor);
@@ -55,8 +55,8 @@ int open_temporary(const std::string& path, const std::string& temporary) {
   return descriptor;
 }
 
-// Puts the name of `path` on the disk. A directory in which one may write but not read cannot be opened for that; then
-// all of the file system goes to the disk, by way of what has got the name.
+// Fsyncs the directory of `path`. A directory that is writable but not readable cannot be opened; then syncfs on the
+// file itself syncs the whole file system.
 void sync_directory(const std::string& path) {
   const std::string directory = directory_of(path);
   const Descriptor descriptor(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -79,7 +79,7 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Removes the file unless it has been renamed.
+// The temporary file; the destructor removes it unless rename() succeeded.
 class DurableFile::Temporary {
  public:
   explicit Temporary(std::string path)
@@ -108,7 +108,7 @@ class DurableFile::Temporary {
     if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", errno);
   }
 
-  // The descriptor, and with it the lock, stays open until the name is the final one.
+  // The lock, held by the descriptor, covers the rename.
   void rename() {
     if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
     renamed_ = true;
@@ -124,7 +124,7 @@ class DurableFile::Temporary {
     if (written.error != 0) fail_save(path_, join_text("writing byte ", offset + written.bytes), written.error);
   }
 
-  // Advice to the kernel, which else begins at fsync; what goes wrong on the way fsync reports.
+  // Advises the kernel, which would else wait for fsync. Errors are ignored, because fsync reports them.
   void start_writeback(std::uint64_t offset, std::size_t size) {
     fresh_begin_ = std::min(fresh_begin_, offset);
     fresh_ += size;

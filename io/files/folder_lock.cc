@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// By process: a child that was forked holds nothing of its parent's.
+// Lists the process too: a forked child does not hold its parent's locks.
 struct Held {
   pid_t process;
   std::pair<dev_t, ino_t> folder;
@@ -69,7 +69,7 @@ FolderLock::~FolderLock() {
   leave_in_process();
 }
 
-// Locks of fcntl are a process's: they do not keep its own threads apart.
+// fcntl locks belong to the process, so they do not exclude its own threads.
 void FolderLock::take_in_process(const std::string& folder) const {
   const std::lock_guard lock(held_mutex);
   if (std::find(held.begin(), held.end(), Held{process_, folder_}) != held.end()) fail_held(folder, "this process");
@@ -92,13 +92,13 @@ bool FolderLock::try_lock() {
   const bool locked = ::fcntl(file.get(), F_SETLK, &whole) == 0;
   if (!locked && (errno == EAGAIN || errno == EACCES)) return false;
   file_.emplace(file.release());
-  if (!locked) return true;  // no locks here
+  if (!locked) return true;  // the file system has no locks
   if (is_at_its_place()) write_holder();
   else file_.reset();
   return file_.has_value();
 }
 
-// Not if its holder has removed it meanwhile.
+// False if the previous holder has removed the file meanwhile.
 bool FolderLock::is_at_its_place() const {
   struct stat open {
   }, there{};
@@ -106,7 +106,7 @@ bool FolderLock::is_at_its_place() const {
          open.st_ino == there.st_ino;
 }
 
-// For people: on a full disk the lock holds without a name.
+// For messages only, so errors are ignored: on a full disk the lock holds without a name.
 void FolderLock::write_holder() const {
   const HoldFileSizeSignal hold;
   utsname machine{};

@@ -1,11 +1,11 @@
-// FolderLock: one training at a time saves into a folder. Two would remove each other's checkpoints and shards.
+// FolderLock: lets one training at a time save into a folder. Two would remove each other's checkpoints and shards.
 //
-// It is a POSIX record lock on the file `.lock` in the folder, the same as the one of Keras's jobs
-// (python/syncline/whole_files.py), so that the two refuse each other. Network file systems have such locks, and a
-// process that is forked does not inherit them: a worker of a data loader that outlives its job does not keep the
-// folder. A lock of an open file description would go to such children. A POSIX lock has two properties to mind: it
-// does not keep a process from itself, so this class counts what the process holds, and it ends when the process
-// closes any descriptor of the file, so nothing else here opens `.lock`.
+// The lock is a POSIX record lock on the file `.lock` in the folder. Keras jobs (python/syncline/whole_files.py) take
+// the same lock, so the two exclude each other. Network file systems support POSIX locks, and forked processes do not
+// inherit them: a data loader's worker that outlives its job does not keep the folder locked. (Forked processes share
+// the lock of an open file description.) Two properties of POSIX locks matter. They do not exclude the process that
+// holds them, so this class keeps a list of the folders its process holds. They end when the process closes any
+// descriptor of the file, so no other code here may open `.lock`.
 #pragma once
 
 #include <sys/types.h>
@@ -19,10 +19,10 @@
 
 namespace syncline::io {
 
-// Held until it is destroyed or the process ends, however it ends. The folder must be there. The file `.lock` names the
-// holder for as long. Throws IoError, which names the holder, if another process has it for as long as `patience` (a
-// job that was just asked to end needs a moment), or this process has it; and if the file cannot be made. On file
-// systems without locks nothing is held. Thread-safe.
+// Holds the lock until destruction or the end of the process. The folder must exist. Meanwhile the file `.lock` names
+// the holder. Throws IoError naming the holder if this process holds the lock, or another process still does after
+// `patience` (a job that was asked to end needs a moment). Throws IoError if the file cannot be created. On file
+// systems without locks, only trainings of this process exclude each other. Thread-safe.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder, std::chrono::duration<double> patience = std::chrono::seconds(5));
@@ -35,7 +35,7 @@ class FolderLock {
 
   void take_in_process(const std::string& folder) const;
   void leave_in_process() const;
-  // False if another process has it.
+  // False if another process holds the lock.
   bool try_lock();
   bool is_at_its_place() const;
   void write_holder() const;

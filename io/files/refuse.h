@@ -1,5 +1,5 @@
-// Refusing a file: fail<IoError> for messages with text of the file in them, which stay one line that steers no
-// terminal.
+// refuse: fail<IoError> for messages that quote text of a file. Control characters become question marks, so the message
+// stays one line and sends no escape sequences to a terminal.
 #pragma once
 
 #include "base/printable.h"

@@ -11,7 +11,7 @@ namespace syncline::io {
 namespace {
 
 constexpr const char* kDigest = "xxh3_128";
-// Deflate cannot shrink anything by more than this; a header that promises more is damaged.
+// No deflate ratio exceeds this; a header that promises more is damaged.
 constexpr hsize_t kLargestCompression = 1100;
 
 // h5py's representation of NumPy's bool.
@@ -23,7 +23,7 @@ Hdf5Handle bool_type(const Hdf5Place& place) {
   return type;
 }
 
-// h5py's representation of NumPy's float16, in the byte order of `single`, a 4-byte float: HDF5 names no such type.
+// h5py's representation of NumPy's float16, in the byte order of the 4-byte float `single`. HDF5 has no predefined one.
 Hdf5Handle half_type(hid_t single, const Hdf5Place& place) {
   Hdf5Handle type = checked(H5Tcopy(single), H5Tclose, place, "make the type of float16");
   checked(H5Tset_fields(type.get(), 15, 10, 5, 0, 10), place, "make the type of float16");
@@ -37,7 +37,7 @@ struct TypeRow {
   hid_t little, big, native;
 };
 
-// HDF5's types are known at run time only.
+// Not constexpr: HDF5 creates its types at run time.
 std::array<TypeRow, 7> type_rows() {
   return {{{DType::kUint8, H5T_STD_U8LE, H5T_STD_U8BE, H5T_NATIVE_UINT8},
            {DType::kInt8, H5T_STD_I8LE, H5T_STD_I8BE, H5T_NATIVE_INT8},
@@ -85,7 +85,7 @@ void refuse_virtual(hid_t dataset, const Hdf5Place& place) {
     fail_at(place, "is a virtual dataset, which is refused because it can point at any file");
 }
 
-// What the file could hold at most for this dataset. Refuses storage that reaches outside the file or needs a plugin.
+// The most bytes that the file can hold for this dataset. Refuses storage outside the file, and filters from plugins.
 hsize_t storage_limit(hid_t dataset, const Hdf5Place& place) {
   const Hdf5Handle properties = checked(H5Dget_create_plist(dataset), H5Pclose, place, "read the dataset's properties");
   if (checked(H5Pget_external_count(properties.get()), place, "look for external storage") > 0)
@@ -115,7 +115,7 @@ void check_size(const ArrayHeader& type, hsize_t limit, const Hdf5Place& place) 
                              " bytes, at most ", limit, " are stored"));
 }
 
-// Digests are those of little endian bytes, which is how arrays are stored, and arrays are copied as they are.
+// Arrays are stored and digested as little-endian bytes, copied without conversion.
 static_assert(std::endian::native == std::endian::little);
 
 }  // namespace
@@ -128,7 +128,7 @@ std::pair<std::string_view, std::string_view> split_path(std::string_view path) 
 
 ArrayHeader header_of(const Hdf5Group& dataset) {
   const Hdf5Place& place = dataset.place();
-  // First of all: HDF5 opens the files that a virtual dataset is made of to tell its shape.
+  // First: to read the shape of a virtual dataset, HDF5 opens the files behind it.
   refuse_virtual(dataset.id(), place);
   ArrayHeader header{place.object, dtype_of_dataset(dataset.id(), place), shape_of_dataset(dataset.id(), place), {}};
   check_size(header, storage_limit(dataset.id(), place), place);

@@ -20,9 +20,9 @@ namespace syncline::io {
 namespace {
 
 constexpr const char* kChecksum = "crc32";
-// Read and digested at a time: small enough to be in the cache for the second of the two.
+// Block that is read, then digested while it is still in the processor's cache.
 constexpr std::size_t kBlock = std::size_t{1} << 18;
-// A thread is worth its start for as much as this.
+// Fewer bytes than this do not pay for a thread's start.
 constexpr std::size_t kBytesPerThread = std::size_t{8} << 20;
 constexpr std::size_t kMostThreads = 8;
 
@@ -33,7 +33,7 @@ int descriptor_of(const Hdf5Group& dataset) {
   return *static_cast<const int*>(handle);
 }
 
-// Returns the digest.
+// Reads `bytes` from the file; returns their digest.
 std::string read_bytes(int descriptor, std::uint64_t address, std::span<std::byte> bytes, const Hdf5Place& place) {
   RunningDigest digest;
   for (std::size_t begin = 0; begin < bytes.size();) {
@@ -64,14 +64,14 @@ void verify(const StoredArray& stored, const std::string& digest, std::int64_t c
   if (!header.digest.empty() && digest != header.digest) fail_damaged(place, "XXH3", digest, header.digest);
   if (header.digest.empty() && checksum >= 0 && checksum_of(value) != checksum)
     fail_damaged(place, "CRC-32", checksum_of(value), checksum);
-  // A byte other than 0 and 1 must never be looked at as a bool.
+  // Reading a byte other than 0 and 1 as a bool is undefined.
   if (header.dtype != DType::kBool) return;
   const auto* bytes = reinterpret_cast<const unsigned char*>(value.raw());
   if (std::any_of(bytes, bytes + value.bytes(), [](unsigned char byte) { return byte > 1; }))
     fail_at(place, "is damaged: it holds a bool that is neither true nor false");
 }
 
-// Calls work(0) to work(count - 1), in any order and by as many threads as can be had, this one among them.
+// Calls work(0) to work(count - 1), in any order, on up to `threads` threads, this one included.
 template <class Work>
 void for_each_in_threads(std::size_t count, std::size_t threads, Work work) {
   std::atomic<std::size_t> next{0};
@@ -83,7 +83,7 @@ void for_each_in_threads(std::size_t count, std::size_t threads, Work work) {
     const BlockSignals block;
     while (helpers.size() + 1 < threads) helpers.emplace_back(run);
   } catch (const std::system_error&) {
-    // No thread can be had; those that run do the work.
+    // No more threads can start; the running ones do the work.
   }
   run();
 }

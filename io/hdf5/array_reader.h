@@ -1,9 +1,8 @@
-// Arrays from HDF5 datasets: checked, and many of them at once by several threads.
+// ArrayReader: reads and checks arrays from HDF5 datasets, several at a time.
 //
-// An array whose bytes lie in one piece of the file, as all of ours do, is read straight into its memory and digested
-// block by block while it is in the processor's cache. One thread spends most of that time in the kernel, copying and
-// clearing new memory; so several read, each an array at a time. Anything else goes through HDF5, on the caller's
-// thread.
+// An array stored in one piece, as Syncline writes all arrays, is read directly into its memory and digested block by
+// block while the block is in the processor's cache. Most of that time goes to the kernel, which copies and clears new
+// memory, so several threads read, each one array at a time. HDF5 reads all other arrays, on the caller's thread.
 //
 // Needs a live Hdf5Session. Not thread-safe.
 #pragma once
@@ -22,10 +21,10 @@ struct StoredArray {
 
 class ArrayReader {
  public:
-  // Throws IoError as header_of does. The values are there after finish(); the array's memory is the one returned.
+  // Throws IoError as header_of does. finish() fills the memory of the array returned.
   StoredArray begin(const Hdf5Group& dataset);
-  // Reads all that has begun. Throws IoError for the first array in order that cannot be read, or whose bytes do not
-  // match their digest or CRC-32. The files must still be open.
+  // Reads all arrays begun; their files must still be open. Throws IoError for the first array, in order, that cannot be
+  // read or does not match its digest or CRC-32.
   void finish();
 
  private:
@@ -33,8 +32,8 @@ class ArrayReader {
     StoredArray stored;
     Hdf5Place place;
     std::uint64_t address = 0;
-    int descriptor = -1;         // the file's
-    std::int64_t checksum = -1;  // CRC-32 of format 1; -1 if there is none
+    int descriptor = -1;         // of the file
+    std::int64_t checksum = -1;  // CRC-32 of format 1; -1: none
   };
 
   static void read(Pending& pending);
@@ -42,7 +41,7 @@ class ArrayReader {
   std::vector<Pending> pending_;
 };
 
-// One array, read and checked.
+// Reads and checks one array.
 StoredArray read_array(const Hdf5Group& dataset);
 
 }  // namespace syncline::io

@@ -14,22 +14,22 @@
 namespace syncline::io {
 namespace {
 
-// The largest attribute that fits an HDF5 object header, by Keras's reckoning. Where a list is split depends on it.
+// Keras's limit for an attribute in an HDF5 object header. Longer lists are split.
 constexpr std::size_t kAttributeLimit = 64512;
-// No honest attribute of ours or of Keras is longer; a damaged header must not make us allocate what it says.
+// No valid attribute is longer. The limit bounds what a damaged header can make us allocate.
 constexpr hsize_t kLongestAttribute = hsize_t{1} << 28;
 
-// Arrays from this size on go to the disk by themselves; smaller ones together with the headers around them.
+// Arrays of at least this size are written to the disk directly, smaller ones together with the headers around them.
 constexpr std::size_t kLargeArray = std::size_t{1} << 16;
-// What is digested and written at a time: small enough to be still in the cache for the second of the two.
+// Block that is digested, then written while it is still in the processor's cache.
 constexpr std::size_t kBlock = std::size_t{1} << 18;
 
-// Metadata is laid out as HDF5 1.8 does, whose headers carry checksums, and readable by 1.10.
+// Uses the metadata format of HDF5 1.8, whose headers carry checksums; HDF5 1.10 reads it.
 void set_format(hid_t access, const Hdf5Place& place) {
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), place, "choose the file format");
 }
 
-// Without times of creation equal contents give equal bytes.
+// Omits creation times, so that equal contents give equal bytes.
 void drop_times(hid_t properties, const Hdf5Place& place) {
   checked(H5Pset_obj_track_times(properties, false), place, "leave out object times");
 }
@@ -53,7 +53,7 @@ Hdf5Group open_group_at(const Hdf5Group& parent, const std::string& name) {
   return {std::move(handle), std::move(place)};
 }
 
-// Calls step(group, name) for every part of a path; step returns the next group.
+// Calls step(group, name) for each part of a path; step returns the next group.
 template <class Step>
 Hdf5Group descend(const Hdf5Group& start, std::string_view path, Step step) {
   Hdf5Group group(checked(H5Gopen2(start.id(), ".", H5P_DEFAULT), H5Gclose, start.place(), "open the group"),
@@ -272,7 +272,7 @@ std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const 
   const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
   const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
   const hssize_t count = checked(H5Sget_simple_extent_npoints(space.get()), place, "count the attribute's elements");
-  // Keras writes the empty list of a layer without weights as zero doubles.
+  // For a layer without weights, Keras writes an empty list of doubles.
   if (count == 0) return {};
   if (H5Tget_class(type.get()) != H5T_STRING) fail_at(place, "is not text; the file is no checkpoint, or damaged");
   if (H5Aget_storage_size(attribute.get()) > kLongestAttribute) fail_at(place, "is longer than any list of names");
@@ -347,7 +347,7 @@ Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   ::close(found.descriptor);
   const htri_t recognised = H5Fis_hdf5(path.c_str());
   if (recognised == 0) fail_at(place, join_text("is no HDF5 file, or its beginning is damaged; use another ", kind));
-  // Chosen by name, so that the environment cannot choose another one: arrays are read through its descriptor.
+  // Set the driver explicitly, so that the environment cannot change it: ArrayReader uses its descriptor.
   const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
   checked(H5Pset_fapl_sec2(access.get()), place, "choose the file driver");
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());

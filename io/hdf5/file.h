@@ -1,9 +1,10 @@
-// HDF5 files and groups: every return code is checked and becomes one IoError that names file, object and reason.
+// Hdf5File, Hdf5Group: HDF5 files and groups. Each failed HDF5 call throws one IoError that names file, object and
+// reason.
 //
-// A file is either made new (create ... commit), which puts it in place all or nothing (io/files/durable_file.h,
-// io/hdf5/layout.h), or opened read only.
+// A file is either new (create ... commit, which replaces `path` atomically: io/files/durable_file.h,
+// io/hdf5/layout.h), or opened read-only.
 //
-// Needs a live Hdf5Session; a group must not outlive its file's session. Objects are movable, not copyable.
+// Needs a live Hdf5Session; a group must not outlive the session of its file. Objects are movable, not copyable.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@
 #include "syncline/error.h"
 
 namespace syncline::io {
-// A file that cannot be opened at all, as opposed to one that is damaged.
+// The file cannot be opened at all; a damaged file throws IoError.
 struct UnreadableError : IoError {
   using IoError::IoError;
 };
@@ -32,30 +33,30 @@ class Hdf5Group {
 
   hid_t id() const { return handle_.get(); }
   const Hdf5Place& place() const { return place_; }
-  // The place of something inside.
+  // The place of a member, for messages.
   Hdf5Place place_of(std::string_view name) const;
 
   // The names of its links, sorted.
   std::vector<std::string> links() const;
-  // True if a link (group or dataset) of this name exists. `name` has no slash.
+  // Whether a link (group or dataset) of this name exists. `name` has no slash.
   bool has(std::string_view name) const;
-  // Opens what `name` (no slash) links to. Soft and external links are refused: they can point at any file.
+  // Opens the target of link `name` (no slash). Refuses soft and external links: they can point at any file.
   Hdf5Handle open(std::string_view name) const;
 
-  // What an external link of this name (no slash) points at; nothing if it is none. It is never followed by itself.
+  // The target of external link `name` (no slash); empty if it is not an external link. Never follows the link.
   struct ExternalLink {
     std::string file, object;
   };
   std::optional<ExternalLink> external_link(const std::string& name) const;
   void make_external_link(const std::string& name, const ExternalLink& target) const;
 
-  // Opens "a/b/c". Throws IoError if a part is missing or no group.
+  // Opens "a/b/c". Throws IoError if a part is missing or is not a group.
   Hdf5Group group(std::string_view path) const;
-  // The same, making those that are missing.
+  // Opens "a/b/c" and creates missing groups.
   Hdf5Group make_group(std::string_view path) const;
 
   bool has_attribute(const std::string& name) const;
-  // Attributes. Text is stored as fixed-length byte strings, as h5py stores NumPy's; reading takes both kinds.
+  // Attributes. Text is written as fixed-length byte strings, as h5py stores NumPy's; variable-length text is read too.
   void write_text(const std::string& name, std::string_view text) const;
   std::string read_text(const std::string& name) const;
   void write_integer(const std::string& name, std::int64_t value) const;
@@ -65,8 +66,8 @@ class Hdf5Group {
   void write_real(const std::string& name, double value) const;
   double read_real(const std::string& name) const;
 
-  // A list of names. HDF5 limits an attribute to 64 KiB; a longer list is split evenly over name0, name1, ... as
-  // Keras does. Throws ValueError if one name alone is longer than that.
+  // A list of names. HDF5 limits an attribute to 64 KiB; as in Keras, a longer list is split evenly over name0, name1,
+  // ... Throws ValueError if a single name exceeds the limit.
   void write_names(const std::string& name, std::span<const std::string> names) const;
   std::vector<std::string> read_names(const std::string& name) const;
 
@@ -82,27 +83,27 @@ class Hdf5Group {
 
 class Hdf5File {
  public:
-  // A new file, which is at `path` after commit(), or never. Throws IoError if there can be no file.
+  // Creates a file, which appears at `path` only with commit(). Throws IoError if it cannot be created.
   static Hdf5File create(const std::string& path);
-  // Opens an existing file read only. Throws UnreadableError if it is missing, not ours to read or no regular file,
-  // IoError if it is truncated or not HDF5.
+  // Opens an existing file read-only. Throws UnreadableError if it is missing, unreadable or not a regular file, IoError
+  // if it is truncated or not HDF5.
   static Hdf5File open(const std::string& path, std::string_view kind = "checkpoint");
 
   Hdf5File(Hdf5File&&) noexcept;
   ~Hdf5File();
 
   const Hdf5Group& root() const { return root_; }
-  // Refuses texts of variable length from now on: where they are damaged, HDF5 crashes or reads without an end.
+  // Refuses variable-length text from now on: if it is damaged, HDF5 crashes or reads endlessly.
   void refuse_variable_texts() { root_.place_.fixed_texts = true; }
 
-  // Of a new file: writes the whole contents of a contiguous dataset, whose space must have been allocated, and returns
-  // their digest. The bytes are those of the file, little endian. Throws IoError if the disk refuses them.
+  // In a new file: writes all values of a contiguous dataset with allocated space, as the little-endian bytes of the
+  // file, and returns their digest. Throws IoError if the write fails.
   std::string write_contents(const Hdf5Group& dataset, std::span<const std::byte> bytes);
-  // Of a new file, once and at the end: puts it in place.
+  // Moves a new file to `path`. The last call on the file.
   void commit();
 
  private:
-  // What a new file is made of; the layout lives longer than HDF5's handles.
+  // The parts of a new file. Declared first, because the layout must outlive HDF5's handles.
   struct Making;
 
   Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Place& place);

@@ -10,14 +10,14 @@ namespace {
 
 std::recursive_mutex& library_mutex() {
   static std::recursive_mutex mutex;
-  // After a damaged file HDF5 1.10 complains on stderr, from its exit handler, that it cannot close itself. Nothing of
-  // ours is open for writing at exit, so it need not. The code says only whether the library was started before us.
+  // After reading a damaged file, the exit handler of HDF5 1.10 prints errors to stderr. Syncline has no file open for
+  // writing at exit and needs no handler. The return code only tells whether the library was started before.
   static const herr_t no_exit_handler = H5dont_atexit();
   static_cast<void>(no_exit_handler);
   return mutex;
 }
 
-// Called for the innermost entry first, whose text is the cause; the outer ones only say who was on the way.
+// HDF5 calls it for the innermost entry first, which names the cause; outer entries only name callers.
 herr_t take_innermost(unsigned depth, const H5E_error2_t* entry, void* reason) {
   if (depth == 0 && entry->desc != nullptr) *static_cast<std::string*>(reason) = entry->desc;
   return 0;

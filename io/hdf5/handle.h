@@ -1,6 +1,6 @@
-// HDF5 underneath: the library's lock, handles that close themselves, and its error stack as one line.
+// The base for all uses of HDF5: the library's lock, handles that close themselves, and the error stack as one line.
 //
-// Only io includes hdf5.h, and only through this header. Public headers of io do not include this one.
+// Only io includes hdf5.h, through this header (and io/hdf5/version.cc). Public headers of io do not include it.
 #pragma once
 
 #include <hdf5.h>
@@ -12,8 +12,8 @@
 namespace syncline::io {
 
 // Holds the process's HDF5 lock (the serial library need not be thread-safe) and keeps HDF5 from printing its error
-// stack. One must be alive on the thread for as long as it uses anything declared in io/hdf5_*.h. Sessions nest. The
-// first one keeps HDF5 from cleaning up at exit: whoever else uses the library in this process closes his own files.
+// stack. A thread must hold a session while it uses anything declared in io/hdf5/*.h. Sessions nest. The first session
+// disables HDF5's cleanup at exit: other users of the library in this process must close their own files.
 class Hdf5Session {
  public:
   Hdf5Session();
@@ -27,8 +27,8 @@ class Hdf5Session {
   void* printer_data_ = nullptr;
 };
 
-// Owns one HDF5 identifier and closes it with the given function. Closing never throws: files are either read only or
-// images in memory whose bytes have been taken before.
+// Owns one HDF5 identifier and closes it with the given function. Close errors are ignored: a file is either read-only,
+// or laid out in memory (Hdf5Layout) and written to the disk by Hdf5File::commit.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -46,23 +46,23 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-// What an HDF5 call is about, for its error message.
+// The file and object of an HDF5 call, for messages.
 struct Hdf5Place {
-  std::string file;                      // as the user gave it
-  std::string object;                    // absolute path inside the file; empty for the file itself
-  std::string_view kind = "checkpoint";  // of file, a literal
-  bool fixed_texts = false;              // the file has no texts of variable length, or is damaged
+  std::string file;                      // path as the user gave it
+  std::string object;                    // absolute path inside the file; empty: the file itself
+  std::string_view kind = "checkpoint";  // of file; a string literal
+  bool fixed_texts = false;              // refuse variable-length text
 };
 
-// Throws IoError: file, object, `problem`.
+// Throws IoError with file, object and `problem`.
 [[noreturn]] void fail_at(const Hdf5Place& place, std::string_view problem);
-// Throws IoError: file, object, what was done, and the innermost reason on HDF5's error stack.
+// Throws IoError with file, object, `action`, and the innermost reason on HDF5's error stack.
 [[noreturn]] void fail_hdf5(const Hdf5Place& place, std::string_view action);
 
 // Whether the HDF5 call that just failed could not open or lock a file, as opposed to finding damage in it.
 bool system_refused();
 
-// Passes a return code through; a negative one is thrown as IoError. `action` reads like "open the dataset".
+// Returns `code`; throws IoError if it is negative. `action` reads like "open the dataset".
 template <class Code>
 Code checked(Code code, const Hdf5Place& place, std::string_view action) {
   if (code < 0) fail_hdf5(place, action);

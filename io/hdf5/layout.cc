@@ -11,10 +11,10 @@
 namespace syncline::io {
 namespace {
 
-// Headers and small arrays between two large ones are written in pieces of at most this.
+// Headers and small arrays between two large arrays are written in pieces of at most this size.
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
 
-// What HDF5 holds for an open file. It fills the base itself.
+// HDF5's handle for an open file. HDF5 fills the base.
 struct LaidOutFile : H5FD_t {
   Hdf5Layout* layout = nullptr;
   haddr_t end = 0;
@@ -23,7 +23,7 @@ struct LaidOutFile : H5FD_t {
 LaidOutFile& laid_out(H5FD_t* file) { return *static_cast<LaidOutFile*>(file); }
 const LaidOutFile& laid_out(const H5FD_t* file) { return *static_cast<const LaidOutFile*>(file); }
 
-// HDF5 is C: nothing may be thrown through it.
+// Exceptions must not pass through HDF5, which is C.
 template <class Action>
 herr_t guarded(Action action) noexcept {
   try {
@@ -48,7 +48,7 @@ herr_t close_file(H5FD_t* file) {
   return 0;
 }
 
-// Small pieces of headers and small arrays are each allocated next to each other.
+// HDF5 then allocates small metadata together, and small arrays together.
 herr_t query(const H5FD_t*, unsigned long* features) {
   *features = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_AGGREGATE_SMALLDATA;
   return 0;

@@ -1,10 +1,9 @@
-// An HDF5 file that is laid out in memory and put on the disk by us: a driver below HDF5 that keeps what HDF5 writes
-// (headers, attributes, small arrays) in memory, page by page, and holds nothing for large arrays, whose places HDF5
-// only reserves.
+// Hdf5Layout: an HDF5 file driver that keeps what HDF5 writes (headers, attributes, small arrays) in pages of memory,
+// and stores nothing for large arrays, for which HDF5 only reserves space. The caller writes both to the disk.
 //
-// HDF5 is kept away from the disk because it never calls fsync, reports a full disk as late as at H5Fclose or not at
-// all, and may crash at exit after a failed write. Arrays go from where they lie to the disk in one pass, which takes
-// their digest too. Memory: that of the headers.
+// HDF5 does not write to the disk itself, because it never calls fsync, reports a full disk only at H5Fclose or not at
+// all, and may crash at exit after a failed write. Large arrays go from the caller's memory to the disk in one pass,
+// which also digests them. Memory use: headers and small arrays.
 //
 // Needs a live Hdf5Session. Not thread-safe.
 #pragma once
@@ -27,16 +26,16 @@ class Hdf5Layout {
   Hdf5Layout(const Hdf5Layout&) = delete;
   Hdf5Layout& operator=(const Hdf5Layout&) = delete;
 
-  // Makes files that are opened with `access` keep their bytes here. The layout must outlive them.
+  // Files opened with `access` then keep their bytes here. The layout must outlive them.
   void use_in(hid_t access, const Hdf5Place& place);
 
   void write(std::uint64_t address, std::span<const std::byte> bytes);
-  // What was never written is zero.
+  // Bytes never written read as zero.
   void read(std::uint64_t address, std::span<std::byte> bytes) const;
 
-  // Marks bytes that the caller writes to the disk himself.
+  // Marks bytes that the caller writes to the disk.
   void exclude(std::uint64_t address, std::uint64_t size) { excluded_[address] = size; }
-  // Everything else of the first `size` bytes.
+  // Writes all other bytes of the first `size` to `file`.
   void write_to(DurableFile& file, std::uint64_t size) const;
 
  private:

@@ -1,4 +1,4 @@
-// HDF5's version, for people.
+// The version of HDF5, for reports.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 namespace syncline::io {
 
 struct Hdf5Version {
-  std::string built;   // "1.10.8": the headers'
-  std::string loaded;  // the library's
+  std::string built;   // of the headers, "1.10.8"
+  std::string loaded;  // of the library
 };
 
-// Takes no part in HDF5's state; safe to call from any thread. Throws IoError.
+// Thread-safe and needs no Hdf5Session: it changes no HDF5 state. Throws IoError.
 Hdf5Version hdf5_version();
 
 }  // namespace syncline::io

@@ -1,4 +1,4 @@
-// bias_add: an addition with the bias brought into x's layout.
+// bias_add: reshapes the bias to x's layout and adds it.
 #include "ops/convolution/image.h"
 #include "ops/graph/deferred.h"
 #include "ops/graph/elementwise.h"
@@ -10,7 +10,7 @@ namespace syncline {
 Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
   constexpr std::string_view kName = "bias_add";
   const int ndim = x.ndim();
-  // Below three dimensions there is no image whose channels could come first.
+  // With fewer than three dimensions x is no image: its channels are last.
   const bool first = is_channels_first(kName, data_format) && ndim >= 3;
   const int vector_axis = first ? 1 : ndim - 1;
   Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(ndim), 1));
@@ -18,7 +18,7 @@ Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
   if (fits) shape[vector_axis] = bias.shape().back();
   for (int axis = 0; fits && bias.ndim() > 1 && axis < ndim - 2; ++axis)
     shape[axis + (first ? 2 : 1)] = bias.shape()[axis];
-  // A place of the bias for each of x: broadcasting would accept a single one, too.
+  // Sizes must be equal: broadcasting alone would also accept a bias of size one.
   bool decided = true;
   for (int axis = bias.ndim() > 1 ? 1 : vector_axis; fits && axis < ndim; ++axis) {
     if (axis != vector_axis && bias.ndim() == 1) continue;

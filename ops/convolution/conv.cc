@@ -1,10 +1,10 @@
-// Convolution in one to three dimensions, dense and depthwise, and its two gradients. Each is linear in either operand,
-// so each one's gradients are the other two.
+// Convolution in one to three dimensions, dense and depthwise, and its two gradients. All three ops are linear in each
+// operand; the gradients of each op are the other two.
 //
 //   ConvForward(x, w) = y        ConvGradInput(w, dy) = dx        ConvGradKernel(x, dy) = dw
 //
-// Images have channels last; kernels are (space..., in, out), or (space..., channels) where each channel has its own.
-// The public functions transpose other layouts. The loops are in ops/kernels/convolution/conv.h.
+// Images have channels last; kernels are (space..., in, out), depthwise kernels (space..., channels). The public
+// functions transpose other layouts. The loops are in ops/kernels/convolution/conv.h.
 #include "ops/convolution/conv.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Shape space_of(const ConvAttrs& a, const Shape& shape, int first) {
   return Shape(std::vector<Index>(shape.begin() + first, shape.begin() + first + spatial_of(a)));
 }
 
-// The geometry of all three, from the shapes of x, w and y. Missing axes have one element.
+// The geometry of all three ops, from the shapes of x, w and y. Missing axes have size 1.
 kernels::ConvGeometry geometry(const ConvAttrs& a, const Shape& x, const Shape& w, const Shape& y) {
   struct Axis {
     Index in = 1, out = 1, k = 1, stride = 1, dilation = 1, pad = 0;
@@ -56,15 +56,14 @@ kernels::ConvGeometry geometry(const ConvAttrs& a, const Shape& x, const Shape& 
   return g;
 }
 
-// Whether a kernel's tap lies inside the image at any position.
+// True if a kernel's tap lies inside the image at any position.
 bool is_used(Index tap, Index dilation, Index stride, Index pad, Index in, Index out) {
   const Index first = tap * dilation - pad;
   const Index position = first >= 0 ? 0 : (-first + stride - 1) / stride;
   return position < out && first + position * stride < in;
 }
 
-// A tap that sees nothing but zeros around the image has the gradient 0. The sums have 0 * dy, NaN where dy is
-// infinite.
+// Sets the gradient of taps that only see padding to 0: their sums hold 0 * dy, which is NaN for infinite dy.
 template <class T>
 void clear_unused_taps(const kernels::ConvGeometry& g, Index elements, T* dw) {
   for (Index d = 0; d < g.k_d; ++d)
@@ -82,7 +81,6 @@ void check_dtypes(std::string_view op, std::span<const Meta> in) {
       fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; both must be of one floating dtype");
 }
 
-// `kernel_ndim` counts the dimensions of a kernel.
 void check_kernel(std::string_view op, const ConvAttrs& a, const Shape& kernel, int kernel_ndim) {
   if (kernel.ndim() != kernel_ndim)
     fail<ShapeError>(op, ": the kernel has the shape ", kernel, "; it needs ", kernel_ndim, " dimensions");
@@ -98,7 +96,7 @@ void check_channels(std::string_view op, const Shape& image, Index channels, con
                      " and ", channels, " channels");
 }
 
-// dy must be what a convolution of an image of `size` gives.
+// dy must have the spatial shape that a convolution of an image of `size` gives.
 void check_positions(std::string_view op, const ConvAttrs& a, const Shape& dy, const Shape& size, const Shape& kernel) {
   for (int i = 0; i < spatial_of(a); ++i) {
     const Index want = window_positions(op, size[i], window(a, i, kernel[i]));
@@ -157,7 +155,7 @@ struct ConvForward {
   static constexpr auto fields = kConvFields;
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
-    const std::string_view op = Kind::kFunctions[a.strides.size() - 1];  // what the user called
+    const std::string_view op = Kind::kFunctions[a.strides.size() - 1];  // for error texts
     check_dtypes(op, in);
     const Shape &x = in[0].shape, &w = in[1].shape;
     check_image(op, x, spatial_of(a));
@@ -187,7 +185,7 @@ struct ConvForward {
   }
 };
 
-// (w, dy) -> dx of a.size.
+// (w, dy) -> dx of the spatial shape a.size.
 template <class Kind>
 struct ConvGradInput {
   static constexpr std::string_view kName = Kind::kGradInput;
@@ -227,7 +225,7 @@ struct ConvGradInput {
   }
 };
 
-// (x, dy) -> dw of a.size.
+// (x, dy) -> dw of the spatial shape a.size.
 template <class Kind>
 struct ConvGradKernel {
   static constexpr std::string_view kName = Kind::kGradKernel;
@@ -247,7 +245,7 @@ struct ConvGradKernel {
     kernel.push_back(dy.back());
     return {in[0].dtype, kernel};
   }
-  // A sum over the images: each rank sums its own.
+  // A sum over the images: each rank sums its own images.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     if (!args.at[0].is_split(0) && !args.at[1].is_split(0)) return gathered(args);
     return {{Placement::split(0), Placement::split(0)}, {Placement::partial()}};
@@ -262,7 +260,7 @@ struct ConvGradKernel {
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape(), k.in_shape(1));
     with_floating(k.out_dtype(), [&]<class T>(T) {
-      // A rank without rows contributes nothing to the sum.
+      // A rank without rows adds zeros to the sum.
       if (k.in_shape(0).size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
       else Kind::template loops<T>().grad_kernel(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
       clear_unused_taps(g, k.out_shape().size() / (g.k_d * g.k_h * g.k_w), k.output<T>());

@@ -1,5 +1,5 @@
-// The ops behind the convolutions of syncline/backend/convolution.h, for one to three spatial axes. Images have
-// channels last; kernels are (space..., in, out), those of depthwise convolutions (space..., channels).
+// Convolution ops behind syncline/backend/convolution.h, for one to three spatial axes. Images are
+// (batch, space..., channels), kernels (space..., in, out), depthwise kernels (space..., channels).
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace syncline {
 
 struct ConvAttrs {
-  std::vector<std::int64_t> strides, dilation_rate;  // one number a spatial axis
+  std::vector<std::int64_t> strides, dilation_rate;  // one number per spatial axis
   Padding padding = Padding::kValid;
-  // Of the result's spatial axes, where the operands do not tell: of dx in ConvGradInput, of dw in ConvGradKernel.
+  // Spatial shape of a result that the operands do not determine: dx of ConvGradInput, dw of ConvGradKernel.
   Shape size = {};
 };
 
@@ -24,16 +24,17 @@ inline ConvAttrs conv_attrs(std::string_view op, std::vector<std::int64_t> strid
   return {std::move(strides), std::move(dilation_rate), padding, {}};
 }
 
-// The same of Conv2DOptions and Conv3DOptions.
+// From Conv2DOptions or Conv3DOptions.
 template <class Options>
 ConvAttrs conv_attrs(std::string_view op, const Options& o) {
   return conv_attrs(op, {o.strides.begin(), o.strides.end()}, {o.dilation_rate.begin(), o.dilation_rate.end()},
                     padding_of(op, o.padding));
 }
 
+// These throw ShapeError for shapes that do not fit, and DTypeError unless both operands have one floating dtype.
 Expr conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs);
 Expr depthwise_conv(const Expr& x, const Expr& kernel, const ConvAttrs& attrs);
-// What convolves to something of y's shape. A size that is unknown follows from y's by elements_under.
+// Transposed convolution: an image of the spatial shape attrs.size. Unknown sizes follow from y by elements_under().
 Expr transposed_conv(const Expr& kernel, const Expr& y, const ConvAttrs& attrs);
 
 }  // namespace syncline

@@ -1,4 +1,4 @@
-// conv1d, conv2d, conv3d and their transposes: other layouts brought to channels last and back.
+// conv1d, conv2d, conv3d, conv2d_transpose and conv3d_transpose: they convert other layouts to channels last and back.
 #include "ops/convolution/conv.h"
 #include "ops/graph/deferred.h"
 #include "syncline/backend/convolution.h"

@@ -1,6 +1,6 @@
-// What convolution and pooling share. How a window slides over one axis of an image: the size of the result and the
-// zeros before the image, by TensorFlow's rule. The names of paddings and data formats, and the change between the
-// latter. Images have one to three spatial axes.
+// Shared by convolution and pooling: window geometry along one axis (result size and zeros before the image, by
+// TensorFlow's rule), names of paddings and data formats, and layout changes. Images have one to three spatial axes.
+// Errors name `op`.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace syncline {
 
 enum class Padding : std::uint8_t {
   kValid,   // no zeros
-  kSame,    // as many positions as elements, over the stride; the odd zero goes to the end
-  kCausal,  // as many positions, but all zeros come first: nothing depends on later elements
+  kSame,    // ceil(elements / stride) positions; an odd zero goes to the end
+  kCausal,  // positions as kSame, but all zeros come first: results never read later elements
 };
 
 inline std::ostream& operator<<(std::ostream& out, Padding padding) {
@@ -32,6 +32,7 @@ struct Window {
   std::int64_t dilation = 1;
   Padding padding = Padding::kValid;
 
+  // Elements from the first to the last tap.
   std::int64_t reach() const { return size == 0 ? 0 : size_product("window", size - 1, dilation) + 1; }
 };
 
@@ -40,8 +41,8 @@ struct Window {
                    "; use padding 'same' or a smaller window");
 }
 
-// Positions of the window over `in` elements; unknown if they depend on what is. None for an image that lacks less than
-// a stride, as in TensorFlow; throws ShapeError for a smaller one.
+// Number of window positions over `in` elements, or kUnknown. Zero, as in TensorFlow, if the image is at most one
+// stride shorter than the window; throws ShapeError for a shorter image.
 inline std::int64_t window_positions(std::string_view op, std::int64_t in, const Window& w) {
   if (in == kUnknown) return kUnknown;
   if (w.padding != Padding::kValid) return (in + w.stride - 1) / w.stride;
@@ -50,7 +51,7 @@ inline std::int64_t window_positions(std::string_view op, std::int64_t in, const
   return (in - w.reach() + w.stride) / w.stride;
 }
 
-// While a graph is built, an image that is known to be smaller than the window is a mistake. Fed images may be.
+// Throws for an image that is known to be smaller than the window while a graph is built. Fed images may be smaller.
 inline void check_window(std::string_view op, std::int64_t in, const Window& w) {
   if (in != kUnknown && w.size != kUnknown && w.padding == Padding::kValid && in < w.reach()) fail_window(op, in, w);
 }
@@ -62,7 +63,7 @@ inline std::int64_t pad_before(std::int64_t in, const Window& w) {
   return std::max<std::int64_t>((positions - 1) * w.stride + w.reach() - in, 0) / 2;
 }
 
-// The elements under `positions` windows, where nothing else says how many: Keras's rule for transposed convolutions.
+// Elements under `positions` windows if no size is given: Keras's rule for transposed convolutions.
 inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
   if (positions == kUnknown) return kUnknown;
   const std::int64_t elements = size_product("window", positions, w.stride);
@@ -70,7 +71,7 @@ inline std::int64_t elements_under(std::int64_t positions, const Window& w) {
   return w.size == kUnknown ? kUnknown : elements + std::max<std::int64_t>(w.reach() - w.stride, 0);
 }
 
-// Throws ValueError for a step below 1, or beyond any size.
+// Throws ValueError for a value outside [1, kLargestSize].
 inline void check_steps(std::string_view op, std::string_view what, const std::vector<std::int64_t>& values) {
   for (const std::int64_t value : values)
     if (value < 1 || value > kLargestSize) fail<ValueError>(op, ": ", what, " of ", value, "; give 1 to 2^47");
@@ -82,7 +83,7 @@ inline Padding padding_of(std::string_view op, std::string_view padding) {
   fail<ValueError>(op, ": unknown padding '", padding, "'; give 'valid' or 'same'");
 }
 
-// The same where there is an order in time.
+// padding_of() for an axis of time, which also accepts 'causal'.
 inline Padding temporal_padding_of(std::string_view op, std::string_view padding) {
   if (padding == "causal") return Padding::kCausal;
   if (padding == "same" || padding == "valid") return padding_of(op, padding);
@@ -101,7 +102,7 @@ inline void check_image(std::string_view op, const Shape& x, int spatial) {
                      spatial, " of space");
 }
 
-// Rows of the batch in (operand `image`), rows of the batch out.
+// Keeps a batch split of operand `image` in the result; gathers the other operands.
 inline Placed place_images(const PlaceArgs& args, std::size_t image) {
   Placed placed = gathered(args);
   if (args.at[image].is_split(0)) placed.in[image] = placed.out[0] = Placement::split(0);
@@ -121,7 +122,7 @@ inline Expr channels_to_front(const Expr& x) {
   return permute_dimensions(x, pattern);
 }
 
-// f(x) for a function of images with channels last. Checks the number of dimensions.
+// Applies f to x with channels last; the result has x's layout. Throws ShapeError for a wrong number of dimensions.
 template <class F>
 Expr with_channels_last(std::string_view op, const Expr& x, int spatial, std::string_view data_format, const F& f) {
   const bool first = is_channels_first(op, data_format);

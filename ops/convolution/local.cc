@@ -1,11 +1,11 @@
-// Local convolutions: a kernel of its own at each position. Each is linear in either operand, so each one's gradients
-// are the other two.
+// Local convolutions: each position has its own kernel. All three ops are linear in each operand; the gradients of each
+// op are the other two.
 //
 //   Local(x, w) = y        LocalGradInput(w, dy) = dx        LocalGradKernel(x, dy) = dw
 //
-// Images are NHWC here and w is (positions, features, channels of y), features row by row as a window lies in the
-// image: one row of a window is contiguous, so for each position and row of the window the images of a batch are a
-// matrix whose rows are an image apart. Everything is products of such matrices.
+// Images are NHWC here; w is (positions, features, channels of y), with the features in the order of a window's rows. A
+// window's row is contiguous in the image. For each position and row of the window, the images of a batch are a matrix
+// with the row stride of one image, so all three ops are products of such matrices.
 #include <algorithm>
 
 #include "ops/convolution/image.h"
@@ -24,7 +24,7 @@ using kernels::Trans;
 struct LocalAttrs {
   std::vector<Index> kernel_size, strides;  // rows, columns
   std::vector<Index> positions;             // of the result
-  Shape size = {};                          // rows and columns of dx, in LocalGradInput
+  Shape size = {};                          // rows and columns of dx in LocalGradInput
 };
 
 constexpr auto kLocalFields =
@@ -33,10 +33,10 @@ constexpr auto kLocalFields =
 
 constexpr double kNanosecondsPerFlop = 0.02;  // the products are small
 
-// Sizes of all three, and one product for each (position, row of the window).
+// Sizes and loops of all three ops: one product for each position and row of its window.
 struct Local {
   const LocalAttrs& a;
-  Index batch, width, in_c, out_c, image;  // image: elements of one of x
+  Index batch, width, in_c, out_c, image;  // image: elements of one image of x
 
   Local(const LocalAttrs& attrs, const Shape& x, Index channels)
       : a(attrs), batch(x[0]), width(x[2]), in_c(x[3]), out_c(channels), image(x[1] * x[2] * x[3]) {}
@@ -48,8 +48,8 @@ struct Local {
     return 2.0 * static_cast<double>(batch * positions()) * static_cast<double>(features() * out_c);
   }
 
-  // Calls visit(p, x, w) for positions [begin, end) and the rows of their windows: x is the offset of the row in an
-  // image, w in the kernel.
+  // Calls visit(p, x, w, first) for positions [begin, end) and the rows of their windows. x is the row's offset in an
+  // image, w its offset in the kernel; `first` marks a window's first row.
   template <class Visit>
   void for_rows(Index begin, Index end, const Visit& visit) const {
     for (Index p = begin; p < end; ++p) {
@@ -125,7 +125,7 @@ struct LocalConv {
   }
 };
 
-// (w, dy) -> dx of a.size.
+// (w, dy) -> dx of the spatial shape a.size.
 struct LocalConvGradInput {
   static constexpr std::string_view kName = "local_conv_grad_input";
   using Attrs = LocalAttrs;
@@ -140,7 +140,7 @@ struct LocalConvGradInput {
     return {in[0].dtype, Shape{dy[0], image[1], image[2], image[3]}};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
-  // Windows overlap in dx, so a thread has some of the images. A product's bits may depend on its rows: fixed chunks.
+  // Windows overlap in dx, so threads split the images. A product's bits may depend on its rows: chunks are fixed.
   static void run(const Attrs& a, const KernelArgs& k) {
     const Local l(a, k.out_shape(), k.in_shape(1)[3]);
     const Index line = l.positions() * l.out_c;
@@ -173,7 +173,7 @@ struct LocalConvGradKernel {
     return {in[0].dtype, Shape{a.positions[0] * a.positions[1], channels == kUnknown ? kUnknown : window * channels,
                                in[1].shape[3]}};
   }
-  // A sum over the images: each rank sums its own.
+  // A sum over the images: each rank sums its own images.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     if (!args.at[0].is_split(0) && !args.at[1].is_split(0)) return gathered(args);
     return {{Placement::split(0), Placement::split(0)}, {Placement::partial()}};
@@ -218,7 +218,7 @@ Expr local_grad_kernel(const LocalAttrs& a, const Expr& x, const Expr& dy) {
 }
 Expr local(const LocalAttrs& a, const Expr& x, const Expr& w) { return apply<LocalConv>({x, w}, with_size(a, {})); }
 
-// The features of a kernel from (channels, space) to (space, channels).
+// Reorders the features of a kernel from (channels, space) to (space, channels).
 Expr features_last(std::string_view op, const Expr& kernel, Index places) {
   const Shape& w = kernel.shape();
   if (w.ndim() != 3 || w[0] == kUnknown || w[1] == kUnknown || w[1] % places != 0)
@@ -229,7 +229,7 @@ Expr features_last(std::string_view op, const Expr& kernel, Index places) {
   return reshape(permute_dimensions(apart, {0, 2, 1, 3}), w);
 }
 
-// inputs with one or two spatial axes; a missing one, that of rows, is added.
+// `inputs` has one or two spatial axes. With one, this adds an axis of one row.
 Expr local_function(std::string_view op, const Expr& inputs, const Expr& kernel, int spatial, const LocalAttrs& a,
                     const std::string& data_format) {
   check_steps(op, "a kernel_size", a.kernel_size);

@@ -1,5 +1,5 @@
-// Pooling in two or three dimensions: the largest or the mean element under a window, and the gradients. Images have
-// channels last here; the loops are in ops/kernels/convolution/pool.h.
+// Max and average pooling in two or three dimensions, and the gradients. Images have channels last; the loops are in
+// ops/kernels/convolution/pool.h.
 #include "ops/kernels/convolution/pool.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 using Index = std::int64_t;
 
 struct PoolAttrs {
-  std::vector<Index> pool_size, strides;  // one number a spatial axis
+  std::vector<Index> pool_size, strides;  // one number per spatial axis
   Padding padding = Padding::kValid;
-  Shape size = {};  // of the image's space, in AveragePoolGrad, whose operand does not tell
+  Shape size = {};  // spatial shape of dx in AveragePoolGrad, which dy does not determine
 };
 
 constexpr auto kPoolFields =
@@ -33,7 +33,7 @@ Window window(const PoolAttrs& a, int axis) {
   return {a.pool_size[i], a.strides[i], 1, a.padding};
 }
 
-// From the shapes of the image and the pooled image. Missing axes have one element.
+// From the shapes of the image and the pooled image. Missing axes have size 1.
 kernels::PoolGeometry geometry(const PoolAttrs& a, const Shape& x, const Shape& y) {
   struct Axis {
     Index in = 1, out = 1, k = 1, stride = 1, pad = 0;
@@ -64,14 +64,14 @@ Meta pooled(std::string_view op, const PoolAttrs& a, const Meta& x) {
   return out;
 }
 
-// All operands are images or pooled images: rows of the batch stay where they are.
+// All operands are images or pooled images, so the split of the batch stays.
 Placed place_rows(const PlaceArgs& args) {
   for (const Placement at : args.at)
     if (at.is_split(0)) return {std::vector<Placement>(args.in.size(), at), {at}};
   return gathered(args);
 }
 
-// For each cell of the pooled image, the element of `g` at the place where x first equals y, as max_pool_grad has it.
+// For each cell of the pooled image: the element of `g` where x first equals y, the element that max_pool_grad picks.
 template <class T>
 void pick_maxima(const kernels::PoolGeometry& p, const T* x, const T* y, const T* g, T* out) {
   const Index lines = p.batch * p.out_d * p.out_h, line = p.out_w * p.channels;
@@ -113,7 +113,7 @@ struct MaxPool {
   }
 };
 
-// (x, y, dy) -> dx: dy at the places of the maxima, 0 elsewhere.
+// (x, y, dy) -> dx: dy at the maxima, 0 elsewhere.
 struct MaxPoolGrad {
   static constexpr std::string_view kName = "max_pool_grad";
   using Attrs = PoolAttrs;
@@ -129,13 +129,13 @@ struct MaxPoolGrad {
       kernels::max_pool_grad(g, k.input<T>(0), k.input<T>(1), k.input<T>(2), k.output<T>());
     });
   }
-  // Where the maxima lie is piecewise constant in x.
+  // The positions of the maxima are piecewise constant in x.
   static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
     return {Expr{}, Expr{}, max_pool_pick(a, dx.input(0), dx.input(1), g)};
   }
 };
 
-// (x, y, g) -> g at the places of the maxima: the transpose of MaxPoolGrad.
+// (x, y, g) -> g at the maxima: the transpose of MaxPoolGrad.
 struct MaxPoolPick {
   static constexpr std::string_view kName = "max_pool_pick";
   using Attrs = PoolAttrs;
@@ -170,7 +170,7 @@ struct AveragePool {
   }
 };
 
-// dy -> dx of a.size.
+// dy -> dx of the spatial shape a.size.
 struct AveragePoolGrad {
   static constexpr std::string_view kName = "average_pool_grad";
   using Attrs = PoolAttrs;

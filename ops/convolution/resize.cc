@@ -1,4 +1,4 @@
-// Padding and enlarging images and volumes: pads and repetitions along the axes that a data format names.
+// Padding and enlarging of images and volumes, by pads and repetitions along the spatial axes.
 #include "ops/convolution/image.h"
 #include "ops/graph/deferred.h"
 #include "ops/shape/merge.h"
@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// `padding` of the axes from `axis` on.
+// Pads the axes from `axis` on.
 Expr padded(const Expr& x, int axis, std::span<const Pads> padding) {
   std::vector<std::int64_t> before(static_cast<std::size_t>(x.ndim()), 0), after = before;
   for (const auto& [first, last] : padding) {
@@ -18,7 +18,7 @@ Expr padded(const Expr& x, int axis, std::span<const Pads> padding) {
   return pad(x, std::move(before), std::move(after));
 }
 
-// The first axis of space.
+// The first spatial axis.
 int space_axis(std::string_view op, const Expr& x, int spatial, std::string_view data_format) {
   const bool first = is_channels_first(op, data_format);
   check_image(op, x.shape(), spatial);
@@ -37,12 +37,12 @@ Expr repeated(const Expr& x, int axis, const std::vector<std::int64_t>& factors)
 // Along `axis`, element k * factor + i is x[k] * (1 - i / factor) + x[k + 1] * i / factor.
 Expr interpolated(const Expr& x, int axis, int factor) {
   if (factor == 1 || x.shape()[axis] == 0) return x;
-  if (x.shape()[axis] == kUnknown)  // perhaps none
+  if (x.shape()[axis] == kUnknown)  // it may be empty
     return once_known("resize_images", {x}, x.meta(),
                       [=](std::span<const Expr> in) { return interpolated(in[0], axis, factor); });
   std::vector<std::int64_t> none(static_cast<std::size_t>(x.ndim()), 0), one = none;
   one[static_cast<std::size_t>(axis)] = 1;
-  const Expr rise = pad(trim(x, one, none) - trim(x, none, one), none, one);  // to the next element; none from the last
+  const Expr rise = pad(trim(x, one, none) - trim(x, none, one), none, one);  // to the next element; 0 for the last
   Shape along(std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim() - axis), 1));
   along[0] = factor;
   const Expr share = cast(reshape(arange(0, factor), along), x.dtype()) / static_cast<double>(factor);

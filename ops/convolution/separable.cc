@@ -1,5 +1,5 @@
-// Depthwise and separable convolutions. A channel that gives several is repeated first, so that the loops know one
-// result a channel only.
+// Depthwise and separable convolutions. Channels with several results are repeated first, because the loops compute one
+// result per channel.
 #include "ops/convolution/conv.h"
 #include "ops/graph/deferred.h"
 #include "ops/shape/merge.h"
@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// kernel: (space..., channels, multiplier). x has its channels last.
+// kernel: (space..., channels, multiplier). x has channels last.
 Expr depthwise(std::string_view op, const Expr& x, const Expr& kernel, const ConvAttrs& attrs) {
   const int spatial = static_cast<int>(attrs.strides.size());
   const Shape& k = kernel.shape();
@@ -22,7 +22,7 @@ Expr depthwise(std::string_view op, const Expr& x, const Expr& kernel, const Con
   const Expr image = multiplier == 1 ? x : repeat_elements(x, static_cast<int>(multiplier), -1);
   const Expr y = depthwise_conv(image, merge_axes(kernel, spatial), attrs);
   if (multiplier > 0 || (x.shape().back() != kUnknown && channels != kUnknown)) return y;
-  // Without results the op does not see whether the channels agree.
+  // With a multiplier of 0 the op cannot compare the unknown channels: check them once they are known.
   return once_known(std::string(op), {x, kernel}, y.meta(),
                     [op, attrs](std::span<const Expr> in) { return depthwise(op, in[0], in[1], attrs); });
 }
@@ -40,9 +40,9 @@ Expr separable(std::string_view op, const Expr& x, const Expr& depthwise_kernel,
   Shape target(ones);
   target.push_back(p[spatial]);
   target.push_back(p[spatial + 1]);
-  const Expr mix = reshape(pointwise_kernel, target);  // refuses what was unknown and is not 1
+  const Expr mix = reshape(pointwise_kernel, target);  // refuses unknown sizes that are not 1
   return with_channels_last(op, x, spatial, data_format, [&](const Expr& image) {
-    // 'same': an image without elements may come of one.
+    // 'same' accepts the depthwise result of an image smaller than the window, which has no elements.
     return conv(depthwise(op, image, depthwise_kernel, attrs), mix, {ones, ones, Padding::kSame, {}});
   });
 }

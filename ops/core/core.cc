@@ -1,4 +1,4 @@
-// Identity, stop_gradient, shape and count. None of them is left in a plan.
+// identity, stop_gradient, shape and count, which are in no plan; and fill.
 #include "syncline/backend/core.h"
 #include "ops/graph/deferred.h"
 
@@ -114,7 +114,7 @@ std::int64_t count_params(const Expr& x) {
     fail<ShapeError>("count_params: x ", x.shape(), " has an unknown dimension; count(x) gives the number as a tensor");
   return x.shape().size();
 }
-// No plan keeps these two, so a sparse tensor is not really made dense.
+// shape and count are in no plan, so no step computes to_dense for them.
 Expr shape(const Expr& x) { return apply<ShapeOf>({to_dense(x)}); }
 Expr count(const Expr& tensor, Axes axes, DType dtype) {
   const Expr x = to_dense(tensor);

@@ -15,7 +15,7 @@ double log_add(double a, double b) {
   return top == kNever ? kNever : top + std::log1p(std::exp(std::min(a, b) - top));
 }
 
-// Each step adds at most `width` nodes to the empty sequence.
+// The empty sequence, and at most `width` new nodes per step.
 std::int64_t most_nodes(std::int64_t time, std::int64_t width) { return 1 + time * width; }
 
 }  // namespace
@@ -47,14 +47,14 @@ std::int32_t BeamSearch::add_node(std::int32_t parent, std::int32_t label) {
   return nodes_count_++;
 }
 
-// A sequence that was dropped may come back: it is the same node, so that its own children stay related to it.
+// A dropped sequence may return. It reuses its node, which keeps the links to its children.
 std::int32_t BeamSearch::child(std::int32_t parent, std::int32_t label) {
   for (std::int32_t c = nodes_[parent].first_child; c != kNone; c = nodes_[c].sibling)
     if (nodes_[c].label == label) return c;
   return add_node(parent, label);
 }
 
-// The same sequence one step later: its last label or the blank again, or a shorter one's next label.
+// The same sequence after one more step: a blank, its last label again, or the parent's sequence plus its last label.
 void BeamSearch::stay(Node& node, const double* scores) {
   if (node.parent != kNone) {
     const Node& parent = nodes_[node.parent];
@@ -87,7 +87,7 @@ void BeamSearch::grow(std::int32_t parent, const double* scores) {
   for (std::int32_t c = from.first_child; c != kNone; c = nodes_[c].sibling) {
     Node& child = nodes_[c];
     is_leaf_[child.label] = child.active;
-    // One that has just lost its place will not grow itself; so does TensorFlow.
+    // As in TensorFlow, a child that has just left the beam does not grow in this step.
     if (!child.active) child.old_total = kNever;
   }
   for (std::int32_t label = 0; label + 1 < classes_; ++label) {
@@ -127,7 +127,7 @@ void BeamSearch::advance(const double* scores) {
     stay(node, scores);
     if (can_enter(node.total)) offer({node.total, 0, leaves_[i], kNone, kNone});
   }
-  // What a sequence grows to is less likely than it was itself.
+  // A child is not more likely than its parent was before the step.
   for (std::int64_t i = 0; i < leaves_count_; ++i)
     if (can_enter(nodes_[leaves_[i]].old_total)) grow(leaves_[i], scores);
   keep();

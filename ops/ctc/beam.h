@@ -1,7 +1,7 @@
-// A beam search over label sequences (Graves, 2012): after each step the `width` likeliest sequences stay, each with
-// the probability of the alignments that end in a blank and of those that do not.
+// Beam search over label sequences (Graves, 2012). Each step keeps the `width` most likely sequences, each with the log
+// probability of the alignments that end in a blank and of those that end in a label.
 //
-// Sequences share their beginnings in a tree, which lies in memory of the caller: nothing is allocated.
+// Sequences share their prefixes in a tree in the caller's memory; the search allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@ namespace syncline::ctc {
 
 class BeamSearch {
  public:
-  // Bytes of memory for sequences of up to `time` steps.
+  // Bytes that the constructor's `memory` needs for up to `time` steps.
   static std::size_t memory(std::int64_t time, std::int64_t classes, std::int64_t width);
 
   BeamSearch(void* memory, std::int64_t time, std::int64_t classes, std::int64_t width);
 
-  // One more step, of which `scores` are the classes' log probabilities; the blank comes last.
+  // One step. `scores`: the log probability of each class, the blank last.
   void advance(const double* scores);
-  // How many sequences there are. Number 0 is the likeliest.
+  // Number of kept sequences. Sequence 0 is the most likely.
   std::int64_t size() const { return leaves_count_; }
   double log_probability(std::int64_t number) const;
-  // Writes the sequence's labels and returns how many they are. With `merge_repeated` equal neighbours become one.
+  // Writes the labels of a sequence and returns their number. `merge_repeated` merges equal neighbours.
   std::int64_t labels(std::int64_t number, bool merge_repeated, std::int64_t* to) const;
 
  private:
   struct Node {
     std::int32_t parent, label, first_child, sibling;
-    double old_blank, old_total;  // before the step: of alignments that end in a blank, and of all
-    double blank, ended, total;   // after it; `ended`: those that end in the last label
-    bool active;                  // among the sequences that stay
+    double old_blank, old_total;  // before the step: alignments that end in a blank; all
+    double blank, ended, total;   // after the step; `ended`: alignments that end in the last label
+    bool active;                  // in the beam
   };
-  // A sequence that may stay: a node, or a child that is not one yet.
+  // A candidate for the beam: a node, or (node < 0) a new child of `parent`.
   struct Candidate {
     double total;
     std::int32_t order, node, parent, label;
@@ -51,9 +51,9 @@ class BeamSearch {
   std::int64_t classes_, width_, leaves_count_ = 0, heap_count_ = 0;
   std::int32_t nodes_count_ = 0, order_ = 0;
   Node* nodes_;
-  Candidate* heap_;        // its first is the worst
-  std::int32_t* leaves_;   // the likeliest first
-  std::uint8_t* is_leaf_;  // of a parent's child, by its label
+  Candidate* heap_;        // a heap, the worst candidate first
+  std::int32_t* leaves_;   // the most likely first
+  std::uint8_t* is_leaf_;  // by label, in grow(): whether that child is in the beam
 };
 
 }  // namespace syncline::ctc

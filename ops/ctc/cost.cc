@@ -1,5 +1,5 @@
-// ctc_batch_cost: sums over alignments in log space. State 2 i + 1 of a sample is its label i, the others are blanks;
-// alpha[t][s] is the log probability of the first t + 1 steps that end in state s, beta that of the steps behind t.
+// ctc_batch_cost: sums over alignments in log space. State 2 i + 1 of a sample is its label i; even states are blanks.
+// alpha[t][s] is the log probability of the first t + 1 steps, ending in state s; beta[t][s] that of the steps after t.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/ctc/cost.cc"
 #include <hwy/foreach_target.h>
@@ -43,11 +43,11 @@ HWY_ATTR void exp_row(const T* x, T shift, T scale, T* y, std::int64_t n) {
   for (; i < n; ++i) y[i] = std::exp(x[i] - shift) * scale;
 }
 
-// One sample's rows of states, with minus infinity around the states.
+// The rows of states of one sample, with -infinity around the states.
 template <class T>
 struct States {
   ctc::Sample<T> sample;
-  std::int64_t states, width;  // width: states and what fills up the last vector
+  std::int64_t states, width;  // width: states, rounded up to kMargin
   T *alpha, *beta, *ahead, *next, *emitted, *skip, *norm;
 
   HWY_ATTR States(const ctc::Sample<T>& s, std::int64_t rows_of_alpha) : sample(s), states(2 * s.labels + 1) {
@@ -59,7 +59,7 @@ struct States {
     T** const rows[ctc::kOtherRows] = {&beta, &ahead, &next, &emitted, &skip};
     for (T** r : rows) *r = row, row += stride;
     norm = row - ctc::kMargin;
-    // A step may pass over the blank between two labels that differ.
+    // A step may skip the blank between two different labels.
     for (std::int64_t i = 1; i < s.labels; ++i)
       if (s.label[i] != s.label[i - 1]) skip[2 * i + 1] = T{0};
     for (std::int64_t t = 0; t < s.time; ++t) norm[t] = log_sum_exp(s.logits + t * s.classes, s.classes);
@@ -100,7 +100,7 @@ HWY_ATTR T log_add(T a, T b) {
   return top == -std::numeric_limits<T>::infinity() ? top : top + std::log1p(std::exp(std::min(a, b) - top));
 }
 
-// -log P; alpha's rows are kept if `kept`, otherwise there are two that take turns.
+// -log P. Keeps all rows of alpha if `kept`; otherwise two rows alternate.
 template <class T>
 HWY_ATTR T forward(const States<T>& x, bool kept) {
   const std::int64_t stride = ctc::state_stride(x.sample.labels), time = x.sample.time;
@@ -133,7 +133,7 @@ HWY_ATTR void backward(const States<T>& x, T loss) {
       x.advance(ahead, ahead + 1, ahead + 2, x.skip + 2, x.beta, next);
     }
     std::swap(ahead, next);
-    // How likely each state is at step t, given the labels.
+    // Probability of each state at step t given the labels, times `scale`.
     T* likely = x.alpha + t * stride;
     for (std::int64_t s = 0; s < x.states; ++s) likely[s] += x.beta[s];
     exp_row(likely, -loss, x.sample.scale, likely, x.states);
@@ -197,7 +197,7 @@ Placed place_samples(const PlaceArgs& args) {
   return split ? Placed{std::vector<Placement>(args.in.size(), rows), {rows}} : gathered(args);
 }
 
-// The labels of sample i before the first blank or number beyond it: that ends them, as in TensorFlow.
+// Number of labels of sample i: the first number >= the blank ends them, as in TensorFlow.
 std::int64_t labels_of(const KernelArgs& k, std::int64_t i) {
   const std::int32_t blank = static_cast<std::int32_t>(k.in_shape(kLogits)[2] - 1);
   const std::int32_t* label = k.input<std::int32_t>(kLabels) + i * k.in_shape(kLabels)[1];
@@ -205,7 +205,7 @@ std::int64_t labels_of(const KernelArgs& k, std::int64_t i) {
   return std::find_if(label, end, [=](std::int32_t c) { return c >= blank; }) - label;
 }
 
-// Refuses what has no cost, before any work is shared out.
+// Throws ValueError for samples without a cost, before the parallel work starts.
 void check_values(std::string_view op, const KernelArgs& k) {
   const Shape& logits = k.in_shape(kLogits);
   const std::int64_t width = k.in_shape(kLabels)[1], classes = logits[2];
@@ -262,7 +262,7 @@ std::size_t scratch_of(std::span<const Meta> in, bool gradient) {
   return static_cast<std::size_t>(chunks * ctc::sample_memory(logits[1], width, gradient)) * size_of(in[kLogits].dtype);
 }
 
-// Inputs: logits, labels, input_length, label_length; the last three int32, lengths of (samples).
+// Inputs: logits; int32 labels, input_length and label_length. The lengths are (samples).
 struct CtcCost {
   static constexpr std::string_view kName = "ctc_batch_cost";
   using Attrs = NoAttrs;

@@ -1,4 +1,4 @@
-// ctc_decode: the best path, and a beam search.
+// ctc_decode: greedy search for the best path, and beam search.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,7 +27,7 @@ Placed place_samples(const PlaceArgs& args) {
   return args.at[0].is_split(0) || args.at[1].is_split(0) ? Placed{{rows, rows}, {rows, rows}} : gathered(args);
 }
 
-// Inputs: logarithms of probabilities, input_length (int32). Outputs: labels (samples, time), -log P (samples, 1).
+// Inputs: log probabilities, input_length (int32). Outputs: labels (samples, time), -log P (samples, 1).
 struct CtcGreedy {
   static constexpr std::string_view kName = "ctc_greedy";
   using Attrs = NoAttrs;
@@ -68,7 +68,7 @@ struct CtcGreedy {
   static constexpr NoGradient grad{"labels are piecewise constant, and the probability is that of a choice"};
 };
 
-// The same inputs. Outputs: labels (samples, top_paths, time), log P (samples, top_paths).
+// Inputs: those of CtcGreedy. Outputs: labels (samples, top_paths, time), log P (samples, top_paths).
 struct CtcBeamSearch {
   static constexpr std::string_view kName = "ctc_beam_search";
   struct Attrs {
@@ -93,7 +93,7 @@ struct CtcBeamSearch {
   static kernels::Chunks chunks(const Attrs& a, const Shape& y) {
     return ctc::sample_chunks(y[0], static_cast<double>(y[1] * (20 + 3 * y[2] * a.beam_width)));
   }
-  // Of one chunk: the search's memory, and the log probabilities of a step.
+  // Scratch memory of one chunk: the beam search, and the log probabilities of a step.
   static std::size_t chunk_bytes(const Attrs& a, const Shape& y) {
     return ctc::BeamSearch::memory(y[1], y[2], a.beam_width) + static_cast<std::size_t>(y[2]) * sizeof(double);
   }
@@ -101,7 +101,7 @@ struct CtcBeamSearch {
     return static_cast<std::size_t>(chunks(a, in[0].shape).count) * ((chunk_bytes(a, in[0].shape) + 63) / 64 * 64);
   }
 
-  // The step's probabilities, made to sum to one.
+  // Log probabilities of a step, normalized so that the probabilities sum to one.
   template <class T>
   static void normalize(const T* row, std::int64_t classes, double* scores) {
     const auto top = static_cast<double>(*std::max_element(row, row + classes));

@@ -1,4 +1,4 @@
-// What the functions of CTC share: checks of their operands, and how samples are shared out to threads.
+// Shared by the CTC functions: checks of operands, and chunks of samples for threads.
 #pragma once
 
 #include <string_view>
@@ -8,14 +8,14 @@
 
 namespace syncline::ctc {
 
-// Throws unless y_pred is floating, (samples, time, classes) with at least the blank as a class.
+// Throws DTypeError unless y_pred is floating, ShapeError unless it is (samples, time, classes) with one class or more.
 void check_logits(std::string_view op, const Meta& y_pred);
-// Lengths of (samples) or (samples, 1) as int32 of (samples).
+// Lengths (samples) or (samples, 1) as int32 (samples). Throws ShapeError; DTypeError for bool.
 Expr flat_lengths(std::string_view op, const Expr& lengths);
-// Throws ValueError if one of the lengths, input `number` of a kernel, is outside [0, most].
+// Throws ValueError for a length outside [0, most] in the kernel's input `number`, int32.
 void check_lengths(std::string_view op, std::string_view what, const KernelArgs& k, int number, std::int64_t most);
 
-// At most 16 chunks: each has memory of its own.
+// At most 16 chunks: each has its own scratch memory.
 inline kernels::Chunks sample_chunks(std::int64_t samples, double cost_of_sample) {
   const kernels::Chunks fine = kernels::fixed_chunks(samples, cost_of_sample);
   const std::int64_t size = std::max(fine.size, (samples + 15) / 16);

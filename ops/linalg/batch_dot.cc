@@ -1,5 +1,5 @@
-// batch_dot: a product of tensors for each sample. The op sums over several neighbouring axes at once, so that it is
-// its own gradient; each operand keeps them first or last behind the samples, so that nothing is copied.
+// batch_dot: one product of tensors per sample. The op sums over several neighbouring axes, so that its gradients are the
+// same op. These axes are the first or the last after the samples, so that operands need no copy.
 #include <numeric>
 
 #include "ops/graph/op.h"
@@ -18,7 +18,7 @@ using kernels::Trans;
 struct BatchDot {
   static constexpr std::string_view kName = "batch_dot";
   struct Attrs {
-    int summed = 1;  // how many axes
+    int summed = 1;  // number of summed axes
     bool summed_first_x = false, summed_first_y = true;
   };
   static constexpr auto fields =
@@ -78,7 +78,7 @@ struct BatchDot {
         gemm(x_trans, y_trans, m, n, k, T(1), args.input<T>(0) + i * m * k, a.summed_first_x ? m : k,
              args.input<T>(1) + i * n * k, a.summed_first_y ? n : k, T(0), args.output<T>() + i * m * n, n);
       };
-      // A few large products are split within; many are handed out whole.
+      // Threads share each of a few large products; otherwise a thread takes whole products.
       if (samples < kManySamples && cost > kernels::kSerialNanoseconds) {
         for (std::int64_t i = 0; i < samples; ++i) product(kernels::gemm<T>, i);
         return;
@@ -104,14 +104,14 @@ struct BatchDot {
   static constexpr std::int64_t kManySamples = 8;
 
   static bool agree(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
-  // The first of the summed axes, and of the others.
+  // The first summed axis; the first other axis after the samples.
   static int summed_at(bool first, const Shape& shape, int summed) { return first ? 1 : shape.ndim() - summed; }
   static int free_at(bool first, int summed) { return first ? 1 + summed : 1; }
 };
 
 SYNCLINE_REGISTER_OP(BatchDot)
 
-// x with `axis` moved to the end, unless it is the first or last one behind the samples anyway.
+// Moves `axis` to the end unless it is the first or last axis after the samples.
 Expr axis_at_border(const Expr& x, int axis) {
   if (axis == 1 || axis == x.ndim() - 1) return x;
   std::vector<int> pattern(static_cast<std::size_t>(x.ndim()));

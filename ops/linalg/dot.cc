@@ -1,4 +1,4 @@
-// Matrix products: dot(x, y) and the two ops it is made of, which are each other's gradients.
+// Matrix products: dot(x, y), and the ops Dot and DotKernelGrad, which are closed under differentiation.
 #include <algorithm>
 
 #include "ops/graph/op.h"
@@ -21,7 +21,7 @@ void check_product(std::string_view op, std::span<const Meta> in) {
   if (in[0].dtype == DType::kBool) fail<DTypeError>(op, ": operands of bool; cast them to numbers first");
 }
 
-// All elements but those of the last axis.
+// Rows of a tensor viewed as a matrix with the last axis as columns.
 std::int64_t rows_of(const Shape& shape) { return shape.product(0, shape.ndim() - 1); }
 
 // y[..., n] = sum over k of x[..., k] * w[k, n], or * w[n, k].
@@ -61,9 +61,9 @@ struct Dot {
                        k.input<T>(0), inner, k.input<T>(1), w[1], T(0), k.output<T>(), n);
     });
   }
-  // A weight that a few rows are multiplied by in every turn of a loop is packed once.
+  // Packs a weight once if every iteration of a loop multiplies a few rows by it.
   static Expr prepare(const Attrs& a, std::span<const Expr> in, const std::vector<bool>& fixed) {
-    constexpr std::int64_t kMostRows = 128;  // above, packing is lost in the product
+    constexpr std::int64_t kMostRows = 128;  // beyond, packing costs little next to the product
     const Shape &x = in[0].shape(), &w = in[1].shape();
     if (!fixed[1] || fixed[0] || rows_of(x) > kMostRows || w.size() < 16 * 16) return {};
     return dot_packed(in[0], pack_matrix(in[1], a.transpose_y), w[a.transpose_y ? 0 : 1]);
@@ -116,7 +116,8 @@ struct DotKernelGrad {
 SYNCLINE_REGISTER_OP(Dot)
 SYNCLINE_REGISTER_OP(DotKernelGrad)
 
-// dot with more than two axes in y: its summed axis first, the others as columns, which come apart again afterwards.
+// dot with more than two axes in y: moves the summed axis of y to the front, merges the others to columns, and restores
+// them in the result.
 Expr dot_many(const Expr& x, const Expr& y) {
   const int summed = y.ndim() - 2;
   std::vector<int> pattern{summed};

@@ -1,4 +1,4 @@
-// The matrix product over the last two axes, for each place along the axes before them.
+// matmul: matrix products over the last two axes, broadcast over the leading axes.
 #include <algorithm>
 
 #include "ops/graph/deferred.h"
@@ -10,14 +10,14 @@
 namespace syncline {
 namespace {
 
-// The last two axes of x behind as many axes as `leading` names.
+// Reshapes x to the axes `leading` and its last two axes.
 Expr with_leading(const Expr& x, Dims leading) {
   leading.append(dim(x, x.ndim() - 2));
   leading.append(dim(x, x.ndim() - 1));
   return reshape(x, leading);
 }
 
-// The last two axes swapped.
+// Swaps the last two axes.
 Expr transposed(const Expr& x) {
   std::vector<int> pattern;
   for (int axis = 0; axis < x.ndim() - 2; ++axis) pattern.push_back(axis);
@@ -25,7 +25,7 @@ Expr transposed(const Expr& x) {
   return permute_dimensions(x, pattern);
 }
 
-// The shape of the product.
+// The shape of the product. Throws ShapeError.
 Shape product_shape(const Shape& x, const Shape& y) {
   const auto broadcasts = [](std::int64_t a, std::int64_t b) { return a == b || a == 1 || b == 1 || a < 0 || b < 0; };
   const int ndim = std::max(x.ndim(), y.ndim());
@@ -43,14 +43,14 @@ Shape product_shape(const Shape& x, const Shape& y) {
   return broadcast("matmul", a, b);
 }
 
-// The last two axes of x, once for each place of the axes before them in `shape`.
+// Broadcasts the leading axes of x to those of `shape`.
 Expr spread(const Expr& x, Shape shape) {
   shape[shape.ndim() - 2] = x.shape()[x.ndim() - 2];
   shape[shape.ndim() - 1] = x.shape().back();
   return broadcast_like(x, fill(shape, 0, x.dtype()));
 }
 
-// Of known shapes with three axes or more. Places along one axis.
+// For known shapes of three or more axes: merges the leading axes into the samples of batch_dot.
 Expr place_by_place(const Expr& x, const Expr& y) {
   const Shape shape = product_shape(x.shape(), y.shape());
   const Dims places{shape.product(0, shape.ndim() - 2)};

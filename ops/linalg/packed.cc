@@ -8,7 +8,7 @@ namespace {
 
 constexpr NoGradient kMadeByPlans{"plans make it of a dot whose gradient has been taken"};
 
-// float16 is packed as the float32 that it is multiplied in.
+// float16 counts as float32, in which it is packed and multiplied.
 std::int64_t panel_columns(DType dtype) {
   const DType computed = dtype == DType::kFloat16 ? DType::kFloat32 : dtype;
   return kernels::kPanelBytes / static_cast<std::int64_t>(size_of(computed));

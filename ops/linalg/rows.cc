@@ -21,7 +21,7 @@ void check_indices(std::string_view op, DType dtype) {
     fail<DTypeError>(op, ": indices are ", dtype, "; cast them to int32 or int64");
 }
 
-// A table of `rows` rows of `width` elements each, and which of them are meant. The indices have been checked.
+// `count` indices into a table of `rows` rows of `width` elements. The indices are in range.
 template <class Index>
 struct Rows {
   const Index* index;
@@ -64,7 +64,7 @@ struct Gather {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
 
-// y[index[i]] = f(y[index[i]], values[i]) in the order of i. Each range of the table's rows belongs to one thread.
+// y[index[i]] = f(y[index[i]], values[i]) in the order of i. Each thread owns a range of the table's rows.
 template <class T, class Index, class F>
 void for_rows(const Rows<Index>& r, const T* values, T* y, F f) {
   const double total = static_cast<double>(r.count) * (2 + 0.3 * static_cast<double>(r.width));
@@ -79,7 +79,7 @@ void for_rows(const Rows<Index>& r, const T* values, T* y, F f) {
                         });
 }
 
-// What scatter_rows and scatter_sub share: values are (indices..., the table's row...).
+// For scatter_rows and scatter_sub: values must have the shape (indices..., row...).
 void check_rows(std::string_view op, const Meta& values, const Meta& indices, const Shape& row) {
   check_indices(op, indices.dtype);
   if (values.dtype == DType::kBool) fail<DTypeError>(op, ": values are bool; cast them to a number first");
@@ -93,7 +93,7 @@ Shape row_of(const Shape& shape, int leading) {
   return Shape(std::vector<std::int64_t>(shape.begin() + std::min(leading, shape.ndim()), shape.end()));
 }
 
-// A table of zeros to which values[i] is added at row indices[i]: dense. The rewrites below avoid it where they can.
+// Adds values[i] to row indices[i] of a table of zeros. The table is dense; rewrite_rows avoids it where possible.
 struct ScatterRows {
   static constexpr std::string_view kName = "scatter_rows";
   struct Attrs {
@@ -107,7 +107,7 @@ struct ScatterRows {
     for (const std::int64_t dim : row) out.push_back(dim);
     return {in[0].dtype, out};
   }
-  // Rows and indices are gathered, which is little on the wire; the dense sum would be the whole table.
+  // Gathers rows and indices, which are small; an all-reduce of the dense sum would move the whole table.
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
   static void run(const Attrs&, const KernelArgs& k) {
     std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
@@ -136,7 +136,7 @@ struct ScatterSub {
     check_rows(kName, in[1], in[2], row_of(in[0].shape, 1));
     return in[0];
   }
-  // What a rank has of a sum it changes by its own rows.
+  // If x is partial, each rank subtracts its own rows from its part of the sum.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement table = args.at[0], values = args.at[1], indices = args.at[2];
     if (!table.is_partial()) return gathered(args);
@@ -176,7 +176,7 @@ SYNCLINE_REGISTER_OP(ScatterSub)
 
 bool is_one_element(const Expr& e) { return e.shape().is_known() && e.shape().size() == 1; }
 
-// Scatter rows s with their values replaced.
+// ScatterRows `s` with other values.
 Expr with_values(const Expr& s, const Expr& values) {
   return apply<ScatterRows>({values, s.input(1)}, s.attrs<ScatterRows::Attrs>());
 }
@@ -219,7 +219,7 @@ bool scales(const Expr& e) {
   return op == "neg" || ((op == "mul" || op == "div") && is_one_element(e.input(1)));
 }
 
-// `values`, which scales the rows of one of the dense gradients, as the same scaling of that gradient; else empty.
+// If `values` scales the rows of one of the dense gradients: the same scaling of this gradient. Otherwise empty.
 Expr dense_form(const Expr& values, const Expr& indices, std::span<const Expr> dense) {
   for (const Expr& d : dense)
     if (d.input(0) == values && d.input(1) == indices) return d;

@@ -19,7 +19,7 @@ struct AddF : Stateless { using Stateless::Stateless; template <class T> T opera
 struct SubF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) - wrapping(y)); } };
 struct MulF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) * wrapping(y)); } };
 struct NegF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(-wrapping(x)); } };
-// NaN in either operand gives NaN, as NumPy and TensorFlow have it.
+// NaN in either operand gives NaN, as in NumPy and TensorFlow.
 struct MaxF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x > y || x != x ? x : y; } };
 struct MinF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x < y || x != x ? x : y; } };
 // clang-format on
@@ -28,7 +28,7 @@ struct DivF : Stateless {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return x / y;
-    else if (y == 0) return T{0};  // never a trap
+    else if (y == 0) return T{0};  // no trap
     else if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(-wrapping(x));
     else return static_cast<T>(x / y - ((x % y != 0) && ((x < T{}) != (y < T{})) ? 1 : 0));  // rounded down
   }
@@ -85,10 +85,10 @@ bool is_scalar(const Expr& e, double wanted) {
   return scalar_value(e, value) && value == wanted;
 }
 
-// x, if dropping the other operand changes neither shape nor dtype.
+// x if it has the shape and dtype of the result; otherwise empty.
 Expr keep(const Expr& x, const Meta& out) { return x.meta() == out ? x : Expr{}; }
 
-// Rewrites of an operand that need not be dense (rows of a table) or as large (broadcast before).
+// Avoids a dense gradient of a table or an explicit broadcast; otherwise empty.
 template <class Self>
 Expr cheaper(std::span<const Expr> in, const Meta& out) {
   if (const Expr rows = rewrite_rows(Self::kName, in)) return rows;
@@ -138,7 +138,7 @@ struct Mul : Numeric<Mul, block_of> {
 struct Div : Numeric<Div, block_of> {
   static constexpr std::string_view kName = "div";
   static Placed place(const Attrs&, const PlaceArgs& args) {
-    // (a + b) / c = a / c + b / c for floating numbers; a divisor must be whole.
+    // (a + b) / c = a / c + b / c for floating numbers; the divisor must be replicated.
     const bool scales = args.at[0].is_partial() && is_floating(args.in[0].dtype);
     return scales ? place_scaling(args) : place_elementwise(args);
   }
@@ -152,7 +152,7 @@ struct Div : Numeric<Div, block_of> {
   }
 };
 
-// The gradient goes to the larger operand, and to x where they tie, as in TensorFlow.
+// The gradient goes to the chosen operand, and to x if they are equal, as in TensorFlow.
 std::vector<Expr> choose_grad(const Expr& x_wins, const Expr& y, const Expr& dy) {
   const Expr zero = scalar_like(0, dy);
   return {unbroadcast(select(x_wins, dy, zero), y.input(0)), unbroadcast(select(x_wins, zero, dy), y.input(1))};
@@ -174,7 +174,7 @@ struct Minimum : Numeric<Minimum, block_of> {
 
 struct Pow : Numeric<Pow, block_of> {
   static constexpr std::string_view kName = "pow";
-  // A negative power.
+  // A negative integer exponent throws.
   static bool may_refuse(const Attrs&, std::span<const Meta> in) {
     return is_integer(in[1].dtype) && in[1].dtype != DType::kUint8;
   }
@@ -185,7 +185,7 @@ struct Pow : Numeric<Pow, block_of> {
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     const Expr &x = y.input(0), &a = y.input(1);
-    // log(x) only where x > 0, so that a negative base with a constant exponent gives no NaN to x's gradient.
+    // log(x) counts as 0 for x <= 0, so that the exponent's gradient is not NaN.
     const Expr log_x = select(greater(x, scalar_like(0, x)), log(x), scalar_like(0, x));
     return {unbroadcast(dy * a * pow(x, a - 1.0), x), unbroadcast(dy * y * log_x, a)};
   }

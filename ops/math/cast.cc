@@ -1,4 +1,4 @@
-// cast(x, dtype): element by element conversion as base/convert.h defines it.
+// cast(x, dtype): elementwise conversion as base/convert.h defines it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/math/cast.cc"
 #include <hwy/foreach_target.h>
@@ -42,7 +42,7 @@ namespace syncline {
 namespace {
 HWY_EXPORT(cast_block);
 
-// Casts that lose nothing.
+// True for floating casts without loss.
 bool widens(DType from, DType to) { return is_floating(from) && is_floating(to) && size_of(from) < size_of(to); }
 
 struct Cast {

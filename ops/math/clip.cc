@@ -1,4 +1,4 @@
-// clip: min(max(x, low), high). The gradient passes where x lies between the bounds, and on them.
+// clip: min(max(x, low), high). The gradient passes where low <= x <= high.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace syncline {
 
 namespace {
 
-// A bound beyond what the dtype holds bounds nothing, or everything at its lowest or largest number.
+// Drops bounds that every number of an integer dtype meets; moves bounds that none meets to its lowest or largest number.
 void fit_bounds(DType dtype, std::optional<double>& min_value, std::optional<double>& max_value) {
   if (!is_integer(dtype)) return;
   const auto [low, high] = with_number(dtype, []<class T>(T) {

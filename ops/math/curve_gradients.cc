@@ -1,5 +1,5 @@
-// What the gradients of sigmoid and tanh are made of: one pass instead of three, which recurrent layers take for each
-// gate of each turn.
+// sigmoid_gradient and tanh_gradient: one pass instead of three, which recurrent layers run for each gate in each
+// iteration.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/math/curve_gradients.cc"
 #include <hwy/foreach_target.h>

@@ -1,4 +1,4 @@
-// Division rounded down, of floating numbers, and its remainder, which has the divisor's sign.
+// floordiv of floating numbers, and floormod of all numbers, whose result has the divisor's sign.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/math/floor.cc"
 #include <hwy/foreach_target.h>
@@ -27,11 +27,11 @@ struct FloorModF : Stateless {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return towards(std::fmod(x, y), y);
-    else if (y == 0) return x;  // never a trap
+    else if (y == 0) return x;  // no trap
     else if (std::is_signed_v<T> && y == static_cast<T>(-1)) return T{};
     else return towards(static_cast<T>(x % y), y);
   }
-  // The remainder of a division rounded towards zero as that of one rounded down.
+  // Turns the remainder of a division rounded towards zero into that of a division rounded down.
   template <class T>
   static T towards(T remainder, T y) {
     return remainder != T{} && (remainder < T{}) != (y < T{}) ? static_cast<T>(remainder + y) : remainder;

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-constexpr int kLargestAngle = 39000;  // up to which Highway's sine and cosine are accurate
+constexpr int kLargestAngle = 39000;  // Highway's sine and cosine are accurate up to here
 
 // clang-format off
 struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(wrapping(x) * wrapping(x)); } };
@@ -26,7 +26,7 @@ struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V
 struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
 // clang-format on
 
-// y with f(x) in the lanes where x is large, infinite or NaN. A lane's bits depend on its x alone.
+// Replaces y by f(x) in lanes where x is large, infinite or NaN. A lane's result depends on its x alone.
 template <class D, class V, class F>
 HWY_NOINLINE HWY_ATTR V with_large(D d, V x, V y, F f) {
   using T = hn::TFromD<D>;
@@ -38,7 +38,7 @@ HWY_NOINLINE HWY_ATTR V with_large(D d, V x, V y, F f) {
   return hn::Load(d, to);
 }
 
-// Highway's sine and cosine reduce small arguments only; the C library's reduce any.
+// Highway's sine and cosine reduce only small arguments; the C library's functions reduce all arguments.
 struct SinF : Stateless {
   using Stateless::Stateless;
   template <class D, class V>
@@ -61,7 +61,7 @@ struct CosF : Stateless {
 
 struct LogF : Stateless {
   using Stateless::Stateless;
-  // Highway's logarithm is for positive finite numbers; 0, infinity, negatives and NaN are put right here.
+  // Highway's logarithm is correct for positive finite numbers only: set the results for 0, infinity, negatives and NaN.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const auto zero = hn::Zero(d), inf = hn::Inf(d);
@@ -124,7 +124,7 @@ struct Sign : Numeric<Sign, block_of> {
 };
 struct Sqrt : Floating<Sqrt, block_of> {
   static constexpr std::string_view kName = "sqrt";
-  // 0 for negative x and NaN, as a clipped x has it; divided by 1 there, so that second derivatives are finite, too.
+  // 0 for negative x and NaN, as for a clipped x. Dividing by 1 there keeps second derivatives finite.
   static Grads grad(const NoAttrs&, const Expr& y, const Expr& dy) {
     const Expr counts = greater_equal(y.input(0), scalar_like(0, y));
     return {select(counts, dy, scalar_like(0, y)) * 0.5 / select(counts, y, scalar_like(1, y))};

@@ -1,4 +1,4 @@
-// relu and elu whose parameters are tensors: slopes and bounds that are learnt.
+// relu and elu with tensors as parameters: slopes and bounds can be learnt.
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/nn.h"
@@ -9,7 +9,7 @@ Expr relu(const Expr& x, const ReluTensors& tensors) {
   const auto& [alpha, max_value, threshold] = tensors;
   const Expr zero = scalar_like(0, x);
   if (alpha && !max_value && !threshold) return relu(x) + minimum(x, zero) * alpha;  // at 0 the slope is alpha
-  // In this order NaN stays NaN, with the gradient 0.
+  // less_equal is false for NaN, so NaN stays NaN, with the gradient 0.
   Expr y = threshold ? select(less_equal(x, threshold), zero, maximum(x, stop_gradient(threshold))) : relu(x);
   if (max_value) y = maximum(minimum(y, max_value), zero);
   return alpha ? y - relu(threshold ? threshold - x : neg(x)) * alpha : y;

@@ -1,4 +1,4 @@
-// relu, elu and softsign, which are ops of their own, and the activations made of other ops.
+// The ops relu, elu and softsign, and the activations that consist of other ops.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/nn/activations.cc"
 #include <hwy/foreach_target.h>
@@ -16,7 +16,7 @@ struct ReluF : Stateless {
   using Stateless::Stateless;
   template <class T>
   T operator()(T x) const {
-    return x < T{} ? T{} : x;  // in this order NaN stays NaN
+    return x < T{} ? T{} : x;  // false for NaN, so NaN stays NaN
   }
 };
 
@@ -77,7 +77,7 @@ struct Elu : Floating<Elu, block_of> {
 
 struct Softsign : Floating<Softsign, block_of> {
   static constexpr std::string_view kName = "softsign";
-  // That of the quotient's parts would be a difference of nearly equal numbers for large x, and NaN for infinite x.
+  // The quotient rule would subtract nearly equal numbers for large x and give NaN for infinite x.
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     return {dy / square(abs(y.input(0)) + 1.0)};
   }
@@ -94,7 +94,7 @@ Expr relu(const Expr& x, const ReluOptions& options) {
   if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give one of 0 or more");
   // The gradient at 0 is alpha, as in TensorFlow; the other forms have 0 there.
   if (alpha != 0 && threshold == 0 && !max_value) return select(positive(x), x, x * alpha);
-  // A comparison that is false for NaN keeps it, and maximum's gradient there is the bound's: 0, as plain relu's.
+  // less_equal is false for NaN, so NaN stays NaN; maximum's gradient then goes to the bound: 0 for x, as in relu.
   const Expr bound = scalar_like(threshold, x);
   Expr y = threshold == 0 ? apply<Relu>({x}) : select(less_equal(x, bound), scalar_like(0, x), maximum(x, bound));
   if (max_value) y = clip(y, 0.0, *max_value);

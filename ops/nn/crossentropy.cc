@@ -1,4 +1,4 @@
-// The crossentropies: -sum(target * log(output)) and what follows from it, written in other ops.
+// The crossentropies, -sum(target * log(output)) and its variants, composed of other ops.
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/nn.h"
@@ -22,7 +22,7 @@ Expr shifted(const Expr& logits, int axis) { return logits - stop_gradient(max(l
 Expr categorical_crossentropy(const Expr& target, const Expr& output, const CrossentropyOptions& options) {
   constexpr std::string_view kName = "categorical_crossentropy";
   check_output(kName, output);
-  // Counted from the end: a target of more axes broadcasts, and moves the first ones.
+  // Counted from the end, because a target of more axes adds axes in front.
   const int axis = wrap_axis(kName, options.axis, output.ndim()) - output.ndim();
   if (options.from_logits) {
     const Expr x = shifted(output, axis);
@@ -42,7 +42,7 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
     const Expr x = shifted(output, axis);
     return log(sum(exp(x), {axis})) - pick(x, index, axis);
   }
-  // Keras takes the logarithms of the bounded probabilities as logits; this is the same, without exp(log(...)).
+  // Equal to Keras, which takes the logarithms of the bounded probabilities as logits, but without exp(log(...)).
   const Expr probability = bounded(output, options.epsilon);
   return log(sum(probability, {axis})) - log(pick(probability, index, axis));
 }
@@ -50,7 +50,7 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options) {
   check_output("binary_crossentropy", output);
   if (options.from_logits) return softplus(output) - output * target;
-  // Keras 2.3 adds epsilon a second time, and its own tests ask for the values at 0 and 1 that this gives.
+  // Keras 2.3 adds epsilon a second time; its tests require the resulting values at 0 and 1.
   const Expr p = bounded(output, options.epsilon);
   return neg(target * log(p + options.epsilon) + (1.0 - target) * log(1.0 - p + options.epsilon));
 }

@@ -1,4 +1,4 @@
-// in_top_k: whether fewer than k predictions of a row are larger than the target's.
+// in_top_k: true if fewer than k predictions of a row are larger than the target's prediction.
 #include <cmath>
 
 #include "ops/graph/op.h"

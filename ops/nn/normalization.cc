@@ -1,5 +1,5 @@
-// Normalization by given or by the batch's statistics, and by length. All of it is written in other ops, so the rules
-// of those say what is summed over the ranks.
+// Normalization by given statistics, by the batch's statistics, and by length, composed of other ops. Their placement
+// rules determine the sums over ranks.
 #include <limits>
 
 #include "ops/reduce/axes.h"
@@ -11,7 +11,7 @@
 namespace syncline {
 namespace {
 
-// A vector along `axis` of x as something that broadcasts to x; anything else as it is.
+// Reshapes a vector along `axis` of x so that it broadcasts to x; returns other tensors unchanged.
 Expr along_axis(const Expr& v, const Expr& x, int axis) {
   if (!v || v.ndim() != 1 || axis == x.ndim() - 1) return v;
   Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(x.ndim()), 1));
@@ -24,8 +24,8 @@ Expr scale_and_shift(const Expr& x, const Expr& gamma, const Expr& beta) {
   return beta ? y + beta : y;
 }
 
-// One over the standard deviation. It is as small as the variance: a division for each element of x is saved. NaN below
-// 0, where sqrt gives 0.
+// 1 / sqrt(var + epsilon), in the variance's small shape: this saves a division per element of x. NaN below 0, where
+// sqrt gives 0.
 Expr inverse_deviation(const Expr& var, double epsilon) {
   const Expr square = var + epsilon;
   return select(less(square, scalar_like(0, square)), scalar_like(std::numeric_limits<double>::quiet_NaN(), square),
@@ -43,7 +43,7 @@ Expr l2_normalize(const Expr& x, Axes axes) {
 Expr batch_normalization(const Expr& x, const Expr& mean, const Expr& var, const Expr& beta, const Expr& gamma,
                          int axis, double epsilon) {
   axis = wrap_axis("batch_normalization", axis, x.ndim());
-  // gamma joins the factor first: that product is small, x is large.
+  // Multiply gamma by the factor, not by x: the factor is small.
   const Expr inverse = inverse_deviation(along_axis(var, x, axis), epsilon);
   const Expr factor = gamma ? inverse * along_axis(gamma, x, axis) : inverse;
   return scale_and_shift(x - along_axis(mean, x, axis), factor, along_axis(beta, x, axis));
@@ -58,7 +58,7 @@ NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, co
   std::vector<bool> reduced(static_cast<std::size_t>(x.ndim()), false);
   for (const int axis : reduction_axes.of(x.ndim()))
     reduced[static_cast<std::size_t>(wrap_axis(kName, axis, x.ndim()))] = true;
-  Dims kept, broadcastable;  // of the statistics; of gamma and beta
+  Dims kept, broadcastable;  // shapes of the statistics; of gamma and beta
   for (int axis = 0; axis < x.ndim(); ++axis) {
     const bool stays = !reduced[static_cast<std::size_t>(axis)];
     broadcastable.append(stays ? dim(x, axis) : Dim(1));

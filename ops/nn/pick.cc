@@ -1,4 +1,4 @@
-// pick: one element of each lane, named by an index; and put_picked, its transpose, which fills the rest with 0.
+// pick: one element of each lane, selected by an index; put_picked: its transpose, with 0 elsewhere.
 #include <algorithm>
 
 #include "ops/graph/deferred.h"
@@ -25,7 +25,7 @@ void check_index(std::string_view op, const Shape& values, int axis, const Meta&
                      "; give one index for each");
 }
 
-// `full` and `lanes` are the operands (or results) with and without the axis; the index follows either.
+// Placements of the value with the axis (`full`), of the value without it (`lanes`), and of the index.
 struct PickPlacement {
   Placement full, lanes, index;
 };
@@ -45,7 +45,7 @@ struct Lanes {
   std::int64_t length, inner;
 };
 
-// Calls f(lane, position of its picked element in the full value) for all lanes. The index has been checked.
+// Calls f(lane, position of its picked element in the full value) for all lanes. All indices must be in range.
 template <class F>
 void for_picked(const Shape& full, int axis, const KernelArgs& k, F f) {
   const Lanes l{full[axis], full.product(axis + 1, full.ndim())};

@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-// The first n < Lanes(d) elements at p; the other lanes are `rest`. Reads nothing behind them.
+// Loads n < Lanes(d) elements from p into the first lanes; the other lanes are `rest`. Never reads beyond p + n.
 template <class D, class T, class V>
 HWY_INLINE HWY_ATTR V load_first(D d, const T* p, std::int64_t n, V rest) {
   alignas(64) T copy[HWY_MAX_BYTES / sizeof(T)];
@@ -33,7 +33,7 @@ HWY_INLINE HWY_ATTR V exp_of_negative(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
 }
 
-// One lane whose elements lie side by side. y may be x.
+// Softmax of one contiguous lane. y may be x.
 template <class T>
 HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   const hn::ScalableTag<T> d;
@@ -41,7 +41,7 @@ HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   const std::int64_t whole = length / lanes * lanes, left = length - whole;
   const auto lowest = hn::Neg(hn::Inf(d));
   const auto rest = left > 0 ? load_first(d, x + whole, left, lowest) : lowest;
-  auto top = rest, top1 = lowest, top2 = lowest, top3 = lowest;  // none waits for another
+  auto top = rest, top1 = lowest, top2 = lowest, top3 = lowest;  // four independent chains
   std::int64_t at = 0;
   for (; at + 4 * lanes <= whole; at += 4 * lanes) {
     top = hn::Max(top, hn::LoadU(d, x + at));
@@ -52,7 +52,7 @@ HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   for (; at < whole; at += lanes) top = hn::Max(top, hn::LoadU(d, x + at));
   top = hn::MaxOfLanes(d, hn::Max(hn::Max(top, top1), hn::Max(top2, top3)));
 
-  // Lanes that do not exist hold -infinity, whose exponential is 0; only if `top` is -infinity too must they be told.
+  // Unused lanes hold -infinity, whose exponential is 0, but NaN if `top` is -infinity too: set them to 0.
   const auto last =
       hn::IfThenElseZero(hn::FirstN(d, static_cast<std::size_t>(left)), exp_of_negative(d, hn::Sub(rest, top)));
   auto total = last;
@@ -66,7 +66,7 @@ HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   if (left > 0) store_first(d, hn::Mul(last, scale), y + whole, left);
 }
 
-// `n` neighbouring lanes, n at most a vector's: element i of lane j is x[i * stride + j]. y may be x.
+// Softmax of n <= Lanes(d) neighbouring lanes: element i of lane j is x[i * stride + j]. y may be x.
 template <class T>
 HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_t stride, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -89,7 +89,7 @@ HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_
   for (std::int64_t i = 0; i < length; ++i) store(hn::Mul(load(y + i * stride), scale), y + i * stride);
 }
 
-// Lanes [begin, end) of a value seen as (outer, length, inner); lane l is (l / inner, :, l % inner).
+// Softmax of lanes [begin, end) of a value viewed as (outer, length, inner); lane l is (l / inner, :, l % inner).
 template <class T>
 HWY_ATTR void softmax_lanes(const T* x, T* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
                             std::int64_t end) {
@@ -146,7 +146,7 @@ struct Softmax {
     return in[0];
   }
 
-  // Each lane needs all of its elements; which other lanes are here does not matter.
+  // Each lane needs all of its elements; lanes are independent of each other.
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     std::vector<int> axis_out(static_cast<std::size_t>(args.in[0].shape.ndim()));
     for (std::size_t axis = 0; axis < axis_out.size(); ++axis) axis_out[axis] = static_cast<int>(axis);
@@ -168,7 +168,7 @@ struct Softmax {
     });
   }
 
-  // It needs the output only, so the plan may free x early.
+  // Uses only the output, so a plan can free x early.
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     return {mul(y, sub(dy, sum(mul(dy, y), {a.axis}, /*keepdims=*/true)))};
   }

@@ -1,4 +1,4 @@
-// argmax and argmin: the index of the first extreme element along an axis; a NaN is extreme, as in NumPy.
+// argmax and argmin: the index of the first extreme element along an axis. NaN counts as extreme, as in NumPy.
 #include "ops/kernels/parallel.h"
 #include "ops/reduce/axes.h"
 #include "ops/reduce/lanes.h"

@@ -1,4 +1,4 @@
-// The axes of a reduction, as a mask; and what shape and dtype rules of reductions share.
+// The reduced axes as a mask, and rules that reductions share (shape, simplify, placement).
 #pragma once
 
 #include <array>
@@ -20,15 +20,15 @@ struct AxisMask {
   std::span<const bool> span() const { return {on.data(), static_cast<std::size_t>(ndim)}; }
 };
 
-// Throws ValueError for an axis out of range or named twice.
+// Negative axes count from the end. Throws ValueError for an axis out of range or named twice, ShapeError for more than
+// kMaxDims dimensions.
 AxisMask axis_mask(std::string_view op, const std::vector<int>& axes, int ndim);
 Shape reduced_shape(const Shape& shape, const AxisMask& mask, bool keepdims);
 
-// A reduced value (dy, or the result itself) with its lost axes put back as ones, so that it broadcasts against the
-// operand.
+// A reduced value (dy or the result) with the reduced axes restored as ones, so that it broadcasts to the operand.
 Expr with_kept_axes(const Expr& reduced, const std::vector<int>& axes, int operand_ndim, bool keepdims);
 
-// What sum and count-like reductions attach to: which axes, and whether they stay as ones.
+// The reduced axes, and whether they stay as ones.
 struct ReduceAttrs {
   std::vector<int> axes;
   bool keepdims = false;
@@ -36,11 +36,10 @@ struct ReduceAttrs {
 inline constexpr auto kReduceFields =
     std::tuple{field("axes", &ReduceAttrs::axes), field("keepdims", &ReduceAttrs::keepdims)};
 
-// For `simplify`: what remains of a reduction over no axis, or over axes of one element each, is a reshape. Otherwise
-// empty.
+// For `simplify`: a reduction over no axis, or only over axes of one element, as a reshape. Otherwise empty.
 Expr reduced_nothing(std::string_view op, const ReduceAttrs& a, const Expr& x, const Meta& out);
 
-// For reductions that are not sums: rows along the reduced axes are gathered, other axes keep their split.
+// For reductions other than sums: gathers the reduced axes; other axes keep their split.
 Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args);
 
 }  // namespace syncline

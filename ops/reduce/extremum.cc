@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// What reductions other than sums share.
+// The base of reductions other than sums.
 template <class Self>
 struct Reduction {
   using Attrs = ReduceAttrs;
@@ -50,12 +50,12 @@ struct Min : Reduction<Min> {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) { return share_among_ties(a, y, dy); }
 };
 
-// Along one axis; `prod` chains these.
+// Reduces one axis; `prod` chains these ops.
 struct Prod : Reduction<Prod> {
   static constexpr std::string_view kName = "prod";
   static constexpr bool kTruth = false;
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
-    // The product of all others is what stands before times what stands behind: right where x holds zeros.
+    // The product of the other elements, before and after each element: correct for zeros in x.
     const Expr& x = y.input(0);
     const ScanOptions before{.exclusive = true}, behind{.exclusive = true, .reverse = true};
     const Expr others = cumprod(x, a.axes[0], before) * cumprod(x, a.axes[0], behind);
@@ -88,7 +88,7 @@ Expr min(const Expr& x, Axes axes, bool keepdims) { return apply<Min>({x}, {axes
 
 Expr prod(const Expr& x, Axes axes, bool keepdims) {
   const AxisMask mask = axis_mask(Prod::kName, axes.of(x.ndim()), x.ndim());
-  const bool half = x.dtype() == DType::kFloat16;  // is rounded once, not behind each axis
+  const bool half = x.dtype() == DType::kFloat16;  // round once, not after each axis
   Expr y = half ? cast(x, DType::kFloat32) : x;
   for (int axis = x.ndim() - 1; axis >= 0; --axis)
     if (mask[axis]) y = apply<Prod>({y}, {{axis}, keepdims});

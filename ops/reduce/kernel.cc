@@ -15,7 +15,7 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Plain loops that the compiler vectorizes for each instruction set; the order of additions is in the source.
+// Plain loops that the compiler vectorizes for each instruction set; the source fixes the order of additions.
 template <class T>
 constexpr T least() {
   if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
@@ -42,7 +42,7 @@ void start(void* acc, std::int64_t w) {
   std::fill_n(static_cast<T*>(acc), w, F::template kStart<T>);
 }
 
-// Eight rows a pass: the accumulators are read and written once for eight elements, and their sums form a tree.
+// Eight rows per pass: accumulators are read and written once for eight elements, which are combined as a tree.
 template <class F, class T>
 void wide_columns(const T* x, std::int64_t m, std::int64_t w, std::int64_t stride, T* __restrict acc) {
   const F f;
@@ -63,8 +63,8 @@ void wide_columns(const T* x, std::int64_t m, std::int64_t w, std::int64_t strid
   }
 }
 
-// Few columns: several rows at once make one long row of lanes; they are folded every kDepth rows, which also keeps
-// rounding errors of long sums small.
+// Few columns: several rows form one row of lanes. Lanes are folded every kDepth rows, which also keeps rounding errors
+// of long sums small.
 template <class F, class T, std::int64_t kLanes>
 void narrow_columns(const T* x, std::int64_t m, std::int64_t w, T* acc) {
   constexpr std::int64_t kDepth = 256;
@@ -87,7 +87,7 @@ void narrow_columns(const T* x, std::int64_t m, std::int64_t w, T* acc) {
     for (std::int64_t j = 0; j < w; ++j) acc[j] = f(acc[j], x[i * w + j]);
 }
 
-// The same functions of vectors.
+// The same functions for vectors.
 template <class D, class V>
 HWY_INLINE V apply(SumF, D, V a, V b) {
   return hn::Add(a, b);
@@ -96,7 +96,7 @@ template <class D, class V>
 HWY_INLINE V apply(ProdF, D, V a, V b) {
   return hn::Mul(a, b);
 }
-// Without NaN, which one_column looks for by itself.
+// These do not propagate NaN: one_column checks for it.
 template <class D, class V>
 HWY_INLINE V apply(MaxF, D, V a, V b) {
   return hn::Max(a, b);
@@ -106,7 +106,7 @@ HWY_INLINE V apply(MinF, D, V a, V b) {
   return hn::Min(a, b);
 }
 
-// A vector's lanes made one.
+// Folds the lanes of a vector to one element.
 template <class D, class V>
 HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
@@ -129,14 +129,14 @@ HWY_INLINE HWY_ATTR hn::TFromD<D> fold(ProdF f, D d, V v) {
   return lane[0];
 }
 
-// One column of numbers side by side: sixty-four lanes, as many vectors as that takes, folded every kDepth times.
+// One contiguous column: 64 lanes, in as many vectors as needed, folded every kDepth steps.
 template <class F, class T>
 HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
   constexpr std::int64_t kLanes = 64, kDepth = 256;
   const hn::ScalableTag<T> d;
   constexpr auto kWidth = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
   constexpr std::int64_t kVectors = kLanes / kWidth;
-  // The sum is NaN if an element is (or two infinities met): then elements are compared one by one.
+  // `watch` is a sum: NaN if an element is NaN (or infinities cancel). Then the last loop takes elements one by one.
   constexpr bool kWatch = std::is_same_v<F, MaxF> || std::is_same_v<F, MinF>;
   const F f;
   while (m >= kLanes) {
@@ -206,8 +206,8 @@ namespace syncline {
 namespace {
 HWY_EXPORT(find_loops);
 
-constexpr std::int64_t kWideColumns = 2048;  // from here on threads share the columns
-constexpr std::int64_t kManyBlocks = 32;     // from here on threads share the outputs
+constexpr std::int64_t kWideColumns = 2048;  // from this width on, threads share the columns
+constexpr std::int64_t kManyBlocks = 32;     // from this count on, threads share the outputs
 constexpr double kNanosecondsPerByte = 0.06;
 
 struct Axis {
@@ -215,15 +215,15 @@ struct Axis {
   bool reduced = false;
 };
 
-// Neighbouring axes of one kind merged; the last one or two form the tile, the others are walked.
+// Merges neighbouring axes of one kind (kept or reduced). The last one or two form the tile; the others are walked.
 struct Geometry {
   std::array<Axis, kMaxDims> walked;
   int count = 0;
   std::int64_t m = 1, w = 1;             // the tile
-  std::int64_t blocks = 1, repeats = 1;  // products of the walked axes, kept and reduced
+  std::int64_t blocks = 1, repeats = 1;  // products of the kept and of the reduced walked axes
   std::int64_t size_of_element = 1;
 
-  // Where the index-th combination of the kept (or of the reduced) walked axes begins.
+  // Offset of the index-th combination of the reduced walked axes if `reduced`, otherwise of the kept ones.
   std::int64_t offset(std::int64_t index, bool reduced) const {
     std::int64_t at = 0;
     for (int i = count - 1; i >= 0 && index > 0; --i) {
@@ -260,7 +260,7 @@ Geometry geometry_of(const Shape& shape, const AxisMask& mask, DType dtype) {
   return g;
 }
 
-// The reduced rows of one block: the repeats if there are any, else the rows of its tile.
+// Chunks of one block's reduced rows: of its repeats if there are several, otherwise of the rows of its tile.
 kernels::Chunks row_chunks(const Geometry& g) {
   return g.repeats > 1 ? kernels::fixed_chunks(g.repeats, g.cost(g.m * g.w)) : kernels::fixed_chunks(g.m, g.cost(g.w));
 }

@@ -1,4 +1,4 @@
-// A tensor seen along one axis: outer x length x inner, in C order.
+// A tensor viewed along one axis: outer x length x inner, in C order.
 #pragma once
 
 #include "syncline/shape.h"

@@ -1,4 +1,4 @@
-// cumsum and cumprod, and the recurrence that cumprod's gradient is.
+// cumsum, cumprod, and the recurrence in cumprod's gradient.
 #include "base/convert.h"
 #include "ops/kernels/parallel.h"
 #include "ops/reduce/axes.h"
@@ -19,10 +19,10 @@ struct ScanAttrs {
 inline constexpr auto kScanFields = std::tuple{
     field("axis", &ScanAttrs::axis), field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse)};
 
-// Calls step(element, element before it or -1, how many lanes side by side) along all lanes, in the order of the scan.
+// Calls step(element, previous element or -1, number of adjacent lanes) along all lanes, in the order of the scan.
 template <class F>
 void for_steps(const LanesAlong& l, bool reverse, F step) {
-  constexpr std::int64_t kBand = 256;  // lanes that are scanned side by side, so that their elements are neighbours
+  constexpr std::int64_t kBand = 256;  // lanes that are scanned together: their elements are contiguous
   const std::int64_t bands = (l.inner + kBand - 1) / kBand;
   const double cost = 0.5 * static_cast<double>(l.length * std::min(l.inner, kBand));
   kernels::parallel_for(l.outer * bands, cost, [&](std::int64_t first, std::int64_t last) {
@@ -76,7 +76,7 @@ struct Scan {
   }
 };
 
-// y[i] = x[i] + a[i] * y[i - 1] along an axis, with y[-1] = 0; or from the other end.
+// (a, x) -> y[i] = x[i] + a[i] * y[i - 1] along an axis, with y[-1] = 0; from the other end if `reverse`.
 struct LinearScan {
   static constexpr std::string_view kName = "linear_scan";
   struct Attrs {
@@ -114,7 +114,7 @@ struct LinearScan {
   static std::vector<Expr> grad(const Attrs& attrs, const Expr& y, const Expr& dy);
 };
 
-// x moved by one along an axis, with a zero in the gap.
+// Shifts x by one along an axis and fills the gap with zero.
 Expr moved(const Expr& x, int axis, bool towards_end) {
   std::vector<std::int64_t> none(static_cast<std::size_t>(x.ndim()), 0), one = none;
   one[static_cast<std::size_t>(wrap_axis("cumprod", axis, x.ndim()))] = 1;
@@ -139,8 +139,8 @@ struct CumSum : Scan<CumSum> {
   }
 };
 
-// With p = the product of what comes before i: dx[i] = p[i] * s[i], where s adds up what each later result multiplies
-// p[i] x[i] with. No division, so zeros in x are right.
+// dx[i] = p[i] * s[i]: p[i] is the product of the elements before i, and s[i] the sum over the results j that contain
+// x[i] of dy[j] times the elements between i and the end of result j. No division, so zeros in x are correct.
 struct CumProd : Scan<CumProd> {
   static constexpr std::string_view kName = "cumprod";
   static constexpr bool kLinear = false;

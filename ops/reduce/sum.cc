@@ -1,4 +1,4 @@
-// sum(x, axes), and its counterpart of broadcasting: sum_like(dy, like).
+// sum(x, axes), and sum_like(dy, like), the gradient of broadcasting.
 #include "ops/graph/deferred.h"
 #include "ops/graph/elementwise.h"
 #include "ops/reduce/kernel.h"
@@ -44,7 +44,7 @@ void check_sum_like(const Shape& dy, const Shape& like) {
   if (!fits) fail<ShapeError>("sum_like: a value of shape ", dy, " was not broadcast from the shape ", like);
 }
 
-// Whether axis `axis` of dy, aligned with a dimension `own` of the operand, was broadcast. -1: not known yet.
+// 1 if a size `from` of dy was broadcast from the operand's size `own`, 0 if not, -1 if that is not known yet.
 int was_broadcast(std::int64_t from, std::int64_t own) {
   if (own == from && own >= 0) return 0;
   if (own == 1) return 1;
@@ -52,7 +52,7 @@ int was_broadcast(std::int64_t from, std::int64_t own) {
   return -1;
 }
 
-// sum_like with the axes decided, or empty while a shape is unknown.
+// sum_like with known axes; empty while they depend on an unknown size.
 Expr summed_like(const Expr& dy, const Shape& like) {
   check_sum_like(dy.shape(), like);
   const int extra = dy.ndim() - like.ndim();

@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// Elementwise, so that the plan fuses it and rows follow x. x's elements are never read.
+// Inputs: y, x. Elementwise, so that plans fuse it and its rows follow x. Only the shape of x is used.
 struct BroadcastLike {
   static constexpr std::string_view kName = "broadcast_like";
   static constexpr bool kTakesFloat16 = true;

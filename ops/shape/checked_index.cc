@@ -10,7 +10,7 @@
 namespace syncline {
 namespace {
 
-// Where element i of this rank's part stands in the whole value.
+// Position in the whole value of element i of this rank's part.
 std::int64_t whole_position(const KernelArgs& k, std::int64_t i) {
   const Shape& part = k.in_shape(0);
   if (part.ndim() == 0) return i;
@@ -33,7 +33,7 @@ struct CheckedIndex {
   static Placed place(const Attrs&, const PlaceArgs& args) {
     return args.at[0].is_split() ? Placed{{args.at[0]}, {args.at[0]}} : gathered(args);
   }
-  // The gradient of what has checked its indices may check them again.
+  // Drops a second check: a gradient may check the indices of its forward op again.
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta&) {
     return in[0].is<CheckedIndex>() && in[0].attrs<Attrs>().size <= a.size ? in[0] : Expr{};
   }

@@ -1,4 +1,4 @@
-// Indices that are looked at once: what reads and writes by them needs no check of its own, so neither does a gradient.
+// Range-checked indices: kernels that use them, and their gradients, need no check of their own.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// `indices`, int32 or int64. A step throws ValueError, which names `op`, unless all of them are in [0, size).
+// `indices`, int32 or int64. A step throws ValueError, which names `op`, for an index outside [0, size).
 Expr checked_index(std::string op, const Expr& indices, const Dim& size);
 
 }  // namespace syncline

@@ -1,5 +1,5 @@
-// index: what x[...] means in NumPy, as a strided slice, views, and a gather. The gradient of a strided slice is zeros
-// with the slice put back in its places.
+// index: NumPy's x[...], as a strided slice, views and gathers. The gradient of a strided slice is StridedPad, which puts
+// the slice back into zeros.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -20,15 +20,15 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::min();  // a bound that is not given
+constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::min();  // an omitted bound
 
-// start : stop : step for each axis, as NumPy reads them. An axis that is `picked` gives exactly one element.
+// start : stop : step for each axis, as in NumPy. A `picked` axis (an integer subscript) gives exactly one element.
 struct CutAttrs {
   Numbers start, stop, step;
   std::vector<int> picked;
 };
 
-// What is cut out of an axis of known size.
+// The elements cut out of an axis of known size: begin, begin + step, ...
 struct Cut {
   std::int64_t begin = 0, count = 0, step = 1;
 };
@@ -42,7 +42,7 @@ Cut cut_of(const CutAttrs& a, int axis, std::int64_t size) {
   const std::int64_t begin = bound(a.start[i], step > 0 ? low : high), end = bound(a.stop[i], step > 0 ? high : low);
   const std::int64_t distance = step > 0 ? end - begin : begin - end;
   if (distance <= 0) return {begin, 0, 1};
-  // A step over the whole axis takes one element, and products with it may overflow.
+  // A step beyond the end takes one element. 1 replaces it, because products with it may overflow.
   if (step >= distance || step <= -distance) return {begin, 1, 1};
   return {begin, (distance - 1) / std::abs(step) + 1, step};
 }
@@ -56,14 +56,14 @@ bool has_steps(const CutAttrs& a) {
   return std::any_of(a.step.begin(), a.step.end(), [](std::int64_t step) { return step != 1; });
 }
 
-// Axes of which nothing is cut keep a split.
+// Axes that are not cut keep a split.
 Placed place_cut(const CutAttrs& a, const PlaceArgs& args) {
   std::vector<int> axis_out;
   for (int axis = 0; axis < args.in[0].shape.ndim(); ++axis) axis_out.push_back(is_whole(a, axis) ? axis : -1);
   return place_by_axis(args, axis_out, /*linear=*/true);
 }
 
-// The strides of the elements that are cut out, and where the first of them lies.
+// The strides of the elements that are cut out, and the offset of the first one.
 Strides strides_of(const CutAttrs& a, const Shape& shape, std::int64_t& first_element) {
   Strides strides = strides_of(shape);
   first_element = 0;
@@ -113,7 +113,7 @@ struct StridedSlice {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 
-// x at the places of `shape` that a strided slice reads, zeros elsewhere.
+// Zeros of `shape`, with x at the positions that the strided slice reads.
 struct StridedPad {
   static constexpr std::string_view kName = "strided_pad";
   static constexpr bool kTakesFloat16 = true;
@@ -158,7 +158,7 @@ std::vector<Expr> StridedSlice::grad(const Attrs& a, const Expr& y, const Expr& 
 SYNCLINE_REGISTER_OP(StridedSlice)
 SYNCLINE_REGISTER_OP(StridedPad)
 
-// Three numbers an axis (start, stop, step), some of which may be tensors.
+// `bounds`: three numbers per axis (start, stop, step); some may be tensors.
 Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
   const auto attrs_of = [picked](const Shape& numbers) {
     CutAttrs a{{}, {}, {}, picked};
@@ -183,7 +183,7 @@ Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
   });
 }
 
-// The elements of an axis in the order of `indices`, whose axes take that axis's place.
+// Gathers elements along `axis`; the axes of `indices` replace it.
 Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   if (!is_integer(indices.dtype()))
     fail<DTypeError>("index: a tensor of ", indices.dtype(), " is no index; give integers, or bool for a mask");
@@ -197,7 +197,7 @@ Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   return permute_dimensions(gather(permute_dimensions(x, front), indices), back);
 }
 
-// Where a vector of bool is true; `count` elements are.
+// The positions of the `count` true elements of a bool vector.
 struct TrueAt {
   static constexpr std::string_view kName = "true_at";
   struct Attrs {
@@ -223,7 +223,7 @@ void check_mask(const Shape& x, int axis, const Shape& mask) {
       fail<ShapeError>("index: a mask of shape ", mask, " does not fit x ", x, " from axis ", axis);
 }
 
-// The axes of the mask, beginning with `axis`, become one, with the elements where it is true.
+// Merges the mask's axes, which begin with `axis`, into one axis with the elements where the mask is true.
 Expr masked(const Expr& x, int axis, const Expr& mask) {
   check_mask(x.shape(), axis, mask.shape());
   Meta unknown{x.dtype(), x.shape()};
@@ -251,7 +251,7 @@ bool is_mask(const Subscript& s) {
   return tensor != nullptr && tensor->dtype() == DType::kBool;
 }
 
-// How many axes of x a subscript stands for.
+// Number of axes of x that a subscript covers.
 int axes_of(const Subscript& s) {
   if (std::holds_alternative<NewAxis>(s) || std::holds_alternative<Ellipsis>(s)) return 0;
   if (!is_mask(s)) return 1;
@@ -260,7 +260,7 @@ int axes_of(const Subscript& s) {
   return axes;
 }
 
-// Subscripts for all axes of x, and those that add axes: without an ellipsis.
+// Replaces the ellipsis by ranges, so that the subscripts cover all axes of x.
 std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& subscripts) {
   int axes = 0, ellipses = 0;
   for (const Subscript& s : subscripts) {
@@ -280,7 +280,7 @@ std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& 
   return result;
 }
 
-// A bound that is given, which no number makes open.
+// A bound as a number or tensor. A given number is clamped so that it never equals kOpen.
 Dim bound_of(const std::optional<Dim>& given) {
   if (!given) return kOpen;
   return given->is_number() ? Dim(std::max(given->number(), kOpen + 1)) : *given;

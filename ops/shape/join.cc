@@ -14,7 +14,7 @@
 namespace syncline {
 namespace {
 
-// Of the concatenation of in[first], in[first + 1], ...
+// The meta of the concatenation of `in`.
 Meta infer_joined(std::string_view op, int axis, std::span<const Meta> in) {
   if (in.empty()) fail<ValueError>(op, ": there are no tensors to join");
   Meta out = in[0];
@@ -70,12 +70,12 @@ struct Concatenate {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 
-// The part of dy that belongs to operand `index` of those that were joined.
+// dx of each operand is its part of dy.
 std::vector<Expr> Concatenate::grad(const Attrs& a, const Expr& y, const Expr& dy) {
   const std::vector<Expr>& parts = y.node().inputs;
   const int axis = wrap_axis(kName, a.axis, y.ndim());
   std::vector<Expr> dx;
-  std::int64_t start = 0;  // or kUnknown
+  std::int64_t start = 0;  // kUnknown after an operand of unknown size
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::int64_t size = parts[i].shape()[axis];
     if (start >= 0 && size >= 0) {

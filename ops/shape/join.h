@@ -1,4 +1,4 @@
-// Where joined tensors lie in what they are joined to: a plan can have them computed there.
+// Memory windows of the operands of a concatenation: a plan can compute the operands in place.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// One window an operand if `joined` is a concatenation, otherwise none. `in`: the operands' local metas, known.
+// One window per operand if `joined` is a concatenation, otherwise none. `in`: the operands' local metas, sizes known.
 std::vector<StridedWindow> joined_windows(const Expr& joined, std::span<const Meta> in);
 
 }  // namespace syncline

@@ -1,11 +1,11 @@
-// merge_axes: two neighbouring axes become one, whatever is known of them.
+// merge_axes: joins two neighbouring axes of known or unknown size.
 #pragma once
 
 #include "syncline/expr.h"
 
 namespace syncline {
 
-// Axes `axis` and `axis` + 1 as one.
+// Merges `axis` and `axis` + 1; `axis` is not negative.
 Expr merge_axes(const Expr& x, int axis);
 
 }  // namespace syncline

@@ -1,4 +1,4 @@
-// one_hot, arange and what eye is made of.
+// one_hot, arange, and diagonal_of_ones for eye.
 #include <algorithm>
 #include <cmath>
 
@@ -61,7 +61,7 @@ Expr one_hot(const Expr& indices, const Dim& num_classes) {
 
 namespace {
 
-// Distances of int64 numbers need more than 64 bits.
+// The distance of two int64 numbers may need more than 64 bits.
 std::int64_t count_between(std::int64_t start, std::int64_t stop, std::int64_t step) {
   const __int128 distance = static_cast<__int128>(stop) - start, stride = step;
   const __int128 count = (distance + stride + (stride > 0 ? -1 : 1)) / stride;

@@ -1,4 +1,4 @@
-// Sums of padded parts, which is what the gradient of cutting a tensor into parts is.
+// Sums of pads, the gradient of splitting a tensor into parts.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace syncline {
 
-// For the simplify of add: if all that is added up are pads that fill an axis side by side, their concatenation;
-// otherwise empty.
+// For the simplify of add: the concatenation of all terms if they are pads that fill one axis side by side; otherwise
+// empty.
 Expr joined_pads(std::span<const Expr> in);
 
 }  // namespace syncline

@@ -8,7 +8,7 @@
 namespace syncline {
 namespace {
 
-// The output's axis i is the operand's axis pattern[i]. The pattern has no negative entries here.
+// The output's axis i is the operand's axis pattern[i]. Entries of the pattern are not negative.
 struct Permute {
   static constexpr std::string_view kName = "permute_dimensions";
   static constexpr bool kTakesFloat16 = true;
@@ -49,7 +49,7 @@ struct Permute {
     }
     int last = -1;
     for (const int axis : a.pattern) {
-      if (in[0].shape()[axis] == 1) continue;  // such an axis may stand anywhere
+      if (in[0].shape()[axis] == 1) continue;  // its position changes nothing
       if (axis < last) return {};
       last = axis;
     }

@@ -1,4 +1,4 @@
-// slice and pad: boxes cut out of a tensor, and zeros put around one. Each is the other's gradient.
+// slice cuts a box out of a tensor, pad puts zeros around a tensor. Each is the other's gradient.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -33,7 +33,7 @@ std::int64_t offset_of(const Numbers& start, const Strides& strides) {
   return offset;
 }
 
-// Axes of which nothing is cut and to which nothing is added keep a split.
+// Axes of unchanged size keep a split.
 Placed place_box(const PlaceArgs& args) {
   std::vector<int> axis_out;
   for (int axis = 0; axis < args.in[0].shape.ndim(); ++axis)
@@ -41,7 +41,7 @@ Placed place_box(const PlaceArgs& args) {
   return place_by_axis(args, axis_out, /*linear=*/true);
 }
 
-// x cut to [start, start + size). A negative size leaves -size - 1 elements behind: -1 reaches to the end.
+// The elements [start, start + size) of x. A negative size omits the last -size - 1 elements: -1 reaches to the end.
 struct SliceBox {
   static constexpr std::string_view kName = "slice";
   static constexpr bool kTakesFloat16 = true;
@@ -67,7 +67,7 @@ struct SliceBox {
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_box(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
-    // Sizes come from the output: a split axis is shorter here, and starts at 0.
+    // Sizes come from the output, because a split axis is shorter on a rank. It starts at 0.
     const Strides in = strides_of(k.in_shape(0)), out = strides_of(k.out_shape());
     const int ndim = k.out_shape().ndim();
     const std::size_t size = size_of(k.out_dtype());
@@ -122,7 +122,7 @@ struct Pad {
 
 std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) {
   const Expr& x = y.input(0);
-  // What lies behind the slice, or none where that depends on an unknown size of x.
+  // Number of elements after the slice on each axis; empty if that depends on an unknown size of x.
   const auto behind = [a](const Shape& whole) -> std::optional<Numbers> {
     Numbers after;
     for (int axis = 0; axis < whole.ndim(); ++axis) {
@@ -139,8 +139,8 @@ std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) 
                           })};
 }
 
-// A slice of a sum as a sum of slices, which elementwise ops read where they lie: the gates of a recurrent layer, each
-// a slice of a product with a bias. Empty if x is no sum.
+// A slice of a sum as a sum of slices, which elementwise ops read in place: for the gates of a recurrent layer, which
+// are slices of a product plus a bias. Empty if x is not a sum.
 Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
   if (x.op().name != "add") return {};
   std::vector<Expr> terms;
@@ -160,7 +160,7 @@ Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
 SYNCLINE_REGISTER_OP(SliceBox)
 SYNCLINE_REGISTER_OP(Pad)
 
-// The only axis that a pad pads, or -1.
+// The axis that a pad pads; -1 if there is not exactly one.
 int padded_axis(const Pad::Attrs& a) {
   int found = -1;
   for (std::size_t axis = 0; axis < a.before.size(); ++axis) {
@@ -171,7 +171,7 @@ int padded_axis(const Pad::Attrs& a) {
   return found;
 }
 
-// The pads that are added up, or none if anything else is.
+// Appends the terms of the sum `e` to `pads`. False if a term is not a pad to `shape`.
 bool collect_pads(const Expr& e, const Shape& shape, std::vector<Expr>& pads) {
   if (e.shape() != shape) return false;
   if (e.is<Pad>()) {

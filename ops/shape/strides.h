@@ -1,4 +1,4 @@
-// Strides of C-ordered shapes, kept on the stack.
+// Strides, in elements, of C-ordered shapes, in arrays on the stack.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Views: reshape, expand_dims, squeeze and what is built on them. Nothing is computed; only `place` matters.
+// Views: reshape, expand_dims, squeeze and functions built on them. They compute nothing; only `place` matters.
 #include <algorithm>
 
 #include "ops/graph/deferred.h"
@@ -9,7 +9,7 @@
 namespace syncline {
 namespace {
 
-// A value split along an axis keeps its split if that axis is still cut in the same places.
+// A split stays if an axis of the output is cut at the same elements.
 Placed place_reshaped(const PlaceArgs& args) {
   Placed placed = gathered(args);
   const Placement at = args.at[0];
@@ -119,7 +119,7 @@ SYNCLINE_REGISTER_OP(Reshape)
 SYNCLINE_REGISTER_OP(ExpandDims)
 SYNCLINE_REGISTER_OP(Squeeze)
 
-// The shape with one unknown dimension, if it has one, left open: good as a target of reshape.
+// True if reshape can determine all sizes of the target `shape`: at most one is unknown.
 bool is_target(const Shape& shape) {
   const auto open = std::count_if(shape.begin(), shape.end(), [](auto dim) { return dim < 0; });
   return open == 0 || (open == 1 && known_product(shape) > 0);

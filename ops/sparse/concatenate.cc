@@ -1,4 +1,4 @@
-// concatenate of sparse tensors: the entries of each row, one tensor's behind the other's, or rows below rows.
+// concatenate of sparse tensors: axis 1 joins the entries of each row, axis 0 appends rows.
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +13,8 @@ struct JoinAttrs {
   int axis = 0;  // 0 or 1
 };
 
-// Which row of which tensor is a row of the whole, and where its entries go: for kernels, over parts (values, columns,
-// spans, extent) a tensor that begin at input `first`.
+// For kernels: maps the rows of the tensors to rows of the result. The parts (values, columns, spans, extent) of each
+// tensor are inputs `first` and following.
 class JoinedRows {
  public:
   JoinedRows(const KernelArgs& k, int first, int axis) : k_(k), first_(first), axis_(axis) {
@@ -23,7 +23,7 @@ class JoinedRows {
   int tensors() const { return (static_cast<int>(k_.in_meta.size()) - first_) / kAfterParts; }
   SparseRows part(int i) const { return SparseRows(k_, first_ + i * kAfterParts); }
 
-  // f(tensor, its row, the row of the whole, the columns before it), in the order in which the entries are stored.
+  // Calls f(tensor, its row, the row of the result, the columns before it) in the order of the result's entries.
   template <class F>
   void for_spans(F f) const {
     if (axis_ == 0) {
@@ -44,7 +44,7 @@ class JoinedRows {
   std::int64_t rows_ = 0;
 };
 
-// Slots of a row: the rows together have room for all entries of all tensors.
+// Slots per row of the result: all rows together hold the entries of all tensors.
 std::int64_t joined_slots(std::span<const Meta> in, int axis) {
   std::int64_t slots = 0;
   for (std::size_t i = 0; i < in.size(); i += kAfterParts) {
@@ -62,14 +62,14 @@ Placed place_joined(const PlaceArgs& args, int first, int axis) {
   for (std::size_t i = 0; i < args.in.size(); ++i) {
     const bool extent = static_cast<int>(i) >= first && (static_cast<int>(i) - first) % kAfterParts == kExtent;
     if (extent) placed.in[i] = whole;
-    // A piece of rows of a whole tensor may lack entries that lie elsewhere.
+    // Rows cut from a replicated tensor may have entries outside the slots of these rows.
     const bool spans = static_cast<int>(i) >= first && (static_cast<int>(i) - first) % kAfterParts == kSpans;
     if (spans && !args.at[i].is_split(0)) return gathered(args);
   }
   return placed;
 }
 
-// Values, columns and spans of the whole, from (values, columns, spans, extent) of each tensor.
+// Values, columns and spans of the result, from (values, columns, spans, extent) of each tensor.
 struct SparseConcatenate {
   static constexpr std::string_view kName = "sparse_concatenate";
   using Attrs = JoinAttrs;
@@ -119,7 +119,7 @@ struct SparseConcatenate {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, std::span<const Expr> dy);
 };
 
-// What of a value for each entry of the whole (input 0) belongs to one tensor. Inputs: that value, then the parts.
+// One tensor's part of the result's values. Inputs: values in the layout of the result, then the parts of all tensors.
 struct SparseJoinedPart {
   static constexpr std::string_view kName = "sparse_joined_part";
   struct Attrs {

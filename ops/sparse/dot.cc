@@ -1,4 +1,4 @@
-// Products of a sparse and a dense matrix, and the two ops that are their gradients. The three are closed under
+// The product of a sparse and a dense matrix, and two ops for its gradients. The three ops are closed under
 // differentiation.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/sparse/dot.cc"
@@ -100,7 +100,7 @@ double product_of(const double* a, const double* b, std::int64_t n) {
 
 constexpr int kDense = kAfterParts;
 
-// `dense` must be a matrix with as many rows as the sparse one has along `axis`.
+// `dense` must be a matrix whose number of rows equals the size of the sparse matrix along `axis`.
 void check_operand(std::string_view op, std::span<const Meta> in, const Meta& dense, int axis) {
   if (in[0].dtype != dense.dtype)
     fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", dense.dtype, "; cast one of them");
@@ -114,7 +114,7 @@ void check_operand(std::string_view op, std::span<const Meta> in, const Meta& de
                      axis == 1 ? "columns" : "rows");
 }
 
-// What is linear in the first input and in the dense one, with the parts of the sparse tensor whole.
+// For ops that are linear in the first input and in the dense one: replicates the other parts of the sparse tensor.
 Placed place_products(const PlaceArgs& args, int summed_axis) {
   const Placement whole = Placement::replicated(), partial = Placement::partial(), columns = Placement::split(1);
   const Placement first = args.at[0], dense = args.at[kDense];
@@ -173,7 +173,7 @@ struct SparseDotTransposed {
     if (args.at[kSpans].is_split(0)) return {{rows, rows, rows, whole, rows}, {Placement::partial()}};
     return place_products(args, /*summed_axis=*/0);
   }
-  // The entries by columns: where each column's begin, and of each entry its value and row.
+  // The entries sorted by columns: the begin of each column, and the value and row of each entry.
   template <class T>
   struct Columns {
     std::int64_t* begin;
@@ -188,7 +188,7 @@ struct SparseDotTransposed {
     const auto columns = static_cast<std::size_t>(out[0].shape[0]), n = static_cast<std::size_t>(in[0].shape.size());
     return (columns + 1) * sizeof(std::int64_t) + n * (size_of(in[0].dtype) + sizeof(std::int32_t));
   }
-  // Sorts by counting, so that each column's entries are in the order of rows.
+  // A counting sort: each column's entries stay in the order of rows.
   template <class T>
   static void sort(const SparseRows& x, const T* values, const Columns<T>& sorted) {
     std::fill(sorted.begin, sorted.begin + x.width + 1, std::int64_t{0});
@@ -201,7 +201,7 @@ struct SparseDotTransposed {
         sorted.values[to] = values[e];
         sorted.rows[to] = static_cast<std::int32_t>(i);
       }
-    // Each begin has become the next one's.
+    // begin[c] has advanced to the begin of column c + 1: move them back.
     for (std::int64_t c = x.width; c > 0; --c) sorted.begin[c] = sorted.begin[c - 1];
     sorted.begin[0] = 0;
   }
@@ -226,8 +226,8 @@ struct SparseDotTransposed {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
 
-// The products of rows of a (rows, n; the first input) and b (columns, n) where a sparse tensor has entries: the
-// gradient of its values.
+// For each entry (i, j) of a sparse tensor: the product of row i of a (rows, n; the first input) and row j of b
+// (columns, n). The gradient of the values.
 struct SparseDotValues {
   static constexpr std::string_view kName = "sparse_dot_values";
   using Attrs = NoAttrs;
@@ -262,7 +262,7 @@ struct SparseDotValues {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
 
-// The parts of the sparse tensor of y with `first` instead of the first input, then `dense`.
+// Op on the sparse parts of y, with `first` as the first input and `dense` as the dense one.
 template <class Op>
 Expr apply_like(const Expr& y, const Expr& first, const Expr& dense) {
   return apply<Op>({first, y.input(kColumns), y.input(kSpans), y.input(kExtent), dense});

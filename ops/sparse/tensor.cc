@@ -1,4 +1,4 @@
-// Sparse tensors, what makes them dense, and its gradient.
+// SparseTensor, to_dense, and sparse_pick, the gradient of to_dense.
 #include "ops/sparse/tensor.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace syncline {
 namespace {
 
-// The spans decide: their rows are split if the feed was. The others are of the same rows.
+// The spans decide: they are split if the feed is split. The other operands have the same rows.
 bool rows_are_split(const PlaceArgs& args) { return args.at[kSpans].is_split(0); }
 
 struct SparseToDense {
@@ -50,7 +50,7 @@ struct SparseToDense {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
 
-// The elements of a dense matrix (the first input) where a sparse one has entries; zero in slots of no entry.
+// The elements of a dense matrix (the first input) at the entries of a sparse tensor; zero in unused slots.
 struct SparsePick {
   static constexpr std::string_view kName = "sparse_pick";
   using Attrs = NoAttrs;

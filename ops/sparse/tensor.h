@@ -1,18 +1,17 @@
-// How sparse tensors are represented in a graph.
+// Sparse tensors in a graph.
 //
-// A sparse tensor is no type but an op: SparseTensor names four ordinary tensors that hold a matrix by compressed rows,
-// and the ops on sparse tensors take those four. It has no value of its own and is in no plan.
+// A sparse tensor is an op, not a type: SparseTensor names four dense tensors that hold a matrix by compressed rows.
+// Ops on sparse tensors take these four. SparseTensor itself has no value and is in no plan.
 //
-//   values  (rows, slots)  of any dtype; rows * slots is memory for the entries of all rows, one row behind the other
-//   columns (rows, slots)  int32: of each entry
-//   spans   (rows, 2)      int64: row i has spans[i][1] entries, the first in slot i * slots + spans[i][0] of the whole
-//   extent  (0, columns)   bool: no element, but it knows how many columns there are
+//   values  (rows, slots)  any dtype; rows * slots is the memory for the entries of all rows, row after row
+//   columns (rows, slots)  int32: column of each entry
+//   spans   (rows, 2)      int64: row i has spans[i][1] entries, from slot i * slots + spans[i][0] of the whole on
+//   extent  (0, columns)   bool: no elements; its shape gives the number of columns
 //
-// So a row's entries need not lie in its own slots: memory is for the entries that there are, up to the next power of
-// two, and not for the longest row in each. Positions are relative to the row, so that a piece of consecutive rows
-// means the same wherever it lies, and pieces that lie behind one another are one: that is how ranks split a sparse
-// feed and gather it. The rows of one rank have all their entries in the slots of that rank
-// (runtime/execution/sparse_feed.h). A slot that is in no span may hold anything.
+// A row's entries may lie outside its own slots: memory depends on the number of entries (rounded up to a power of
+// two), not on the longest row. Positions are relative to the row, so a block of consecutive rows is valid wherever it
+// lies, and adjacent blocks form one tensor: ranks split and gather a sparse feed this way. All entries of a rank's
+// rows lie in the slots of that rank (runtime/execution/sparse_feed.h). Slots outside all spans may hold anything.
 #pragma once
 
 #include <array>
@@ -41,23 +40,23 @@ struct SparseTensor {
 
 Expr sparse_tensor(const SparseParts& parts, std::string name = {});
 SparseParts sparse_parts(const Expr& tensor);
-// The tensor with other values in the same places.
+// `tensor` with other values; columns, spans and extent stay.
 Expr with_sparse_values(const Expr& tensor, const Expr& values);
 
 // x (rows, columns) times y (columns,) or (columns, n).
 Expr sparse_dot(const Expr& x, const Expr& y);
 Expr sparse_concatenate(const std::vector<Expr>& tensors, int axis);
 
-// The first input of an op on sparse tensors is the values, or what takes their place; the other three parts follow.
+// Inputs of an op on sparse tensors: the values, or another operand in their place; then the other three parts.
 inline constexpr int kValues = 0, kColumns = 1, kSpans = 2, kExtent = 3, kAfterParts = 4;
 
-// What such ops share: throws ShapeError and DTypeError unless in[0..3] are parts of a sparse tensor. With a first
-// input that takes the values' place its shape is not looked at.
+// Throws ShapeError or DTypeError unless in[0..3] are the parts of a sparse tensor. Ignores the shape of in[0] if it is
+// not the values.
 void check_sparse_parts(std::string_view op, std::span<const Meta> in, bool first_is_values = true);
-// The shape of the matrix, from in[1..3].
+// (rows, columns) of the matrix, from in[1..3].
 Shape sparse_shape(std::span<const Meta> in);
 
-// What a kernel reads of a sparse tensor.
+// A kernel's view of the sparse parts that begin at input `first`.
 struct SparseRows {
   const std::int32_t* columns;
   const std::int64_t* spans;
@@ -69,10 +68,10 @@ struct SparseRows {
         rows(k.in_shape(first + kSpans)[0]),
         slots(k.in_shape(first + kColumns)[1]),
         width(k.in_shape(first + kExtent)[1]) {}
-  // Row i's entries are in [begin(i), end(i)).
+  // Row i's entries are in slots [begin(i), end(i)) of the whole.
   std::int64_t begin(std::int64_t i) const { return i * slots + spans[2 * i]; }
   std::int64_t end(std::int64_t i) const { return begin(i) + spans[2 * i + 1]; }
-  // Of a row's work: `of_entry` nanoseconds for each of the entries that there may be.
+  // Cost of a row in nanoseconds: `of_entry` for each slot.
   double cost(double of_entry) const { return 5 + of_entry * static_cast<double>(slots); }
 };
 

@@ -18,11 +18,10 @@ namespace syncline {
 // One random operation. All nodes of the operation share it, across functions and loops.
 struct RandomOp {
   std::uint64_t seed = 0;
-  std::uint64_t op = 0;  // distinguishes the ops of one seed
-  bool seed_of_rank =
-      false;                 // each rank drew its own seed; rank 0's applies (runtime/placement/agreement.h)
-  std::uint64_t number = 0;  // order of creation, from 1; 0 outside a session
-  std::uint64_t runs = 0;    // finished steps that contained the op
+  std::uint64_t op = 0;          // distinguishes the ops of one seed
+  bool seed_of_rank = false;     // each rank drew its own seed; rank 0's applies (runtime/placement/agreement.h)
+  std::uint64_t number = 0;      // order of creation, from 1; 0 outside a session
+  std::uint64_t runs = 0;        // finished steps that contained the op
   std::string describe() const;  // the part that must be equal on all ranks
 };
 

@@ -82,7 +82,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // damage of the values by their digests; a summary does not read the values.
 //
 // A resumed training cannot use Keras's own files, which hold weights only: kRefused rejects them early, because HDF5
-// may crash or loop on damaged variable-length texts, which Keras's files contain and Syncline's do not.
+// may crash or loop on their strings if these are damaged. Syncline's files have no such strings.
 enum class KerasFiles : std::uint8_t { kTaken, kRefused };
 Checkpoint load_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken);
 CheckpointSummary summarize_checkpoint(const std::string& path);

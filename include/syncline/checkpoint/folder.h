@@ -22,8 +22,8 @@ namespace syncline::io {
 
 struct FolderOptions {
   int keep_last = 3;  // newest files to keep; at least 1
-  int keep_best = 1;  // files kept because their metric is best, whatever their age; those without metric never are,
-                      // and what cannot be opened just now stays: it may be the best
+  int keep_best = 1;  // best files by metric to keep, of any age; files without a metric do not count. Unreadable files
+                      // are kept too, because one of them may be the best
   bool higher_is_better = false;
 };
 
@@ -51,8 +51,8 @@ class CheckpointFolder {
   std::string save_index(const Checkpoint& checkpoint, int count) const;
   // Call this instead of save_index if a shard could not be written: removes the shards that have no index.
   void discard_shards() const;
-  // Removes the oldest checkpoint. False if only the newest and the best are left, or if an older one may be the last
-  // whole one.
+  // Removes the oldest file but the newest, the best and those that cannot be opened. False if no other file is left,
+  // or if `latest` is missing or damaged, because an older file may then be the last whole one.
   bool make_room() const;
 
   // The file name that `latest` points at; empty if the link is missing or does not point at a file of this folder.

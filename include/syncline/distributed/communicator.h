@@ -1,18 +1,20 @@
 // Communicator: the interface to the network. It moves spans of bytes with a dtype and knows neither graphs nor
 // variables.
 //
-// Ownership: the caller owns all buffers and keeps them alive and unchanged until wait() has returned for the ticket.
-// Order: every rank must submit the same collectives in the same order; they run in submission order. Each carries a
-// Tag: if tags, kinds, dtypes or counts differ, every rank throws, and no data is reduced. Threads: one thread at a
-// time may call a communicator. The communicator's own thread transfers in the background; a caller blocked in wait()
-// helps. Memory: after construction only shared_memory and group allocate. Determinism: results are bitwise equal on
-// every rank. Sums follow the order of the ranks within a node, then the order of the nodes; arrival, pieces and the
-// MPI library do not matter. Errors: arguments that are never valid throw ValueError or DTypeError at once. wait and
-// the blocking calls throw DisagreementError (ranks submitted different things), StallError (a rank has died, has left
-// or did not arrive within the limit) or CommError (the wire failed), naming the collective, its tag and the ranks.
-// After an error every later call throws the same error. End: a rank that leaves because of an error calls abort_job;
-// otherwise the other ranks wait until their limit. A communicator destroyed with unfinished collectives, or while an
-// exception unwinds the stack, drops them.
+// - Ownership: the caller owns all buffers and keeps them alive and unchanged until wait() has returned for the ticket.
+// - Order: every rank must submit the same collectives in the same order; they run in submission order. Each carries a
+//   Tag. If tags, kinds, dtypes or counts differ, every rank throws, and no data is reduced.
+// - Threads: one thread at a time may call a communicator. The communicator's own thread transfers in the background; a
+//   caller blocked in wait() helps.
+// - Memory: after construction only shared_memory and group allocate.
+// - Results are bitwise equal on every rank. Sums follow the order of the ranks within a node, then the order of the
+//   nodes; the arrival order, the pieces and the MPI library do not matter.
+// - Errors: arguments that are never valid throw ValueError or DTypeError at once. wait and the blocking calls throw
+//   DisagreementError (ranks submitted different things), StallError (a rank has died, has left or did not arrive
+//   within the limit) or CommError (the wire failed), naming the collective, its tag and the ranks. After an error
+//   every later call throws the same error.
+// - End: a rank that leaves because of an error calls abort_job; otherwise the other ranks wait for it until their
+//   limit. A communicator destroyed with unfinished collectives, or while an exception unwinds the stack, drops them.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What rank 0 knows and the others shall know: it alone reads and writes files, because ranks may not share a disk.
+// Broadcasts from rank 0. Only rank 0 reads and writes files, because ranks may not share a disk. All are collective.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace syncline::training {
 
-// Rank 0's text, on every rank. All must call it; `purpose` is for errors. Without a wire, or on one rank: the text.
+// Returns rank 0's text on every rank; `purpose` appears in errors. Without a wire, or on one rank, returns `text`.
 // Throws CommError from the wire.
 std::string as_first_rank_says(comm::Communicator* wire, std::string_view purpose, std::string text);
 
-// Rank 0's bytes, likewise.
+// Replaces `data` with rank 0's bytes; otherwise as as_first_rank_says.
 void copy_from_first_rank(comm::Communicator* wire, std::string_view purpose, void* data, std::size_t bytes);
 
-// The greatest of all ranks' numbers, likewise.
+// Returns the maximum over all ranks; otherwise as as_first_rank_says.
 std::int32_t greatest_of_all(comm::Communicator* wire, std::string_view purpose, std::int32_t number);
 
 inline bool is_first(const comm::Communicator* wire) { return wire == nullptr || wire->rank() == 0; }

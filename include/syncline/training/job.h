@@ -1,4 +1,5 @@
-// Job: what makes a training survive: checkpoints in a folder, signals, the death of a rank, a status file.
+// Job: makes a training survive failures. It handles checkpoints in a folder, signals, the death of a rank, and a
+// status file.
 //
 //     Signals signals;                                             // first of all
 //     ...
@@ -6,16 +7,16 @@
 //     Fit fit({..., .callbacks = {&bar, &stopping, &job}});  // the last, so that it saves what the others decided
 //     return fit.run() == Ended::kPaused ? kExitSaved : 0;
 //
-// - It saves after each epoch, every so many steps, and at the end; rank 0 writes, or each of the first ranks its
-//   shard, in the background. A save that fails is one line on standard error, and the training goes on; only if the
-//   last one fails does the training fail.
-// - What one rank is asked by a signal, all answer after the same step: a word that rides beside each step's reductions
-//   takes the request to every rank. Asked to stop, they save, wait for the write, and Fit::run returns kPaused.
-// - When a rank has died, or the wire failed, the lowest rank that still lives saves the last finished step.
-// - `status.json` in the folder says how the training stands (runtime/training/status.h).
+// - It saves after each epoch, every `save_every` steps, and at the end. Rank 0 writes in the background, or each of
+//   the first `shards` ranks writes its shard. A failed save prints one line on standard error and the training
+//   continues; a failure of the last save fails the training.
+// - All ranks handle a signal to one rank after the same step: a word that travels with each step's reductions carries
+//   the request to every rank. Asked to stop, the ranks save, wait for the write, and Fit::run returns kPaused.
+// - If a rank has died or the wire has failed, the lowest living rank saves the last finished step.
+// - `status.json` in the folder reports the training's progress (runtime/training/status.h).
 //
 // Ownership: communicator and requests outlive the job. Threads: it is a callback. Throws IoError, on every rank, if
-// the folder cannot be made or the last checkpoint not be written.
+// the folder cannot be made or the last checkpoint cannot be written.
 #pragma once
 
 #include <memory>
@@ -30,14 +31,14 @@
 namespace syncline::training {
 
 struct JobOptions {
-  std::string folder;  // made if it is missing, but not those above it
+  std::string folder;  // made if missing; its parents must exist
   io::FolderOptions keep{};
-  std::int64_t save_every = 0;  // steps, beside the save after each epoch; 0: none
-  std::string monitor{};        // the log that tells which checkpoint is the best, "val_loss"; "": none is
-  int shards = 1;               // files of a checkpoint, each written by another rank; 1: rank 0 writes one file
+  std::int64_t save_every = 0;  // interval in steps, beside the save after each epoch; 0: none
+  std::string monitor{};        // the log that ranks checkpoints, "val_loss"; "": none is the best
+  int shards = 1;               // files of a checkpoint, each written by one rank; 1: rank 0 writes one file
   SavedModel model;
   comm::Communicator* wire = nullptr;  // null: one process
-  Requests* requests = nullptr;        // of this rank; null: nobody asks
+  Requests* requests = nullptr;        // of this rank; null: no requests
 };
 
 class Job : public Callback {
@@ -46,8 +47,8 @@ class Job : public Callback {
   explicit Job(JobOptions options);
   ~Job() override;
 
-  // The plan's fingerprint, and what else decides bits: a resumed training that computes something else, or on another
-  // layout of ranks or another processor, says so.
+  // The plan's fingerprint and everything else that determines bits. A resumed training warns if it computes something
+  // else or runs on another layout of ranks or another processor.
   std::string name() const override { return "job"; }
   std::string state() const override;
   void set_state(const std::string& state) override;

@@ -1,5 +1,5 @@
-// Keras 2's optimizers, written in backend functions: from a loss and variables to updates. The formulas and defaults
-// are those of Keras 2.3.1 (keras/optimizers.py); the plan makes each variable's update one pass over memory.
+// Keras 2's optimizers as backend functions: they make updates from a loss and variables. Formulas and defaults are
+// those of Keras 2.3.1 (keras/optimizers.py); the plan makes each variable's update one pass over memory.
 #pragma once
 
 #include <span>
@@ -11,9 +11,9 @@ namespace syncline {
 
 struct Optimizer {
   std::vector<Update> updates;      // for Function
-  std::vector<Variable> variables;  // those that are trained
-  std::vector<Expr> gradients;      // of the loss with respect to each; what the updates are made of
-  std::vector<Variable> weights;    // its own state, in a fixed order: what a checkpoint saves
+  std::vector<Variable> variables;  // the trained variables
+  std::vector<Expr> gradients;      // of the loss with respect to each variable; inputs of the updates
+  std::vector<Variable> weights;    // the optimizer's state, in a fixed order; checkpoints save it
   Variable learning_rate;           // may be changed with set_value; not part of `weights`, as in Keras
 };
 
@@ -36,7 +36,7 @@ struct AdadeltaOptions {
   double rho = 0.95;
 };
 
-// Throws ValueError naming the variable if the loss does not depend on one of them.
+// Throws ValueError that names the variable if the loss does not depend on it.
 Optimizer sgd(const Expr& loss, std::span<const Variable> variables, const SgdOptions& options = {});
 Optimizer rmsprop(const Expr& loss, std::span<const Variable> variables, const RmspropOptions& options = {});
 Optimizer adam(const Expr& loss, std::span<const Variable> variables, const AdamOptions& options = {});

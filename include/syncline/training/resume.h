@@ -1,10 +1,10 @@
-// Resuming: rank 0 reads the checkpoint and sends it to the others, which need not see its disk.
+// Resuming: rank 0 reads the checkpoint and sends it to the other ranks, which need no access to its disk.
 //
 //     const auto found = find_checkpoint("run", wire);   // before the graph is built: the seed is the checkpoint's
 //     ...                                                // the graph, the Fit
 //     if (found) found->resume(model, fit);
 //
-// All ranks call both. What goes wrong on rank 0 is thrown on every rank, with the same text.
+// Both calls are collective. An error on rank 0 is thrown on every rank, with the same text.
 #pragma once
 
 #include <memory>
@@ -20,24 +20,24 @@ class FoundCheckpoint {
  public:
   FoundCheckpoint(std::string path, io::Checkpoint checkpoint, comm::Communicator* wire);
 
-  // Of the file.
+  // The checkpoint's file.
   const std::string& path() const { return path_; }
   const io::TrainingState& state() const { return checkpoint_.state; }
 
-  // Sets variables, counters and callbacks to where the checkpoint stands. On as many ranks as before, the training
-  // goes on with the bits of the unbroken one. Once. Throws IoError if it is of another model or training.
+  // Restores variables, counters and callbacks. On as many ranks as before, the training continues with the bits of the
+  // uninterrupted one. Call it once. Throws IoError if the checkpoint is of another model or training.
   void resume(const SavedModel& model, Fit& fit);
 
  private:
   std::string path_;
-  io::Checkpoint checkpoint_;  // without values on ranks other than the first
+  io::Checkpoint checkpoint_;  // without values on ranks other than 0
   comm::Communicator* wire_;
 };
 
-// The newest whole checkpoint of a folder (syncline/checkpoint/folder.h), or the file if `path` is one; nothing if
-// there is none yet. The session's seed becomes that of the checkpoint. A damaged newest one is passed over, with a
-// warning on standard error. Throws IoError if there are checkpoints but none can be read. `wire` is null for one
-// process, and outlives what is returned.
+// The newest whole checkpoint of a folder (syncline/checkpoint/folder.h), or the file if `path` is a file; null if
+// there is none yet. Sets the session's seed to the checkpoint's. Skips a damaged newest one with a warning on standard
+// error. Throws IoError if there are checkpoints but none is readable. `wire` is null for one process, and outlives the
+// result.
 std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* wire);
 
 }  // namespace syncline::training

@@ -1,14 +1,14 @@
-// Signals: what the process is asked to do from outside, by schedulers, launchers and people.
+// Signals: requests from schedulers, launchers and people, as POSIX signals.
 //
-// SIGUSR1, SIGUSR2 and SIGTERM ask for the end of the training, with a checkpoint. Another SIGTERM, a minute or more
-// after the first and before the step was over, ends the process: it hangs. Schedulers and mpirun send theirs within
-// seconds of each other. SIGCONT asks for a checkpoint only: mpirun sends it a second before SIGTERM, when somebody has
-// died or the job is being stopped, but a shell's `fg` sends it too, after which everything goes on. What each launcher
-// sends and when is in docs/jobs.md.
+// SIGUSR1, SIGUSR2 and SIGTERM ask the training to save a checkpoint and stop. A second SIGTERM ends the process if the
+// same step still runs a minute or more after the first: the step hangs. The delay is needed because schedulers and
+// mpirun both send SIGTERM, within seconds of each other. SIGCONT asks for a checkpoint only. mpirun sends SIGCONT a
+// second before SIGTERM if a rank has died or the job is being stopped, but a shell's `fg` sends it too, after which
+// the training continues. docs/jobs.md lists what each launcher sends and when.
 //
-// One object a process, made first of all, so that no signal finds the process without; it takes the four signals from
-// whoever had them, and gives them back at its end. That must come before comm::end_job: a rank that another one ends
-// because of an error is to go. Its functions are safe to call from any thread.
+// Make one object per process, before anything else, so that it handles every signal. It replaces the handlers of the
+// four signals and restores them when destroyed. Destroy it before comm::end_job: a rank that another one ends because
+// of an error must end. Its functions are safe to call from any thread.
 #pragma once
 
 #include <array>
@@ -19,27 +19,28 @@
 
 namespace syncline::training {
 
-enum class Request : std::int32_t {  // the greater one wins, also among ranks
+enum class Request : std::int32_t {  // the greater one wins, also between ranks
   kNone = 0,
-  kSave = 1,  // and go on
-  kStop = 2,  // save and leave
+  kSave = 1,  // save and continue
+  kStop = 2,  // save and stop
 };
 
-// Who asks. For the thread that trains.
+// A source of requests, used by the training thread.
 class Requests {
  public:
   virtual ~Requests() = default;
-  // What has been asked for and is not done yet.
+  // The request that is not yet fulfilled.
   virtual Request pending() const = 0;
-  // A save that was asked for is on its way. To stop is asked for once and for all.
+  // The requested save has started: clears kSave. A request to stop remains.
   virtual void save_begins() = 0;
-  // Who asks for it, "SIGTERM"; "" if nobody does.
+  // The origin of the request, "SIGTERM"; "" without a request.
   virtual std::string name() const = 0;
 };
 
 class Signals : public Requests {
  public:
-  // Throws ValueError if there is another one. `patience_with_steps`: how long after the first SIGTERM a step may last.
+  // Throws ValueError if another Signals object exists. `patience_with_steps`: how long a step may last after the first
+  // SIGTERM.
   explicit Signals(std::chrono::nanoseconds patience_with_steps = std::chrono::minutes(1));
   ~Signals() override;
   Signals(const Signals&) = delete;

@@ -1,6 +1,6 @@
-// What a checkpoint of a training holds, taken from variables and a Fit, and put back.
+// Converts between a checkpoint and a training's variables and Fit.
 //
-// One thread calls them, the one that trains.
+// Only the training thread calls these functions.
 #pragma once
 
 #include <string>
@@ -20,35 +20,35 @@ struct NamedLayer {
 
 // The variables of a training, as a checkpoint lists them.
 struct SavedModel {
-  std::string name;  // what the user calls it, "cnn"; may be empty
+  std::string name;  // the user's name for it, "cnn"; may be empty
   std::vector<NamedLayer> layers;
   std::vector<Variable> optimizer;      // Optimizer::weights
-  std::vector<Variable> accumulated{};  // AccumulatingOptimizer::accumulated, saved behind those
+  std::vector<Variable> accumulated{};  // AccumulatingOptimizer::accumulated, saved after `optimizer`
 };
 
 // Every variable, layers first.
 std::vector<Variable> variables_of(const SavedModel& model);
 
-// The arrays share the variables' bytes: good until the next step. Where the model is divided, the ranks that `keep`
-// the checkpoint have each rank's part in it, and the sum in the variable's place: that takes collectives, so all ranks
-// must ask, and one keeps memory for as many copies as there are ranks. Throws std::bad_alloc on every rank if one of
-// them has not got it. `wire` is null for one process, and where the model is not divided.
+// The arrays share the variables' bytes and are valid until the next step. If the model is divided, the checkpoint on
+// ranks with `keep` has each rank's part, and the sum in place of the variable. That takes collectives, so all ranks
+// must call, and a rank with `keep` holds one copy per rank. Throws std::bad_alloc on every rank if one of them lacks
+// the memory. `wire` is null for one process, and if the model is not divided.
 io::Checkpoint snapshot(const SavedModel& model, const Fit& fit, comm::Communicator* wire, bool keep);
-// Whether ranks hold parts of a variable just now: of accumulated sums only between two updates.
+// True if ranks now hold parts of a variable; accumulated sums are divided only between two updates.
 bool is_divided(const SavedModel& model);
 
-// The parts, out of the checkpoint: what is left is as spec_of says.
+// Moves the ranks' parts out of the checkpoint, which then matches spec_of(model).
 std::vector<io::Weight> take_parts(io::Checkpoint& checkpoint, const SavedModel& model);
-// Behind restore, which gives rank 0 the sums: where there are as many ranks as before, each gets its part again. All
-// ranks must ask; rank 0's `parts` count.
+// Call after restore, which gives rank 0 the sums: if there are as many ranks as before, each rank gets its part again.
+// Collective; rank 0's `parts` apply.
 void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model, comm::Communicator& wire);
 
-// The names, dtypes and shapes of what snapshot would hold.
+// The names, dtypes and shapes of the snapshot.
 io::ModelSpec spec_of(const SavedModel& model);
 
-// Sets variables, counters and the states of the callbacks that the notes know. `values` are those of variables_of, in
-// that order. Throws IoError, with `path` in it, if the fit is of another training, before it changes any but
-// callbacks.
+// Sets variables, counters and the states of the callbacks found in the notes. `values` are those of variables_of, in
+// that order. Throws IoError that contains `path` if the checkpoint is of another training; only callbacks may have
+// changed then.
 void restore(const std::string& path, const io::Checkpoint& checkpoint, const std::vector<Array>& values,
              const SavedModel& model, Fit& fit);
 

@@ -1,4 +1,4 @@
-// What is written for people and for other programs beside a training, which goes on when that fails.
+// BestEffort: runs output actions whose failure must not end the training.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@ namespace syncline::training {
 
 class BestEffort {
  public:
-  // Runs the action. What it throws is one line on standard error, unless the time before failed too.
+  // Runs the action. Prints an exception as one line on standard error, unless the previous attempt failed too.
   void attempt(const std::function<void()>& action);
 
  private:

@@ -1,8 +1,8 @@
-// CsvLogger: a table of the epochs, "epoch" (from 0) and each log by name, as Keras's CSVLogger writes it.
+// CsvLogger: a table of the epochs, "epoch" (from 0) and each log by name, in the format of Keras's CSVLogger.
 //
-// A new training begins a new table. A resumed one adds to it, behind the epochs that it does not do again. The columns
-// are the logs of the first epoch; "NA" stands for a log that a later one lacks. A table that cannot be written is one
-// line on standard error, and its rows are written when that is possible again.
+// A new training starts a new table. A resumed training appends to the table after the epochs that it does not repeat.
+// The columns are the logs of the first epoch; "NA" marks a log missing in a later epoch. If writing fails, it prints
+// one line on standard error and keeps the rows until writing succeeds.
 #pragma once
 
 #include <memory>
@@ -33,10 +33,10 @@ class CsvLogger : public Callback {
   void set_columns(const Logs& logs);
 
   std::string path_;
-  const bool first_;                // this is rank 0
-  std::int64_t begin_ = 0;          // the first epoch of this part of the training
-  std::vector<std::string> names_;  // of the logs, sorted
-  std::string header_;              // of the table that was there; "": there was none
+  const bool first_;                // true on rank 0
+  std::int64_t begin_ = 0;          // the first epoch since the start or the resume
+  std::vector<std::string> names_;  // names of the logs, sorted
+  std::string header_;              // of the existing table; "": none
   std::string pending_;             // rows not yet written
   std::unique_ptr<io::AppendFile> file_;
   BestEffort writing_;

@@ -1,12 +1,13 @@
-// EarlyStopping: ends a training that gets no better. Keras 2.3.1's rule: an epoch is better if it beats the best one
-// so far by more than min_delta; after `patience` epochs in a row that are not (one at least), the training ends.
+// EarlyStopping: ends a training that stops improving. Keras 2.3.1's rule: an epoch is better if it beats the best one
+// so far by more than min_delta; the training ends after `patience` (at least one) consecutive epochs that are not
+// better.
 //
 //     EarlyStopping stopping({.monitor = "val_loss", .patience = 3, .restore = model.weights()});
 //     const auto& kept = stopping.kept();  // for a training that is to be resumed
 //     saved.optimizer.insert(saved.optimizer.end(), kept.begin(), kept.end());
 //
-// Every rank has one. It keeps its place through checkpoints; what it would set the variables back to is in variables
-// of its own, which a checkpoint holds if the user says so.
+// Every rank has one. Checkpoints hold its state. The values to restore are in separate variables, which a checkpoint
+// holds if the program adds them as shown.
 #pragma once
 
 #include <optional>
@@ -23,9 +24,9 @@ struct EarlyStoppingOptions {
   double min_delta = 0;
   std::int64_t patience = 0;
   Mode mode = Mode::kAuto;
-  std::optional<double> baseline{};  // what the first better epoch has to beat
-  // Set back to their values after the best epoch when the training is ended; not if it comes to its end by itself, nor
-  // if no epoch was better.
+  std::optional<double> baseline{};  // what the first better epoch must beat
+  // Variables that get back their values of the best epoch when this callback ends the training. Unchanged if the
+  // training ends otherwise, or if no epoch was better.
   std::vector<Variable> restore{};
 };
 
@@ -33,9 +34,9 @@ class EarlyStopping : public Callback {
  public:
   explicit EarlyStopping(EarlyStoppingOptions options = {});
 
-  // The values to restore, as variables for SavedModel::optimizer. Empty if none are to be.
+  // The values to restore, as variables for SavedModel::optimizer. Empty without `restore`.
   const std::vector<Variable>& kept() const { return kept_; }
-  // The epoch after which the training was ended, counted from 0.
+  // The epoch, counted from 0, after which this callback ended the training.
   std::optional<std::int64_t> stopped_epoch() const { return stopped_; }
 
   std::string name() const override { return "early_stopping/" + monitor_.name(); }
@@ -52,7 +53,7 @@ class EarlyStopping : public Callback {
 
   EarlyStoppingOptions options_;
   Monitor monitor_;
-  std::vector<Variable> kept_;  // copies of options_.restore, then the epoch that they are of, or -1
+  std::vector<Variable> kept_;  // copies of options_.restore, then their epoch, or -1
   double best_ = 0;
   std::int64_t best_epoch_ = -1, wait_ = 0;
   std::optional<std::int64_t> stopped_;

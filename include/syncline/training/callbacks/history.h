@@ -1,4 +1,4 @@
-// History: the logs of each epoch, kept in memory. Of a resumed training, those since it was resumed.
+// History: the logs of each epoch, kept in memory. In a resumed training: the epochs since the resume.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace syncline::training {
 class History : public Callback {
  public:
   const std::vector<std::int64_t>& epochs() const { return epochs_; }
-  // By name of the log; one for each epoch whose logs had it.
+  // By name of the log; one value for each epoch that has the log.
   const std::map<std::string, std::vector<double>>& values() const { return values_; }
 
   void on_train_begin(Fit&) override {

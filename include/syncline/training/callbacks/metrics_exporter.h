@@ -1,6 +1,6 @@
-// MetricsExporter: a file of metrics (runtime/training/callbacks/metrics_file.h) for monitoring systems: how far the
-// training is, its logs, its speed, when it last saved, and how it ended. docs/training.md lists them. A file that
-// cannot be written is one line on standard error.
+// MetricsExporter: a metrics file (runtime/training/callbacks/metrics_file.h) for monitoring systems: the training's
+// progress, logs, speed, last save and end. docs/training.md lists the metrics. If writing fails, it prints one line on
+// standard error.
 #pragma once
 
 #include <chrono>
@@ -14,10 +14,10 @@
 namespace syncline::training {
 
 struct MetricsExporterOptions {
-  std::string path;                          // the node exporter wants a name that ends in ".prom"
+  std::string path;                          // the node exporter requires a name that ends in ".prom"
   const comm::Communicator* wire = nullptr;  // rank 0 writes; null: one process
-  std::string checkpoints{};                 // the folder whose `latest` was the last save; "": there is none
-  std::chrono::milliseconds pause{5000};     // between two files, beside one after each epoch
+  std::string checkpoints{};                 // the folder whose `latest` is the last save; "": none
+  std::chrono::milliseconds pause{5000};     // between two files; each epoch's end writes one too
 };
 
 class MetricsExporter : public Callback {
@@ -35,10 +35,10 @@ class MetricsExporter : public Callback {
   void write(const Fit& fit, const char* state);
 
   MetricsExporterOptions options_;
-  const bool first_;  // this is rank 0
-  Logs logs_;         // the newest of each
+  const bool first_;  // true on rank 0
+  Logs logs_;         // the newest value of each log
   std::int64_t rows_ = 0;
-  double speed_ = 0;  // rows a second between the last two files
+  double speed_ = 0;  // rows per second between the last two files
   Clock::time_point written_{};
   BestEffort writing_;
 };

@@ -1,4 +1,4 @@
-// Monitor: a number in the logs that a callback judges an epoch by, and which way is better.
+// Monitor: the log by which a callback judges an epoch, and its direction of improvement.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ enum class Mode : std::uint8_t {
 
 class Monitor {
  public:
-  // `caller` is for errors.
+  // `caller` begins the errors' texts.
   Monitor(std::string caller, std::string name, Mode mode);
 
   const std::string& name() const { return name_; }
-  // Worse than every number: what "the best so far" is before there is one.
+  // Worse than every number; the initial "best so far".
   double worst() const;
   // NaN is never better.
   bool better(double a, double b) const { return higher_is_better_ ? a > b : a < b; }
   // `value`, made better by `delta`.
   double improved(double value, double delta) const { return higher_is_better_ ? value + delta : value - delta; }
-  // Throws ValueError, with the names that there are, if the logs have none of this name.
+  // Throws ValueError, which lists the existing names, if the logs lack this one.
   double of(const Logs& logs) const { return logs.monitored(caller_, name_); }
 
  private:

@@ -1,5 +1,5 @@
-// ProgressBar: how far the epoch is, its logs and its speed, on standard output: a bar where a terminal shows it, plain
-// lines elsewhere, nothing on other ranks than the first. An output that cannot be written ends nothing.
+// ProgressBar: prints an epoch's progress, logs and speed to standard output of rank 0: a bar on a terminal, plain
+// lines otherwise. A failed write does not end the training.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ class ProgressBar : public Callback {
 
   using Clock = std::chrono::steady_clock;
   const bool first_, terminal_;
-  bool open_ = false;  // an epoch has begun whose last line is not printed
+  bool open_ = false;  // the last line of the current epoch is not printed yet
   std::int64_t epoch_ = 0, begin_step_ = 0, rows_ = 0;
   Clock::time_point begin_{}, printed_{};
 };

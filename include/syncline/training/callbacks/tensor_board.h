@@ -1,11 +1,11 @@
-// TensorBoard: event files for it (runtime/training/callbacks/event_file.h), in the folders and under the names that it
-// shows beside each other:
+// TensorBoard: event files for TensorBoard (runtime/training/callbacks/event_file.h), in folders and under names that
+// it shows side by side:
 //
 //     FOLDER/train        batch_loss after each step, epoch_loss after each epoch, ...
 //     FOLDER/validation   epoch_loss: the logs that begin with "val_", without that
 //
-// Both go by the number of steps that were finished, so that what a resumed training does again replaces what was
-// written before. Files that cannot be written are one line on standard error.
+// Both count finished steps, so steps that a resumed training repeats replace the earlier values. If writing fails, it
+// prints one line on standard error.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ namespace syncline::training {
 struct TensorBoardOptions {
   std::string folder;
   const comm::Communicator* wire = nullptr;  // rank 0 writes; null: one process
-  std::int64_t every = 1;                    // steps between values of batches; 0: none
+  std::int64_t every = 1;                    // interval in steps between values of batches; 0: none
 };
 
 class TensorBoard : public Callback {
@@ -46,8 +46,8 @@ class TensorBoard : public Callback {
   void flush();
 
   TensorBoardOptions options_;
-  const bool first_;             // this is rank 0
-  std::int64_t first_step_ = 0;  // what earlier files say of it and later ones is done again
+  const bool first_;             // true on rank 0
+  std::int64_t first_step_ = 0;  // values from this step on in earlier files are obsolete: the steps are repeated
   std::unique_ptr<io::EventFile> train_, validation_;
   std::chrono::steady_clock::time_point flushed_{};
   BestEffort writing_;

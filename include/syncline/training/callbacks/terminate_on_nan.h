@@ -1,4 +1,4 @@
-// TerminateOnNaN: ends a training whose loss is no number any more, or infinite, after that step.
+// TerminateOnNaN: ends a training after a step whose loss is NaN or infinite.
 #pragma once
 
 #include "syncline/distributed/communicator.h"
@@ -8,7 +8,7 @@ namespace syncline::training {
 
 class TerminateOnNaN : public Callback {
  public:
-  // Rank 0 of the wire says so on standard error. Null: one process.
+  // Rank 0 of the wire reports it on standard error. Null: one process.
   explicit TerminateOnNaN(const comm::Communicator* wire) : wire_(wire) {}
   void on_step_end(Fit& fit, const Logs& logs) override;
 
