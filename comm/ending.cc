@@ -9,8 +9,8 @@
 namespace syncline::comm {
 namespace {
 
-// Ranks learn of a common cause at slightly different times; mpirun needs some 10 ms to end them, and a second more for
-// those of other nodes.
+// Ranks notice a common cause at slightly different times. mpirun needs some 10 ms to end the ranks of a node, and a
+// second more for those of other nodes.
 constexpr double kMostApart = 0.3, kLastTurn = 0.9, kOtherNodes = 2;  // seconds
 constexpr std::chrono::milliseconds kLaunchersTurn{500};
 
@@ -28,7 +28,7 @@ void end_job(Communicator& wire, std::string_view program, const std::exception&
   std::fputs(line.c_str(), stderr);
   if (dynamic_cast<const RankGone*>(&error) != nullptr) std::this_thread::sleep_for(kLaunchersTurn);
   wire.abort_job(exit_code_of(error));
-  std::abort();  // not reached; the compiler does not see that of a virtual function
+  std::abort();  // not reached; the compiler cannot see that a virtual function does not return
 }
 
 }  // namespace syncline::comm

@@ -11,7 +11,7 @@
 namespace syncline::comm {
 namespace {
 
-// The variables of one launcher. `mark` is set by nobody else; a missing name is nullptr.
+// The variables of one launcher. Only that launcher sets `mark`; a missing variable is nullptr.
 struct Row {
   const char* launcher;
   const char* mark;
@@ -45,13 +45,13 @@ std::optional<int> read_number(const Getenv& getenv, const char* name) {
   return number;
 }
 
-// Launchers nest: mpirun may start its helpers with srun, which leave srun's variables behind. So the rows stand in the
-// order of closeness to the process, and a row counts if both its mark and its rank are there.
+// Launchers nest: mpirun may start its helpers with srun, which leaves its variables behind. So the rows are ordered
+// from the innermost launcher outwards, and a row counts if both its mark and its rank are set.
 bool matches(const Getenv& getenv, const Row& row) {
   return read_number(getenv, row.mark).has_value() && read_number(getenv, row.rank).has_value();
 }
 
-// "2(x3),1" is tasks a node: 2, 2, 2, 1. SLURM_NODEID is the index.
+// The list "2(x3),1" means 2, 2, 2, 1 tasks per node. SLURM_NODEID is the index.
 int tasks_on_node(std::string_view list, int node) {
   while (!list.empty()) {
     int tasks = 0, times = 1;

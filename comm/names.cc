@@ -13,7 +13,7 @@ struct Names {
 };
 
 Names& all_names() {
-  static Names* const names = new Names;  // errors at the very end of a program still want it
+  static Names* const names = new Names;  // never destroyed: errors at the very end of a program use it
   return *names;
 }
 

@@ -31,7 +31,7 @@ std::uint64_t ulps_between(T a, T b) {
                : static_cast<std::uint64_t>(y) - static_cast<std::uint64_t>(x);
 }
 
-// Long double holds the difference of two int64 and does not overflow for doubles.
+// long double holds the difference of two int64, and does not overflow for doubles.
 template <class T>
 void compare_finite(T a, T b, std::int64_t index, const Tolerances& tolerances, ArrayDifference& result) {
   const auto x = static_cast<long double>(static_cast<Wide<T>>(a)),

@@ -10,7 +10,7 @@
 namespace syncline::tools {
 namespace {
 
-// Sums are long double: 64 bits hold every int64, and no square of a double overflows.
+// Sums are long double: its 64-bit mantissa holds every int64, and no square of a double overflows.
 template <class T>
 ArrayStats moments(std::span<const T> values) {
   ArrayStats stats;

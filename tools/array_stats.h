@@ -1,4 +1,4 @@
-// What `syncline stat` says about the values of an array.
+// Statistics of an array's values, for `syncline stat`.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace syncline::tools {
 
-using Number = std::variant<std::int64_t, double>;  // of integers and bools, of floats
+using Number = std::variant<std::int64_t, double>;  // int64: integers and bools; double: floats
 
-// Minimum, maximum, mean, norm and histogram are of the finite values; without any they are absent, zero and empty.
+// min, max, mean, norm and histogram use only the finite values. Without finite values min and max are absent, mean and
+// norm 0, and the histogram is empty.
 struct ArrayStats {
-  std::int64_t nan = 0, infinite = 0, finite = 0;  // how many
+  std::int64_t nan = 0, infinite = 0, finite = 0;  // numbers of values
   std::optional<Number> min, max;
-  double mean = 0, norm = 0;            // the norm is the L2 norm
-  std::vector<std::int64_t> histogram;  // how many in each of equal parts of [min, max]
+  double mean = 0, norm = 0;            // L2 norm
+  std::vector<std::int64_t> histogram;  // number of values in each of equal parts of [min, max]
 };
 
 ArrayStats stats_of(const Array& array, int bins);

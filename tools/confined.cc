@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
-// What the child sends: a header, then as many bytes as it says.
+// The child sends a header, then header.size bytes.
 enum class Kind : std::uint8_t { kText, kError, kOutOfMemory };
 struct Header {
   Kind kind = Kind::kText;
@@ -45,14 +45,14 @@ void send_all(int pipe, const void* bytes, std::size_t size) {
 
 void send(int pipe, Kind kind, std::string_view text) {
   Header header;
-  std::memset(static_cast<void*>(&header), 0, sizeof header);  // no padding of this process's memory
+  std::memset(static_cast<void*>(&header), 0, sizeof header);  // the padding must not leak memory of this process
   header.kind = kind;
   header.size = text.size();
   send_all(pipe, &header, sizeof header);
   send_all(pipe, text.data(), text.size());
 }
 
-// Of this process now, in bytes.
+// This process's present address space, in bytes.
 std::int64_t address_space() {
   std::int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -67,14 +67,14 @@ bool set_limit(__rlimit_resource resource, std::int64_t soft, std::int64_t hard)
   return ::setrlimit(resource, &limit) == 0;
 }
 
-// False if the kernel refuses a limit.
+// Returns false if the kernel refuses a limit.
 bool confine(const Limits& limits, pid_t parent) {
   const std::int64_t memory = address_space() + limits.memory * kMiB;
   bool ok = ::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && ::getppid() == parent;
   ok = ok && set_limit(RLIMIT_CPU, limits.seconds, limits.seconds + 1);
   ok = ok && set_limit(RLIMIT_CORE, 0, 0) && set_limit(RLIMIT_FSIZE, 0, 0);
   if (kSanitized) return ok;
-  // A crashing library prints; the parent says in one line what happened.
+  // Discards what a crashing library prints; the parent reports in one line what happened.
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ok = ok && ::dup2(nowhere, standard) == standard;
@@ -97,7 +97,7 @@ bool confine(const Limits& limits, pid_t parent) {
   ::_exit(0);
 }
 
-// The parent's side of one child: ends it, and reaps it, at the latest when destroyed.
+// The parent's handle of one child. The destructor ends and reaps the child.
 class Child {
  public:
   Child(pid_t id, int pipe) : id_(id), pipe_(pipe) {}
@@ -108,7 +108,7 @@ class Child {
     ::close(pipe_);
   }
 
-  // Reads up to `size` bytes; returns fewer at the end of what the child sent, or when the time is over.
+  // Reads up to `size` bytes. Returns fewer at the end of the child's output, or when the time is over.
   std::size_t receive(char* target, std::size_t size, std::chrono::steady_clock::time_point deadline) {
     std::size_t got = 0;
     while (got < size) {
@@ -129,7 +129,8 @@ class Child {
   }
   bool late() const { return late_; }
 
-  // wait(2)'s status. If the child is ending already, killing it changes nothing of that.
+  // Kills and reaps the child; returns wait(2)'s status. Killing a child that is already ending does not change its
+  // status.
   int end() {
     if (id_ <= 0) return status_;
     ::kill(id_, SIGKILL);

@@ -44,7 +44,7 @@ std::vector<io::NamedArray> all_of(io::ArrayFile& file) {
   return arrays;
 }
 
-// What the child sends is a safetensors file, a format that is simple to check, and a byte: kModel or kArrays.
+// The child sends a safetensors file, because the format is simple to check, and a byte: kModel or kArrays.
 constexpr char kModel = 1, kArrays = 0;
 std::string content_of(const std::string& path) {
   const auto file = io::open_array_file(path);
@@ -54,7 +54,7 @@ std::string content_of(const std::string& path) {
   return content;
 }
 
-// Keras cannot build the model from what is written.
+// Warns that Keras cannot build the model from the new file; refuses to replace the model's own file.
 void tell_of_model(const Options& options) {
   std::error_code missing;
   if (std::filesystem::equivalent(options.in, options.out, missing))
@@ -75,7 +75,7 @@ void write(const std::string& path, std::string& content, const std::string& sou
 }
 
 void convert(const Options& options) {
-  format_of(options.out);  // before anything is read
+  format_of(options.out);  // checks the name before anything is read
   if (!options.force && ::access(options.out.c_str(), F_OK) == 0)
     fail<IoError>("convert: '", options.out, "' exists; --force replaces it");
   std::string content = run_confined({options.in}, options.limits, [&] { return content_of(options.in); });

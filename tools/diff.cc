@@ -1,4 +1,4 @@
-// syncline diff A B: whether two files hold the same arrays; exit statuses are those of diff(1).
+// syncline diff A B: whether two files hold the same arrays. The exit statuses are those of diff(1).
 #include <fmt/core.h>
 
 #include <iterator>
@@ -31,7 +31,7 @@ struct Options {
 
 struct Differing {
   ArrayEntry a, b;
-  ArrayDifference values;  // if dtype and shape are equal
+  ArrayDifference values;  // only if dtype and shape are equal
 
   bool comparable() const { return a.dtype == b.dtype && a.shape == b.shape; }
 };

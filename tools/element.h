@@ -1,4 +1,4 @@
-// How an element of an array is looked at: floats as double, everything else as int64.
+// The type in which the tools compute with an element: double for floats, int64 for all others.
 #pragma once
 
 #include <cmath>

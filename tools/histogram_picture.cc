@@ -41,7 +41,7 @@ class Picture {
       if (count == 0) continue;
       const int from = left + static_cast<int>(i * kBarsWidth / bins);
       const int to = left + static_cast<int>((i + 1) * kBarsWidth / bins) - (bins <= kBarsWidth / 4 ? 2 : 1);
-      // What is there is seen, however little it is.
+      // Keeps a small count visible.
       const int height =
           std::max(1, static_cast<int>(static_cast<double>(count) / static_cast<double>(most) * kBarsHeight));
       gdImageFilledRectangle(image_.get(), from, bottom - height, std::max(from, to), bottom - 1, kBlue);
@@ -66,7 +66,7 @@ class Picture {
 
   int width_of(const std::string& text) const { return static_cast<int>(text.size()) * font_->w; }
 
-  // The font has no letters beyond ASCII.
+  // The font has only ASCII.
   void write(std::string text, int x, int y, int width, int color) const {
     text = text.substr(0, static_cast<std::size_t>(width / font_->w));
     for (char& c : text)

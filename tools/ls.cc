@@ -1,4 +1,4 @@
-// syncline ls FILE: the arrays of a checkpoint and where its training stands.
+// syncline ls FILE: the arrays of a checkpoint and the progress of its training.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ class Table {
   std::int64_t total_ = 0;
 };
 
-// The values of fields as a person reads them; "" for one that there is not.
+// Formats a field for people; "" if it is absent.
 std::string value_text(const std::string& value) { return value; }
 std::string value_text(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 std::string value_text(const std::map<std::string, std::string>& notes) {
@@ -127,7 +127,7 @@ std::string json_text(const std::string& file, const CheckpointSummary& summary)
   document["weights"] = json_of(weights);
   document["optimizer"] = json_of(summary.spec.optimizer);
   document["bytes"] = total;
-  // Names need not be UTF-8; what is not is replaced, not an exception.
+  // Names may be invalid UTF-8: replace such bytes instead of throwing.
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

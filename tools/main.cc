@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kFailure = 1, kTrouble = 2;
 
-// What was written may still be refused when it is flushed: a full disk, a closed pipe.
+// Flushing may fail after all writes succeeded: a full disk, a closed pipe.
 void flush_output() {
   if (std::fflush(stdout) != 0) syncline::fail<syncline::IoError>("cannot write the output");
 }
@@ -22,7 +22,7 @@ int report(const char* message, int status) {
   return status;
 }
 
-// The exit status that the command chose.
+// Returns the exit status that the command chose.
 int parse_and_run(CLI::App& program, int argc, char** argv) {
   try {
     program.parse(argc, argv);

@@ -1,4 +1,4 @@
-// Finding arrays of a file by name.
+// Finds arrays of a file by name.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace syncline::tools {
 
-// Throws ValueError for a name that is not there.
+// Throws ValueError if the file has no array of this name.
 inline std::size_t find_entry(const std::string& path, const io::ArrayFile& file, const std::string& name) {
   const auto& entries = file.entries();
   const auto found =
@@ -19,7 +19,7 @@ inline std::size_t find_entry(const std::string& path, const io::ArrayFile& file
   return static_cast<std::size_t>(found - entries.begin());
 }
 
-// The named ones in the order of `names`; all if there are no names.
+// The indices of the named arrays, in the order of `names`; all arrays if there are no names.
 inline std::vector<std::size_t> select_entries(const std::string& path, const io::ArrayFile& file,
                                                const std::vector<std::string>& names) {
   std::vector<std::size_t> selected;

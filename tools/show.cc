@@ -24,7 +24,7 @@ struct Options {
 };
 
 std::string text_of(bool value) { return value ? "true" : "false"; }
-std::string text_of(Float16 value) { return fmt::format("{:.5g}", static_cast<float>(value)); }  // 5 tell halves apart
+std::string text_of(Float16 value) { return fmt::format("{:.5g}", static_cast<float>(value)); }  // tells halves apart
 template <class T>
 std::string text_of(T value) {
   return fmt::format("{}", value);  // the shortest text that reads back as the same float
@@ -49,7 +49,7 @@ struct Rows {
   std::int64_t begin = 0, end = 0;
 };
 
-// Of "3", "2:5", ":5", "2:", counted along the first axis; the end is not included.
+// Parses "3", "2:5", ":5" or "2:", which count along the first axis; the end is exclusive.
 Rows rows_of(const std::string& rows, const Shape& shape) {
   if (shape.ndim() == 0) {
     if (!rows.empty()) fail<ValueError>("--rows: the array is a scalar, which has no rows");
@@ -69,7 +69,7 @@ Rows rows_of(const std::string& rows, const Shape& shape) {
   return wanted;
 }
 
-// A line for each row of the last axis, with the index of what comes before that axis.
+// One line per row of the last axis, after its indices along the other axes.
 std::string values_text(const Array& array, std::int64_t first_row) {
   const Shape& shape = array.shape();
   const std::int64_t width = shape.ndim() <= 1 ? 1 : shape.back();

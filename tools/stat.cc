@@ -1,4 +1,4 @@
-// syncline stat FILE [NAME...]: what the values of a file's arrays are like.
+// syncline stat FILE [NAME...]: statistics of a file's arrays.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -71,7 +71,7 @@ double as_double(const Number& number) {
   return std::visit([](auto value) { return static_cast<double>(value); }, number);
 }
 
-// A line for each part: where it begins, a bar, how many values are in it.
+// One line per part: its lower bound, a bar, its number of values.
 std::string histogram_text(const ArrayStats& stats) {
   std::string text;
   if (stats.histogram.empty()) return text;
@@ -99,7 +99,7 @@ std::string table_text(const std::vector<Described>& arrays) {
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (std::size_t i = 0; i < kColumns; ++i) {
       const std::string space(widths[i] - rows[r][i].size(), ' ');
-      const bool left = i < 3;  // text; numbers stand to the right
+      const bool left = i < 3;  // text columns; numbers are right-aligned
       text += (i == 0 ? "" : "  ") + (left ? rows[r][i] + space : space + rows[r][i]);
     }
     text += '\n';
@@ -162,7 +162,7 @@ HistogramPanel panel_of(const Json& array) {
   return panel;
 }
 
-// The child reads the file, and this process, which may write, draws what it has counted.
+// The child reads the file and counts. This process may write files, so it draws the picture.
 void draw(Options options) {
   options.json = options.histogram = true;
   if (options.bins == 0) options.bins = kPictureBins;

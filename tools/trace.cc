@@ -35,7 +35,7 @@ bool is_trace_name(const std::string& name) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// The files of the job that rank 0's file (or the lowest rank's) belongs to, by rank.
+// Reads the files of one job, ordered by rank: the job of rank 0's file, or of the lowest rank's.
 std::vector<TraceFile> read_job(const std::string& directory) {
   std::error_code error;
   std::vector<TraceFile> files;
@@ -58,8 +58,8 @@ std::vector<TraceFile> read_job(const std::string& directory) {
   return files;
 }
 
-// waited[r][s]: how long rank r's program waited for rank s. Where the rank could not know who came last (on another
-// machine), the aligned clocks tell.
+// waited[r][s]: how long rank r's program waited for rank s. If rank r could not know the last rank (on another
+// machine), the aligned clocks decide.
 std::map<int, std::map<int, std::int64_t>> waited_for(const std::vector<TraceFile>& files) {
   struct Last {
     int rank = -1;
@@ -109,7 +109,7 @@ Json metadata(const std::vector<TraceFile>& files) {
           {"summary", std::move(summary)}};
 }
 
-// Files in the order of time; what lies inside another event comes behind it.
+// Writes the events in the order of time; an event inside another one comes after it.
 struct Written {
   std::size_t events = 0;
   std::int64_t time = 0;

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What must be added to a rank's clock, as measured once or twice; in between it drifts evenly.
+// The offset to add to a rank's clock, measured once or twice. Between two measurements it changes linearly.
 class Clock {
  public:
   void add(const Json& about) {
@@ -54,7 +54,7 @@ class Reader {
   }
 
  private:
-  // Lines end with a comma, which JSON wants between events only.
+  // Every line ends with a comma, which JSON allows only between events.
   void take(std::string line, bool ended) {
     line.erase(0, line.find_first_not_of(' '));
     if (line.empty() || line == "[" || line == "]") return;
@@ -108,7 +108,8 @@ class Reader {
     else file_.descriptions.push_back(event.dump());
   }
 
-  // A collective's events follow each other: its transfer, who was waited for on the wire, and in the program.
+  // The events of a collective follow each other: the transfer, the wait for ranks on the wire, the wait in the
+  // program.
   void count(const std::string& name, const std::string& category, const Json& args, std::int64_t duration) {
     TracedTimes& times = file_.times;
     if (category == "step") {
@@ -142,8 +143,8 @@ class Reader {
 
   std::ifstream in_;
   TraceFile file_;
-  std::int64_t number_ = 0;             // of the line
-  std::int64_t begin_ = 0, begun_ = 0;  // of the file, and of the present event, on the rank's clock
+  std::int64_t number_ = 0;             // of the current line
+  std::int64_t begin_ = 0, begun_ = 0;  // of the file and of the current event, on the rank's clock
   Clock clock_;
   std::unordered_map<std::string, std::int64_t> seen_;
 };

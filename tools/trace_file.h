@@ -1,4 +1,4 @@
-// TraceFile: one rank's timeline (syncline/timeline.h writes it), read back.
+// TraceFile: one rank's timeline, read from a file that syncline/timeline.h wrote.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct TraceEvent {
   std::string members;              // the rest of the event: "...}"
 };
 
-// How long this rank waited in the program for the others before one collective, and who they were.
+// How long this rank's program waited for the other ranks before one collective.
 struct TracedWait {
-  std::string collective;    // what ranks have in common: plan, step, bucket, purpose, how often it came before
-  std::int64_t arrived = 0;  // when this rank came, on rank 0's clock
+  std::string collective;    // equal on all ranks: plan, step, bucket, purpose, and how often it came before
+  std::int64_t arrived = 0;  // when this rank arrived, on rank 0's clock
   std::int64_t late = 0;     // how long its program waited for the last rank
-  int last = -1;             // which is this one, if the rank knew; or else -1
+  int last = -1;             // the last rank (possibly this one); -1: this rank does not know
 };
 
 // Where a rank's time went, in ns.
@@ -33,17 +33,17 @@ struct TraceFile {
   std::string host;
   std::int64_t process = 0;
   std::int64_t clock_error = 0;           // ns
-  std::int64_t left_out = 0;              // events that its memory did not hold
+  std::int64_t left_out = 0;              // events that did not fit into its memory
   bool complete = false;                  // the process came to its end
-  nlohmann::ordered_json summary;         // what the ranks told each other at the end: in rank 0's file
-  std::vector<std::string> descriptions;  // events about the rank rather than a time
+  nlohmann::ordered_json summary;         // the ranks' common summary; only in rank 0's file
+  std::vector<std::string> descriptions;  // events that describe the rank, without a time
   std::vector<TraceEvent> events;
   std::vector<TracedWait> waits;
   TracedTimes times;
 };
 
-// A last line that is not whole is left out. Throws IoError for a file that cannot be read, or is no timeline, with the
-// line's number.
+// Ignores an incomplete last line. Throws IoError for a file that cannot be read or is not a timeline, with the number
+// of the line.
 TraceFile read_trace_file(const std::string& path);
 
 }  // namespace syncline::tools

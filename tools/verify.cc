@@ -1,4 +1,4 @@
-// syncline verify FILE...: whether checkpoints hold what was written into them.
+// syncline verify FILE...: whether checkpoints still hold what was written into them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Options {
   Limits limits;
 };
 
-// The exit status as a digit, then what to print.
+// Returns the exit status as a digit, followed by the text to print.
 std::string answer_of(const std::string& file) {
   const io::VerifyReport report = io::verify_checkpoint(file);
   if (!report.readable) return fmt::format("{}{}\n", kUnreadable, printable(report.problems.at(0)));

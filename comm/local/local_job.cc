@@ -11,7 +11,7 @@
 namespace syncline::comm {
 namespace {
 
-// Beyond those of Network::start.
+// Channels beyond those of Network::start.
 enum : int { kSpread = kChannels, kNote, kReport };
 
 std::vector<std::byte> letter_of(const void* data, std::size_t bytes) {
@@ -131,7 +131,7 @@ class HeapNetwork : public Network {
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
   std::array<std::vector<Parcel>, kChannels> open_;
-  std::vector<std::pair<int, std::byte*>> awaited_;  // from whom, to where
+  std::vector<std::pair<int, std::byte*>> awaited_;  // sender, destination
 };
 
 LocalJob::LocalJob(std::vector<int> node_of_rank) : node_of_rank_(std::move(node_of_rank)) {}
@@ -160,7 +160,7 @@ std::shared_ptr<LocalJob> LocalJob::group(const std::vector<int>& ranks, int ran
   return job;
 }
 
-// The memory is the same for all ranks of the node that join in turn; the first one makes it.
+// All ranks of the node join one allocation, and the first one makes it.
 std::shared_ptr<std::vector<std::byte>> LocalJob::join(int node, int ranks, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   Gathering& gathering = gatherings_[node];

@@ -39,7 +39,7 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
   return {job.life(), comm};
 }
 
-// A node of the topology is the ranks that share memory, named by the first of them.
+// A node of the topology is a set of ranks that share memory, identified by its first rank.
 Topology topology_of(const MpiHandle& job, const MpiHandle& node, bool shares) {
   const auto lock = lock_mpi();
   int first = job.rank();
@@ -148,7 +148,7 @@ bool mpi_is_initialized() {
 }
 
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
-  // No call of MPI's start has a limit, nor can MPI_Abort be called while one is under way.
+  // MPI's start calls have no time limit, and MPI_Abort cannot be called during one.
   const Launch& launch = options.launch;
   const StallWatch watch(
       options.worker,

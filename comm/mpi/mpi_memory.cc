@@ -19,10 +19,10 @@
 namespace syncline::comm {
 namespace {
 
-// Room for what Open MPI keeps beside our bytes.
+// Space that Open MPI uses beside our bytes.
 constexpr std::size_t kMargin = std::size_t{1} << 20;
 
-// A string variable of Open MPI's own configuration, or `otherwise`.
+// Reads a string variable of Open MPI's configuration; returns `otherwise` if it has no value.
 std::string mpi_variable(const char* name, const std::string& otherwise) {
   const auto lock = lock_mpi();
   int level = 0, index = 0, count = 0;
@@ -47,7 +47,7 @@ class MpiWindow : public Window {
       int unit = 0;
       void* base = nullptr;
       check_mpi(MPI_Win_shared_query(window_, l, &size, &unit, &base), "MPI_Win_shared_query", "start");
-      // A part begins somewhere in a page, and at the same place of it on every rank.
+      // A part may begin inside a page, at the same offset on every rank.
       parts_.push_back(reinterpret_cast<std::byte*>(in_pages(reinterpret_cast<std::uintptr_t>(base))));
     }
   }
@@ -62,7 +62,7 @@ class MpiWindow : public Window {
   MPI_Win window_;
 };
 
-// Makes the pages real, all zero. False if there are not enough.
+// Backs the pages with zeroed memory. Returns false if there is not enough.
 bool populate(std::byte* begin, std::size_t bytes) {
   if (::madvise(begin, in_pages(bytes), MADV_POPULATE_WRITE) != 0 && errno != EINVAL) return false;
   std::memset(begin, 0, bytes);
@@ -73,7 +73,7 @@ bool populate(std::byte* begin, std::size_t bytes) {
 
 MpiMemory::MpiMemory(MpiHandle node) : node_(std::move(node)) {}
 
-// The lock is not held.
+// Whether `fine` is true on all ranks of the node. The caller must not hold the MPI lock.
 bool MpiMemory::everybody(bool fine) const {
   const auto lock = lock_mpi();
   int all = fine ? 1 : 0;
@@ -90,7 +90,7 @@ std::unique_ptr<Window> MpiMemory::allocate(std::size_t bytes_a_rank) {
   const std::size_t free_bytes = known ? room.f_bavail * room.f_frsize : needed;
   why_ = join_text(directory, " has ", free_bytes >> 10, " KiB left, ", needed >> 10, " are needed");
   if (!everybody(free_bytes >= needed)) return nullptr;
-  // Such memory is one file.
+  // The memory of a window is one file.
   rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_FSIZE, &limit);
   why_ = join_text("files may have ", limit.rlim_cur >> 10, " KiB (ulimit -f), ", needed >> 10, " are needed");

@@ -14,7 +14,7 @@
 namespace syncline::comm {
 namespace {
 
-// Message tags: the channels, and these.
+// Message tags beyond the channel numbers.
 enum : int { kNote = kChannels, kReport, kSpread };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
@@ -76,7 +76,7 @@ void MpiNetwork::start(int channel, std::span<const Parcel> parcels) {
 bool MpiNetwork::test(int channel) {
   const auto lock = lock_mpi();
   Channel& open = channels_[static_cast<std::size_t>(channel)];
-  // One by one, so that it is known with whom something is under way.
+  // MPI_Test one by one: has_come() needs to know which requests are complete.
   bool done = true;
   for (auto* requests : {&open.receives, &open.sends})
     for (MPI_Request& request : *requests) done = is_done(request) && done;
@@ -91,7 +91,7 @@ bool MpiNetwork::has_come(int channel, int node) const {
   return true;
 }
 
-// MPI counts in ints.
+// Splits the data, because MPI counts are ints.
 template <class Call>
 void MpiNetwork::for_pieces(std::byte* data, std::int64_t bytes, const Call& call) const {
   for (std::int64_t first = 0; first < bytes; first += piece_bytes_)
@@ -108,7 +108,8 @@ void MpiNetwork::receive(std::byte* data, int bytes, int rank) {
   check(MPI_Irecv(data, bytes, MPI_BYTE, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
 }
 
-// From each to each: MPI's own non-blocking gather has hung here, with parts of no bytes between two nodes.
+// Point-to-point between all pairs of ranks: MPI's own non-blocking gather has hung here, with empty parts between two
+// nodes.
 void MpiNetwork::start_gather(const void* send_from, void* receive_at, std::span<const std::int64_t> byte_counts) {
   const auto lock = lock_mpi();
   sends_.clear();
@@ -132,7 +133,7 @@ void MpiNetwork::start_broadcast(void* data, std::int64_t bytes, int root) {
   begin_piece();
 }
 
-// Along a binomial tree: rank v, counted from the root, gets it from v without its lowest bit.
+// A binomial tree: rank v, counted from the root, receives from v without its lowest bit.
 void MpiNetwork::begin_piece() {
   sends_.clear();
   receives_.clear();
@@ -199,7 +200,7 @@ void MpiNetwork::post_report(std::span<const std::byte> report) {
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
       if (n == topology_.node) continue;
       auto& sent = reports_sent_.emplace_back(Sent<std::vector<std::byte>>{{report.begin(), report.end()}});
-      // Synchronous: the sends are done when the reports have been taken, which close() waits for.
+      // Synchronous sends complete when the reports are received; close() waits for that.
       check(MPI_Issend(sent.message.data(), static_cast<int>(report.size()), MPI_BYTE, r, kReport, job_.get(),
                        &sent.request),
             "MPI_Issend");
@@ -219,8 +220,8 @@ bool MpiNetwork::take_report(std::vector<std::byte>& report) {
   return true;
 }
 
-// MPI wants every message received before its end. Other ranks may come here only after something that they need of
-// this one on another communicator.
+// Receives every message, as MPI requires before its end. Polls instead of blocking: other ranks may come to their end
+// only after this one has served them on another communicator.
 void MpiNetwork::deliver() {
   MPI_Request told = MPI_REQUEST_NULL, end = MPI_REQUEST_NULL;
   std::uint64_t posted = notes_;

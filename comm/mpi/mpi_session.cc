@@ -17,7 +17,7 @@ void require_level(int level) {
                   MPI_THREAD_SERIALIZED, ") is needed; initialise with MPI_Init_thread, or leave it to Syncline");
 }
 
-// Ranks that wait inside MPI let other threads have the core. A user's own setting wins.
+// Ranks that wait inside MPI yield the core to other threads. A user's own setting wins.
 void set_defaults_of_open_mpi() {
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
   ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", /*overwrite=*/0);
@@ -48,7 +48,7 @@ void abort_mpi(int exit_code) noexcept {
   std::fflush(nullptr);
   const std::unique_lock lock(mpi_mutex(), std::chrono::seconds(2));
   if (lock) MPI_Abort(MPI_COMM_WORLD, exit_code);
-  std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees a rank gone and ends the others
+  std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees that a rank is gone and ends the others
 }
 
 MpiHandle::MpiHandle(std::shared_ptr<MpiLife> life, MPI_Comm comm) : life_(std::move(life)), comm_(comm) {

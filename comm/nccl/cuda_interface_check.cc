@@ -1,5 +1,5 @@
-// Compiled where CMake finds the CUDA toolkit, and never linked: what nccl_library.h declares is what CUDA's header
-// declares. The header alone: <cuda_runtime.h> adds overloads.
+// Compiled if CMake finds the CUDA toolkit, never linked: compares the declarations of nccl_library.h with CUDA's
+// header. It includes only the C interface, because <cuda_runtime.h> adds overloads.
 #include <cuda_runtime_api.h>
 
 #include "comm/nccl/interface_check.h"

@@ -12,9 +12,9 @@
 namespace syncline::comm {
 namespace {
 
-constexpr int kSharesGpus = 23000;  // the first version that takes several ranks on one GPU
+constexpr int kSharesGpus = 23000;  // the first version that allows several ranks on one GPU
 
-// Equal for the processes of one running system, containers included, and for no two systems.
+// Equal for all processes of one running system, containers included; different on any other system.
 std::uint64_t digest_of_node() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string name(std::istreambuf_iterator<char>(file), {});
@@ -52,7 +52,7 @@ void look(const NcclOptions& options, NcclLibrary& library, NcclAvailability& fo
 
 bool same_gpu(const NcclAvailability& a, const NcclAvailability& b) { return a.node == b.node && a.gpu == b.gpu; }
 
-// Why the ranks cannot use NCCL together, or "".
+// The reason why the ranks cannot use NCCL together, or "".
 std::string find_obstacle(std::span<const NcclAvailability> ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].usable == 0) return join_text("rank ", r, ": ", ranks[r].why_not.data());
@@ -72,7 +72,7 @@ std::string find_shared_gpu(std::span<const NcclAvailability> ranks) {
   return "";
 }
 
-// Why NCCL would refuse several ranks on one GPU, or "".
+// The reason why NCCL would refuse several ranks on one GPU, or "".
 std::string find_refusal_to_share(std::span<const NcclAvailability> ranks) {
   if (ranks[0].version < kSharesGpus)
     return "NCCL " + name_nccl_version(ranks[0].version) + " takes one rank a GPU, 2.30 is the first that takes more";

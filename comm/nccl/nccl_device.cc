@@ -42,7 +42,7 @@ void block_signals() {
 
 }  // namespace
 
-// What is ended is ended step by step, whatever became of the step before; the first error is the one that is told.
+// Runs the steps of a shutdown, each regardless of earlier failures. Keeps the first error.
 struct NcclDevice::Problem {
   std::string text;
 
@@ -120,7 +120,7 @@ void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce,
   check_cuda(library_.cudaMemcpyAsync(s.buffer, s.staging, bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
   check_cuda(library_.cudaEventRecord(s.arrived, arriving_), "cudaEventRecord");
   check_cuda(library_.cudaStreamWaitEvent(reducing_, s.arrived, 0), "cudaStreamWaitEvent");
-  // While this is in progress the sum may not be on its stream yet, and an event would be recorded before it.
+  // While this call is in progress the sum may not be on its stream yet; an event recorded now would precede it.
   poll(library_.ncclAllReduce(s.buffer, s.buffer, elements, nccl_type(dtype), nccl_reduction(reduce), comm_, reducing_),
        "ncclAllReduce", patience);
   check_cuda(library_.cudaEventRecord(s.reduced, reducing_), "cudaEventRecord");
@@ -139,7 +139,7 @@ void NcclDevice::finish(int slot, Patience& patience) {
   }
 }
 
-// Until the communicator is no longer busy with the call that returned `code`.
+// Waits until the communicator has finished the call that returned `code`.
 void NcclDevice::poll(int code, const char* call, Patience& patience) {
   while (code == kNcclInProgress) {
     check_nccl(library_.ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
@@ -148,7 +148,7 @@ void NcclDevice::poll(int code, const char* call, Patience& patience) {
   check_nccl(code, call);
 }
 
-// Errors that come to light while the GPU works, such as another rank's.
+// Throws errors that appear while the GPU works, such as another rank's.
 void NcclDevice::check_state() {
   int state = kNcclSuccess;
   check_nccl(library_.ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
@@ -221,7 +221,7 @@ void NcclDevice::end_communicator(bool clean, std::chrono::duration<double> limi
     poll(library_.ncclCommFinalize(comm_), "ncclCommFinalize", patience);
   });
   ncclComm* comm = std::exchange(comm_, nullptr);
-  // Either call may leave work to a thread of NCCL's; the streams, which that ends, are waited for below.
+  // Either call may leave work to a thread of NCCL's. That work ends the streams' work, which free_all() waits for.
   problem.attempt([&] {
     const int code = finalized ? library_.ncclCommDestroy(comm) : library_.ncclCommAbort(comm);
     if (code != kNcclInProgress) check_nccl(code, finalized ? "ncclCommDestroy" : "ncclCommAbort");

@@ -1,4 +1,4 @@
-// Compiled where CMake finds NCCL's header, and never linked: what nccl_library.h declares is what the header declares.
+// Compiled if CMake finds NCCL's header, never linked: compares the declarations of nccl_library.h with the header.
 #include <nccl.h>
 
 #include <cstddef>

@@ -14,7 +14,7 @@ struct Loaded {
   std::string name;
 };
 
-// The first of the names that can be loaded.
+// Loads the first of the names that can be loaded.
 Loaded open_library(const std::vector<std::string>& names, const char* variable) {
   std::string problems;
   for (const std::string& name : names) {

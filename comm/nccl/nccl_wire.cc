@@ -15,8 +15,8 @@ bool NcclWire::takes(const Job& job) const {
   return job.kind == Kind::kAllReduce && job.bytes >= options_.smallest_bytes && nccl_takes(job.dtype);
 }
 
-// A rank with another count may choose otherwise; the other wire sees that the headers differ, whatever comes with
-// them.
+// A rank with another count may choose the other path. The inner wire then reports that the headers differ, regardless
+// of the data.
 void NcclWire::begin(const Job& job) {
   phase_ = takes(job) ? Phase::kAgreeing : Phase::kOther;
   if (phase_ == Phase::kOther) {

@@ -14,10 +14,10 @@
 namespace syncline::comm {
 namespace {
 
-// How far a rank is with a step of the start, as it tells the others.
+// A rank's progress with one step of the start, as sent to the others.
 struct Outcome {
   std::uint32_t done = 0, stalled = 0;
-  std::array<char, 640> error{};  // "" if there is none
+  std::array<char, 640> error{};  // "": no error
   NcclUniqueId id{};              // rank 0's
 };
 
@@ -41,7 +41,7 @@ class Start {
     try {
       run_alone(job);
     } catch (...) {
-      wire_.cancel();  // `all` goes away
+      wire_.cancel();  // `all` is destroyed
       throw;
     }
     return all;
@@ -61,8 +61,8 @@ class Start {
     }
   }
 
-  // Goes on with the step until it is done on all ranks, which look together after each call: a rank that fails is
-  // heard of at once. The first rank's error is everybody's.
+  // Repeats the step until it is done on all ranks. The ranks exchange outcomes after each call, so that all learn of a
+  // failure at once. The first failed rank's error becomes the error of all.
   bool do_everywhere(const std::function<bool(NcclUniqueId&)>& step) {
     while (true) {
       const std::vector<Outcome> all = exchange(attempt(step));

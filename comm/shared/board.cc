@@ -16,15 +16,15 @@
 namespace syncline::comm {
 namespace {
 
-// Looking up a process costs a few system calls; a look at the counters, nanoseconds.
+// Looking up a process costs a few system calls, reading the counters nanoseconds.
 constexpr std::uint64_t kLooksAProcess = 2048;
 
-// A program that calls exit() with a communicator alive destroys nothing; the others are told all the same. A forked
-// child has no part in it.
+// A program that calls exit() does not destroy a living communicator. This handler tells the other ranks. It does
+// nothing in a forked child.
 class BoardsAtExit {
  public:
   static BoardsAtExit& instance() {
-    static auto* boards = new BoardsAtExit;  // never destroyed: exit handlers come in any order
+    static auto* boards = new BoardsAtExit;  // never destroyed: exit handlers run in any order
     return *boards;
   }
   void add(const Board* board) {
@@ -92,7 +92,7 @@ bool Board::reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::
   const bool look = ++looks_ % kLooksAProcess == 0;
   const bool gone = of(l).left.load() != Left::kNo || (look && state_of(l) == ProcessState::kGone);
   if (!gone) return false;
-  if (there()) return true;  // what it did before it left counts
+  if (there()) return true;  // counters that it set before it left count
   fail_without(l, job);
 }
 

@@ -73,7 +73,7 @@ Wire::Meeting NodeWire::poll(const Job& job) {
   return is_small(job) ? small(job) : Meeting::kReady;
 }
 
-// Whether every rank has come. Throws if they do not agree.
+// Whether every rank has come. Throws if their headers differ.
 bool NodeWire::meet(const Job& job) {
   if (phase_ == Phase::kArriving) {
     if (!board_.all(&RankBoard::arrived, round_, job)) return false;
@@ -116,7 +116,7 @@ void NodeWire::agree_on_node() {
   fail<DisagreementError>(describe_mismatch(headers));
 }
 
-// The first rank of a node tells the other nodes of its ranks' headers.
+// The first rank of a node sends a summary of its ranks' headers to the other nodes.
 void NodeWire::send_header() {
   const std::size_t parity = round_ % 2;
   const RankBoard& first = board_.of(0);
@@ -129,7 +129,7 @@ void NodeWire::send_header() {
     own.differing = static_cast<std::uint32_t>(l);
     own.other = board_.of(l).header[parity];
   }
-  header_sent_ = own;  // its place on the board is everybody's
+  header_sent_ = own;  // a copy: all ranks of the node read the one on the board
   parcels_.clear();
   for (int n = 0; n < topology_.node_count(); ++n)
     if (n != topology_.node)
@@ -172,7 +172,7 @@ void NodeWire::reduce_on_board(const Job& job, void* to) {
   reduce_into(job.dtype, job.reduce, std::span(terms_).first(bytes(board_.ranks())), to, job.count);
 }
 
-// The first ranks of the nodes exchange their nodes' sums, and each adds them up for its node.
+// The first ranks of the nodes exchange their nodes' sums, and each adds up all sums for its node.
 bool NodeWire::answer_between_nodes(const Job& job) {
   if (leads()) {
     const int nodes = topology_.node_count();
@@ -242,7 +242,7 @@ void NodeWire::gather_on_node(const Job& job) {
   }
 }
 
-// Each rank's part is at its place in its own memory, and the others fetch it there.
+// Every rank writes its part to its own memory, and the others copy it from there.
 void NodeWire::gather_in_region(const Job& job) {
   const int local = topology_.local;
   move_bytes(parts_[bytes(local)], job.send, job.counts[bytes(local)]);
@@ -267,14 +267,14 @@ void NodeWire::broadcast_on_node(const Job& job) {
   }
 }
 
-// Says that this rank has come so far with the present chunk, and waits for the others.
+// Publishes this rank's progress with the current chunk, and waits until all ranks have come as far.
 void NodeWire::pass(std::atomic<std::uint64_t> RankBoard::*counter, const Job& job) {
   (board_.own().*counter).store(chunks_ + 1, std::memory_order_release);
   wait_until(job, [&] { return board_.all(counter, chunks_ + 1, job); });
 }
 
 void NodeWire::make_region(const Job& job) {
-  region_.reset();  // first: the old and the new one need not exist together
+  region_.reset();  // first, so that the old and the new region do not exist together
   region_bytes_ = 0;
   if (board_.ranks() > 1) region_ = memory_->allocate(bytes(job.bytes));
   if (region_) region_bytes_ = bytes(job.bytes);
@@ -284,7 +284,7 @@ void NodeWire::make_region(const Job& job) {
                  rank(), static_cast<long long>(job.bytes), memory_->why().c_str());
 }
 
-// Blocks, but hears cancel() and ask_around().
+// Blocks, but reacts to cancel() and ask_around().
 void NodeWire::wait_until(const Job& job, const std::function<bool()>& condition) {
   for (Pauses pauses; !condition(); pauses.next()) {
     if (cancelled_) fail<CommError>(comm::describe(job.header), ": given up");

@@ -19,7 +19,7 @@ ProcessState process_state(pid_t process) noexcept {
   const ssize_t length = ::read(file, text.data(), text.size());
   ::close(file);
   if (length < 0) return errno == ESRCH ? ProcessState::kGone : ProcessState::kRuns;
-  // "pid (name) state ..."; a name may hold anything, also a bracket.
+  // The format is "pid (name) state ..."; a name may contain anything, also a bracket.
   const std::string_view line(text.data(), static_cast<std::size_t>(length));
   const std::size_t end = line.rfind(')');
   if (end == line.npos || end + 2 >= line.size()) return ProcessState::kRuns;

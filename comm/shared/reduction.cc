@@ -19,7 +19,7 @@ Range part_of(std::int64_t count, int i, int n) {
   return {begin, begin + each + (i < rest ? 1 : 0)};
 }
 
-// One job under way. A chunk's elements lie in `place(l, k)` of local rank l's memory.
+// The job under way. A chunk's elements lie at `place(l, k)` in local rank l's memory.
 struct Reduction::Run {
   const Job& job;
   std::span<std::byte* const> parts;
@@ -89,14 +89,14 @@ void Reduction::on_node(Run& run) {
       buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + mine.begin * run.width;
     reduce_in_place(run.job.dtype, run.job.reduce, buffers_, mine.size());
     run.tell_worked(local, k);
-    run.stage(local, k + 1);  // into the other half, with which everybody has finished
+    run.stage(local, k + 1);  // into the other half, which all ranks have finished with
     run.wait_for(&RankBoard::worked, k);
     run.unstage(local, k);
   }
   run.done = run.number(run.chunks());
 }
 
-// A chunk is cut into a piece of every rank's part, so that all ranks have work in each.
+// A chunk has a piece of every rank's part, so that all ranks have work in each chunk.
 void Reduction::scatter_on_node(Run& run) {
   const int local = topology_.local, ranks = board_.ranks();
   const std::vector<std::int64_t> counts(run.job.counts.begin(), run.job.counts.end());
@@ -150,12 +150,12 @@ bool Reduction::in_place(const Run& run) const {
   return board_.ranks() == 1 && wire_width(run.job.dtype, format_) == run.width;
 }
 
-// Where the slice of a chunk leaves from, and comes back to, in the wire's format.
+// The buffer that a chunk's slice is sent from and returns to, in the wire's format.
 std::byte* Reduction::outbox(const Run& run, std::int64_t k) {
   return in_place(run) ? run.place(0, k) : lanes_[static_cast<std::size_t>(k % 2)].outbox.data();
 }
 
-// The node's sum of this rank's slice, of which each node gets its part.
+// Sums this rank's slice over the node, and sends each node its part.
 void Reduction::exchange(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
   const auto [slice, own, wire] = cut(run, k);
@@ -179,7 +179,7 @@ void Reduction::exchange(Run& run, std::int64_t k) {
   network_.start(kExchange + static_cast<int>(k % 2), parcels_);
 }
 
-// This node's part of the slice, over all nodes, into the outbox.
+// Sums this node's part of the slice over all nodes, into the outbox.
 void Reduction::add_up(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count();
@@ -200,7 +200,7 @@ void Reduction::add_up(Run& run, std::int64_t k) {
   to_wire(format_, reinterpret_cast<const float*>(wide_.data()), reinterpret_cast<std::uint16_t*>(kept), own.size());
 }
 
-// Every node's part to every node, and the whole slice to all ranks of this one.
+// Sends every node's part to every node, and copies the whole slice to all ranks of this node.
 void Reduction::bring_back(Run& run, std::int64_t k) {
   Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count(), channel = kReturn + static_cast<int>(k % 2);

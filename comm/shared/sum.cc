@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
-// The loops are plain: the compiler vectorizes them for each target.
+// Plain loops: the compiler vectorizes them for each target.
 HWY_BEFORE_NAMESPACE();
 namespace syncline::comm {
 namespace HWY_NAMESPACE {
@@ -20,11 +20,11 @@ HWY_ATTR HWY_INLINE T combine(T a, T b) {
   if constexpr (kReduce == Reduce::kMax) return a < b ? b : a;
   else if constexpr (kReduce == Reduce::kMin) return b < a ? b : a;
   else if constexpr (std::is_floating_point_v<T>) return a + b;
-  // Without sign, so that it wraps.
+  // Unsigned, so that it wraps.
   else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-// Two ranks on a node are the common case; a single pass then writes both buffers.
+// The common case of two ranks on a node: a single pass writes both buffers.
 template <Reduce kReduce, class T>
 HWY_ATTR void reduce_pair(T* a, T* b, std::int64_t count) {
 #pragma GCC ivdep
@@ -45,7 +45,7 @@ HWY_ATTR void reduce_block(const void* const* from, std::size_t ranks, std::int6
   }
 }
 
-// A block at a time: its sum stays in the first-level cache until all ranks' terms are in.
+// Works in blocks: a block's sum stays in the first-level cache until all ranks' terms are added.
 template <Reduce kReduce, class T>
 HWY_ATTR void reduce_blocks(const void* const* from, std::size_t ranks, void* const* to, std::size_t targets,
                             std::int64_t count) {

@@ -11,8 +11,8 @@ namespace {
 constexpr int kRounds = 50;
 
 struct Times {
-  std::int64_t sent = 0;             // in this round
-  std::int64_t received_before = 0;  // when the round before was over
+  std::int64_t sent = 0;             // start of this round
+  std::int64_t received_before = 0;  // end of the previous round
 };
 
 }  // namespace
@@ -29,7 +29,7 @@ ClockOffset measure_clock(Communicator& communicator, const std::function<std::i
     own.sent = clock();
     communicator.wait(communicator.all_gather({.step = round, .names = names}, &own, all.data(), bytes));
     const std::int64_t received = clock();
-    if (round > 0) {  // the first one is for warming up, and rank 0 tells when it received one in the next
+    if (round > 0) {  // round 0 warms up; rank 0 sends the end of a round with the next one
       if (round > 1) most = std::min(most, all[0].received_before - sent_before);
       least = std::max(least, all[0].sent - received);
     }
@@ -37,7 +37,7 @@ ClockOffset measure_clock(Communicator& communicator, const std::function<std::i
     own.received_before = received;
   }
   if (communicator.rank() == 0) return {.at = clock()};
-  // Clocks that drift within the rounds may cross the bounds by as much.
+  // Clocks that drift during the rounds may make the bounds cross by this amount.
   const std::int64_t error = (std::abs(most - least) + 1) / 2;
   return {.at = clock(), .offset = least + (most - least) / 2, .error = error};
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast", "reduce_scatter", "shared_memory"};
 constexpr std::array kReduceNames{"sum", "max", "min"};
 
-// A rank of another byte order sends numbers that name nothing.
+// A rank of another byte order sends numbers out of range.
 bool is_readable(const Header& header) {
   return (header.what & 0xff) < kKindNames.size() &&
          (header.what >> 8 & 0xff) <= static_cast<std::uint32_t>(DType::kFloat64) &&
@@ -43,7 +43,7 @@ void check_buffer(const char* where, const void* data, std::int64_t bytes) {
 
 bool has_ended(const Header& header) { return header.plan == kEndOfProgram; }
 
-// FNV-1a over the counts, with a final shuffle so that short lists spread too.
+// FNV-1a over the counts. The final step mixes high bits into low ones, for short lists.
 std::uint64_t digest_of(std::span<const std::int64_t> counts) {
   std::uint64_t digest = 0xcbf29ce484222325;
   for (const std::int64_t count : counts) digest = (digest ^ static_cast<std::uint64_t>(count)) * 0x100000001b3;

@@ -17,7 +17,7 @@
 namespace syncline::comm {
 namespace {
 
-// The communicator whose time is traced: the first of all ranks, not those of groups.
+// The traced communicator: the first one of all ranks, never that of a group.
 std::atomic<const Communicator*> traced{nullptr};
 std::int64_t traced_since = 0;
 
@@ -25,12 +25,12 @@ std::string members(const ClockOffset& clock) {
   return join_text("\"at_ns\":", clock.at, ",\"offset_ns\":", clock.offset, ",\"error_ns\":", clock.error);
 }
 
-// Where one rank's time went, in ns; what the ranks tell each other at the end.
+// Where one rank's time went, in ns. The ranks exchange it at the end.
 struct Report {
   static constexpr std::size_t kMostLate = 8;
 
   std::int64_t steps = 0, elapsed = 0;
-  std::int64_t compute = 0, between = 0;  // without the time that it waited
+  std::int64_t compute = 0, between = 0;  // without the time spent waiting
   std::int64_t transfers = 0, hidden = 0, waited = 0, for_others = 0;
   std::array<Account::Late, kMostLate> late{};  // the largest
 };
@@ -62,10 +62,10 @@ std::vector<Report> gather_reports(Communicator& communicator, const Report& own
   return all;
 }
 
-// The rank that the others waited for most, and before which collective.
+// The rank that the others waited for most, and the collective before which they waited most.
 struct Straggler {
   std::int64_t rank = -1;
-  std::int64_t time = 0;  // of all others together
+  std::int64_t time = 0;  // sum over all other ranks
   Account::Late mostly;
 };
 
@@ -90,7 +90,7 @@ Straggler find_straggler(const std::vector<Report>& reports) {
   return worst.rank < 0 ? worst : by_rank.at(worst.rank);
 }
 
-// What a rank does longer than the rank that is quickest at it, if that explains most of `time`; or else null.
+// What a rank takes longer for than the fastest rank, if that explains most of `time`; otherwise null.
 const char* surplus(const std::vector<Report>& reports, std::int64_t rank, std::int64_t time) {
   const Report& own = reports[static_cast<std::size_t>(rank)];
   std::int64_t compute = own.compute, between = own.between;
@@ -134,7 +134,7 @@ std::string verdict(const std::vector<Report>& reports) {
   std::int64_t rank = straggler.rank;
   if (rank >= 0) {
     text += join_text("; ranks waited most for rank ", rank, ", ", seconds(straggler.time), " in all, mostly before ");
-    const bool bucket = straggler.mostly.bucket < std::int64_t{1} << 30;  // and not a message of its own
+    const bool bucket = straggler.mostly.bucket < std::int64_t{1} << 30;  // false: a message of its own
     if (bucket || straggler.mostly.names == 0) text += join_text("bucket ", straggler.mostly.bucket);
     if (straggler.mostly.names != 0)
       text += (bucket ? " (" : "") + names_of(straggler.mostly.names) + (bucket ? ")" : "");
@@ -147,7 +147,7 @@ std::string verdict(const std::vector<Report>& reports) {
   return text;
 }
 
-// One line for people.
+// The summary that rank 0 prints: one line.
 std::string summary(const std::vector<Report>& reports, int ranks) {
   const auto elapsed = std::max_element(reports.begin(), reports.end(),
                                         [](const Report& a, const Report& b) { return a.elapsed < b.elapsed; });
@@ -182,7 +182,7 @@ void begin_trace(Communicator& communicator) {
   const Communicator* nobody = nullptr;
   if (directory == nullptr || *directory == '\0' || !traced.compare_exchange_strong(nobody, &communicator)) return;
   const char* detail = std::getenv("SYNCLINE_TRACE_DETAIL");
-  std::int64_t job = timeline::now();  // tells the files of this job from others in the folder
+  std::int64_t job = timeline::now();  // tells this job's files from others in the folder
   const Tag tag{.names = remember_names("the name of the job's timeline")};
   communicator.wait(communicator.broadcast(tag, &job, sizeof job, 0));
   const ClockOffset clock = measure_clock(communicator, timeline::now);
@@ -196,7 +196,7 @@ void end_trace(Communicator& communicator, const Account* account, bool clean) n
   if (!traced.compare_exchange_strong(own, nullptr)) return;
   try {
     std::vector<Report> reports{own_report(account)};
-    timeline::recording = false;  // what follows is no part of the program
+    timeline::recording = false;  // the calls below are not part of the program
     if (clean && communicator.size() > 1) {
       try {
         reports = gather_reports(communicator, reports[0]);

@@ -20,15 +20,15 @@ using namespace std::chrono_literals;
 constexpr std::size_t kQueueLength = 1024;
 constexpr Ticket kLazyJobs = 64;
 
-// The thread's pause between two looks grows with the time that the other ranks are late.
+// The thread's pause between two polls grows while the other ranks are late.
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
 
-// How often a caller that sleeps looks at the clock, and how long before a report the other ranks are asked.
+// How often a sleeping caller looks at the clock, and how long before a report it asks the other ranks.
 constexpr auto kWatchPause = 100ms;
 constexpr auto kAnswerTime = 1s;
 
-// How long stop() and a caller that gives up wait for a thread that is inside a transfer.
+// How long stop(), or a caller that gives up, waits for a thread that is inside a transfer.
 constexpr auto kGrace = 2s;
 
 void prepare_thread() {
@@ -62,7 +62,7 @@ void Worker::stop() noexcept {
     const auto ended = [&] { return ended_; };
     if (!progress_.wait_until(lock, Clock::now() + kGrace, ended)) {
       lock.unlock();
-      wire_->cancel();  // other ranks do not do their part, and the caller frees its buffers
+      wire_->cancel();  // other ranks do not do their part, and the caller will free its buffers
       lock.lock();
       progress_.wait_until(lock, Clock::now() + kGrace, ended);
     }
@@ -127,7 +127,7 @@ void Worker::wait(Ticket ticket) {
   }
 }
 
-// Says once in every stall limit who has not come, having asked for it in time.
+// Prints, once per stall limit, which ranks have not come. Asks the other nodes shortly before.
 void Worker::watch(Clock::duration waited, Looks& looks) {
   const Clock::duration later = looks.last + stall_limit_;
   const Clock::duration next = looks.last < limit_ ? std::min(later, limit_) : later;
@@ -135,7 +135,7 @@ void Worker::watch(Clock::duration waited, Looks& looks) {
   if (waited < next) return;
   looks.last = waited;
   const Missing missing = wire_->missing();
-  // A rank whose program has ended does not stall: the others may go on by themselves for as long as they like.
+  // A rank whose program has ended does not stall: the others may run on for as long as they like.
   const bool at_end = slot(finished_ + 1).header.plan == kEndOfProgram;
   if (at_end && missing.may_come) looks.could_come = waited;
   if (waited - looks.could_come >= limit_) give_up(waited, missing);
@@ -163,7 +163,7 @@ std::optional<std::uint64_t> Worker::take_note() {
   return wire_->take_note();
 }
 
-// Sleeps until a job is finished, an error is there, or the time has come.
+// Sleeps until a job is finished, an error occurs, or the time is over.
 void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
   std::unique_lock lock(mutex_);
   if (hand_over) {
@@ -181,7 +181,7 @@ Worker::State Worker::try_drive() {
   return hold ? drive(/*may_block=*/false) : State::kBusy;
 }
 
-// Takes the first unfinished job as far as it goes. The caller holds wire_mutex_.
+// Drives the first unfinished job as far as it can. The caller holds wire_mutex_.
 Worker::State Worker::drive(bool may_block) {
   if (failed_ || !unfinished()) return State::kIdle;
   try {
@@ -238,7 +238,7 @@ void Worker::run() {
   progress_.notify_one();
 }
 
-// Other ranks are late: leaves the core to the computation for a while, or the wire to a caller in wait().
+// Called while other ranks are late: leaves the core to the computation for a while, or the wire to a caller in wait().
 void Worker::rest(std::unique_lock<std::mutex>& lock) {
   if (urgent_) {
     wake_.wait(lock, [&] { return stop_ || handed_over_ || !urgent_; });
@@ -282,7 +282,7 @@ void Worker::give_up(Clock::duration waited, const Missing& missing) {
   throw_if_failed();
 }
 
-// Until it has let go of the caller's buffers, or for as long as one may wait for that.
+// Waits until the thread no longer uses the caller's buffers, for at most kGrace.
 void Worker::let_thread_go_off() noexcept {
   for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kLongestPause))
     if (const std::unique_lock off(wire_mutex_, std::try_to_lock); off) return;

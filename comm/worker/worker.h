@@ -46,8 +46,8 @@ class Wire {
  public:
   enum class Meeting {
     kWaiting,  // other ranks have not come, or a small transfer is in flight
-    kReady,    // all ranks have come and agree: transfer() may be called
-    kDone,     // finished, transfer() is not needed
+    kReady,    // all ranks have come and agree: call transfer()
+    kDone,     // finished without transfer()
   };
 
   virtual ~Wire() = default;

@@ -26,7 +26,7 @@ BatchReader::BatchReader(std::unique_ptr<Source> source, const LoaderOptions& op
     : source_(std::move(source)),
       split_(split_of(*source_, options)),
       order_(split_.rows, options.shuffle, options.seed, options.blocks) {
-  // Those that wait, the one that is being made and the one that is in use.
+  // The prefetched batches, the one being read and the one in use.
   const std::size_t row = source_->row_bytes(),
                     batches = static_cast<std::size_t>((options.prefetch + 2) * split_.largest_own()) * row;
   if (static_cast<std::size_t>(split_.rows) * row + batches <= options.memory) {

@@ -1,9 +1,9 @@
-// BatchReader: the batches of a data set. Which rows are in a batch, and in which order, depends on (seed, epoch, step)
-// and the options alone: a resumed run meets the rows that the unbroken one would have met, and the ranks of a job meet
-// together those of one process.
+// BatchReader: the batches of a data set. The rows of a batch and their order depend only on (seed, epoch, step) and
+// the options. So a resumed run reads the rows of the uninterrupted run, and the ranks of a job together read the rows
+// of one process.
 //
-// A data set that fits into `memory` is read once, when the reader is made. One that does not is read from its files,
-// a row at a time (Shuffle::kRows), in stretches (kNone), or a window at a time (kBlocks).
+// If the data set and the prefetched batches fit into `memory`, the constructor reads the whole data set. Otherwise
+// rows are read from the files one at a time (Shuffle::kRows), in runs (kNone), or a window at a time (kBlocks).
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,16 @@ namespace syncline::io {
 
 class BatchReader {
  public:
-  // Throws ValueError for options that make no sense, and if they need more than `memory`; IoError from reading.
+  // Throws ValueError for invalid options, or if they need more than `memory`; IoError from reading.
   BatchReader(std::unique_ptr<Source> source, const LoaderOptions& options);
 
   const std::vector<Column>& columns() const { return source_->columns(); }
   std::int64_t rows() const { return split_.rows; }
-  // Of an epoch.
+  // Steps per epoch.
   std::int64_t steps() const { return split_.steps(); }
 
-  // Step 0 .. steps()-1 of an epoch from 0. Quick if steps are asked for in order. The batch is the caller's. Throws
-  // ValueError for a step there is not, IoError from reading. For one thread at a time.
+  // This rank's rows of step 0 .. steps()-1 of epoch 0 or later. Fast if steps are read in order. The caller owns the
+  // batch. Throws ValueError for a step out of range, IoError from reading. For one thread at a time.
   Batch read(std::int64_t epoch, std::int64_t step);
 
  private:
@@ -42,9 +42,9 @@ class BatchReader {
   std::unique_ptr<Source> source_;
   BatchSplit split_;
   RowOrder order_;
-  std::optional<ShuffleWindow> shuffled_;  // for kBlocks and what does not fit
+  std::optional<ShuffleWindow> shuffled_;  // for kBlocks if the data set does not fit
   std::vector<Array> all_;                 // the data set, if it fits
-  RowOrder::Window window_;                // whose order window_rows_ is
+  RowOrder::Window window_;                // the window of window_rows_
   std::vector<std::int64_t> window_rows_;
 };
 

@@ -1,4 +1,4 @@
-// Which positions of an epoch make up a step's batch, and which of them are a rank's own.
+// BatchSplit: the positions of an epoch that form a step's batch, and those that a rank owns.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@ struct Positions {
   std::int64_t size() const { return end - begin; }
 };
 
-// A batch is cut among ranks as the runtime cuts feeds that all ranks are handed, so both ways give the same bits.
+// Ranks get the same rows of a batch as when the runtime splits a feed given to all ranks, so both give the same bits.
 struct BatchSplit {
   std::int64_t rows = 0, batch = 1;
   std::int64_t rank = 0, ranks = 1;
 
-  // No sum here overflows, whatever the batch.
+  // Written to avoid overflow for any batch.
   std::int64_t steps() const { return rows / batch + (rows % batch > 0 ? 1 : 0); }
   Positions global(std::int64_t step) const {
     const std::int64_t begin = step * batch;

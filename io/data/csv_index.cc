@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kLongestRecord = std::uint64_t{64} << 20;
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::uint64_t kGroup = std::uint64_t{16} << 10;
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // which spreadsheets put before UTF-8
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // written by spreadsheets before UTF-8 text
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 

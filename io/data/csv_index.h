@@ -1,5 +1,5 @@
-// Where the records of a CSV file begin, by RFC 4180: a line feed within quotes does not end one, lines of blanks are
-// none.
+// CsvScanner, CsvIndex: find the records of a CSV file by RFC 4180. A line feed within quotes does not end a record;
+// blank lines are skipped.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,33 @@
 namespace syncline::io {
 
 struct CsvRecord {
-  std::uint64_t begin = 0, end = 0;  // bytes of the file, without the line feed
-  std::int64_t line = 1;             // where it begins, counted from 1
+  std::uint64_t begin = 0, end = 0;  // byte offsets, without the line feed
+  std::int64_t line = 1;             // the first line, counted from 1
 };
 
-// Cuts text, which comes in pieces of any size, into records. Throws IoError if one is longer than 64 MiB.
+// Splits text, given in pieces of any size, into records. Throws IoError if a record exceeds 64 MiB.
 class CsvScanner {
  public:
-  // From where in the file, and from which line, the text comes. `path` is for messages and must live as long.
+  // The text begins at byte `offset` of the file, on line `line`. `path` is for messages and must outlive the scanner.
   CsvScanner(const std::string& path, std::uint64_t offset, std::int64_t line);
 
-  // Appends to `records` those that end in `text`.
+  // Appends the records that end in `text`.
   void scan(std::string_view text, std::vector<CsvRecord>& records);
-  // The same for one that ends with the file. Throws IoError if that is within quotes.
+  // Appends the record that ends with the file. Throws IoError if the file ends within quotes.
   void finish(std::vector<CsvRecord>& records);
 
  private:
   const std::string& path_;
   std::uint64_t offset_;
-  CsvRecord record_;  // the one that has begun
+  CsvRecord record_;  // the unfinished record
   std::int64_t line_;
   bool quoted_ = false, blank_ = true;
 };
 
-// Where the rows are, in groups of some KiB of text, so that the index is small and a row is found by reading one
-// group.
+// Indexes rows in groups of some KiB of text: the index stays small, and finding a row reads one group.
 class CsvIndex {
  public:
-  // Reads the file once. `skip_first`: the first record is a header and no row. Throws IoError.
+  // Reads the file once. `skip_first`: the first record is a header, not a row. Throws IoError.
   CsvIndex(ByteFile& file, bool skip_first);
 
   // The first record of the file. Empty (end == begin) if there is none.
@@ -47,7 +46,7 @@ class CsvIndex {
   std::int64_t rows() const { return rows_; }
 
   struct Group {
-    std::uint64_t begin;  // in the file
+    std::uint64_t begin;  // byte offset
     std::int64_t line, first_row;
   };
   std::size_t groups() const { return groups_.size(); }

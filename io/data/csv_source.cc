@@ -1,4 +1,4 @@
-// CSV through libcsv: it takes a record apart (csv_index.h finds them), numbers are read here.
+// CSV source: csv_index.h finds the records, libcsv splits them into fields, and this file parses the numbers.
 #include <csv.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class RecordParser {
   RecordParser(const RecordParser&) = delete;
   RecordParser& operator=(const RecordParser&) = delete;
 
-  // Returns what is wrong, or an empty text.
+  // Returns an error text; empty on success.
   std::string parse(std::string_view record) {
     text_.clear();
     ends_.clear();
@@ -73,11 +73,11 @@ std::string_view trimmed(std::string_view record) {
   return record;
 }
 
-// Empty if `text` is no such number. What is not finite is none.
+// Empty if `text` is not a finite number of type T.
 template <class T>
 std::optional<T> number_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  // A float is rounded from a double, as NumPy does it.
+  // Rounds a float from a double, as NumPy does.
   std::conditional_t<std::is_floating_point_v<T>, double, T> value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -125,7 +125,7 @@ class CsvSource : public Source {
   }
 
   void load(std::size_t group) {
-    loaded_ = kNone;  // until it is there
+    loaded_ = kNone;  // until loaded completely
     const CsvIndex::Group& place = index_.group(group);
     text_.resize(index_.end_of(group) - place.begin);
     file_->read(place.begin, std::as_writable_bytes(std::span(text_)));
@@ -168,14 +168,14 @@ class CsvSource : public Source {
   CsvIndex index_;
   RecordParser parser_;
   std::vector<std::string> fields_;
-  std::vector<FieldRange> ranges_;  // of each column
-  std::size_t loaded_ = kNone;      // the group whose text and records these are
+  std::vector<FieldRange> ranges_;  // per column
+  std::size_t loaded_ = kNone;      // the group of text_ and records_
   std::string text_;
   std::vector<CsvRecord> records_;
-  std::int64_t line_ = 0;  // of the record at hand
+  std::int64_t line_ = 0;  // of the current record
 };
 
-// What the fields are called.
+// The names of the fields; also checks that the file is text.
 std::vector<std::string> field_names(ByteFile& file, const CsvIndex& index, const CsvFormat& format) {
   const CsvRecord& first = index.first();
   std::string text(first.end - first.begin, '\0');

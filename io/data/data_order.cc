@@ -1,4 +1,4 @@
-// Fisher-Yates over SplitMix64. Neither std::shuffle nor the standard distributions are the same in every library.
+// Fisher-Yates over SplitMix64: std::shuffle and the standard distributions differ between libraries.
 #include "io/data/data_order.h"
 
 #include <numeric>
@@ -23,7 +23,7 @@ class SplitMix {
 
   std::uint64_t next() { return mix(state_ += kGolden); }
 
-  // Uniform in [0, bound): what lies in the incomplete last block of the 64-bit range is drawn again.
+  // Uniform in [0, bound): redraws values in the incomplete last block of the 64-bit range.
   std::uint64_t below(std::uint64_t bound) {
     const std::uint64_t incomplete = -bound % bound;
     std::uint64_t value = next();
@@ -35,7 +35,7 @@ class SplitMix {
   std::uint64_t state_;
 };
 
-// Mixed twice, so that neighbouring seeds and epochs do not start neighbouring streams.
+// Mixes twice, so that neighbouring seeds and epochs start unrelated streams.
 std::uint64_t epoch_state(std::uint64_t seed, std::int64_t epoch) {
   return mix(mix(seed + kGolden) + static_cast<std::uint64_t>(epoch) * kGolden);
 }
@@ -58,7 +58,7 @@ std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, st
 std::vector<std::int64_t> part_order(std::uint64_t seed, std::int64_t epoch, std::int64_t part, std::int64_t rows) {
   if (epoch < 0 || part < 0 || rows < 0)
     fail<ValueError>("part_order: epoch ", epoch, ", part ", part, " and rows ", rows, " must not be negative");
-  const std::uint64_t state = epoch_state(seed, epoch) ^ kGolden;  // another stream than the epoch's own
+  const std::uint64_t state = epoch_state(seed, epoch) ^ kGolden;  // a stream other than the epoch's own
   return permutation(SplitMix(mix(state + static_cast<std::uint64_t>(part) * kGolden)), rows);
 }
 

@@ -1,5 +1,5 @@
-// Datasets whose bytes lie in the file as they do in memory are read from the file itself; HDF5 only says where. The
-// others, in chunks or big endian, are read through HDF5.
+// HDF5 source: datasets stored as in memory are read directly from the file, at the offset that HDF5 gives. Other
+// datasets (chunked or big-endian) are read through HDF5.
 #include <optional>
 #include <utility>
 
@@ -12,11 +12,11 @@
 namespace syncline::io {
 namespace {
 
-constexpr std::size_t kLargestChunks = std::size_t{64} << 20;  // kept for a dataset
+constexpr std::size_t kLargestChunks = std::size_t{64} << 20;  // cached per dataset
 
 Hdf5File open_file(const std::string& path) { return Hdf5File::open(path, "data file"); }
 
-// How much memory the chunks that one row touches need; 0 for a dataset without chunks.
+// The bytes of all chunks that one row touches; 0 for a dataset without chunks, and on overflow.
 std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
   const Hdf5Place& place = dataset.place();
   const Hdf5Handle properties =
@@ -33,17 +33,17 @@ std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
   return bytes;
 }
 
-// Opens a dataset that has been looked at, and is closed again, with room for a row of its chunks: HDF5 unpacks a chunk
-// that has no room anew for each read from it.
+// Opens a dataset with a cache for one row of chunks: HDF5 unpacks an uncached chunk again for each read. No other
+// handle of the dataset may be open, or HDF5 would keep its old cache.
 Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Place& place, std::size_t bytes) {
-  constexpr std::size_t kSlots = 10007;  // prime, and many for each chunk
+  constexpr std::size_t kSlots = 10007;  // prime, and many per chunk
   const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, place, "make access properties");
   if (bytes > 0 && bytes <= kLargestChunks)
     checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), place, "size the chunk cache");
   return checked(H5Dopen2(file.root().id(), place.object.c_str(), access.get()), H5Dclose, place, "open the dataset");
 }
 
-// Holds the process's HDF5 lock while it reads, so that its thread and one that saves a checkpoint take turns.
+// Holds the HDF5 lock while it reads, because another thread may save a checkpoint.
 class DatasetSource : public Source {
  public:
   DatasetSource(Column column, std::int64_t rows, Hdf5Place place, std::size_t chunks)
@@ -84,7 +84,7 @@ class DatasetSource : public Source {
     Hdf5Handle dataset, space, type;
   };
   Hdf5Place place_;
-  std::optional<Open> open_;  // to be closed under the lock
+  std::optional<Open> open_;  // optional, to close it under the lock
 };
 
 std::vector<std::string> datasets_of(const Hdf5Group& root) {
@@ -108,14 +108,14 @@ std::unique_ptr<Source> dataset_source(const Hdf5File& file, const std::string& 
     return row_file_source(place.file, std::move(files));
   }
   const std::size_t chunks = row_of_chunks(*dataset, header);
-  dataset.reset();  // or it would be opened again with its old cache
+  dataset.reset();  // see open_with_chunks
   return std::make_unique<DatasetSource>(std::move(column), rows, place, chunks);
 }
 
 }  // namespace
 
 std::unique_ptr<Source> open_hdf5_source(const std::string& path, const SourceOptions& options) {
-  const Hdf5Session session;  // outlives what is opened
+  const Hdf5Session session;  // outlives all handles
   const Hdf5File file = open_file(path);
   std::vector<std::unique_ptr<Source>> sources;
   for (const std::string& name : options.columns.empty() ? datasets_of(file.root()) : options.columns) {

@@ -18,10 +18,10 @@
 namespace syncline::io {
 namespace {
 
-// Deflate cannot shrink anything by more than this; a header that promises more is damaged.
+// No deflate ratio exceeds this; a header that promises more is damaged.
 constexpr std::uint64_t kLargestCompression = 1100;
 
-// A file read through zlib, which passes plain files through.
+// Reads a file through zlib, which also passes plain files through.
 class GzipReader {
  public:
   explicit GzipReader(const std::string& path) : path_(path) {
@@ -39,7 +39,7 @@ class GzipReader {
   ~GzipReader() { gzclose_r(file_); }
 
   std::uint64_t size() const { return size_; }
-  // Known once something has been read.
+  // Valid after the first read.
   bool is_plain() const { return gzdirect(file_) != 0; }
 
   template <class... Parts>
@@ -59,7 +59,7 @@ class GzipReader {
     }
   }
 
-  // Throws if anything is left. Reading to the end also lets zlib compare the stream's checksum.
+  // Throws if bytes are left. Reading to the end makes zlib check the stream's checksum.
   void require_end() {
     std::byte extra{};
     if (read_some({&extra, 1}) != 0) fail_here("has more bytes than its header promises; it is damaged or no IDX file");
@@ -67,10 +67,10 @@ class GzipReader {
 
  private:
   std::size_t read_some(std::span<std::byte> target) {
-    constexpr std::size_t kPiece = std::size_t{1} << 30;  // gzread counts in int
+    constexpr std::size_t kPiece = std::size_t{1} << 30;  // gzread returns an int
     const int got = gzread(file_, target.data(), static_cast<unsigned>(std::min(target.size(), kPiece)));
     int code = Z_OK;
-    // zlib puts the descriptor's number before its message.
+    // zlib puts the descriptor's number before the message.
     std::string_view message = gzerror(file_, &code);
     if (const std::size_t colon = message.find(": "); colon != message.npos) message.remove_prefix(colon + 2);
     if (code == Z_BUF_ERROR) fail_here("is truncated: the gzip stream ends too early; fetch the file again");

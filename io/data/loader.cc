@@ -33,18 +33,18 @@ class Loader::Impl {
   void run();
   Made make(std::int64_t number);
 
-  BatchReader reader_;  // the thread's, once that runs
+  BatchReader reader_;  // used by the thread only, once it runs
   const std::int64_t prefetch_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Batches are numbered through all epochs. Those that wait are numbers next_ to next_ + made_.size() - 1.
+  // Batches are numbered across epochs. made_ holds batches next_ to next_ + made_.size() - 1.
   std::int64_t next_ = 0;
   std::deque<Made> made_;
-  std::uint64_t restarts_ = 0;  // a batch that was begun before the last one is thrown away
-  bool failed_ = false;         // the last batch that was made; nothing is made behind it
-  bool wanted_ = false;         // the first call has come
+  std::uint64_t restarts_ = 0;  // a batch begun before the latest restart is dropped
+  bool failed_ = false;         // the newest batch has failed, so no further batch is read
+  bool wanted_ = false;         // batch() has been called
   bool ending_ = false;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last: it uses the members above
 };
 
 Loader::Impl::Impl(std::unique_ptr<Source> source, const LoaderOptions& options)

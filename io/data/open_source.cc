@@ -1,4 +1,4 @@
-// Which format a file has, and the formats that are rows of a fixed width.
+// Detects the format of a file, and opens the formats with rows of fixed width.
 #include "syncline/data/open_source.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ std::unique_ptr<Source> open_idx_source(const std::string& path, const SourceOpt
     return row_file_source(path, std::move(files));
   }
   row_shape(path, header.dtype, header.shape);
-  // The header has been checked: this does not overflow.
+  // No overflow: row_shape has checked the shape.
   const std::size_t bytes = static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
   if (bytes > options.memory)
     fail<IoError>("data file '", path, "': is gzipped, so its ", bytes, " bytes have to be held in memory, of which ",

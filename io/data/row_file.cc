@@ -36,7 +36,7 @@ Shape row_shape(const std::string& path, DType dtype, const Shape& shape) {
   if (shape.ndim() == 0) fail<IoError>("data file '", path, "': holds a scalar, which has no rows");
   Shape row = shape;
   row.erase(0);
-  // A file without rows can claim any shape for them.
+  // Check the row too: in a file without rows it may have any shape.
   if (!is_possible(dtype, row) || !is_possible(dtype, shape))
     fail<IoError>("data file '", path, "': its header promises the impossible shape ", shape);
   return row;

@@ -9,7 +9,7 @@
 namespace syncline::io {
 namespace {
 
-constexpr std::int64_t kUnshuffledWindow = 1 << 16;  // so that counting rows takes no memory to speak of
+constexpr std::int64_t kUnshuffledWindow = 1 << 16;  // bounds the memory of unshuffled row lists
 
 }  // namespace
 

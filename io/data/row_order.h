@@ -1,5 +1,5 @@
-// RowOrder: which row stands at which position of an epoch. A pure function of (seed, epoch) and what it is made of, so
-// that resumed runs and other numbers of ranks meet the same rows.
+// RowOrder: maps positions of an epoch to rows. It is a pure function of the epoch and the constructor's arguments, so
+// resumed runs and runs with other numbers of ranks read the same rows.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace syncline::io {
 
-// Positions come in windows, each with an order of its own: with kRows the window is the epoch. Not thread-safe.
+// Positions are divided into windows, each with its own order. With kRows the window is the epoch. Not thread-safe.
 class RowOrder {
  public:
   // Throws ValueError if a count is not positive (rows: negative).
@@ -19,11 +19,11 @@ class RowOrder {
     std::int64_t epoch = -1, begin = 0, end = 0;  // positions
     friend bool operator==(const Window&, const Window&) = default;
   };
-  // The window with this position, which must be below the number of rows. Throws ValueError for a negative epoch.
+  // The window of `position`, which must be below the number of rows. Throws ValueError for a negative epoch.
   Window window_of(std::int64_t epoch, std::int64_t position);
-  // The rows at the positions of a window, from its beginning on.
+  // The rows at the positions of a window, in order.
   std::vector<std::int64_t> rows_of(const Window& window);
-  // With kBlocks, the most positions of a window.
+  // With kBlocks, the largest number of positions in a window.
   std::int64_t largest_window() const;
 
  private:
@@ -36,7 +36,7 @@ class RowOrder {
   BlockShuffle blocks_;
   std::int64_t epoch_ = -1;
   std::vector<std::int64_t> block_order_;    // of epoch_
-  std::vector<std::int64_t> window_begins_;  // positions, and the end of the last one
+  std::vector<std::int64_t> window_begins_;  // positions; then the end of the last window
 };
 
 }  // namespace syncline::io

@@ -7,7 +7,7 @@
 namespace syncline::io {
 namespace {
 
-// Of a row in a window beside its values: its place, its number, and both again while they are sorted.
+// Index bytes per row of a window: `rows` and `place`; while begin() runs, also the window's order and a pair to sort.
 constexpr std::size_t kIndexBytes = 5 * sizeof(std::int64_t);
 
 }  // namespace
@@ -26,7 +26,7 @@ std::size_t ShuffleWindow::memory() const {
 }
 
 void ShuffleWindow::begin(Loaded& loaded, const RowOrder::Window& window) {
-  loaded.window = {};  // until all is there
+  loaded.window = {};  // until set up completely
   loaded.filled = 0;
   const std::vector<std::int64_t> rows = order_.rows_of(window);
   std::vector<std::pair<std::int64_t, std::int64_t>> own;  // row, position in the window
@@ -42,7 +42,7 @@ void ShuffleWindow::begin(Loaded& loaded, const RowOrder::Window& window) {
     loaded.rows[i] = own[i].first;
     loaded.place[static_cast<std::size_t>(own[i].second)] = static_cast<std::int64_t>(i);
   }
-  // Kept from window to window: new memory takes the kernel longer than the rows take to be copied.
+  // Reuse the memory of earlier windows: the kernel takes longer to provide memory than the copy of the rows takes.
   const auto needed = static_cast<std::int64_t>(own.size());
   if (loaded.values.empty() || loaded.values[0].shape()[0] < needed)
     loaded.values = source_.make_room(std::max(needed, largest_own()));

@@ -1,5 +1,5 @@
-// ShuffleWindow: the rows of the window that batches are drawn from, and the beginning of the next one, which is read
-// bit by bit while this one is used, so that reading is spread evenly over the steps.
+// ShuffleWindow: holds the rows of the current shuffle window. It reads the next window in small parts while the
+// current one is used, which spreads the reads evenly over the steps.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ namespace syncline::io {
 
 class ShuffleWindow {
  public:
-  // Both must outlive it. It reads a rank's own rows only. For one thread.
+  // Source and order must outlive the object. It reads only the rank's own rows. For one thread.
   ShuffleWindow(Source& source, RowOrder& order, const BatchSplit& split);
 
-  // The rows at `positions`, all this rank's own, into `targets` from the beginning on. Throws what the source throws;
-  // then it can be asked again.
+  // Copies the rows at `positions`, all owned by this rank, to the beginning of `targets`. Throws what the source
+  // throws; the caller may then retry.
   void read(std::int64_t epoch, Positions positions, std::span<Array> targets);
 
-  // The most memory it takes, in bytes.
+  // The largest memory use in bytes.
   std::size_t memory() const;
 
  private:
   struct Loaded {
     RowOrder::Window window;
-    std::vector<std::int64_t> rows;   // own ones, ascending: how they lie in `values`
-    std::vector<std::int64_t> place;  // of each position of the window in `values`, if it is an own one
+    std::vector<std::int64_t> rows;   // own rows, ascending: the order in `values`
+    std::vector<std::int64_t> place;  // index in `values` of each own position of the window
     std::vector<Array> values;
-    std::int64_t filled = 0;  // rows that have been read
+    std::int64_t filled = 0;  // number of rows read
   };
   std::int64_t largest_own() const;
   void begin(Loaded& loaded, const RowOrder::Window& window);

@@ -79,7 +79,7 @@ Source::Source(std::vector<Column> columns, std::int64_t rows) : columns_(std::m
   std::set<std::string_view> seen;
   for (const Column& column : columns_) {
     if (!seen.insert(column.name).second) fail<ValueError>("data source: two columns are called '", column.name, "'");
-    // A file without rows can claim any shape for them.
+    // A file without rows can claim any row shape.
     if (!is_possible(column.dtype, column.row))
       fail<ValueError>("data source: column '", column.name, "' has rows of the impossible shape ", column.row);
   }

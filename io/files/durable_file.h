@@ -21,9 +21,9 @@ struct DiskFullError : IoError {
 //
 // On failure the destructor removes the temporary, the old file stays unchanged, and IoError names path and reason
 // (DiskFullError for a full disk). If close or the fsync of the directory fails, the new file is already in place, and
-// the message says so. A file size limit (RLIMIT_FSIZE) is an error like a full disk; SIGXFSZ is blocked for the thread.
-// A temporary left by a killed process is overwritten; one that a living process is writing is an error. A symbolic
-// link at `path` is replaced; its target stays.
+// the message says so. A file size limit (RLIMIT_FSIZE) is an error like a full disk; the thread blocks SIGXFSZ. A
+// temporary left by a killed process is overwritten; one that a living process is writing is an error. A symbolic link
+// at `path` is replaced; its target stays.
 //
 // One thread must construct, use and destroy an object. If two threads or processes save the same path, one of them
 // gets an IoError and the file stays whole.

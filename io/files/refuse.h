@@ -1,5 +1,5 @@
-// refuse: fail<IoError> for messages that quote text of a file. Control characters become question marks, so the message
-// stays one line and sends no escape sequences to a terminal.
+// refuse: fail<IoError> for messages that quote text of a file. Control characters become question marks, so the
+// message stays one line and sends no escape sequences to a terminal.
 #pragma once
 
 #include "base/printable.h"

@@ -29,7 +29,8 @@ ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view
 // "dense_1" and "kernel:0" of "dense_1/kernel:0".
 std::pair<std::string_view, std::string_view> split_path(std::string_view path);
 
-// Opens the dataset at `path` below `group`. It is returned as an Hdf5Group for its attributes.
+// Opens the dataset at `path` below `group`. An Hdf5Group gives access to its attributes. Throws IoError, also
+// for links.
 Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path);
 
 // Reads all but the values. Throws IoError for unsupported datasets: external storage, virtual datasets, filters other

@@ -23,8 +23,8 @@ class ArrayReader {
  public:
   // Throws IoError as header_of does. finish() fills the memory of the array returned.
   StoredArray begin(const Hdf5Group& dataset);
-  // Reads all arrays begun; their files must still be open. Throws IoError for the first array, in order, that cannot be
-  // read or does not match its digest or CRC-32.
+  // Reads all arrays begun; their files must still be open. Throws IoError for the first array, in order, that cannot
+  // be read or does not match its digest or CRC-32.
   void finish();
 
  private:

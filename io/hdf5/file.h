@@ -85,8 +85,8 @@ class Hdf5File {
  public:
   // Creates a file, which appears at `path` only with commit(). Throws IoError if it cannot be created.
   static Hdf5File create(const std::string& path);
-  // Opens an existing file read-only. Throws UnreadableError if it is missing, unreadable or not a regular file, IoError
-  // if it is truncated or not HDF5.
+  // Opens an existing file read-only. Throws UnreadableError if it is missing, unreadable or not a regular file,
+  // IoError if it is truncated or not HDF5.
   static Hdf5File open(const std::string& path, std::string_view kind = "checkpoint");
 
   Hdf5File(Hdf5File&&) noexcept;

@@ -10,7 +10,7 @@ namespace syncline {
 Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
   constexpr std::string_view kName = "bias_add";
   const int ndim = x.ndim();
-  // With fewer than three dimensions x is no image: its channels are last.
+  // 'channels_first' needs at least three dimensions; otherwise channels are last.
   const bool first = is_channels_first(kName, data_format) && ndim >= 3;
   const int vector_axis = first ? 1 : ndim - 1;
   Shape shape(std::vector<std::int64_t>(static_cast<std::size_t>(ndim), 1));

@@ -1,5 +1,5 @@
-// batch_dot: one product of tensors per sample. The op sums over several neighbouring axes, so that its gradients are the
-// same op. These axes are the first or the last after the samples, so that operands need no copy.
+// batch_dot: one product of tensors per sample. The op sums over several neighbouring axes, so that its gradients are
+// the same op. These axes are the first or the last after the samples, so that operands need no copy.
 #include <numeric>
 
 #include "ops/graph/op.h"

@@ -28,7 +28,7 @@ struct DivF : Stateless {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return x / y;
-    else if (y == 0) return T{0};  // no trap
+    else if (y == 0) return T{0};  // no division trap
     else if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(-wrapping(x));
     else return static_cast<T>(x / y - ((x % y != 0) && ((x < T{}) != (y < T{})) ? 1 : 0));  // rounded down
   }

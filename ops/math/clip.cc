@@ -10,7 +10,7 @@ namespace syncline {
 
 namespace {
 
-// Drops bounds that every number of an integer dtype meets; moves bounds that none meets to its lowest or largest number.
+// For integers: drops bounds that all numbers of the dtype meet; moves bounds that none meets into the dtype's range.
 void fit_bounds(DType dtype, std::optional<double>& min_value, std::optional<double>& max_value) {
   if (!is_integer(dtype)) return;
   const auto [low, high] = with_number(dtype, []<class T>(T) {

@@ -23,8 +23,8 @@ struct NotF : Stateless { using Stateless::Stateless; bool operator()(bool x) co
 struct SelectF : Stateless { using Stateless::Stateless; template <class T> T operator()(bool c, T x, T y) const { return c ? x : y; } };
 // clang-format on
 
-// condition ? x : y for elements of 4 or 8 bytes of any type. Turns each byte of the condition into a lane's mask, which
-// the compiler does not do by itself.
+// condition ? x : y for elements of 4 or 8 bytes of any type. A byte of the condition becomes a lane's mask; compilers
+// do not find this by themselves.
 template <class Bits>
 HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::int64_t n) {
   const hn::ScalableTag<Bits> d;

@@ -27,7 +27,7 @@ struct FloorModF : Stateless {
   template <class T>
   T operator()(T x, T y) const {
     if constexpr (std::is_floating_point_v<T>) return towards(std::fmod(x, y), y);
-    else if (y == 0) return x;  // no trap
+    else if (y == 0) return x;  // no division trap
     else if (std::is_signed_v<T> && y == static_cast<T>(-1)) return T{};
     else return towards(static_cast<T>(x % y), y);
   }

@@ -61,7 +61,7 @@ struct CosF : Stateless {
 
 struct LogF : Stateless {
   using Stateless::Stateless;
-  // Highway's logarithm is correct for positive finite numbers only: set the results for 0, infinity, negatives and NaN.
+  // Highway's logarithm is correct for positive finite numbers only: sets the results for 0, infinity, negatives, NaN.
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
     const auto zero = hn::Zero(d), inf = hn::Inf(d);

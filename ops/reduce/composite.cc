@@ -12,8 +12,8 @@ namespace syncline {
 
 namespace {
 
-// x in the dtype of the computation: floatx for bool and integers, float32 instead of float16, so that neither a sum nor
-// a number of elements overflows.
+// x in the dtype of the computation: floatx for bool and integers, float32 instead of float16, so that neither a sum
+// nor a number of elements overflows.
 Expr computed_with(const Expr& x) {
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : current_config().floatx;
   return cast(x, dtype == DType::kFloat16 ? DType::kFloat32 : dtype);

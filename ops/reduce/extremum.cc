@@ -55,7 +55,7 @@ struct Prod : Reduction<Prod> {
   static constexpr std::string_view kName = "prod";
   static constexpr bool kTruth = false;
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
-    // The product of the other elements, before and after each element: correct for zeros in x.
+    // Multiplies the products of the elements before and after each one: correct for zeros in x.
     const Expr& x = y.input(0);
     const ScanOptions before{.exclusive = true}, behind{.exclusive = true, .reverse = true};
     const Expr others = cumprod(x, a.axes[0], before) * cumprod(x, a.axes[0], behind);

@@ -139,8 +139,8 @@ struct CumSum : Scan<CumSum> {
   }
 };
 
-// dx[i] = p[i] * s[i]: p[i] is the product of the elements before i, and s[i] the sum over the results j that contain
-// x[i] of dy[j] times the elements between i and the end of result j. No division, so zeros in x are correct.
+// dx[i] = p[i] * s[i], where p[i] is the product of the elements before i. s[i] sums, over the results j that contain
+// x[i], dy[j] times the product of the elements after i in result j. No division, so zeros in x are correct.
 struct CumProd : Scan<CumProd> {
   static constexpr std::string_view kName = "cumprod";
   static constexpr bool kLinear = false;

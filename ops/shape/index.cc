@@ -1,5 +1,5 @@
-// index: NumPy's x[...], as a strided slice, views and gathers. The gradient of a strided slice is StridedPad, which puts
-// the slice back into zeros.
+// index: NumPy's x[...], as a strided slice, views and gathers. The gradient of a strided slice is StridedPad, which
+// puts the slice back into zeros.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -42,7 +42,7 @@ Cut cut_of(const CutAttrs& a, int axis, std::int64_t size) {
   const std::int64_t begin = bound(a.start[i], step > 0 ? low : high), end = bound(a.stop[i], step > 0 ? high : low);
   const std::int64_t distance = step > 0 ? end - begin : begin - end;
   if (distance <= 0) return {begin, 0, 1};
-  // A step beyond the end takes one element. 1 replaces it, because products with it may overflow.
+  // Such a step takes one element. Step 1 replaces it, because products with a large step may overflow.
   if (step >= distance || step <= -distance) return {begin, 1, 1};
   return {begin, (distance - 1) / std::abs(step) + 1, step};
 }

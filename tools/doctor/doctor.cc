@@ -1,4 +1,4 @@
-// syncline doctor: whether a job that is started like this would run well. Each rank looks at itself; rank 0 prints.
+// syncline doctor: whether a job started in this way would run well. Each rank checks itself; rank 0 prints.
 #include <fmt/core.h>
 #include <sched.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace syncline::tools {
 namespace {
 
 constexpr std::chrono::seconds kWaitLimit{60};                 // for the other ranks
-constexpr std::int64_t kBucketBytes = std::int64_t{26} << 20;  // the first two, unless keras.json says otherwise
+constexpr std::int64_t kBucketBytes = std::int64_t{26} << 20;  // the first two buckets, unless keras.json changes them
 
 struct Options {
   std::string folder;
@@ -55,7 +55,7 @@ std::string read_all(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What every rank looks at, before it meets the others.
+// The checks that every rank makes before it meets the others.
 RankReport look(const Options& options, const comm::Launch& launch) {
   const comm::Getenv getenv = [](const char* name) -> const char* { return std::getenv(name); };
   RankReport report;
@@ -70,7 +70,7 @@ RankReport look(const Options& options, const comm::Launch& launch) {
   append(found, check_processors(getenv, static_cast<int>(report.processors.size()), report.threads,
                                  processor_quota(read_all("/proc/self/cgroup"), "/sys/fs/cgroup")));
   if (launch.local_rank == 0) append(found, check_shared_memory("/dev/shm", launch.local_size, kBucketBytes));
-  // Rank 0 is the one that saves.
+  // Only rank 0 saves.
   if (launch.rank == 0 && !options.folder.empty()) append(found, check_folder(options.folder));
   append(found, check_limits(launch.size > launch.local_size));
   append(found, check_versions());
@@ -79,7 +79,7 @@ RankReport look(const Options& options, const comm::Launch& launch) {
   return report;
 }
 
-// The texts of all ranks, in order.
+// Gathers the texts of all ranks, in order.
 std::vector<std::string> gather(comm::Communicator& wire, const std::string& own) {
   const auto ranks = static_cast<std::size_t>(wire.size());
   std::vector<std::int64_t> lengths(ranks), each(ranks, sizeof(std::int64_t));
@@ -98,7 +98,7 @@ std::vector<std::string> gather(comm::Communicator& wire, const std::string& own
   return texts;
 }
 
-// A rank with bad settings says so, and meets the others all the same.
+// kAuto if the settings are bad: check_settings() reports them, and the rank must still meet the others.
 comm::Transport chosen_transport() {
   try {
     return keras_json().comm.transport.value_or(comm::Transport::kAuto);
@@ -107,7 +107,7 @@ comm::Transport chosen_transport() {
   }
 }
 
-// The reports of all ranks, or, where they cannot meet, that of this one, which says why.
+// Returns the reports of all ranks. If the ranks cannot meet, returns only this rank's report, with the reason.
 std::vector<RankReport> meet(RankReport own) {
   const bool badly_launched = std::any_of(own.findings.begin(), own.findings.end(), [](const Finding& finding) {
     return finding.level == Level::kFail && finding.about == "launch";

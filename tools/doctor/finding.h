@@ -1,4 +1,4 @@
-// What `syncline doctor` finds: one line, how bad it is, and what to do.
+// One finding of `syncline doctor`: a line, its level, and advice.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace syncline::tools {
 
-enum class Level : std::uint8_t { kOk, kWarn, kFail };  // kFail: a training would not run, or not end right
+enum class Level : std::uint8_t { kOk, kWarn, kFail };  // kFail: a training would not run, or not end correctly
 
 struct Finding {
   Level level = Level::kOk;
-  std::string about;   // "launch", "processors": a word
-  std::string text;    // what is so, with its values
-  std::string advice;  // what to do about it; "" for kOk
+  std::string about;   // one word: "launch", "processors"
+  std::string text;    // the fact, with its values
+  std::string advice;  // what to do; "" for kOk
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 

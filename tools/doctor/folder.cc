@@ -1,4 +1,4 @@
-// What a save asks of a file system: to replace a file durably, a symbolic link, a lock; and room.
+// Checks what a save needs from a file system: durable replacement of a file, a symbolic link, locks, and room.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -31,7 +31,7 @@ struct FileSystem {
 
 constexpr const char* kGone = "its files are gone with the node or container; keep checkpoints elsewhere";
 
-// statfs(2) and the headers of those that Linux does not ship.
+// Numbers from statfs(2), and from the headers of file systems that Linux does not ship.
 constexpr std::array kFileSystems{
     FileSystem{0xEF53, "ext4", nullptr},      FileSystem{0x58465342, "xfs", nullptr},
     FileSystem{0x9123683E, "btrfs", nullptr}, FileSystem{0x2FC12FC1, "zfs", nullptr},
@@ -60,7 +60,7 @@ Finding describe_file_system(const std::string& folder) {
   return {Level::kOk, kFolder, text, ""};
 }
 
-// A folder within the folder, removed with all that is in it.
+// A temporary folder inside the folder, removed with its contents.
 class Trial {
  public:
   explicit Trial(const std::string& folder) : path_(folder + "/.doctor-XXXXXX") {
@@ -87,8 +87,8 @@ void attempt(Findings& found, Level level, const char* what, const char* advice,
   }
 }
 
-// Saves and HDF5 take locks of the first kind, a training that keeps others from its folder one of the second
-// (io/files/folder_lock.h). Each on a file of its own: on NFS the two may exclude each other.
+// Saves and HDF5 use flock. A training that keeps others from its folder uses POSIX record locks
+// (io/files/folder_lock.h). Test each lock on its own file: on NFS the two kinds may exclude each other.
 void lock(const std::string& path, bool record) {
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   struct flock whole {};

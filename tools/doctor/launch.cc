@@ -1,4 +1,4 @@
-// Ranks against tasks: the classic is a job of 8 tasks in which one process works, or 8 that each believe to be alone.
+// Compares ranks with tasks. Common faults: one process works in a job of 8 tasks, or 8 processes each run alone.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ constexpr const char* kLaunch = "launch";
 constexpr const char* kScheduler = "scheduler";
 constexpr std::int64_t kLittleTime = 600;  // seconds
 
-// The number of ranks that the batch job has room for; 0 if that is not known.
+// The number of ranks that the batch job has room for; 0 if unknown.
 int tasks_of_job(const comm::Getenv& getenv) {
   if (getenv("SLURM_JOB_ID") != nullptr) {
     const char* tasks = getenv("SLURM_NTASKS");
@@ -40,7 +40,7 @@ Findings check_launch_environment(const comm::Getenv& getenv, const comm::Launch
   if (launch.size == 0) return {{Level::kOk, kLaunch, fmt::format("started by {}", launch.launcher), ""}};
   const std::string started =
       fmt::format("{} rank{}, started by {}", launch.size, launch.size == 1 ? "" : "s", launch.launcher);
-  // Open MPI would end the process in MPI_Init, or each would be alone.
+  // Without PMI, Open MPI ends the process in MPI_Init, or each process is alone.
   if (launch.size > 1 && launch.launcher == "srun" && getenv("PMIX_RANK") == nullptr && getenv("PMI_RANK") == nullptr)
     return {{Level::kFail, kLaunch, started + " without PMI: they cannot meet",
              "srun --mpi=pmix, if 'srun --mpi=list' has it; otherwise mpirun"}};

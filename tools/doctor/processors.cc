@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kProcessors = "processors";
 
-// Of one control group; nothing if it has no limit of its own.
+// The quota of one control group; empty if it has no limit of its own.
 std::optional<double> quota_of(const std::string& group) {
   double quota = -1, period = 0;
   if (std::ifstream both(group + "/cpu.max"); both) {  // "max 100000" or "150000 100000"
@@ -26,8 +26,8 @@ std::optional<double> quota_of(const std::string& group) {
   return quota / period;
 }
 
-// The folder of the group that a line of /proc/self/cgroup names, "4:cpu,cpuacct:/job" or "0::/job", and whether it
-// may limit processors.
+// The folder of the group that a line of /proc/self/cgroup names ("4:cpu,cpuacct:/job" or "0::/job"); empty if the
+// group cannot limit processors.
 std::optional<std::string> group_of(const std::string& line, const std::string& root) {
   const std::size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == line.npos || second == line.npos) return std::nullopt;
@@ -44,7 +44,7 @@ std::optional<double> processor_quota(const std::string& proc, const std::string
   std::istringstream lines(proc);
   for (std::string line; std::getline(lines, line);) {
     std::optional<std::string> group = group_of(line, root);
-    // Those above count too.
+    // The limits of parent groups apply too.
     while (group && group->size() >= root.size()) {
       if (const auto quota = quota_of(*group)) least = std::min(least.value_or(*quota), *quota);
       group->resize(group->find_last_of('/'));

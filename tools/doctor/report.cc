@@ -32,7 +32,7 @@ void add(std::vector<Diagnosis::Line>& lines, const Finding& finding, int rank) 
   else same->ranks.push_back(rank);
 }
 
-// Ranks would end with exit code 65 at their first step.
+// Fails on differing versions: ranks would end with exit code 65 at their first step.
 void compare_versions(std::vector<Diagnosis::Line>& lines, int ranks) {
   for (Diagnosis::Line& line : lines)
     if (line.finding.about == "versions" && static_cast<int>(line.ranks.size()) < ranks) {

@@ -1,4 +1,4 @@
-// What the ranks of a job report about themselves, and what follows from all of it together.
+// The reports of a job's ranks, and the diagnosis of all reports together.
 #pragma once
 
 #include <span>
@@ -12,12 +12,12 @@ namespace syncline::tools {
 struct RankReport {
   int rank = 0;
   std::string host;
-  std::vector<int> processors;  // that it may use, ascending
+  std::vector<int> processors;  // that the rank may use, ascending
   int threads = 1;
   Findings findings;
 };
 
-// As text for the wire, and back. parse_report throws what nlohmann_json throws.
+// Text for the wire. parse_report throws what nlohmann_json throws.
 std::string to_text(const RankReport& report);
 RankReport parse_report(const std::string& text);
 
@@ -30,12 +30,12 @@ struct Diagnosis {
   std::vector<Line> lines;
 
   Level worst() const;
-  std::string text() const;  // for people: a line a finding, with the ranks unless it is all of them
+  std::string text() const;  // for people: a line per finding, with its ranks unless all found it
   std::string json() const;
 };
 
-// What several ranks found alike is one line. Versions that differ are an error, and ranks of a host must not have more
-// threads than processors. The reports are those of all ranks, in order.
+// Merges equal findings of several ranks into one line. Versions that differ are an error; more threads than processors
+// on a host are a warning. `reports` are those of all ranks, in order.
 Diagnosis diagnose(std::span<const RankReport> reports);
 
 }  // namespace syncline::tools

@@ -1,4 +1,4 @@
-// Versions of what this program runs with, against those that it was built with.
+// Compares the versions of loaded libraries with those that the program was built with.
 #include <fmt/format.h>
 
 #include <cstdlib>
