@@ -30,7 +30,7 @@ struct Largest {
 struct ArrayDifference {
   std::int64_t elements = 0;
   std::int64_t differing = 0;                // beyond the tolerances
-  std::int64_t special = 0, special_at = 0;  // of them, not finite on a side; the first
+  std::int64_t special = 0, special_at = 0;  // those with a value that is not finite; index of the first
   // Over all pairs of unequal finite values. `relative` is relative to the larger magnitude of the two.
   Largest<double> absolute, relative;
   std::optional<Largest<std::uint64_t>> ulps;  // floats only

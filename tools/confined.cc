@@ -45,7 +45,7 @@ void send_all(int pipe, const void* bytes, std::size_t size) {
 
 void send(int pipe, Kind kind, std::string_view text) {
   Header header;
-  std::memset(static_cast<void*>(&header), 0, sizeof header);  // the padding must not leak memory of this process
+  std::memset(static_cast<void*>(&header), 0, sizeof header);  // padding must not leak this process's memory
   header.kind = kind;
   header.size = text.size();
   send_all(pipe, &header, sizeof header);

@@ -54,7 +54,7 @@ class Reader {
   }
 
  private:
-  // Every line ends with a comma, which JSON allows only between events.
+  // Lines end with a comma, which JSON allows only between events.
   void take(std::string line, bool ended) {
     line.erase(0, line.find_first_not_of(' '));
     if (line.empty() || line == "[" || line == "]") return;

@@ -221,7 +221,7 @@ void NcclDevice::end_communicator(bool clean, std::chrono::duration<double> limi
     poll(library_.ncclCommFinalize(comm_), "ncclCommFinalize", patience);
   });
   ncclComm* comm = std::exchange(comm_, nullptr);
-  // Either call may leave work to a thread of NCCL's. That work ends the streams' work, which free_all() waits for.
+  // Either call may leave work to a thread of NCCL's, which ends the streams' work; free_all() waits for the streams.
   problem.attempt([&] {
     const int code = finalized ? library_.ncclCommDestroy(comm) : library_.ncclCommAbort(comm);
     if (code != kNcclInProgress) check_nccl(code, finalized ? "ncclCommDestroy" : "ncclCommAbort");

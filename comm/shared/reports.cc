@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPause = 500ms;
-// A waiting node reports every kPause. A node that is silent for longer computes, or cannot be reached.
+// A waiting node reports every kPause. A node that is silent for kFresh computes, or cannot be reached.
 constexpr auto kFresh = 3s;
 
 }  // namespace

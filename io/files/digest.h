@@ -1,6 +1,6 @@
 // The digest of checkpoint contents: 128-bit XXH3, which detects damage but gives no security. It runs at memory speed,
-// several times faster than CRC-32 or SHA-256. Accidental collisions are negligible. base/digest.h, which works
-// byte by byte, is for short texts.
+// several times faster than CRC-32 or SHA-256. Accidental collisions are negligible. base/digest.h, which works byte
+// by byte, is for short texts.
 #pragma once
 
 #include <cstddef>

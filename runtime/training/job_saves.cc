@@ -308,7 +308,7 @@ void Job::Saves::survive(const Fit& fit, const std::exception& error) {
     reason += join_text("; ", e.what());
   }
   if (file_.empty()) file_ = folder_.latest();
-  // The death of a rank is a reason to restart, without a checkpoint from the beginning.
+  // After the death of a rank the job may restart: from the checkpoint or, if there is none, from the beginning.
   const bool again = rank_is_missing(error);
   // No exit code: mpirun exits with that of the dead rank.
   if (again) tell("saved", {}, counts_of_file(fit), reason);
