@@ -131,6 +131,18 @@ class CheckLayers(unittest.TestCase):
         self.assert_refused("ops/a.h", "#include <string>\n", "#pragma once")
         self.assert_refused("ops/kernels/product/gemm.cc", '#include <cblas.h>\n#include "ops/kernels/product/gemm.h"\n', "own header")
 
+    def test_a_source_includes_its_public_header_first(self):
+        header = '#include "syncline/distributed/communicator.h"\n'
+        self.assert_refused("comm/mpi/communicator.cc", '#include "comm/worker/worker.h"\n' + header, "own header")
+        status, output = run("check_layers.py", GOOD_TREE | {"comm/mpi/communicator.cc": header})
+        self.assertEqual(status, 0, output)
+
+    def test_refuses_a_full_folder_of_python(self):
+        tree = {f"python/syncline/functions/f{i}.py": "" for i in range(17)}
+        status, output = run("check_layers.py", GOOD_TREE | tree)
+        self.assertEqual(status, 1, output)
+        self.assertIn("python/syncline/functions: 17 units", output)
+
     def test_an_empty_tree_is_an_error(self):
         status, output = run("check_layers.py", {"notes/a.cc": ""})
         self.assertNotEqual(status, 0, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Axis, Optional, Parameter, Sequence, Tensor, TensorLike, Tuple
+from syncline.types import Axis, Optional, Parameter, Sequence, Tensor, TensorLike, Tuple
 
 
 def relu(

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from syncline import _core
-from syncline.functions.types import Array, DType, Value
+from syncline.types import Array, DType, Value
 
 
 def _keras_state():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from syncline import _core
 from syncline.functions.session import learning_phase
-from syncline.functions.types import Any, Callable, DType, List, Optional, Sequence, Side, StepFunction, Tensor, TensorLike, Tuple
+from syncline.types import Any, Callable, DType, List, Optional, Sequence, Side, StepFunction, Tensor, TensorLike, Tuple
 
 
 def rnn(

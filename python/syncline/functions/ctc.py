@@ -4,7 +4,7 @@ probabilities of a softmax; lengths: (samples, 1) or (samples,)."""
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import List, Tensor, TensorLike, Tuple
+from syncline.types import List, Tensor, TensorLike, Tuple
 
 
 def ctc_label_dense_to_sparse(labels: TensorLike, label_lengths: TensorLike) -> Tensor:

@@ -4,7 +4,7 @@ tensors of different dtypes raise TypeError: cast one. Integers wrap around (doc
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Optional, Parameter, Tensor, TensorLike
+from syncline.types import Optional, Parameter, Tensor, TensorLike
 
 
 def square(x: TensorLike) -> Tensor:

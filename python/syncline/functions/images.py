@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Optional, Sequence, Tensor, TensorLike
+from syncline.types import Optional, Sequence, Tensor, TensorLike
 
 
 def _format(data_format):

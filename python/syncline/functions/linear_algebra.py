@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Axis, Tensor, TensorLike
+from syncline.types import Axis, Tensor, TensorLike
 
 
 def dot(x: TensorLike, y: TensorLike) -> Tensor:

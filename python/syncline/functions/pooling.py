@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from syncline import _core
 from syncline.functions.images import _format
-from syncline.functions.types import Optional, Sequence, Tensor, TensorLike
+from syncline.types import Optional, Sequence, Tensor, TensorLike
 
 
 def pool2d(

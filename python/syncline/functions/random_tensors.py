@@ -9,7 +9,7 @@ import numpy as np
 
 from syncline import _core
 from syncline.functions.variables import variable
-from syncline.functions.types import DType, Optional, Parameter, Sizes, Tensor, TensorLike, Variable
+from syncline.types import DType, Optional, Parameter, Sizes, Tensor, TensorLike, Variable
 
 
 def _key(seed):

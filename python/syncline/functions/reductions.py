@@ -4,7 +4,7 @@ from the end. With keepdims the reduced axes stay as ones. ValueError for an axi
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Axis, Tensor, TensorLike
+from syncline.types import Axis, Tensor, TensorLike
 
 
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Any
+from syncline.types import Any
 
 # The phase as the graph knows it: None (not asked for yet), a placeholder, or the number that was set.
 _phase = None

@@ -4,7 +4,7 @@ scalar tensors where they follow from shapes. ValueError for shapes and axes tha
 from __future__ import annotations
 
 from syncline import _core
-from syncline.functions.types import Axis, DType, Optional, Sequence, Size, Sizes, Tensor, TensorLike
+from syncline.types import Axis, DType, Optional, Sequence, Size, Sizes, Tensor, TensorLike
 
 
 def concatenate(tensors: Sequence[TensorLike], axis: int = -1) -> Tensor:

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncline import _core
 from syncline.functions.session import name_scope
-from syncline.functions.types import Any, DType, Optional, Sequence, Size, Tensor, TensorLike, Tuple, Value, Variable
+from syncline.types import Any, DType, Optional, Sequence, Size, Tensor, TensorLike, Tuple, Value, Variable
 
 
 def _name(name, default):

@@ -8,7 +8,7 @@ from operator import itemgetter
 from syncline import _core
 from syncline.distribution import feeds, ranks
 from syncline.functions.tensors import _marked, _name, is_tensor, is_variable
-from syncline.functions.types import (
+from syncline.types import (
     Any,
     Callable,
     DType,

@@ -7,7 +7,7 @@ from itertools import count
 
 from syncline import _core
 from syncline.functions.tensors import is_tensor
-from syncline.functions.types import Any, Optional, Tensor
+from syncline.types import Any, Optional, Tensor
 from syncline.functions.variables import _flat, _packer, function
 
 
