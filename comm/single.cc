@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "comm/worker/job.h"
+#include "comm/worker/collective.h"
 #include "comm/worker/trace.h"
 
 namespace syncline::comm {

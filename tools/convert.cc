@@ -15,7 +15,7 @@
 #include "io/arrays/checkpoint_outline.h"
 #include "io/arrays/npz.h"
 #include "io/arrays/safetensors.h"
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "syncline/checkpoint/checkpoint.h"
 #include "tools/command.h"
 #include "tools/confined.h"

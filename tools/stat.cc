@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "tools/array_stats.h"
 #include "tools/command.h"
 #include "tools/confined.h"

@@ -11,7 +11,7 @@
 #include "comm/mpi/mpi_network.h"
 #include "comm/nccl/with_nccl.h"
 #include "comm/shared/node_wire.h"
-#include "comm/worker/job.h"
+#include "comm/worker/collective.h"
 #include "comm/worker/stall_watch.h"
 #include "syncline/timeline.h"
 

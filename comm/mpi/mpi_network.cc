@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "comm/worker/pauses.h"
+#include "comm/worker/backoff.h"
 #include "comm/worker/stall_watch.h"
 #include "syncline/error.h"
 

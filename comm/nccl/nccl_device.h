@@ -20,8 +20,8 @@
 
 #include "comm/nccl/nccl_choice.h"
 #include "comm/nccl/nccl_library.h"
-#include "comm/worker/job.h"
-#include "comm/worker/pauses.h"
+#include "comm/worker/collective.h"
+#include "comm/worker/backoff.h"
 
 namespace syncline::comm {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/worker/pauses.h"
+#include "comm/worker/backoff.h"
 
 namespace syncline::comm {
 namespace {

@@ -1,6 +1,6 @@
 // NodeWire: collectives over memory shared within a node and messages between nodes.
 //
-// Ranks meet on the node's board (comm/shared/board.h). Between nodes, the first rank of each node compares headers
+// Ranks meet on the node's board (comm/shared/node_control.h). Between nodes, the first rank of each node compares headers
 // with the others, and the rest of its node waits for it. Then
 // - a small reduction: every rank reads all ranks' values from the board and adds them up itself; between nodes the
 //   first ranks exchange their nodes' sums.
@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/shared/board.h"
+#include "comm/shared/node_control.h"
 #include "comm/shared/node.h"
 #include "comm/shared/reduction.h"
 #include "comm/shared/reports.h"

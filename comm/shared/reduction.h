@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/shared/board.h"
+#include "comm/shared/node_control.h"
 #include "comm/shared/node.h"
 #include "comm/shared/sum.h"
 

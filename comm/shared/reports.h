@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/shared/board.h"
+#include "comm/shared/node_control.h"
 #include "comm/shared/node.h"
 
 namespace syncline::comm {

@@ -2,7 +2,7 @@
 // see docs/timeline.md.
 #pragma once
 
-#include "comm/worker/account.h"
+#include "comm/worker/wait_stats.h"
 #include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {

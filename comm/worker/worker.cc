@@ -9,7 +9,7 @@
 #include <iomanip>
 #include <utility>
 
-#include "comm/worker/pauses.h"
+#include "comm/worker/backoff.h"
 #include "comm/worker/trace.h"
 
 namespace syncline::comm {

@@ -24,8 +24,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/worker/account.h"
-#include "comm/worker/job.h"
+#include "comm/worker/wait_stats.h"
+#include "comm/worker/collective.h"
 #include "syncline/distributed/settings.h"
 
 namespace syncline::comm {

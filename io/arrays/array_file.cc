@@ -11,7 +11,7 @@
 #include "io/arrays/npz.h"
 #include "io/arrays/safetensors.h"
 #include "io/checkpoint/shard_files.h"
-#include "io/files/byte_file.h"
+#include "io/files/random_access_file.h"
 #include "io/files/refuse.h"
 #include "io/hdf5/array_reader.h"
 #include "io/hdf5/file.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "io/arrays/array_file.h"
-#include "io/files/byte_file.h"
+#include "io/files/random_access_file.h"
 
 namespace syncline::io {
 

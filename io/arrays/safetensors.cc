@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io/arrays/npy.h"
-#include "io/files/byte_file.h"
+#include "io/files/random_access_file.h"
 #include "io/files/refuse.h"
 
 namespace syncline::io {

@@ -5,7 +5,7 @@
 // would grow without bound on a slow disk. Memory use is one copy of the arrays. It is reused from save to save,
 // because the kernel takes many times longer to provide new memory than the copy takes.
 //
-// A failed write keeps the old file (io/files/durable_file.h), and the next call throws its error on the caller's
+// A failed write keeps the old file (io/files/atomic_file.h), and the next call throws its error on the caller's
 // thread. All functions are for the training thread. The writing thread blocks signals.
 #pragma once
 

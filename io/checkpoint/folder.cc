@@ -16,7 +16,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "io/hdf5/file.h"
 #include "syncline/error.h"
 

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "io/checkpoint/format.h"
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "io/hdf5/array.h"
 #include "syncline/error.h"
 #include "syncline/timeline.h"

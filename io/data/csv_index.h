@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/files/byte_file.h"
+#include "io/files/random_access_file.h"
 
 namespace syncline::io {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/files/byte_file.h"
+#include "io/files/random_access_file.h"
 #include "syncline/data/source.h"
 
 namespace syncline::io {

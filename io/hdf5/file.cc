@@ -7,7 +7,7 @@
 
 #include "io/files/descriptor.h"
 #include "io/files/digest.h"
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "io/hdf5/layout.h"
 #include "syncline/error.h"
 

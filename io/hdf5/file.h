@@ -1,7 +1,7 @@
 // Hdf5File, Hdf5Group: HDF5 files and groups. Each failed HDF5 call throws one IoError that names file, object and
 // reason.
 //
-// A file is either new (create ... commit, which replaces `path` atomically: io/files/durable_file.h,
+// A file is either new (create ... commit, which replaces `path` atomically: io/files/atomic_file.h,
 // io/hdf5/layout.h), or opened read-only.
 //
 // Needs a live Hdf5Session; a group must not outlive the session of its file. Objects are movable, not copyable.

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 
 namespace syncline::io {
 namespace {

@@ -1,7 +1,7 @@
 // argmax and argmin: the index of the first extreme element along an axis. NaN counts as extreme, as in NumPy.
 #include "ops/kernels/parallel.h"
 #include "ops/reduce/axes.h"
-#include "ops/reduce/lanes.h"
+#include "ops/reduce/slices_along.h"
 #include "syncline/backend/reduce.h"
 
 namespace syncline {

@@ -2,7 +2,7 @@
 #include "base/convert.h"
 #include "ops/kernels/parallel.h"
 #include "ops/reduce/axes.h"
-#include "ops/reduce/lanes.h"
+#include "ops/reduce/slices_along.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/reduce.h"

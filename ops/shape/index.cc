@@ -6,7 +6,7 @@
 
 #include "ops/graph/deferred.h"
 #include "ops/graph/leaf.h"
-#include "ops/kernels/copy/box.h"
+#include "ops/kernels/copy/strided_copy.h"
 #include "ops/kernels/copy/permute.h"
 #include "ops/shape/strides.h"
 #include "syncline/backend/core.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ops/graph/deferred.h"
-#include "ops/kernels/copy/box.h"
+#include "ops/kernels/copy/strided_copy.h"
 #include "ops/shape/strides.h"
 #include "ops/sparse/tensor.h"
 #include "syncline/backend/core.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ops/graph/deferred.h"
-#include "ops/kernels/copy/box.h"
+#include "ops/kernels/copy/strided_copy.h"
 #include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
 #include "syncline/backend/math.h"

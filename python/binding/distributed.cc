@@ -21,7 +21,7 @@
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/running.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/distributed/data_parallel.h"
 #include "syncline/distributed/ending.h"
 #include "syncline/distributed/exit_codes.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/execution/sparse_feed.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/array.h"
 #include "syncline/expr.h"
 #include "syncline/feed.h"

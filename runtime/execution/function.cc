@@ -9,7 +9,7 @@
 #include "ops/sparse/tensor.h"
 #include "runtime/execution/function_plans.h"
 #include "runtime/placement/agreement.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
 #include "runtime/plan/plan.h"
 #include "syncline/backend/shape.h"

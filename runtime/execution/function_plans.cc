@@ -11,7 +11,7 @@
 #include "runtime/passes/compile.h"
 #include "runtime/placement/agreement.h"
 #include "runtime/placement/differing_value.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
 #include "syncline/session.h"
 #include "syncline/timeline.h"

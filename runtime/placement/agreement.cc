@@ -13,7 +13,7 @@
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/product/gemm.h"
 #include "runtime/placement/differing_value.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
 #include "syncline/backend/random.h"
 #include "syncline/session.h"

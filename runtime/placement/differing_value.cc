@@ -8,7 +8,7 @@
 
 #include "base/convert.h"
 #include "ops/kernels/digest.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 
 namespace syncline {
 namespace {

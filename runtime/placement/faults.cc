@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/variable.h"
 #include "syncline/error.h"
 #include "syncline/session.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ops/graph/op.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 
 namespace syncline {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 
 namespace syncline {
 

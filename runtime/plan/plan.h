@@ -14,7 +14,7 @@
 
 #include "ops/graph/op.h"
 #include "ops/kernels/fused/fused.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/variable.h"
 
 namespace syncline {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/kernels/fused/fused.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/placement/local.h"
 #include "runtime/plan/plan.h"
 #include "runtime/schedule/guards.h"

@@ -4,7 +4,7 @@
 
 #include "ops/graph/leaf.h"
 #include "runtime/placement/agreement.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
 #include "syncline/backend/core.h"
 #include "syncline/distributed/keras_json.h"

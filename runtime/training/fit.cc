@@ -6,7 +6,7 @@
 
 #include "ops/kernels/digest.h"
 #include "runtime/placement/differing_value.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/training/say.h"
 #include "syncline/error.h"
 #include "syncline/session.h"

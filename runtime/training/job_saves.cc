@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "runtime/placement/agreement.h"
 #include "runtime/plan/plan.h"
 #include "runtime/training/say.h"

@@ -5,7 +5,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "syncline/checkpoint/shards.h"
 #include "syncline/error.h"
 

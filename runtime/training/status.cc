@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 
 namespace syncline::training {
 

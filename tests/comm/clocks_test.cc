@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/local/local_communicator.h"
-#include "comm/worker/account.h"
+#include "comm/worker/wait_stats.h"
 #include "syncline/timeline.h"
 #include "tests/io/scratch.h"
 

@@ -79,7 +79,7 @@ class CheckLayers(unittest.TestCase):
             ("ops/nn/relu.cc", "io/hdf5/file.h"),
             ("ops/graph/leaf.cc", "ops/kernels/parallel.h"),
             ("comm/local/ranks.cc", "syncline/backend/nn.h"),
-            ("comm/worker/job.cc", "comm/mpi/wire.h"),
+            ("comm/worker/collective.cc", "comm/mpi/wire.h"),
             ("io/data/dataset.cc", "syncline/backend/nn.h"),
             ("io/data/dataset.cc", "syncline/distributed/communicator.h"),
             ("runtime/session/session.cc", "io/hdf5/file.h"),

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "syncline/checkpoint/folder.h"
 #include "tests/io/failing_calls.h"
 #include "tests/io/scratch.h"

@@ -8,7 +8,7 @@
 #include "ops/graph/op.h"
 #include "runtime/graph/concretize.h"
 #include "runtime/placement/collectives.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/gradients.h"
 #include "syncline/distributed/data_parallel.h"
 #include "syncline/session.h"

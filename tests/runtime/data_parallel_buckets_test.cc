@@ -7,7 +7,7 @@
 
 #include "comm/single.h"
 #include "ops/control/loop_build.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/gradients.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "comm/local/local_communicator.h"
-#include "runtime/placement/distributor.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/config.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/function.h"

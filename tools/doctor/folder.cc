@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "tools/doctor/checks.h"
 
 namespace syncline::tools {

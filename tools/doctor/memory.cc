@@ -2,7 +2,7 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
-#include "comm/shared/board.h"
+#include "comm/shared/node_control.h"
 #include "comm/shared/node_wire.h"
 #include "tools/doctor/checks.h"
 

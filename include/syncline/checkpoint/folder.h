@@ -1,7 +1,7 @@
 // A folder of one training's checkpoints: `step-0000000943.h5`, ..., a symbolic link `latest` to the checkpoint to
 // resume from, and a link `best` to the one with the best metric.
 //
-// A save writes the new file durably (io/files/durable_file.h), moves `latest`, moves `best`, and removes old files, in
+// A save writes the new file durably (io/files/atomic_file.h), moves `latest`, moves `best`, and removes old files, in
 // this order. If it is interrupted, `latest` still points at a whole file. Symbolic links are used because every
 // program follows them (`load_weights("run/latest")`, `h5ls run/latest`), one rename replaces them, and they cannot be
 // half written. File systems without symbolic links are refused with this reason.

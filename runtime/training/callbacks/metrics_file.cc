@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 
 namespace syncline::io {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "comm/nccl/nccl_library.h"
-#include "tests/comm/nccl_stand_in/meeting.h"
+#include "tests/comm/nccl_stand_in/rendezvous.h"
 #include "tests/comm/nccl_stand_in/state.h"
 
 using stand_in::Lock;

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 #include "tests/io/failing_calls.h"
 #include "tests/io/scratch.h"
 

@@ -1,4 +1,4 @@
-#include "io/files/byte_file.h"
+#include "io/files/random_access_file.h"
 
 #include <unistd.h>
 

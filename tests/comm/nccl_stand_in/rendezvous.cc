@@ -1,4 +1,4 @@
-#include "tests/comm/nccl_stand_in/meeting.h"
+#include "tests/comm/nccl_stand_in/rendezvous.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

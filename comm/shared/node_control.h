@@ -20,7 +20,7 @@
 
 #include "comm/shared/node.h"
 #include "comm/shared/process_state.h"
-#include "comm/worker/job.h"
+#include "comm/worker/collective.h"
 #include "comm/worker/worker.h"
 
 namespace syncline::comm {

@@ -1,4 +1,4 @@
-#include "comm/worker/job.h"
+#include "comm/worker/collective.h"
 
 #include <gtest/gtest.h>
 

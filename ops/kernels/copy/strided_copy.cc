@@ -1,4 +1,4 @@
-#include "ops/kernels/copy/box.h"
+#include "ops/kernels/copy/strided_copy.h"
 
 #include <array>
 #include <cstring>

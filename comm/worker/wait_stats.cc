@@ -1,4 +1,4 @@
-#include "comm/worker/account.h"
+#include "comm/worker/wait_stats.h"
 
 #include <algorithm>
 #include <utility>

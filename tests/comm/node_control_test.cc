@@ -1,5 +1,5 @@
 // What ranks see of each other on a node's board.
-#include "comm/shared/board.h"
+#include "comm/shared/node_control.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

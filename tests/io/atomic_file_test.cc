@@ -1,4 +1,4 @@
-#include "io/files/durable_file.h"
+#include "io/files/atomic_file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

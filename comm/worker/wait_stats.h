@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "comm/worker/job.h"
+#include "comm/worker/collective.h"
 #include "syncline/timeline.h"
 
 namespace syncline::comm {

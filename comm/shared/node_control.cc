@@ -1,4 +1,4 @@
-#include "comm/shared/board.h"
+#include "comm/shared/node_control.h"
 
 #include <unistd.h>
 
