@@ -71,7 +71,7 @@ def measure_node():
 
 
 def measure_network(rate):
-    """From three nodes: ours for the exchange, MPI's ring for messages. On three nodes a ring has 4 turns of a third of the buffer,
+    """From three nodes: ours for the exchange, MPI's ring for messages. On three nodes a ring has 4 steps of a third of the buffer,
     and the exchange sends two thirds of it twice."""
     three = allreduce(on_nodes("1,1,1", rate, RING), NETWORK_SIZES)
     latency, bandwidth = scale_model.fit(points(three, "mpi"), share=4 / 3)

@@ -7,7 +7,7 @@ MEASURED.json is what scale_measure.py writes: a node's and a network's latency 
 batch of a rank stays the same (weak scaling), so efficiency is the time of a step without communication by that with it.
 
 The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-reduce of b bytes over N nodes of k ranks takes:
-  ring          over all n = N k ranks, node by node: 2 (n - 1) turns of b / n bytes, each as long as its slowest link
+  ring          over all n = N k ranks, node by node: 2 (n - 1) steps of b / n bytes, each as long as its slowest link
   tree          up and down a binary tree of nodes, and one of each node's ranks below it, in pieces; two children of a parent
                 take turns
   hierarchical  the ranks of a node add up their buffers in shared memory, every node has a slice of the whole and gets it
@@ -70,7 +70,7 @@ def ring(cluster, nodes, size):
 
 
 def tree(cluster, nodes, size, piece=PIECE):
-    """Pieces follow each other: the first one takes all levels, the others come one turn of the slowest level later."""
+    """Pieces follow each other: the first one takes all levels, the others come one step of the slowest level later."""
     pieces = max(1, math.ceil(size / piece))
     turns = []
     for link, members in ((cluster.between, nodes), (cluster.inside, cluster.ranks_a_node)):

@@ -16,25 +16,25 @@ class SingleCommunicator : public Communicator {
   int size() const override { return 1; }
 
   Ticket all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) override {
-    all_reduce_job(tag, data, count, dtype, reduce);  // for its checks
+    make_all_reduce(tag, data, count, dtype, reduce);  // for its checks
     return ++last_;
   }
 
   Ticket reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                         Reduce reduce) override {
-    reduce_scatter_job(tag, data, counts, dtype, reduce, 1);
+    make_reduce_scatter(tag, data, counts, dtype, reduce, 1);
     return ++last_;
   }
 
   Ticket all_gather(const Tag& tag, const void* send, void* receive,
                     std::span<const std::int64_t> byte_counts) override {
-    const Job job = all_gather_job(tag, send, receive, byte_counts, 1);
-    if (send != receive && job.bytes > 0) std::memcpy(receive, send, static_cast<std::size_t>(job.bytes));
+    const Collective collective = make_all_gather(tag, send, receive, byte_counts, 1);
+    if (send != receive && collective.bytes > 0) std::memcpy(receive, send, static_cast<std::size_t>(collective.bytes));
     return ++last_;
   }
 
   Ticket broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) override {
-    broadcast_job(tag, data, bytes, root, 1);
+    make_broadcast(tag, data, bytes, root, 1);
     return ++last_;
   }
 

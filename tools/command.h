@@ -1,8 +1,8 @@
 // The commands of `syncline`. Each has its own file and adds itself, its options and its action to the program.
 //
 // An action throws syncline::Error for a failure. main prints it as one line on stderr and exits with 1, or with 2 for
-// a TroubleError (tools/confined.h). CLI11 detects wrong usage: exit status 2. An action with an exit status of its own
-// calls end_with.
+// a ConfinementError (tools/confined.h). CLI11 detects wrong usage: exit status 2. An action with an exit status of its
+// own calls end_with.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -151,11 +151,11 @@ class Child {
   const int status = child.end();
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (late || signal == SIGXCPU)
-    fail<TroubleError>("'", file, "': reading it was not done within ", limits.seconds,
-                       " s and was ended; --seconds raises the limit");
-  if (signal == 0) fail<TroubleError>("'", file, "': the process that read it ended without an answer");
-  fail<TroubleError>("'", file, "': the process that read it crashed (signal ", signal, ", ", ::strsignal(signal),
-                     "); the file is damaged or hostile");
+    fail<ConfinementError>("'", file, "': reading it was not done within ", limits.seconds,
+                           " s and was ended; --seconds raises the limit");
+  if (signal == 0) fail<ConfinementError>("'", file, "': the process that read it ended without an answer");
+  fail<ConfinementError>("'", file, "': the process that read it crashed (signal ", signal, ", ", ::strsignal(signal),
+                         "); the file is damaged or hostile");
 }
 
 Limits resolved(Limits limits, const std::vector<std::string>& files) {
@@ -180,8 +180,8 @@ std::string take_answer(const std::string& file, Child& child, const Limits& lim
     fail_ended(file, child, limits);
   const auto most = static_cast<std::uint64_t>(limits.memory * kMiB);
   if (header.kind == Kind::kOutOfMemory || header.size > most)
-    fail<TroubleError>("'", file, "': reading it takes more than ", limits.memory,
-                       " MiB of memory; --memory raises the limit");
+    fail<ConfinementError>("'", file, "': reading it takes more than ", limits.memory,
+                           " MiB of memory; --memory raises the limit");
   std::string text(header.size, '\0');
   if (child.receive(text.data(), text.size(), deadline) < text.size()) fail_ended(file, child, limits);
   if (header.kind != Kind::kText) fail<IoError>(printable(std::move(text)));

@@ -23,7 +23,7 @@ inline constexpr bool kSanitized = false;
 #endif
 
 // The child crashed or reached a limit, or `diff` could not compare. The program exits with status 2.
-struct TroubleError : Error {
+struct ConfinementError : Error {
   using Error::Error;
 };
 
@@ -37,8 +37,8 @@ void add_limits(CLI::App& command, Limits& limits);
 
 // Runs `work` in a child and returns its text, which may have as many bytes as the memory limit. `files` are the files
 // that `work` reads: their sizes set the limits that are 0, and errors name the first. An Error from `work` is thrown
-// as IoError with the same message, a crash or a limit as TroubleError. Output that `work` prints is lost. The calling
-// process must have one thread only.
+// as IoError with the same message, a crash or a limit as ConfinementError. Output that `work` prints is lost. The
+// calling process must have one thread only.
 std::string run_confined(const std::vector<std::string>& files, const Limits& limits,
                          const std::function<std::string()>& work);
 

@@ -70,7 +70,7 @@ void write(const std::string& path, std::string& content, const std::string& sou
   const auto file = io::parse_safetensors(source, Array::borrow(DType::kUint8, {size}, content.data()));
   if (format == Format::kCheckpoint) return io::save_checkpoint(path, io::checkpoint_of(source, *file));
   if (format == Format::kSafetensors) return io::write_file_durably(path, std::as_bytes(std::span(content)));
-  const Array image = io::npz_image(path, all_of(*file), file->outline());
+  const Array image = io::serialize_npz(path, all_of(*file), file->outline());
   io::write_file_durably(path, {image.raw(), image.bytes()});
 }
 

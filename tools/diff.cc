@@ -149,7 +149,7 @@ void diff(const Options& options) {
   try {
     answer = run_confined({options.a, options.b}, options.limits, work);
   } catch (const Error& error) {
-    throw TroubleError(error.what());
+    throw ConfinementError(error.what());
   }
   fmt::print("{}", printable(answer.substr(1), true));
   end_with(answer[0] == '=' ? 0 : kDifferent);

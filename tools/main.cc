@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
     return report(fmt::format("{} (syncline --help lists what there is)", error.what()).c_str(), kTrouble);
-  } catch (const syncline::tools::TroubleError& error) {
+  } catch (const syncline::tools::ConfinementError& error) {
     return report(error.what(), kTrouble);
   } catch (const std::exception& error) {
     return report(error.what(), kFailure);

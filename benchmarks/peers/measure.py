@@ -7,7 +7,7 @@ The networks, the same for every contender (benchmarks/networks.cc has ours):
   cnn        28x28x1; conv 32 3x3, ReLU; conv 64 3x3, ReLU (no padding); max-pool 2; dropout 0.25; dense 128, ReLU;
              dense 10; batch 128; Adadelta, rate 1, rho 0.95
   lstm       embedding 20000x128 of 80 words, LSTM 128, dense 1 of its last output; batch 32; Adam, rate 0.001
-  gru        GRU 256 (reset gate behind the recurrent product) on 100 turns of 64 features, dense 10 of its last output;
+  gru        GRU 256 (reset gate behind the recurrent product) on 100 time steps of 64 features, dense 10 of its last output;
              batch 32; SGD, rate 0.01
   residual   32x32x3; conv 64 3x3, batch-norm, ReLU; three blocks of conv, batch-norm, ReLU, conv, batch-norm, sum,
              ReLU (64 channels, 3x3, same padding); global mean; dense 10; batch 32; SGD, rate 0.01, momentum 0.9

@@ -15,7 +15,8 @@ std::unique_ptr<Wire> make_wire(LocalJob& job, int rank, WireFormat format) {
   NodeWireOptions options;
   options.format = format;
   NodeParts parts{job.topology(rank), nullptr, job.memory(rank), job.network(rank)};
-  parts.board = parts.memory->allocate(Board::bytes_a_rank(options.staging_bytes / 2, parts.topology.node_count()));
+  parts.control =
+      parts.memory->allocate(NodeControl::bytes_a_rank(options.staging_bytes / 2, parts.topology.node_count()));
   return std::make_unique<NodeWire>(std::move(parts), options);
 }
 

@@ -40,21 +40,21 @@ class HeapNetwork : public Network {
   HeapNetwork(std::shared_ptr<LocalJob> job, Topology topology)
       : job_(std::move(job)), topology_(std::move(topology)) {}
 
-  void start(int channel, std::span<const Parcel> parcels) override {
+  void start(int channel, std::span<const Exchange> exchanges) override {
     auto& open = open_[static_cast<std::size_t>(channel)];
     SYNCLINE_CHECK(open.empty());
-    open.assign(parcels.begin(), parcels.end());
-    for (const Parcel& parcel : parcels)
-      job_->send({topology_.rank, peer(parcel.node), channel}, letter_of(parcel.send, parcel.send_bytes));
+    open.assign(exchanges.begin(), exchanges.end());
+    for (const Exchange& exchange : exchanges)
+      job_->send({topology_.rank, peer(exchange.node), channel}, letter_of(exchange.send, exchange.send_bytes));
   }
 
   bool test(int channel) override {
     auto& open = open_[static_cast<std::size_t>(channel)];
-    std::erase_if(open, [&](const Parcel& parcel) {
+    std::erase_if(open, [&](const Exchange& exchange) {
       LocalJob::Letter letter;
-      if (!job_->receive({peer(parcel.node), topology_.rank, channel}, letter)) return false;
-      SYNCLINE_CHECK(letter.size() == parcel.receive_bytes);
-      if (!letter.empty()) std::memcpy(parcel.receive, letter.data(), letter.size());
+      if (!job_->receive({peer(exchange.node), topology_.rank, channel}, letter)) return false;
+      SYNCLINE_CHECK(letter.size() == exchange.receive_bytes);
+      if (!letter.empty()) std::memcpy(exchange.receive, letter.data(), letter.size());
       return true;
     });
     return open.empty();
@@ -62,7 +62,7 @@ class HeapNetwork : public Network {
 
   bool has_come(int channel, int node) const override {
     const auto& open = open_[static_cast<std::size_t>(channel)];
-    return std::none_of(open.begin(), open.end(), [&](const Parcel& p) {
+    return std::none_of(open.begin(), open.end(), [&](const Exchange& p) {
       return p.node == node && !job_->has({peer(node), topology_.rank, channel});
     });
   }
@@ -130,7 +130,7 @@ class HeapNetwork : public Network {
 
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
-  std::array<std::vector<Parcel>, kChannels> open_;
+  std::array<std::vector<Exchange>, kChannels> open_;
   std::vector<std::pair<int, std::byte*>> awaited_;  // sender, destination
 };
 

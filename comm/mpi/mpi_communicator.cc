@@ -76,18 +76,18 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
   NodeParts parts;
   MpiHandle node = ranks_of_node(job);
   const int rank = job.rank(), neighbours = node.size(), local = node.rank();
-  const std::size_t bytes = Board::bytes_a_rank(wire.staging_bytes / 2, job.size());
+  const std::size_t bytes = NodeControl::bytes_a_rank(wire.staging_bytes / 2, job.size());
   auto memory = std::make_unique<MpiMemory>(std::move(node));
   if (options.share_memory && neighbours > 1) {
-    parts.board = memory->allocate(bytes);
-    if (!parts.board && local == 0)
+    parts.control = memory->allocate(bytes);
+    if (!parts.control && local == 0)
       std::fprintf(stderr,
                    "syncline: the %d ranks of rank %d's node exchange messages, which is slower than memory: %s\n",
                    neighbours, rank, memory->why().c_str());
   }
-  const bool shares = parts.board != nullptr;
+  const bool shares = parts.control != nullptr;
   parts.topology = topology_of(job, memory->node(), shares);
-  if (!shares) parts.board = make_private_window(bytes);
+  if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes, options.worker);
   return maybe_with_nccl(std::make_unique<NodeWire>(std::move(parts), wire), local, options);

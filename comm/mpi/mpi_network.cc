@@ -26,7 +26,7 @@ bool is_done(MPI_Request& request) {
 }
 
 void wait_until(const std::function<bool()>& condition) {
-  for (Pauses pauses; !condition();) pauses.next();
+  for (Backoff backoff; !condition();) backoff.next();
 }
 
 bool all_done(std::vector<MPI_Request>& requests) {
@@ -52,23 +52,23 @@ int MpiNetwork::peer(int node) const {
   return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
 }
 
-void MpiNetwork::start(int channel, std::span<const Parcel> parcels) {
+void MpiNetwork::start(int channel, std::span<const Exchange> exchanges) {
   const auto lock = lock_mpi();
   Channel& open = channels_[static_cast<std::size_t>(channel)];
   open.sends.clear();
   open.receives.clear();
   open.nodes.clear();
-  for (const Parcel& parcel : parcels) {
-    open.nodes.push_back(parcel.node);
+  for (const Exchange& exchange : exchanges) {
+    open.nodes.push_back(exchange.node);
     open.receives.push_back(MPI_REQUEST_NULL);
-    check(MPI_Irecv(parcel.receive, static_cast<int>(parcel.receive_bytes), MPI_BYTE, peer(parcel.node), channel,
+    check(MPI_Irecv(exchange.receive, static_cast<int>(exchange.receive_bytes), MPI_BYTE, peer(exchange.node), channel,
                     job_.get(), &open.receives.back()),
           "MPI_Irecv");
   }
-  for (const Parcel& parcel : parcels) {
+  for (const Exchange& exchange : exchanges) {
     open.sends.push_back(MPI_REQUEST_NULL);
-    check(MPI_Isend(parcel.send, static_cast<int>(parcel.send_bytes), MPI_BYTE, peer(parcel.node), channel, job_.get(),
-                    &open.sends.back()),
+    check(MPI_Isend(exchange.send, static_cast<int>(exchange.send_bytes), MPI_BYTE, peer(exchange.node), channel,
+                    job_.get(), &open.sends.back()),
           "MPI_Isend");
   }
 }

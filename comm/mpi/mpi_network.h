@@ -19,7 +19,7 @@ class MpiNetwork : public Network {
   // `job`: MPI communicator of all ranks of the job.
   MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits);
 
-  void start(int channel, std::span<const Parcel> parcels) override;
+  void start(int channel, std::span<const Exchange> exchanges) override;
   bool test(int channel) override;
   bool has_come(int channel, int node) const override;
   void start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) override;

@@ -59,13 +59,13 @@ struct NcclDevice::Problem {
 
 bool nccl_takes(DType dtype) { return dtype != DType::kBool && dtype != DType::kInt16 && dtype != DType::kFloat16; }
 
-Patience::Patience(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn)
+Deadline::Deadline(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn)
     : limit_(limit), withdrawn_(withdrawn) {}
 
-Patience::End Patience::pause() {
+Deadline::End Deadline::pause() {
   if (withdrawn_ != nullptr && *withdrawn_) return End::kWithdrawn;
   if (Clock::now() - begin_ >= limit_) return End::kPast;
-  pauses_.next();
+  backoff_.next();
   return End::kNotYet;
 }
 
@@ -101,10 +101,10 @@ void NcclDevice::connect(const NcclUniqueId& id) {
   if (code != kNcclInProgress) check_nccl(code, "ncclCommInitRankConfig");
 }
 
-bool NcclDevice::connected(Patience& patience) {
+bool NcclDevice::connected(Deadline& deadline) {
   int state = kNcclSuccess;
   check_nccl(library_.ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-  if (state == kNcclInProgress) pause("ncclCommInitRankConfig", patience);
+  if (state == kNcclInProgress) pause("ncclCommInitRankConfig", deadline);
   else check_nccl(state, "ncclCommInitRankConfig");
   return state == kNcclSuccess;
 }
@@ -114,7 +114,7 @@ void NcclDevice::begin(const Header& header) {
   select();
 }
 
-void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce, Patience& patience) {
+void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce, Deadline& deadline) {
   Slot& s = slots_[static_cast<std::size_t>(slot)];
   const auto elements = static_cast<std::size_t>(count), bytes = elements * size_of(dtype);
   check_cuda(library_.cudaMemcpyAsync(s.buffer, s.staging, bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
@@ -122,28 +122,28 @@ void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce,
   check_cuda(library_.cudaStreamWaitEvent(reducing_, s.arrived, 0), "cudaStreamWaitEvent");
   // While this call is in progress the sum may not be on its stream yet; an event recorded now would precede it.
   poll(library_.ncclAllReduce(s.buffer, s.buffer, elements, nccl_type(dtype), nccl_reduction(reduce), comm_, reducing_),
-       "ncclAllReduce", patience);
+       "ncclAllReduce", deadline);
   check_cuda(library_.cudaEventRecord(s.reduced, reducing_), "cudaEventRecord");
   check_cuda(library_.cudaStreamWaitEvent(returning_, s.reduced, 0), "cudaStreamWaitEvent");
   check_cuda(library_.cudaMemcpyAsync(s.staging, s.buffer, bytes, kCudaDeviceToHost, returning_), "cudaMemcpyAsync");
   check_cuda(library_.cudaEventRecord(s.returned, returning_), "cudaEventRecord");
 }
 
-void NcclDevice::finish(int slot, Patience& patience) {
+void NcclDevice::finish(int slot, Deadline& deadline) {
   while (true) {
     const int code = library_.cudaEventQuery(slots_[static_cast<std::size_t>(slot)].returned);
     if (code == kCudaSuccess) return;
     if (code != kCudaNotReady) check_cuda(code, "cudaEventQuery");
     check_state();
-    pause("ncclAllReduce", patience);
+    pause("ncclAllReduce", deadline);
   }
 }
 
 // Waits until the communicator has finished the call that returned `code`.
-void NcclDevice::poll(int code, const char* call, Patience& patience) {
+void NcclDevice::poll(int code, const char* call, Deadline& deadline) {
   while (code == kNcclInProgress) {
     check_nccl(library_.ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
-    if (code == kNcclInProgress) pause(call, patience);
+    if (code == kNcclInProgress) pause(call, deadline);
   }
   check_nccl(code, call);
 }
@@ -155,14 +155,14 @@ void NcclDevice::check_state() {
   if (state != kNcclInProgress) check_nccl(state, "ncclAllReduce");
 }
 
-void NcclDevice::pause(const char* call, Patience& patience) const {
-  switch (patience.pause()) {
-    case Patience::End::kNotYet: return;
-    case Patience::End::kPast:
+void NcclDevice::pause(const char* call, Deadline& deadline) const {
+  switch (deadline.pause()) {
+    case Deadline::End::kNotYet: return;
+    case Deadline::End::kPast:
       fail<StallError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " is not done after ",
-                       patience.seconds(), " s on the GPU ", gpu_,
+                       deadline.seconds(), " s on the GPU ", gpu_,
                        ": another rank died, or its GPU or the network between them hangs", kAdvice);
-    case Patience::End::kWithdrawn:
+    case Deadline::End::kWithdrawn:
       fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": given up during ", call);
   }
 }
@@ -217,8 +217,8 @@ std::string NcclDevice::shut_down(bool clean, std::chrono::duration<double> limi
 
 void NcclDevice::end_communicator(bool clean, std::chrono::duration<double> limit, Problem& problem) {
   const bool finalized = clean && problem.attempt([&] {
-    Patience patience(limit);
-    poll(library_.ncclCommFinalize(comm_), "ncclCommFinalize", patience);
+    Deadline deadline(limit);
+    poll(library_.ncclCommFinalize(comm_), "ncclCommFinalize", deadline);
   });
   ncclComm* comm = std::exchange(comm_, nullptr);
   // Either call may leave work to a thread of NCCL's, which ends the streams' work; free_all() waits for the streams.

@@ -20,21 +20,21 @@
 
 #include "comm/nccl/nccl_choice.h"
 #include "comm/nccl/nccl_library.h"
-#include "comm/worker/collective.h"
 #include "comm/worker/backoff.h"
+#include "comm/worker/collective.h"
 
 namespace syncline::comm {
 
 // A deadline for one task, used by one thread.
-class Patience {
+class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
   // `withdrawn` may be null. When it becomes true, pause() returns kWithdrawn.
-  explicit Patience(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn = nullptr);
+  explicit Deadline(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn = nullptr);
 
   enum class End { kNotYet, kPast, kWithdrawn };
-  // Waits briefly; later pauses are longer (see Pauses).
+  // Waits briefly; later pauses are longer (see Backoff).
   End pause();
   double seconds() const { return limit_.count(); }
 
@@ -42,7 +42,7 @@ class Patience {
   const std::chrono::duration<double> limit_;
   const Clock::time_point begin_ = Clock::now();
   const std::atomic<bool>* const withdrawn_;
-  Pauses pauses_;
+  Backoff backoff_;
 };
 
 class NcclDevice {
@@ -55,16 +55,16 @@ class NcclDevice {
   NcclUniqueId make_id();
   // Collective: all ranks pass the id that one rank made. Call connected() until it returns true.
   void connect(const NcclUniqueId& id);
-  bool connected(Patience& patience);
+  bool connected(Deadline& deadline);
 
-  // Call it before the first piece of a job, on the thread that moves the pieces: CUDA selects the GPU per thread.
-  // `header` must live until the next begin() or end().
+  // Call it before the first piece of a collective, on the thread that moves the pieces: CUDA selects the GPU per
+  // thread. `header` must live until the next begin() or end().
   void begin(const Header& header);
   std::byte* staging(int slot) { return static_cast<std::byte*>(slots_[slot].staging); }
   // Starts copying and reducing the first `count` elements of a slot's staging buffer.
-  void start(int slot, std::int64_t count, DType dtype, Reduce reduce, Patience& patience);
+  void start(int slot, std::int64_t count, DType dtype, Reduce reduce, Deadline& deadline);
   // Blocks until the slot's staging buffer holds the result.
-  void finish(int slot, Patience& patience);
+  void finish(int slot, Deadline& deadline);
 
   // Ends the communicator and frees everything. If `clean`, finalizes within `limit`; otherwise aborts. Waits at most
   // `abort_limit` for the abort. Returns "", or the first error. If the abort hangs, its thread and everything that the
@@ -82,9 +82,9 @@ class NcclDevice {
   struct Problem;
 
   void select();
-  void poll(int code, const char* call, Patience& patience);
+  void poll(int code, const char* call, Deadline& deadline);
   void check_state();
-  void pause(const char* call, Patience& patience) const;
+  void pause(const char* call, Deadline& deadline) const;
   void check_cuda(int code, const char* call) const;
   void check_nccl(int code, const char* call) const;
   std::string doing() const;

@@ -11,48 +11,49 @@ NcclWire::NcclWire(std::unique_ptr<Wire> inner, std::shared_ptr<NcclDevice> devi
 
 NcclWire::~NcclWire() { end_device(/*clean=*/false); }
 
-bool NcclWire::takes(const Job& job) const {
-  return job.kind == Kind::kAllReduce && job.bytes >= options_.smallest_bytes && nccl_takes(job.dtype);
+bool NcclWire::takes(const Collective& collective) const {
+  return collective.kind == Kind::kAllReduce && collective.bytes >= options_.smallest_bytes &&
+         nccl_takes(collective.dtype);
 }
 
 // A rank with another count may choose the other path. The inner wire then reports that the headers differ, regardless
 // of the data.
-void NcclWire::begin(const Job& job) {
-  phase_ = takes(job) ? Phase::kAgreeing : Phase::kOther;
+void NcclWire::begin(const Collective& collective) {
+  phase_ = takes(collective) ? Phase::kAgreeing : Phase::kOther;
   if (phase_ == Phase::kOther) {
-    inner_->begin(job);
+    inner_->begin(collective);
     return;
   }
-  agreement_ = job;
+  agreement_ = collective;
   agreement_.count = agreement_.bytes = 0;
   inner_->begin(agreement_);
 }
 
-Wire::Meeting NcclWire::poll(const Job& job) {
-  if (phase_ == Phase::kOther) return inner_->poll(job);
+Wire::Progress NcclWire::poll(const Collective& collective) {
+  if (phase_ == Phase::kOther) return inner_->poll(collective);
   if (phase_ == Phase::kAgreeing) {
-    const Meeting meeting = inner_->poll(agreement_);
-    if (meeting == Meeting::kWaiting) return meeting;
-    agreement_moves_ = meeting == Meeting::kReady;
+    const Progress progress = inner_->poll(agreement_);
+    if (progress == Progress::kWaiting) return progress;
+    agreement_moves_ = progress == Progress::kReady;
     phase_ = Phase::kAgreed;
   }
-  return Meeting::kReady;
+  return Progress::kReady;
 }
 
-void NcclWire::transfer(const Job& job) {
+void NcclWire::transfer(const Collective& collective) {
   if (phase_ == Phase::kOther) {
-    inner_->transfer(job);
+    inner_->transfer(collective);
     return;
   }
   if (agreement_moves_) inner_->transfer(agreement_);
   if (device_ == nullptr)
-    fail<CommError>("NCCL: ", comm::describe(job.header), " comes after the communicator was aborted");
+    fail<CommError>("NCCL: ", comm::describe(collective.header), " comes after the communicator was aborted");
   const auto with_end = [&](const CommError& error) {
     const std::string problem = end_device(/*clean=*/false);
     return join_text(error.what(), "; aborted", problem.empty() ? "" : ", but: ", problem);
   };
   try {
-    all_reduce(job);
+    all_reduce(collective);
   } catch (const StallError& error) {
     throw StallError(with_end(error));
   } catch (const CommError& error) {
@@ -60,22 +61,22 @@ void NcclWire::transfer(const Job& job) {
   }
 }
 
-void NcclWire::all_reduce(const Job& job) {
-  Patience patience(options_.limit, &withdrawn_);
-  device_->begin(job.header);
-  auto* data = static_cast<std::byte*>(job.data);
-  const auto width = static_cast<std::int64_t>(size_of(job.dtype));
-  const std::int64_t piece = options_.piece_bytes / width, pieces = (job.count + piece - 1) / piece;
-  const auto count_of = [&](std::int64_t index) { return std::min(piece, job.count - index * piece); };
+void NcclWire::all_reduce(const Collective& collective) {
+  Deadline deadline(options_.limit, &withdrawn_);
+  device_->begin(collective.header);
+  auto* data = static_cast<std::byte*>(collective.data);
+  const auto width = static_cast<std::int64_t>(size_of(collective.dtype));
+  const std::int64_t piece = options_.piece_bytes / width, pieces = (collective.count + piece - 1) / piece;
+  const auto count_of = [&](std::int64_t index) { return std::min(piece, collective.count - index * piece); };
   for (std::int64_t step = 0; step < pieces + options_.slots; ++step) {
     const int slot = static_cast<int>(step % options_.slots);
     if (const std::int64_t last = step - options_.slots; last >= 0 && last < pieces) {
-      device_->finish(slot, patience);
+      device_->finish(slot, deadline);
       copy(data + last * piece * width, device_->staging(slot), count_of(last) * width);
     }
     if (step < pieces) {
       copy(device_->staging(slot), data + step * piece * width, count_of(step) * width);
-      device_->start(slot, count_of(step), job.dtype, job.reduce, patience);
+      device_->start(slot, count_of(step), collective.dtype, collective.reduce, deadline);
     }
   }
 }

@@ -2,7 +2,7 @@
 //
 // Use it for ranks with one GPU each and an interconnect that NCCL knows best (NVLink, a network card beside the GPU).
 // The data are in host memory, so every piece is staged. For a large all-reduce the inner wire still compares the
-// headers and waits for late ranks: it gets the job without its data.
+// headers and waits for late ranks: it gets the collective without its data.
 //
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
 // in rank order.
@@ -31,9 +31,9 @@ class NcclWire : public Wire {
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
-  void begin(const Job& job) override;
-  Meeting poll(const Job& job) override;
-  void transfer(const Job& job) override;
+  void begin(const Collective& collective) override;
+  Progress poll(const Collective& collective) override;
+  void transfer(const Collective& collective) override;
   void post_note(std::uint64_t note) override { inner_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
   Missing missing() const override { return inner_->missing(); }
@@ -52,8 +52,8 @@ class NcclWire : public Wire {
  private:
   enum class Phase { kOther, kAgreeing, kAgreed };
 
-  bool takes(const Job& job) const;
-  void all_reduce(const Job& job);
+  bool takes(const Collective& collective) const;
+  void all_reduce(const Collective& collective);
   void copy(void* to, const void* from, std::int64_t bytes);
   std::string end_device(bool clean) noexcept;
 
@@ -61,7 +61,7 @@ class NcclWire : public Wire {
   const NcclOptions options_;
   std::shared_ptr<NcclDevice> device_;  // null after its end
   Phase phase_ = Phase::kOther;
-  Job agreement_;                 // the current job without its data, for the inner wire
+  Collective agreement_;          // the current collective without its data, for the inner wire
   bool agreement_moves_ = false;  // the inner wire needs a transfer for it
 
   std::mutex buffers_;  // held during access to the caller's memory

@@ -36,10 +36,10 @@ class Start {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<T> all(static_cast<std::size_t>(wire_.size()));
     const std::vector<std::int64_t> bytes(all.size(), sizeof(T));
-    const Job job =
-        all_gather_job({.names = remember_names("the start of NCCL")}, &mine, all.data(), bytes, wire_.size());
+    const Collective collective =
+        make_all_gather({.names = remember_names("the start of NCCL")}, &mine, all.data(), bytes, wire_.size());
     try {
-      run_alone(job);
+      run_alone(collective);
     } catch (...) {
       wire_.cancel();  // `all` is destroyed
       throw;
@@ -47,17 +47,17 @@ class Start {
     return all;
   }
 
-  void run_alone(const Job& job) {
-    Patience patience(options_.limit);
-    wire_.begin(job);
+  void run_alone(const Collective& collective) {
+    Deadline deadline(options_.limit);
+    wire_.begin(collective);
     while (true) {
-      const Wire::Meeting meeting = wire_.poll(job);
-      if (meeting == Wire::Meeting::kReady) wire_.transfer(job);
-      if (meeting != Wire::Meeting::kWaiting) return;
-      if (patience.pause() == Patience::End::kNotYet) continue;
+      const Wire::Progress progress = wire_.poll(collective);
+      if (progress == Wire::Progress::kReady) wire_.transfer(collective);
+      if (progress != Wire::Progress::kWaiting) return;
+      if (deadline.pause() == Deadline::End::kNotYet) continue;
       const std::string missing = wire_.missing().text;
-      fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", patience.seconds(), " s for ",
-                       describe(job.header), ": ", missing.empty() ? "not every other rank has come" : missing);
+      fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", deadline.seconds(), " s for ",
+                       describe(collective.header), ": ", missing.empty() ? "not every other rank has come" : missing);
     }
   }
 
@@ -107,11 +107,11 @@ bool Start::connect(NcclDevice& device) {
     return true;
   };
   if (!do_everywhere(open)) return false;
-  Patience patience(options_.limit);
+  Deadline deadline(options_.limit);
   bool begun = false;
   return do_everywhere([&](NcclUniqueId&) {
     if (!std::exchange(begun, true)) device.connect(id_);
-    return device.connected(patience);
+    return device.connected(deadline);
   });
 }
 

@@ -8,10 +8,10 @@
 
 namespace syncline::comm {
 
-// Collective, before any other job of the wire. The ranks exchange reports, make the same decision and start NCCL
-// together. Returns `inner` itself if NCCL is not used. Without options.required, a start that fails on one rank makes
-// all ranks continue without NCCL. Otherwise a failed start throws CommError on every rank. If a rank does not come,
-// throws StallError. `inner` is closed before either is thrown.
+// Collective, before any other collective of the wire. The ranks exchange reports, make the same decision and start
+// NCCL together. Returns `inner` itself if NCCL is not used. Without options.required, a start that fails on one rank
+// makes all ranks continue without NCCL. Otherwise a failed start throws CommError on every rank. If a rank does not
+// come, throws StallError. `inner` is closed before either is thrown.
 std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& options);
 
 }  // namespace syncline::comm

@@ -30,7 +30,7 @@ struct Topology {
   // "ranks 0-1 | 2,4" for two nodes. For a large job: the beginning and a digest.
   std::string describe() const;
   // The number of ranks per node that exchange data with other nodes: local rank l with local rank l of each node.
-  int lanes() const;
+  int rails() const;
 };
 
 // `node_of_rank`: the number of each rank's node (any numbers, equal on one node).
@@ -67,8 +67,8 @@ class NodeMemory {
   virtual std::string why() const { return ""; }
 };
 
-// The data that this rank exchanges with the rank of its lane on another node.
-struct Parcel {
+// The data that this rank exchanges with the rank of its rail on another node.
+struct Exchange {
   int node = 0;
   const void* send = nullptr;
   void* receive = nullptr;
@@ -80,8 +80,8 @@ class Network {
   virtual ~Network() = default;
 
   // Starts to send and receive the parcels. Both sides of a pair start the same number of parcels on a channel, in the
-  // same order. Do not reuse a channel or a parcel's buffers before test() has returned true.
-  virtual void start(int channel, std::span<const Parcel> parcels) = 0;
+  // same order. Do not reuse a channel or a exchange's buffers before test() has returned true.
+  virtual void start(int channel, std::span<const Exchange> exchanges) = 0;
   virtual bool test(int channel) = 0;
   // Whether the parcels to and from this node have completed.
   virtual bool has_come(int channel, int node) const = 0;
@@ -96,7 +96,7 @@ class Network {
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
 
-  // Sends a report of a few hundred bytes to the ranks of other nodes while the job stalls. Neither side waits.
+  // Sends a report of a few hundred bytes to the ranks of other nodes while a collective stalls. Neither side waits.
   virtual void post_report(std::span<const std::byte> report) = 0;
   // Returns false if there is no report.
   virtual bool take_report(std::vector<std::byte>& report) = 0;

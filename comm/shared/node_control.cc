@@ -21,101 +21,104 @@ constexpr std::uint64_t kLooksAProcess = 2048;
 
 // A program that calls exit() does not destroy a living communicator. This handler tells the other ranks. It does
 // nothing in a forked child.
-class BoardsAtExit {
+class NodeControlsAtExit {
  public:
-  static BoardsAtExit& instance() {
-    static auto* boards = new BoardsAtExit;  // never destroyed: exit handlers run in any order
-    return *boards;
+  static NodeControlsAtExit& instance() {
+    static auto* controls = new NodeControlsAtExit;  // never destroyed: exit handlers run in any order
+    return *controls;
   }
-  void add(const Board* board) {
+  void add(const NodeControl* control) {
     const std::lock_guard lock(mutex_);
-    boards_.insert(board);
+    controls_.insert(control);
   }
-  void remove(const Board* board) {
+  void remove(const NodeControl* control) {
     const std::lock_guard lock(mutex_);
-    boards_.erase(board);
+    controls_.erase(control);
   }
 
  private:
-  BoardsAtExit() {
+  NodeControlsAtExit() {
     std::atexit([] {
       const std::lock_guard lock(instance().mutex_);
-      for (const Board* board : instance().boards_) board->leave(Left::kExited);
+      for (const NodeControl* control : instance().controls_) control->leave(Left::kExited);
     });
   }
   std::mutex mutex_;
-  std::set<const Board*> boards_;
+  std::set<const NodeControl*> controls_;
 };
 
 }  // namespace
 
-std::size_t Board::bytes_a_rank(std::size_t half_bytes, int nodes) {
+std::size_t NodeControl::bytes_a_rank(std::size_t half_bytes, int nodes) {
   const std::size_t small = static_cast<std::size_t>(kSmallBytes);
-  return in_pages(sizeof(RankBoard)) + in_pages(static_cast<std::size_t>(nodes) * sizeof(NodeHeader)) + 4 * small +
+  return in_pages(sizeof(RankControl)) + in_pages(static_cast<std::size_t>(nodes) * sizeof(NodeHeader)) + 4 * small +
          2 * half_bytes;
 }
 
-Board::Board(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes)
+NodeControl::NodeControl(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes)
     : topology_(topology), half_bytes_(half_bytes), window_(std::move(window)), visible_(topology.own().size()) {
   const std::size_t small = static_cast<std::size_t>(kSmallBytes);
   const std::size_t headers = in_pages(static_cast<std::size_t>(topology.node_count()) * sizeof(NodeHeader));
   for (int l = 0; l < ranks(); ++l) {
     std::byte* at = window_->part(l);
-    boards_.push_back(std::launder(reinterpret_cast<RankBoard*>(at)));
-    at += in_pages(sizeof(RankBoard));
+    controls_.push_back(std::launder(reinterpret_cast<RankControl*>(at)));
+    at += in_pages(sizeof(RankControl));
     if (l == 0) node_headers_ = std::launder(reinterpret_cast<NodeHeader*>(at));
     if (l == 0) answer_ = at + headers + 2 * small;
     payload_.push_back(at + headers);
     staging_.push_back(at + headers + 4 * small);
   }
   own().process = static_cast<std::uint32_t>(::getpid());
-  BoardsAtExit::instance().add(this);
+  NodeControlsAtExit::instance().add(this);
 }
 
-void Board::look_around() {
+void NodeControl::look_around() {
   for (int l = 0; l < ranks(); ++l)
     visible_[static_cast<std::size_t>(l)] =
         process_state(static_cast<pid_t>(of(l).process.load())) != ProcessState::kGone;
 }
 
-Board::~Board() { BoardsAtExit::instance().remove(this); }
+NodeControl::~NodeControl() { NodeControlsAtExit::instance().remove(this); }
 
-bool Board::all(std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job) {
+bool NodeControl::all(std::atomic<std::uint64_t> RankControl::*counter, std::uint64_t value,
+                      const Collective& collective) {
   bool all = true;
-  for (int l = 0; l < ranks(); ++l) all = reached(l, counter, value, job) && all;
+  for (int l = 0; l < ranks(); ++l) all = reached(l, counter, value, collective) && all;
   return all;
 }
 
-bool Board::reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job) {
+bool NodeControl::reached(int l, std::atomic<std::uint64_t> RankControl::*counter, std::uint64_t value,
+                          const Collective& collective) {
   const auto there = [&] { return (of(l).*counter).load(std::memory_order_acquire) >= value; };
   if (there()) return true;
   const bool look = ++looks_ % kLooksAProcess == 0;
   const bool gone = of(l).left.load() != Left::kNo || (look && state_of(l) == ProcessState::kGone);
   if (!gone) return false;
   if (there()) return true;  // counters that it set before it left count
-  fail_without(l, job);
+  fail_without(l, collective);
 }
 
-void Board::check_nobody_gave_up(std::uint64_t round, const Job& job) const {
+void NodeControl::check_nobody_gave_up(std::uint64_t round, const Collective& collective) const {
   for (int l = 0; l < ranks(); ++l)
-    if (of(l).left == Left::kGaveUp && of(l).arrived == round) fail_without(l, job);
+    if (of(l).left == Left::kGaveUp && of(l).arrived == round) fail_without(l, collective);
 }
 
-void Board::fail_without(int l, const Job& job) const {
+void NodeControl::fail_without(int l, const Collective& collective) const {
   const int rank = topology_.own()[static_cast<std::size_t>(l)];
   const char* how = "has died: its process is gone";
   if (of(l).left == Left::kGaveUp || of(l).left == Left::kClosed) how = "has left the job; see its own error";
   if (of(l).left == Left::kExited) how = "has left the job: its program called exit()";
-  fail<RankGone>("rank ", topology_.rank, " waits for ", comm::describe(job.header), ", but rank ", rank, " ", how);
+  fail<RankGone>("rank ", topology_.rank, " waits for ", comm::describe(collective.header), ", but rank ", rank, " ",
+                 how);
 }
 
-bool Board::speaks(std::uint64_t round) const {
+bool NodeControl::is_reporter(std::uint64_t round) const {
   for (int l = 0; l < topology_.local; ++l)
     if (of(l).arrived >= round && state_of(l) == ProcessState::kRuns) return false;
   return true;
 }
 
-bool Board::lowest_living() const {
+bool NodeControl::lowest_living() const {
   for (int l = 0; l < topology_.local; ++l) {
     const Left left = of(l).left;
     if ((left == Left::kNo || left == Left::kGaveUp) && state_of(l) == ProcessState::kRuns) return false;
@@ -123,7 +126,7 @@ bool Board::lowest_living() const {
   return true;
 }
 
-ProcessState Board::state_of(int l) const {
+ProcessState NodeControl::state_of(int l) const {
   const auto process = static_cast<pid_t>(of(l).process.load());
   if (process == ::getpid() || !visible_[static_cast<std::size_t>(l)]) return ProcessState::kRuns;
   return process_state(process);
@@ -136,7 +139,7 @@ std::string describe_rank(int rank, ProcessState state, const Position& position
   return join_text("rank ", rank, " (", how, describe_position(position), ')');
 }
 
-std::string Board::describe(int l) const {
+std::string NodeControl::describe(int l) const {
   const int rank = topology_.own()[static_cast<std::size_t>(l)];
   if (of(l).left == Left::kExited) return join_text("rank ", rank, " (its program called exit())");
   if (of(l).left != Left::kNo) return join_text("rank ", rank, " (it has left the job)");
@@ -149,7 +152,7 @@ std::string say_of(const std::vector<std::string>& ranks, std::string_view of_on
   return text.empty() ? text : join_text(text, ' ', ranks.size() == 1 ? of_one : of_several);
 }
 
-Missing Board::missing(std::uint64_t round) const {
+Missing NodeControl::missing(std::uint64_t round) const {
   std::vector<std::string> late;
   bool may_come = true;
   for (int l = 0; l < ranks(); ++l) {
@@ -160,16 +163,16 @@ Missing Board::missing(std::uint64_t round) const {
   return {.text = say_of(late, "has not called it", "have not called it"), .may_come = may_come};
 }
 
-std::string Board::behind() const {
+std::string NodeControl::behind() const {
   std::vector<std::string> slow;
   for (int l = 0; l < ranks(); ++l)
-    if (l != topology_.local && (of(l).staged < own().staged || of(l).worked < own().worked ||
+    if (l != topology_.local && (of(l).staged < own().staged || of(l).reduced < own().reduced ||
                                  of(l).left != Left::kNo || state_of(l) != ProcessState::kRuns))
       slow.push_back(describe(l));
   return say_of(slow, "does not go on with it", "do not go on with it");
 }
 
-Missing Board::not_ended() const {
+Missing NodeControl::not_ended() const {
   std::vector<std::string> late;
   bool may_come = true;
   for (int l = 0; l < ranks(); ++l) {
@@ -180,18 +183,18 @@ Missing Board::not_ended() const {
   return {.text = say_of(late, "has not", "have not"), .may_come = may_come};
 }
 
-Position Board::position_of(int l) const {
+Position NodeControl::position_of(int l) const {
   std::array<std::uint64_t, sizeof(Position) / 8> words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = of(l).position[i].load(std::memory_order_relaxed);
   return std::bit_cast<Position>(words);
 }
 
-void Board::publish(const Position& position) const {
+void NodeControl::publish(const Position& position) const {
   const auto words = std::bit_cast<std::array<std::uint64_t, sizeof(Position) / 8>>(position);
   for (std::size_t i = 0; i < words.size(); ++i) own().position[i].store(words[i], std::memory_order_relaxed);
 }
 
-void Board::leave(Left how) const {
+void NodeControl::leave(Left how) const {
   if (static_cast<pid_t>(own().process.load()) != ::getpid()) return;
   Left not_yet = Left::kNo;
   own().left.compare_exchange_strong(not_yet, how);

@@ -1,4 +1,4 @@
-// Board: the part of a node's shared memory in which its ranks meet. It holds each rank's progress counters, the
+// NodeControl: the part of a node's shared memory in which its ranks meet. It holds each rank's progress counters, the
 // headers of its collectives, small payloads, and two halves of staging memory per rank for data outside the shared
 // region.
 //
@@ -6,8 +6,8 @@
 // at round n + 1. A rank writes only its own part, with one exception: it writes results of reductions to the staging
 // memory of all parts, after all ranks have staged the chunk and before it counts the chunk as worked.
 //
-// Ownership: a board owns its window. Threads: publish, leave and the queries that name ranks use only atomics; any
-// thread may call them at any time. Only the thread that drives the wire makes the other calls.
+// Ownership: a control block owns its window. Threads: publish, leave and the queries that name ranks use only atomics;
+// any thread may call them at any time. Only the thread that drives the wire makes the other calls.
 #pragma once
 
 #include <atomic>
@@ -29,15 +29,15 @@ namespace syncline::comm {
 enum class Left : std::uint32_t { kNo, kGaveUp, kClosed, kExited };
 
 // One rank's counters. Zeroed memory is the initial state.
-struct RankBoard {
+struct RankControl {
   alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has reached; publishes the next three members
   std::int64_t arrival_ns[2];                      // CLOCK_MONOTONIC
-  std::uint64_t place[2];                          // offset of its data in the shared region, plus 1; 0: elsewhere
+  std::uint64_t offset[2];                         // offset of its data in the shared region, plus 1; 0: elsewhere
   Header header[2];
-  alignas(64) std::atomic<std::uint64_t> staged;  // chunks that it has staged
-  alignas(64) std::atomic<std::uint64_t> worked;  // chunks whose share of work it has finished
-  alignas(64) std::atomic<std::uint64_t> met;     // rounds in which the nodes have met; kept by local rank 0
-  std::atomic<std::uint64_t> answered;            // rounds whose small result is there; kept by local rank 0
+  alignas(64) std::atomic<std::uint64_t> staged;   // chunks that it has staged
+  alignas(64) std::atomic<std::uint64_t> reduced;  // chunks whose share of work it has finished
+  alignas(64) std::atomic<std::uint64_t> met;      // rounds in which the nodes have met; kept by local rank 0
+  std::atomic<std::uint64_t> answered;             // rounds whose small result is there; kept by local rank 0
   alignas(64) std::atomic<Left> left;
   std::atomic<std::uint32_t> process;
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];
@@ -56,18 +56,18 @@ struct NodeHeader {
   std::uint32_t direct = 0;     // 1 if its ranks' data need no staging
 };
 
-class Board {
+class NodeControl {
  public:
   // `half_bytes`: size of each of a rank's two staging halves.
-  Board(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes);
-  ~Board();
-  Board(const Board&) = delete;
-  Board& operator=(const Board&) = delete;
+  NodeControl(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes);
+  ~NodeControl();
+  NodeControl(const NodeControl&) = delete;
+  NodeControl& operator=(const NodeControl&) = delete;
   static std::size_t bytes_a_rank(std::size_t half_bytes, int nodes);
 
   int ranks() const { return topology_.local_size(); }
-  RankBoard& of(int l) const { return *boards_[static_cast<std::size_t>(l)]; }
-  RankBoard& own() const { return of(topology_.local); }
+  RankControl& of(int l) const { return *controls_[static_cast<std::size_t>(l)]; }
+  RankControl& own() const { return of(topology_.local); }
   std::byte* payload(int l, std::uint64_t round) const { return payload_[static_cast<std::size_t>(l)] + parity(round); }
   std::byte* answer(std::uint64_t round) const { return answer_ + parity(round); }
   NodeHeader* node_headers() const { return node_headers_; }
@@ -76,18 +76,19 @@ class Board {
   }
   std::size_t half_bytes() const { return half_bytes_; }
 
-  // Call it once all ranks have made their boards. From then on a process that is gone counts as a dead rank, unless
-  // this process could not see it at this call.
+  // Call it once all ranks have made their control blocks. From then on a process that is gone counts as a dead rank,
+  // unless this process could not see it at this call.
   void look_around();
 
   // Whether every rank's counter, or that of local rank l, is at least `value`. If not, checks from time to time
   // whether the rank lives. Throws RankGone for a rank that will never come.
-  bool all(std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
-  bool reached(int l, std::atomic<std::uint64_t> RankBoard::*counter, std::uint64_t value, const Job& job);
+  bool all(std::atomic<std::uint64_t> RankControl::*counter, std::uint64_t value, const Collective& collective);
+  bool reached(int l, std::atomic<std::uint64_t> RankControl::*counter, std::uint64_t value,
+               const Collective& collective);
   // Throws RankGone if a rank gave up after it had arrived at the round.
-  void check_nobody_gave_up(std::uint64_t round, const Job& job) const;
+  void check_nobody_gave_up(std::uint64_t round, const Collective& collective) const;
   // Whether this rank is the lowest running rank that waits for the round. Only that rank prints.
-  bool speaks(std::uint64_t round) const;
+  bool is_reporter(std::uint64_t round) const;
   // The ranks that have not come to the round; "" if there are none.
   Missing missing(std::uint64_t round) const;
   // The ranks that have staged or worked on fewer chunks than this one, have left, or do not run; "" if there are none.
@@ -108,12 +109,12 @@ class Board {
   std::string describe(int l) const;
   bool runs(int l) const { return state_of(l) == ProcessState::kRuns; }
   static std::size_t parity(std::uint64_t round) { return round % 2 * static_cast<std::size_t>(kSmallBytes); }
-  [[noreturn]] void fail_without(int l, const Job& job) const;
+  [[noreturn]] void fail_without(int l, const Collective& collective) const;
 
   const Topology topology_;
   const std::size_t half_bytes_;
   const std::unique_ptr<Window> window_;
-  std::vector<RankBoard*> boards_;
+  std::vector<RankControl*> controls_;
   std::vector<std::byte*> payload_, staging_;
   std::byte* answer_ = nullptr;
   NodeHeader* node_headers_ = nullptr;

@@ -1,12 +1,12 @@
 // NodeWire: collectives over memory shared within a node and messages between nodes.
 //
-// Ranks meet on the node's board (comm/shared/node_control.h). Between nodes, the first rank of each node compares headers
-// with the others, and the rest of its node waits for it. Then
-// - a small reduction: every rank reads all ranks' values from the board and adds them up itself; between nodes the
-//   first ranks exchange their nodes' sums.
+// Ranks meet on the node's control block (comm/shared/node_control.h). Between nodes, the first rank of each node
+// compares headers with the others, and the rest of its node waits for it. Then
+// - a small reduction: every rank reads all ranks' values from the control block and adds them up itself; between nodes
+//   the first ranks exchange their nodes' sums.
 // - a large reduction (comm/shared/reduction.h): each rank reduces its slice of all ranks' buffers, in the shared
 //   region or, chunk by chunk, in staging memory. Between nodes, equal local ranks exchange their slices.
-// - gathers and broadcasts use the board and the staging memory on one node, the network otherwise.
+// - gathers and broadcasts use the control block and the staging memory on one node, the network otherwise.
 // Sums are taken in the order of the ranks of a node, then of the nodes. MPI only moves bytes.
 #pragma once
 
@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/shared/node_control.h"
 #include "comm/shared/node.h"
+#include "comm/shared/node_control.h"
 #include "comm/shared/reduction.h"
 #include "comm/shared/reports.h"
 #include "comm/worker/worker.h"
@@ -32,7 +32,7 @@ struct NodeWireOptions {
 // What NodeWire needs. All ranks make it together.
 struct NodeParts {
   Topology topology;
-  std::unique_ptr<Window> board;
+  std::unique_ptr<Window> control;
   std::unique_ptr<NodeMemory> memory;
   std::unique_ptr<Network> network;
 };
@@ -43,9 +43,9 @@ class NodeWire : public Wire {
 
   int rank() const override { return topology_.rank; }
   int size() const override { return size_; }
-  void begin(const Job& job) override;
-  Meeting poll(const Job& job) override;
-  void transfer(const Job& job) override;
+  void begin(const Collective& collective) override;
+  Progress poll(const Collective& collective) override;
+  void transfer(const Collective& collective) override;
   void post_note(std::uint64_t note) override { network_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return network_->take_note(); }
   std::byte* shared_memory() const override { return region_ == nullptr ? nullptr : region_->part(topology_.local); }
@@ -53,45 +53,45 @@ class NodeWire : public Wire {
     return region_ == nullptr || !one_node() ? nullptr : region_->part(rank);
   }
   bool one_node() const override { return topology_.node_count() == 1; }
-  void publish(const Position& position) noexcept override { board_.publish(position); }
+  void publish(const Position& position) noexcept override { control_.publish(position); }
   std::string describe() const override;
   std::string layout() const override;
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;
-  bool lowest_living() const override { return topology_.node == 0 && board_.lowest_living(); }
+  bool lowest_living() const override { return topology_.node == 0 && control_.lowest_living(); }
   void ask_around() noexcept override { asked_ = true; }
   void cancel() noexcept override;
   bool close(bool clean) noexcept override;
 
  private:
-  enum class Phase { kIdle, kArriving, kMeeting, kAgreed, kAnswering, kSpreading };
+  enum class Phase { kIdle, kArriving, kAgreeing, kAgreed, kAnswering, kSpreading };
 
   bool leads() const { return topology_.local == 0; }
-  std::uint64_t place_of(const Job& job) const;
-  bool meet(const Job& job);
+  std::uint64_t offset_of(const Collective& collective) const;
+  bool agree(const Collective& collective);
   void note_last_arrival();
   void agree_on_node();
   void send_header();
   void agree_between_nodes();
 
-  Meeting small(const Job& job);
-  void reduce_on_board(const Job& job, void* to);
-  bool answer_between_nodes(const Job& job);
-  void spread_on_board(const Job& job);
-  void start_spreading(const Job& job);
-  void gather_on_node(const Job& job);
-  void gather_in_region(const Job& job);
-  void broadcast_on_node(const Job& job);
-  void pass(std::atomic<std::uint64_t> RankBoard::*counter, const Job& job);
-  void make_region(const Job& job);
-  void wait_until(const Job& job, const std::function<bool()>& condition);
+  Progress small(const Collective& collective);
+  void reduce_small(const Collective& collective, void* to);
+  bool answer_between_nodes(const Collective& collective);
+  void spread_small(const Collective& collective);
+  void start_spreading(const Collective& collective);
+  void gather_on_node(const Collective& collective);
+  void gather_in_region(const Collective& collective);
+  void broadcast_on_node(const Collective& collective);
+  void pass(std::atomic<std::uint64_t> RankControl::*counter, const Collective& collective);
+  void make_region(const Collective& collective);
+  void wait_until(const Collective& collective, const std::function<bool()>& condition);
 
   const Topology topology_;
   const WireFormat format_;
   const int size_;
   const std::unique_ptr<NodeMemory> memory_;
   const std::unique_ptr<Network> network_;
-  Board board_;
+  NodeControl control_;
   std::unique_ptr<Window> region_;
   std::size_t region_bytes_ = 0;
   Reduction reduction_;
@@ -106,7 +106,7 @@ class NodeWire : public Wire {
   std::vector<std::byte> values_;  // all nodes' values of a small reduction
   std::vector<const void*> terms_;
   std::vector<std::byte*> parts_;
-  std::vector<Parcel> parcels_;
+  std::vector<Exchange> exchanges_;
   std::optional<Arrival> last_arrival_;
   std::atomic<bool> cancelled_ = false, asked_ = false;
 };

@@ -19,63 +19,63 @@ Range part_of(std::int64_t count, int i, int n) {
   return {begin, begin + each + (i < rest ? 1 : 0)};
 }
 
-// The job under way. A chunk's elements lie at `place(l, k)` in local rank l's memory.
+// The collective under way. A chunk's elements lie at `place(l, k)` in local rank l's memory.
 struct Reduction::Run {
-  const Job& job;
+  const Collective& collective;
   std::span<std::byte* const> parts;
-  Board& board;
+  NodeControl& control;
   std::uint64_t& done;
   const Wait& wait;
-  std::int64_t width = static_cast<std::int64_t>(size_of(job.dtype));
-  std::int64_t chunk = job.count;  // elements
+  std::int64_t width = static_cast<std::int64_t>(size_of(collective.dtype));
+  std::int64_t chunk = collective.count;  // elements
   std::uint64_t first = done;
 
   bool staged() const { return parts.empty(); }
-  std::int64_t chunks() const { return (job.count + chunk - 1) / chunk; }
-  Range range(std::int64_t k) const { return {k * chunk, std::min((k + 1) * chunk, job.count)}; }
+  std::int64_t chunks() const { return (collective.count + chunk - 1) / chunk; }
+  Range range(std::int64_t k) const { return {k * chunk, std::min((k + 1) * chunk, collective.count)}; }
   std::uint64_t number(std::int64_t k) const { return first + static_cast<std::uint64_t>(k); }
   std::byte* place(int l, std::int64_t k) const {
-    return staged() ? board.staging(l, number(k)) : parts[static_cast<std::size_t>(l)] + k * chunk * width;
+    return staged() ? control.staging(l, number(k)) : parts[static_cast<std::size_t>(l)] + k * chunk * width;
   }
-  std::byte* data(std::int64_t element) const { return static_cast<std::byte*>(job.data) + element * width; }
+  std::byte* data(std::int64_t element) const { return static_cast<std::byte*>(collective.data) + element * width; }
 
   void stage(int local, std::int64_t k) const {
     if (!staged() || k >= chunks()) return;
     std::memcpy(place(local, k), data(range(k).begin), bytes(range(k).size() * width));
-    board.of(local).staged.store(number(k) + 1, std::memory_order_release);
+    control.of(local).staged.store(number(k) + 1, std::memory_order_release);
   }
   void unstage(int local, std::int64_t k) const {
     if (staged()) std::memcpy(data(range(k).begin), place(local, k), bytes(range(k).size() * width));
   }
-  void wait_for(std::atomic<std::uint64_t> RankBoard::*counter, std::int64_t k) const {
-    wait([&] { return board.all(counter, number(k) + 1, job); });
+  void wait_for(std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) const {
+    wait([&] { return control.all(counter, number(k) + 1, collective); });
   }
   void tell_worked(int local, std::int64_t k) const {
-    board.of(local).worked.store(number(k) + 1, std::memory_order_release);
+    control.of(local).reduced.store(number(k) + 1, std::memory_order_release);
   }
 };
 
-Reduction::Reduction(const Topology& topology, Board& board, Network& network, WireFormat format)
-    : topology_(topology), board_(board), network_(network), format_(format) {
-  buffers_.resize(static_cast<std::size_t>(board_.ranks()));
+Reduction::Reduction(const Topology& topology, NodeControl& control, Network& network, WireFormat format)
+    : topology_(topology), control_(control), network_(network), format_(format) {
+  buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(topology_.nodes.size(), buffers_.size()));
-  if (topology_.node_count() == 1 || topology_.local >= topology_.lanes()) return;
+  if (topology_.node_count() == 1 || topology_.local >= topology_.rails()) return;
   // A node's part may be an element longer than the slice divided by the nodes.
-  const std::size_t slice = std::max(bytes(kPieceBytes), board_.half_bytes()) + 8 * topology_.nodes.size();
-  for (Lane& lane : lanes_)
-    for (auto* memory : {&lane.sums, &lane.outbox, &lane.inbox}) memory->resize(slice);
+  const std::size_t slice = std::max(bytes(kPieceBytes), control_.half_bytes()) + 8 * topology_.nodes.size();
+  for (PipelineSlot& slot : slots_)
+    for (auto* memory : {&slot.sums, &slot.outbox, &slot.inbox}) memory->resize(slice);
   wide_.resize(2 * slice);
-  parcels_.reserve(topology_.nodes.size());
+  exchanges_.reserve(topology_.nodes.size());
 }
 
-void Reduction::run(const Job& job, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
+void Reduction::run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
                     const Wait& wait) {
-  Run run{job, parts, board_, done, wait};
+  Run run{collective, parts, control_, done, wait};
   const bool one_node = topology_.node_count() == 1;
-  if (!direct) run.chunk = static_cast<std::int64_t>(board_.half_bytes()) / run.width;
-  else if (!one_node) run.chunk = topology_.lanes() * (kPieceBytes / run.width);
+  if (!direct) run.chunk = static_cast<std::int64_t>(control_.half_bytes()) / run.width;
+  else if (!one_node) run.chunk = topology_.rails() * (kPieceBytes / run.width);
   if (!one_node) between_nodes(run);
-  else if (job.kind == Kind::kReduceScatter) scatter_on_node(run);
+  else if (collective.kind == Kind::kReduceScatter) scatter_on_node(run);
   else on_node(run);
 }
 
@@ -83,14 +83,14 @@ void Reduction::on_node(Run& run) {
   const int local = topology_.local;
   run.stage(local, 0);
   for (std::int64_t k = 0; k < run.chunks(); ++k) {
-    if (run.staged()) run.wait_for(&RankBoard::staged, k);
-    const Range mine = part_of(run.range(k).size(), local, board_.ranks());
-    for (int l = 0; l < board_.ranks(); ++l)
+    if (run.staged()) run.wait_for(&RankControl::staged, k);
+    const Range mine = part_of(run.range(k).size(), local, control_.ranks());
+    for (int l = 0; l < control_.ranks(); ++l)
       buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + mine.begin * run.width;
-    reduce_in_place(run.job.dtype, run.job.reduce, buffers_, mine.size());
+    reduce_in_place(run.collective.dtype, run.collective.reduce, buffers_, mine.size());
     run.tell_worked(local, k);
     run.stage(local, k + 1);  // into the other half, which all ranks have finished with
-    run.wait_for(&RankBoard::worked, k);
+    run.wait_for(&RankControl::reduced, k);
     run.unstage(local, k);
   }
   run.done = run.number(run.chunks());
@@ -98,8 +98,8 @@ void Reduction::on_node(Run& run) {
 
 // A chunk has a piece of every rank's part, so that all ranks have work in each chunk.
 void Reduction::scatter_on_node(Run& run) {
-  const int local = topology_.local, ranks = board_.ranks();
-  const std::vector<std::int64_t> counts(run.job.counts.begin(), run.job.counts.end());
+  const int local = topology_.local, ranks = control_.ranks();
+  const std::vector<std::int64_t> counts(run.collective.counts.begin(), run.collective.counts.end());
   std::int64_t piece = *std::max_element(counts.begin(), counts.end());
   if (run.staged()) piece = std::min(piece, run.chunk / ranks);
   const std::int64_t chunks = (*std::max_element(counts.begin(), counts.end()) + piece - 1) / piece;
@@ -110,18 +110,19 @@ void Reduction::scatter_on_node(Run& run) {
   for (std::size_t l = 1; l < counts.size(); ++l) begin[l] = begin[l - 1] + counts[l - 1];
   for (std::int64_t k = 0; k < chunks; ++k) {
     for (int l = 0; run.staged() && l < ranks; ++l)
-      std::memcpy(board_.staging(local, run.number(k)) + l * piece * run.width,
+      std::memcpy(control_.staging(local, run.number(k)) + l * piece * run.width,
                   run.data(begin[static_cast<std::size_t>(l)] + k * piece), bytes(size_of_piece(l, k) * run.width));
-    board_.own().staged.store(run.number(k) + 1, std::memory_order_release);
-    run.wait_for(&RankBoard::staged, k);
+    control_.own().staged.store(run.number(k) + 1, std::memory_order_release);
+    run.wait_for(&RankControl::staged, k);
     const std::int64_t own = begin[static_cast<std::size_t>(local)] + k * piece;
     for (int l = 0; l < ranks; ++l)
-      terms_[static_cast<std::size_t>(l)] = run.staged() ? board_.staging(l, run.number(k)) + local * piece * run.width
-                                                         : run.parts[static_cast<std::size_t>(l)] + own * run.width;
-    reduce_into(run.job.dtype, run.job.reduce, std::span(terms_).first(static_cast<std::size_t>(ranks)), run.data(own),
-                size_of_piece(local, k));
+      terms_[static_cast<std::size_t>(l)] = run.staged()
+                                                ? control_.staging(l, run.number(k)) + local * piece * run.width
+                                                : run.parts[static_cast<std::size_t>(l)] + own * run.width;
+    reduce_into(run.collective.dtype, run.collective.reduce, std::span(terms_).first(static_cast<std::size_t>(ranks)),
+                run.data(own), size_of_piece(local, k));
     run.tell_worked(local, k);
-    run.wait_for(&RankBoard::worked, k);
+    run.wait_for(&RankControl::reduced, k);
   }
   run.done = run.number(chunks);
 }
@@ -132,8 +133,8 @@ void Reduction::between_nodes(Run& run) {
   for (std::int64_t k = 0; k <= chunks; ++k) {
     if (k < chunks) {
       run.stage(local, k);
-      if (run.staged()) run.wait_for(&RankBoard::staged, k);
-      if (local < topology_.lanes()) exchange(run, k);
+      if (run.staged()) run.wait_for(&RankControl::staged, k);
+      if (local < topology_.rails()) exchange(run, k);
     }
     if (k > 0) finish(run, k - 1);
   }
@@ -141,52 +142,52 @@ void Reduction::between_nodes(Run& run) {
 }
 
 Reduction::Cut Reduction::cut(const Run& run, std::int64_t k) const {
-  const Range slice = part_of(run.range(k).size(), topology_.local, topology_.lanes());
+  const Range slice = part_of(run.range(k).size(), topology_.local, topology_.rails());
   const Range own = part_of(slice.size(), topology_.node, topology_.node_count());
-  return {slice, own, wire_width(run.job.dtype, format_)};
+  return {slice, own, wire_width(run.collective.dtype, format_)};
 }
 
 bool Reduction::in_place(const Run& run) const {
-  return board_.ranks() == 1 && wire_width(run.job.dtype, format_) == run.width;
+  return control_.ranks() == 1 && wire_width(run.collective.dtype, format_) == run.width;
 }
 
 // The buffer that a chunk's slice is sent from and returns to, in the wire's format.
 std::byte* Reduction::outbox(const Run& run, std::int64_t k) {
-  return in_place(run) ? run.place(0, k) : lanes_[static_cast<std::size_t>(k % 2)].outbox.data();
+  return in_place(run) ? run.place(0, k) : slots_[static_cast<std::size_t>(k % 2)].outbox.data();
 }
 
 // Sums this rank's slice over the node, and sends each node its part.
 void Reduction::exchange(Run& run, std::int64_t k) {
-  Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
+  PipelineSlot& slot = slots_[static_cast<std::size_t>(k % 2)];
   const auto [slice, own, wire] = cut(run, k);
-  for (int l = 0; l < board_.ranks(); ++l)
+  for (int l = 0; l < control_.ranks(); ++l)
     terms_[static_cast<std::size_t>(l)] = run.place(l, k) + slice.begin * run.width;
   std::byte* const out = outbox(run, k);
-  std::byte* sums = wire == run.width ? out : lane.sums.data();
+  std::byte* sums = wire == run.width ? out : slot.sums.data();
   if (!in_place(run))
-    reduce_into(run.job.dtype, run.job.reduce, std::span(terms_).first(static_cast<std::size_t>(board_.ranks())), sums,
-                slice.size());
+    reduce_into(run.collective.dtype, run.collective.reduce,
+                std::span(terms_).first(static_cast<std::size_t>(control_.ranks())), sums, slice.size());
   if (wire != run.width)
     to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(out), slice.size());
   const int nodes = topology_.node_count();
-  parcels_.clear();
+  exchanges_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
     if (n != topology_.node)
-      parcels_.push_back({n, out + theirs.begin * wire, lane.inbox.data() + n * own.size() * wire,
-                          bytes(theirs.size() * wire), bytes(own.size() * wire)});
+      exchanges_.push_back({n, out + theirs.begin * wire, slot.inbox.data() + n * own.size() * wire,
+                            bytes(theirs.size() * wire), bytes(own.size() * wire)});
   }
-  network_.start(kExchange + static_cast<int>(k % 2), parcels_);
+  network_.start(kExchange + static_cast<int>(k % 2), exchanges_);
 }
 
 // Sums this node's part of the slice over all nodes, into the outbox.
 void Reduction::add_up(Run& run, std::int64_t k) {
-  Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
+  PipelineSlot& slot = slots_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count();
   const auto [slice, own, wire] = cut(run, k);
   std::byte* kept = outbox(run, k) + own.begin * wire;
   for (int n = 0; n < nodes; ++n) {
-    const std::byte* term = n == topology_.node ? kept : lane.inbox.data() + n * own.size() * wire;
+    const std::byte* term = n == topology_.node ? kept : slot.inbox.data() + n * own.size() * wire;
     if (wire != run.width) {
       float* wide = reinterpret_cast<float*>(wide_.data()) + n * own.size();
       from_wire(format_, reinterpret_cast<const std::uint16_t*>(term), wide, own.size());
@@ -195,45 +196,45 @@ void Reduction::add_up(Run& run, std::int64_t k) {
     terms_[static_cast<std::size_t>(n)] = term;
   }
   const auto terms = std::span(terms_).first(static_cast<std::size_t>(nodes));
-  if (wire == run.width) return reduce_into(run.job.dtype, run.job.reduce, terms, kept, own.size());
-  reduce_into(run.job.dtype, run.job.reduce, terms, wide_.data(), own.size());
+  if (wire == run.width) return reduce_into(run.collective.dtype, run.collective.reduce, terms, kept, own.size());
+  reduce_into(run.collective.dtype, run.collective.reduce, terms, wide_.data(), own.size());
   to_wire(format_, reinterpret_cast<const float*>(wide_.data()), reinterpret_cast<std::uint16_t*>(kept), own.size());
 }
 
 // Sends every node's part to every node, and copies the whole slice to all ranks of this node.
 void Reduction::bring_back(Run& run, std::int64_t k) {
-  Lane& lane = lanes_[static_cast<std::size_t>(k % 2)];
+  PipelineSlot& slot = slots_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count(), channel = kReturn + static_cast<int>(k % 2);
   const auto [slice, own, wire] = cut(run, k);
   std::byte* const out = outbox(run, k);
-  parcels_.clear();
+  exchanges_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
     if (n != topology_.node)
-      parcels_.push_back({n, out + own.begin * wire, out + theirs.begin * wire, bytes(own.size() * wire),
-                          bytes(theirs.size() * wire)});
+      exchanges_.push_back({n, out + own.begin * wire, out + theirs.begin * wire, bytes(own.size() * wire),
+                            bytes(theirs.size() * wire)});
   }
-  network_.start(channel, parcels_);
+  network_.start(channel, exchanges_);
   run.wait([&] { return network_.test(channel); });
   if (in_place(run)) return;
   const std::byte* sums = out;
   if (wire != run.width) {
-    from_wire(format_, reinterpret_cast<const std::uint16_t*>(sums), reinterpret_cast<float*>(lane.sums.data()),
+    from_wire(format_, reinterpret_cast<const std::uint16_t*>(sums), reinterpret_cast<float*>(slot.sums.data()),
               slice.size());
-    sums = lane.sums.data();
+    sums = slot.sums.data();
   }
-  for (int l = 0; l < board_.ranks(); ++l)
+  for (int l = 0; l < control_.ranks(); ++l)
     std::memcpy(run.place(l, k) + slice.begin * run.width, sums, bytes(slice.size() * run.width));
 }
 
 void Reduction::finish(Run& run, std::int64_t k) {
-  if (topology_.local < topology_.lanes()) {
+  if (topology_.local < topology_.rails()) {
     run.wait([&] { return network_.test(kExchange + static_cast<int>(k % 2)); });
     add_up(run, k);
     bring_back(run, k);
   }
   run.tell_worked(topology_.local, k);
-  run.wait_for(&RankBoard::worked, k);
+  run.wait_for(&RankControl::reduced, k);
   run.unstage(topology_.local, k);
 }
 

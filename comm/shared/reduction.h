@@ -1,8 +1,8 @@
 // Large reductions. Each rank of a node reduces its slice of a chunk over all ranks' buffers. Between nodes, ranks
 // exchange equal slices with two chunks in flight: the network works on one while the node works on the other.
 //
-// NodeWire owns and drives it. Data outside the shared region go through the board's staging memory. The sums do not
-// depend on where data lie or how they are cut.
+// NodeWire owns and drives it. Data outside the shared region go through the control block's staging memory. The sums
+// do not depend on where data lie or how they are cut.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/shared/node_control.h"
 #include "comm/shared/node.h"
+#include "comm/shared/node_control.h"
 #include "comm/shared/sum.h"
 
 namespace syncline::comm {
@@ -34,11 +34,12 @@ class Reduction {
   // Blocks until the condition holds.
   using Wait = std::function<void(const std::function<bool()>&)>;
 
-  Reduction(const Topology& topology, Board& board, Network& network, WireFormat format);
+  Reduction(const Topology& topology, NodeControl& control, Network& network, WireFormat format);
 
   // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
-  // chunks may be large. `done`: the number of chunks that the board has seen; run() updates it.
-  void run(const Job& job, std::span<std::byte* const> parts, bool direct, std::uint64_t& done, const Wait& wait);
+  // chunks may be large. `done`: the number of chunks that the control block has seen; run() updates it.
+  void run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
+           const Wait& wait);
 
  private:
   struct Run;
@@ -48,7 +49,7 @@ class Reduction {
     std::int64_t wire = 0;
   };
   // Buffers for this rank's slice of a chunk, between nodes.
-  struct Lane {
+  struct PipelineSlot {
     std::vector<std::byte> sums, outbox, inbox;  // the node's sums; data to send, in the wire's format; received data
   };
 
@@ -64,14 +65,14 @@ class Reduction {
   void finish(Run& run, std::int64_t k);
 
   const Topology topology_;
-  Board& board_;
+  NodeControl& control_;
   Network& network_;
   const WireFormat format_;
-  std::array<Lane, 2> lanes_;
+  std::array<PipelineSlot, 2> slots_;
   std::vector<std::byte> wide_;  // received data, widened from the wire's format
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;
-  std::vector<Parcel> parcels_;
+  std::vector<Exchange> exchanges_;
 };
 
 }  // namespace syncline::comm

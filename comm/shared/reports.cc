@@ -14,13 +14,13 @@ constexpr auto kFresh = 3s;
 
 }  // namespace
 
-Reports::Reports(const Topology& topology, Network& network, const Board& board)
-    : topology_(topology), network_(network), board_(board), absent_(topology.nodes.size()) {}
+Reports::Reports(const Topology& topology, Network& network, const NodeControl& control)
+    : topology_(topology), network_(network), control_(control), absent_(topology.nodes.size()) {}
 
 void Reports::exchange(std::uint64_t round) {
   if (topology_.node_count() == 1) return;
   const auto now = Clock::now();
-  if (now - posted_ >= kPause && board_.speaks(round)) post();
+  if (now - posted_ >= kPause && control_.is_reporter(round)) post();
   if (now - posted_ >= kPause) posted_ = now;
   while (network_.take_report(incoming_)) {
     const std::lock_guard lock(mutex_);
@@ -35,9 +35,9 @@ void Reports::exchange(std::uint64_t round) {
 
 void Reports::post() {
   std::vector<Report> reports;
-  for (int l = 0; l < board_.ranks(); ++l)
-    reports.push_back({board_.of(l).arrived, static_cast<std::uint32_t>(topology_.own()[static_cast<std::size_t>(l)]),
-                       board_.state_of(l), board_.position_of(l)});
+  for (int l = 0; l < control_.ranks(); ++l)
+    reports.push_back({control_.of(l).arrived, static_cast<std::uint32_t>(topology_.own()[static_cast<std::size_t>(l)]),
+                       control_.state_of(l), control_.position_of(l)});
   network_.post_report(std::as_bytes(std::span(reports)));
 }
 

@@ -1,4 +1,5 @@
-// Reports: what nodes tell each other while a job stalls, so that every node can name the ranks that have not come.
+// Reports: what nodes tell each other while a collective stalls, so that every node can name the ranks that have not
+// come.
 //
 // Only the thread that drives the wire calls exchange; any thread may call missing.
 #pragma once
@@ -9,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "comm/shared/node_control.h"
 #include "comm/shared/node.h"
+#include "comm/shared/node_control.h"
 
 namespace syncline::comm {
 
 class Reports {
  public:
-  Reports(const Topology& topology, Network& network, const Board& board);
+  Reports(const Topology& topology, Network& network, const NodeControl& control);
 
   // Sends the state of this node's ranks to the other nodes, twice a second, and receives their reports.
   void exchange(std::uint64_t round);
@@ -42,7 +43,7 @@ class Reports {
 
   const Topology& topology_;
   Network& network_;
-  const Board& board_;
+  const NodeControl& control_;
   Clock::time_point posted_{};
   std::vector<std::byte> incoming_;
   mutable std::mutex mutex_;    // guards the members below

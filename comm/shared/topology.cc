@@ -13,7 +13,7 @@ int Topology::size() const {
   return static_cast<int>(ranks);
 }
 
-int Topology::lanes() const {
+int Topology::rails() const {
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   return static_cast<int>(std::min_element(nodes.begin(), nodes.end(), smaller)->size());
 }

@@ -1,6 +1,6 @@
-// Pauses: back-off of a thread that polls for the progress of another. It spins first, for waits of a few microseconds.
-// Then it yields the core between polls. Then it sleeps between polls, so that a long wait costs little. Use one object
-// per wait, from one thread.
+// Backoff: back-off of a thread that polls for the progress of another. It spins first, for waits of a few
+// microseconds. Then it yields the core between polls. Then it sleeps between polls, so that a long wait costs little.
+// Use one object per wait, from one thread.
 #pragma once
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 
 namespace syncline::comm {
 
-class Pauses {
+class Backoff {
  public:
   // Call it between two polls.
   void next() {

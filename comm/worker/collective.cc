@@ -22,19 +22,19 @@ Kind kind_of(const Header& header) { return static_cast<Kind>(header.what & 0xff
 DType dtype_of(const Header& header) { return static_cast<DType>(header.what >> 8 & 0xff); }
 Reduce reduce_of(const Header& header) { return static_cast<Reduce>(header.what >> 16 & 0xff); }
 
-std::uint32_t pack_what(const Job& job) {
-  return static_cast<std::uint32_t>(job.kind) | static_cast<std::uint32_t>(job.dtype) << 8 |
-         static_cast<std::uint32_t>(job.reduce) << 16;
+std::uint32_t pack_what(const Collective& collective) {
+  return static_cast<std::uint32_t>(collective.kind) | static_cast<std::uint32_t>(collective.dtype) << 8 |
+         static_cast<std::uint32_t>(collective.reduce) << 16;
 }
 
-void fill_header(Job& job, const Tag& tag) {
-  job.header.what = pack_what(job);
-  job.header.root = static_cast<std::uint32_t>(job.root);
-  job.header.plan = tag.plan;
-  job.header.step = tag.step;
-  job.header.bucket = tag.bucket;
-  job.header.names = tag.names;
-  job.header.count = static_cast<std::uint64_t>(job.count);
+void fill_header(Collective& collective, const Tag& tag) {
+  collective.header.what = pack_what(collective);
+  collective.header.root = static_cast<std::uint32_t>(collective.root);
+  collective.header.plan = tag.plan;
+  collective.header.step = tag.step;
+  collective.header.bucket = tag.bucket;
+  collective.header.names = tag.names;
+  collective.header.count = static_cast<std::uint64_t>(collective.count);
 }
 
 void check_buffer(const char* where, const void* data, std::int64_t bytes) {
@@ -61,23 +61,23 @@ std::int64_t total_of(const char* where, std::span<const std::int64_t> counts, i
   return total;
 }
 
-Job reduction_job(Kind kind, const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+Collective make_reduction(Kind kind, const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
   const char* where = kKindNames.at(static_cast<std::size_t>(kind));
   if (dtype == DType::kBool) fail<DTypeError>(where, ": bool has no reduction; pass the data as uint8");
   if (dtype == DType::kFloat16) fail<DTypeError>(where, ": float16 has no reduction; add up float32 and round once");
   const auto width = static_cast<std::int64_t>(size_of(dtype));
   if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
     fail(where, ": count ", count, " of ", dtype, " is not a number of elements");
-  Job job;
-  job.kind = kind;
-  job.dtype = dtype;
-  job.reduce = reduce;
-  job.count = count;
-  job.bytes = count * width;
-  job.data = data;
-  check_buffer(where, data, job.bytes);
-  fill_header(job, tag);
-  return job;
+  Collective collective;
+  collective.kind = kind;
+  collective.dtype = dtype;
+  collective.reduce = reduce;
+  collective.count = count;
+  collective.bytes = count * width;
+  collective.data = data;
+  check_buffer(where, data, collective.bytes);
+  fill_header(collective, tag);
+  return collective;
 }
 
 std::string name_difference(const Header& a, const Header& b) {
@@ -95,52 +95,53 @@ std::string name_difference(const Header& a, const Header& b) {
 
 }  // namespace
 
-Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
-  return reduction_job(Kind::kAllReduce, tag, data, count, dtype, reduce);
+Collective make_all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
+  return make_reduction(Kind::kAllReduce, tag, data, count, dtype, reduce);
 }
 
-Job reduce_scatter_job(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype, Reduce reduce,
-                       int size) {
-  Job job = reduction_job(Kind::kReduceScatter, tag, data, total_of("reduce_scatter", counts, size), dtype, reduce);
-  job.counts = counts;
-  job.header.counts_digest = digest_of(counts);
-  return job;
+Collective make_reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                               Reduce reduce, int size) {
+  Collective collective =
+      make_reduction(Kind::kReduceScatter, tag, data, total_of("reduce_scatter", counts, size), dtype, reduce);
+  collective.counts = counts;
+  collective.header.counts_digest = digest_of(counts);
+  return collective;
 }
 
-Job shared_memory_job(std::size_t bytes) {
-  Job job;
-  job.kind = Kind::kSharedMemory;
-  job.bytes = job.count = static_cast<std::int64_t>(bytes);
-  fill_header(job, {});
-  return job;
+Collective make_shared_memory(std::size_t bytes) {
+  Collective collective;
+  collective.kind = Kind::kSharedMemory;
+  collective.bytes = collective.count = static_cast<std::int64_t>(bytes);
+  fill_header(collective, {});
+  return collective;
 }
 
-Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
-                   int size) {
-  Job job;
-  job.kind = Kind::kAllGather;
-  job.bytes = job.count = total_of("all_gather", byte_counts, size);
-  job.send = send;
-  job.data = receive;
-  job.counts = byte_counts;
-  check_buffer("all_gather", receive, job.bytes);
-  fill_header(job, tag);
-  job.header.counts_digest = digest_of(byte_counts);
-  return job;
+Collective make_all_gather(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
+                           int size) {
+  Collective collective;
+  collective.kind = Kind::kAllGather;
+  collective.bytes = collective.count = total_of("all_gather", byte_counts, size);
+  collective.send = send;
+  collective.data = receive;
+  collective.counts = byte_counts;
+  check_buffer("all_gather", receive, collective.bytes);
+  fill_header(collective, tag);
+  collective.header.counts_digest = digest_of(byte_counts);
+  return collective;
 }
 
-Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int size) {
+Collective make_broadcast(const Tag& tag, void* data, std::int64_t bytes, int root, int size) {
   if (root < 0 || root >= size) fail("broadcast: root ", root, " is none of the ranks 0 to ", size - 1);
   if (bytes < 0) fail("broadcast: ", bytes, " bytes is not a size");
-  Job job;
-  job.kind = Kind::kBroadcast;
-  job.root = root;
-  job.count = bytes;
-  job.bytes = bytes;
-  job.data = data;
+  Collective collective;
+  collective.kind = Kind::kBroadcast;
+  collective.root = root;
+  collective.count = bytes;
+  collective.bytes = bytes;
+  collective.data = data;
   check_buffer("broadcast", data, bytes);
-  fill_header(job, tag);
-  return job;
+  fill_header(collective, tag);
+  return collective;
 }
 
 const char* name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }

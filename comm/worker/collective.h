@@ -1,6 +1,6 @@
-// Job: one submitted collective as plain data. Header: the part of it that must be equal on all ranks.
+// Collective: one submitted collective as plain data. Header: the part of it that must be equal on all ranks.
 //
-// Both are values without ownership; the communicator's caller owns a job's buffers.
+// Both are values without ownership; the communicator's caller owns a collective's buffers.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr int kHeaderWords = 7;
 using HeaderWords = std::array<std::uint64_t, kHeaderWords>;
 static_assert(sizeof(Header) == sizeof(HeaderWords) && std::has_unique_object_representations_v<Header>);
 
-struct Job {
+struct Collective {
   Header header;
   Kind kind = Kind::kAllReduce;
   DType dtype = DType::kUint8;
@@ -46,14 +46,14 @@ struct Job {
 };
 
 // They throw ValueError or DTypeError for arguments that are wrong regardless of the other ranks.
-Job all_reduce_job(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
-Job all_gather_job(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
-                   int size);
-Job reduce_scatter_job(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype, Reduce reduce,
-                       int size);
+Collective make_all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
+Collective make_all_gather(const Tag& tag, const void* send, void* receive, std::span<const std::int64_t> byte_counts,
+                           int size);
+Collective make_reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                               Reduce reduce, int size);
 // Moves no data; the wire allocates memory.
-Job shared_memory_job(std::size_t bytes);
-Job broadcast_job(const Tag& tag, void* data, std::int64_t bytes, int root, int size);
+Collective make_shared_memory(std::size_t bytes);
+Collective make_broadcast(const Tag& tag, void* data, std::int64_t bytes, int root, int size);
 
 // This rank's index in `ranks`. Throws ValueError if `ranks` are not ascending ranks of the job, or lack this rank.
 int place_in_group(std::span<const int> ranks, int rank, int size);

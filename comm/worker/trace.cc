@@ -32,23 +32,23 @@ struct Report {
   std::int64_t steps = 0, elapsed = 0;
   std::int64_t compute = 0, between = 0;  // without the time spent waiting
   std::int64_t transfers = 0, hidden = 0, waited = 0, for_others = 0;
-  std::array<Account::Late, kMostLate> late{};  // the largest
+  std::array<WaitStats::Late, kMostLate> late{};  // the largest
 };
 
-Report own_report(const Account* account) {
+Report own_report(const WaitStats* stats) {
   const timeline::Times& times = timeline::times();
   Report report;
   report.steps = times.steps;
   report.elapsed = timeline::now() - traced_since;
   report.compute = times.in_steps - times.waited_in_steps;
   report.between = times.between_steps - times.waited_between;
-  if (account == nullptr) return report;
-  const Account::Totals& totals = account->totals();
+  if (stats == nullptr) return report;
+  const WaitStats::Totals& totals = stats->totals();
   report.transfers = totals.transfers;
   report.hidden = totals.hidden;
   report.waited = totals.waited;
   report.for_others = totals.for_others;
-  std::array<Account::Late, Account::kMostLate> late = totals.late;
+  std::array<WaitStats::Late, WaitStats::kMostLate> late = totals.late;
   std::sort(late.begin(), late.end(), [](const auto& a, const auto& b) { return a.time > b.time; });
   std::copy_n(late.begin(), Report::kMostLate, report.late.begin());
   return report;
@@ -66,7 +66,7 @@ std::vector<Report> gather_reports(Communicator& communicator, const Report& own
 struct Straggler {
   std::int64_t rank = -1;
   std::int64_t time = 0;  // sum over all other ranks
-  Account::Late mostly;
+  WaitStats::Late mostly;
 };
 
 Straggler find_straggler(const std::vector<Report>& reports) {
@@ -74,7 +74,7 @@ Straggler find_straggler(const std::vector<Report>& reports) {
   std::map<std::pair<std::int64_t, std::pair<std::uint64_t, std::int64_t>>, std::int64_t> by_place;
   Straggler worst;
   for (const Report& report : reports)
-    for (const Account::Late& late : report.late) {
+    for (const WaitStats::Late& late : report.late) {
       if (late.time == 0) continue;
       Straggler& straggler = by_rank[late.rank];
       straggler.rank = late.rank;
@@ -186,16 +186,17 @@ void begin_trace(Communicator& communicator) {
   const Tag tag{.names = remember_names("the name of the job's timeline")};
   communicator.wait(communicator.broadcast(tag, &job, sizeof job, 0));
   const ClockOffset clock = measure_clock(communicator, timeline::now);
-  timeline::start(directory, communicator.rank(), communicator.size(), join_text("\"job\":", job, ',', members(clock)));
+  timeline::start(directory, communicator.rank(), communicator.size(),
+                  join_text("\"job\":", job, ',', members(clock)));
   traced_since = timeline::now();
   timeline::detail = detail != nullptr && detail != std::string_view("0");
 }
 
-void end_trace(Communicator& communicator, const Account* account, bool clean) noexcept {
+void end_trace(Communicator& communicator, const WaitStats* stats, bool clean) noexcept {
   const Communicator* own = &communicator;
   if (!traced.compare_exchange_strong(own, nullptr)) return;
   try {
-    std::vector<Report> reports{own_report(account)};
+    std::vector<Report> reports{own_report(stats)};
     timeline::recording = false;  // the calls below are not part of the program
     if (clean && communicator.size() > 1) {
       try {

@@ -6,13 +6,13 @@
 #include "syncline/error.h"
 
 namespace syncline::comm {
-void Account::begin_wait(Wait& wait, const Job& job) {
-  wait.event_ = event_of(job, "wait", "wait");
+void WaitStats::begin_wait(Wait& wait, const Collective& collective) {
+  wait.event_ = event_of(collective, "wait", "wait");
   wait.event_.begin = timeline::now();
   blocked_since_ = wait.event_.begin;
 }
 
-void Account::end_wait(Wait& wait) {
+void WaitStats::end_wait(Wait& wait) {
   wait.event_.end = timeline::now();
   blocked_since_ = 0;
   totals_.waited += wait.event_.end - wait.event_.begin;
@@ -20,7 +20,7 @@ void Account::end_wait(Wait& wait) {
   timeline::record(wait.event_);
 }
 
-void Account::count(const Job& job, const std::optional<Arrival>& last) {
+void WaitStats::count(const Collective& collective, const std::optional<Arrival>& last) {
   const std::int64_t end = timeline::now(), begin = std::exchange(arrived_, 0);
   const std::int64_t seen = std::exchange(met_, 0);
   const std::int64_t met = std::clamp(last ? last->time : seen != 0 ? seen : end, begin, end);
@@ -30,9 +30,9 @@ void Account::count(const Job& job, const std::optional<Arrival>& last) {
   totals_.transfers += end - met;
   totals_.hidden += std::max(from, met) - met;
   totals_.for_others += late;
-  if (last && late > 0) blame(job, last->rank, late);
+  if (last && late > 0) blame(collective, last->rank, late);
 
-  timeline::Event event = event_of(job, "transfer", name_of(job.kind));
+  timeline::Event event = event_of(collective, "transfer", name_of(collective.kind));
   if (!row_) row_ = timeline::add_wire();
   event.row = *row_;
   event.begin = met;
@@ -56,35 +56,37 @@ void Account::count(const Job& job, const std::optional<Arrival>& last) {
   if (blocked != 0) timeline::record(event);
 }
 
-void Account::blame(const Job& job, int rank, std::int64_t time) {
+void WaitStats::blame(const Collective& collective, int rank, std::int64_t time) {
   for (Late& late : totals_.late) {
     const bool free = late.time == 0;
-    if (free) late = {.rank = rank, .bucket = static_cast<std::int64_t>(job.header.bucket), .plan = job.header.plan};
-    if (late.rank != rank || late.plan != job.header.plan ||
-        late.bucket != static_cast<std::int64_t>(job.header.bucket))
+    if (free)
+      late = {
+          .rank = rank, .bucket = static_cast<std::int64_t>(collective.header.bucket), .plan = collective.header.plan};
+    if (late.rank != rank || late.plan != collective.header.plan ||
+        late.bucket != static_cast<std::int64_t>(collective.header.bucket))
       continue;
-    late.names = job.header.names;
+    late.names = collective.header.names;
     late.time += time;
     return;
   }
 }
 
-timeline::Event Account::event_of(const Job& job, const char* category, const char* name) {
+timeline::Event WaitStats::event_of(const Collective& collective, const char* category, const char* name) {
   timeline::Event event{.category = category, .name = name, .has_tag = true};
-  event.bucket = static_cast<std::int64_t>(job.header.bucket);
-  event.plan = job.header.plan;
-  event.step = job.header.step;
-  event.bytes = job.bytes;
-  if (job.header.names != 0) {
+  event.bucket = static_cast<std::int64_t>(collective.header.bucket);
+  event.plan = collective.header.plan;
+  event.step = collective.header.step;
+  event.bytes = collective.bytes;
+  if (collective.header.names != 0) {
     const std::lock_guard lock(names_mutex_);
-    const char*& text = names_[job.header.names];
-    if (text == nullptr) text = timeline::keep(names_of(job.header.names));
+    const char*& text = names_[collective.header.names];
+    if (text == nullptr) text = timeline::keep(names_of(collective.header.names));
     event.what = text;
   }
   return event;
 }
 
-const char* Account::wait_name(int rank) {
+const char* WaitStats::wait_name(int rank) {
   const auto i = static_cast<std::size_t>(rank);
   if (i >= wait_names_.size()) wait_names_.resize(i + 1);
   if (wait_names_[i] == nullptr) wait_names_[i] = timeline::keep(join_text("for rank ", rank));

@@ -1,4 +1,4 @@
-// Account: where a rank's time on one wire went: the time of transfers, how much of it the computation hid, how long
+// WaitStats: where a rank's time on one wire went: the time of transfers, how much of it the computation hid, how long
 // the program waited, and for which rank. It also records the wire's events (syncline/timeline.h).
 //
 // A worker owns it and reports to it. All calls do nothing while the timeline is off. Threads: the holder of the wire's
@@ -24,7 +24,7 @@ struct Arrival {
   std::int64_t time = 0;
 };
 
-class Account {
+class WaitStats {
  public:
   // Time that the program waited for one rank before one collective of a plan.
   struct Late {
@@ -44,41 +44,41 @@ class Account {
   void arrive() {
     if (timeline::on()) arrived_ = timeline::now();
   }
-  void meet() {
+  void agree() {
     if (arrived_ != 0 && met_ == 0) met_ = timeline::now();
   }
   // `last`: empty if the wire does not know. Then no rank is blamed, and a collective without meet() counts as all
   // waiting.
-  void finish(const Job& job, const std::optional<Arrival>& last) {
-    if (arrived_ != 0) count(job, last);
+  void finish(const Collective& collective, const std::optional<Arrival>& last) {
+    if (arrived_ != 0) count(collective, last);
   }
 
-  // Measures the time that the caller is blocked for a job.
+  // Measures the time that the caller is blocked for a collective.
   class Wait {
    public:
-    Wait(Account& account, const Job& job) : account_(account) {
-      if (timeline::on()) account.begin_wait(*this, job);
+    Wait(WaitStats& stats, const Collective& collective) : stats_(stats) {
+      if (timeline::on()) stats.begin_wait(*this, collective);
     }
     ~Wait() {
-      if (event_.begin != 0) account_.end_wait(*this);
+      if (event_.begin != 0) stats_.end_wait(*this);
     }
     Wait(const Wait&) = delete;
     Wait& operator=(const Wait&) = delete;
 
    private:
-    friend class Account;
-    Account& account_;
+    friend class WaitStats;
+    WaitStats& stats_;
     timeline::Event event_;
   };
 
   const Totals& totals() const { return totals_; }
 
  private:
-  void begin_wait(Wait& wait, const Job& job);
+  void begin_wait(Wait& wait, const Collective& collective);
   void end_wait(Wait& wait);
-  void count(const Job& job, const std::optional<Arrival>& last);
-  void blame(const Job& job, int rank, std::int64_t time);
-  timeline::Event event_of(const Job& job, const char* category, const char* name);
+  void count(const Collective& collective, const std::optional<Arrival>& last);
+  void blame(const Collective& collective, int rank, std::int64_t time);
+  timeline::Event event_of(const Collective& collective, const char* category, const char* name);
   const char* wait_name(int rank);
 
   std::optional<timeline::Row> row_;  // set at the first collective

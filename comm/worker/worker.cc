@@ -75,13 +75,13 @@ void Worker::stop() noexcept {
   if (!wire_->close(clean() && std::uncaught_exceptions() == 0)) static_cast<void>(wire_.release());
 }
 
-Ticket Worker::submit(const Job& job) {
+Ticket Worker::submit(const Collective& collective) {
   throw_if_failed();
   const Ticket ticket = submitted_ + 1;
   if (ticket > queue_.size()) wait(ticket - queue_.size());
   if (!unfinished()) lazy_bytes_ = 0;
-  lazy_bytes_ += job.bytes;
-  slot(ticket) = job;
+  lazy_bytes_ += collective.bytes;
+  slot(ticket) = collective;
   submitted_ = ticket;
   if (wants_thread()) wake();
   return ticket;
@@ -108,10 +108,10 @@ void Worker::wait(Ticket ticket) {
     }
   } urgency(*this);
 
-  const Account::Wait waiting(account_, slot(ticket));
+  const WaitStats::Wait waiting(stats_, slot(ticket));
   const Clock::time_point begin = Clock::now();
   Looks looks;
-  for (Pauses pauses;;) {
+  for (Backoff backoff;;) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
     throw_if_failed();
@@ -121,9 +121,9 @@ void Worker::wait(Ticket ticket) {
     if (blocks) {
       block(seen, std::min(begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
     } else {
-      pauses.next();
+      backoff.next();
     }
-    if ((blocks || !pauses.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, looks);
+    if ((blocks || !backoff.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, looks);
   }
 }
 
@@ -139,7 +139,7 @@ void Worker::watch(Clock::duration waited, Looks& looks) {
   const bool at_end = slot(finished_ + 1).header.plan == kEndOfProgram;
   if (at_end && missing.may_come) looks.could_come = waited;
   if (waited - looks.could_come >= limit_) give_up(waited, missing);
-  if (missing.speaks) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
+  if (missing.is_reporter) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
 }
 
 std::string Worker::describe_wait(Clock::duration waited, const Missing& missing) const {
@@ -149,7 +149,7 @@ std::string Worker::describe_wait(Clock::duration waited, const Missing& missing
 }
 
 std::byte* Worker::shared_memory(std::size_t bytes) {
-  wait(submit(shared_memory_job(bytes)));
+  wait(submit(make_shared_memory(bytes)));
   return wire_->shared_memory();
 }
 
@@ -163,7 +163,7 @@ std::optional<std::uint64_t> Worker::take_note() {
   return wire_->take_note();
 }
 
-// Sleeps until a job is finished, an error occurs, or the time is over.
+// Sleeps until a collective is finished, an error occurs, or the time is over.
 void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
   std::unique_lock lock(mutex_);
   if (hand_over) {
@@ -181,27 +181,27 @@ Worker::State Worker::try_drive() {
   return hold ? drive(/*may_block=*/false) : State::kBusy;
 }
 
-// Drives the first unfinished job as far as it can. The caller holds wire_mutex_.
+// Drives the first unfinished collective as far as it can. The caller holds wire_mutex_.
 Worker::State Worker::drive(bool may_block) {
   if (failed_ || !unfinished()) return State::kIdle;
   try {
-    const Job& job = slot(finished_ + 1);
+    const Collective& collective = slot(finished_ + 1);
     if (!begun_) {
-      wire_->begin(job);
-      account_.arrive();
+      wire_->begin(collective);
+      stats_.arrive();
     }
     begun_ = true;
-    const Wire::Meeting meeting = wire_->poll(job);
-    if (meeting == Wire::Meeting::kWaiting) return State::kWaiting;
-    if (meeting == Wire::Meeting::kReady) {
-      account_.meet();
+    const Wire::Progress progress = wire_->poll(collective);
+    if (progress == Wire::Progress::kWaiting) return State::kWaiting;
+    if (progress == Wire::Progress::kReady) {
+      stats_.agree();
       if (!may_block) return State::kReady;
       transferring_ = true;
-      wire_->transfer(job);
+      wire_->transfer(collective);
       transferring_ = false;
     }
     begun_ = false;
-    account_.finish(job, wire_->last_arrival());
+    stats_.finish(collective, wire_->last_arrival());
     ++finished_;
   } catch (...) {
     transferring_ = false;
@@ -294,17 +294,17 @@ WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerO
 }
 
 WorkerCommunicator::~WorkerCommunicator() {
-  end_trace(*this, &worker_->account(), worker_->clean() && std::uncaught_exceptions() == 0);
+  end_trace(*this, &worker_->stats(), worker_->clean() && std::uncaught_exceptions() == 0);
   worker_->stop();
 }
 
 Ticket WorkerCommunicator::all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce) {
-  return worker_->submit(all_reduce_job(tag, data, count, dtype, reduce));
+  return worker_->submit(make_all_reduce(tag, data, count, dtype, reduce));
 }
 
 Ticket WorkerCommunicator::reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                                           Reduce reduce) {
-  return worker_->submit(reduce_scatter_job(tag, data, counts, dtype, reduce, size()));
+  return worker_->submit(make_reduce_scatter(tag, data, counts, dtype, reduce, size()));
 }
 
 std::unique_ptr<Communicator> WorkerCommunicator::group(std::span<const int>) {
@@ -313,11 +313,11 @@ std::unique_ptr<Communicator> WorkerCommunicator::group(std::span<const int>) {
 
 Ticket WorkerCommunicator::all_gather(const Tag& tag, const void* send, void* receive,
                                       std::span<const std::int64_t> byte_counts) {
-  return worker_->submit(all_gather_job(tag, send, receive, byte_counts, size()));
+  return worker_->submit(make_all_gather(tag, send, receive, byte_counts, size()));
 }
 
 Ticket WorkerCommunicator::broadcast(const Tag& tag, void* data, std::int64_t bytes, int root) {
-  return worker_->submit(broadcast_job(tag, data, bytes, root, size()));
+  return worker_->submit(make_broadcast(tag, data, bytes, root, size()));
 }
 
 }  // namespace syncline::comm

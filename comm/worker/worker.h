@@ -2,9 +2,9 @@
 //
 // Who drives: the holder of the wire's lock, so a wire sees one thread at a time. In the background that is the
 // worker's thread. While other ranks are late it sleeps between polls, because it may share its core with the
-// computation. A caller in wait() drives the wire itself and spins at first (Pauses), and the thread keeps off: a small
-// collective then needs no thread switch. Long blocking transfers always run on the thread, so that a caller can give
-// up at its limit. A few small collectives do not wake the thread: the next wait() runs them, or done() or a large
+// computation. A caller in wait() drives the wire itself and spins at first (Backoff), and the thread keeps off: a
+// small collective then needs no thread switch. Long blocking transfers always run on the thread, so that a caller can
+// give up at its limit. A few small collectives do not wake the thread: the next wait() runs them, or done() or a large
 // collective wakes the thread.
 //
 // Ownership: a worker owns its wire. Threads: one thread at a time calls submit, wait, done; see communicator.h. The
@@ -24,8 +24,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/worker/wait_stats.h"
 #include "comm/worker/collective.h"
+#include "comm/worker/wait_stats.h"
 #include "syncline/distributed/settings.h"
 
 namespace syncline::comm {
@@ -35,16 +35,16 @@ namespace syncline::comm {
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
 
 struct Missing {
-  std::string text;       // "rank 2 (...) has not called it"; "" if the wire cannot tell
-  bool speaks = true;     // false if another rank prints the same
-  bool may_come = false;  // the missing ranks run, as far as is known
+  std::string text;         // "rank 2 (...) has not called it"; "" if the wire cannot tell
+  bool is_reporter = true;  // false if another rank prints the same
+  bool may_come = false;    // the missing ranks run, as far as is known
 };
 
 // What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. Only transfer and close may
 // block. An exception from a call ends the worker.
 class Wire {
  public:
-  enum class Meeting {
+  enum class Progress {
     kWaiting,  // other ranks have not come, or a small transfer is in flight
     kReady,    // all ranks have come and agree: call transfer()
     kDone,     // finished without transfer()
@@ -53,37 +53,37 @@ class Wire {
   virtual ~Wire() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Tells the other ranks about the next job. `job` stays the same object until it is finished.
-  virtual void begin(const Job& job) = 0;
-  // Polls the begun job. Throws CommError if the ranks disagree.
-  virtual Meeting poll(const Job& job) = 0;
-  // Moves the data of a ready job; may block.
-  virtual void transfer(const Job& job) = 0;
+  // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
+  virtual void begin(const Collective& collective) = 0;
+  // Polls the begun collective. Throws CommError if the ranks disagree.
+  virtual Progress poll(const Collective& collective) = 0;
+  // Moves the data of a ready collective; may block.
+  virtual void transfer(const Collective& collective) = 0;
   // See communicator.h. A posted note reaches the other ranks before a clean close() returns.
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
-  // The memory of the last shared_memory job; nullptr if the wire has none.
+  // The memory of the last shared_memory collective; nullptr if the wire has none.
   virtual std::byte* shared_memory() const { return nullptr; }
   // See communicator.h.
   virtual const std::byte* shared_memory_of(int) const { return nullptr; }
   virtual bool one_node() const { return false; }
-  // The last rank to arrive at the last finished job, and when; empty if the wire does not know.
+  // The last rank to arrive at the last finished collective, and when; empty if the wire does not know.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
   virtual std::string describe() const = 0;
   // See communicator.h.
   virtual std::string layout() const { return describe(); }
-  // The last call. `clean`: no error, no unfinished job, no exception under way. Returns false if the system below may
-  // still access the wire's memory (a receive that cannot be cancelled): the caller must then leak the wire.
+  // The last call. `clean`: no error, no unfinished collective, no exception under way. Returns false if the system
+  // below may still access the wire's memory (a receive that cannot be cancelled): the caller must then leak the wire.
   virtual bool close(bool clean) noexcept = 0;
 
   // Any thread may call the functions below at any time.
   // Tells where this rank is, for the reports of others.
   virtual void publish(const Position&) noexcept {}
-  // The ranks that have not come to the job under way.
+  // The ranks that have not come to the collective under way.
   virtual Missing missing() const = 0;
   // See communicator.h.
   virtual bool lowest_living() const { return rank() == 0; }
-  // The job has waited for long: the driving thread should ask the ranks that this process cannot see.
+  // The collective has waited for long: the driving thread should ask the ranks that this process cannot see.
   virtual void ask_around() noexcept {}
   // The caller gives up: poll and transfer throw, a running transfer as soon as it can. After that the wire does not
   // access the caller's buffers.
@@ -102,7 +102,7 @@ class Worker {
   // hangs, thread and wire leak. Never throws.
   void stop() noexcept;
 
-  Ticket submit(const Job& job);
+  Ticket submit(const Collective& collective);
   void wait(Ticket ticket);
   bool done(Ticket ticket);
   void post_note(std::uint64_t note);
@@ -113,7 +113,7 @@ class Worker {
   void publish(const Position& position) noexcept { wire_->publish(position); }
 
   const Wire& wire() const { return *wire_; }
-  const Account& account() const { return account_; }
+  const WaitStats& stats() const { return stats_; }
   // No error and no collective under way.
   bool clean() const { return !failed_ && !unfinished(); }
 
@@ -138,26 +138,26 @@ class Worker {
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
   void give_up(Clock::duration waited, const Missing& missing);
   void let_thread_go_off() noexcept;
-  Job& slot(Ticket ticket) { return queue_[ticket % queue_.size()]; }
-  const Job& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }
+  Collective& slot(Ticket ticket) { return queue_[ticket % queue_.size()]; }
+  const Collective& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }
   bool unfinished() const { return finished_ != submitted_; }
 
   std::unique_ptr<Wire> wire_;
   const Clock::duration stall_limit_, limit_;
   const bool background_;
-  std::vector<Job> queue_;             // a ring: the job of ticket t is slot(t)
+  std::vector<Collective> queue_;      // a ring: the collective of ticket t is slot(t)
   std::atomic<Ticket> submitted_ = 0;  // last ticket given
   std::atomic<Ticket> finished_ = 0;   // last ticket done
   std::int64_t lazy_bytes_ = 0;        // used by the caller: bytes submitted without waking the thread
 
   std::mutex wire_mutex_;  // its holder drives the wire
-  bool begun_ = false;     // guarded by wire_mutex_: the wire knows the first unfinished job
-  Account account_;
+  bool begun_ = false;     // guarded by wire_mutex_: the wire knows the first unfinished collective
+  WaitStats stats_;
   std::atomic<bool> transferring_ = false;
   std::atomic<bool> urgent_ = false;          // a caller is in wait() and drives
   std::atomic<bool> caller_blocked_ = false;  // that caller sleeps on progress_
 
-  std::mutex mutex_;  // guards the members below; lock order: wire_mutex_, mutex_
+  std::mutex mutex_;                  // guards the members below; lock order: wire_mutex_, mutex_
   std::condition_variable wake_;      // for the thread
   std::condition_variable progress_;  // for the caller
   bool wanted_ = false;               // there is work for the thread
@@ -167,7 +167,7 @@ class Worker {
   bool ended_ = false;
   std::exception_ptr error_;
   std::atomic<bool> failed_ = false;
-  Clock::time_point waiting_since_{};  // used by the thread: when it first found the current job waiting
+  Clock::time_point waiting_since_{};  // used by the thread: when it first found the current collective waiting
   std::thread thread_;
 };
 

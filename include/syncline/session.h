@@ -1,5 +1,5 @@
 // Session: the state that one rank's functions share: names, seed and counters of random numbers, learning phase, the
-// arena of a step, and (under several ranks) the distributor.
+// arena of a step, and (under several ranks) the strategy.
 //
 // One thread at a time uses a session. `Session::current()` is the calling thread's session: that of the innermost
 // SessionScope, otherwise the process's default session. Ranks that are threads give each thread its own session.
@@ -24,14 +24,14 @@
 
 namespace syncline {
 
-class Distributor;
+class Strategy;
 class Faults;
 class UsedVariables;
 
-struct DeleteDistributor {
-  void operator()(Distributor* distributor) const;
+struct DeleteStrategy {
+  void operator()(Strategy* strategy) const;
 };
-using OwnedDistributor = std::unique_ptr<Distributor, DeleteDistributor>;
+using OwnedStrategy = std::unique_ptr<Strategy, DeleteStrategy>;
 
 // Optimizations of a plan. Without them each operation runs as written; tests compare both.
 struct Passes {
@@ -49,13 +49,13 @@ class Session {
 
   static Session& current();
 
-  // From now on all ranks of the distributor compute each function together; rank 0's seed replaces the others'. Call
+  // From now on all ranks of the strategy compute each function together; rank 0's seed replaces the others'. Call
   // this before making any function.
-  void distribute(OwnedDistributor distributor);
+  void distribute(OwnedStrategy strategy);
   // Returns to one process; functions make new plans.
   void undistribute();
-  Distributor* distributor() const { return distributor_.get(); }
-  // Identifies the session and its distributor for plans. distribute() and undistribute() change it.
+  Strategy* strategy() const { return strategy_.get(); }
+  // Identifies the session and its strategy for plans. distribute() and undistribute() change it.
   std::uint64_t generation() const { return generation_; }
 
   Config& config() { return config_; }
@@ -100,7 +100,7 @@ class Session {
   std::byte* arena(std::size_t bytes);
   std::uint64_t arena_moves() const { return arena_moves_; }
 
-  // Memory for the buckets of a step, at least `bytes`; the distributor's shared memory if available. A larger request
+  // Memory for the buckets of a step, at least `bytes`; the strategy's shared memory if available. A larger request
   // reallocates it and increments `arena_moves`. Collective.
   std::byte* shared_memory(std::size_t bytes);
 
@@ -141,16 +141,16 @@ class Session {
   RandomRuns set_runs_;                                    // also for operations created later
   Config config_;
   Passes passes_;
-  std::unique_ptr<Faults> faults_;  // declared before the distributor, which uses them
+  std::unique_ptr<Faults> faults_;  // declared before the strategy, which uses them
   std::unique_ptr<UsedVariables> used_variables_;
   bool manual_initialization_ = false;
-  OwnedDistributor distributor_;
+  OwnedStrategy strategy_;
   const std::atomic<bool>* interruption_asked_ = nullptr;
   std::function<void()> interruption_;
   std::unordered_map<std::string, int> names_, uids_;
   Expr learning_phase_;
   Array arena_;    // never empty: values without elements need an address
-  Array buckets_;  // used if the distributor has no shared memory
+  Array buckets_;  // used if the strategy has no shared memory
   std::byte* shared_ = nullptr;
   std::size_t shared_bytes_ = 0;
 };

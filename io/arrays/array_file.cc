@@ -71,7 +71,7 @@ std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& mod
 std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
   std::array<char, 9> begin{};
   {
-    const auto file = open_byte_file(path);
+    const auto file = open_random_access_file(path);
     const auto size = std::min<std::uint64_t>(begin.size(), file->size());
     file->read(0, std::as_writable_bytes(std::span(begin)).first(size));
   }

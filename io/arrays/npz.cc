@@ -158,10 +158,12 @@ class Npz : public ArrayFile {
   Directory directory_;
 };
 
-class StoredMember : public ByteFile {
+class StoredMember : public RandomAccessFile {
  public:
   StoredMember(std::string path, std::shared_ptr<const Directory> directory, const Place& place)
-      : ByteFile(std::move(path), place.size), directory_(std::move(directory)), member_(directory_->open(place)) {}
+      : RandomAccessFile(std::move(path), place.size),
+        directory_(std::move(directory)),
+        member_(directory_->open(place)) {}
 
   void read(std::uint64_t offset, std::span<std::byte> target) override {
     if (target.empty()) return;
@@ -243,12 +245,12 @@ std::vector<NpzMember> open_npz_members(const std::string& path, std::span<const
       fail_at(path, "'", name, "' is compressed, so its ", place.size, " bytes have to be held in memory, of which ",
               memory, " are left; write it with numpy.savez");
     memory -= place.size;
-    members.push_back({name, byte_file_of(what, directory->unpacked(place))});
+    members.push_back({name, random_access_file_of(what, directory->unpacked(place))});
   }
   return members;
 }
 
-Array npz_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
+Array serialize_npz(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
   std::list<std::string> headers;  // a list: the writer points at its elements
   std::set<std::string_view> seen;
   Writer writer(path);

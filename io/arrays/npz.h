@@ -18,10 +18,10 @@ namespace syncline::io {
 // Throws IoError.
 std::unique_ptr<ArrayFile> open_npz(const std::string& path);
 
-// An array of an archive as a ByteFile, npy header included.
+// An array of an archive as a RandomAccessFile, npy header included.
 struct NpzMember {
   std::string name;
-  std::unique_ptr<ByteFile> file;
+  std::unique_ptr<RandomAccessFile> file;
 };
 // The arrays called `names`, in this order; all arrays if `names` is empty. Stored members are read in place, without a
 // check of their CRC-32. Deflated members are unpacked here, up to `memory` bytes in total. The files share one
@@ -30,6 +30,6 @@ std::vector<NpzMember> open_npz_members(const std::string& path, std::span<const
                                         std::size_t memory);
 
 // The bytes of a file, as a uint8 array. `path` is for messages. Throws IoError.
-Array npz_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline);
+Array serialize_npz(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline);
 
 }  // namespace syncline::io

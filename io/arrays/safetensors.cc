@@ -149,7 +149,7 @@ std::vector<ArrayEntry> entries_in(const Header& header) {
 
 class Safetensors : public ArrayFile {
  public:
-  Safetensors(std::unique_ptr<ByteFile> file, std::uint64_t data, Header header)
+  Safetensors(std::unique_ptr<RandomAccessFile> file, std::uint64_t data, Header header)
       : ArrayFile(entries_in(header), header.outline),
         file_(std::move(file)),
         data_(data),
@@ -164,12 +164,12 @@ class Safetensors : public ArrayFile {
   }
 
  private:
-  std::unique_ptr<ByteFile> file_;
+  std::unique_ptr<RandomAccessFile> file_;
   std::uint64_t data_;
   Header header_;
 };
 
-std::unique_ptr<ArrayFile> open_bytes(std::unique_ptr<ByteFile> file) {
+std::unique_ptr<ArrayFile> open_bytes(std::unique_ptr<RandomAccessFile> file) {
   std::uint64_t length = 0;
   if (file->size() < kPrefix) fail_at(file->path(), "is too short for a header");
   file->read(0, std::as_writable_bytes(std::span(&length, 1)));
@@ -213,10 +213,12 @@ std::string header_text(const std::string& path, std::span<const NamedArray> arr
 
 }  // namespace
 
-std::unique_ptr<ArrayFile> open_safetensors(const std::string& path) { return open_bytes(open_byte_file(path)); }
+std::unique_ptr<ArrayFile> open_safetensors(const std::string& path) {
+  return open_bytes(open_random_access_file(path));
+}
 
 std::unique_ptr<ArrayFile> parse_safetensors(const std::string& path, Array bytes) {
-  return open_bytes(byte_file_of(path, std::move(bytes)));
+  return open_bytes(random_access_file_of(path, std::move(bytes)));
 }
 
 Array safetensors_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {

@@ -27,7 +27,7 @@ ShardFiles::ShardFiles(const Hdf5File& file) {
   }
 }
 
-const Hdf5File& ShardFiles::shard(const std::string& name, const Hdf5Place& link) {
+const Hdf5File& ShardFiles::shard(const std::string& name, const Hdf5Location& link) {
   const auto found = files_.find(name);
   if (found == files_.end())
     fail_at(link, join_text("is a link to '", name, "', which is refused: it is none of the checkpoint's shards"));
@@ -48,7 +48,7 @@ Hdf5Group ShardFiles::open(const Hdf5Group& group, const std::string& name) {
   const auto [parent, leaf] = split_path(name);
   const Hdf5Group home = group.group(parent);
   const std::optional<Hdf5Group::ExternalLink> link = home.external_link(std::string(leaf));
-  const Hdf5Place place = home.place_of(leaf);
+  const Hdf5Location place = home.place_of(leaf);
   if (!link) fail_at(place, "is no link to a shard, as all weights of an index are; the file is damaged");
   if (link->object != place.object)
     fail_at(place, join_text("is a link to '", link->object, "', which is refused: it has another name in the shard"));

@@ -20,7 +20,7 @@ class ShardFiles {
   Hdf5Group open(const Hdf5Group& group, const std::string& name);
 
  private:
-  const Hdf5File& shard(const std::string& name, const Hdf5Place& link);
+  const Hdf5File& shard(const std::string& name, const Hdf5Location& link);
 
   std::string directory_;
   std::map<std::string, std::vector<Hdf5File>> files_;  // by name; empty until opened

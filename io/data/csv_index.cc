@@ -17,7 +17,7 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // written by sprea
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-std::uint64_t begin_of_text(ByteFile& file) {
+std::uint64_t begin_of_text(RandomAccessFile& file) {
   std::array<char, kByteOrderMark.size()> begin{};
   if (file.size() < begin.size()) return 0;
   file.read(0, std::as_writable_bytes(std::span(begin)));
@@ -55,7 +55,7 @@ void CsvScanner::finish(std::vector<CsvRecord>& records) {
   if (!blank_) records.push_back(record_);
 }
 
-CsvIndex::CsvIndex(ByteFile& file, bool skip_first) : size_(file.size()) {
+CsvIndex::CsvIndex(RandomAccessFile& file, bool skip_first) : size_(file.size()) {
   const std::uint64_t begin = begin_of_text(file);
   CsvScanner scanner(file.path(), begin, 1);
   std::vector<CsvRecord> records;

@@ -39,7 +39,7 @@ class CsvScanner {
 class CsvIndex {
  public:
   // Reads the file once. `skip_first`: the first record is a header, not a row. Throws IoError.
-  CsvIndex(ByteFile& file, bool skip_first);
+  CsvIndex(RandomAccessFile& file, bool skip_first);
 
   // The first record of the file. Empty (end == begin) if there is none.
   const CsvRecord& first() const { return first_; }

@@ -93,7 +93,7 @@ struct FieldRange {
 
 class CsvSource : public Source {
  public:
-  CsvSource(std::vector<Column> columns, std::unique_ptr<ByteFile> file, CsvIndex index, char delimiter,
+  CsvSource(std::vector<Column> columns, std::unique_ptr<RandomAccessFile> file, CsvIndex index, char delimiter,
             std::vector<std::string> fields, std::vector<FieldRange> ranges)
       : Source(std::move(columns), index.rows()),
         file_(std::move(file)),
@@ -164,7 +164,7 @@ class CsvSource : public Source {
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-  std::unique_ptr<ByteFile> file_;
+  std::unique_ptr<RandomAccessFile> file_;
   CsvIndex index_;
   RecordParser parser_;
   std::vector<std::string> fields_;
@@ -176,7 +176,7 @@ class CsvSource : public Source {
 };
 
 // The names of the fields; also checks that the file is text.
-std::vector<std::string> field_names(ByteFile& file, const CsvIndex& index, const CsvFormat& format) {
+std::vector<std::string> field_names(RandomAccessFile& file, const CsvIndex& index, const CsvFormat& format) {
   const CsvRecord& first = index.first();
   std::string text(first.end - first.begin, '\0');
   file.read(first.begin, std::as_writable_bytes(std::span(text)));
@@ -221,7 +221,7 @@ FieldRange range_of(const std::string& path, const CsvColumn& column, std::span<
 }  // namespace
 
 std::unique_ptr<Source> open_csv_source(const std::string& path, const SourceOptions& options) {
-  std::unique_ptr<ByteFile> file = open_byte_file(path);
+  std::unique_ptr<RandomAccessFile> file = open_random_access_file(path);
   CsvIndex index(*file, options.csv.header);
   if (index.first().end == index.first().begin) fail<IoError>("data file '", path, "': is empty");
   std::vector<std::string> fields = field_names(*file, index, options.csv);

@@ -18,7 +18,7 @@ Hdf5File open_file(const std::string& path) { return Hdf5File::open(path, "data 
 
 // The bytes of all chunks that one row touches; 0 for a dataset without chunks, and on overflow.
 std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
-  const Hdf5Place& place = dataset.place();
+  const Hdf5Location& place = dataset.place();
   const Hdf5Handle properties =
       checked(H5Dget_create_plist(dataset.id()), H5Pclose, place, "read the dataset's properties");
   if (H5Pget_layout(properties.get()) != H5D_CHUNKED) return 0;
@@ -35,7 +35,7 @@ std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
 
 // Opens a dataset with a cache for one row of chunks: HDF5 unpacks an uncached chunk again for each read. No other
 // handle of the dataset may be open, or HDF5 would keep its old cache.
-Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Place& place, std::size_t bytes) {
+Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Location& place, std::size_t bytes) {
   constexpr std::size_t kSlots = 10007;  // prime, and many per chunk
   const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, place, "make access properties");
   if (bytes > 0 && bytes <= kLargestChunks)
@@ -46,7 +46,7 @@ Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Place& place, std::s
 // Holds the HDF5 lock while it reads, because another thread may save a checkpoint.
 class DatasetSource : public Source {
  public:
-  DatasetSource(Column column, std::int64_t rows, Hdf5Place place, std::size_t chunks)
+  DatasetSource(Column column, std::int64_t rows, Hdf5Location place, std::size_t chunks)
       : Source({std::move(column)}, rows), place_(std::move(place)) {
     const Hdf5Session session;
     open_.emplace(open_file(place_.file));
@@ -83,7 +83,7 @@ class DatasetSource : public Source {
     Hdf5File file;
     Hdf5Handle dataset, space, type;
   };
-  Hdf5Place place_;
+  Hdf5Location place_;
   std::optional<Open> open_;  // optional, to close it under the lock
 };
 
@@ -97,14 +97,14 @@ std::vector<std::string> datasets_of(const Hdf5Group& root) {
 
 std::unique_ptr<Source> dataset_source(const Hdf5File& file, const std::string& name) {
   std::optional<Hdf5Group> dataset = open_dataset(file.root(), name);
-  const Hdf5Place place = dataset->place();
+  const Hdf5Location place = dataset->place();
   const ArrayHeader header = header_of(*dataset);
   if (header.shape.ndim() == 0) fail_at(place, "is a scalar and has no rows");
   const std::int64_t rows = header.shape[0];
   Column column{name, header.dtype, row_shape(place.file, header.dtype, header.shape)};
   if (const std::optional<std::uint64_t> address = place_of_bytes(*dataset, header)) {
     std::vector<RowFile> files;
-    files.push_back({std::move(column), rows, open_byte_file(place.file), *address, false});
+    files.push_back({std::move(column), rows, open_random_access_file(place.file), *address, false});
     return row_file_source(place.file, std::move(files));
   }
   const std::size_t chunks = row_of_chunks(*dataset, header);

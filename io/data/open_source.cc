@@ -26,7 +26,7 @@ std::string column_name(const std::string& path, const SourceOptions& options) {
   return name.substr(0, name.find('.'));
 }
 
-RowFile npy_rows(std::string name, std::unique_ptr<ByteFile> file) {
+RowFile npy_rows(std::string name, std::unique_ptr<RandomAccessFile> file) {
   std::vector<std::byte> begin(std::min<std::uint64_t>(kLongestNpyHeader, file->size()));
   file->read(0, begin);
   const std::string place = join_text("data file '", file->path(), "'");
@@ -43,7 +43,7 @@ std::unique_ptr<Source> open_idx_source(const std::string& path, const SourceOpt
   const IdxHeader header = read_idx_header(path);
   if (!header.compressed) {
     std::vector<RowFile> files;
-    files.push_back(make_row_file(name, header.dtype, header.shape, open_byte_file(path), header.bytes,
+    files.push_back(make_row_file(name, header.dtype, header.shape, open_random_access_file(path), header.bytes,
                                   std::endian::native == std::endian::little && size_of(header.dtype) > 1));
     return row_file_source(path, std::move(files));
   }
@@ -58,7 +58,7 @@ std::unique_ptr<Source> open_idx_source(const std::string& path, const SourceOpt
 
 std::unique_ptr<Source> open_npy_source(const std::string& path, const SourceOptions& options) {
   std::vector<RowFile> files;
-  files.push_back(npy_rows(column_name(path, options), open_byte_file(path)));
+  files.push_back(npy_rows(column_name(path, options), open_random_access_file(path)));
   return row_file_source(path, std::move(files));
 }
 
@@ -71,7 +71,7 @@ std::unique_ptr<Source> open_npz_source(const std::string& path, const SourceOpt
 
 std::unique_ptr<Source> open_source(const std::string& path, const SourceOptions& options) {
   std::array<char, 8> bytes{};
-  const auto file = open_byte_file(path);
+  const auto file = open_random_access_file(path);
   const std::string_view begin(bytes.data(), std::min<std::uint64_t>(bytes.size(), file->size()));
   file->read(0, std::as_writable_bytes(std::span(bytes)).first(begin.size()));
   if (begin.starts_with("\x93NUMPY")) return open_npy_source(path, options);

@@ -42,7 +42,7 @@ Shape row_shape(const std::string& path, DType dtype, const Shape& shape) {
   return row;
 }
 
-RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,
+RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<RandomAccessFile> file,
                       std::uint64_t begin, bool swapped) {
   Shape row = row_shape(file->path(), dtype, shape);
   const std::uint64_t bytes = static_cast<std::uint64_t>(shape.size()) * size_of(dtype);

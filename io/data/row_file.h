@@ -14,7 +14,7 @@ namespace syncline::io {
 struct RowFile {
   Column column;
   std::int64_t rows = 0;
-  std::unique_ptr<ByteFile> file;
+  std::unique_ptr<RandomAccessFile> file;
   std::uint64_t begin = 0;  // byte offset of the first row
   bool swapped = false;     // the values are big-endian
 };
@@ -24,7 +24,7 @@ Shape row_shape(const std::string& path, DType dtype, const Shape& shape);
 
 // An array of `shape` from byte `begin` on. Throws IoError as row_shape does, or if the file does not end with its
 // last row.
-RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<ByteFile> file,
+RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::unique_ptr<RandomAccessFile> file,
                       std::uint64_t begin, bool swapped);
 
 // A source with one column per RowFile. Throws IoError naming `path` if their row counts differ.

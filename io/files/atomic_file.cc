@@ -80,7 +80,7 @@ std::string directory_of(const std::string& path) {
 }
 
 // The temporary file; the destructor removes it unless rename() succeeded.
-class DurableFile::Temporary {
+class AtomicFile::Temporary {
  public:
   explicit Temporary(std::string path)
       : path_(std::move(path)), name_(path_ + ".tmp"), descriptor_(open_temporary(path_, name_)) {}
@@ -144,27 +144,27 @@ class DurableFile::Temporary {
   bool renamed_ = false;
 };
 
-DurableFile::DurableFile(std::string path) : temporary_(std::make_unique<Temporary>(std::move(path))) {
+AtomicFile::AtomicFile(std::string path) : temporary_(std::make_unique<Temporary>(std::move(path))) {
   temporary_->empty();
 }
-DurableFile::~DurableFile() = default;
+AtomicFile::~AtomicFile() = default;
 
-void DurableFile::write(std::uint64_t offset, std::span<const std::byte> bytes) { temporary_->write(offset, bytes); }
-void DurableFile::commit() {
+void AtomicFile::write(std::uint64_t offset, std::span<const std::byte> bytes) { temporary_->write(offset, bytes); }
+void AtomicFile::commit() {
   temporary_->sync();
   temporary_->rename();
   sync_directory(temporary_->path());
 }
-void DurableFile::commit_unsynced() { temporary_->rename(); }
+void AtomicFile::commit_unsynced() { temporary_->rename(); }
 
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes) {
-  DurableFile file(path);
+  AtomicFile file(path);
   file.write(0, bytes);
   file.commit();
 }
 
 void replace_file(const std::string& path, std::span<const std::byte> bytes) {
-  DurableFile file(path);
+  AtomicFile file(path);
   file.write(0, bytes);
   file.commit_unsynced();
 }

@@ -27,12 +27,12 @@ struct DiskFullError : IoError {
 //
 // One thread must construct, use and destroy an object. If two threads or processes save the same path, one of them
 // gets an IoError and the file stays whole.
-class DurableFile {
+class AtomicFile {
  public:
-  explicit DurableFile(std::string path);
-  ~DurableFile();
-  DurableFile(const DurableFile&) = delete;
-  DurableFile& operator=(const DurableFile&) = delete;
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::uint64_t offset, std::span<const std::byte> bytes);
   // Fsyncs the file, renames it to `path` and fsyncs the directory. No write() may follow.
@@ -45,7 +45,7 @@ class DurableFile {
   std::unique_ptr<Temporary> temporary_;
 };
 
-// Replaces `path` by `bytes` through a DurableFile.
+// Replaces `path` by `bytes` through a AtomicFile.
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
 
 // The same without fsync: readers always see a whole file, but a power cut may leave an empty one. For files that are
@@ -59,7 +59,7 @@ void replace_text_in_place(const std::string& path, std::string text);
 // Creates the directory if it is missing (not its parents), so that it survives a power cut. Throws IoError.
 void make_directory_durably(const std::string& directory);
 
-// Atomically replaces the link or file at `path` by a symbolic link to `target`. Throws IoError as DurableFile does,
+// Atomically replaces the link or file at `path` by a symbolic link to `target`. Throws IoError as AtomicFile does,
 // also if the file system has no symbolic links.
 void write_link_durably(const std::string& path, const std::string& target);
 

@@ -11,10 +11,10 @@
 namespace syncline::io {
 namespace {
 
-class DiskFile : public ByteFile {
+class DiskFile : public RandomAccessFile {
  public:
   DiskFile(const std::string& path, int descriptor, std::uint64_t size)
-      : ByteFile(path, size), descriptor_(descriptor) {}
+      : RandomAccessFile(path, size), descriptor_(descriptor) {}
   DiskFile(const DiskFile&) = delete;
   DiskFile& operator=(const DiskFile&) = delete;
   ~DiskFile() override { ::close(descriptor_); }
@@ -34,9 +34,10 @@ class DiskFile : public ByteFile {
   int descriptor_;
 };
 
-class MemoryFile : public ByteFile {
+class MemoryFile : public RandomAccessFile {
  public:
-  MemoryFile(std::string path, Array bytes) : ByteFile(std::move(path), bytes.bytes()), bytes_(std::move(bytes)) {}
+  MemoryFile(std::string path, Array bytes)
+      : RandomAccessFile(std::move(path), bytes.bytes()), bytes_(std::move(bytes)) {}
 
   void read(std::uint64_t offset, std::span<std::byte> target) override {
     if (offset > size() || target.size() > size() - offset)
@@ -50,13 +51,13 @@ class MemoryFile : public ByteFile {
 
 }  // namespace
 
-std::unique_ptr<ByteFile> open_byte_file(const std::string& path) {
+std::unique_ptr<RandomAccessFile> open_random_access_file(const std::string& path) {
   const RegularFile file = open_regular(path);
   if (file.descriptor < 0) fail<IoError>("file '", path, "': cannot open: ", file.refused);
   return std::make_unique<DiskFile>(path, file.descriptor, file.size);
 }
 
-std::unique_ptr<ByteFile> byte_file_of(std::string path, Array bytes) {
+std::unique_ptr<RandomAccessFile> random_access_file_of(std::string path, Array bytes) {
   return std::make_unique<MemoryFile>(std::move(path), std::move(bytes));
 }
 

@@ -1,4 +1,4 @@
-// ByteFile: random access to the bytes of a file on disk or in memory.
+// RandomAccessFile: random access to the bytes of a file on disk or in memory.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace syncline::io {
 
-class ByteFile {
+class RandomAccessFile {
  public:
-  virtual ~ByteFile() = default;
+  virtual ~RandomAccessFile() = default;
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
   // Fills `target` with the bytes from `offset` on. Throws IoError if the file ends too early.
   virtual void read(std::uint64_t offset, std::span<std::byte> target) = 0;
 
  protected:
-  ByteFile(std::string path, std::uint64_t size) : path_(std::move(path)), size_(size) {}
+  RandomAccessFile(std::string path, std::uint64_t size) : path_(std::move(path)), size_(size) {}
 
  private:
   std::string path_;
@@ -29,8 +29,8 @@ class ByteFile {
 };
 
 // Opens a file. Throws IoError if it is missing or not a regular file.
-std::unique_ptr<ByteFile> open_byte_file(const std::string& path);
+std::unique_ptr<RandomAccessFile> open_random_access_file(const std::string& path);
 // A file in memory, which shares `bytes`.
-std::unique_ptr<ByteFile> byte_file_of(std::string path, Array bytes);
+std::unique_ptr<RandomAccessFile> random_access_file_of(std::string path, Array bytes);
 
 }  // namespace syncline::io

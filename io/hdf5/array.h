@@ -40,7 +40,7 @@ ArrayHeader header_of(const Hdf5Group& dataset);
 // The file offset of the values, if the file stores them in one piece in the memory's format; else empty.
 std::optional<std::uint64_t> place_of_bytes(const Hdf5Group& dataset, const ArrayHeader& header);
 // HDF5's type for values of `dtype` in memory.
-Hdf5Handle memory_type(DType dtype, const Hdf5Place& place);
+Hdf5Handle memory_type(DType dtype, const Hdf5Location& location);
 // Reads a dataset accepted by header_of through HDF5, without checking the digest.
 void read_converted(const Hdf5Group& dataset, Array& value);
 

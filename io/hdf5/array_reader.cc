@@ -27,21 +27,24 @@ constexpr std::size_t kBytesPerThread = std::size_t{8} << 20;
 constexpr std::size_t kMostThreads = 8;
 
 int descriptor_of(const Hdf5Group& dataset) {
-  const Hdf5Handle file = checked(H5Iget_file_id(dataset.id()), H5Fclose, dataset.place(), "find the dataset's file");
+  const Hdf5Handle file =
+      checked(H5Iget_file_id(dataset.id()), H5Fclose, dataset.location(), "find the dataset's file");
   void* handle = nullptr;
-  checked(H5Fget_vfd_handle(file.get(), H5P_DEFAULT, &handle), dataset.place(), "find the file's descriptor");
+  checked(H5Fget_vfd_handle(file.get(), H5P_DEFAULT, &handle), dataset.location(), "find the file's descriptor");
   return *static_cast<const int*>(handle);
 }
 
 // Reads `bytes` from the file; returns their digest.
-std::string read_bytes(int descriptor, std::uint64_t address, std::span<std::byte> bytes, const Hdf5Place& place) {
+std::string read_bytes(int descriptor, std::uint64_t address, std::span<std::byte> bytes,
+                       const Hdf5Location& location) {
   RunningDigest digest;
   for (std::size_t begin = 0; begin < bytes.size();) {
     const std::span<std::byte> block = bytes.subspan(begin, std::min(kBlock, bytes.size() - begin));
     const ssize_t got = ::pread(descriptor, block.data(), block.size(), static_cast<off_t>(address + begin));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_at(place, join_text("cannot be read: ", std::strerror(errno)));
-    if (got == 0) fail_at(place, join_text("is cut off: the file ends after ", begin, " of ", bytes.size(), " bytes"));
+    if (got < 0) fail_at(location, join_text("cannot be read: ", std::strerror(errno)));
+    if (got == 0)
+      fail_at(location, join_text("is cut off: the file ends after ", begin, " of ", bytes.size(), " bytes"));
     digest.add(block.first(static_cast<std::size_t>(got)));
     begin += static_cast<std::size_t>(got);
   }
@@ -53,22 +56,22 @@ std::uint32_t checksum_of(const Array& value) {
       crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(value.raw()), value.bytes()));
 }
 
-[[noreturn]] void fail_damaged(const Hdf5Place& place, const char* kind, const auto& found, const auto& written) {
-  fail_at(place, join_text("is damaged: its bytes have ", kind, " ", found, ", ", written,
-                           " was written; use another checkpoint"));
+[[noreturn]] void fail_damaged(const Hdf5Location& location, const char* kind, const auto& found, const auto& written) {
+  fail_at(location, join_text("is damaged: its bytes have ", kind, " ", found, ", ", written,
+                              " was written; use another checkpoint"));
 }
 
 // Files written by Keras carry neither digests nor checksums.
-void verify(const StoredArray& stored, const std::string& digest, std::int64_t checksum, const Hdf5Place& place) {
+void verify(const StoredArray& stored, const std::string& digest, std::int64_t checksum, const Hdf5Location& location) {
   const auto& [header, value] = stored;
-  if (!header.digest.empty() && digest != header.digest) fail_damaged(place, "XXH3", digest, header.digest);
+  if (!header.digest.empty() && digest != header.digest) fail_damaged(location, "XXH3", digest, header.digest);
   if (header.digest.empty() && checksum >= 0 && checksum_of(value) != checksum)
-    fail_damaged(place, "CRC-32", checksum_of(value), checksum);
+    fail_damaged(location, "CRC-32", checksum_of(value), checksum);
   // Reading a byte other than 0 and 1 as a bool is undefined.
   if (header.dtype != DType::kBool) return;
   const auto* bytes = reinterpret_cast<const unsigned char*>(value.raw());
   if (std::any_of(bytes, bytes + value.bytes(), [](unsigned char byte) { return byte > 1; }))
-    fail_at(place, "is damaged: it holds a bool that is neither true nor false");
+    fail_at(location, "is damaged: it holds a bool that is neither true nor false");
 }
 
 // Calls work(0) to work(count - 1), in any order, on up to `threads` threads, this one included.
@@ -91,7 +94,7 @@ void for_each_in_threads(std::size_t count, std::size_t threads, Work work) {
 }  // namespace
 
 StoredArray ArrayReader::begin(const Hdf5Group& dataset) {
-  Pending pending{{header_of(dataset), {}}, dataset.place()};
+  Pending pending{{header_of(dataset), {}}, dataset.location()};
   auto& [header, value] = pending.stored;
   value = Array::uninitialized(header.dtype, header.shape);
   if (header.digest.empty() && dataset.has_attribute(kChecksum))
@@ -102,7 +105,7 @@ StoredArray ArrayReader::begin(const Hdf5Group& dataset) {
     pending_.push_back(pending);
   } else {
     read_converted(dataset, value);
-    verify(pending.stored, content_digest({value.raw(), value.bytes()}), pending.checksum, pending.place);
+    verify(pending.stored, content_digest({value.raw(), value.bytes()}), pending.checksum, pending.location);
   }
   return std::move(pending.stored);
 }
@@ -110,8 +113,8 @@ StoredArray ArrayReader::begin(const Hdf5Group& dataset) {
 void ArrayReader::read(Pending& pending) {
   Array& value = pending.stored.value;
   const std::string digest =
-      read_bytes(pending.descriptor, pending.address, {value.raw(), value.bytes()}, pending.place);
-  verify(pending.stored, digest, pending.checksum, pending.place);
+      read_bytes(pending.descriptor, pending.address, {value.raw(), value.bytes()}, pending.location);
+  verify(pending.stored, digest, pending.checksum, pending.location);
 }
 
 void ArrayReader::finish() {

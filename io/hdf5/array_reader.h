@@ -30,7 +30,7 @@ class ArrayReader {
  private:
   struct Pending {
     StoredArray stored;
-    Hdf5Place place;
+    Hdf5Location location;
     std::uint64_t address = 0;
     int descriptor = -1;         // of the file
     std::int64_t checksum = -1;  // CRC-32 of format 1; -1: none

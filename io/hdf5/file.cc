@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "io/files/atomic_file.h"
 #include "io/files/descriptor.h"
 #include "io/files/digest.h"
-#include "io/files/atomic_file.h"
 #include "io/hdf5/layout.h"
 #include "syncline/error.h"
 
@@ -25,39 +25,39 @@ constexpr std::size_t kLargeArray = std::size_t{1} << 16;
 constexpr std::size_t kBlock = std::size_t{1} << 18;
 
 // Uses the metadata format of HDF5 1.8, whose headers carry checksums; HDF5 1.10 reads it.
-void set_format(hid_t access, const Hdf5Place& place) {
-  checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), place, "choose the file format");
+void set_format(hid_t access, const Hdf5Location& location) {
+  checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), location, "choose the file format");
 }
 
 // Omits creation times, so that equal contents give equal bytes.
-void drop_times(hid_t properties, const Hdf5Place& place) {
-  checked(H5Pset_obj_track_times(properties, false), place, "leave out object times");
+void drop_times(hid_t properties, const Hdf5Location& location) {
+  checked(H5Pset_obj_track_times(properties, false), location, "leave out object times");
 }
 
-Hdf5Handle open_root(hid_t file, const Hdf5Place& place) {
-  return checked(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, place, "open the root group");
+Hdf5Handle open_root(hid_t file, const Hdf5Location& location) {
+  return checked(H5Gopen2(file, "/", H5P_DEFAULT), H5Gclose, location, "open the root group");
 }
 
 Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
-  const Hdf5Place place = parent.place_of(name);
-  const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, place, "make group properties");
-  drop_times(properties.get(), place);
-  return checked(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose, place,
+  const Hdf5Location location = parent.place_of(name);
+  const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, location, "make group properties");
+  drop_times(properties.get(), location);
+  return checked(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose, location,
                  "make the group");
 }
 
 Hdf5Group open_group_at(const Hdf5Group& parent, const std::string& name) {
   Hdf5Handle handle = parent.open(name);
-  Hdf5Place place = parent.place_of(name);
-  if (H5Iget_type(handle.get()) != H5I_GROUP) fail_at(place, "is not a group, as a checkpoint has it there");
-  return {std::move(handle), std::move(place)};
+  Hdf5Location location = parent.place_of(name);
+  if (H5Iget_type(handle.get()) != H5I_GROUP) fail_at(location, "is not a group, as a checkpoint has it there");
+  return {std::move(handle), std::move(location)};
 }
 
 // Calls step(group, name) for each part of a path; step returns the next group.
 template <class Step>
 Hdf5Group descend(const Hdf5Group& start, std::string_view path, Step step) {
-  Hdf5Group group(checked(H5Gopen2(start.id(), ".", H5P_DEFAULT), H5Gclose, start.place(), "open the group"),
-                  start.place());
+  Hdf5Group group(checked(H5Gopen2(start.id(), ".", H5P_DEFAULT), H5Gclose, start.location(), "open the group"),
+                  start.location());
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     group = step(group, std::string(path.substr(0, end)));
@@ -66,17 +66,17 @@ Hdf5Group descend(const Hdf5Group& start, std::string_view path, Step step) {
   return group;
 }
 
-Hdf5Handle string_type(std::size_t width, const Hdf5Place& place) {
-  Hdf5Handle type = checked(H5Tcopy(H5T_C_S1), H5Tclose, place, "make a string type");
-  checked(H5Tset_size(type.get(), width), place, "size a string type");
-  checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), place, "pad a string type");
+Hdf5Handle string_type(std::size_t width, const Hdf5Location& location) {
+  Hdf5Handle type = checked(H5Tcopy(H5T_C_S1), H5Tclose, location, "make a string type");
+  checked(H5Tset_size(type.get(), width), location, "size a string type");
+  checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), location, "pad a string type");
   return type;
 }
 
-std::vector<std::string> read_fixed(hid_t attribute, hid_t type, std::size_t count, const Hdf5Place& place) {
+std::vector<std::string> read_fixed(hid_t attribute, hid_t type, std::size_t count, const Hdf5Location& location) {
   const std::size_t width = H5Tget_size(type);
   std::vector<char> bytes(width * count);
-  checked(H5Aread(attribute, type, bytes.data()), place, "read the attribute");
+  checked(H5Aread(attribute, type, bytes.data()), location, "read the attribute");
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < count; ++i) {
     std::string text(bytes.data() + i * width, width);
@@ -87,22 +87,22 @@ std::vector<std::string> read_fixed(hid_t attribute, hid_t type, std::size_t cou
 }
 
 std::vector<std::string> read_variable(hid_t attribute, hid_t type, hid_t space, std::size_t count,
-                                       const Hdf5Place& place) {
+                                       const Hdf5Location& location) {
   std::vector<char*> pointers(count, nullptr);
-  checked(H5Aread(attribute, type, pointers.data()), place, "read the attribute");
+  checked(H5Aread(attribute, type, pointers.data()), location, "read the attribute");
   std::vector<std::string> texts;
   for (const char* text : pointers) texts.emplace_back(text == nullptr ? "" : text);
-  checked(H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers.data()), place, "free the attribute's text");
+  checked(H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers.data()), location, "free the attribute's text");
   return texts;
 }
 
-[[noreturn]] void fail_unreadable(const Hdf5Place& place, std::string_view reason) {
-  fail<UnreadableError>(place.kind, " '", place.file, "': cannot open: ", reason);
+[[noreturn]] void fail_unreadable(const Hdf5Location& location, std::string_view reason) {
+  fail<UnreadableError>(location.kind, " '", location.file, "': cannot open: ", reason);
 }
 
 }  // namespace
 
-Hdf5Place Hdf5Group::place_of(std::string_view name) const {
+Hdf5Location Hdf5Group::place_of(std::string_view name) const {
   return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name), place_.kind,
           place_.fixed_texts};
 }
@@ -127,14 +127,14 @@ std::vector<std::string> Hdf5Group::links() const {
 }
 
 Hdf5Handle Hdf5Group::open(std::string_view name) const {
-  const Hdf5Place place = place_of(name);
+  const Hdf5Location location = place_of(name);
   const std::string key(name);
-  if (!has(key)) fail_at(place, join_text("is missing; the file is no ", place.kind, ", or damaged"));
+  if (!has(key)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
   H5L_info_t link;
-  checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), place, "read the link");
+  checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), location, "read the link");
   if (link.type != H5L_TYPE_HARD)
-    fail_at(place, "is a soft or external link, which is refused because it can point at any file");
-  return checked(H5Oopen(id(), key.c_str(), H5P_DEFAULT), H5Oclose, place, "open the object");
+    fail_at(location, "is a soft or external link, which is refused because it can point at any file");
+  return checked(H5Oopen(id(), key.c_str(), H5P_DEFAULT), H5Oclose, location, "open the object");
 }
 
 std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::string& name) const {
@@ -204,22 +204,23 @@ double Hdf5Group::read_real(const std::string& name) const {
 }
 
 void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const {
-  const Hdf5Place place = place_of(name);
-  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, place, "make a scalar");
+  const Hdf5Location location = place_of(name);
+  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, location, "make a scalar");
   const Hdf5Handle attribute = checked(H5Acreate2(id(), name.c_str(), file_type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
-                                       H5Aclose, place, "make the attribute");
-  checked(H5Awrite(attribute.get(), memory_type, value), place, "write the attribute");
+                                       H5Aclose, location, "make the attribute");
+  checked(H5Awrite(attribute.get(), memory_type, value), location, "write the attribute");
 }
 
 void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
-  const Hdf5Place place = place_of(name);
-  if (!has_attribute(name)) fail_at(place, join_text("is missing; the file is no ", place.kind, ", or damaged"));
-  const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
-  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
-  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
+  const Hdf5Location location = place_of(name);
+  if (!has_attribute(name)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
+  const Hdf5Handle attribute =
+      checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
+  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
+  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, location, "read the attribute's type");
   if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tget_class(type.get()) != H5Tget_class(memory_type))
-    fail_at(place, "is not one number of its kind; the file is no checkpoint, or damaged");
-  checked(H5Aread(attribute.get(), memory_type, value), place, "read the attribute");
+    fail_at(location, "is not one number of its kind; the file is no checkpoint, or damaged");
+  checked(H5Aread(attribute.get(), memory_type, value), location, "read the attribute");
 }
 
 void Hdf5Group::write_names(const std::string& name, std::span<const std::string> names) const {
@@ -251,71 +252,72 @@ std::vector<std::string> Hdf5Group::read_names(const std::string& name) const {
 
 void Hdf5Group::write_strings(const std::string& name, std::span<const std::string> texts, std::size_t width,
                               bool scalar) const {
-  const Hdf5Place place = place_of(name);
-  const Hdf5Handle type = string_type(width, place);
+  const Hdf5Location location = place_of(name);
+  const Hdf5Handle type = string_type(width, location);
   const hsize_t count = texts.size();
   const Hdf5Handle space = checked(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), H5Sclose,
-                                   place, "make the attribute's shape");
+                                   location, "make the attribute's shape");
   std::vector<char> bytes(std::max<std::size_t>(width * texts.size(), 1), '\0');
   for (std::size_t i = 0; i < texts.size(); ++i)
     std::memcpy(bytes.data() + i * width, texts[i].data(), texts[i].size());
   const Hdf5Handle attribute =
-      checked(H5Acreate2(id(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, place,
+      checked(H5Acreate2(id(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, location,
               "make the attribute");
-  checked(H5Awrite(attribute.get(), type.get(), bytes.data()), place, "write the attribute");
+  checked(H5Awrite(attribute.get(), type.get(), bytes.data()), location, "write the attribute");
 }
 
 std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
-  const Hdf5Place place = place_of(name);
-  if (!has_attribute(name)) fail_at(place, join_text("is missing; the file is no ", place.kind, ", or damaged"));
-  const Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, place, "open the attribute");
-  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, place, "read the attribute's shape");
-  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, place, "read the attribute's type");
-  const hssize_t count = checked(H5Sget_simple_extent_npoints(space.get()), place, "count the attribute's elements");
+  const Hdf5Location location = place_of(name);
+  if (!has_attribute(name)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
+  const Hdf5Handle attribute =
+      checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
+  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
+  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, location, "read the attribute's type");
+  const hssize_t count = checked(H5Sget_simple_extent_npoints(space.get()), location, "count the attribute's elements");
   // For a layer without weights, Keras writes an empty list of doubles.
   if (count == 0) return {};
-  if (H5Tget_class(type.get()) != H5T_STRING) fail_at(place, "is not text; the file is no checkpoint, or damaged");
-  if (H5Aget_storage_size(attribute.get()) > kLongestAttribute) fail_at(place, "is longer than any list of names");
-  const htri_t variable = checked(H5Tis_variable_str(type.get()), place, "read the attribute's type");
+  if (H5Tget_class(type.get()) != H5T_STRING) fail_at(location, "is not text; the file is no checkpoint, or damaged");
+  if (H5Aget_storage_size(attribute.get()) > kLongestAttribute) fail_at(location, "is longer than any list of names");
+  const htri_t variable = checked(H5Tis_variable_str(type.get()), location, "read the attribute's type");
   const auto elements = static_cast<std::size_t>(count);
-  if (variable > 0 && place.fixed_texts)
-    fail_at(place, "is text of variable length, which Syncline never writes; the file is damaged or hostile");
-  if (variable > 0) return read_variable(attribute.get(), type.get(), space.get(), elements, place);
-  return read_fixed(attribute.get(), type.get(), elements, place);
+  if (variable > 0 && location.fixed_texts)
+    fail_at(location, "is text of variable length, which Syncline never writes; the file is damaged or hostile");
+  if (variable > 0) return read_variable(attribute.get(), type.get(), space.get(), elements, location);
+  return read_fixed(attribute.get(), type.get(), elements, location);
 }
 
 struct Hdf5File::Making {
   explicit Making(const std::string& path) : disk(path) {}
 
-  DurableFile disk;
+  AtomicFile disk;
   Hdf5Layout layout;
 };
 
-Hdf5File::Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Place& place)
+Hdf5File::Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Location& location)
     : making_(std::move(making)),
       file_(std::move(file)),
-      root_(open_root(file_.get(), place), {place.file, "/", place.kind}) {}
+      root_(open_root(file_.get(), location), {location.file, "/", location.kind}) {}
 
 Hdf5File::~Hdf5File() = default;
 Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 
 Hdf5File Hdf5File::create(const std::string& path) {
-  const Hdf5Place place{path, ""};
+  const Hdf5Location location{path, ""};
   auto making = std::make_unique<Making>(path);
-  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
-  const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, place, "make creation properties");
-  set_format(access.get(), place);
-  drop_times(create.get(), place);
-  making->layout.use_in(access.get(), place);
+  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "make access properties");
+  const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, location, "make creation properties");
+  set_format(access.get(), location);
+  drop_times(create.get(), location);
+  making->layout.use_in(access.get(), location);
   Hdf5Handle file =
-      checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, place, "make the file");
-  return {std::move(making), std::move(file), place};
+      checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, location, "make the file");
+  return {std::move(making), std::move(file), location};
 }
 
 std::string Hdf5File::write_contents(const Hdf5Group& dataset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return content_digest(bytes);
   const haddr_t address = H5Dget_offset(dataset.id());
-  if (address == HADDR_UNDEF) fail_hdf5(dataset.place(), "find the place of the dataset");
+  if (address == HADDR_UNDEF) fail_hdf5(dataset.location(), "find the place of the dataset");
   if (bytes.size() < kLargeArray) {
     making_->layout.write(address, bytes);
     return content_digest(bytes);
@@ -331,29 +333,29 @@ std::string Hdf5File::write_contents(const Hdf5Group& dataset, std::span<const s
 }
 
 void Hdf5File::commit() {
-  const Hdf5Place& place = root_.place();
-  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), place, "lay out the headers");
+  const Hdf5Location& location = root_.location();
+  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), location, "lay out the headers");
   hsize_t size = 0;
-  checked(H5Fget_filesize(file_.get(), &size), place, "measure the file");
+  checked(H5Fget_filesize(file_.get(), &size), location, "measure the file");
   making_->layout.write_to(making_->disk, size);
   making_->disk.commit();
 }
 
 Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
-  const Hdf5Place place{path, "", kind};
+  const Hdf5Location location{path, "", kind};
   // HDF5's own message for a missing file is long and hides the reason.
   const RegularFile found = open_regular(path);
-  if (found.descriptor < 0) fail_unreadable(place, found.refused);
+  if (found.descriptor < 0) fail_unreadable(location, found.refused);
   ::close(found.descriptor);
   const htri_t recognised = H5Fis_hdf5(path.c_str());
-  if (recognised == 0) fail_at(place, join_text("is no HDF5 file, or its beginning is damaged; use another ", kind));
+  if (recognised == 0) fail_at(location, join_text("is no HDF5 file, or its beginning is damaged; use another ", kind));
   // Set the driver explicitly, so that the environment cannot change it: ArrayReader uses its descriptor.
-  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, place, "make access properties");
-  checked(H5Pset_fapl_sec2(access.get()), place, "choose the file driver");
+  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "make access properties");
+  checked(H5Pset_fapl_sec2(access.get()), location, "choose the file driver");
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   if (file < 0 && system_refused())
-    fail_unreadable(place, "somebody is writing it, or has it locked, or too many files are open");
-  return {nullptr, checked(file, H5Fclose, place, "open the HDF5 file (damaged or truncated)"), place};
+    fail_unreadable(location, "somebody is writing it, or has it locked, or too many files are open");
+  return {nullptr, checked(file, H5Fclose, location, "open the HDF5 file (damaged or truncated)"), location};
 }
 
 }  // namespace syncline::io

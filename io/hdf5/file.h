@@ -29,12 +29,12 @@ class Hdf5Group {
   friend class Hdf5File;
 
  public:
-  Hdf5Group(Hdf5Handle handle, Hdf5Place place) : handle_(std::move(handle)), place_(std::move(place)) {}
+  Hdf5Group(Hdf5Handle handle, Hdf5Location location) : handle_(std::move(handle)), place_(std::move(location)) {}
 
   hid_t id() const { return handle_.get(); }
-  const Hdf5Place& place() const { return place_; }
+  const Hdf5Location& location() const { return place_; }
   // The place of a member, for messages.
-  Hdf5Place place_of(std::string_view name) const;
+  Hdf5Location place_of(std::string_view name) const;
 
   // The names of its links, sorted.
   std::vector<std::string> links() const;
@@ -78,7 +78,7 @@ class Hdf5Group {
   void read_number(const std::string& name, hid_t memory_type, void* value) const;
 
   Hdf5Handle handle_;
-  Hdf5Place place_;
+  Hdf5Location place_;
 };
 
 class Hdf5File {
@@ -106,7 +106,7 @@ class Hdf5File {
   // The parts of a new file. Declared first, because the layout must outlive HDF5's handles.
   struct Making;
 
-  Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Place& place);
+  Hdf5File(std::unique_ptr<Making> making, Hdf5Handle file, const Hdf5Location& location);
 
   std::unique_ptr<Making> making_;
   Hdf5Handle file_;

@@ -38,9 +38,9 @@ std::string innermost_reason() {
   return reason;
 }
 
-std::string where(const Hdf5Place& place) {
-  const std::string file = join_text(place.kind, " '", place.file, "'");
-  return place.object.empty() ? file : join_text(file, ", ", place.object);
+std::string where(const Hdf5Location& location) {
+  const std::string file = join_text(location.kind, " '", location.file, "'");
+  return location.object.empty() ? file : join_text(file, ", ", location.object);
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ Hdf5Handle::~Hdf5Handle() {
   if (id_ >= 0 && close_ != nullptr) close_(id_);
 }
 
-void fail_at(const Hdf5Place& place, std::string_view problem) { refuse(where(place), ": ", problem); }
+void fail_at(const Hdf5Location& location, std::string_view problem) { refuse(where(location), ": ", problem); }
 
 bool system_refused() {
   hid_t kind = H5I_INVALID_HID;
@@ -73,8 +73,8 @@ bool system_refused() {
   return kind == H5E_CANTOPENFILE || kind == H5E_CANTLOCKFILE || kind == H5E_BADFILE;
 }
 
-void fail_hdf5(const Hdf5Place& place, std::string_view action) {
-  refuse(where(place), ": cannot ", action, ": ", innermost_reason());
+void fail_hdf5(const Hdf5Location& location, std::string_view action) {
+  refuse(where(location), ": cannot ", action, ": ", innermost_reason());
 }
 
 }  // namespace syncline::io

@@ -47,7 +47,7 @@ class Hdf5Handle {
 };
 
 // The file and object of an HDF5 call, for messages.
-struct Hdf5Place {
+struct Hdf5Location {
   std::string file;                      // path as the user gave it
   std::string object;                    // absolute path inside the file; empty: the file itself
   std::string_view kind = "checkpoint";  // of file; a string literal
@@ -55,21 +55,21 @@ struct Hdf5Place {
 };
 
 // Throws IoError with file, object and `problem`.
-[[noreturn]] void fail_at(const Hdf5Place& place, std::string_view problem);
+[[noreturn]] void fail_at(const Hdf5Location& location, std::string_view problem);
 // Throws IoError with file, object, `action`, and the innermost reason on HDF5's error stack.
-[[noreturn]] void fail_hdf5(const Hdf5Place& place, std::string_view action);
+[[noreturn]] void fail_hdf5(const Hdf5Location& location, std::string_view action);
 
 // Whether the HDF5 call that just failed could not open or lock a file, as opposed to finding damage in it.
 bool system_refused();
 
 // Returns `code`; throws IoError if it is negative. `action` reads like "open the dataset".
 template <class Code>
-Code checked(Code code, const Hdf5Place& place, std::string_view action) {
-  if (code < 0) fail_hdf5(place, action);
+Code checked(Code code, const Hdf5Location& location, std::string_view action) {
+  if (code < 0) fail_hdf5(location, action);
   return code;
 }
-inline Hdf5Handle checked(hid_t id, Hdf5Handle::Close close, const Hdf5Place& place, std::string_view action) {
-  return {checked(id, place, action), close};
+inline Hdf5Handle checked(hid_t id, Hdf5Handle::Close close, const Hdf5Location& location, std::string_view action) {
+  return {checked(id, location, action), close};
 }
 
 }  // namespace syncline::io

@@ -91,10 +91,10 @@ hid_t register_driver() {
 
 }  // namespace
 
-void Hdf5Layout::use_in(hid_t access, const Hdf5Place& place) {
+void Hdf5Layout::use_in(hid_t access, const Hdf5Location& location) {
   static const hid_t driver = register_driver();
   const Hdf5Layout* self = this;
-  checked(H5Pset_driver(access, checked(driver, place, "register the file driver"), &self), place,
+  checked(H5Pset_driver(access, checked(driver, location, "register the file driver"), &self), location,
           "choose the file driver");
 }
 
@@ -120,7 +120,7 @@ void Hdf5Layout::read(std::uint64_t address, std::span<std::byte> bytes) const {
   }
 }
 
-void Hdf5Layout::write_to(DurableFile& file, std::uint64_t size) const {
+void Hdf5Layout::write_to(AtomicFile& file, std::uint64_t size) const {
   std::vector<std::byte> piece;
   const auto write_between = [&](std::uint64_t begin, std::uint64_t end) {
     for (; begin < end; begin += piece.size()) {

@@ -18,7 +18,7 @@
 
 namespace syncline::io {
 
-class DurableFile;
+class AtomicFile;
 
 class Hdf5Layout {
  public:
@@ -27,7 +27,7 @@ class Hdf5Layout {
   Hdf5Layout& operator=(const Hdf5Layout&) = delete;
 
   // Files opened with `access` then keep their bytes here. The layout must outlive them.
-  void use_in(hid_t access, const Hdf5Place& place);
+  void use_in(hid_t access, const Hdf5Location& location);
 
   void write(std::uint64_t address, std::span<const std::byte> bytes);
   // Bytes never written read as zero.
@@ -36,7 +36,7 @@ class Hdf5Layout {
   // Marks bytes that the caller writes to the disk.
   void exclude(std::uint64_t address, std::uint64_t size) { excluded_[address] = size; }
   // Writes all other bytes of the first `size` to `file`.
-  void write_to(DurableFile& file, std::uint64_t size) const;
+  void write_to(AtomicFile& file, std::uint64_t size) const;
 
  private:
   static constexpr std::size_t kPage = 4096;

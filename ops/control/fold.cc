@@ -81,7 +81,8 @@ std::vector<Expr> map_fn(const MapFunctionOfMany& fn, const std::vector<Expr>& e
   if (!dtypes.empty() && dtypes.size() != values.size())
     fail<ValueError>("map_fn: ", dtypes.size(), " dtypes for the ", values.size(), " tensors that fn returns");
   for (std::size_t i = 0; i < values.size(); ++i)
-    parts.taps.push_back({dtypes.empty() || dtypes[i] == values[i].dtype() ? values[i] : cast(values[i], dtypes[i])});
+    parts.residuals.push_back(
+        {dtypes.empty() || dtypes[i] == values[i].dtype() ? values[i] : cast(values[i], dtypes[i])});
   const Expr loop = make_loop(std::move(parts));
   Exprs result;
   for (std::size_t i = 0; i < values.size(); ++i) result.emplace_back(loop.handle(), static_cast<int>(i));

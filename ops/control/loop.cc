@@ -10,12 +10,12 @@ namespace {
 
 SYNCLINE_REGISTER_OP(Loop)
 
-Shape of_one_turn(Shape whole) {
+Shape of_one_iteration(Shape whole) {
   whole.erase(0);
   return whole;
 }
 
-Shape of_all_turns(Shape one, std::int64_t time) {
+Shape of_all_iterations(Shape one, std::int64_t time) {
   one.insert(0, time);
   return one;
 }
@@ -40,8 +40,8 @@ std::int64_t common_time(const LoopBody& body, std::span<const Meta> in) {
   return time;
 }
 
-// Merges the metas of a state before and after a turn, which must agree. Either may supply a dimension that the other
-// lacks.
+// Merges the metas of a state before and after an iteration, which must agree. Either may supply a dimension that the
+// other lacks.
 Meta merge_state(std::size_t i, const Meta& now, const Meta& next) {
   bool fits = now.dtype == next.dtype && now.shape.ndim() == next.shape.ndim();
   Meta merged = now;
@@ -50,7 +50,7 @@ Meta merge_state(std::size_t i, const Meta& now, const Meta& next) {
     merged.shape[axis] = std::max(now.shape[axis], next.shape[axis]);
   }
   if (!fits)
-    fail<ShapeError>(Loop::kName, ": state ", i, " begins as ", now, ", but one turn makes it ", next,
+    fail<ShapeError>(Loop::kName, ": state ", i, " begins as ", now, ", but one iteration makes it ", next,
                      "; a state must keep its dtype and shape");
   return merged;
 }
@@ -62,7 +62,7 @@ BodyMetas infer_body(const LoopBody& body, std::span<const Meta> in) {
     fail<ValueError>(Loop::kName, ": ", in.size(), " inputs for a body of ", body.elements.size(), " sequences, ",
                      body.states.size(), " states and ", body.captures.size(), " captured values");
   std::vector<Meta> metas(in.begin(), in.end());
-  for (std::size_t i = 0; i < body.elements.size(); ++i) metas[i].shape = of_one_turn(metas[i].shape);
+  for (std::size_t i = 0; i < body.elements.size(); ++i) metas[i].shape = of_one_iteration(metas[i].shape);
   return infer_under(Loop::kName, body.roots(), leaves, metas);
 }
 
@@ -114,34 +114,34 @@ class BodyPlacer {
 
 Placement whole_if_partial(Placement p) { return p.is_partial() ? Placement::replicated() : p; }
 
-// Turns that depend on each other run in order, so time must not be split.
+// Iterations that depend on each other run in order, so time must not be split.
 Placement of_sequence(Placement p) { return p.is_split() && p.axis > 0 ? p : Placement::replicated(); }
 
-// Independent turns are distributed like rows of a batch if a sequence is split along time. A body with effects stays
-// whole, so that prints keep their order.
-bool shares_turns(const LoopBody& body, std::span<const Placement> at) {
+// Independent iterations are distributed like rows of a batch if a sequence is split along time. A body with effects
+// stays whole, so that prints keep their order.
+bool shares_iterations(const LoopBody& body, std::span<const Placement> at) {
   const auto sequences = at.first(body.elements.size());
   return body.states.empty() && !has_effect(body.roots()) &&
          std::any_of(sequences.begin(), sequences.end(), [](Placement p) { return p.is_split(0); });
 }
 
-// Each rank runs the turns of its own rows, with whole values in each turn.
-Placed place_turns(const LoopBody& body, const PlaceArgs& args) {
+// Each rank runs the iterations of its own rows, with whole values in each iteration.
+Placed place_iterations(const LoopBody& body, const PlaceArgs& args) {
   Placed placed = gathered(args);
   for (std::size_t i = 0; i < body.elements.size(); ++i) placed.in[i] = Placement::split(0);
-  for (std::size_t i = 0; i < body.taps.size(); ++i)
-    placed.out[i] = body.taps[i].sum ? Placement::partial() : Placement::split(0);
+  for (std::size_t i = 0; i < body.residuals.size(); ++i)
+    placed.out[i] = body.residuals[i].sum ? Placement::partial() : Placement::split(0);
   return placed;
 }
 
-// The placement of the loop output of a tap that has the placement `p` in the body.
-Placement of_tap(Placement p, bool sum) { return p.is_split() && !sum ? Placement::split(p.axis + 1) : p; }
+// The placement of the loop output of a residual that has the placement `p` in the body.
+Placement of_residual(Placement p, bool sum) { return p.is_split() && !sum ? Placement::split(p.axis + 1) : p; }
 
 }  // namespace
 
 std::vector<Expr> LoopBody::roots() const {
   std::vector<Expr> all = next_states;
-  for (const Tap& t : taps) all.push_back(t.value);
+  for (const Residual& t : residuals) all.push_back(t.value);
   return all;
 }
 
@@ -152,7 +152,7 @@ std::string LoopBody::describe() const {
   name_leaves(names, captures, "capture");
   std::string text = (reverse ? "backwards {" : "{") + describe_nodes(names, roots());
   for (const Expr& next : next_states) text += " next " + name_of(names, next) + ';';
-  for (const Tap& t : taps) text += (t.sum ? " sum " : " stack ") + name_of(names, t.value) + ';';
+  for (const Residual& t : residuals) text += (t.sum ? " sum " : " stack ") + name_of(names, t.value) + ';';
   return text + " }";
 }
 
@@ -167,21 +167,21 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
   std::vector<Meta> out;
   for (std::size_t i = 0; i < body.states.size(); ++i)
     out.push_back(merge_state(i, in[body.elements.size() + i], meta_of(metas, body.next_states[i])));
-  for (const Tap& t : body.taps) {
+  for (const Residual& t : body.residuals) {
     Meta meta = meta_of(metas, t.value);
-    if (!t.sum) meta.shape = of_all_turns(meta.shape, time);
+    if (!t.sum) meta.shape = of_all_iterations(meta.shape, time);
     out.push_back(std::move(meta));
   }
   return out;
 }
 
-// A state starts with the placement of its initial value. If a turn splits a replicated state, the state is split from
-// the start and each rank takes its rows of the initial value. A state with two conflicting splits is gathered in each
-// turn. Partial values are summed before they enter the loop or the next turn. Taps stay partial: a sum over turns is
-// all-reduced once, after the loop.
+// A state starts with the placement of its initial value. If an iteration splits a replicated state, the state is split
+// from the start and each rank takes its rows of the initial value. A state with two conflicting splits is gathered in
+// each iteration. Partial values are summed before they enter the loop or the next iteration. Residuals stay partial: a
+// sum over iterations is all-reduced once, after the loop.
 Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
   const LoopBody& body = *a.body;
-  if (shares_turns(body, args.at)) return place_turns(body, args);
+  if (shares_iterations(body, args.at)) return place_iterations(body, args);
   const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
   Placed placed;
   std::vector<Placement> leaves;
@@ -208,21 +208,21 @@ Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
     placed.in[n_elements + i] = leaves[n_elements + i];
     placed.out.push_back(leaves[n_elements + i]);
   }
-  for (const Tap& t : body.taps) placed.out.push_back(of_tap(body_placer.at(t.value), t.sum));
+  for (const Residual& t : body.residuals) placed.out.push_back(of_residual(body_placer.at(t.value), t.sum));
   return placed;
 }
 
-Expr tap(const Expr& loop, const Expr& value, bool sum) {
+Expr residual(const Expr& loop, const Expr& value, bool sum) {
   LoopBody& body = *loop.attrs<Loop::Attrs>().body;
   const auto n_states = body.states.size();
-  for (std::size_t i = 0; i < body.taps.size(); ++i)
-    if (body.taps[i].value == value && body.taps[i].sum == sum)
+  for (std::size_t i = 0; i < body.residuals.size(); ++i)
+    if (body.residuals[i].value == value && body.residuals[i].sum == sum)
       return Expr(loop.handle(), static_cast<int>(n_states + i));
   std::vector<Meta> in;
   for (const Expr& input : loop.node().inputs) in.push_back(input.meta());
-  body.taps.push_back({value, sum});
+  body.residuals.push_back({value, sum});
   loop.node().outputs = Loop::infer(loop.attrs<Loop::Attrs>(), in);
-  return Expr(loop.handle(), static_cast<int>(n_states + body.taps.size()) - 1);
+  return Expr(loop.handle(), static_cast<int>(n_states + body.residuals.size()) - 1);
 }
 
 }  // namespace syncline

@@ -40,8 +40,8 @@ std::vector<Expr> find_captures(const LoopParts& parts, std::span<const Expr> ro
   return captures;
 }
 
-// Finds body values that can be computed outside for all turns at once: functions of elements only, made of elementwise
-// ops and products with fixed matrices.
+// Finds body values that can be computed outside for all iterations at once: functions of elements only, made of
+// elementwise ops and products with fixed matrices.
 class WholeSequences {
  public:
   explicit WholeSequences(const Replacements& outside) : outside_(outside) {}
@@ -63,8 +63,8 @@ class WholeSequences {
     return found == outside_.end() ? Expr{} : found->second;
   }
 
-  // True if an operand may be equal in every turn. The result has time as a new first axis, to which the operand must
-  // broadcast.
+  // True if an operand may be equal in every iteration. The result has time as a new first axis, to which the operand
+  // must broadcast.
   static bool may_be_fixed(const Expr& e, std::size_t operand) {
     if (is_product(e)) return operand == 1;
     if (e.is<Choose>()) return operand == 2;
@@ -81,7 +81,7 @@ class WholeSequences {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Expr& input = node.inputs[i];
       const Expr same = may_be_fixed(e, i) ? fixed(input) : Expr{};
-      // A per-turn operand must have as many axes as the result, so that the time axes align.
+      // A per-iteration operand must have as many axes as the result, so that the time axes align.
       if (same && input.ndim() <= e.ndim()) inputs.push_back(same);
       else if (input.ndim() == e.ndim() && !(is_product(e) && i == 1)) inputs.push_back(of(input));
       else return {};
@@ -112,7 +112,7 @@ void hoist_products(LoopParts& parts, std::vector<Expr>& roots, const Replacemen
   if (!products.empty()) roots = substitute(roots, products);
 }
 
-// Drops placeholders that the body does not use. `keep_one` retains one element, which counts the turns.
+// Drops placeholders that the body does not use. `keep_one` retains one element, which counts the iterations.
 void drop_unused(const std::vector<Expr>& roots, std::vector<Expr>& leaves, std::vector<Expr>& values, bool keep_one) {
   std::unordered_set<const Node*> used;
   for (const auto& node : nodes_under(roots)) used.insert(node.get());
@@ -141,7 +141,7 @@ Expr element_of(const Expr& sequence) {
 
 Expr make_loop(LoopParts parts) {
   std::vector<Expr> roots = parts.next_states;
-  for (const Tap& t : parts.taps) roots.push_back(t.value);
+  for (const Residual& t : parts.residuals) roots.push_back(t.value);
   std::vector<Expr> values = find_captures(parts, roots), captures;
   Replacements inside, outside;
   for (const Expr& value : values) {
@@ -157,8 +157,8 @@ Expr make_loop(LoopParts parts) {
   auto body = std::make_shared<LoopBody>();
   const auto n_states = static_cast<std::ptrdiff_t>(parts.next_states.size());
   body->next_states.assign(roots.begin(), roots.begin() + n_states);
-  for (std::size_t i = 0; i < parts.taps.size(); ++i)
-    body->taps.push_back({roots[parts.next_states.size() + i], parts.taps[i].sum});
+  for (std::size_t i = 0; i < parts.residuals.size(); ++i)
+    body->residuals.push_back({roots[parts.next_states.size() + i], parts.residuals[i].sum});
   body->elements = std::move(parts.elements);
   body->states = std::move(parts.states);
   body->captures = std::move(captures);

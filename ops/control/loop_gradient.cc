@@ -1,11 +1,11 @@
 // The gradient of a loop: a loop in the opposite direction. Its states are the gradients with respect to the forward
 // states.
 //
-// The tape of the forward loop provides the forward values that the gradient of a turn needs. Each term of the gradient
-// of a captured value is treated separately. A product over rows (the gradient of a weight) is computed once after the
-// loop, over the rows of all turns, instead of once per turn. A product with a fixed matrix that ends in the gradient
-// of a sequence is treated the same way. All other terms, such as a sum over rows (a bias), accumulate turn by turn
-// while the rows are in the cache.
+// The tape of the forward loop provides the forward values that the gradient of an iteration needs. Each term of the
+// gradient of a captured value is treated separately. A product over rows (the gradient of a weight) is computed once
+// after the loop, over the rows of all iterations, instead of once per iteration. A product with a fixed matrix that
+// ends in the gradient of a sequence is treated the same way. All other terms, such as a sum over rows (a bias),
+// accumulate iteration by iteration while the rows are in the cache.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -57,9 +57,9 @@ class LoopGradient {
   std::vector<Expr> run() {
     make_cotangents();
     differentiate();
-    for (const Expr& d : turn_) find_needed(d);
+    for (const Expr& d : gradients_) find_needed(d);
     replace_needed();
-    choose_taps();
+    choose_residuals();
     build();
     return collect();
   }
@@ -68,12 +68,12 @@ class LoopGradient {
   // One term of a gradient, made of outputs of the backward loop and of outside values.
   struct Source {
     Expr outside;  // or
-    int tap = -1;
+    int residual = -1;
   };
   struct Term {
     enum Kind : std::uint8_t { kValue, kProduct } kind = kValue;
     Source a, b;  // kProduct: both
-    Expr like;    // the term in one turn
+    Expr like;    // the term in one iteration
   };
 
   std::size_t n_elements() const { return body_.elements.size(); }
@@ -87,37 +87,37 @@ class LoopGradient {
       active_[i] = cotangent_[i] && dy_[i];
     }
     for (std::size_t k = n_states(); k < dy_.size(); ++k) {
-      const bool sum = body_.taps[k - n_states()].sum;
-      tap_gradient_.push_back(!dy_[k] ? Expr{} : sum ? stand_in(dy_[k]) : element_of(dy_[k]));
-      if (dy_[k] && sum) replacements_[tap_gradient_.back()] = dy_[k];
+      const bool sum = body_.residuals[k - n_states()].sum;
+      residual_gradient_.push_back(!dy_[k] ? Expr{} : sum ? stand_in(dy_[k]) : element_of(dy_[k]));
+      if (dy_[k] && sum) replacements_[residual_gradient_.back()] = dy_[k];
       if (!dy_[k] || sum) continue;
-      parts_.elements.push_back(tap_gradient_.back());
+      parts_.elements.push_back(residual_gradient_.back());
       parts_.sequences.push_back(dy_[k]);
     }
   }
 
-  // Computes the gradients of one turn with respect to elements, states and captures. A state is active if its final
-  // value has a gradient, or if an active state or a tap with a gradient depends on it.
+  // Computes the gradients of one iteration with respect to elements, states and captures. A state is active if its
+  // final value has a gradient, or if an active state or a residual with a gradient depends on it.
   void differentiate() {
     std::vector<Expr> wrt = body_.elements, outputs = body_.roots();
     wrt.insert(wrt.end(), body_.states.begin(), body_.states.end());
     wrt.insert(wrt.end(), body_.captures.begin(), body_.captures.end());
-    outputs.resize(n_states() + tap_gradient_.size());
+    outputs.resize(n_states() + residual_gradient_.size());
     for (bool grown = true; grown;) {
       std::vector<Expr> given;
       for (std::size_t i = 0; i < n_states(); ++i) given.push_back(active_[i] ? cotangent_[i] : Expr{});
-      given.insert(given.end(), tap_gradient_.begin(), tap_gradient_.end());
-      turn_ = backpropagate(outputs, given, wrt);
+      given.insert(given.end(), residual_gradient_.begin(), residual_gradient_.end());
+      gradients_ = backpropagate(outputs, given, wrt);
       grown = false;
       for (std::size_t i = 0; i < n_states(); ++i) {
-        if (!turn_[n_elements() + i] || active_[i] || !cotangent_[i]) continue;
+        if (!gradients_[n_elements() + i] || active_[i] || !cotangent_[i]) continue;
         active_[i] = true;
         grown = true;
       }
     }
   }
 
-  // Finds the forward values that the gradient of a turn uses.
+  // Finds the forward values that the gradient of an iteration uses.
   void find_needed(const Expr& gradient) {
     if (!gradient) return;
     if (is_forward_.contains(&gradient.node())) need(gradient);
@@ -175,24 +175,25 @@ class LoopGradient {
            });
   }
 
-  // The stacked values of a forward body value over all turns.
+  // The stacked values of a forward body value over all iterations.
   Expr forward_sequence(const Expr& value) {
     for (std::size_t i = 0; i < n_elements(); ++i)
       if (body_.elements[i] == value) return input(i);
-    return tap(forward_, value);
+    return residual(forward_, value);
   }
 
-  // The stacked values or the sum over turns, as a source for collect().
+  // The stacked values or the sum over iterations, as a source for collect().
   Source source(const Expr& value, bool sum = false) {
     if (!sum && is_forward_.contains(&value.node()) && !is_constant(value))
-      return {.outside = forward_sequence(value), .tap = -1};
+      return {.outside = forward_sequence(value), .residual = -1};
     for (std::size_t i = 0; !sum && i < parts_.elements.size(); ++i)
-      if (parts_.elements[i] == value) return {.outside = parts_.sequences[i], .tap = -1};
-    auto& taps = parts_.taps;
-    for (std::size_t i = 0; i < taps.size(); ++i)
-      if (taps[i].value == value && taps[i].sum == sum) return {.outside = {}, .tap = static_cast<int>(i)};
-    taps.push_back({value, sum});
-    return {.outside = {}, .tap = static_cast<int>(taps.size()) - 1};
+      if (parts_.elements[i] == value) return {.outside = parts_.sequences[i], .residual = -1};
+    auto& residuals = parts_.residuals;
+    for (std::size_t i = 0; i < residuals.size(); ++i)
+      if (residuals[i].value == value && residuals[i].sum == sum)
+        return {.outside = {}, .residual = static_cast<int>(i)};
+    residuals.push_back({value, sum});
+    return {.outside = {}, .residual = static_cast<int>(residuals.size()) - 1};
   }
 
   // Returns the outside value of a capture; empty for other values.
@@ -202,14 +203,14 @@ class LoopGradient {
     return {};
   }
 
-  void choose_taps() {
+  void choose_residuals() {
     const std::size_t first_capture = n_elements() + n_states();
-    terms_.resize(turn_.size());
-    for (std::size_t i = 0; i < turn_.size(); ++i) {
-      if (!turn_[i] || (i >= n_elements() && i < first_capture)) continue;
-      if (!is_floating(turn_[i].dtype())) continue;
+    terms_.resize(gradients_.size());
+    for (std::size_t i = 0; i < gradients_.size(); ++i) {
+      if (!gradients_[i] || (i >= n_elements() && i < first_capture)) continue;
+      if (!is_floating(gradients_[i].dtype())) continue;
       Expr rest;  // the sum of the terms without a special form
-      for (const Expr& term : terms_of(turn_[i]))
+      for (const Expr& term : terms_of(gradients_[i]))
         if (!(i < n_elements() ? add_element_term(term, terms_[i]) : add_capture_term(term, terms_[i])))
           rest = added(rest, term);
       if (rest) terms_[i].push_back({Term::kValue, source(rest, i >= first_capture), {}, rest});
@@ -220,7 +221,7 @@ class LoopGradient {
     if (!is_op(term, "dot")) return false;
     const Expr matrix = fixed(term.input(1));
     if (!matrix) return false;
-    terms.push_back({Term::kProduct, source(term.input(0)), {.outside = matrix, .tap = -1}, term});
+    terms.push_back({Term::kProduct, source(term.input(0)), {.outside = matrix, .residual = -1}, term});
     return true;
   }
 
@@ -234,27 +235,29 @@ class LoopGradient {
     std::vector<Expr> roots;
     for (std::size_t i = 0; i < n_states(); ++i) {
       if (!active_[i]) continue;
-      const Expr& before = turn_[n_elements() + i];
+      const Expr& before = gradients_[n_elements() + i];
       parts_.states.push_back(cotangent_[i]);
       parts_.initial_states.push_back(dy_[i] ? dy_[i] : zeros_like(output(i)));
       roots.push_back(before ? before : zeros_like(cotangent_[i]));
     }
-    for (const Tap& t : parts_.taps) roots.push_back(t.value);
+    for (const Residual& t : parts_.residuals) roots.push_back(t.value);
     roots = substitute(roots, replacements_);
     const auto active = static_cast<std::ptrdiff_t>(parts_.states.size());
     parts_.next_states.assign(roots.begin(), roots.begin() + active);
-    for (std::size_t i = 0; i < parts_.taps.size(); ++i)
-      parts_.taps[i].value = roots[static_cast<std::size_t>(active) + i];
-    if (parts_.elements.empty()) {  // a loop needs one element to count the turns
+    for (std::size_t i = 0; i < parts_.residuals.size(); ++i)
+      parts_.residuals[i].value = roots[static_cast<std::size_t>(active) + i];
+    if (parts_.elements.empty()) {  // a loop needs one element to count the iterations
       parts_.elements.push_back(element_of(input(0)));
       parts_.sequences.push_back(input(0));
     }
     parts_.reverse = !body_.reverse;
-    first_tap_ = static_cast<int>(active);
+    first_residual_ = static_cast<int>(active);
     backward_ = make_loop(std::move(parts_));
   }
 
-  Expr value_of(const Source& s) const { return s.outside ? s.outside : Expr(backward_.handle(), first_tap_ + s.tap); }
+  Expr value_of(const Source& s) const {
+    return s.outside ? s.outside : Expr(backward_.handle(), first_residual_ + s.residual);
+  }
 
   Expr value_of(const Term& term) const {
     const Expr a = value_of(term.a);
@@ -276,19 +279,19 @@ class LoopGradient {
   const Expr forward_;
   const LoopBody& body_;
   const std::span<const Expr> dy_;
-  std::vector<bool> active_;        // states with a gradient
-  std::vector<Expr> cotangent_;     // of each state; empty: not differentiable
-  std::vector<Expr> tap_gradient_;  // in one turn; empty: none
+  std::vector<bool> active_;             // states with a gradient
+  std::vector<Expr> cotangent_;          // of each state; empty: not differentiable
+  std::vector<Expr> residual_gradient_;  // in one iteration; empty: none
   std::unordered_set<const Node*> is_forward_;
   std::unordered_map<const Node*, bool> follows_;  // cache of follows_from_shapes
-  std::vector<Expr> turn_;                         // one turn's gradients: elements, states, captures
-  std::vector<Expr> needed_;                       // forward values that differ from turn to turn
+  std::vector<Expr> gradients_;                    // one iteration's gradients: elements, states, captures
+  std::vector<Expr> needed_;                       // forward values that differ from iteration to iteration
   std::unordered_set<Expr, ExprHash> is_needed_;
   Replacements replacements_;  // forward values -> elements of the backward body or outside values
   LoopParts parts_;
   std::vector<std::vector<Term>> terms_;  // of the gradient of each input
   Expr backward_;
-  int first_tap_ = 0;
+  int first_residual_ = 0;
 };
 
 }  // namespace

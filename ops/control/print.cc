@@ -36,7 +36,7 @@ std::shared_ptr<const void> silent_attrs(const Node& node) {
     if (!has_effect(old.roots())) return node.attrs;
     auto body = std::make_shared<LoopBody>(old);
     body->next_states = without_prints(old.next_states);
-    for (Tap& t : body->taps) t.value = without_prints({t.value})[0];
+    for (Residual& t : body->residuals) t.value = without_prints({t.value})[0];
     return std::make_shared<Loop::Attrs>(Loop::Attrs{std::move(body)});
   }
   return node.attrs;
@@ -52,7 +52,7 @@ Placed Print::place(const Attrs&, const PlaceArgs& args) {
 void Print::run(const Attrs& a, const KernelArgs& k) {
   const auto bytes = static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype());
   if (k.in[0] != k.out[0] && bytes > 0) std::memcpy(k.out[0], k.in[0], bytes);
-  if (!k.speaks) return;
+  if (!k.is_primary) return;
   const Array value = Array::borrow(k.in_dtype(1), k.in_shape(1), const_cast<void*>(k.in[1]));
   writer()((a.message.empty() ? "" : a.message + ' ') + text_of(value) + '\n');
 }

@@ -71,12 +71,12 @@ class Recurrence {
     if (time < 0) time = options_.input_length.value_or(kUnknown);
     if (time == 0) return looped();
     if (time < 0)
-      fail<ValueError>("rnn: unroll needs a fixed number of turns, but inputs are ", inputs_.shape(),
+      fail<ValueError>("rnn: unroll needs a fixed number of iterations, but inputs are ", inputs_.shape(),
                        "; give that dimension, or loop");
     std::vector<Expr> states = initial_, outputs;
     Expr output;
-    for (std::int64_t turn = 0; turn < time; ++turn) {
-      const std::int64_t t = options_.go_backwards ? time - 1 - turn : turn;
+    for (std::int64_t iteration = 0; iteration < time; ++iteration) {
+      const std::int64_t t = options_.go_backwards ? time - 1 - iteration : iteration;
       const auto old_states = states;
       const Expr before = output;
       output = step(at_time(inputs_, t), states);
@@ -113,12 +113,12 @@ class Recurrence {
       parts.initial_states.push_back(zeros_like(sample));
       parts.next_states.push_back(output);
     }
-    parts.taps = {{output, false}};
+    parts.residuals = {{output, false}};
     const int first_tap = static_cast<int>(parts.next_states.size());
     const bool is_a_state = same != states.end();
     const Expr loop = make_loop(std::move(parts));
     Expr last_output(loop.handle(), last);
-    if (is_a_state) last_output = zeros_without_turns(last_output);
+    if (is_a_state) last_output = zeros_without_iterations(last_output);
     RnnResult result{last_output, time_and_samples(Expr(loop.handle(), first_tap)), {}};
     if (options_.go_backwards) result.outputs = reverse(result.outputs, {1});
     for (int i = 0; i < static_cast<int>(initial_.size()); ++i) result.new_states.push_back(Expr(loop.handle(), i));
@@ -138,14 +138,14 @@ class Recurrence {
     return output;
   }
 
-  // Without turns there is no output: the last output is zero, while states keep their initial values. The number of
-  // turns may be known only to the plan.
-  Expr zeros_without_turns(const Expr& state) const {
+  // Without iterations there is no output: the last output is zero, while states keep their initial values. The number
+  // of iterations may be known only to the plan.
+  Expr zeros_without_iterations(const Expr& state) const {
     if (inputs_.shape()[1] > 0) return state;
     return apply<Choose>({state, zeros_like(state), apply<Condition>({count(inputs_, {1}, DType::kInt32)})});
   }
 
-  // Restores the values before the turn where the mask is false.
+  // Restores the values before the iteration where the mask is false.
   static void hold(const Expr& mask, const Expr& before, Expr& output, const std::vector<Expr>& old_states,
                    std::vector<Expr>& states) {
     output = choose(mask, output, before);

@@ -73,7 +73,7 @@ Placed place_rows(const PlaceArgs& args) {
 
 // For each cell of the pooled image: the element of `g` where x first equals y, the element that max_pool_grad picks.
 template <class T>
-void pick_maxima(const kernels::PoolGeometry& p, const T* x, const T* y, const T* g, T* out) {
+void gather_maxima(const kernels::PoolGeometry& p, const T* x, const T* y, const T* g, T* out) {
   const Index lines = p.batch * p.out_d * p.out_h, line = p.out_w * p.channels;
   const auto pick = [&](Index cell) {
     const Index c = cell % p.channels, j = cell / p.channels % p.out_w, i = cell / line % p.out_h;
@@ -95,7 +95,7 @@ void pick_maxima(const kernels::PoolGeometry& p, const T* x, const T* y, const T
 }
 
 Expr max_pool_grad(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& dy);
-Expr max_pool_pick(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g);
+Expr max_pool_gather(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g);
 Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x);
 
 struct MaxPool {
@@ -131,13 +131,13 @@ struct MaxPoolGrad {
   }
   // The positions of the maxima are piecewise constant in x.
   static std::vector<Expr> grad(const Attrs& a, const Expr& dx, const Expr& g) {
-    return {Expr{}, Expr{}, max_pool_pick(a, dx.input(0), dx.input(1), g)};
+    return {Expr{}, Expr{}, max_pool_gather(a, dx.input(0), dx.input(1), g)};
   }
 };
 
 // (x, y, g) -> g at the maxima: the transpose of MaxPoolGrad.
-struct MaxPoolPick {
-  static constexpr std::string_view kName = "max_pool_pick";
+struct MaxPoolGather {
+  static constexpr std::string_view kName = "max_pool_gather";
   using Attrs = PoolAttrs;
   static constexpr auto fields = kPoolFields;
   static Meta infer(const Attrs&, std::span<const Meta> in) {
@@ -148,7 +148,7 @@ struct MaxPoolPick {
   static void run(const Attrs& a, const KernelArgs& k) {
     const auto g = geometry(a, k.in_shape(0), k.out_shape());
     with_floating(k.out_dtype(),
-                  [&]<class T>(T) { pick_maxima(g, k.input<T>(0), k.input<T>(1), k.input<T>(2), k.output<T>()); });
+                  [&]<class T>(T) { gather_maxima(g, k.input<T>(0), k.input<T>(1), k.input<T>(2), k.output<T>()); });
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     return {Expr{}, Expr{}, max_pool_grad(a, y.input(0), y.input(1), dy)};
@@ -193,7 +193,7 @@ struct AveragePoolGrad {
 
 SYNCLINE_REGISTER_OP(MaxPool)
 SYNCLINE_REGISTER_OP(MaxPoolGrad)
-SYNCLINE_REGISTER_OP(MaxPoolPick)
+SYNCLINE_REGISTER_OP(MaxPoolGather)
 SYNCLINE_REGISTER_OP(AveragePool)
 SYNCLINE_REGISTER_OP(AveragePoolGrad)
 
@@ -201,8 +201,8 @@ Expr max_pool_grad(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr&
   return apply<MaxPoolGrad>({x, y, dy}, a);
 }
 
-Expr max_pool_pick(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g) {
-  return apply<MaxPoolPick>({x, y, g}, a);
+Expr max_pool_gather(const PoolAttrs& a, const Expr& x, const Expr& y, const Expr& g) {
+  return apply<MaxPoolGather>({x, y, g}, a);
 }
 
 Expr average_pool_grad(const PoolAttrs& a, const Expr& dy, const Expr& x) {

@@ -14,9 +14,9 @@
 //
 // A missing member is a compile error (concept OpDefinition). `infer` runs when a node is built (dimensions may be
 // unknown) and again with the fed shapes. `grad` uses the public ops, so second derivatives need no extra code; it
-// returns one Expr per input, empty for an input without a gradient. Optional members: `run_more` (accumulates a sum
+// returns one Expr per input, empty for an input without a gradient. Optional members: `accumulate` (accumulates a sum
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
-// shapes are known), `prepare` (moves work out of a loop), `window` (the output as a strided window of the input),
+// shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
 // `may_refuse` (whether the kernel may throw), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
 // Ops are registered before main; the registry is immutable afterwards.
 #pragma once
@@ -54,7 +54,7 @@ struct KernelArgs {
   void* scratch = nullptr;                     // the bytes that the op's `scratch` requested
   const std::uint64_t* random_step = nullptr;  // how often the random op has run; selects new numbers
   Slice slice;                                 // of output 0, in the global value
-  bool speaks = true;                          // true on the one rank that writes output for the job
+  bool is_primary = true;                      // true on the one rank that writes output for the job
 
   template <class T>
   const T* input(int i) const {
@@ -72,7 +72,7 @@ struct KernelArgs {
 
 // The position of a value within another: element (i, j, ...) is at offset + i * strides[0] + j * strides[1] + ...
 // Offset and strides count elements.
-struct StridedWindow {
+struct StridedView {
   std::int64_t offset = 0;
   std::vector<std::int64_t> strides;
 };
@@ -93,19 +93,19 @@ struct OpDef {
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;         // or
   BlockFn (*block)(const void* attrs, std::span<const Meta> in) = nullptr;  // or
   bool view = false;                                                        // output 0 shares the bytes of input 0
-  // Adds to output 0. For ops that sum over the first axis of their inputs: `run` computes the first part, `run_more`
+  // Adds to output 0. For ops that sum over the first axis of their inputs: `run` computes the first part, `accumulate`
   // adds the following parts.
-  void (*run_more)(const void* attrs, const KernelArgs& args) = nullptr;
+  void (*accumulate)(const void* attrs, const KernelArgs& args) = nullptr;
   std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   std::vector<Expr> (*grad)(const Expr& y, std::span<const Expr> dy) = nullptr;  // null: see no_gradient
   std::string_view no_gradient;
   // Returns a cheaper expression of equal value once shapes are known, or empty. Only for rewrites of this op itself.
   Expr (*simplify)(const void* attrs, std::span<const Expr> in, const Meta& out) = nullptr;
   // In a loop body, once shapes are known: returns an equal expression with an operand that depends only on inputs that
-  // are equal in every turn (`fixed`), so that this operand is computed before the loop; or empty.
+  // are equal in every iteration (`fixed`), so that this operand is computed before the loop; or empty.
   Expr (*prepare)(const void* attrs, std::span<const Expr> in, const std::vector<bool>& fixed) = nullptr;
   // The position of output 0 within input 0, for the given metas. Elementwise ops then read the input directly.
-  StridedWindow (*window)(const void* attrs, const Meta& in) = nullptr;
+  StridedView (*strided_view)(const void* attrs, const Meta& in) = nullptr;
   // True if `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
   // writes no variable before all such ops have finished (runtime/passes/commit.cc). Null: the op never throws.
   bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
@@ -162,8 +162,8 @@ OpDef make_def() {
   def.place = [](const void* a, const PlaceArgs& p) { return Op::place(*static_cast<const Attrs*>(a), p); };
   if constexpr (requires { Op::run; })
     def.run = [](const void* a, const KernelArgs& k) { Op::run(*static_cast<const Attrs*>(a), k); };
-  if constexpr (requires { Op::run_more; })
-    def.run_more = [](const void* a, const KernelArgs& k) { Op::run_more(*static_cast<const Attrs*>(a), k); };
+  if constexpr (requires { Op::accumulate; })
+    def.accumulate = [](const void* a, const KernelArgs& k) { Op::accumulate(*static_cast<const Attrs*>(a), k); };
   if constexpr (requires { Op::block; })
     def.block = [](const void* a, std::span<const Meta> in) { return Op::block(*static_cast<const Attrs*>(a), in); };
   if constexpr (requires { Op::scratch; })
@@ -180,8 +180,10 @@ OpDef make_def() {
     def.prepare = [](const void* a, std::span<const Expr> in, const std::vector<bool>& fixed) {
       return Op::prepare(*static_cast<const Attrs*>(a), in, fixed);
     };
-  if constexpr (requires { Op::window; })
-    def.window = [](const void* a, const Meta& in) { return Op::window(*static_cast<const Attrs*>(a), in); };
+  if constexpr (requires { Op::strided_view; })
+    def.strided_view = [](const void* a, const Meta& in) {
+      return Op::strided_view(*static_cast<const Attrs*>(a), in);
+    };
   if constexpr (requires { Op::may_refuse; })
     def.may_refuse = [](const void* a, std::span<const Meta> in) {
       return Op::may_refuse(*static_cast<const Attrs*>(a), in);

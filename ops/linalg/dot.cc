@@ -99,7 +99,7 @@ struct DotKernelGrad {
     return gathered(args);
   }
   static void run(const Attrs&, const KernelArgs& args) { multiply(args, 0); }
-  static void run_more(const Attrs&, const KernelArgs& args) { multiply(args, 1); }
+  static void accumulate(const Attrs&, const KernelArgs& args) { multiply(args, 1); }
   static void multiply(const KernelArgs& args, int kept) {
     const std::int64_t k = args.in_shape(0).back(), n = args.in_shape(1).back();
     with_number(args.out_dtype(), [&]<class T>(T) {

@@ -40,11 +40,11 @@ Expr sparse_categorical_crossentropy(const Expr& target, const Expr& output, con
   const Expr index = cast(target, DType::kInt64);
   if (options.from_logits) {
     const Expr x = shifted(output, axis);
-    return log(sum(exp(x), {axis})) - pick(x, index, axis);
+    return log(sum(exp(x), {axis})) - gather_along_axis(x, index, axis);
   }
   // Equal to Keras, which takes the logarithms of the bounded probabilities as logits, but without exp(log(...)).
   const Expr probability = bounded(output, options.epsilon);
-  return log(sum(probability, {axis})) - log(pick(probability, index, axis));
+  return log(sum(probability, {axis})) - log(gather_along_axis(probability, index, axis));
 }
 
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options) {

@@ -91,8 +91,8 @@ HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_
 
 // Softmax of lanes [begin, end) of a value viewed as (outer, length, inner); lane l is (l / inner, :, l % inner).
 template <class T>
-HWY_ATTR void softmax_lanes(const T* x, T* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
-                            std::int64_t end) {
+HWY_ATTR void softmax_slices(const T* x, T* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
+                             std::int64_t end) {
   if (inner == 1) {
     for (std::int64_t row = begin; row < end; ++row) softmax_row(x + row * length, y + row * length, length);
     return;
@@ -107,13 +107,13 @@ HWY_ATTR void softmax_lanes(const T* x, T* y, std::int64_t length, std::int64_t 
   }
 }
 
-void softmax_lanes_f32(const float* x, float* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
-                       std::int64_t end) {
-  softmax_lanes(x, y, length, inner, begin, end);
+void softmax_slices_f32(const float* x, float* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
+                        std::int64_t end) {
+  softmax_slices(x, y, length, inner, begin, end);
 }
-void softmax_lanes_f64(const double* x, double* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
-                       std::int64_t end) {
-  softmax_lanes(x, y, length, inner, begin, end);
+void softmax_slices_f64(const double* x, double* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
+                        std::int64_t end) {
+  softmax_slices(x, y, length, inner, begin, end);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -128,8 +128,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace syncline {
 namespace {
-HWY_EXPORT(softmax_lanes_f32);
-HWY_EXPORT(softmax_lanes_f64);
+HWY_EXPORT(softmax_slices_f32);
+HWY_EXPORT(softmax_slices_f64);
 
 struct Softmax {
   static constexpr std::string_view kName = "softmax";
@@ -163,8 +163,8 @@ struct Softmax {
     const double cost = 10 + static_cast<double>(length);
     kernels::parallel_for(outer * inner, cost, [&](std::int64_t begin, std::int64_t end) {
       if (k.out_dtype() == DType::kFloat32)
-        HWY_DYNAMIC_DISPATCH(softmax_lanes_f32)(k.input<float>(0), k.output<float>(), length, inner, begin, end);
-      else HWY_DYNAMIC_DISPATCH(softmax_lanes_f64)(k.input<double>(0), k.output<double>(), length, inner, begin, end);
+        HWY_DYNAMIC_DISPATCH(softmax_slices_f32)(k.input<float>(0), k.output<float>(), length, inner, begin, end);
+      else HWY_DYNAMIC_DISPATCH(softmax_slices_f64)(k.input<double>(0), k.output<double>(), length, inner, begin, end);
     });
   }
 

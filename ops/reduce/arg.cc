@@ -12,11 +12,11 @@ struct ArgAttrs {
 };
 
 template <class T, class Beats>
-void arg_extremum(const T* x, std::int64_t* y, const LanesAlong& l, Beats beats) {
+void arg_extremum(const T* x, std::int64_t* y, const SlicesAlong& l, Beats beats) {
   const double cost = 0.7 * static_cast<double>(l.length);
   kernels::parallel_for(l.outer * l.inner, cost, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t lane = begin; lane < end; ++lane) {
-      const T* at = x + lane / l.inner * l.length * l.inner + lane % l.inner;
+    for (std::int64_t slice = begin; slice < end; ++slice) {
+      const T* at = x + slice / l.inner * l.length * l.inner + slice % l.inner;
       T best = at[0];
       std::int64_t index = 0;
       for (std::int64_t i = 1; i < l.length; ++i) {
@@ -26,7 +26,7 @@ void arg_extremum(const T* x, std::int64_t* y, const LanesAlong& l, Beats beats)
         best = value;
         index = i;
       }
-      y[lane] = index;
+      y[slice] = index;
     }
   });
 }
@@ -47,9 +47,9 @@ struct Arg {
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const Shape& shape = k.in_shape(0);
-    const LanesAlong lanes = lanes_along(shape, wrap_axis(Self::kName, a.axis, shape.ndim()));
+    const SlicesAlong slices = slices_along(shape, wrap_axis(Self::kName, a.axis, shape.ndim()));
     with_dtype(k.in_dtype(0), [&]<class T>(T) {
-      arg_extremum(k.input<T>(0), k.output<std::int64_t>(), lanes,
+      arg_extremum(k.input<T>(0), k.output<std::int64_t>(), slices,
                    [](T value, T best) { return Self::kLargest ? value > best : value < best; });
     });
   }

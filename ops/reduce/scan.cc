@@ -19,16 +19,16 @@ struct ScanAttrs {
 inline constexpr auto kScanFields = std::tuple{
     field("axis", &ScanAttrs::axis), field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse)};
 
-// Calls step(element, previous element or -1, number of adjacent lanes) along all lanes, in the order of the scan.
+// Calls step(element, previous element or -1, number of adjacent slices) along all slices, in the order of the scan.
 template <class F>
-void for_steps(const LanesAlong& l, bool reverse, F step) {
-  constexpr std::int64_t kBand = 256;  // lanes that are scanned together: their elements are contiguous
+void for_steps(const SlicesAlong& l, bool reverse, F step) {
+  constexpr std::int64_t kBand = 256;  // slices that are scanned together: their elements are contiguous
   const std::int64_t bands = (l.inner + kBand - 1) / kBand;
   const double cost = 0.5 * static_cast<double>(l.length * std::min(l.inner, kBand));
   kernels::parallel_for(l.outer * bands, cost, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t item = first; item < last; ++item) {
-      const std::int64_t lane = item % bands * kBand, width = std::min(kBand, l.inner - lane);
-      const std::int64_t start = item / bands * l.length * l.inner + lane;
+      const std::int64_t slice = item % bands * kBand, width = std::min(kBand, l.inner - slice);
+      const std::int64_t start = item / bands * l.length * l.inner + slice;
       for (std::int64_t i = 0; i < l.length; ++i) {
         const std::int64_t at = start + (reverse ? l.length - 1 - i : i) * l.inner;
         step(at, i == 0 ? -1 : reverse ? at + l.inner : at - l.inner, width);
@@ -58,14 +58,14 @@ struct Scan {
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const Shape& shape = k.in_shape(0);
-    const LanesAlong lanes = lanes_along(shape, wrap_axis(Self::kName, a.axis, shape.ndim()));
+    const SlicesAlong slices = slices_along(shape, wrap_axis(Self::kName, a.axis, shape.ndim()));
     with_dtype(k.in_dtype(0), [&]<class T>(T) {
       const T* x = k.input<T>(0);
       T* y = k.output<T>();
       auto join = [](T left, T right) {
         return static_cast<T>(Self::kLinear ? wrapping(left) + wrapping(right) : wrapping(left) * wrapping(right));
       };
-      for_steps(lanes, a.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
+      for_steps(slices, a.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
         const std::int64_t newest = a.exclusive ? before : at;
         for (std::int64_t j = 0; j < width; ++j) {
           if (before >= 0) y[at + j] = join(y[before + j], x[newest + j]);
@@ -101,11 +101,11 @@ struct LinearScan {
   }
   static void run(const Attrs& attrs, const KernelArgs& k) {
     const Shape& shape = k.in_shape(0);
-    const LanesAlong lanes = lanes_along(shape, wrap_axis(kName, attrs.axis, shape.ndim()));
+    const SlicesAlong slices = slices_along(shape, wrap_axis(kName, attrs.axis, shape.ndim()));
     with_floating(k.in_dtype(0), [&]<class T>(T) {
       const T *a = k.input<T>(0), *x = k.input<T>(1);
       T* y = k.output<T>();
-      for_steps(lanes, attrs.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
+      for_steps(slices, attrs.reverse, [&](std::int64_t at, std::int64_t before, std::int64_t width) {
         for (std::int64_t j = 0; j < width; ++j)
           y[at + j] = x[at + j] + (before < 0 ? T(0) : a[at + j] * y[before + j]);
       });

@@ -5,11 +5,11 @@
 
 namespace syncline {
 
-struct LanesAlong {
+struct SlicesAlong {
   std::int64_t outer = 1, length = 1, inner = 1;
 };
 
-inline LanesAlong lanes_along(const Shape& shape, int axis) {
+inline SlicesAlong slices_along(const Shape& shape, int axis) {
   return {shape.product(0, axis), shape[axis], shape.product(axis + 1, shape.ndim())};
 }
 

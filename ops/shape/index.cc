@@ -6,8 +6,8 @@
 
 #include "ops/graph/deferred.h"
 #include "ops/graph/leaf.h"
-#include "ops/kernels/copy/strided_copy.h"
 #include "ops/kernels/copy/permute.h"
+#include "ops/kernels/copy/strided_copy.h"
 #include "ops/shape/strides.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/linalg.h"
@@ -132,8 +132,8 @@ struct StridedPad {
     std::int64_t begin = 0;
     const int ndim = k.out_shape().ndim();
     const Strides to = strides_of(a, k.out_shape(), begin), from = syncline::strides_of(k.in_shape(0));
-    kernels::copy_box(k.in_shape(0).dims(), first(from, ndim), first(to, ndim), size, k.in[0],
-                      k.output<std::byte>() + static_cast<std::size_t>(begin) * size);
+    kernels::strided_copy(k.in_shape(0).dims(), first(from, ndim), first(to, ndim), size, k.in[0],
+                          k.output<std::byte>() + static_cast<std::size_t>(begin) * size);
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
     const Shape& x = in[0].shape();

@@ -61,8 +61,8 @@ struct Concatenate {
       const Shape& shape = k.in_meta[i].shape;
       const Strides in = strides_of(shape);
       const auto offset = static_cast<std::size_t>(at * out[static_cast<std::size_t>(joined)]);
-      kernels::copy_box(shape.dims(), first(in, ndim), first(out, ndim), size, k.in[i],
-                        k.output<std::byte>() + offset * size);
+      kernels::strided_copy(shape.dims(), first(in, ndim), first(out, ndim), size, k.in[i],
+                            k.output<std::byte>() + offset * size);
       at += shape[joined];
     }
   }
@@ -99,20 +99,20 @@ SYNCLINE_REGISTER_OP(Concatenate)
 
 }  // namespace
 
-std::vector<StridedWindow> joined_windows(const Expr& joined, std::span<const Meta> in) {
+std::vector<StridedView> joined_views(const Expr& joined, std::span<const Meta> in) {
   if (!joined.is<Concatenate>()) return {};
   const int ndim = in[0].shape.ndim(), axis = wrap_axis(Concatenate::kName, joined.attrs<JoinAttrs>().axis, ndim);
   Shape whole = in[0].shape;
   for (const Meta& m : in.subspan(1)) whole[axis] += m.shape[axis];
   const Strides strides = strides_of(whole);
   const auto used = first(strides, ndim);
-  std::vector<StridedWindow> windows;
+  std::vector<StridedView> views;
   std::int64_t at = 0;
   for (const Meta& m : in) {
-    windows.push_back({at * strides[static_cast<std::size_t>(axis)], {used.begin(), used.end()}});
+    views.push_back({at * strides[static_cast<std::size_t>(axis)], {used.begin(), used.end()}});
     at += m.shape[axis];
   }
-  return windows;
+  return views;
 }
 
 Expr concatenate(std::vector<Expr> tensors, int axis) {

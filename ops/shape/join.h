@@ -1,4 +1,4 @@
-// Memory windows of the operands of a concatenation: a plan can compute the operands in place.
+// Strided views of the operands of a concatenation: a plan can compute the operands in place.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace syncline {
 
-// One window per operand if `joined` is a concatenation, otherwise none. `in`: the operands' local metas, sizes known.
-std::vector<StridedWindow> joined_windows(const Expr& joined, std::span<const Meta> in);
+// One strided view per operand if `joined` is a concatenation, otherwise none. `in`: the operands' local metas, sizes
+// known.
+std::vector<StridedView> joined_views(const Expr& joined, std::span<const Meta> in);
 
 }  // namespace syncline

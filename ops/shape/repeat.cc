@@ -9,8 +9,8 @@
 namespace syncline {
 namespace {
 
-struct Stretch {
-  static constexpr std::string_view kName = "stretch";
+struct BroadcastAxis {
+  static constexpr std::string_view kName = "broadcast_axis";
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;
@@ -41,7 +41,7 @@ struct Stretch {
   }
 };
 
-SYNCLINE_REGISTER_OP(Stretch)
+SYNCLINE_REGISTER_OP(BroadcastAxis)
 
 void check_times(std::string_view op, std::int64_t n) {
   if (n < 0) fail<ValueError>(op, ": ", n, " repetitions; the number must not be negative");
@@ -52,7 +52,7 @@ void check_times(std::string_view op, std::int64_t n) {
 Expr repeat_elements(const Expr& x, int rep, int axis) {
   check_times("repeat_elements", rep);
   const int at = wrap_axis("repeat_elements", axis, x.ndim());
-  return merge_axes(apply<Stretch>({expand_dims(x, at + 1)}, {at + 1, rep}), at);
+  return merge_axes(apply<BroadcastAxis>({expand_dims(x, at + 1)}, {at + 1, rep}), at);
 }
 
 Expr repeat(const Expr& x, const Dim& n) {
@@ -61,7 +61,7 @@ Expr repeat(const Expr& x, const Dim& n) {
   return with_numbers("repeat", {x}, Dims::of_numbers("repeat", {n}), unknown,
                       [](std::span<const Expr> operands, const Shape& numbers) {
                         check_times("repeat", numbers[0]);
-                        return apply<Stretch>({expand_dims(operands[0], 1)}, {1, numbers[0]});
+                        return apply<BroadcastAxis>({expand_dims(operands[0], 1)}, {1, numbers[0]});
                       });
 }
 
@@ -80,7 +80,7 @@ Expr tile(const Expr& x, const Dims& n) {
     for (int i = 0; i < times.ndim(); ++i) {
       check_times("tile", times[i]);
       const int axis = lead + i;
-      if (times[i] != 1) tiled = merge_axes(apply<Stretch>({expand_dims(tiled, axis)}, {axis, times[i]}), axis);
+      if (times[i] != 1) tiled = merge_axes(apply<BroadcastAxis>({expand_dims(tiled, axis)}, {axis, times[i]}), axis);
     }
     return tiled;
   });

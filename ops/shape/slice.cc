@@ -34,7 +34,7 @@ std::int64_t offset_of(const Numbers& start, const Strides& strides) {
 }
 
 // Axes of unchanged size keep a split.
-Placed place_box(const PlaceArgs& args) {
+Placed place_slice(const PlaceArgs& args) {
   std::vector<int> axis_out;
   for (int axis = 0; axis < args.in[0].shape.ndim(); ++axis)
     axis_out.push_back(args.in[0].shape[axis] == args.out[0].shape[axis] ? axis : -1);
@@ -42,7 +42,7 @@ Placed place_box(const PlaceArgs& args) {
 }
 
 // The elements [start, start + size) of x. A negative size omits the last -size - 1 elements: -1 reaches to the end.
-struct SliceBox {
+struct SliceOp {
   static constexpr std::string_view kName = "slice";
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
@@ -65,16 +65,16 @@ struct SliceBox {
     }
     return out;
   }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_box(args); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_slice(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     // Sizes come from the output, because a split axis is shorter on a rank. It starts at 0.
     const Strides in = strides_of(k.in_shape(0)), out = strides_of(k.out_shape());
     const int ndim = k.out_shape().ndim();
     const std::size_t size = size_of(k.out_dtype());
-    kernels::copy_box(k.out_shape().dims(), first(in, ndim), first(out, ndim), size,
-                      k.input<std::byte>(0) + static_cast<std::size_t>(offset_of(a.start, in)) * size, k.out[0]);
+    kernels::strided_copy(k.out_shape().dims(), first(in, ndim), first(out, ndim), size,
+                          k.input<std::byte>(0) + static_cast<std::size_t>(offset_of(a.start, in)) * size, k.out[0]);
   }
-  static StridedWindow window(const Attrs& a, const Meta& in) {
+  static StridedView strided_view(const Attrs& a, const Meta& in) {
     const Strides strides = strides_of(in.shape);
     const auto used = first(strides, in.shape.ndim());
     return {offset_of(a.start, strides), {used.begin(), used.end()}};
@@ -105,14 +105,14 @@ struct Pad {
     }
     return out;
   }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return place_box(args); }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return place_slice(args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const Strides in = strides_of(k.in_shape(0)), out = strides_of(k.out_shape());
     const int ndim = k.out_shape().ndim();
     const std::size_t size = size_of(k.out_dtype());
     std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size);
-    kernels::copy_box(k.in_shape(0).dims(), first(in, ndim), first(out, ndim), size, k.in[0],
-                      k.output<std::byte>() + static_cast<std::size_t>(offset_of(a.before, out)) * size);
+    kernels::strided_copy(k.in_shape(0).dims(), first(in, ndim), first(out, ndim), size, k.in[0],
+                          k.output<std::byte>() + static_cast<std::size_t>(offset_of(a.before, out)) * size);
   }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     return out.shape.is_known() && in[0].shape() == out.shape ? in[0] : Expr{};
@@ -120,7 +120,7 @@ struct Pad {
   static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {trim(dy, a.before, a.after)}; }
 };
 
-std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) {
+std::vector<Expr> SliceOp::grad(const Attrs& a, const Expr& y, const Expr& dy) {
   const Expr& x = y.input(0);
   // Number of elements after the slice on each axis; empty if that depends on an unknown size of x.
   const auto behind = [a](const Shape& whole) -> std::optional<Numbers> {
@@ -141,7 +141,7 @@ std::vector<Expr> SliceBox::grad(const Attrs& a, const Expr& y, const Expr& dy) 
 
 // A slice of a sum as a sum of slices, which elementwise ops read in place: for the gates of a recurrent layer, which
 // are slices of a product plus a bias. Empty if x is not a sum.
-Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
+Expr SliceOp::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
   if (x.op().name != "add") return {};
   std::vector<Expr> terms;
   for (const Expr& term : x.node().inputs) {
@@ -152,12 +152,12 @@ Expr SliceBox::sum_of_slices(const Attrs& a, const Expr& x, const Shape& out) {
       start.push_back(whole ? 0 : a.start[static_cast<std::size_t>(axis)]);
       size.push_back(whole ? 1 : out[axis]);
     }
-    terms.push_back(term.ndim() == 0 ? term : apply<SliceBox>({term}, {std::move(start), std::move(size)}));
+    terms.push_back(term.ndim() == 0 ? term : apply<SliceOp>({term}, {std::move(start), std::move(size)}));
   }
   return terms[0] + terms[1];
 }
 
-SYNCLINE_REGISTER_OP(SliceBox)
+SYNCLINE_REGISTER_OP(SliceOp)
 SYNCLINE_REGISTER_OP(Pad)
 
 // The axis that a pad pads; -1 if there is not exactly one.
@@ -213,13 +213,13 @@ Expr slice(const Expr& x, const Dims& start, const Dims& size) {
     const Numbers from(numbers.begin(), middle), count(middle, numbers.end());
     for (const std::int64_t n : count)
       if (n < -1) fail<ValueError>("slice: size ", text_of(count), " holds ", n, "; sizes count elements, or are -1");
-    return apply<SliceBox>({operands[0]}, {from, count});
+    return apply<SliceOp>({operands[0]}, {from, count});
   });
 }
 
 Expr trim(const Expr& x, Numbers before, Numbers after) {
   for (std::int64_t& n : after) n = -n - 1;
-  return apply<SliceBox>({x}, {std::move(before), std::move(after)});
+  return apply<SliceOp>({x}, {std::move(before), std::move(after)});
 }
 
 Expr slice_axis(const Expr& x, int axis, std::int64_t start, std::int64_t size) {

@@ -1,4 +1,4 @@
-// SparseTensor, to_dense, and sparse_pick, the gradient of to_dense.
+// SparseTensor, to_dense, and sparse_gather, the gradient of to_dense.
 #include "ops/sparse/tensor.h"
 
 #include <algorithm>
@@ -51,8 +51,8 @@ struct SparseToDense {
 };
 
 // The elements of a dense matrix (the first input) at the entries of a sparse tensor; zero in unused slots.
-struct SparsePick {
-  static constexpr std::string_view kName = "sparse_pick";
+struct SparseGather {
+  static constexpr std::string_view kName = "sparse_gather";
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) {
@@ -85,12 +85,12 @@ struct SparsePick {
 };
 
 std::vector<Expr> SparseToDense::grad(const Attrs&, const Expr& y, const Expr& dy) {
-  return {apply<SparsePick>({dy, y.input(kColumns), y.input(kSpans), y.input(kExtent)}), {}, {}, {}};
+  return {apply<SparseGather>({dy, y.input(kColumns), y.input(kSpans), y.input(kExtent)}), {}, {}, {}};
 }
 
 SYNCLINE_REGISTER_OP(SparseTensor)
 SYNCLINE_REGISTER_OP(SparseToDense)
-SYNCLINE_REGISTER_OP(SparsePick)
+SYNCLINE_REGISTER_OP(SparseGather)
 
 }  // namespace
 

@@ -164,11 +164,11 @@ void bind_distributed(nb::module_& m) {
   m.def("rank", [] { return wire() ? wire()->rank() : 0; });
   m.def("ranks", [] { return wire() ? wire()->size() : 1; });
   m.def("set_local_feeds", [](bool local) {
-    if (Distributor* distributor = Session::current().distributor()) distributor->set_feeds_local(local);
+    if (Strategy* strategy = Session::current().strategy()) strategy->set_feeds_local(local);
   });
   m.def("local_feeds", [] {
-    const Distributor* distributor = Session::current().distributor();
-    return distributor != nullptr && distributor->feeds_are_local();
+    const Strategy* strategy = Session::current().strategy();
+    return strategy != nullptr && strategy->feeds_are_local();
   });
   m.def("post_note", [](std::uint64_t note) {
     comm::Communicator& wire = joined();
@@ -184,7 +184,7 @@ void bind_distributed(nb::module_& m) {
   m.def("digest",
         [](const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bytes,
            std::uint64_t begun) { return attrs::mix(begun, kernels::digest(bytes.data(), bytes.size())) >> 32; });
-  m.def("turn_to_speak", [] { return comm::turn_to_speak(joined()).count(); });
+  m.def("report_delay", [] { return comm::report_delay(joined()).count(); });
   m.def("abort", [](int exit_code) {
     nb::gil_scoped_release release;
     joined().abort_job(exit_code);

@@ -53,7 +53,7 @@ std::mutex& session_mutex() {
 
 Listening::Listening(bool wanted) {
   Session& session = Session::current();
-  if (!wanted || session.distributor() != nullptr || !is_main_thread()) return;
+  if (!wanted || session.strategy() != nullptr || !is_main_thread()) return;
   struct sigaction ours = {};
   ours.sa_handler = note_signal;
   ours.sa_flags = SA_ONSTACK;

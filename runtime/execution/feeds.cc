@@ -100,7 +100,7 @@ std::uint64_t FedInputs::digest_of(std::size_t input) const {
   return digest;
 }
 
-void FedInputs::agree_on_unsplit(Distributor& ranks, const std::vector<bool>& split) const {
+void FedInputs::agree_on_unsplit(Strategy& ranks, const std::vector<bool>& split) const {
   std::vector<std::string> names;
   std::vector<std::uint64_t> digests;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -111,15 +111,15 @@ void FedInputs::agree_on_unsplit(Distributor& ranks, const std::vector<bool>& sp
   if (!names.empty()) agree_on_values(ranks, function_, names, digests);
 }
 
-RowShares FedInputs::share(Distributor* distributor, std::vector<Meta>& global, std::vector<bool>& split, bool& local) {
+RowShares FedInputs::share(Strategy* strategy, std::vector<Meta>& global, std::vector<bool>& split, bool& local) {
   std::vector<Meta> metas;
   for (std::size_t i = 0; i < inputs_.size(); ++i) metas.push_back(meta_of(i));
   std::vector<std::int64_t> slots;  // for the value as one piece
   for (const SparseInput& s : sparse_) slots.push_back(slots_for(s.value, std::array{std::int64_t{0}, s.value.rows()}));
   std::vector<bool> input_split(inputs_.size(), false);
   RowShares shares;
-  if (distributor != nullptr) shares = distributor->share(metas, slots, input_split, local);
-  if (local) agree_on_unsplit(*distributor, input_split);
+  if (strategy != nullptr) shares = strategy->share(metas, slots, input_split, local);
+  if (local) agree_on_unsplit(*strategy, input_split);
   for (std::size_t i = 0; i < sparse_.size(); ++i) {
     SparseInput& s = sparse_[i];
     std::vector<std::int64_t> borders{0, s.value.rows()};

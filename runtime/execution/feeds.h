@@ -31,9 +31,9 @@ class FedInputs {
   void take(std::span<const Feed> feeds);
 
   // Assigns rows to ranks. Fills `global` (shapes over all ranks) and `split` with one entry per leaf, and packs sparse
-  // values. With a distributor or a sparse input, call it before arrays(). Under local feeds, throws DisagreementError
+  // values. With a strategy or a sparse input, call it before arrays(). Under local feeds, throws DisagreementError
   // if a value without the batch's rows differs between ranks.
-  RowShares share(Distributor* distributor, std::vector<Meta>& global, std::vector<bool>& split, bool& local);
+  RowShares share(Strategy* strategy, std::vector<Meta>& global, std::vector<bool>& split, bool& local);
 
   // One array per leaf.
   std::span<const Array* const> arrays() const { return arrays_; }
@@ -50,7 +50,7 @@ class FedInputs {
   void take(std::size_t input, const SparseArray& value);
   Meta meta_of(std::size_t input) const;
   std::uint64_t digest_of(std::size_t input) const;
-  void agree_on_unsplit(Distributor& ranks, const std::vector<bool>& split) const;
+  void agree_on_unsplit(Strategy& ranks, const std::vector<bool>& split) const;
 
   std::string function_;
   std::vector<Expr> inputs_, leaves_;

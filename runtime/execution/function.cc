@@ -9,8 +9,8 @@
 #include "ops/sparse/tensor.h"
 #include "runtime/execution/function_plans.h"
 #include "runtime/placement/agreement.h"
-#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/plan/plan.h"
 #include "syncline/backend/shape.h"
 #include "syncline/backend/sparse.h"
@@ -113,16 +113,16 @@ struct Function::Impl {
     const timeline::Step traced(plans.name(), planned.plan.fingerprint(), session.steps());
     plans.run(planned, session, results);
     session.count_step(planned.random_ops);
-    if (session.distributor() != nullptr) compare_if_due(planned, session);
+    if (session.strategy() != nullptr) compare_if_due(planned, session);
   }
 
   // Collective: every rank compares after the same steps.
   static void compare_if_due(Planned& planned, Session& session) {
-    const std::uint64_t every = session.distributor()->check_steps();
+    const std::uint64_t every = session.strategy()->check_steps();
     if (every == 0) return;
     UsedVariables& used = session.used_variables();
     if (std::exchange(planned.compared_in, used.round()) != used.round()) used.add(planned.plan.variables());
-    if (session.steps() % every == 0) used.compare(session, *session.distributor());
+    if (session.steps() % every == 0) used.compare(session, *session.strategy());
   }
 
   template <class Value>

@@ -11,8 +11,8 @@
 #include "runtime/passes/compile.h"
 #include "runtime/placement/agreement.h"
 #include "runtime/placement/differing_value.h"
-#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/session.h"
 #include "syncline/timeline.h"
 
@@ -29,7 +29,7 @@ bool overlap(const Array& a, const Array& b) { return a.raw() < b.raw() + b.byte
 
 // Replaces values set by hand with rank 0's. The ranks usually set equal values: comparing one digest then avoids a
 // broadcast for each of hundreds of variables. A partial variable keeps its value on rank 0 and becomes zero elsewhere.
-void share_values(std::span<const std::shared_ptr<VariableState>> variables, Distributor& distributor) {
+void share_values(std::span<const std::shared_ptr<VariableState>> variables, Strategy& strategy) {
   std::vector<VariableState*> changed;
   std::uint64_t digest = 0, place = 0;
   for (const auto& state : variables) {
@@ -41,14 +41,14 @@ void share_values(std::span<const std::shared_ptr<VariableState>> variables, Dis
       changed.push_back(state.get());
       continue;
     }
-    if (distributor.rank() != 0) std::memset(value.raw(), 0, value.bytes());
+    if (strategy.rank() != 0) std::memset(value.raw(), 0, value.bytes());
     state->set_changed(false);
   }
   if (changed.empty()) return;
-  const bool equal = all_equal(gather_numbers(distributor, digest, "values set by hand"));
+  const bool equal = all_equal(gather_numbers(strategy, digest, "values set by hand"));
   for (VariableState* state : changed) {
     Array& value = state->value();
-    if (!equal) distributor.broadcast("the value set by hand of " + state->name(), value.raw(), value.bytes());
+    if (!equal) strategy.broadcast("the value set by hand of " + state->name(), value.raw(), value.bytes());
     state->set_changed(false);
   }
 }
@@ -69,7 +69,7 @@ FunctionPlans::FunctionPlans(std::string name, std::vector<Expr> inputs, std::ve
       outputs_(std::move(outputs)),
       updates_(std::move(updates)) {
   pointers_.reserve(fed_.leaves().size() + outputs_.size());
-  find_steering();
+  find_static_arguments();
 }
 
 FunctionPlans::Planned& FunctionPlans::find_for_fed(Session& session) {
@@ -82,11 +82,11 @@ FunctionPlans::Planned& FunctionPlans::find_for_fed(Session& session) {
 
 bool FunctionPlans::fits(const Key& key, const Session& session, bool own_rows) const {
   if (key.generation != session.generation() || key.own_rows != own_rows) return false;
-  std::size_t steer = 0;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < fed_.leaves().size(); ++i) {
     const Array& feed = *fed_.arrays()[i];
     if (key.metas[i].shape != feed.shape()) return false;
-    if (steers_[i] && key.steering[steer++] != feed.data<bool>()[0]) return false;
+    if (is_static_[i] && key.static_arguments[next++] != feed.data<bool>()[0]) return false;
   }
   return true;
 }
@@ -94,14 +94,14 @@ bool FunctionPlans::fits(const Key& key, const Session& session, bool own_rows) 
 // Row shares are computed in every step if each rank feeds its own rows or an input is sparse, because sparse tensors
 // are packed by rank.
 FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
-  Distributor* distributor = session.distributor();
-  const bool own_rows = distributor != nullptr && distributor->feeds_are_local();
+  Strategy* strategy = session.strategy();
+  const bool own_rows = strategy != nullptr && strategy->feeds_are_local();
   const bool ask = fed_.any_sparse() || own_rows;
   if (!ask)
     for (auto it = plans_.begin(); it != plans_.end(); ++it)
       if (fits((*it)->key, session, own_rows)) return use(plans_, it, session);
   auto fresh = std::make_unique<Planned>();  // from here on memory is allocated
-  fresh->shares = fed_.share(distributor, fresh->global, fresh->split, fresh->local);
+  fresh->shares = fed_.share(strategy, fresh->global, fresh->split, fresh->local);
   if (ask)
     for (auto it = plans_.begin(); it != plans_.end(); ++it)
       if ((*it)->shares == fresh->shares && fits((*it)->key, session, own_rows)) return use(plans_, it, session);
@@ -110,7 +110,7 @@ FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
   for (std::size_t i = 0; i < fed_.leaves().size(); ++i) {
     const Array& feed = *fed_.arrays()[i];
     fresh->key.metas.push_back({feed.dtype(), feed.shape()});
-    if (steers_[i]) fresh->key.steering.push_back(feed.data<bool>()[0]);
+    if (is_static_[i]) fresh->key.static_arguments.push_back(feed.data<bool>()[0]);
   }
   make_plan(*fresh, session);
   return add(plans_, std::move(fresh), session);
@@ -151,7 +151,7 @@ FunctionPlans::Planned& FunctionPlans::use(Plans& list, Plans::iterator found, S
   std::byte* arena = session.arena(planned.plan.arena_bytes());
   std::byte* shared = session.shared_memory(planned.plan.shared_bytes());
   if (planned.arena_moves != session.arena_moves()) {
-    planned.plan.bind(arena, shared, session.distributor());
+    planned.plan.bind(arena, shared, session.strategy());
     planned.arena_moves = session.arena_moves();
   }
   return planned;
@@ -167,8 +167,8 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
                          .in_callers_memory = {},
                          .wanted = {},
                          .shares = &planned.shares,
-                         .distributor = session.distributor(),
-                         .shared_buckets = session.distributor() != nullptr,
+                         .strategy = session.strategy(),
+                         .shared_buckets = session.strategy() != nullptr,
                          .fuse = session.passes().fuse};
   std::vector<Expr> roots = outputs_;
   for (const Update& u : updates_) roots.push_back(u.value);
@@ -192,13 +192,13 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
   }
   request.in_callers_memory.resize(request.outputs.size(), true);
   std::uint64_t fingerprint = 0;
-  if (request.distributor != nullptr) fingerprint = agree_on_graph(session, *request.distributor, describe(request));
+  if (request.strategy != nullptr) fingerprint = agree_on_graph(session, *request.strategy, describe(request));
   // Successors of different sizes have equal fingerprints.
   if (planned.key.sizes.empty()) planned.first_fingerprint = fingerprint;
   else if (fingerprint != 0) fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
   planned.plan = compile(std::move(request));
   planned.plan.set_fingerprint(fingerprint);
-  if (Distributor* distributor = session.distributor()) agree_on_seeds(*distributor, planned.plan.random_ops());
+  if (Strategy* strategy = session.strategy()) agree_on_seeds(*strategy, planned.plan.random_ops());
   for (RandomOp* op : planned.plan.random_ops())
     if (std::ranges::find(planned.random_ops, op) == planned.random_ops.end()) planned.random_ops.push_back(op);
 }
@@ -206,13 +206,13 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
 // Maps the function's leaves to the plan's placeholders, or to constants.
 Bindings FunctionPlans::bind_feeds(const Planned& planned, CompileRequest& request) const {
   Bindings bindings;
-  std::size_t steer = 0;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < planned.global.size(); ++i) {
     const Expr& leaf = fed_.leaves()[i];
     const Expr feed = apply<Placeholder>({}, {planned.global[i].dtype, planned.global[i].shape, i + 1}, leaf.name());
     if (planned.split[i]) request.placement[feed] = Placement::split(0);
     request.feeds.push_back(feed);
-    bindings[leaf] = steers_[i] ? scalar(planned.key.steering[steer++] ? 1 : 0, leaf.dtype()) : feed;
+    bindings[leaf] = is_static_[i] ? scalar(planned.key.static_arguments[next++] ? 1 : 0, leaf.dtype()) : feed;
   }
   // A learning phase that is not fed means testing.
   for (const Expr& phase : phases_) bindings.try_emplace(phase, scalar(0, DType::kBool));
@@ -228,18 +228,18 @@ std::vector<Placement> FunctionPlans::wanted_placements() const {
 }
 
 // A boolean scalar feed selects branches at compile time: true and false have separate plans.
-void FunctionPlans::find_steering() {
+void FunctionPlans::find_static_arguments() {
   std::vector<Expr> roots = outputs_;
   for (const Update& u : updates_) roots.push_back(u.value);
   for (const auto& node : nodes_under(roots))
     if (Session::is_learning_phase(Expr(node))) phases_.emplace_back(node);
-  for (const Expr& input : fed_.leaves()) steers_.push_back(input.ndim() == 0 && input.dtype() == DType::kBool);
+  for (const Expr& input : fed_.leaves()) is_static_.push_back(input.ndim() == 0 && input.dtype() == DType::kBool);
 }
 
 // The plan computes an output directly in the caller's array where possible; other outputs are copied afterwards. A
 // feed that overlaps an output is copied first, because steps may write the output before they read the feed.
 void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> results) {
-  if (Distributor* distributor = session.distributor()) share_values(planned.plan.variables(), *distributor);
+  if (Strategy* strategy = session.strategy()) share_values(planned.plan.variables(), *strategy);
   pointers_.clear();
   std::vector<Array> copies;
   for (const Array* feed : fed_.arrays()) {

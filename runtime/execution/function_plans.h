@@ -1,7 +1,7 @@
 // FunctionPlans: the plans of one function. A call finds the plan for its feeds or compiles one.
 //
 // Sizes that depend on values (syncline/dims.h) are computed first, by a separate plan; its results select the next
-// plan. Not thread-safe. With a distributor, every call is collective.
+// plan. Not thread-safe. With a strategy, every call is collective.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,11 @@ class FunctionPlans {
  public:
   // A plan is reused for calls with an equal key.
   struct Key {
-    std::vector<Meta> metas;        // of this rank's feeds
-    std::vector<bool> steering;     // values of the boolean scalar feeds, in order
-    std::uint64_t generation = 0;   // of the session
-    bool own_rows = false;          // each rank feeds its own rows
-    std::vector<SizeValues> sizes;  // computed so far, by successive plans
+    std::vector<Meta> metas;             // of this rank's feeds
+    std::vector<bool> static_arguments;  // values of the boolean scalar feeds, in order
+    std::uint64_t generation = 0;        // of the session
+    bool own_rows = false;               // each rank feeds its own rows
+    std::vector<SizeValues> sizes;       // computed so far, by successive plans
   };
   struct Planned {
     Key key;
@@ -66,7 +66,7 @@ class FunctionPlans {
  private:
   using Plans = std::vector<std::unique_ptr<Planned>>;  // most recently used first
 
-  void find_steering();
+  void find_static_arguments();
   Planned& find_for_fed(Session& session);
   Planned& first_plan(Session& session);
   Planned& plan_after(Planned& before, Session& session);
@@ -81,8 +81,8 @@ class FunctionPlans {
   FedInputs fed_;
   std::vector<Expr> outputs_;
   std::vector<Update> updates_;
-  std::vector<bool> steers_;  // leaves whose values select the plan
-  std::vector<Expr> phases_;  // learning-phase placeholders in the graph
+  std::vector<bool> is_static_;  // leaves whose values select the plan
+  std::vector<Expr> phases_;     // learning-phase placeholders in the graph
   Plans plans_;
   const Plan* last_ = nullptr;
   std::vector<const void*> pointers_;  // to feeds, then results; reused by each run

@@ -69,7 +69,7 @@ Variable eye(const Shape& size, VariableOptions options) {
 }
 
 Array get_value(const Variable& x) {
-  const bool parts = x.state().partial() && Session::current().distributor() != nullptr;
+  const bool parts = x.state().partial() && Session::current().strategy() != nullptr;
   return parts ? eval(x) : x.state().value().copy();
 }
 

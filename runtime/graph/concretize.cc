@@ -49,7 +49,7 @@ class Concretizer {
   // Results so far. An empty value is unknown.
   struct Done {
     Bindings values;
-    std::unordered_map<Expr, IterationValue, ExprHash> taps;  // of unrolled loops
+    std::unordered_map<Expr, IterationValue, ExprHash> residuals;  // of unrolled loops
     // One for each side of a branch and each iteration of an unrolled loop.
     std::map<std::pair<const Node*, std::int64_t>, Done> bodies;
   };
@@ -80,8 +80,8 @@ class Concretizer {
   bool is_done(const std::shared_ptr<const Node>& node) const {
     for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
       if (done_->values.contains(Expr(node, i))) continue;
-      const auto tap = done_->taps.find(Expr(node, i));
-      if (tap == done_->taps.end() || !(node->op->leaf || tap->second.is_known())) return false;
+      const auto residual = done_->residuals.find(Expr(node, i));
+      if (residual == done_->residuals.end() || !(node->op->leaf || residual->second.is_known())) return false;
     }
     return true;
   }
@@ -119,8 +119,8 @@ class Concretizer {
 
   Expr of(const Expr& old) {
     if (const auto found = done_->values.find(old); found != done_->values.end() && found->second) return found->second;
-    if (const auto tap = done_->taps.find(old); tap != done_->taps.end() && tap->second.is_known())
-      return done_->values[old] = simplify(tap->second.stacked());
+    if (const auto known = done_->residuals.find(old); known != done_->residuals.end() && known->second.is_known())
+      return done_->values[old] = simplify(known->second.stacked());
     SYNCLINE_CHECK(!sizes_.missing().empty());
     throw SizeIsMissing();
   }
@@ -157,7 +157,8 @@ class Concretizer {
     const std::vector<Expr>& inputs = loop.node().inputs;
     const auto first = static_cast<std::ptrdiff_t>(body.elements.size());
     // Only an unrolled loop can read a tape whose values differ in shape.
-    if (std::none_of(inputs.begin(), inputs.begin() + first, [&](const Expr& e) { return done_->taps.contains(e); }))
+    const auto is_residual = [&](const Expr& e) { return done_->residuals.contains(e); };
+    if (std::none_of(inputs.begin(), inputs.begin() + first, is_residual))
       if (const auto outputs = concretize_loop(loop, loop_inputs(loop.node()), saves_time_)) return *outputs;
     UnrolledInputs given;
     given.outputs = [&] {
@@ -165,12 +166,11 @@ class Concretizer {
       for (const Expr& input : inputs) metas.push_back(of(input).meta());
       return Loop::infer(loop.attrs<Loop::Attrs>(), metas);
     };
-    const auto tape = done_->taps.find(inputs[0]);
-    given.iterations = tape != done_->taps.end() ? static_cast<std::int64_t>(tape->second.iterations.size())
-                                                 : of(inputs[0]).shape()[0];
+    given.iterations =
+        is_residual(inputs[0]) ? std::ssize(done_->residuals.at(inputs[0]).iterations) : of(inputs[0]).shape()[0];
     given.element = [&](std::size_t i, std::int64_t t) {
-      if (const auto tap = done_->taps.find(inputs[i]); tap != done_->taps.end())
-        return tap->second.iterations[static_cast<std::size_t>(t)];
+      if (const auto residual = done_->residuals.find(inputs[i]); residual != done_->residuals.end())
+        return residual->second.iterations[static_cast<std::size_t>(t)];
       return IterationValue{simplify(squeeze(slice_axis(of(inputs[i]), 0, t, 1), 0))};
     };
     for (std::size_t i = body.elements.size(); i < inputs.size(); ++i)
@@ -178,14 +178,14 @@ class Concretizer {
     const Unrolled unrolled = unroll_loop(loop, given, [&](std::int64_t t, const LeafValues& leaves) {
       Done& done = done_->bodies[{&loop.node(), t}];
       for (const auto& [leaf, value] : leaves) {
-        if (!value.iterations.empty()) done.taps[leaf] = value;
+        if (!value.iterations.empty()) done.residuals[leaf] = value;
         else if (Expr& known = done.values[leaf]; !known) known = value.whole;
       }
       return rewrite_body(done, body.roots());
     });
     std::vector<Expr> outputs = unrolled.states;
-    for (const IterationValue& value : unrolled.taps) {
-      if (!value.iterations.empty()) done_->taps[Expr(loop.handle(), static_cast<int>(outputs.size()))] = value;
+    for (const IterationValue& value : unrolled.residuals) {
+      if (!value.iterations.empty()) done_->residuals[Expr(loop.handle(), static_cast<int>(outputs.size()))] = value;
       outputs.push_back(value.whole);
     }
     for (Expr& e : outputs)
@@ -201,7 +201,7 @@ class Concretizer {
     for (const Expr& root : roots) {
       const auto whole = done.values.find(root);
       if (whole != done.values.end()) result.push_back({whole->second});
-      else if (const auto tap = done.taps.find(root); tap != done.taps.end()) result.push_back(tap->second);
+      else if (const auto it = done.residuals.find(root); it != done.residuals.end()) result.push_back(it->second);
       else result.emplace_back();
     }
     done_ = outer;

@@ -33,19 +33,19 @@ struct Parts {
     return is_constant(value) ? value : add(value, stand_in(value), body.captures, captured);
   }
 
-  // Returns the tap's index. Equal taps share an index.
-  std::size_t tap(const Tap& wanted) {
-    const auto found = std::find_if(body.taps.begin(), body.taps.end(), [&](const Tap& known) {
+  // Returns the residual's index. Equal residuals share an index.
+  std::size_t residual(const Residual& wanted) {
+    const auto found = std::find_if(body.residuals.begin(), body.residuals.end(), [&](const Residual& known) {
       return known.value == wanted.value && known.sum == wanted.sum;
     });
-    if (found != body.taps.end()) return static_cast<std::size_t>(found - body.taps.begin());
-    body.taps.push_back(wanted);
-    return body.taps.size() - 1;
+    if (found != body.residuals.end()) return static_cast<std::size_t>(found - body.residuals.begin());
+    body.residuals.push_back(wanted);
+    return body.residuals.size() - 1;
   }
 
-  Expr loop(std::int64_t turns) {
-    if (body.elements.empty()) {  // a loop needs a sequence to count turns
-      sequences.push_back(fill(Shape{turns}, 0, DType::kUint8));
+  Expr loop(std::int64_t iterations) {
+    if (body.elements.empty()) {  // a loop needs a sequence to count iterations
+      sequences.push_back(fill(Shape{iterations}, 0, DType::kUint8));
       body.elements.push_back(element_of(sequences.back()));
     }
     std::vector<Expr> inputs = sequences;
@@ -71,8 +71,8 @@ class Needed {
  public:
   Needed(const LoopBody& body, const std::vector<bool>& output_is_read) : body_(body), states_(body.states.size()) {
     std::vector<Expr> roots;
-    for (std::size_t i = 0; i < body.taps.size(); ++i)
-      if (output_is_read[body.states.size() + i]) roots.push_back(body.taps[i].value);
+    for (std::size_t i = 0; i < body.residuals.size(); ++i)
+      if (output_is_read[body.states.size() + i]) roots.push_back(body.residuals[i].value);
     for (std::size_t i = 0; i < states_.size(); ++i)
       if (output_is_read[i]) add_state(i, roots);
     for (bool grown = true; grown;) {
@@ -188,30 +188,31 @@ class Pruner {
         parts.body.next_states.push_back(body.next_states[i]);
         kept.push_back(static_cast<int>(i));
       }
-    for (std::size_t i = 0; i < body.taps.size(); ++i) {
+    for (std::size_t i = 0; i < body.residuals.size(); ++i) {
       const int output = static_cast<int>(body.states.size() + i);
       if (!read_.contains(Expr(loop.handle(), output))) continue;
-      parts.body.taps.push_back(body.taps[i]);
+      parts.body.residuals.push_back(body.residuals[i]);
       kept.push_back(output);
     }
     prune_body(parts.body);
-    const std::int64_t turns = loop.input(0).shape()[0];
-    if (turns > 1) {
-      multiply_in_turns(parts, own);
+    const std::int64_t iterations = loop.input(0).shape()[0];
+    if (iterations > 1) {
+      multiply_per_iteration(parts, own);
       prepare_body(parts.body, parts.captured);
     }
-    const Expr fresh = parts.loop(turns);
+    const Expr fresh = parts.loop(iterations);
     for (std::size_t i = 0; i < kept.size(); ++i)
       now_[Expr(loop.handle(), kept[i])] = Expr(fresh.handle(), static_cast<int>(i));
   }
 
   // Moves the product of a sequence and a matrix into the body if only the body reads it. `prepare` packs the matrix
-  // once, so a turn's part costs no more than its share of the whole product, and the part is in the cache when used.
-  static void multiply_in_turns(Parts& parts, const std::unordered_set<Expr, ExprHash>& own) {
+  // once, so an iteration's part costs no more than its share of the whole product, and the part is in the cache when
+  // used.
+  static void multiply_per_iteration(Parts& parts, const std::unordered_set<Expr, ExprHash>& own) {
     Bindings products;
     for (std::size_t i = parts.sequences.size(); i-- > 0;) {
       const Expr leaf = parts.body.elements[i], product = parts.sequences[i];
-      if (!own.contains(leaf) || !pays_in_turns(product)) continue;
+      if (!own.contains(leaf) || !pays_per_iteration(product)) continue;
       parts.body.elements.erase(parts.body.elements.begin() + static_cast<std::ptrdiff_t>(i));
       parts.sequences.erase(parts.sequences.begin() + static_cast<std::ptrdiff_t>(i));
       const Node& node = product.node();
@@ -223,15 +224,15 @@ class Pruner {
     set_roots(parts.body, substitute(parts.body.roots(), products));
   }
 
-  // True if a turn has enough rows for the product's inner loops and its operand is not larger than the product.
-  static bool pays_in_turns(const Expr& sequence) {
+  // True if an iteration has enough rows for the product's inner loops and its operand is not larger than the product.
+  static bool pays_per_iteration(const Expr& sequence) {
     constexpr std::int64_t kFewestRows = 8;
     if (sequence.op().name != "dot" || sequence.ndim() < 3 || !is_floating(sequence.dtype())) return false;
     const Expr &x = sequence.input(0), &w = sequence.input(1);
     const Shape& shape = x.shape();
     if (shape.product(1, shape.ndim() - 1) < kFewestRows || shape.back() > sequence.shape().back()) return false;
-    const Expr turn = element_of(x);
-    const std::vector<Expr> inputs{turn, w};
+    const Expr iteration = element_of(x);
+    const std::vector<Expr> inputs{iteration, w};
     return sequence.op().prepare(sequence.node().attrs.get(), inputs, {false, true}).handle() != nullptr;
   }
 
@@ -240,7 +241,8 @@ class Pruner {
 
   static void set_roots(LoopBody& body, const std::vector<Expr>& roots) {
     for (std::size_t i = 0; i < roots.size(); ++i)
-      (i < body.next_states.size() ? body.next_states[i] : body.taps[i - body.next_states.size()].value) = roots[i];
+      (i < body.next_states.size() ? body.next_states[i] : body.residuals[i - body.next_states.size()].value) =
+          roots[i];
   }
 
   std::unordered_set<Expr, ExprHash> read_;
@@ -280,11 +282,11 @@ std::optional<std::vector<Expr>> concretize_loop(const Expr& loop, const std::ve
   if (!concrete.sizes.empty()) return {};
   const std::vector<Expr>& roots = concrete.roots;
   parts.body.next_states.assign(roots.begin(), roots.begin() + static_cast<std::ptrdiff_t>(n_states));
-  std::vector<std::size_t> number;  // of each old tap in the new body
-  for (std::size_t i = 0; i < body.taps.size(); ++i) {
+  std::vector<std::size_t> number;  // of each old residual in the new body
+  for (std::size_t i = 0; i < body.residuals.size(); ++i) {
     const Expr& value = roots[n_states + i];
-    const bool half = body.taps[i].sum && value.dtype() == DType::kFloat16;  // summed in float32
-    number.push_back(parts.tap({half ? not_rounded(value) : value, body.taps[i].sum}));
+    const bool half = body.residuals[i].sum && value.dtype() == DType::kFloat16;  // summed in float32
+    number.push_back(parts.residual({half ? not_rounded(value) : value, body.residuals[i].sum}));
   }
   const Expr fresh = parts.loop(inputs[0].shape()[0]);
   std::vector<Expr> outputs;

@@ -9,11 +9,11 @@
 namespace syncline {
 
 // Rebuilds the loop over inputs of known shapes and returns its outputs, in the old order. Concretizes the body, moves
-// constants into it, and merges equal inputs and equal taps. Returns nothing if sizes differ between iterations.
+// constants into it, and merges equal inputs and equal residuals. Returns nothing if sizes differ between iterations.
 std::optional<std::vector<Expr>> concretize_loop(const Expr& loop, const std::vector<Expr>& inputs, bool simplify);
 
-// Removes unread taps, states and inputs from the loops under `roots`, and returns the new roots. A forward loop then
-// stores only the tape that the gradient reads.
+// Removes unread residuals, states and inputs from the loops under `roots`, and returns the new roots. A forward loop
+// then stores only the tape that the gradient reads.
 std::vector<Expr> prune_loops(const std::vector<Expr>& roots);
 
 }  // namespace syncline

@@ -22,7 +22,7 @@ class Preparer {
   void run() {
     for (const auto& node : nodes_under(body_.roots())) rewrite(node);
     for (Expr& state : body_.next_states) state = now(state);
-    for (Tap& tap : body_.taps) tap.value = now(tap.value);
+    for (Residual& residual : body_.residuals) residual.value = now(residual.value);
   }
 
  private:

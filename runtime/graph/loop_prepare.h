@@ -1,4 +1,4 @@
-// prepare_body: moves computations whose operands are equal in every turn out of a loop's body.
+// prepare_body: moves computations whose operands are equal in every iteration out of a loop's body.
 #pragma once
 
 #include <vector>

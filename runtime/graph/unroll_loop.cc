@@ -16,8 +16,8 @@ Expr sum_of(const Expr& sum, const Expr& value) {
   return sum ? sum + wide : wide;
 }
 
-// The tap of a loop without iterations. Unknown dimensions become 0.
-Expr empty_tap(const Meta& meta) {
+// The residual of a loop without iterations. Unknown dimensions become 0.
+Expr empty_residual(const Meta& meta) {
   Shape shape = meta.shape;
   for (int axis = 0; axis < shape.ndim(); ++axis) shape[axis] = std::max<std::int64_t>(shape[axis], 0);
   return fill(shape, 0, meta.dtype);
@@ -48,10 +48,10 @@ Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const Rewri
   const std::size_t n_states = body.states.size();
   Unrolled result{inputs.initial_states, {}};
   const std::vector<Meta> outputs = inputs.iterations == 0 ? inputs.outputs() : loop.node().outputs;
-  for (std::size_t i = 0; i < body.taps.size(); ++i) {
+  for (std::size_t i = 0; i < body.residuals.size(); ++i) {
     const Meta& meta = outputs[n_states + i];
-    result.taps.push_back(inputs.iterations == 0 ? IterationValue{empty_tap(meta)} : IterationValue{});
-    if (!body.taps[i].sum) result.taps[i].iterations.resize(static_cast<std::size_t>(inputs.iterations));
+    result.residuals.push_back(inputs.iterations == 0 ? IterationValue{empty_residual(meta)} : IterationValue{});
+    if (!body.residuals[i].sum) result.residuals[i].iterations.resize(static_cast<std::size_t>(inputs.iterations));
   }
   for (std::int64_t k = 0; k < inputs.iterations; ++k) {
     const std::int64_t iteration = body.reverse ? inputs.iterations - 1 - k : k;
@@ -68,15 +68,15 @@ Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const Rewri
         fail<ShapeError>("loop: a state of shape ", outputs[i].shape, " becomes one of ", result.states[i].shape(),
                          "; keep its shape, or begin with a value whose shape is unknown");
     }
-    for (std::size_t i = 0; i < body.taps.size(); ++i) {
+    for (std::size_t i = 0; i < body.residuals.size(); ++i) {
       const IterationValue& value = roots[n_states + i];
-      if (!body.taps[i].sum) result.taps[i].iterations[static_cast<std::size_t>(iteration)] = value;
-      else if (k == 0) result.taps[i].whole = value.is_known() ? sum_of({}, value.stacked()) : Expr{};
-      else if (Expr& sum = result.taps[i].whole) sum = value.is_known() ? sum_of(sum, value.stacked()) : Expr{};
+      if (!body.residuals[i].sum) result.residuals[i].iterations[static_cast<std::size_t>(iteration)] = value;
+      else if (k == 0) result.residuals[i].whole = value.is_known() ? sum_of({}, value.stacked()) : Expr{};
+      else if (Expr& sum = result.residuals[i].whole) sum = value.is_known() ? sum_of(sum, value.stacked()) : Expr{};
     }
   }
-  for (std::size_t i = 0; i < body.taps.size(); ++i)
-    if (Expr& sum = result.taps[i].whole) sum = cast(sum, loop.node().outputs[n_states + i].dtype);
+  for (std::size_t i = 0; i < body.residuals.size(); ++i)
+    if (Expr& sum = result.residuals[i].whole) sum = cast(sum, loop.node().outputs[n_states + i].dtype);
   return result;
 }
 

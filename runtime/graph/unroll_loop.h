@@ -37,7 +37,7 @@ using RewriteBody = std::function<std::vector<IterationValue>(std::int64_t itera
 // An empty state is unknown.
 struct Unrolled {
   std::vector<Expr> states;
-  std::vector<IterationValue> taps;
+  std::vector<IterationValue> residuals;
 };
 
 // Throws ValueError for a body that draws random numbers or prints, ShapeError if a state's shape changes.

@@ -166,12 +166,12 @@ class Assigner {
     return false;
   }
 
-  // How many operands of a task read a value: the value, views and windows.
+  // How many operands of a task read a value: the value, views and strided views.
   int reads_of(const Task& task, const Expr& base) const {
     const auto looks_at = [&](const Expr& read) { return local_.resolve(read).base == base; };
-    const auto cut_from = [&](const Expr& window) { return looks_at(window.input(0)); };
+    const auto cut_from = [&](const Expr& view) { return looks_at(view.input(0)); };
     return static_cast<int>(std::count_if(task.reads.begin(), task.reads.end(), looks_at) +
-                            std::count_if(task.windows.begin(), task.windows.end(), cut_from));
+                            std::count_if(task.strided_views.begin(), task.strided_views.end(), cut_from));
   }
 
   // Computes outputs in the caller's memory.

@@ -9,8 +9,9 @@
 namespace syncline {
 namespace {
 
-// The placement of one turn of a stack. If the stack is split along its first axis (the turns), a rank has whole turns.
-Placement of_one_turn(Placement whole) {
+// The placement of one iteration of a stack. If the stack is split along its first axis (the iterations), a rank has
+// whole iterations.
+Placement of_one_iteration(Placement whole) {
   if (!whole.is_split()) return whole;
   return whole.axis == 0 ? Placement::replicated() : Placement::split(whole.axis - 1);
 }
@@ -27,30 +28,33 @@ CompileRequest request_of_body(const Expr& loop, const std::vector<Expr>& output
                          .local = true,
                          .outputs = {},
                          .shares = outer.shares,
-                         .distributor = outer.distributor,
+                         .strategy = outer.strategy,
                          .fuse = outer.fuse};
   for (const auto* leaves : {&body.elements, &body.states, &body.captures})
     request.feeds.insert(request.feeds.end(), leaves->begin(), leaves->end());
   for (std::size_t i = 0; i < request.feeds.size(); ++i) {
     const Placement p = local.placement(loop.input(static_cast<int>(i)));
-    if (!p.is_replicated()) request.placement[request.feeds[i]] = i < body.elements.size() ? of_one_turn(p) : p;
+    if (!p.is_replicated()) request.placement[request.feeds[i]] = i < body.elements.size() ? of_one_iteration(p) : p;
   }
-  const bool shared_turns = local.placement(loop.input(0)).is_split(0);
+  const bool shared_iterations = local.placement(loop.input(0)).is_split(0);
   for (const Expr& output : outputs) {
     const auto i = static_cast<std::size_t>(output.output());
     const Placement p = local.placement(output);
-    request.outputs.push_back(i < n_states ? body.next_states[i] : body.taps[i - n_states].value);
-    const bool whole = i < n_states || (body.taps[i - n_states].sum && !shared_turns);
-    request.wanted.push_back(whole ? p : body.taps[i - n_states].sum ? Placement::replicated() : of_one_turn(p));
+    request.outputs.push_back(i < n_states ? body.next_states[i] : body.residuals[i - n_states].value);
+    const bool whole = i < n_states || (body.residuals[i - n_states].sum && !shared_iterations);
+    request.wanted.push_back(whole                              ? p
+                             : body.residuals[i - n_states].sum ? Placement::replicated()
+                                                                : of_one_iteration(p));
   }
   return place(std::move(request));
 }
 
-// The first tap that stacks `value` and is not passing, or -1.
+// The first residual that stacks `value` and is not passing, or -1.
 int stack_of(const Expr& value, const CompileRequest& body, const LoopStep& step) {
-  const std::size_t n_states = body.outputs.size() - step.taps.size();
-  for (std::size_t i = 0; i < step.taps.size(); ++i)
-    if (!step.taps[i].sum && !step.taps[i].passing && body.outputs[n_states + i] == value) return static_cast<int>(i);
+  const std::size_t n_states = body.outputs.size() - step.residuals.size();
+  for (std::size_t i = 0; i < step.residuals.size(); ++i)
+    if (!step.residuals[i].sum && !step.residuals[i].passing && body.outputs[n_states + i] == value)
+      return static_cast<int>(i);
   return -1;
 }
 
@@ -63,9 +67,9 @@ void place_in_scratch(LoopStep& step) {
     return at;
   };
   for (LoopStep::State& state : step.states)
-    if (state.tap_before < 0 && state.tap_now < 0) state.at = take(state.bytes);
-  for (LoopStep::Tap& tap : step.taps)
-    if (tap.passing) tap.at = take(static_cast<std::size_t>(step.turns_together) * tap.bytes);
+    if (state.residual_before < 0 && state.residual_now < 0) state.at = take(state.bytes);
+  for (LoopStep::Residual& residual : step.residuals)
+    if (residual.passing) residual.at = take(static_cast<std::size_t>(step.iterations_together) * residual.bytes);
 }
 
 int index_of(const std::vector<Expr>& values, const Expr& value) {
@@ -73,11 +77,11 @@ int index_of(const std::vector<Expr>& values, const Expr& value) {
   return found == values.end() ? -1 : static_cast<int>(found - values.begin());
 }
 
-// `outputs`: the loop's outputs, states first, then in the order of step.taps.
+// `outputs`: the loop's outputs, states first, then in the order of step.residuals.
 void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& outputs, const LocalView& local) {
   for (const Expr& value : task.products) {
     LoopStep::Product product{.run = value.op().run,
-                              .run_more = value.op().run_more,
+                              .accumulate = value.op().accumulate,
                               .attrs = value.node().attrs.get(),
                               .operands = {},
                               .in_meta = {},
@@ -85,26 +89,27 @@ void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& o
                               .in = {}};
     for (const Expr& operand : value.node().inputs) {
       const int output = index_of(outputs, operand);
-      const int tap = output < 0 ? -1 : output - static_cast<int>(step.states.size());
+      const int residual = output < 0 ? -1 : output - static_cast<int>(step.states.size());
       product.operands.push_back(
-          {index_of(task.reads, operand), tap, static_cast<std::size_t>(local.bytes(operand) / step.turns)});
+          {index_of(task.reads, operand), residual, static_cast<std::size_t>(local.bytes(operand) / step.iterations)});
       product.in_meta.push_back(local.meta(operand));
     }
     product.in.resize(product.operands.size());
     step.products.push_back(std::move(product));
   }
-  if (!task.products.empty()) step.turns_together = iterations_together(local.meta(task.products[0].input(0)).shape);
+  if (!task.products.empty())
+    step.iterations_together = iterations_together(local.meta(task.products[0].input(0)).shape);
 }
 
 // The address of the random step of an op in the body.
-const std::uint64_t* draw_in_turn(LoopStep& step, const RandomOp& op, const CompileRequest& request) {
+const std::uint64_t* draw_in_iteration(LoopStep& step, const RandomOp& op, const CompileRequest& request) {
   for (const auto& draw : step.draws)
-    if (draw->op == &op) return &draw->in_turn;
+    if (draw->op == &op) return &draw->in_iteration;
   step.draws.push_back(std::make_unique<LoopStep::Draw>(LoopStep::Draw{&op, request.random_step(op)}));
-  return &step.draws.back()->in_turn;
+  return &step.draws.back()->in_iteration;
 }
 
-// Sets the sizes of elements, states and taps, and the body outputs that are computed in the loop's memory.
+// Sets the sizes of elements, states and residuals, and the body outputs that are computed in the loop's memory.
 void place_outputs(LoopStep& step, CompileRequest& request, const Task& task, const std::vector<Expr>& outputs) {
   const LoopBody& body = *task.nodes[0].attrs<Loop::Attrs>().body;
   const LocalView inner(request.placement, *request.shares);
@@ -113,8 +118,8 @@ void place_outputs(LoopStep& step, CompileRequest& request, const Task& task, co
   auto bytes = [&](const Expr& value) { return static_cast<std::size_t>(inner.bytes(value)); };
   for (std::size_t i = 0; i < n_elements; ++i) step.element_bytes.push_back(bytes(request.feeds[i]));
   for (std::size_t i = n_states; i < request.outputs.size(); ++i) {
-    const bool sum = body.taps[static_cast<std::size_t>(outputs[i].output()) - n_states].sum;
-    step.taps.push_back({bytes(request.outputs[i]), sum, outputs[i].dtype(), i >= stored, 0});
+    const bool sum = body.residuals[static_cast<std::size_t>(outputs[i].output()) - n_states].sum;
+    step.residuals.push_back({bytes(request.outputs[i]), sum, outputs[i].dtype(), i >= stored, 0});
   }
   for (std::size_t i = 0; i < n_states; ++i) {
     const int before = stack_of(request.feeds[n_elements + i], request, step);
@@ -122,7 +127,7 @@ void place_outputs(LoopStep& step, CompileRequest& request, const Task& task, co
     step.states.push_back({bytes(request.outputs[i]), 0, before, now});
     request.in_callers_memory.push_back(now < 0);
   }
-  for (const LoopStep::Tap& tap : step.taps) request.in_callers_memory.push_back(!tap.sum);
+  for (const LoopStep::Residual& residual : step.residuals) request.in_callers_memory.push_back(!residual.sum);
 }
 
 LoopStep compile_loop(const Task& task, const Schedule& schedule) {
@@ -132,12 +137,12 @@ LoopStep compile_loop(const Task& task, const Schedule& schedule) {
   outputs.insert(outputs.end(), task.passing.begin(), task.passing.end());
   CompileRequest request = request_of_body(loop, outputs, schedule);
   LoopStep step;
-  step.turns = local.meta(loop.input(0)).shape[0];
-  if (local.placement(loop.input(0)).is_split(0)) step.first_turn = local.slice(loop.input(0)).begin;
+  step.iterations = local.meta(loop.input(0)).shape[0];
+  if (local.placement(loop.input(0)).is_split(0)) step.first_iteration = local.slice(loop.input(0)).begin;
   step.reverse = loop.attrs<Loop::Attrs>().body->reverse;
   step.feeds.resize(request.feeds.size() + request.outputs.size());
   place_outputs(step, request, task, outputs);
-  request.draw_in_iteration = [&](const RandomOp& op) { return draw_in_turn(step, op, schedule.request); };
+  request.draw_in_iteration = [&](const RandomOp& op) { return draw_in_iteration(step, op, schedule.request); };
   step.body = compile(std::move(request));
   lower_products(step, task, outputs, local);
   place_in_scratch(step);

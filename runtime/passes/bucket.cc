@@ -50,7 +50,7 @@ class BucketPlaces {
 
   // The tasks that start buckets, in order, each with the task to follow. Sums under different guards are in different
   // buckets.
-  std::vector<std::pair<int, Task>> make_starts(const std::vector<Task>& sums, const Distributor& distributor) const {
+  std::vector<std::pair<int, Task>> make_starts(const std::vector<Task>& sums, const Strategy& strategy) const {
     std::vector<std::pair<Guards, std::vector<Ready>>> groups;
     for (const Task& sum : sums) {
       auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == sum.guards; });
@@ -60,7 +60,7 @@ class BucketPlaces {
       same->second.push_back(std::move(ready));
     }
     std::vector<std::pair<int, Task>> starts;
-    for (auto& [guards, elements] : groups) add_starts(guards, elements, distributor, starts);
+    for (auto& [guards, elements] : groups) add_starts(guards, elements, strategy, starts);
     std::stable_sort(starts.begin(), starts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return starts;
   }
@@ -98,12 +98,12 @@ class BucketPlaces {
       if (const int task = writer(guard.condition); task != kNoTask) f(task);
   }
 
-  void add_starts(const Guards& guards, std::vector<Ready>& elements, const Distributor& distributor,
+  void add_starts(const Guards& guards, std::vector<Ready>& elements, const Strategy& strategy,
                   std::vector<std::pair<int, Task>>& starts) const {
     std::stable_sort(elements.begin(), elements.end(), [](const auto& a, const auto& b) { return a.task < b.task; });
     std::vector<std::pair<DType, std::int64_t>> sizes;
     for (const Ready& ready : elements) sizes.emplace_back(ready.sum.dtype(), local_.bytes(ready.sum));
-    const std::vector<int> bucket = distributor.bucket(sizes);
+    const std::vector<int> bucket = strategy.bucket(sizes);
     const std::size_t first = starts.size();
     for (std::size_t i = 0; i < elements.size(); ++i) {
       const std::size_t place = first + static_cast<std::size_t>(bucket[i]);
@@ -153,7 +153,7 @@ Schedule bucket(Schedule schedule) {
   BucketPlaces places(std::move(early), local);
   places.move_up(sums);
   std::vector<std::pair<int, Task>> starts;
-  if (!sums.empty()) starts = places.make_starts(sums, *schedule.request.distributor);
+  if (!sums.empty()) starts = places.make_starts(sums, *schedule.request.strategy);
   std::vector<Task> tasks = places.take_tasks();
   std::unordered_map<Expr, int, ExprHash> order_of;
   std::size_t next = 0;

@@ -67,7 +67,7 @@ Schedule commit(Schedule schedule) {
   const auto may_fail = [](const Task& task) { return task.may_fail(); };
   if (schedule.request.updates.empty() || std::none_of(schedule.tasks.begin(), schedule.tasks.end(), may_fail))
     return schedule;
-  const bool barrier = schedule.request.distributor != nullptr && needs_barrier(schedule);
+  const bool barrier = schedule.request.strategy != nullptr && needs_barrier(schedule);
   const std::vector<bool> last = last_tasks(schedule);
   std::vector<Task> tasks;
   for (const bool pass_of_last : {false, true}) {

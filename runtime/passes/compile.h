@@ -1,5 +1,5 @@
 // compile: makes a plan from a graph of known shapes, for functions and loop bodies. Collective if the request has a
-// distributor.
+// strategy.
 #pragma once
 
 #include "runtime/schedule/schedule.h"

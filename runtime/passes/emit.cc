@@ -81,11 +81,11 @@ class Emitter {
 
   void emit_barrier() {
     const int index = static_cast<int>(plan_.transfers_.size());
-    Transfer& meeting = plan_.transfers_.emplace_back();
-    meeting.kind = Transfer::kMeeting;
-    meeting.bucket = static_cast<std::uint32_t>(index);
-    meeting.names = request_.distributor->name("the end of a step");
-    push_bare(Step::kStart, index, "meeting: a rank alone may refuse a value");
+    Transfer& barrier = plan_.transfers_.emplace_back();
+    barrier.kind = Transfer::kBarrier;
+    barrier.bucket = static_cast<std::uint32_t>(index);
+    barrier.names = request_.strategy->name("the end of a step");
+    push_bare(Step::kStart, index, "barrier: a rank alone may refuse a value");
     push_bare(Step::kWait, index, "wait");
   }
 
@@ -227,7 +227,7 @@ class Emitter {
                                      static_cast<std::int64_t>(size_of(part.dtype())));
     transfer.why = task.in_place ? "rows are read where they are" : "whole rows are needed";
     transfer.in_place = task.in_place;
-    if (task.in_place) plan_.memory_of_.resize(static_cast<std::size_t>(request_.distributor->size()));
+    if (task.in_place) plan_.memory_of_.resize(static_cast<std::size_t>(request_.strategy->size()));
     emit_transfer(task, std::move(transfer), locate(part), locate(task.nodes[0]));
   }
 
@@ -238,7 +238,7 @@ class Emitter {
     step.kind = Step::kStart;
     step.index = static_cast<int>(plan_.transfers_.size());
     transfer.names =
-        request_.distributor->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
+        request_.strategy->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
     for (const Expr& node : task.nodes) step.out_meta.push_back(local_.meta(node));
     for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());
@@ -253,9 +253,9 @@ class Emitter {
     Step step;
     step.kind = Step::kLoop;
     step.index = task.body;
-    step.label = join_text("loop, ", lowered.turns, " turns of ", lowered.body.steps().size(), " steps");
+    step.label = join_text("loop, ", lowered.iterations, " iterations of ", lowered.body.steps().size(), " steps");
     for (const Expr& product : task.products)
-      step.label += join_text("; every ", lowered.turns_together, " turns ", product.op().name);
+      step.label += join_text("; every ", lowered.iterations_together, " iterations ", product.op().name);
     plan_.keep_.push_back(task.nodes[0]);
     plan_.keep_.insert(plan_.keep_.end(), task.products.begin(), task.products.end());
     add_step(std::move(step), task.reads, task.writes);
@@ -277,7 +277,7 @@ class Emitter {
       plan_.outputs_.push_back({slot(locate(schedule_.roots[i])), local_.meta(schedule_.roots[i])});
     plan_.arena_bytes_ = schedule_.memory.arena_bytes();
     plan_.shared_bytes_ = schedule_.memory.shared_bytes();
-    plan_.lent_bytes_ = schedule_.memory.leased_bytes();
+    plan_.leased_bytes_ = schedule_.memory.leased_bytes();
     plan_.pointers_.resize(slots_.size() + 1, nullptr);
     for (std::size_t s = 0; s < slots_.size(); ++s) {
       const Buffer& buffer = std::as_const(schedule_.memory)[slots_[s].buffer];
@@ -293,7 +293,7 @@ class Emitter {
       step.args.out = plan_.pointers_.data() + first_slot_[i].second;
       step.args.in_meta = step.in_meta;
       step.args.out_meta = step.out_meta;
-      step.args.speaks = request_.distributor == nullptr || request_.distributor->rank() == 0;
+      step.args.is_primary = request_.strategy == nullptr || request_.strategy->rank() == 0;
       if (step.kind != Step::kStart)  // a transfer writes only after the ranks meet
         step.writes_shared_from =
             schedule_.memory.first_shared_byte(std::span(slots_).subspan(first_slot_[i].second, step.out_meta.size()));

@@ -37,14 +37,14 @@ class ProductFolder {
   bool is_stack(const Expr& value, const Task& loop) const {
     const auto& body = *loop.nodes[0].attrs<Loop::Attrs>().body;
     const std::size_t states = body.states.size(), i = static_cast<std::size_t>(value.output());
-    return value.handle() == loop.nodes[0].handle() && i >= states && !body.taps[i - states].sum;
+    return value.handle() == loop.nodes[0].handle() && i >= states && !body.residuals[i - states].sum;
   }
 
   bool can_fold(const Task& task, std::size_t at) const {
     const Task& loop = tasks_[at];
     if (task.kind != Task::kKernel || task.guards != loop.guards) return false;
     const OpDef& op = task.nodes[0].op();
-    if (op.run_more == nullptr || op.scratch != nullptr) return false;
+    if (op.accumulate == nullptr || op.scratch != nullptr) return false;
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;
     if (std::none_of(operands.begin(), operands.end(), [&](const Expr& e) { return is_stack(e, loop); })) return false;
     const std::int64_t iterations = local_.meta(loop.nodes[0].input(0)).shape[0];

@@ -31,7 +31,7 @@ class Fuser {
       Task& task = schedule_.tasks[t];
       if (task.kind != Task::kFused) {
         const bool absorbed =
-            (task.nodes[0].is<Fill>() || is_window(task.nodes[0], local_)) && !is_stored(task.nodes[0]);
+            (task.nodes[0].is<Fill>() || is_strided_view(task.nodes[0], local_)) && !is_stored(task.nodes[0]);
         if (!absorbed) fused.push_back(std::move(task));
         continue;
       }
@@ -48,7 +48,7 @@ class Fuser {
     Space space;
     Guards guards;
     Operands operands;  // from outside the group
-    std::size_t laid_out = 0;
+    std::size_t broadcast_operands = 0;
     bool terminal = false;  // no task reads its results
   };
 
@@ -61,28 +61,29 @@ class Fuser {
       if (task.kind != Task::kFused) continue;
       const Expr& value = task.nodes[0];
       const Space space = space_of(value, local_);
-      std::size_t laid_out = 0;
-      for (const Expr& input : task.reads) laid_out += space_of(input, local_) != space || is_window(input, local_);
-      int group = group_of_users(task, space, laid_out);
+      std::size_t broadcast_operands = 0;
+      for (const Expr& input : task.reads)
+        broadcast_operands += space_of(input, local_) != space || is_strided_view(input, local_);
+      int group = group_of_users(task, space, broadcast_operands);
       if (group < 0) {
         group = static_cast<int>(groups_.size());
         groups_.push_back({.tasks = {},
                            .space = space,
                            .guards = task.guards,
                            .operands = {},
-                           .laid_out = 0,
+                           .broadcast_operands = 0,
                            .terminal = !users_.contains(&value.node())});
       }
       Group& joined = groups_[static_cast<std::size_t>(group)];
       joined.tasks.push_back(t);
       joined.operands.erase(value);
       joined.operands.insert(task.reads.begin(), task.reads.end());
-      joined.laid_out += laid_out;
+      joined.broadcast_operands += broadcast_operands;
       group_of_[&value.node()] = group;
     }
   }
 
-  int group_of_users(const Task& task, const Space& space, std::size_t laid_out) {
+  int group_of_users(const Task& task, const Space& space, std::size_t broadcast_operands) {
     const Node& node = task.nodes[0].node();
     const auto users = users_.find(&node);
     if (!schedule_.request.fuse || users == users_.end()) return -1;
@@ -99,11 +100,13 @@ class Fuser {
       const Group& g = groups_[static_cast<std::size_t>(candidate)];
       if (g.space != space || g.guards != task.guards || (candidates.size() > 1 && !g.terminal)) return -1;
       members += g.tasks.size();
-      laid_out += g.laid_out;
+      broadcast_operands += g.broadcast_operands;
       for (const Expr& operand : g.operands)
         if (&operand.node() != &node) operands.insert(operand);
     }
-    if (members >= kMostNodes || laid_out > kMostLaidOut || members + 1 + operands.size() > kMostRegisters) return -1;
+    if (members >= kMostNodes || broadcast_operands > kMostBroadcastOperands ||
+        members + 1 + operands.size() > kMostRegisters)
+      return -1;
     if (waiting(operands) > kMostWaiting) return -1;
     for (std::size_t i = 1; i < candidates.size(); ++i) merge_groups(candidates[0], candidates[i]);
     return candidates[0];
@@ -125,11 +128,11 @@ class Fuser {
     a.tasks.insert(a.tasks.end(), b.tasks.begin(), b.tasks.end());
     std::sort(a.tasks.begin(), a.tasks.end(), std::greater<>());
     a.operands.merge(b.operands);
-    a.laid_out += b.laid_out;
+    a.broadcast_operands += b.broadcast_operands;
     b.tasks.clear();
   }
 
-  // False if only programs read the value, which take a fill as a number and read a window in place.
+  // False if only programs read the value, which take a fill as a number and read a strided view in place.
   bool is_stored(const Expr& value) const {
     if (is_root_.contains(&value.node())) return true;
     const auto users = users_.find(&value.node());
@@ -147,9 +150,9 @@ class Fuser {
       for (const Expr& input : task.reads) {
         const auto found = group_of_.find(&input.node());
         if (found != group_of_.end() && found->second == group_of_.at(&value.node())) continue;
-        const bool window = is_window(input, local_) && !is_stored(input);
-        if (window) add_once(input, program.windows);
-        add_once(window ? input.input(0) : input, program.reads);
+        const bool view = is_strided_view(input, local_) && !is_stored(input);
+        if (view) add_once(input, program.strided_views);
+        add_once(view ? input.input(0) : input, program.reads);
       }
       if (is_root_.contains(&value.node()) || *t == group.tasks.front()) program.writes.push_back(value);
     }

@@ -39,8 +39,8 @@ class OutputJoiner {
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;
     std::vector<Meta> metas;
     for (const Expr& operand : operands) metas.push_back(local_.meta(operand));
-    const std::vector<StridedWindow> windows = joined_windows(task.nodes[0], metas);
-    if (windows.empty()) return -1;
+    const std::vector<StridedView> views = joined_views(task.nodes[0], metas);
+    if (views.empty()) return -1;
     const auto found = task_of_.find(operands[0]);
     if (found == task_of_.end()) return -1;
     const Task& program = before[static_cast<std::size_t>(found->second)];
@@ -50,16 +50,16 @@ class OutputJoiner {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const auto own = task_of_.find(operands[i]);
       if (own == task_of_.end() || own->second != found->second) return -1;
-      if (metas[i].shape != space || !side_by_side(space, windows[i])) return -1;
+      if (metas[i].shape != space || !side_by_side(space, views[i])) return -1;
     }
     return found->second;
   }
 
   // True if the last axis with more than one element is contiguous.
-  static bool side_by_side(const Shape& shape, const StridedWindow& window) {
+  static bool side_by_side(const Shape& shape, const StridedView& view) {
     int axis = shape.ndim() - 1;
     while (axis > 0 && shape[axis] == 1) --axis;
-    return axis >= 0 && window.strides[static_cast<std::size_t>(axis)] == 1;
+    return axis >= 0 && view.strides[static_cast<std::size_t>(axis)] == 1;
   }
 
   const LocalView local_;

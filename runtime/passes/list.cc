@@ -54,7 +54,7 @@ Schedule list_tasks(CompileRequest request) {
     Task task{.kind = kind_of(*node), .nodes = {value}, .reads = node->inputs};
     const std::size_t states = task.kind == Task::kLoop ? value.attrs<Loop::Attrs>().body->states.size() : 0;
     for (std::size_t i = 0; i < node->outputs.size(); ++i) {
-      // A loop omits unread taps but always writes its states. Other ops write all outputs.
+      // A loop omits unread residuals but always writes its states. Other ops write all outputs.
       const Expr output(node, static_cast<int>(i));
       if (task.kind != Task::kLoop || i < states || is_read.contains(output)) task.writes.push_back(output);
     }

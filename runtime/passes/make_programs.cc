@@ -49,11 +49,12 @@ class ProgramMaker {
   int operand(const Expr& value) {
     const auto [it, fresh] = operand_.emplace(value, static_cast<int>(operands_.size()));
     if (!fresh) return ~it->second;
-    const bool window = std::find(task_.windows.begin(), task_.windows.end(), value) != task_.windows.end();
-    operands_.push_back(value.is<Fill>() ? number_of(value, memory_) : window ? value.input(0) : value);
-    spec_.inputs.push_back(local_.meta(window ? value : operands_.back()));
-    spec_.windows.push_back(window ? value.op().window(value.node().attrs.get(), local_.meta(operands_.back()))
-                                   : StridedWindow{});
+    const bool view =
+        std::find(task_.strided_views.begin(), task_.strided_views.end(), value) != task_.strided_views.end();
+    operands_.push_back(value.is<Fill>() ? number_of(value, memory_) : view ? value.input(0) : value);
+    spec_.inputs.push_back(local_.meta(view ? value : operands_.back()));
+    spec_.strided_views.push_back(
+        view ? value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back())) : StridedView{});
     return ~it->second;
   }
 
@@ -61,10 +62,10 @@ class ProgramMaker {
   void add_parts(const Expr& joined) {
     std::vector<Meta> metas;
     for (const Expr& operand : joined.node().inputs) metas.push_back(local_.meta(operand));
-    const std::vector<StridedWindow> windows = joined_windows(joined, metas);
-    for (std::size_t i = 0; i < windows.size(); ++i)
+    const std::vector<StridedView> views = joined_views(joined, metas);
+    for (std::size_t i = 0; i < views.size(); ++i)
       spec_.parts.push_back(
-          {number_.at(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), windows[i]});
+          {number_.at(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), views[i]});
   }
 
   int overwritten_input(const Expr& output) const {

@@ -77,24 +77,24 @@ class Joiner {
       const Expr base = local_.resolve(read).base;
       if (contains(first.writes, base) && (!whole || !(base == read))) return false;
     }
-    for (const Expr& window : second.windows)
-      if (contains(first.writes, local_.resolve(window.input(0)).base)) return false;
-    return shared && laid_out(first, space) + laid_out(second, space) <= kMostLaidOut &&
+    for (const Expr& view : second.strided_views)
+      if (contains(first.writes, local_.resolve(view.input(0)).base)) return false;
+    return shared && broadcast_operands(first, space) + broadcast_operands(second, space) <= kMostBroadcastOperands &&
            registers_of_both(first, second) <= kMostRegisters;
   }
 
-  // An upper bound: a value read only through windows is not an operand.
+  // An upper bound: a value read only through strided views is not an operand.
   static std::size_t registers_of_both(const Task& first, const Task& second) {
-    std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.windows.size();
+    std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.strided_views.size();
     for (const Expr& read : second.reads) registers += !contains(first.reads, read) && !contains(first.writes, read);
-    for (const Expr& window : second.windows) registers += !contains(first.windows, window);
+    for (const Expr& view : second.strided_views) registers += !contains(first.strided_views, view);
     return registers;
   }
 
-  std::size_t laid_out(const Task& task, const Space& space) const {
+  std::size_t broadcast_operands(const Task& task, const Space& space) const {
     const auto others = std::count_if(task.reads.begin(), task.reads.end(),
                                       [&](const Expr& read) { return space_of(read, local_) != space; });
-    return static_cast<std::size_t>(others) + task.windows.size();
+    return static_cast<std::size_t>(others) + task.strided_views.size();
   }
 
   void join(Task& first, Task second) const {
@@ -102,7 +102,7 @@ class Joiner {
     first.may_refuse = first.may_refuse || second.may_refuse;
     for (const Expr& read : second.reads)
       if (!contains(first.writes, read)) add_once(read, first.reads);
-    for (const Expr& window : second.windows) add_once(window, first.windows);
+    for (const Expr& view : second.strided_views) add_once(view, first.strided_views);
     // Drop outputs that are read only inside.
     std::erase_if(first.writes, [&](const Expr& value) { return is_read_inside_only(value, first); });
     first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());

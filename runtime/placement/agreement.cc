@@ -13,8 +13,8 @@
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/product/gemm.h"
 #include "runtime/placement/differing_value.h"
-#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/random.h"
 #include "syncline/session.h"
 
@@ -51,7 +51,7 @@ const char* denormal_mode() {
 }
 
 // What ranks must agree on besides the graph. One line each, phrased to follow "rank 0 has".
-std::string describe_process(const Session& session, const Distributor& ranks) {
+std::string describe_process(const Session& session, const Strategy& ranks) {
   return join_text(describe_arithmetic(session, &ranks), "seed ", session.seed(), '\n', session.random_step(),
                    " steps behind it that drew random numbers\n");
 }
@@ -78,7 +78,7 @@ struct Difference {
   std::string text;       // "rank 0 has seed 1, rank 2 has seed 7"
 };
 
-Difference find_difference(Distributor& ranks, const std::string& own) {
+Difference find_difference(Strategy& ranks, const std::string& own) {
   const std::vector<std::string> texts = gather_texts(ranks, own);
   std::size_t other = 1;
   while (other < texts.size() && texts[other] == texts[0]) ++other;
@@ -93,7 +93,7 @@ Difference find_difference(Distributor& ranks, const std::string& own) {
           join_text("rank 0 has ", left, ", rank ", other, " has ", right, differing_words(left, right))};
 }
 
-void require_equal_processes(Distributor& ranks, const std::string& process) {
+void require_equal_processes(Strategy& ranks, const std::string& process) {
   const Difference found = find_difference(ranks, process);
   if (found.other > 0)
     fail<DisagreementError>(
@@ -105,7 +105,7 @@ std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.da
 
 }  // namespace
 
-std::string describe_arithmetic(const Session& session, const Distributor* ranks) {
+std::string describe_arithmetic(const Session& session, const Strategy* ranks) {
   const bool odd = session.faults() != nullptr && session.faults()->another_version();
   const Config& config = session.config();
   return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
@@ -136,7 +136,7 @@ std::string describe_graph(const std::string& name, std::span<const Expr> roots,
   return text;
 }
 
-std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const std::string& graph) {
+std::uint64_t agree_on_graph(const Session& session, Strategy& ranks, const std::string& graph) {
   const std::string process = describe_process(session, ranks);
   const std::uint64_t fingerprint = digest_text(graph);
   if (all_equal(gather_numbers(ranks, attrs::mix(digest_text(process), fingerprint)))) return fingerprint;
@@ -147,7 +147,7 @@ std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const s
                           found.line, "): ", found.text, "; every rank must run the same program");
 }
 
-void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops) {
+void agree_on_seeds(Strategy& ranks, std::span<RandomOp* const> random_ops) {
   std::vector<RandomOp*> drawn;
   std::copy_if(random_ops.begin(), random_ops.end(), std::back_inserter(drawn),
                [](const RandomOp* op) { return op->seed_of_rank; });
@@ -161,7 +161,7 @@ void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops) {
   }
 }
 
-void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
+void agree_on_values(Strategy& ranks, const std::string& function, std::span<const std::string> names,
                      std::span<const std::uint64_t> digests) {
   const std::vector<std::uint64_t> all = gather_numbers(ranks, digests, "feeds that all ranks have in common");
   const std::vector<std::size_t> unequal = unequal_places(all, digests.size());
@@ -185,7 +185,7 @@ void UsedVariables::clear() {
   known_.clear();
 }
 
-void UsedVariables::compare(const Session& session, Distributor& ranks) {
+void UsedVariables::compare(const Session& session, Strategy& ranks) {
   const std::string process = describe_process(session, ranks);
   std::string names;  // with dtypes, shapes and changed(): these must agree before values are compared
   std::vector<std::uint64_t> digests;

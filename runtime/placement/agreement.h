@@ -1,7 +1,7 @@
 // Checks that ranks agree: on a function's graph and everything else that determines its bits, before the first step of
-// a plan; on the values of variables, every Distributor::check_steps() steps.
+// a plan; on the values of variables, every Strategy::check_steps() steps.
 //
-// Functions that take a `Distributor&` are collective: all ranks call them in the same order. On disagreement they
+// Functions that take a `Strategy&` are collective: all ranks call them in the same order. On disagreement they
 // throw DisagreementError on every rank; the message names the first difference.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace syncline {
 
-class Distributor;
+class Strategy;
 class Session;
 struct RandomOp;
 
@@ -26,19 +26,19 @@ std::string describe_graph(const std::string& name, std::span<const Expr> roots,
 
 // Before a plan's first step, compares the graph, the library's version, the kernels' instruction sets, the calling
 // thread's floating-point mode, the seed and the session's options. Returns a fingerprint of the graph.
-std::uint64_t agree_on_graph(const Session& session, Distributor& ranks, const std::string& graph);
+std::uint64_t agree_on_graph(const Session& session, Strategy& ranks, const std::string& graph);
 
 // Replaces seeds that each rank drew for itself (RandomOp::seed_of_rank) with rank 0's.
-void agree_on_seeds(Distributor& ranks, std::span<RandomOp* const> random_ops);
+void agree_on_seeds(Strategy& ranks, std::span<RandomOp* const> random_ops);
 
 // Under local feeds: requires equal values on all ranks for the inputs without the batch's rows. `names` and `digests`
 // have one entry per such input; the error names the input.
-void agree_on_values(Distributor& ranks, const std::string& function, std::span<const std::string> names,
+void agree_on_values(Strategy& ranks, const std::string& function, std::span<const std::string> names,
                      std::span<const std::uint64_t> digests);
 
 // What determines a step's bits besides its graph, the seeds and the ranks' layout: library version, instruction sets,
 // floating-point modes, options. One line each, phrased to follow "one run has". `ranks` may be null. Not collective.
-std::string describe_arithmetic(const Session& session, const Distributor* ranks);
+std::string describe_arithmetic(const Session& session, const Strategy* ranks);
 
 // The variables that steps used since the last comparison. Keeps them alive until the next comparison, because ranks
 // may free them at different times.
@@ -52,7 +52,7 @@ class UsedVariables {
   // Call between steps. Sends 8 bytes per rank if all variables agree. Otherwise the error names the first differing
   // variable and element, its values and the ranks that have them. Skips values set by hand, which become rank 0's at
   // the next step, and partial variables, which differ between ranks.
-  void compare(const Session& session, Distributor& ranks);
+  void compare(const Session& session, Strategy& ranks);
 
  private:
   std::uint64_t round_ = 1;

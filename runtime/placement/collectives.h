@@ -1,4 +1,4 @@
-// The ops that a distributor inserts into a graph. Each is the identity on the global value and changes its placement.
+// The ops that a strategy inserts into a graph. Each is the identity on the global value and changes its placement.
 // The executor runs AllReduce and AllGather through the communicator; the others are local kernels.
 #pragma once
 

@@ -15,12 +15,12 @@ namespace {
 using comm::Tag;
 
 // Buckets in the tags of messages outside a step.
-enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kTakeBack };
+enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kReclaim };
 
 // The ticket of a transfer that a fault delays.
 constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
-class DataParallel : public Distributor {
+class DataParallel : public Strategy {
  public:
   DataParallel(comm::Communicator& wire, DataParallelOptions options) : wire_(wire), options_(options) {}
 
@@ -107,17 +107,17 @@ class DataParallel : public Distributor {
   void inject(Faults& faults) override { faults_ = &faults; }
 
   std::byte* shared_memory(std::size_t bytes) override {
-    lent_ = 0;  // collective: ends all leases
+    leased_ = 0;  // collective: ends all leases
     return wire_.shared_memory(bytes);
   }
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
 
-  void lend(std::size_t bytes) override {
-    lent_ = std::max(lent_, bytes);
-    lent_at_ = last_;
+  void lease(std::size_t bytes) override {
+    leased_ = std::max(leased_, bytes);
+    leased_at_ = last_;
   }
-  std::size_t lent() const override { return lent_; }
-  void take_back() override { finish(meet(tag(kTakeBack, "memory that other ranks have read"))); }
+  std::size_t leased() const override { return leased_; }
+  void reclaim() override { finish(start_barrier(tag(kReclaim, "memory that other ranks have read"))); }
 
   void publish(std::uint64_t plan, std::uint64_t step, std::string_view what) override {
     wire_.publish({plan, step, what});
@@ -172,16 +172,18 @@ class DataParallel : public Distributor {
     if (transfer.kind == Transfer::kAllReduce)
       return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
     const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
-    if (in_place || transfer.kind == Transfer::kMeeting) return meet(sent.tag);
+    if (in_place || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);
   }
 
   // A barrier: completes when every rank has submitted it.
-  comm::Ticket meet(const Tag& tag) { return wire_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax); }
+  comm::Ticket start_barrier(const Tag& tag) {
+    return wire_.all_reduce(tag, &nothing_, 1, DType::kInt32, comm::Reduce::kMax);
+  }
 
   void finish(comm::Ticket ticket) {
     wire_.wait(ticket);
-    if (ticket > lent_at_) lent_ = 0;
+    if (ticket > leased_at_) leased_ = 0;
   }
 
   // Delays a swapped transfer until the other one has started.
@@ -230,9 +232,9 @@ class DataParallel : public Distributor {
   comm::Communicator& wire_;
   DataParallelOptions options_;
   std::uint64_t messages_ = 0;
-  comm::Ticket last_ = 0;     // the last transfer of a step
-  comm::Ticket lent_at_ = 0;  // peers may read lent memory until any later ticket completes
-  std::size_t lent_ = 0;
+  comm::Ticket last_ = 0;       // the last transfer of a step
+  comm::Ticket leased_at_ = 0;  // peers may read leased memory until any later ticket completes
+  std::size_t leased_ = 0;
   std::int32_t nothing_ = 0;
   Faults* faults_ = nullptr;
   Sent held_;               // delayed by a fault
@@ -241,8 +243,8 @@ class DataParallel : public Distributor {
 
 }  // namespace
 
-OwnedDistributor make_data_parallel(comm::Communicator& communicator, DataParallelOptions options) {
-  return OwnedDistributor(new DataParallel(communicator, options));
+OwnedStrategy make_data_parallel(comm::Communicator& communicator, DataParallelOptions options) {
+  return OwnedStrategy(new DataParallel(communicator, options));
 }
 
 }  // namespace syncline

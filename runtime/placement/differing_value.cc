@@ -14,7 +14,7 @@ namespace syncline {
 namespace {
 
 // Binary search with digests. Assumes that different bytes have different digests.
-std::int64_t first_differing_element(Distributor& ranks, const Array& value) {
+std::int64_t first_differing_element(Strategy& ranks, const Array& value) {
   const auto width = static_cast<std::int64_t>(size_of(value.dtype()));
   std::int64_t begin = 0, end = value.size();
   while (end - begin > 1) {
@@ -72,11 +72,11 @@ bool all_equal(std::span<const std::uint64_t> numbers) {
   return std::adjacent_find(numbers.begin(), numbers.end(), std::not_equal_to<>()) == numbers.end();
 }
 
-std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::uint64_t own, std::string_view purpose) {
+std::vector<std::uint64_t> gather_numbers(Strategy& ranks, std::uint64_t own, std::string_view purpose) {
   return gather_numbers(ranks, std::span(&own, 1), purpose);
 }
 
-std::vector<std::uint64_t> gather_numbers(Distributor& ranks, std::span<const std::uint64_t> own,
+std::vector<std::uint64_t> gather_numbers(Strategy& ranks, std::span<const std::uint64_t> own,
                                           std::string_view purpose) {
   const auto count = static_cast<std::size_t>(ranks.size());
   std::vector<std::uint64_t> all(count * own.size());
@@ -93,7 +93,7 @@ std::vector<std::size_t> unequal_places(std::span<const std::uint64_t> all, std:
   return places;
 }
 
-std::vector<std::string> gather_texts(Distributor& ranks, const std::string& own) {
+std::vector<std::string> gather_texts(Strategy& ranks, const std::string& own) {
   std::vector<std::int64_t> lengths;
   std::int64_t total = 0;
   for (const std::uint64_t length : gather_numbers(ranks, own.size())) {
@@ -111,7 +111,7 @@ std::vector<std::string> gather_texts(Distributor& ranks, const std::string& own
   return texts;
 }
 
-void explain_values(Distributor& ranks, std::span<const std::shared_ptr<VariableState>> variables,
+void explain_values(Strategy& ranks, std::span<const std::shared_ptr<VariableState>> variables,
                     std::span<const std::uint64_t> digests, std::uint64_t step) {
   const std::vector<std::size_t> differing = unequal_places(gather_numbers(ranks, digests), digests.size());
   SYNCLINE_CHECK(!differing.empty());

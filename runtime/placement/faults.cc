@@ -131,9 +131,9 @@ std::vector<Fault> parse_faults(std::string_view text) {
 
 void Faults::choose_own(const Session& session) {
   chosen_ = true;
-  const Distributor* distributor = session.distributor();
-  const int rank = distributor == nullptr ? 0 : distributor->rank();
-  const int size = distributor == nullptr ? 1 : distributor->size();
+  const Strategy* strategy = session.strategy();
+  const int rank = strategy == nullptr ? 0 : strategy->rank();
+  const int size = strategy == nullptr ? 1 : strategy->size();
   for (const Fault& fault : faults_)
     if (fault.rank >= size)
       fail<ValueError>("SYNCLINE_FAULT: '", fault.text, "' is for rank ", fault.rank, ", but the job has ", size,

@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// Arguments: Distributor::place. Replaces an all-reduce of at least `by_rows_from` bytes if its operands are small:
+// Arguments: Strategy::place. Replaces an all-reduce of at least `by_rows_from` bytes if its operands are small:
 // each rank computes its rows of the sum from the gathered operands, and the rows are gathered.
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                         std::span<const Placement> wanted, std::int64_t by_rows_from);

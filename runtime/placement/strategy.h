@@ -1,8 +1,8 @@
-// Distributor: runs a function's graph on several ranks: row shares, placement, buckets and transfers. Plans and the
+// Strategy: runs a function's graph on several ranks: row shares, placement, buckets and transfers. Plans and the
 // executor know only this interface; runtime/placement/data_parallel.cc implements it over a communicator.
 //
 // The session owns it, and the session's thread calls it. Collective calls are gather, broadcast, shared_memory,
-// take_back, start, and share under local feeds: all ranks make them in the same order, and they throw what the
+// reclaim, start, and share under local feeds: all ranks make them in the same order, and they throw what the
 // communicator throws.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace syncline {
 
 class Faults;
 
-// Rank r has the rows [begin[r], begin[r + 1]) of the global batch. Empty without a distributor.
+// Rank r has the rows [begin[r], begin[r + 1]) of the global batch. Empty without a strategy.
 struct RowShares {
   std::vector<std::int64_t> begin;
   int rank = 0;
@@ -50,19 +50,19 @@ struct PlacedGraph {
 
 // A collective of a plan: what start() needs besides the buffers.
 struct Transfer {
-  enum Kind : std::uint8_t { kAllReduce, kAllGather, kMeeting } kind = kAllReduce;  // kMeeting: without data
+  enum Kind : std::uint8_t { kAllReduce, kAllGather, kBarrier } kind = kAllReduce;  // kBarrier: without data
   std::uint32_t bucket = 0;
   DType dtype = DType::kFloat32;
   std::int64_t count = 0;                 // kAllReduce: elements
   std::vector<std::int64_t> byte_counts;  // kAllGather: per rank
   std::string why;                        // for plan inspection
-  std::uint64_t names = 0;                // names of its values, for errors (Distributor::name)
-  bool in_place = false;  // kAllGather: readers read each rank's part in that rank's shared memory
+  std::uint64_t names = 0;                // names of its values, for errors (Strategy::name)
+  bool in_place = false;                  // kAllGather: readers read each rank's part in that rank's shared memory
 };
 
-class Distributor {
+class Strategy {
  public:
-  virtual ~Distributor() = default;
+  virtual ~Strategy() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
   // True if every rank feeds its own rows.
@@ -106,11 +106,11 @@ class Distributor {
   // This process's mapping of another rank's shared memory; nullptr if some rank's memory cannot be mapped.
   virtual const std::byte* shared_memory_of(int rank) const = 0;
 
-  // After a gather in place, other ranks read this rank's shared memory. lend(): the first `bytes` are lent until any
-  // later transfer completes. take_back() runs such a transfer; call it before writing lent memory.
-  virtual void lend(std::size_t bytes) = 0;
-  virtual std::size_t lent() const = 0;
-  virtual void take_back() = 0;
+  // After a gather in place, other ranks read this rank's shared memory. lease(): the first `bytes` are leased until
+  // any later transfer completes. reclaim() runs such a transfer; call it before writing leased memory.
+  virtual void lease(std::size_t bytes) = 0;
+  virtual std::size_t leased() const = 0;
+  virtual void reclaim() = 0;
 
   // Publishes this rank's current step, for the reports of ranks that wait for it. `what` is "" after the step. Costs a
   // few stores.
@@ -122,7 +122,7 @@ class Distributor {
                               void* receive) = 0;
   virtual void wait(std::uint64_t ticket) = 0;
 
-  // Applies these faults to later transfers. `faults` must outlive the distributor.
+  // Applies these faults to later transfers. `faults` must outlive the strategy.
   virtual void inject(Faults& faults) = 0;
 };
 

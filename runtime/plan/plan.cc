@@ -62,57 +62,58 @@ class Computation {
   timeline::Event event_;
 };
 
-// Marks memory as lent when a run ends: other ranks may still read rows gathered in place.
-class Lending {
+// Marks memory as leased when a run ends: other ranks may still read rows gathered in place.
+class Lease {
  public:
-  Lending(Distributor* distributor, std::size_t bytes) : distributor_(distributor), bytes_(bytes) {}
-  ~Lending() {
-    if (bytes_ > 0) distributor_->lend(bytes_);
+  Lease(Strategy* strategy, std::size_t bytes) : strategy_(strategy), bytes_(bytes) {}
+  ~Lease() {
+    if (bytes_ > 0) strategy_->lease(bytes_);
   }
-  Lending(const Lending&) = delete;
-  Lending& operator=(const Lending&) = delete;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
 
  private:
-  Distributor* const distributor_;
+  Strategy* const strategy_;
   const std::size_t bytes_;
 };
 
-// A loop without turns.
+// A loop without iterations.
 void skip_loop(const LoopStep& loop, const KernelArgs& args) {
   const std::size_t n_states = loop.states.size();
   for (std::size_t i = 0; i < n_states; ++i)
     std::memcpy(args.out[i], args.in[loop.element_bytes.size() + i], loop.states[i].bytes);
-  for (std::size_t i = 0; i < loop.taps.size(); ++i)
-    if (loop.taps[i].sum) std::memset(args.out[n_states + i], 0, loop.taps[i].bytes);
+  for (std::size_t i = 0; i < loop.residuals.size(); ++i)
+    if (loop.residuals[i].sum) std::memset(args.out[n_states + i], 0, loop.residuals[i].bytes);
 }
 
 }  // namespace
 
-void* LoopStep::memory_of_tap(const KernelArgs& args, std::size_t i, std::int64_t turn) const {
-  const Tap& tap = taps[i];
-  if (tap.passing)
-    return static_cast<std::byte*>(args.scratch) + tap.at +
-           static_cast<std::size_t>(element_of(turn) - first_together(turn)) * tap.bytes;
+void* LoopStep::memory_of_residual(const KernelArgs& args, std::size_t i, std::int64_t iteration) const {
+  const Residual& residual = residuals[i];
+  if (residual.passing)
+    return static_cast<std::byte*>(args.scratch) + residual.at +
+           static_cast<std::size_t>(element_of(iteration) - first_together(iteration)) * residual.bytes;
   return static_cast<std::byte*>(args.out[states.size() + i]) +
-         (tap.sum ? 0 : static_cast<std::size_t>(element_of(turn)) * tap.bytes);
+         (residual.sum ? 0 : static_cast<std::size_t>(element_of(iteration)) * residual.bytes);
 }
 
-std::int64_t LoopStep::first_together(std::int64_t turn) const {
-  const std::int64_t first = turn / turns_together * turns_together;
-  return reverse ? std::max<std::int64_t>(turns - first - turns_together, 0) : first;
+std::int64_t LoopStep::first_together(std::int64_t iteration) const {
+  const std::int64_t first = iteration / iterations_together * iterations_together;
+  return reverse ? std::max<std::int64_t>(iterations - first - iterations_together, 0) : first;
 }
 
-void LoopStep::add_products(const KernelArgs& args, std::int64_t turn) {
-  const std::int64_t begin = first_together(turn), count = turn % turns_together + 1;
+void LoopStep::add_products(const KernelArgs& args, std::int64_t iteration) {
+  const std::int64_t begin = first_together(iteration), count = iteration % iterations_together + 1;
   for (std::size_t i = 0; i < products.size(); ++i) {
     Product& product = products[i];
     for (std::size_t k = 0; k < product.operands.size(); ++k) {
       const Product::Operand& operand = product.operands[k];
       product.in_meta[k].shape[0] = count;
-      const auto tap = static_cast<std::size_t>(operand.tap);
-      product.in[k] = operand.tap < 0 ? static_cast<const std::byte*>(args.in[operand.in]) +
-                                            static_cast<std::size_t>(begin) * operand.bytes
-                                      : memory_of_tap(args, tap, reverse ? turn : turn + 1 - count);
+      const auto residual = static_cast<std::size_t>(operand.residual);
+      product.in[k] =
+          operand.residual < 0
+              ? static_cast<const std::byte*>(args.in[operand.in]) + static_cast<std::size_t>(begin) * operand.bytes
+              : memory_of_residual(args, residual, reverse ? iteration : iteration + 1 - count);
     }
     void* out[] = {args.out[args.out_meta.size() - products.size() + i]};
     KernelArgs of_product;
@@ -120,16 +121,17 @@ void LoopStep::add_products(const KernelArgs& args, std::int64_t turn) {
     of_product.out = out;
     of_product.in_meta = product.in_meta;
     of_product.out_meta = product.out_meta;
-    (turn < turns_together ? product.run : product.run_more)(product.attrs, of_product);
+    (iteration < iterations_together ? product.run : product.accumulate)(product.attrs, of_product);
   }
 }
 
-void* LoopStep::memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t turn) const {
+void* LoopStep::memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t iteration) const {
   const State& state = states[i];
-  const std::int64_t left = turns - 1 - turn;
+  const std::int64_t left = iterations - 1 - iteration;
   if (left == 0) return args.out[i];
-  if (state.tap_before >= 0) return memory_of_tap(args, static_cast<std::size_t>(state.tap_before), turn + 1);
-  if (state.tap_now >= 0) return memory_of_tap(args, static_cast<std::size_t>(state.tap_now), turn);
+  if (state.residual_before >= 0)
+    return memory_of_residual(args, static_cast<std::size_t>(state.residual_before), iteration + 1);
+  if (state.residual_now >= 0) return memory_of_residual(args, static_cast<std::size_t>(state.residual_now), iteration);
   return left % 2 == 0 ? args.out[i] : static_cast<std::byte*>(args.scratch) + state.at;
 }
 
@@ -138,9 +140,9 @@ Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;
 
-void Plan::bind(std::byte* arena, std::byte* shared, const Distributor* distributor) {
+void Plan::bind(std::byte* arena, std::byte* shared, const Strategy* strategy) {
   for (std::size_t r = 0; r < memory_of_.size(); ++r) {
-    memory_of_[r] = distributor->shared_memory_of(static_cast<int>(r));
+    memory_of_[r] = strategy->shared_memory_of(static_cast<int>(r));
     if (memory_of_[r] == nullptr) memory_of_[r] = shared;  // all ranks' parts are gathered there
   }
   for (const ArenaSlot& s : shared_slots_) pointers_[s.slot] = shared + s.offset;
@@ -184,7 +186,7 @@ void Plan::finish_transfers(Session& session) noexcept {
     const std::uint64_t under_way = std::exchange(ticket, 0);
     if (under_way == 0) continue;
     try {
-      session.distributor()->wait(under_way);
+      session.strategy()->wait(under_way);
     } catch (...) {  // the communicator failed: all transfers have ended
     }
   }
@@ -192,15 +194,15 @@ void Plan::finish_transfers(Session& session) noexcept {
 
 void Plan::run_steps(Session& session, bool listens) {
   Computation computation(!transfers_.empty(), fingerprint_, session.steps());
-  Distributor* const others = transfers_.empty() ? nullptr : session.distributor();
-  const Lending lending(others, lent_bytes_);
+  Strategy* const others = transfers_.empty() ? nullptr : session.strategy();
+  const Lease lease(others, leased_bytes_);
   for (std::size_t at = 0; at < steps_.size(); ++at) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
     if (listens && at <= first_write_) session.interrupt_if_asked();
     if (others != nullptr) {
       others->publish(fingerprint_, session.steps(), step.label);
-      if (step.writes_shared_from < others->lent()) others->take_back();
+      if (step.writes_shared_from < others->leased()) others->reclaim();
     }
     const timeline::Detail detail(step.label);
     switch (step.kind) {
@@ -208,13 +210,13 @@ void Plan::run_steps(Session& session, bool listens) {
       case Step::kFused: run_fused(step); break;
       case Step::kStart: {
         const Computation::Pause pause(computation, transfers_[i].bucket);
-        tickets_[i] = session.distributor()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0],
-                                                   step.args.out[0]);
+        tickets_[i] =
+            session.strategy()->start(transfers_[i], fingerprint_, session.steps(), step.args.in[0], step.args.out[0]);
         break;
       }
       case Step::kWait: {
         const Computation::Pause pause(computation, transfers_[i].bucket);
-        session.distributor()->wait(std::exchange(tickets_[i], 0));
+        session.strategy()->wait(std::exchange(tickets_[i], 0));
         break;
       }
       case Step::kLoop: run_loop(session, step, listens && at < first_write_); break;
@@ -246,35 +248,37 @@ void Plan::run_loop(Session& session, const Step& step, bool listens) {
   LoopStep& loop = loops_[static_cast<std::size_t>(step.index)];
   const std::size_t n_elements = loop.element_bytes.size(), n_states = loop.states.size();
   const void* const* in = step.args.in;
-  if (loop.turns == 0) return skip_loop(loop, step.args);
-  const std::size_t first_output = loop.feeds.size() - n_states - loop.taps.size();
+  if (loop.iterations == 0) return skip_loop(loop, step.args);
+  const std::size_t first_output = loop.feeds.size() - n_states - loop.residuals.size();
   for (std::size_t i = n_elements; i < first_output; ++i) loop.feeds[i] = in[i];
-  for (std::int64_t turn = 0; turn < loop.turns; ++turn) {
-    const auto at = static_cast<std::size_t>(loop.element_of(turn));
+  for (std::int64_t iteration = 0; iteration < loop.iterations; ++iteration) {
+    const auto at = static_cast<std::size_t>(loop.element_of(iteration));
     for (std::size_t i = 0; i < n_elements; ++i)
       loop.feeds[i] = static_cast<const std::byte*>(in[i]) + at * loop.element_bytes[i];
-    for (std::size_t i = 0; i < n_states; ++i) loop.feeds[first_output + i] = loop.memory_of_state(step.args, i, turn);
-    void const** const taps = loop.feeds.data() + first_output + n_states;
-    for (std::size_t i = 0; i < loop.taps.size(); ++i) taps[i] = loop.memory_of_tap(step.args, i, turn);
-    // Derived from the element, so that the gradient's loop repeats the draws of the forward turn.
+    for (std::size_t i = 0; i < n_states; ++i)
+      loop.feeds[first_output + i] = loop.memory_of_state(step.args, i, iteration);
+    void const** const residuals = loop.feeds.data() + first_output + n_states;
+    for (std::size_t i = 0; i < loop.residuals.size(); ++i)
+      residuals[i] = loop.memory_of_residual(step.args, i, iteration);
+    // Derived from the element, so that the gradient's loop repeats the draws of the forward iteration.
     for (const auto& draw : loop.draws)
-      draw->in_turn = attrs::mix(*draw->step, static_cast<std::uint64_t>(loop.first_turn) + at + 1);
+      draw->in_iteration = attrs::mix(*draw->step, static_cast<std::uint64_t>(loop.first_iteration) + at + 1);
     loop.body.run(session, loop.feeds, listens);
-    for (std::size_t i = 0; i < loop.taps.size(); ++i) {
+    for (std::size_t i = 0; i < loop.residuals.size(); ++i) {
       const void* value = loop.body.output(n_states + i);
-      if (value == taps[i]) continue;
-      if (loop.taps[i].sum && turn > 0)
-        add_to(loop.taps[i].dtype, const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
-      else std::memcpy(const_cast<void*>(taps[i]), value, loop.taps[i].bytes);
+      if (value == residuals[i]) continue;
+      if (loop.residuals[i].sum && iteration > 0)
+        add_to(loop.residuals[i].dtype, const_cast<void*>(residuals[i]), value, loop.residuals[i].bytes);
+      else std::memcpy(const_cast<void*>(residuals[i]), value, loop.residuals[i].bytes);
     }
-    // Write states after taps, because a tap may read an incoming state.
+    // Write states after residuals, because a residual may read an incoming state.
     for (std::size_t i = 0; i < n_states; ++i) {
       void* const next = const_cast<void*>(loop.feeds[first_output + i]);
       if (const void* value = loop.body.output(i); value != next) std::memcpy(next, value, loop.states[i].bytes);
       loop.feeds[n_elements + i] = next;
     }
-    const bool last = turn + 1 == loop.turns || (turn + 1) % loop.turns_together == 0;
-    if (last && !loop.products.empty()) loop.add_products(step.args, turn);
+    const bool last = iteration + 1 == loop.iterations || (iteration + 1) % loop.iterations_together == 0;
+    if (last && !loop.products.empty()) loop.add_products(step.args, iteration);
   }
 }
 

@@ -32,9 +32,9 @@ struct StepValue {
 struct Step {
   enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
-  int index = -1;           // of the fused program, transfer or loop; kGuard: the step to jump to
-  int by_rank = -1;         // kFused: index of its RankParts, or -1
-  bool may_refuse = false;  // may throw for some values of its operands
+  int index = -1;                             // of the fused program, transfer or loop; kGuard: the step to jump to
+  int by_rank = -1;                           // kFused: index of its RankParts, or -1
+  bool may_refuse = false;                    // may throw for some values of its operands
   std::size_t writes_shared_from = SIZE_MAX;  // lowest shared offset written; equal on all ranks
   bool needed_if = false;                     // kGuard: jumps if its operand differs
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
@@ -65,7 +65,7 @@ class Plan {
   std::size_t arena_bytes() const { return arena_bytes_; }
   // Bytes of memory for transfers, which may be shared with other ranks.
   std::size_t shared_bytes() const { return shared_bytes_; }
-  void bind(std::byte* arena, std::byte* shared = nullptr, const Distributor* distributor = nullptr);
+  void bind(std::byte* arena, std::byte* shared = nullptr, const Strategy* strategy = nullptr);
   // `feeds`: one pointer per placeholder, in the order of CompileRequest::feeds, then one per output in the caller's
   // memory. Throws what transfers and kernels throw. All transfers have then finished, so the caller may free the arena
   // and the feeds. With `listens`, Session::set_interruption can interrupt the run until it first writes a variable.
@@ -124,71 +124,71 @@ class Plan {
   std::vector<std::shared_ptr<VariableState>> variables_;
   std::vector<Expr> keep_;  // nodes own attributes and constants
   std::size_t arena_bytes_ = 0, shared_bytes_ = 0;
-  std::size_t lent_bytes_ = 0;   // first bytes of the shared memory; other ranks read them
-  std::size_t first_write_ = 0;  // the first step that writes to a variable
+  std::size_t leased_bytes_ = 0;  // first bytes of the shared memory; other ranks read them
+  std::size_t first_write_ = 0;   // the first step that writes to a variable
   std::uint64_t fingerprint_ = 0;
   std::vector<RandomOp*> random_ops_;  // owned by nodes in keep_
 };
 
 // A loop within a plan. Operands: sequences, initial states, captures. Outputs: final states, stacks and sums of the
-// taps that are read, then products. The scratch holds the body's arena, then states and passing stacks. A turn writes
-// its states where the next turn reads them: in the stack of a tap with the same values, or alternately in the output
-// and in the scratch.
+// residuals that are read, then products. The scratch holds the body's arena, then states and passing stacks. A
+// iteration writes its states where the next iteration reads them: in the stack of a residual with the same values, or
+// alternately in the output and in the scratch.
 struct LoopStep {
-  Plan body;  // feeds: elements, states, captures; outputs: next states, taps
-  std::int64_t turns = 0;
-  std::int64_t first_turn = 0;  // this rank's first turn among the turns of all ranks
+  Plan body;  // feeds: elements, states, captures; outputs: next states, residuals
+  std::int64_t iterations = 0;
+  std::int64_t first_iteration = 0;  // this rank's first iteration among the iterations of all ranks
   bool reverse = false;
-  std::vector<std::size_t> element_bytes;  // per sequence, of one turn
+  std::vector<std::size_t> element_bytes;  // per sequence, of one iteration
   struct State {
     std::size_t bytes;
-    std::size_t at;           // offset in the scratch
-    int tap_before, tap_now;  // taps that stack the incoming and the next state, or -1
+    std::size_t at;                     // offset in the scratch
+    int residual_before, residual_now;  // residuals that stack the incoming and the next state, or -1
   };
   std::vector<State> states;
-  struct Tap {
-    std::size_t bytes;  // of one turn
+  struct Residual {
+    std::size_t bytes;  // of one iteration
     bool sum;           // summed instead of stacked
     DType dtype;
-    bool passing;    // a stack of `turns_together` turns in the scratch, for products; last in taps
+    bool passing;    // a stack of `iterations_together` iterations in the scratch, for products; last in residuals
     std::size_t at;  // its offset there
   };
-  std::vector<Tap> taps;
-  // A sum over the rows of all turns (a weight's gradient) that the loop adds up, `turns_together` turns at a time.
-  // Operands are stacks of this loop and sequences.
+  std::vector<Residual> residuals;
+  // A sum over the rows of all iterations (a weight's gradient) that the loop adds up, `iterations_together` iterations
+  // at a time. Operands are stacks of this loop and sequences.
   struct Product {
     struct Operand {
-      int in, tap;  // operand of the step or tap; the other one is -1
+      int in, residual;  // operand of the step or residual; the other one is -1
       std::size_t bytes;
     };
     void (*run)(const void* attrs, const KernelArgs& args);
-    void (*run_more)(const void* attrs, const KernelArgs& args);
+    void (*accumulate)(const void* attrs, const KernelArgs& args);
     const void* attrs;
     std::vector<Operand> operands;
-    std::vector<Meta> in_meta, out_meta;  // in_meta: of the turns added together
+    std::vector<Meta> in_meta, out_meta;  // in_meta: of the iterations added together
     std::vector<const void*> in;
   };
   std::vector<Product> products;  // the step's last outputs
-  std::int64_t turns_together = 1;
+  std::int64_t iterations_together = 1;
   std::size_t scratch_bytes = 0;
-  std::vector<const void*> feeds;  // of the body, then memory for its outputs; set in each turn
-  // The random step of an op in the body; differs between turns.
+  std::vector<const void*> feeds;  // of the body, then memory for its outputs; set in each iteration
+  // The random step of an op in the body; differs between iterations.
   struct Draw {
     const RandomOp* op;
     const std::uint64_t* step;  // of the op outside the loop
-    std::uint64_t in_turn = 0;
+    std::uint64_t in_iteration = 0;
   };
   std::vector<std::unique_ptr<Draw>> draws;
 
-  // The element that the turn reads. Turns count in running order.
-  std::int64_t element_of(std::int64_t turn) const { return reverse ? turns - 1 - turn : turn; }
-  // Where a turn writes tap i, and state i for the next turn.
-  void* memory_of_tap(const KernelArgs& args, std::size_t i, std::int64_t turn) const;
-  void* memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t turn) const;
-  // The lowest element in the turn's group of `turns_together` turns.
-  std::int64_t first_together(std::int64_t turn) const;
-  // Call after the last turn of each group.
-  void add_products(const KernelArgs& args, std::int64_t turn);
+  // The element that the iteration reads. Iterations count in running order.
+  std::int64_t element_of(std::int64_t iteration) const { return reverse ? iterations - 1 - iteration : iteration; }
+  // Where an iteration writes residual i, and state i for the next iteration.
+  void* memory_of_residual(const KernelArgs& args, std::size_t i, std::int64_t iteration) const;
+  void* memory_of_state(const KernelArgs& args, std::size_t i, std::int64_t iteration) const;
+  // The lowest element in the iteration's group of `iterations_together` iterations.
+  std::int64_t first_together(std::int64_t iteration) const;
+  // Call after the last iteration of each group.
+  void add_products(const KernelArgs& args, std::int64_t iteration);
 };
 
 }  // namespace syncline

@@ -62,7 +62,7 @@ std::string to_text(const Schedule& schedule) {
     const Task& task = schedule.tasks[t];
     text += join_text(t, ": ", head_of(task), '\n');
     append(text, "<-", task.reads, schedule);
-    append(text, "window", task.windows, schedule);
+    append(text, "strided view", task.strided_views, schedule);
     append(text, "->", task.writes, schedule);
     append(text, "passing", task.passing, schedule);
   }
@@ -77,7 +77,7 @@ Dump::Dump(const Schedule& schedule) {
   const char* folder = std::getenv("SYNCLINE_DUMP_PLAN");
   if (folder == nullptr || *folder == '\0') return;
   thread_local int plans = 0;  // per thread: ranks that are threads get equal numbers
-  const Distributor* ranks = schedule.request.distributor;
+  const Strategy* ranks = schedule.request.strategy;
   std::string name = schedule.request.name.empty() ? "function" : schedule.request.name;
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');

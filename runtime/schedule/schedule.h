@@ -1,5 +1,5 @@
 // Schedule: a placed graph as tasks in running order. Each pass of compile() (runtime/passes/) takes a schedule and
-// returns the next; the last one becomes a plan's steps. A value type; borrows CompileRequest's shares and distributor.
+// returns the next; the last one becomes a plan's steps. A value type; borrows CompileRequest's shares and strategy.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ops/kernels/fused/fused.h"
-#include "runtime/placement/strategy.h"
 #include "runtime/placement/local.h"
+#include "runtime/placement/strategy.h"
 #include "runtime/plan/plan.h"
 #include "runtime/schedule/guards.h"
 #include "runtime/schedule/memory.h"
@@ -28,7 +28,7 @@ struct CompileRequest {
   PlacementMap placement{};         // of the feeds; after place(), of every value
   std::vector<Placement> wanted{};  // of the outputs, then of the updates' values; empty: all replicated
   const RowShares* shares = nullptr;
-  Distributor* distributor = nullptr;
+  Strategy* strategy = nullptr;
   bool shared_buckets = false;  // transfers use the shared memory (Plan::shared_bytes)
   bool fuse = true;             // Passes in syncline/session.h
   bool placed = false;          // place() has run
@@ -49,21 +49,21 @@ struct Task {
     kLoop,
   };
   Kind kind = kKernel;
-  std::vector<Expr> nodes{};     // kFused: operands before users; kAllReduce: one or several; kKernel, kLoop: one
-  std::vector<Expr> reads{};     // values, or views of values
-  std::vector<Expr> windows{};   // kFused: operands that are windows of a value in `reads`; they have no memory
-  std::vector<Expr> writes{};    // stored values
-  std::vector<Expr> joined{};    // kFused: the concatenations of nodes in `writes` (passes/join_outputs.cc)
-  std::vector<Expr> products{};  // kLoop: the sums over the rows of all iterations in `writes`
-  std::vector<Expr> passing{};   // kLoop: stacks that only `products` read (passes/fold_products.cc)
-  int transfer = -1;             // kAllReduce, kAllGather, kWait: number that links start and wait
-  bool bucketed = false;         // kAllReduce: may wait in a bucket
-  bool late = false;             // depends on a transfer that may wait until the end of the step (passes/order.cc)
-  Guards guards{};               // runs only if all of them hold
-  int body = -1;                 // kLoop: index in Schedule::bodies
-  int scratch = -1;              // kKernel, kLoop: its scratch buffer
-  int program = -1;              // kFused: index in Schedule::programs
-  bool in_place = false;         // kAllGather: readers read each rank's rows in that rank's memory (passes/lease.cc)
+  std::vector<Expr> nodes{};          // kFused: operands before users; kAllReduce: one or several; kKernel, kLoop: one
+  std::vector<Expr> reads{};          // values, or views of values
+  std::vector<Expr> strided_views{};  // kFused: operands without memory: strided views of values in `reads`
+  std::vector<Expr> writes{};         // stored values
+  std::vector<Expr> joined{};         // kFused: the concatenations of nodes in `writes` (passes/join_outputs.cc)
+  std::vector<Expr> products{};       // kLoop: the sums over the rows of all iterations in `writes`
+  std::vector<Expr> passing{};        // kLoop: stacks that only `products` read (passes/fold_products.cc)
+  int transfer = -1;                  // kAllReduce, kAllGather, kWait: number that links start and wait
+  bool bucketed = false;              // kAllReduce: may wait in a bucket
+  bool late = false;                  // depends on a transfer that may wait until the end of the step (passes/order.cc)
+  Guards guards{};                    // runs only if all of them hold
+  int body = -1;                      // kLoop: index in Schedule::bodies
+  int scratch = -1;                   // kKernel, kLoop: its scratch buffer
+  int program = -1;                   // kFused: index in Schedule::programs
+  bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
                                         // [by_rank[r], by_rank[r + 1])
   bool has_transfers = false;           // kLoop: its body has transfers
@@ -90,7 +90,7 @@ struct Schedule {
 };
 
 // Checks the invariants below. Throws InternalError that names the first broken one and the pass. Collective if there
-// is a distributor. compile() calls it after every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
+// is a strategy. compile() calls it after every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
 // - A task reads leaves and values written by earlier tasks; it reads a transfer's result after the wait.
 // - Each transfer has one start and one wait, under equal guards. All ranks have equal transfers in equal order.
 // - A task that writes a variable comes after all tasks that may fail.

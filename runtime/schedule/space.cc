@@ -7,14 +7,14 @@ Space space_of(const Expr& e, const LocalView& local) {
   return {e.shape(), at.is_split() ? at : Placement::replicated()};
 }
 
-bool is_window(const Expr& e, const LocalView& local) {
-  if (e.op().window == nullptr) return false;
+bool is_strided_view(const Expr& e, const LocalView& local) {
+  if (e.op().strided_view == nullptr) return false;
   const Shape& shape = e.shape();
-  const StridedWindow window = e.op().window(e.node().attrs.get(), e.input(0).meta());
+  const StridedView view = e.op().strided_view(e.node().attrs.get(), e.input(0).meta());
   int axis = shape.ndim() - 1;
   while (axis > 0 && shape[axis] == 1) --axis;
   if (axis > 0 && local.placement(e).is_split(axis)) return false;
-  return axis < 0 || shape[axis] == 1 || window.strides[static_cast<std::size_t>(axis)] == 1;
+  return axis < 0 || shape[axis] == 1 || view.strides[static_cast<std::size_t>(axis)] == 1;
 }
 
 }  // namespace syncline

@@ -15,11 +15,11 @@ struct Space {
 Space space_of(const Expr& e, const LocalView& local);
 
 // True if fused programs can read the value directly from its input, for any number of rows on a rank.
-bool is_window(const Expr& e, const LocalView& local);
+bool is_strided_view(const Expr& e, const LocalView& local);
 
 // Limits of one program.
 inline constexpr std::size_t kMostNodes = 40;
-inline constexpr std::size_t kMostLaidOut = 14;  // operands that need a block buffer of their own
+inline constexpr std::size_t kMostBroadcastOperands = 14;  // operands that need a block buffer of their own
 inline constexpr std::size_t kMostRegisters = kernels::kFusedRegisters;  // one per node and outside operand
 
 }  // namespace syncline

@@ -54,7 +54,7 @@ class Verifier {
 
   // All ranks have equal transfers in equal order.
   void check_same_transfers() const {
-    if (schedule_.request.distributor == nullptr) return;
+    if (schedule_.request.strategy == nullptr) return;
     std::string transfers;
     for (const Task& task : schedule_.tasks) {
       if (!task.starts_transfer() && task.kind != Task::kBarrier) continue;
@@ -62,7 +62,7 @@ class Verifier {
       for (const Expr& node : task.nodes) transfers += join_text(' ', node.meta());
       transfers += '\n';
     }
-    if (!all_equal(gather_numbers(*schedule_.request.distributor, digest_bytes(transfers.data(), transfers.size()),
+    if (!all_equal(gather_numbers(*schedule_.request.strategy, digest_bytes(transfers.data(), transfers.size()),
                                   "transfers of a plan")))
       fail<InternalError>("plan, pass ", pass_, ": ranks have other transfers; this one has\n", transfers);
   }

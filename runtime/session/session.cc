@@ -4,8 +4,8 @@
 
 #include "ops/graph/leaf.h"
 #include "runtime/placement/agreement.h"
-#include "runtime/placement/strategy.h"
 #include "runtime/placement/faults.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/core.h"
 #include "syncline/distributed/keras_json.h"
 
@@ -38,7 +38,7 @@ Session::Session(std::uint64_t seed)
 
 Session::~Session() = default;
 
-void DeleteDistributor::operator()(Distributor* distributor) const { delete distributor; }
+void DeleteStrategy::operator()(Strategy* strategy) const { delete strategy; }
 
 Session& Session::current() {
   static Session process_session;
@@ -50,18 +50,18 @@ std::uint64_t Session::next_generation() {
   return ++last;
 }
 
-void Session::distribute(OwnedDistributor distributor) {
+void Session::distribute(OwnedStrategy strategy) {
   std::unique_ptr<Faults> faults = std::move(faults_);  // undistribute() resets faults_, but these are the new rank's
   undistribute();
   faults_ = std::move(faults);
-  distributor_ = std::move(distributor);
-  if (faults_) distributor_->inject(*faults_);
-  distributor_->broadcast("the seed", &seed_, sizeof seed_);
+  strategy_ = std::move(strategy);
+  if (faults_) strategy_->inject(*faults_);
+  strategy_->broadcast("the seed", &seed_, sizeof seed_);
 }
 
 void Session::undistribute() {
   generation_ = next_generation();
-  distributor_.reset();
+  strategy_.reset();
   faults_.reset();  // they name a rank
   used_variables_->clear();
   shared_ = nullptr;
@@ -147,7 +147,7 @@ std::byte* Session::shared_memory(std::size_t bytes) {
   ++arena_moves_;
   shared_bytes_ = 0;  // in case the request throws
   buckets_ = Array();
-  shared_ = distributor_->shared_memory(bytes);
+  shared_ = strategy_->shared_memory(bytes);
   if (shared_ == nullptr) {
     buckets_ = Array(DType::kUint8, Shape{static_cast<std::int64_t>(bytes)});
     shared_ = buckets_.raw();

@@ -28,7 +28,7 @@ void check_outputs(const char* caller, const std::vector<Array>& outputs, const 
 
 // Warns if ranks read different data by mistake: they train, but not as one process would. Unequal shapes end the step.
 void warn_of_other_feeds(std::string_view of_what, std::span<const Array> feeds) {
-  Distributor* ranks = Session::current().distributor();
+  Strategy* ranks = Session::current().strategy();
   if (ranks == nullptr || ranks->size() == 1 || ranks->feeds_are_local() || feeds.empty()) return;
   std::vector<std::uint64_t> own;  // size and digest of each input
   for (const Array& feed : feeds) {
@@ -39,7 +39,7 @@ void warn_of_other_feeds(std::string_view of_what, std::span<const Array> feeds)
   if (unequal.empty() || unequal[0] % 2 == 0 || ranks->rank() != 0) return;
   say(join_text("ranks were given different values for input ", unequal[0] / 2, " of ", of_what,
                 ", and each takes its rows of its own; read the same data on all ranks, or "
-                "let each bring its own rows (Distributor::set_feeds_local)"));
+                "let each bring its own rows (Strategy::set_feeds_local)"));
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ void Job::Saves::set_state(const std::string& state) {
 std::string Job::Saves::setting() const {
   const Session& session = Session::current();
   return join_text(options_.wire == nullptr ? "ranks 0" : options_.wire->layout(), '\n',
-                   describe_arithmetic(session, session.distributor()));
+                   describe_arithmetic(session, session.strategy()));
 }
 
 // Rank 0 only: warns if a resumed training may end with other bits.
@@ -172,7 +172,7 @@ void Job::Saves::on_step_end(Fit& fit, const Logs&) {
   else if (request == Request::kSave || (due && counts.step < fit.steps_of_epoch())) save(fit);
 }
 
-// Notes the plan of a whole batch. Without a distributor its fingerprint is 0.
+// Notes the plan of a whole batch. Without a strategy its fingerprint is 0.
 void Job::Saves::note_plan(const Fit& fit) {
   if (fit.rows() != fit.options().batches.batch) return;
   plan_ = fit.options().step->last_plan()->fingerprint();

@@ -37,42 +37,42 @@ TEST(Clocks, AreFoundWithinTheStatedError) {
   }
 }
 
-class Accounts : public ::testing::Test {
+class WaitStatsTest : public ::testing::Test {
  protected:
-  Accounts() { timeline::start(scratch_.path("trace"), 0, 2); }
-  ~Accounts() override { timeline::stop(); }
+  WaitStatsTest() { timeline::start(scratch_.path("trace"), 0, 2); }
+  ~WaitStatsTest() override { timeline::stop(); }
 
   // One collective: this rank comes, computes for a while and is then blocked, until rank 1 comes and the data move.
   void collective(std::uint32_t bucket, std::chrono::milliseconds compute, std::chrono::milliseconds late,
                   std::chrono::milliseconds transfer, bool knows = true) {
-    Job job;
-    job.header.bucket = bucket;
-    account_.arrive();
+    Collective collective;
+    collective.header.bucket = bucket;
+    stats_.arrive();
     std::this_thread::sleep_for(compute);
     const auto move = [&] {
       std::this_thread::sleep_for(late);
-      account_.meet();
+      stats_.agree();
       const Arrival last{1, timeline::now()};
       std::this_thread::sleep_for(transfer);
-      account_.finish(job, knows ? std::optional(last) : std::nullopt);
+      stats_.finish(collective, knows ? std::optional(last) : std::nullopt);
     };
     if (bucket == kNeverWaitedFor) return move();
-    const Account::Wait wait(account_, job);
+    const WaitStats::Wait wait(stats_, collective);
     move();
   }
 
   static constexpr std::uint32_t kNeverWaitedFor = 9;
   io::Scratch scratch_;
-  Account account_;
+  WaitStats stats_;
 };
 
 constexpr std::int64_t ms = 1'000'000;
 
-TEST_F(Accounts, TellLatenessFromTransfer) {
+TEST_F(WaitStatsTest, TellLatenessFromTransfer) {
   collective(3, 5ms, 20ms, 10ms);
   collective(3, 5ms, 20ms, 10ms);
   collective(4, 0ms, 8ms, 1ms);
-  const Account::Totals& totals = account_.totals();
+  const WaitStats::Totals& totals = stats_.totals();
   EXPECT_GE(totals.for_others, 48 * ms);
   EXPECT_GE(totals.transfers, 21 * ms);
   EXPECT_EQ(totals.hidden, 0);
@@ -84,9 +84,9 @@ TEST_F(Accounts, TellLatenessFromTransfer) {
   EXPECT_EQ(totals.late[0].time + totals.late[1].time, totals.for_others);
 }
 
-TEST_F(Accounts, WhatNobodyWaitsForIsHidden) {
+TEST_F(WaitStatsTest, WhatNobodyWaitsForIsHidden) {
   collective(kNeverWaitedFor, 2ms, 5ms, 10ms);
-  const Account::Totals& totals = account_.totals();
+  const WaitStats::Totals& totals = stats_.totals();
   EXPECT_GE(totals.transfers, 10 * ms);
   EXPECT_EQ(totals.hidden, totals.transfers);
   EXPECT_EQ(totals.for_others, 0);
@@ -94,10 +94,10 @@ TEST_F(Accounts, WhatNobodyWaitsForIsHidden) {
   EXPECT_EQ(totals.late[0].time, 0);
 }
 
-TEST_F(Accounts, NobodyIsBlamedWithoutKnowing) {
+TEST_F(WaitStatsTest, NobodyIsBlamedWithoutKnowing) {
   collective(3, 0ms, 5ms, 0ms, /*knows=*/false);
-  EXPECT_GE(account_.totals().for_others, 5 * ms);
-  EXPECT_EQ(account_.totals().late[0].time, 0);
+  EXPECT_GE(stats_.totals().for_others, 5 * ms);
+  EXPECT_EQ(stats_.totals().late[0].time, 0);
 }
 
 // Each communicator has a worker with an account of its own; all record into one file.
@@ -127,12 +127,12 @@ TEST(AccountsOfThreads, HaveRowsOfTheirOwn) {
   for (const auto& [row, count] : transfers) EXPECT_EQ(count, 20) << "row " << row;
 }
 
-TEST(AccountsWithoutTimeline, CountNothing) {
-  Account account;
-  account.arrive();
-  account.meet();
-  account.finish({}, Arrival{1, timeline::now()});
-  EXPECT_EQ(account.totals().transfers, 0);
+TEST(WaitStatsWithoutTimeline, CountNothing) {
+  WaitStats stats;
+  stats.arrive();
+  stats.agree();
+  stats.finish({}, Arrival{1, timeline::now()});
+  EXPECT_EQ(stats.totals().transfers, 0);
 }
 
 }  // namespace

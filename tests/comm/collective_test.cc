@@ -13,21 +13,21 @@ namespace {
 
 float buffer[4];
 
-TEST(Job, Describes) {
+TEST(Collective, Describes) {
   const Tag tag{0x12ab, 3, 1};
   const std::vector<std::int64_t> counts{4, 8};
-  EXPECT_EQ(describe(all_reduce_job(tag, buffer, 4, DType::kFloat32, Reduce::kMax).header),
+  EXPECT_EQ(describe(make_all_reduce(tag, buffer, 4, DType::kFloat32, Reduce::kMax).header),
             "all_reduce of plan 12ab step 3 bucket 1, max of float32 x 4");
-  EXPECT_EQ(describe(all_gather_job(tag, buffer, buffer, counts, 2).header),
+  EXPECT_EQ(describe(make_all_gather(tag, buffer, buffer, counts, 2).header),
             "all_gather of plan 12ab step 3 bucket 1, 12 bytes");
-  EXPECT_EQ(describe(broadcast_job(tag, buffer, 16, 1, 2).header),
+  EXPECT_EQ(describe(make_broadcast(tag, buffer, 16, 1, 2).header),
             "broadcast of plan 12ab step 3 bucket 1, 16 bytes from rank 1");
 }
 
-TEST(Job, SaysWhatACollectiveIsFor) {
+TEST(Collective, SaysWhatACollectiveIsFor) {
   const Tag kernel{1, 2, 0, remember_names("gradient of kernel")}, bias{1, 2, 0, remember_names("gradient of bias")};
-  const std::vector<Header> headers{all_reduce_job(kernel, buffer, 4, DType::kFloat32, Reduce::kSum).header,
-                                    all_reduce_job(bias, buffer, 4, DType::kFloat32, Reduce::kSum).header};
+  const std::vector<Header> headers{make_all_reduce(kernel, buffer, 4, DType::kFloat32, Reduce::kSum).header,
+                                    make_all_reduce(bias, buffer, 4, DType::kFloat32, Reduce::kSum).header};
   EXPECT_EQ(describe(headers[0]), "all_reduce of plan 1 step 2 bucket 0 (gradient of kernel), sum of float32 x 4");
   const std::string text = describe_mismatch(headers);
   EXPECT_NE(text.find("ranks disagree about the purpose of a collective"), text.npos) << text;
@@ -35,24 +35,24 @@ TEST(Job, SaysWhatACollectiveIsFor) {
   EXPECT_EQ(names_of(0x12ab), "names of digest 12ab");
 }
 
-TEST(Job, RefusesWrongArguments) {
+TEST(Collective, RefusesWrongArguments) {
   const std::vector<std::int64_t> one{4}, negative{4, -1};
-  EXPECT_THROW(all_reduce_job({}, buffer, 4, DType::kBool, Reduce::kSum), DTypeError);
-  EXPECT_THROW(all_reduce_job({}, buffer, -1, DType::kInt8, Reduce::kSum), ValueError);
-  EXPECT_THROW(all_reduce_job({}, nullptr, 1, DType::kInt8, Reduce::kSum), ValueError);
-  EXPECT_THROW(all_reduce_job({}, buffer, std::numeric_limits<std::int64_t>::max() / 2, DType::kFloat64, Reduce::kSum),
+  EXPECT_THROW(make_all_reduce({}, buffer, 4, DType::kBool, Reduce::kSum), DTypeError);
+  EXPECT_THROW(make_all_reduce({}, buffer, -1, DType::kInt8, Reduce::kSum), ValueError);
+  EXPECT_THROW(make_all_reduce({}, nullptr, 1, DType::kInt8, Reduce::kSum), ValueError);
+  EXPECT_THROW(make_all_reduce({}, buffer, std::numeric_limits<std::int64_t>::max() / 2, DType::kFloat64, Reduce::kSum),
                ValueError);
-  EXPECT_THROW(all_gather_job({}, buffer, buffer, one, 2), ValueError);
-  EXPECT_THROW(all_gather_job({}, buffer, buffer, negative, 2), ValueError);
-  EXPECT_THROW(broadcast_job({}, buffer, 4, 2, 2), ValueError);
-  EXPECT_THROW(broadcast_job({}, buffer, 4, -1, 2), ValueError);
-  EXPECT_THROW(broadcast_job({}, buffer, -4, 0, 2), ValueError);
+  EXPECT_THROW(make_all_gather({}, buffer, buffer, one, 2), ValueError);
+  EXPECT_THROW(make_all_gather({}, buffer, buffer, negative, 2), ValueError);
+  EXPECT_THROW(make_broadcast({}, buffer, 4, 2, 2), ValueError);
+  EXPECT_THROW(make_broadcast({}, buffer, 4, -1, 2), ValueError);
+  EXPECT_THROW(make_broadcast({}, buffer, -4, 0, 2), ValueError);
 }
 
-TEST(Job, NamesTheFirstRankThatDiffers) {
-  std::vector<Header> headers(4, broadcast_job({}, buffer, 4, 1, 4).header);
-  headers[2] = broadcast_job({}, buffer, 8, 1, 4).header;
-  headers[3] = broadcast_job({}, buffer, 8, 2, 4).header;
+TEST(Collective, NamesTheFirstRankThatDiffers) {
+  std::vector<Header> headers(4, make_broadcast({}, buffer, 4, 1, 4).header);
+  headers[2] = make_broadcast({}, buffer, 8, 1, 4).header;
+  headers[3] = make_broadcast({}, buffer, 8, 2, 4).header;
   EXPECT_EQ(describe_mismatch(headers),
             "ranks disagree about the count of a collective: broadcast of plan 0 step 0 bucket 0, 4 bytes from rank 1 "
             "on rank 0, but broadcast of plan 0 step 0 bucket 0, 8 bytes from rank 1 on rank 2; every rank must run "
@@ -60,13 +60,13 @@ TEST(Job, NamesTheFirstRankThatDiffers) {
 }
 
 // Of a rank with the other byte order.
-TEST(Job, DescribesWhatItCannotRead) {
+TEST(Collective, DescribesWhatItCannotRead) {
   std::vector<float> data(4);
-  const Job job = all_reduce_job({0xbeef, 1, 2}, data.data(), 4, DType::kFloat64, Reduce::kMin);
-  Header swapped = job.header;
+  const Collective collective = make_all_reduce({0xbeef, 1, 2}, data.data(), 4, DType::kFloat64, Reduce::kMin);
+  Header swapped = collective.header;
   swapped.what = __builtin_bswap32(swapped.what);
   swapped.plan = __builtin_bswap64(swapped.plan);
-  const std::string text = describe_mismatch(std::vector<Header>{job.header, swapped});
+  const std::string text = describe_mismatch(std::vector<Header>{collective.header, swapped});
   EXPECT_NE(text.find("another byte order"), std::string::npos) << text;
   EXPECT_NE(text.find("min of float64 x 4 on rank 0"), std::string::npos) << text;
 }

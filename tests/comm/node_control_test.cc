@@ -1,4 +1,4 @@
-// What ranks see of each other on a node's board.
+// What ranks see of each other on a node's control block.
 #include "comm/shared/node_control.h"
 
 #include <gtest/gtest.h>
@@ -31,58 +31,58 @@ class MappedWindow : public Window {
   const std::size_t bytes_;
 };
 
-TEST(Board, ChildThatExitsIsNotTheRank) {
+TEST(NodeControl, ChildThatExitsIsNotTheRank) {
   constexpr std::size_t kHalf = 4096;
   const Topology topology = make_topology(0, std::vector<int>{0});
-  const Board board(std::make_unique<MappedWindow>(Board::bytes_a_rank(kHalf, 1)), topology, kHalf);
+  const NodeControl control(std::make_unique<MappedWindow>(NodeControl::bytes_a_rank(kHalf, 1)), topology, kHalf);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    board.leave(Left::kClosed);
+    control.leave(Left::kClosed);
     std::exit(0);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(board.own().left.load(), Left::kNo);
+  EXPECT_EQ(control.own().left.load(), Left::kNo);
 }
 
-TEST(Board, FirstReasonToLeaveStays) {
+TEST(NodeControl, FirstReasonToLeaveStays) {
   constexpr std::size_t kHalf = 4096;
   const Topology topology = make_topology(0, std::vector<int>{0});
-  const Board board(make_private_window(Board::bytes_a_rank(kHalf, 1)), topology, kHalf);
-  board.leave(Left::kGaveUp);
-  board.leave(Left::kClosed);
-  EXPECT_EQ(board.own().left.load(), Left::kGaveUp);
+  const NodeControl control(make_private_window(NodeControl::bytes_a_rank(kHalf, 1)), topology, kHalf);
+  control.leave(Left::kGaveUp);
+  control.leave(Left::kClosed);
+  EXPECT_EQ(control.own().left.load(), Left::kGaveUp);
 }
 
 // A rank that has given up a collective and has gone since takes no part in it, though its data are there.
-TEST(Board, WhoGaveUpAndClosedTakesNoPart) {
+TEST(NodeControl, WhoGaveUpAndClosedTakesNoPart) {
   const auto wires = make_local_wires(2);
   std::int32_t values[2] = {1, 2};
-  std::vector<Job> jobs;
-  for (std::int32_t& value : values) jobs.push_back(all_reduce_job({}, &value, 1, DType::kInt32, Reduce::kSum));
-  wires[0]->begin(jobs[0]);
+  std::vector<Collective> collectives;
+  for (std::int32_t& value : values) collectives.push_back(make_all_reduce({}, &value, 1, DType::kInt32, Reduce::kSum));
+  wires[0]->begin(collectives[0]);
   wires[0]->cancel();
   wires[0]->close(false);
-  wires[1]->begin(jobs[1]);
-  EXPECT_THROW(wires[1]->poll(jobs[1]), StallError);
+  wires[1]->begin(collectives[1]);
+  EXPECT_THROW(wires[1]->poll(collectives[1]), StallError);
   wires[1]->close(false);
 }
 
 // A rank that is quick begins the next collective before the others have looked who came last to this one.
-TEST(Board, LastArrivalIsThatOfTheRound) {
+TEST(NodeControl, LastArrivalIsThatOfTheRound) {
   const auto wires = make_local_wires(2);
   std::int32_t values[2] = {1, 2};
-  std::vector<Job> jobs;
-  for (std::int32_t& value : values) jobs.push_back(all_reduce_job({}, &value, 1, DType::kInt32, Reduce::kSum));
-  wires[0]->begin(jobs[0]);
+  std::vector<Collective> collectives;
+  for (std::int32_t& value : values) collectives.push_back(make_all_reduce({}, &value, 1, DType::kInt32, Reduce::kSum));
+  wires[0]->begin(collectives[0]);
   std::this_thread::sleep_for(1ms);
-  wires[1]->begin(jobs[1]);
-  ASSERT_EQ(wires[0]->poll(jobs[0]), Wire::Meeting::kDone);
+  wires[1]->begin(collectives[1]);
+  ASSERT_EQ(wires[0]->poll(collectives[0]), Wire::Progress::kDone);
   std::this_thread::sleep_for(1ms);
-  wires[0]->begin(jobs[0]);
-  ASSERT_EQ(wires[1]->poll(jobs[1]), Wire::Meeting::kDone);
+  wires[0]->begin(collectives[0]);
+  ASSERT_EQ(wires[1]->poll(collectives[1]), Wire::Progress::kDone);
   EXPECT_EQ(wires[0]->last_arrival()->rank, 1);
   EXPECT_EQ(wires[1]->last_arrival()->rank, 1);
   EXPECT_EQ(wires[1]->last_arrival()->time, wires[0]->last_arrival()->time);

@@ -51,7 +51,7 @@ TEST(Topology, CountsNodesLanesAndLocalRanks) {
   EXPECT_EQ(topology.node, 0);
   EXPECT_EQ(topology.local, 2);
   EXPECT_EQ(topology.size(), 5);
-  EXPECT_EQ(topology.lanes(), 2);
+  EXPECT_EQ(topology.rails(), 2);
 }
 
 TEST(NodeWire, SumsInOneOrderWhereverDataLie) {
@@ -317,20 +317,20 @@ TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
   constexpr std::int64_t kCount = 1 << 20;
   const auto wires = make_local_wires(2);
   std::vector<std::vector<float>> data(2, std::vector<float>(kCount, 1.f));
-  std::vector<Job> jobs;
+  std::vector<Collective> collectives;
   for (auto& own : data)
-    jobs.push_back(all_reduce_job(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
-  for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(jobs[r]);
-  for (std::size_t r = 0; r < 2; ++r) ASSERT_EQ(wires[r]->poll(jobs[r]), Wire::Meeting::kReady);
+    collectives.push_back(make_all_reduce(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
+  for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(collectives[r]);
+  for (std::size_t r = 0; r < 2; ++r) ASSERT_EQ(wires[r]->poll(collectives[r]), Wire::Progress::kReady);
   EXPECT_EQ(wires[0]->missing().text, "every rank that is heard of has called it");
   wires[1]->publish({0xabc, 7, "conv2d"});
-  std::thread first([&] { wires[0]->transfer(jobs[0]); });
+  std::thread first([&] { wires[0]->transfer(collectives[0]); });
   const std::string wanted = "rank 1 (it runs, in step 7 of plan abc at conv2d) does not go on with it";
   const auto until = std::chrono::steady_clock::now() + 10s;
   while (wires[0]->missing().text != wanted && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);
   EXPECT_EQ(wires[0]->missing().text, wanted);
-  wires[1]->transfer(jobs[1]);
+  wires[1]->transfer(collectives[1]);
   first.join();
   EXPECT_EQ(data[0].back(), 2.f);
   EXPECT_EQ(data[0], data[1]);

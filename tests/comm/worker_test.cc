@@ -27,9 +27,9 @@ class SlowWire : public Wire {
   ~SlowWire() override { seen_.destroyed = true; }
   int rank() const override { return 0; }
   int size() const override { return 2; }
-  void begin(const Job&) override {}
-  Meeting poll(const Job&) override { return Meeting::kReady; }
-  void transfer(const Job&) override {
+  void begin(const Collective&) override {}
+  Progress poll(const Collective&) override { return Progress::kReady; }
+  void transfer(const Collective&) override {
     seen_.transferring = true;
     while (!seen_.cancelled) std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(100ms);
@@ -80,14 +80,14 @@ TEST(Worker, WireThatIsStillInUseIsNotDestroyed) {
 TEST(Worker, EndDuringATransferIsToldToTheOthers) {
   auto wires = make_local_wires(2);
   std::vector<float> own(kLarge), others(kLarge);
-  const Job job = all_reduce_job({}, others.data(), kLarge, DType::kFloat32, Reduce::kSum);
+  const Collective collective = make_all_reduce({}, others.data(), kLarge, DType::kFloat32, Reduce::kSum);
   {
     WorkerCommunicator c(std::move(wires[0]), {});
     c.all_reduce({}, own.data(), kLarge, DType::kFloat32, Reduce::kSum);
-    wires[1]->begin(job);
-    while (wires[1]->poll(job) == Wire::Meeting::kWaiting) std::this_thread::sleep_for(1ms);
+    wires[1]->begin(collective);
+    while (wires[1]->poll(collective) == Wire::Progress::kWaiting) std::this_thread::sleep_for(1ms);
   }
-  EXPECT_THROW(wires[1]->transfer(job), StallError);
+  EXPECT_THROW(wires[1]->transfer(collective), StallError);
   wires[1]->close(false);
 }
 
@@ -95,7 +95,7 @@ TEST(Worker, EndDuringATransferIsToldToTheOthers) {
 class EndingWire : public SlowWire {
  public:
   EndingWire(Seen& seen, int slow_looks) : SlowWire(seen, true), slow_looks_(slow_looks) {}
-  Meeting poll(const Job&) override { return looks_ > slow_looks_ ? Meeting::kDone : Meeting::kWaiting; }
+  Progress poll(const Collective&) override { return looks_ > slow_looks_ ? Progress::kDone : Progress::kWaiting; }
   Missing missing() const override { return {.text = "rank 1", .may_come = ++looks_ == 1}; }
 
  private:

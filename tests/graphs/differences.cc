@@ -97,8 +97,8 @@ class Differences {
     return steps ? node.inputs[0] : Expr{};
   }
 
-  // Steps and turns that lie closer than differences reach look like a slope, or like none; beside a large number a
-  // difference is lost.
+  // Steps and iterations that lie closer than differences reach look like a slope, or like none; beside a large number
+  // a difference is lost.
   bool differences_are_blind() {
     std::vector<Expr> all, stepped;
     for (const auto& node : nodes_under(std::vector<Expr>{graph_.loss})) {

@@ -41,7 +41,7 @@ const std::set<std::string_view> kNotDrawn{
     "all_gather", "all_reduce",         "copy",       "interleave",  "own_rows",    "own_part",     "true_at", "choose",
     "condition",  "sparse_joined_part", "dot_packed", "pack_matrix", "linear_scan", "sparse_tensor"};
 // Ops that second derivatives have: only a third would go through them.
-const std::set<std::string_view> kNotDifferentiated{"max_pool_pick"};
+const std::set<std::string_view> kNotDifferentiated{"max_pool_gather"};
 
 // What a child tells its parent.
 struct Shared {

@@ -48,7 +48,7 @@ bool sums(const Expr& node) {
                                                 "to_dense",
                                                 "scatter_rows",
                                                 "scatter_sub",
-                                                "put_picked",
+                                                "scatter_along_axis",
                                                 "deferred",
                                                 "linear_scan",
                                                 "ctc_greedy",
@@ -61,7 +61,7 @@ bool sums(const Expr& node) {
   const std::string_view name = node.op().name;
   if (name == "max" || name == "min") return false;
   return kSums.contains(name) || name.find("conv") != std::string_view::npos ||
-         name.find("stretch") != std::string_view::npos;
+         name.find("broadcast_axis") != std::string_view::npos;
 }
 
 namespace {

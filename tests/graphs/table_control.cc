@@ -88,7 +88,7 @@ Built simple_rnn_line(Choices& c) {
                            .outputs);
 }
 
-// Its state is a statistic of the batch, for which ranks meet in every turn.
+// Its state is a statistic of the batch, for which ranks meet in every iteration.
 Built statistic_rnn_line(Choices& c) {
   const Expr x = c.floating("x", 3, 3);
   const Expr state = c.of_meta("state", {x.dtype(), Shape{x.shape()[2]}});

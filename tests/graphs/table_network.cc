@@ -27,7 +27,7 @@ Built sparse_crossentropy_line(Choices& c) {
   const int axis = c.axis("axis", x);
   const std::int64_t classes = x.shape()[axis < 0 ? axis + x.ndim() : axis];
   const Expr y = c.fresh("y", DType::kInt32, without(x.shape(), axis), Pool::kIndex, classes);
-  if (c.integer("picks", 0, 2) == 0) return SYNCLINE_MADE(pick(x, y, axis));
+  if (c.integer("picks", 0, 2) == 0) return SYNCLINE_MADE(gather_along_axis(x, y, axis));
   return c.made(sparse_categorical_crossentropy(y, x, {.from_logits = logits, .axis = axis, .epsilon = 1e-3}),
                 "sparse_categorical_crossentropy(y, x, {.from_logits = logits != 0, .axis = axis, .epsilon = 1e-3})");
 }

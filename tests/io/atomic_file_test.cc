@@ -49,7 +49,7 @@ void limit_file_size(rlim_t bytes) {
   if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) std::_Exit(9);
 }
 
-TEST(DurableFile, WritesAndReplaces) {
+TEST(AtomicFile, WritesAndReplaces) {
   const Scratch scratch;
   save_text(scratch.path("a"), "first");
   save_text(scratch.path("a"), "second");
@@ -59,7 +59,7 @@ TEST(DurableFile, WritesAndReplaces) {
   EXPECT_EQ(scratch.files(), std::vector<std::string>{"a"});
 }
 
-TEST(DurableFile, AFullDiskKeepsTheOldFile) {
+TEST(AtomicFile, AFullDiskKeepsTheOldFile) {
   const Scratch scratch;
   const std::string path = scratch.path("a.h5");
   save_checkpoint(path, large_checkpoint(1));
@@ -73,7 +73,7 @@ TEST(DurableFile, AFullDiskKeepsTheOldFile) {
   EXPECT_EQ(scratch.files(), std::vector<std::string>{"a.h5"});
 }
 
-TEST(DurableFile, AFullDiskLeavesNothingWhereNothingWas) {
+TEST(AtomicFile, AFullDiskLeavesNothingWhereNothingWas) {
   const Scratch scratch;
   EXPECT_EXIT(report_and_exit([&] {
                 limit_file_size(10000);  // enough for the message
@@ -83,7 +83,7 @@ TEST(DurableFile, AFullDiskLeavesNothingWhereNothingWas) {
   EXPECT_TRUE(scratch.files().empty());
 }
 
-TEST(DurableFile, TheProcessKeepsItsSignals) {
+TEST(AtomicFile, TheProcessKeepsItsSignals) {
   const Scratch scratch;
   // After a failed save a write of the process's own beyond the limit still raises SIGXFSZ, as it did before.
   EXPECT_EXIT(
@@ -103,7 +103,7 @@ TEST(DurableFile, TheProcessKeepsItsSignals) {
       testing::KilledBySignal(SIGXFSZ), "");
 }
 
-TEST(DurableFile, AReadOnlyDirectory) {
+TEST(AtomicFile, AReadOnlyDirectory) {
   const Scratch scratch;
   save_text(scratch.path("a"), "old");
   ASSERT_EQ(::chmod(scratch.directory().c_str(), 0555), 0);
@@ -118,7 +118,7 @@ TEST(DurableFile, AReadOnlyDirectory) {
 }
 
 // It may be written to and searched, as a drop box, but not listed.
-TEST(DurableFile, ADirectoryThatMayNotBeRead) {
+TEST(AtomicFile, ADirectoryThatMayNotBeRead) {
   const Scratch scratch;
   ASSERT_EQ(::chmod(scratch.directory().c_str(), 0333), 0);
   EXPECT_EXIT(report_and_exit([&] {
@@ -132,11 +132,11 @@ TEST(DurableFile, ADirectoryThatMayNotBeRead) {
   EXPECT_EQ(scratch.files(), (std::vector<std::string>{"a", "run"}));
 }
 
-TEST(DurableFile, AMissingDirectory) {
+TEST(AtomicFile, AMissingDirectory) {
   EXPECT_CONTAINS(message_of([] { save_text("/nowhere/a", "text"); }), "'/nowhere/a.tmp': No such file or directory");
 }
 
-TEST(DurableFile, OverwritesWhatAKilledProcessLeft) {
+TEST(AtomicFile, OverwritesWhatAKilledProcessLeft) {
   const Scratch scratch;
   write_file(scratch.path("a.tmp"), std::string(100000, 'x'));
   save_text(scratch.path("a"), "new");
@@ -144,7 +144,7 @@ TEST(DurableFile, OverwritesWhatAKilledProcessLeft) {
   EXPECT_EQ(scratch.files(), std::vector<std::string>{"a"});
 }
 
-TEST(DurableFile, RefusesATemporaryThatSomebodyIsWriting) {
+TEST(AtomicFile, RefusesATemporaryThatSomebodyIsWriting) {
   const Scratch scratch;
   write_file(scratch.path("a.tmp"), "theirs");
   const int descriptor = ::open(scratch.path("a.tmp").c_str(), O_WRONLY);
@@ -154,7 +154,7 @@ TEST(DurableFile, RefusesATemporaryThatSomebodyIsWriting) {
   ::close(descriptor);
 }
 
-TEST(DurableFile, ALinkInPlaceOfTheTemporaryIsNotFollowed) {
+TEST(AtomicFile, ALinkInPlaceOfTheTemporaryIsNotFollowed) {
   const Scratch scratch;
   write_file(scratch.path("victim"), "precious");
   ASSERT_EQ(::symlink(scratch.path("victim").c_str(), scratch.path("a.tmp").c_str()), 0);
@@ -162,7 +162,7 @@ TEST(DurableFile, ALinkInPlaceOfTheTemporaryIsNotFollowed) {
   EXPECT_EQ(read_file(scratch.path("victim")), "precious");
 }
 
-TEST(DurableFile, RivalsDoNotHarmTheFile) {
+TEST(AtomicFile, RivalsDoNotHarmTheFile) {
   const Scratch scratch;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -180,7 +180,7 @@ TEST(DurableFile, RivalsDoNotHarmTheFile) {
   EXPECT_EQ(scratch.files(), std::vector<std::string>{"a"});
 }
 
-TEST(DurableFile, AKillLeavesTheOldOrTheNew) {
+TEST(AtomicFile, AKillLeavesTheOldOrTheNew) {
   const Scratch scratch;
   const std::string path = scratch.path("a.h5");
   save_checkpoint(path, large_checkpoint(0));

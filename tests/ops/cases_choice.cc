@@ -166,7 +166,7 @@ std::vector<OpCase> element_rows() {
           elements_row("switch_expanded", {5, 2}, {5, 2, 3}, DType::kUint8)};
 }
 
-// A choice in each turn, by what the turn sees; a loop on one side of a choice.
+// A choice in each iteration, by what the iteration sees; a loop on one side of a choice.
 std::vector<OpCase> loop_rows() {
   const RnnStep choosing = [](const Expr& e, const Exprs& s) {
     const Expr h = switch_(

@@ -51,7 +51,7 @@ RnnStep lstm_cell(const Expr& w, const Expr& u, const Expr& b) {
 // ---- the same, in numbers ----
 
 // One sample's turn: x, then the states, which it replaces; returns the output.
-using Turn = std::function<Numbers(const Numbers&, std::vector<Numbers>&)>;
+using Step = std::function<Numbers(const Numbers&, std::vector<Numbers>&)>;
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -66,14 +66,14 @@ Numbers affine(const Numbers& x, const Tensor& w, const Numbers& h, const Tensor
   return z;
 }
 
-Turn simple_turn(const Tensor& w, const Tensor& u, const Tensor& b) {
+Step simple_step(const Tensor& w, const Tensor& u, const Tensor& b) {
   return [=](const Numbers& x, std::vector<Numbers>& states) {
     for (double& z : states[0] = affine(x, w, states[0], u, b)) z = std::tanh(z);
     return states[0];
   };
 }
 
-Turn lstm_turn(const Tensor& w, const Tensor& u, const Tensor& b) {
+Step lstm_step(const Tensor& w, const Tensor& u, const Tensor& b) {
   return [=](const Numbers& x, std::vector<Numbers>& states) {
     const Numbers z = affine(x, w, states[0], u, b);
     const std::size_t n = z.size() / 4;
@@ -97,7 +97,7 @@ struct Course {
 };
 
 // x (samples, time, features); what all_of gives.
-Tensor recur(const Turn& turn, const Tensor& x, std::vector<Tensor> initial, Course course = {}) {
+Tensor recur(const Step& iteration, const Tensor& x, std::vector<Tensor> initial, Course course = {}) {
   const std::int64_t samples = x.shape[0], time = x.shape[1], features = x.shape[2];
   Tensor result;
   for (std::int64_t s = 0; s < samples; ++s) {
@@ -107,7 +107,7 @@ Tensor recur(const Turn& turn, const Tensor& x, std::vector<Tensor> initial, Cou
     for (std::int64_t i = 0; i < time; ++i) {
       const std::int64_t t = course.go_backwards ? time - 1 - i : i;
       std::vector<Numbers> next = states;
-      const Numbers output = turn(row_of(x, s * time + t, features), next);
+      const Numbers output = iteration(row_of(x, s * time + t, features), next);
       if (last.empty()) last.assign(output.size(), 0);
       if (course.mask == nullptr || course.mask->values[static_cast<std::size_t>(s * time + t)] != 0) {
         last = output;
@@ -148,7 +148,7 @@ OpCase simple_row(std::string name, const RnnOptions& options) {
           .build = [=](const Exprs& x) { return all_of(rnn(simple_cell(x[1], x[2], x[3]), x[0], {x[4]}, options)); },
           .reference =
               [=](std::span<const Tensor> in) {
-                return recur(simple_turn(in[1], in[2], in[3]), in[0], {in[4]}, {options.go_backwards, nullptr});
+                return recur(simple_step(in[1], in[2], in[3]), in[0], {in[4]}, {options.go_backwards, nullptr});
               },
           .second_gradient = true};
 }
@@ -162,7 +162,7 @@ OpCase lstm_row(std::string name, const RnnOptions& options) {
               },
           .reference =
               [=](std::span<const Tensor> in) {
-                return recur(lstm_turn(in[1], in[2], in[3]), in[0], {in[4], in[5]}, {options.go_backwards, nullptr});
+                return recur(lstm_step(in[1], in[2], in[3]), in[0], {in[4], in[5]}, {options.go_backwards, nullptr});
               }};
 }
 
@@ -178,7 +178,7 @@ OpCase masked_row(std::string name, const RnnOptions& options, const InputSpec& 
                  },
              .reference =
                  [=](std::span<const Tensor> in) {
-                   return recur(lstm_turn(in[1], in[2], in[3]), in[0], {in[4], in[5]}, {options.go_backwards, &in[6]});
+                   return recur(lstm_step(in[1], in[2], in[3]), in[0], {in[4], in[5]}, {options.go_backwards, &in[6]});
                  }};
   row.inputs.push_back(mask);
   return row;
@@ -197,7 +197,7 @@ std::vector<OpCase> recurrent_rows() {
 }
 
 // A running sum that forgets.
-Turn decay_turn(double scale) {
+Step decay_step(double scale) {
   return [=](const Numbers& x, std::vector<Numbers>& states) {
     for (std::size_t j = 0; j < states[0].size(); ++j) states[0][j] = scale * states[0][j] + x[j];
     return states[0];
@@ -213,7 +213,7 @@ OpCase linear_row() {
   return {.name = "rnn_linear",
           .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}},
           .build = [=](const Exprs& x) { return all_of(rnn(step, x[0], {x[1]})); },
-          .reference = [](std::span<const Tensor> in) { return recur(decay_turn(0.5), in[0], {in[1]}); },
+          .reference = [](std::span<const Tensor> in) { return recur(decay_step(0.5), in[0], {in[1]}); },
           .second_gradient = true};
 }
 
@@ -232,7 +232,7 @@ OpCase constants_row() {
           .reference =
               [](std::span<const Tensor> in) {
                 // The constant as one more state, which stays.
-                const Turn turn = [&](const Numbers& x, std::vector<Numbers>& s) {
+                const Step iteration = [&](const Numbers& x, std::vector<Numbers>& s) {
                   Numbers output = s[0];
                   for (std::size_t j = 0; j < x.size(); ++j) {
                     s[0][j] = std::tanh(s[0][j] * s[1][j] + x[j] * in[3].values[j]);
@@ -240,7 +240,7 @@ OpCase constants_row() {
                   }
                   return output;
                 };
-                Tensor y = recur(turn, in[0], {in[1], in[2]});
+                Tensor y = recur(iteration, in[0], {in[1], in[2]});
                 Tensor without{{5, 18}, {}};
                 for (std::int64_t row = 0; row < 5; ++row) {
                   const Numbers kept = row_of(y, row, 21);
@@ -345,7 +345,7 @@ OpCase image_row() {
                   return z;
                 };
                 Tensor last{{3, 4, 3, 2}, Numbers(72)};
-                std::vector<Tensor> turns;
+                std::vector<Tensor> iterations;
                 for (std::int64_t t = 0; t < 2; ++t) {
                   const Tensor x = tabulate({3, 4, 3, 2}, [&](const Index& i) {
                     return at(in[0], {i[0], t, i[1], i[2], i[3]});
@@ -356,10 +356,10 @@ OpCase image_row() {
                   });
                   last = tabulate({3, 4, 3, 2}, [&](const Index& i) { return counts(i) ? at(next, i) : at(last, i); });
                   h = tabulate({3, 4, 3, 2}, [&](const Index& i) { return counts(i) ? at(next, i) : at(h, i); });
-                  turns.push_back(last);
+                  iterations.push_back(last);
                 }
                 return tabulate({3, 2, 4, 3, 2}, [&](const Index& i) {
-                  return at(turns[static_cast<std::size_t>(i[1])], {i[0], i[2], i[3], i[4]});
+                  return at(iterations[static_cast<std::size_t>(i[1])], {i[0], i[2], i[3], i[4]});
                 });
               }};
 }

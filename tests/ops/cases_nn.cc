@@ -260,13 +260,13 @@ std::vector<OpCase> crossentropy_rows() {
   return rows;
 }
 
-std::vector<OpCase> pick_rows() {
+std::vector<OpCase> gather_along_axis_rows() {
   const auto row = [](std::string name, InputSpec x, Shape index_shape, int axis, DType index_dtype) -> OpCase {
     const bool kept = index_shape.ndim() == x.shape.ndim();
     const auto top = static_cast<double>(x.shape[axis] - 1);
     return {.name = std::move(name),
             .inputs = {x, {.shape = index_shape, .dtype = index_dtype, .low = 0, .high = top}},
-            .build = [axis](const Exprs& e) { return pick(e[0], e[1], axis); },
+            .build = [axis](const Exprs& e) { return gather_along_axis(e[0], e[1], axis); },
             .reference =
                 [axis, kept](Tensors in) {
                   return by_lane(in[0], axis, [&](const std::vector<double>& elements, const Index& full) {
@@ -278,11 +278,11 @@ std::vector<OpCase> pick_rows() {
             .second_gradient = true};
   };
   return {
-      row("pick_across_batch", {.shape = {5, 3}}, {3}, 0, DType::kInt64),
-      row("pick", {.shape = {5, 4}}, {5}, 1, DType::kInt64),
-      row("pick_axis_1", {.shape = {4, 3, 2}}, {4, 2}, 1, DType::kInt32),
-      row("pick_kept_axis", {.shape = {4, 3, 2}}, {4, 1, 2}, 1, DType::kInt64),
-      row("pick_of_integers", {.shape = {5, 4}, .dtype = DType::kInt32, .low = -9, .high = 9}, {5}, 1, DType::kInt64),
+      row("gather_across_batch", {.shape = {5, 3}}, {3}, 0, DType::kInt64),
+      row("gather_along_axis", {.shape = {5, 4}}, {5}, 1, DType::kInt64),
+      row("gather_along_axis_1", {.shape = {4, 3, 2}}, {4, 2}, 1, DType::kInt32),
+      row("gather_kept_axis", {.shape = {4, 3, 2}}, {4, 1, 2}, 1, DType::kInt64),
+      row("gather_of_integers", {.shape = {5, 4}, .dtype = DType::kInt32, .low = -9, .high = 9}, {5}, 1, DType::kInt64),
       {.name = "in_top_k",
        .inputs = {{.shape = {7, 5}}, {.shape = {7}, .dtype = DType::kInt64, .low = -1, .high = 5}},
        .build = [](const Exprs& x) { return in_top_k(x[0], x[1], 2); },
@@ -308,7 +308,7 @@ SYNCLINE_OP_CASES(activation_rows)
 SYNCLINE_OP_CASES(activation_edge_rows)
 SYNCLINE_OP_CASES(softmax_rows)
 SYNCLINE_OP_CASES(crossentropy_rows)
-SYNCLINE_OP_CASES(pick_rows)
+SYNCLINE_OP_CASES(gather_along_axis_rows)
 
 }  // namespace
 }  // namespace syncline::testing

@@ -8,9 +8,9 @@
 namespace syncline::testing {
 namespace {
 
-using Turn = std::pair<Expr, std::vector<Expr>>;
+using Step = std::pair<Expr, std::vector<Expr>>;
 
-Turn lstm(const Expr& x, const std::vector<Expr>& states, const std::vector<Expr>& weights) {
+Step lstm(const Expr& x, const std::vector<Expr>& states, const std::vector<Expr>& weights) {
   const std::int64_t units = weights[1].shape()[0];
   const Expr z = dot(x, weights[0]) + dot(states[0], weights[1]) + weights[2];
   auto gate = [&](std::int64_t k) { return slice_axis(z, 1, k * units, units); };
@@ -22,20 +22,20 @@ Turn lstm(const Expr& x, const std::vector<Expr>& states, const std::vector<Expr
 // The steps of tests/oracle/generate/rnn.py.
 RnnStep step_of(const std::string& kind, const std::vector<Expr>& weights) {
   if (kind == "lstm") return [=](const Expr& x, const std::vector<Expr>& s) { return lstm(x, s, weights); };
-  if (kind == "sum") return [](const Expr& x, const std::vector<Expr>& s) { return Turn{x + s[0], {x + s[0]}}; };
-  if (kind == "stateless") return [](const Expr& x, const std::vector<Expr>&) { return Turn{square(x), {}}; };
+  if (kind == "sum") return [](const Expr& x, const std::vector<Expr>& s) { return Step{x + s[0], {x + s[0]}}; };
+  if (kind == "stateless") return [](const Expr& x, const std::vector<Expr>&) { return Step{square(x), {}}; };
   if (kind == "two")
-    return [](const Expr& x, const std::vector<Expr>& s) { return Turn{x * s[1] + s[0], {s[1], x + s[0]}}; };
+    return [](const Expr& x, const std::vector<Expr>& s) { return Step{x * s[1] + s[0], {s[1], x + s[0]}}; };
   if (kind == "constants")
     return [](const Expr& x, const std::vector<Expr>& s) {
       const Expr h = x * s[1] + s[0] * s[2];
-      return Turn{h, {h}};
+      return Step{h, {h}};
     };
   return [=](const Expr& x, const std::vector<Expr>& s) {
     const Expr z = dot(x, weights[0]) + dot(s[0], weights[1]);
-    if (kind == "projected") return Turn{dot(tanh(z), weights[2]), {tanh(z)}};
+    if (kind == "projected") return Step{dot(tanh(z), weights[2]), {tanh(z)}};
     const Expr h = tanh(z + weights[2]);
-    return Turn{h, {h}};
+    return Step{h, {h}};
   };
 }
 

@@ -30,9 +30,9 @@ using Ready = std::vector<std::pair<DType, std::int64_t>>;
 
 std::vector<int> buckets_of(const Ready& ready, DataParallelOptions options = {}) {
   const auto wire = comm::make_single_communicator();
-  const auto distributor = make_data_parallel(*wire, options);
-  const auto first = distributor->bucket(ready);
-  EXPECT_EQ(distributor->bucket(ready), first);  // pure
+  const auto strategy = make_data_parallel(*wire, options);
+  const auto first = strategy->bucket(ready);
+  EXPECT_EQ(strategy->bucket(ready), first);  // pure
   return first;
 }
 
@@ -136,7 +136,7 @@ TEST(Buckets, AreFilledInTheOrderOfTheBackwardPass) {
   }
 }
 
-// A recurrent weight's gradient is summed over the turns first, and over the ranks once.
+// A recurrent weight's gradient is summed over the iterations first, and over the ranks once.
 TEST(Buckets, ARecurrentWeightsGradientIsReducedOnce) {
   const std::vector<Array> feeds{random_doubles({5, 4, 3}, 1)};
   auto build = [](const std::vector<Expr>& x) {
@@ -169,7 +169,7 @@ TEST(Buckets, WhatALoopAddsUpIsCopiedIn) {
     parts.elements = {element_of(parts.sequences[0])};
     parts.states = {stand_in(parts.initial_states[0])};
     parts.next_states = {sin(parts.elements[0] + parts.states[0])};
-    parts.taps = {{sum(parts.next_states[0], {0}), true}};
+    parts.residuals = {{sum(parts.next_states[0], {0}), true}};
     const Expr loop = make_loop(std::move(parts));
     return std::vector<Expr>{loop, Expr(loop.handle(), 1), sum(loop)};
   };
@@ -232,9 +232,8 @@ TEST(Buckets, AValueIsHandedOverAsItIsWanted) {
     const Expr s = sum(x, {0});
     const std::vector<Expr> roots{s * 2.0, sqrt(s)};
     const std::vector<Placement> wanted{Placement::partial(), Placement::replicated()};
-    const RowShares shares{.begin = {0, 3, 6}, .rank = Session::current().distributor()->rank()};
-    const PlacedGraph graph =
-        Session::current().distributor()->place(roots, {{x, Placement::split(0)}}, shares, wanted);
+    const RowShares shares{.begin = {0, 3, 6}, .rank = Session::current().strategy()->rank()};
+    const PlacedGraph graph = Session::current().strategy()->place(roots, {{x, Placement::split(0)}}, shares, wanted);
     EXPECT_TRUE(graph.placement.at(graph.roots[0]).is_partial());
     EXPECT_FALSE(graph.placement.contains(graph.roots[1]));
   });
@@ -282,7 +281,7 @@ TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
   });
 }
 
-TEST(Buckets, AnotherDistributorMakesOtherPlans) {
+TEST(Buckets, AnotherStrategyMakesOtherPlans) {
   on_ranks(2, [](comm::Communicator& wire) {
     const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
     const Variable a = variable(random_doubles({3, 4}, 1)), b = variable(random_doubles({4, 2}, 2));

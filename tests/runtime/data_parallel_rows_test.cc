@@ -233,24 +233,24 @@ TEST(ByRows, OutputsTakeNoSharedMemory) {
   });
 }
 
-TEST(Lending, EndsWithALaterTransfer) {
+TEST(Lease, EndsWithALaterTransfer) {
   on_ranks(2, [](comm::Communicator& wire) {
     const auto ranks = make_data_parallel(wire);
     Transfer sum;
     sum.count = 1;
     float value = 1;
     const std::vector<std::int64_t> bytes{0, 0};
-    EXPECT_EQ(ranks->lent(), 0u);
+    EXPECT_EQ(ranks->leased(), 0u);
     const std::uint64_t before = ranks->start(sum, 1, 1, &value, &value);
-    ranks->lend(100);
-    ranks->lend(60);
+    ranks->lease(100);
+    ranks->lease(60);
     ranks->wait(before);
-    EXPECT_EQ(ranks->lent(), 100u);  // the others may have started that one and read on
+    EXPECT_EQ(ranks->leased(), 100u);  // the others may have started that one and read on
     ranks->gather("nothing", nullptr, nullptr, bytes);
-    EXPECT_EQ(ranks->lent(), 0u);
-    ranks->lend(60);
-    ranks->take_back();
-    EXPECT_EQ(ranks->lent(), 0u);
+    EXPECT_EQ(ranks->leased(), 0u);
+    ranks->lease(60);
+    ranks->reclaim();
+    EXPECT_EQ(ranks->leased(), 0u);
   });
 }
 

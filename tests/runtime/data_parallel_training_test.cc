@@ -123,8 +123,8 @@ TEST(Training, CountersAreExact) {
       0);
 }
 
-// The mean over the batch's rows that the last turn saw: ranks meet in every turn, and nowhere else.
-Expr mean_of_last_turn(const Expr& x) {
+// The mean over the batch's rows that the last iteration saw: ranks meet in every iteration, and nowhere else.
+Expr mean_of_last_iteration(const Expr& x) {
   const RnnStep cell = [](const Expr& in, const std::vector<Expr>& states) {
     const Expr h = tanh(in + states[0]);
     return std::pair<Expr, std::vector<Expr>>{h, {mean(h, {0})}};
@@ -138,8 +138,8 @@ TEST(Training, UpdatesComeBehindTheLoopsInWhichRanksMeet) {
     const Variable large = variable(random_doubles({200, 60}, 1)), small = variable(random_doubles({3}, 2));
     const std::vector<Update> updates{update(large, large.expr() * 0.9), update(small, small.expr() * 0.9)};
     // In a loop, and in a loop within one.
-    const Expr last = mean_of_last_turn(x);
-    const Expr nested = foldl([&](const Expr& sum, const Expr& e) { return sum + e * mean_of_last_turn(x); },
+    const Expr last = mean_of_last_iteration(x);
+    const Expr nested = foldl([&](const Expr& sum, const Expr& e) { return sum + e * mean_of_last_iteration(x); },
                               fill({2}, 1, DType::kFloat64), fill({3}, 0, DType::kFloat64));
     Function one({x}, {last}, updates), two({x}, {nested}, updates);
     std::vector<Array> results;

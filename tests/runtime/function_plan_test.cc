@@ -61,7 +61,7 @@ TEST_F(PlanTest, AllConstantNeedsNoStep) {
   expect_values(f({})[0], {8, 8, 8});
 }
 
-TEST_F(PlanTest, ALoopMultipliesManyRowsInItsTurnsAndFewRowsAtOnce) {
+TEST_F(PlanTest, ALoopMultipliesManyRowsPerIterationAndFewRowsAtOnce) {
   const Expr w = input({16, 16});
   auto last_of = [&](const Expr& x, bool unroll) {
     auto step = [&](const Expr& element, const std::vector<Expr>& states) {

@@ -68,7 +68,7 @@ TEST_F(HalfPrecision, CastsAreFusedWithTheirNeighbours) {
   EXPECT_EQ(count_lines(f.describe({&feed, 1}), "cast"), 1) << f.describe({&feed, 1});
 }
 
-// A weight's gradient is summed over the turns of a loop in float32.
+// A weight's gradient is summed over the iterations of a loop in float32.
 TEST_F(HalfPrecision, LoopsAddUpInFloat32) {
   const Expr x = placeholder({.shape = {1, 4096, 1}, .dtype = kHalf});
   const Variable w = variable(halves({1}, {0}));
@@ -84,7 +84,7 @@ TEST_F(HalfPrecision, LoopsAddUpInFloat32) {
   EXPECT_EQ(dw.item(), 1024);
 }
 
-// So is a bias's, and what a turn adds is not rounded either.
+// So is a bias's, and what an iteration adds is not rounded either.
 TEST_F(HalfPrecision, LoopsDoNotRoundWhatTheyAddUp) {
   constexpr std::int64_t kRows = 3, kTime = 4;
   const Expr x = placeholder({.shape = {kRows, kTime, 1}, .dtype = kHalf});
@@ -96,7 +96,7 @@ TEST_F(HalfPrecision, LoopsDoNotRoundWhatTheyAddUp) {
       },
       x, {constant(Array(kHalf, {kRows, 1}))});
   Function f({x}, gradients(sum(r.outputs), std::vector<Expr>{b}));
-  // Turn by turn 2049, 150000, -150000 and 1, of which float16 holds the last.
+  // Step by iteration 2049, 150000, -150000 and 1, of which float16 holds the last.
   const Array db =
       f({halves({kRows, kTime, 1}, {2048, 50000, -50000, 1, 1, 50000, -50000, 0, 0, 50000, -50000, 0})})[0];
   EXPECT_EQ(db.item(), 2050);

@@ -18,7 +18,7 @@ namespace syncline::testing {
 // `node_of_rank`: the number of each rank's node; empty: all are on one.
 void on_ranks(int size, const std::function<void(comm::Communicator& wire)>& body, DataParallelOptions options = {},
               std::uint64_t seed = 5, const std::vector<int>& node_of_rank = {});
-// Runs `body` in a session without a distributor.
+// Runs `body` in a session without a strategy.
 void on_one_process(const std::function<void()>& body, std::uint64_t seed = 5);
 
 // Calls `compute` in one process and on 1 to 4 ranks, and compares every array that it returns, on every rank, with the

@@ -71,7 +71,7 @@ Program picking() {
   const Update update_v = update(v, v.expr() * 0.9);
   const Array rows = random_doubles({kRows, 3}, 2);
   const Expr x = fed(rows), i = fed(good_index());
-  const Expr y = pick(x, i, 1) + sum(random_uniform({3}, {.dtype = DType::kFloat64}));
+  const Expr y = gather_along_axis(x, i, 1) + sum(random_uniform({3}, {.dtype = DType::kFloat64}));
   return {Function({x, i}, {y}, {update_v}), {rows, good_index()}, {rows, bad_index()}, {v}};
 }
 
@@ -118,7 +118,7 @@ Program in_a_branch() {
   const Expr condition = greater(sum(square(x)), scalar_like(0, x));
   const Update update_v = update(v, switch_(condition, v.expr() * 0.9, v.expr()));
   const Expr y = switch_(
-      condition, [&] { return pick(x, i, 1); }, [&] { return sum(x, {1}); });
+      condition, [&] { return gather_along_axis(x, i, 1); }, [&] { return sum(x, {1}); });
   return {Function({x, i}, {y}, {update_v}), {rows, good_index()}, {rows, bad_index()}, {v}};
 }
 
@@ -233,16 +233,16 @@ TEST(RefusalsOfRanks, ARankThatGoesOnIsInAnotherStep) {
 }
 
 TEST(RefusalsOfRanks, MeetOnlyWhereNoTransferStandsBehind) {
-  std::array<int, kPrograms.size()> meetings{};
+  std::array<int, kPrograms.size()> barriers{};
   on_ranks(2, [&](comm::Communicator& wire) {
     for (std::size_t k = 0; k < kPrograms.size(); ++k) {
       Program p = kPrograms[k].second();
       const std::string plan = p.f.describe(p.good);
-      if (wire.rank() == 0) meetings[k] = count_lines(plan, "meeting");
+      if (wire.rank() == 0) barriers[k] = count_lines(plan, "barrier");
     }
   });
   for (std::size_t k = 0; k < kPrograms.size(); ++k)
-    EXPECT_EQ(meetings[k], kPrograms[k].second == &parts) << kPrograms[k].first;
+    EXPECT_EQ(barriers[k], kPrograms[k].second == &parts) << kPrograms[k].first;
 }
 
 TEST(RefusalsInPlace, AnEmbeddingIsStillUpdatedWhereItLies) {

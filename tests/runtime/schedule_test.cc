@@ -157,7 +157,7 @@ TEST(Verify, RanksHaveTheSameTransfers) {
     std::vector<Expr> sums;
     for (const Expr& value : values) sums.push_back(apply<AllReduce>({value}));
     Schedule s = c.listed(sums);
-    s.request.distributor = Session::current().distributor();
+    s.request.strategy = Session::current().strategy();
     try {
       verify(s, "test");
     } catch (const InternalError& error) {

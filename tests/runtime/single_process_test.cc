@@ -28,7 +28,7 @@ TEST(SingleProcess, TrainsWithoutTheWire) {
   double last = first;
   for (int i = 0; i < 100; ++i) last = train(feeds)[0].item();
   EXPECT_LT(last, 0.2 * first);
-  EXPECT_EQ(session.distributor(), nullptr);
+  EXPECT_EQ(session.strategy(), nullptr);
 }
 
 }  // namespace

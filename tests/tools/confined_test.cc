@@ -22,7 +22,7 @@ using io::message_of;
 const Limits kLimits{.memory = 64, .seconds = 20};
 
 std::string trouble(const Limits& limits, const std::function<std::string()>& work) {
-  std::string message = message_of<TroubleError>([&] { run_confined({"a.h5"}, limits, work); });
+  std::string message = message_of<ConfinementError>([&] { run_confined({"a.h5"}, limits, work); });
   EXPECT_TRUE(message.starts_with("'a.h5': ")) << message;
   EXPECT_ONE_LINE(message);
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // no child is left
@@ -112,7 +112,7 @@ TEST(Confined, NothingIsWritten) {
   };
   try {
     EXPECT_EQ(run_confined({"a"}, kLimits, write), "refused");
-  } catch (const TroubleError& error) {
+  } catch (const ConfinementError& error) {
     EXPECT_CONTAINS(error.what(), "File size limit exceeded");
   }
   if (!scratch.files().empty()) {

@@ -30,8 +30,8 @@ Findings check_shared_memory(const std::string& directory, int ranks_of_node, st
              "ranks of a node exchange messages, which is slower than memory; mount a tmpfs there"}};
   const std::int64_t ranks = ranks_of_node;
   const auto free_bytes = static_cast<std::int64_t>(room.f_bavail * room.f_frsize);
-  const auto board =
-      static_cast<std::int64_t>(comm::Board::bytes_a_rank(comm::NodeWireOptions{}.staging_bytes / 2, ranks_of_node));
+  const auto board = static_cast<std::int64_t>(
+      comm::NodeControl::bytes_a_rank(comm::NodeWireOptions{}.staging_bytes / 2, ranks_of_node));
   const std::int64_t for_gradients = free_bytes / ranks - board;
   const std::string text =
       fmt::format("{} has {} MiB free: room for {} MiB of gradients a rank, ranks on the node {}", directory,

@@ -54,35 +54,35 @@ std::vector<Expr> switch_(const Expr& condition, const SeveralValues& then_value
 
 // ---- recurrence ----
 
-// One turn of the loop: (input of this turn (samples, ...), states and then constants) -> (output, new states). Called
-// once in advance with the first input, to learn the output's shape, then once for the loop's body (unrolled: once per
-// turn).
+// One iteration of the loop: (input of this iteration (samples, ...), states and then constants) -> (output, new
+// states). Called once in advance with the first input, to learn the output's shape, then once for the loop's body
+// (unrolled: once per iteration).
 using RnnStep = std::function<std::pair<Expr, std::vector<Expr>>(const Expr& x, const std::vector<Expr>& states)>;
 
 struct RnnOptions {
   // Run from the last input to the first; the outputs have that order too.
   bool go_backwards = false;
-  // (samples, time) or (samples, time, 1), any dtype. Where it is 0, the turn keeps the states and repeats the previous
-  // output (0 in the first turn).
+  // (samples, time) or (samples, time, 1), any dtype. Where it is 0, the iteration keeps the states and repeats the
+  // previous output (0 in the first iteration).
   Expr mask = {};
   std::vector<Expr> constants = {};
   // Build every turn into the graph. For few turns; their number must be known.
   bool unroll = false;
-  // The number of turns; needed only if `unroll` cannot take it from the shape of the inputs.
+  // The number of iterations; needed only if `unroll` cannot take it from the shape of the inputs.
   std::optional<std::int64_t> input_length = {};
 };
 
 struct RnnResult {
-  Expr last_output;              // (samples, ...); zeros if there are no turns
+  Expr last_output;              // (samples, ...); zeros if there are no iterations
   Expr outputs;                  // (samples, time, ...)
-  std::vector<Expr> new_states;  // after the last turn
+  std::vector<Expr> new_states;  // after the last iteration
 };
 
 // Runs step_function over the time axis of inputs (samples, time, ...). Values that step_function uses beside its
-// arguments are computed once. A product of the inputs alone with a matrix is one product for all turns, as are
+// arguments are computed once. A product of the inputs alone with a matrix is one product for all iterations, as are
 // weights' gradients. Throws ShapeError if inputs have fewer than 3 axes or if the mask, input_length or a new state
 // does not fit; ValueError if the number of states changes, if there is a mask but no state, or if `unroll` is set and
-// the number of turns is unknown.
+// the number of iterations is unknown.
 RnnResult rnn(const RnnStep& step_function, const Expr& inputs, const std::vector<Expr>& initial_states,
               const RnnOptions& options = {});
 

@@ -2,7 +2,7 @@
 //
 // The first call with feeds of new shapes makes a plan; later calls with those shapes run it. Under several ranks all
 // ranks make the same functions and call them in the same order; each call is one step of the whole job. Feeds are the
-// global batch (every rank passes the same arrays), or each rank's own rows if the distributor is set to local feeds.
+// global batch (every rank passes the same arrays), or each rank's own rows if the strategy is set to local feeds.
 // The results are the global ones, bitwise equal on every rank.
 //
 // Ownership: a function keeps its graph alive, nothing else. One thread at a time calls the functions of a session.

@@ -24,7 +24,7 @@ struct DataParallelOptions {
   std::uint64_t check_steps = keras_json().check_steps;
 };
 
-// The communicator must outlive the distributor.
-OwnedDistributor make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});
+// The communicator must outlive the strategy.
+OwnedStrategy make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});
 
 }  // namespace syncline

@@ -16,8 +16,8 @@ struct Axis {
 
 }  // namespace
 
-void copy_box(std::span<const std::int64_t> dims, std::span<const std::int64_t> in_stride,
-              std::span<const std::int64_t> out_stride, std::size_t element_size, const void* in, void* out) {
+void strided_copy(std::span<const std::int64_t> dims, std::span<const std::int64_t> in_stride,
+                  std::span<const std::int64_t> out_stride, std::size_t element_size, const void* in, void* out) {
   std::array<Axis, 17> axes;  // innermost first; adjacent axes are merged if both sides allow it
   std::size_t count = 1;
   for (std::size_t i = dims.size(); i-- > 0;) {

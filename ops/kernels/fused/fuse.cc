@@ -12,19 +12,19 @@ namespace {
 using Input = FusedProgram::Input;
 
 // Describes an operand by its right-aligned strides in the iteration space; adjacent dimensions are collapsed.
-Input describe(const Meta& meta, const StridedWindow& window, const Shape& space) {
+Input describe(const Meta& meta, const StridedView& view, const Shape& space) {
   Input input;
   input.element = static_cast<std::uint8_t>(size_of(meta.dtype));
-  input.offset = window.offset;
-  if (meta.shape == space && window.strides.empty()) return input;
+  input.offset = view.offset;
+  if (meta.shape == space && view.strides.empty()) return input;
   const int lead = space.ndim() - meta.shape.ndim();
   std::int64_t step = 1;
   for (int axis = space.ndim() - 1; axis >= 0; --axis) {
     const std::int64_t dim = axis >= lead ? meta.shape[axis - lead] : 1;
     if (space[axis] == 1) continue;
-    const std::int64_t stride = dim == 1                 ? 0
-                                : window.strides.empty() ? step
-                                                         : window.strides[static_cast<std::size_t>(axis - lead)];
+    const std::int64_t stride = dim == 1               ? 0
+                                : view.strides.empty() ? step
+                                                       : view.strides[static_cast<std::size_t>(axis - lead)];
     if (!input.dims.empty() && stride == input.stride.back() * input.dims.back()) {
       input.dims.back() *= space[axis];
     } else {
@@ -64,8 +64,8 @@ void fit_block_to_periods(FusedProgram& p) {
   }
 }
 
-// `run`: the common contiguous run of all windows and parts, or 0 if there are none. Blocks that divide a run need no
-// copies, but calls dominate the cost of short blocks.
+// `run`: the common contiguous run of all strided views and parts, or 0 if there are none. Blocks that divide a run
+// need no copies, but calls dominate the cost of short blocks.
 void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
   constexpr std::size_t kShortest = 512;  // bytes
   p.block = static_cast<std::int64_t>(kFusedBlockBytes / widest);
@@ -133,7 +133,7 @@ class Fuser {
     std::vector<bool> is_number;
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
       p_.inputs.push_back(
-          describe(spec.inputs[i], spec.windows.empty() ? StridedWindow{} : spec.windows[i], spec.space));
+          describe(spec.inputs[i], spec.strided_views.empty() ? StridedView{} : spec.strided_views[i], spec.space));
       is_number.push_back(p_.inputs.back().spread == Input::kScalar);
     }
     chains_ = find_chains(spec, is_number);
@@ -173,7 +173,7 @@ class Fuser {
   }
 
   Input place_of(const FusedSpec::Part& part) const {
-    return describe(spec_.nodes[part.node].out, part.window, spec_.space);
+    return describe(spec_.nodes[part.node].out, part.view, spec_.space);
   }
 
   // For each input: true if only chains read it.

@@ -23,7 +23,7 @@ struct FusedProgram {
       kFull,      // element by element
       kScalar,    // one broadcast element
       kPeriodic,  // its elements repeat (a bias over rows)
-      kStrided,   // any other broadcast, or a window
+      kStrided,   // any other broadcast, or a strided view
     };
     Spread spread = kFull;
     std::uint8_t element = 4;          // bytes
@@ -87,9 +87,9 @@ struct FusedNode {
 struct FusedSpec {
   Shape space;               // the iteration space: the shape of every node's value
   std::vector<Meta> inputs;  // local metas; they broadcast to `space`
-  // The position of each input that is a window onto a larger value; its elements are contiguous along the last axis
-  // with more than one element. Empty, or one entry per input; an entry without strides means C order.
-  std::vector<StridedWindow> windows{};
+  // The position of each input that is a strided view onto a larger value; its elements are contiguous along the last
+  // axis with more than one element. Empty, or one entry per input; an entry without strides means C order.
+  std::vector<StridedView> strided_views{};
   std::vector<FusedNode> nodes;
   std::vector<int> outputs;  // indices of nodes; -1: assembled from `parts`
   // The input whose memory output j overwrites, or -1. Empty: no output overwrites an input.
@@ -99,7 +99,7 @@ struct FusedSpec {
   struct Part {
     int node = 0;
     int output = 0;
-    StridedWindow window;
+    StridedView view;
   };
   std::vector<Part> parts{};
 };

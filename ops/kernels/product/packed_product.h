@@ -1,4 +1,4 @@
-// Products with a matrix that is packed once and used often, such as a recurrent weight that every turn of a loop
+// Products with a matrix that is packed once and used often, such as a recurrent weight that every iteration of a loop
 // multiplies by a few rows. A BLAS repacks its operand in every call, up to a fifth of the cost of a product of 32
 // rows.
 //

@@ -48,7 +48,7 @@ def watch():
 
 def _delay(error):
     # That another rank has ended is an effect; the cause, if it is an error, is that rank's to tell.
-    return _core.turn_to_speak() + (0.5 if "has ended, while rank" in str(error) else 0)
+    return _core.report_delay() + (0.5 if "has ended, while rank" in str(error) else 0)
 
 
 def exit_code(error):

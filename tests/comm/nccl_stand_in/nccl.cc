@@ -35,7 +35,7 @@ int code_to_fail_with() { return state().behaviour.fail_code; }
 struct ncclComm {
   std::string name;  // for what is alive
   int rank = 0, size = 0, device = 0;
-  std::unique_ptr<stand_in::Meeting> meeting;
+  std::unique_ptr<stand_in::Rendezvous> rendezvous;
   bool joined = false;                // all ranks had come, and were welcome
   bool hangs = false;                 // what is in progress never ends
   int polls_left = 0;                 // until what is in progress ends
@@ -85,7 +85,7 @@ void put_sum_on_stream(ncclComm* comm, CUstream_st* stream, void* data, const st
   stand_in::enqueue(stream, [=] {
     const auto stop = [comm] { return comm->aborted.load(); };
     while (stuck && !stop()) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    const std::string problem = comm->meeting->all_reduce(sum, data, stop);
+    const std::string problem = comm->rendezvous->all_reduce(sum, data, stop);
     const Lock lock(state().mutex);
     if (!problem.empty()) violate(problem);
     --block->users;
@@ -96,7 +96,7 @@ void put_sum_on_stream(ncclComm* comm, CUstream_st* stream, void* data, const st
 
 void leave(ncclComm& comm) {
   comm.gone = true;
-  comm.meeting = nullptr;
+  comm.rendezvous = nullptr;
   auto& live = state().live_comms;
   live.erase(std::find(live.begin(), live.end(), comm.name));
 }
@@ -136,7 +136,7 @@ int ncclCommInitRankConfig(ncclComm** comm, int size, NcclUniqueId id, int rank,
   made->device = stand_in::selected_device();
   made->name = "communicator of rank " + std::to_string(rank) + id.internal;
   const int gpu = state().behaviour.one_gpu ? 0 : made->device;
-  made->meeting = std::make_unique<stand_in::Meeting>(id.internal, rank, size, gpu);
+  made->rendezvous = std::make_unique<stand_in::Rendezvous>(id.internal, rank, size, gpu);
   state().live_comms.push_back(made->name);
   set_in_progress("ncclCommInitRankConfig", *made, nullptr);
   *comm = made.get();
@@ -154,11 +154,11 @@ int ncclCommGetAsyncError(ncclComm* comm, int* code) {
   *code = kInProgress;
   if (comm->hangs || (comm->polls_left > 0 && --comm->polls_left >= 0)) return kOk;
   if (!comm->joined) {
-    if (!comm->meeting->all_have_come()) return kOk;
+    if (!comm->rendezvous->all_have_come()) return kOk;
     const char* flag = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
     const bool may_share = state().behaviour.version >= 23000 && flag != nullptr && std::strcmp(flag, "1") == 0;
     comm->joined = true;
-    if (comm->meeting->gpu_is_shared() && !may_share) comm->state = kInvalidUsage;
+    if (comm->rendezvous->gpu_is_shared() && !may_share) comm->state = kInvalidUsage;
   }
   if (comm->finalized && comm->outstanding > 0) return kOk;
   settle(*comm);

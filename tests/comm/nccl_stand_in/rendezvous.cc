@@ -49,7 +49,7 @@ std::size_t width_of(int dtype) {
   return dtype >= 0 && dtype < static_cast<int>(widths.size()) ? widths[static_cast<std::size_t>(dtype)] : 0;
 }
 
-Meeting::Meeting(const std::string& name, int rank, int size, int gpu) : name_(name), rank_(rank), size_(size) {
+Rendezvous::Rendezvous(const std::string& name, int rank, int size, int gpu) : name_(name), rank_(rank), size_(size) {
   const std::size_t bytes = sizeof(Place) * static_cast<std::size_t>(size);
   const int file = shm_open(name.c_str(), O_CREAT | O_RDWR, 0600);
   void* memory = MAP_FAILED;
@@ -65,24 +65,24 @@ Meeting::Meeting(const std::string& name, int rank, int size, int gpu) : name_(n
   if (all_have_come()) shm_unlink(name.c_str());
 }
 
-Meeting::~Meeting() {
+Rendezvous::~Rendezvous() {
   shm_unlink(name_.c_str());  // where some never came
   munmap(places_, sizeof(Place) * static_cast<std::size_t>(size_));
 }
 
-bool Meeting::all_have_come() const {
+bool Rendezvous::all_have_come() const {
   return std::all_of(places_, places_ + size_, [](const Place& place) { return place.gpu != 0; });
 }
 
-bool Meeting::gpu_is_shared() const {
+bool Rendezvous::gpu_is_shared() const {
   for (int a = 0; a < size_; ++a)
     for (int b = 0; b < a; ++b)
       if (places_[a].gpu == places_[b].gpu) return true;
   return false;
 }
 
-bool Meeting::wait_for(std::atomic<std::uint64_t> Place::*counter, std::uint64_t value,
-                       const std::function<bool()>& stop) {
+bool Rendezvous::wait_for(std::atomic<std::uint64_t> Place::*counter, std::uint64_t value,
+                          const std::function<bool()>& stop) {
   for (int looks = 0; !stop(); ++looks) {
     if (std::all_of(places_, places_ + size_, [&](const Place& place) { return place.*counter >= value; })) return true;
     if (looks < 50) std::this_thread::yield();
@@ -91,7 +91,7 @@ bool Meeting::wait_for(std::atomic<std::uint64_t> Place::*counter, std::uint64_t
   return false;
 }
 
-std::string Meeting::all_reduce(const Sum& sum, void* data, const std::function<bool()>& stop) {
+std::string Rendezvous::all_reduce(const Sum& sum, void* data, const std::function<bool()>& stop) {
   const std::size_t width = width_of(sum.dtype), most = kChunkBytes / width;
   auto* bytes = static_cast<std::byte*>(data);
   for (std::size_t first = 0; first < sum.count; first += most) {

@@ -1,4 +1,4 @@
-// Meeting: POSIX shared memory in which the ranks of one communicator of the stand-in add up what they bring.
+// Rendezvous: POSIX shared memory in which the ranks of one communicator of the stand-in add up what they bring.
 //
 // Ranks may be threads or processes. Data go in chunks: a rank writes chunk n of its own to its area when all have read
 // chunk n-1, and reads all areas when all have written chunk n. Sums are in rank order.
@@ -22,13 +22,13 @@ struct Sum {
   friend bool operator==(const Sum&, const Sum&) = default;
 };
 
-class Meeting {
+class Rendezvous {
  public:
   // The name's first rank makes the memory, the last one takes the name away.
-  Meeting(const std::string& name, int rank, int size, int gpu);
-  ~Meeting();
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  Rendezvous(const std::string& name, int rank, int size, int gpu);
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
   bool all_have_come() const;
   bool gpu_is_shared() const;

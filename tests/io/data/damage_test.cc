@@ -34,7 +34,7 @@ std::string idx_file() {
 
 std::string npz_file() {
   const std::vector<NamedArray> arrays{{"x", counted(DType::kFloat32, {3})}, {"y", counted(DType::kInt64, {})}};
-  return text_of(npz_image("made", arrays, ""));
+  return text_of(serialize_npz("made", arrays, ""));
 }
 
 struct Format {

@@ -1,4 +1,4 @@
-// Loops of so many rows that they form their weights' gradients some turns at a time
+// Loops of so many rows that they form their weights' gradients some iterations at a time
 // (runtime/passes/fold_products.cc).
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// Neither rows nor turns divide the other's number evenly.
+// Neither rows nor iterations divide the other's number evenly.
 constexpr std::int64_t kRows = 30, kTime = 37, kFeatures = 5, kUnits = 6;
 
 Array batch(std::int64_t rows = kRows, std::int64_t time = kTime) {
@@ -85,7 +85,7 @@ class LoopProducts : public ::testing::Test {
   SessionScope scope_{session_};
 };
 
-TEST_F(LoopProducts, AreWhatTheUnrolledTurnsGive) {
+TEST_F(LoopProducts, AreWhatTheUnrolledIterationsGive) {
   const Weights weights;
   for (const Network::Loss of : {Network::kLast, Network::kOutputs})
     for (const bool go_backwards : {false, true}) {
@@ -94,20 +94,20 @@ TEST_F(LoopProducts, AreWhatTheUnrolledTurnsGive) {
       Function f({loop.x}, loop.values), g({unrolled.x}, unrolled.values);
       const Array x = batch();
       const std::string plan = f.describe({&x, 1});
-      EXPECT_EQ(count_of(plan, "; every 8 turns dot_kernel_grad"), 2u) << plan;
+      EXPECT_EQ(count_of(plan, "; every 8 iterations dot_kernel_grad"), 2u) << plan;
       EXPECT_EQ(count_of(plan, "\ndot_kernel_grad"), 0u) << plan;
       const std::vector<Array> expected = g({x});
       for (int run = 0; run < 2; ++run) expect_near(f({x}), expected);
     }
 }
 
-// Nobody stores what a few turns' products have used.
-TEST_F(LoopProducts, NeedNoStackOfAllTurns) {
+// Nobody stores what a few iterations' products have used.
+TEST_F(LoopProducts, NeedNoStackOfAllIterations) {
   const Weights weights;
   const Network loop(weights, Network::kLast, {});
   const Array x = batch();
   const std::string plan = Function({loop.x}, {loop.values[0], loop.values[1], loop.values[2]}).describe({&x, 1});
-  const std::size_t at = plan.find("; every 8 turns");
+  const std::size_t at = plan.find("; every 8 iterations");
   ASSERT_NE(at, std::string::npos) << plan;
   EXPECT_EQ(count_of(plan.substr(at, plan.find('\n', at) - at), "float64(37, 30, 18)"), 0u) << plan;
 }
@@ -137,7 +137,7 @@ void expect_same_over_ranks(int ranks, std::int64_t rows, std::int64_t time) {
 
 TEST_F(LoopProducts, AreTheSameOverRanks) { expect_same_over_ranks(2, kRows, kTime); }
 
-// A rank without rows has all the turns, many of which go together, and zeros to give.
+// A rank without rows has all the iterations, many of which go together, and zeros to give.
 TEST_F(LoopProducts, AreZeroWhereThereAreNoRows) {
   expect_same_over_ranks(3, 2, 300);
   expect_same_over_ranks(3, 2, 5);

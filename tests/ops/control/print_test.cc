@@ -107,7 +107,7 @@ TEST_F(PrintTensor, WritesInEachStepThatUsesIt) {
   EXPECT_EQ(written([&] { Function({}, {print_tensor(constant(2.0))})({}); }), "2.0\n");
 }
 
-TEST_F(PrintTensor, WritesOncePerTurn) {
+TEST_F(PrintTensor, WritesOncePerIteration) {
   const Expr x = placeholder({.shape = {kUnknown, 1}, .dtype = DType::kFloat64});
   const FoldFunction fn = [](const Expr& a, const Expr& e) { return a * print_tensor(e, "e"); };
   const Expr y = foldl(fn, x);

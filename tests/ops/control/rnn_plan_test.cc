@@ -71,8 +71,8 @@ Lines lines_of(const std::string& plan) {
   int of_loop = 0;
   for (std::string line; std::getline(in, line); of_loop -= of_loop > 0) {
     (of_loop > 0 ? lines.inside : lines.outside).push_back(line);
-    int turns = 0, steps = 0;
-    if (std::sscanf(line.c_str(), "loop, %d turns of %d steps", &turns, &steps) == 2) of_loop = steps + 1;
+    int iterations = 0, steps = 0;
+    if (std::sscanf(line.c_str(), "loop, %d iterations of %d steps", &iterations, &steps) == 2) of_loop = steps + 1;
   }
   return lines;
 }
@@ -95,7 +95,7 @@ TEST(RnnPlan, WeightsAreSeenOnce) {
   EXPECT_EQ(count_of(lines.outside, "dot_kernel_grad()  float64(6, 5, 3), float64(6, 5, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.outside, "dot_kernel_grad()  float64(6, 5, 4), float64(6, 5, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.inside, "dot_kernel_grad"), 0u) << plan;
-  EXPECT_EQ(count_of(lines.inside, "dot("), 2u) << plan;  // a turn's product with the state, there and back
+  EXPECT_EQ(count_of(lines.inside, "dot("), 2u) << plan;  // an iteration's product with the state, there and back
   EXPECT_EQ(count_of(lines.inside, "sum("), 1u) << plan;
 }
 

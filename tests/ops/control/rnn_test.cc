@@ -58,7 +58,7 @@ TEST_F(Rnn, RefusesWhatDoesNotFit) {
     return message_of<ValueError>([&] { rnn(&running_sum, inputs, states, options); });
   };
   EXPECT_NE(message(state, {state}, {}).find("fewer than 3 axes"), std::string::npos);
-  EXPECT_NE(message(open, {state}, {.unroll = true}).find("fixed number of turns"), std::string::npos);
+  EXPECT_NE(message(open, {state}, {.unroll = true}).find("fixed number of iterations"), std::string::npos);
   const Expr mask = placeholder({.shape = {4, 3}, .dtype = DType::kBool});
   EXPECT_NE(message(x, {}, {.mask = mask}).find("no initial states"), std::string::npos);
   const Expr long_mask = placeholder({.shape = {4, 5}, .dtype = DType::kBool});
@@ -96,8 +96,8 @@ TEST_F(Rnn, LengthComesWithTheFeeds) {
   }
 }
 
-// Without any turn there is no output; the states stay what they were, and so do their gradients.
-TEST_F(Rnn, MayHaveNoTurns) {
+// Without any iteration there is no output; the states stay what they were, and so do their gradients.
+TEST_F(Rnn, MayHaveNoIterations) {
   const Array none(DType::kFloat64, {3, 0, 2}), state = counted({3, 2}), mask(DType::kBool, {3, 0});
   for (const std::int64_t time : {kUnknown, std::int64_t{0}}) {
     const Expr x = placeholder({.shape = {3, time, 2}, .dtype = DType::kFloat64});
@@ -142,20 +142,20 @@ std::vector<Array> dropped(const RnnStep& step, bool go_backwards = false) {
   return results;
 }
 
-// The values that the turns of sample 0 give, each once.
-std::set<std::vector<double>> different_turns(const Array& outputs) {
+// The values that the iterations of sample 0 give, each once.
+std::set<std::vector<double>> different_iterations(const Array& outputs) {
   std::set<std::vector<double>> found;
   for (int t = 0; t < 6; ++t) found.emplace(outputs.data<double>() + t * 40, outputs.data<double>() + (t + 1) * 40);
   return found;
 }
 
-TEST_F(Rnn, DrawsAnewInEachTurn) {
+TEST_F(Rnn, DrawsAnewInEachIteration) {
   const RandomKey key = session_.next_random_key();
   const RnnStep step = [&](const Expr& x, const Exprs& s) { return std::pair{dropout(x, 0.5, key), Exprs{s[0]}}; };
   for (const bool go_backwards : {false, true}) {
     const auto results = dropped(step, go_backwards);
-    EXPECT_EQ(different_turns(results[0]).size(), 6u);
-    // The gradient is 2 where the forward turn kept the element.
+    EXPECT_EQ(different_iterations(results[0]).size(), 6u);
+    // The gradient is 2 where the forward iteration kept the element.
     for (int t = 0; t < 6; ++t)
       for (int j = 0; j < 40; ++j) {
         const int forward = (go_backwards ? 5 - t : t) * 40 + j;
@@ -164,7 +164,7 @@ TEST_F(Rnn, DrawsAnewInEachTurn) {
   }
 }
 
-TEST_F(Rnn, DrawsAsManyAsAnOutsideTensorHasAnewInEachTurn) {
+TEST_F(Rnn, DrawsAsManyAsAnOutsideTensorHasAnewInEachIteration) {
   const Expr outside = placeholder({.shape = {kUnknown, 1}});
   const Expr x = placeholder({.shape = {5, 6, 40}, .dtype = DType::kFloat64});
   const RandomKey key = session_.next_random_key();
@@ -175,18 +175,18 @@ TEST_F(Rnn, DrawsAsManyAsAnOutsideTensorHasAnewInEachTurn) {
   const RnnResult r = rnn(step, x, {sum(x, {1}) * 0.0});
   const std::vector<Array> results =
       Function({outside, x}, {r.outputs})({Array(DType::kFloat32, {5, 1}), Array(DType::kFloat64, {5, 6, 40})});
-  EXPECT_EQ(different_turns(results[0]).size(), 6u);
+  EXPECT_EQ(different_iterations(results[0]).size(), 6u);
 }
 
-// Keras's cells make a mask in the first call of the step and use it in all turns.
-TEST_F(Rnn, AMaskThatIsKeptServesAllTurns) {
+// Keras's cells make a mask in the first call of the step and use it in all iterations.
+TEST_F(Rnn, AMaskThatIsKeptServesAllIterations) {
   const RandomKey key = session_.next_random_key();
   Expr mask;
   const RnnStep step = [&](const Expr& x, const Exprs& s) {
     if (!mask) mask = dropout(ones_like(x), 0.5, key);
     return std::pair{x * mask, Exprs{s[0]}};
   };
-  EXPECT_EQ(different_turns(dropped(step)[0]).size(), 1u);
+  EXPECT_EQ(different_iterations(dropped(step)[0]).size(), 1u);
 }
 
 TEST_F(Rnn, RanksDrawWhatOneRankDraws) {
@@ -227,11 +227,11 @@ TEST_F(Rnn, TakesTheBranchOfTheLearningPhase) {
 // A state that is handed on, states that change places, an integer state.
 TEST_F(Rnn, StatesMayMove) {
   const Expr x = placeholder({.shape = {2, 5, 2}, .dtype = DType::kFloat64});
-  const Expr zero = sum(x, {1}) * 0.0, turns = cast(zero, DType::kInt32);
+  const Expr zero = sum(x, {1}) * 0.0, iterations = cast(zero, DType::kInt32);
   const RnnStep step = [](const Expr& e, const Exprs& s) {
     return std::pair{e, Exprs{s[1], s[0], s[2] + e, s[3] + 1.0}};
   };
-  const RnnResult r = rnn(step, x, {zero + 1.0, zero + 2.0, zero, turns});
+  const RnnResult r = rnn(step, x, {zero + 1.0, zero + 2.0, zero, iterations});
   const auto results = Function({x}, r.new_states)({counted({2, 5, 2})});
   EXPECT_EQ(results[0].data<double>()[0], 2);
   EXPECT_EQ(results[1].data<double>()[0], 1);

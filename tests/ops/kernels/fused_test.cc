@@ -35,8 +35,8 @@ void check_thirds(std::int64_t rows, std::int64_t columns) {
                  .nodes = {node("add", {~0, ~3}, part), node("sub", {0, ~1}, part), node("mul", {~2, ~4}, part)},
                  .outputs = {-1, -1, 2},
                  .overwrites = {-1, -1, -1}};
-  for (std::int64_t i = 0; i < 3; ++i) spec.windows.push_back({i * columns, {3 * columns, 1}});
-  spec.windows.resize(5);
+  for (std::int64_t i = 0; i < 3; ++i) spec.strided_views.push_back({i * columns, {3 * columns, 1}});
+  spec.strided_views.resize(5);
   for (int i = 0; i < 3; ++i) spec.parts.push_back({i, 0, {i * columns, {3 * columns, 1}}});
   spec.parts.push_back({2, 1, {0, {2 * columns, 1}}});
   spec.parts.push_back({0, 1, {columns, {2 * columns, 1}}});
@@ -110,7 +110,7 @@ TEST(Fused, RowsAreNotByElement) {
   EXPECT_FALSE(by_element(fuse(spec)));
 }
 
-// Rows of a window of three dimensions: a step from block to block that is not always the same.
+// Rows of a strided view of three dimensions: a step from block to block that is not always the same.
 TEST(Fused, WindowOfThreeDimensions) {
   constexpr std::int64_t kPlanes = 3, kRows = 5;
   for (const std::int64_t columns : kColumns) {
@@ -119,7 +119,7 @@ TEST(Fused, WindowOfThreeDimensions) {
     FusedSpec spec{
         .space = whole.shape, .inputs = {whole}, .nodes = {node("neg", {~0}, whole)}, .outputs = {0}, .overwrites = {}};
     const std::int64_t row = 2 * columns, plane = 8 * row;
-    spec.windows.push_back({plane / 4, {plane, row, 1}});
+    spec.strided_views.push_back({plane / 4, {plane, row, 1}});
     std::vector<float> y(static_cast<std::size_t>(whole.shape.size()));
     const void* in[] = {x.data()};
     void* out[] = {y.data()};

@@ -28,12 +28,12 @@ TEST(Refusals, Losses) {
                              "categorical_crossentropy");
   expect_refused<ShapeError>([&] { sparse_categorical_crossentropy(of_shape({6}, DType::kInt64), output); }, "(6,)");
   expect_refused<DTypeError>([&] { binary_crossentropy(output, of_shape({5, 4}, DType::kInt32)); }, "int32");
-  expect_refused<DTypeError>([&] { pick(output, of_shape({5}, DType::kUint8)); }, "uint8");
+  expect_refused<DTypeError>([&] { gather_along_axis(output, of_shape({5}, DType::kUint8)); }, "uint8");
   expect_refused<ShapeError>([&] { in_top_k(output, of_shape({5, 1}, DType::kInt32), 1); }, "(batch, classes)");
 }
 
 TEST(Refusals, AnIndexOutsideItsLane) {
-  const Expr e = pick(of_shape({2, 3}), of_shape({2}, DType::kInt32)).input(1);
+  const Expr e = gather_along_axis(of_shape({2, 3}), of_shape({2}, DType::kInt32)).input(1);
   const std::int32_t index[2] = {0, 3};
   std::int32_t y[2];
   const void* in[] = {index};
@@ -41,7 +41,7 @@ TEST(Refusals, AnIndexOutsideItsLane) {
   KernelArgs k;
   k.in = in, k.out = out, k.in_meta = k.out_meta = std::span(&e.meta(), 1);
   const auto run = [&] { e.op().run(e.node().attrs.get(), k); };
-  expect_refused<ValueError>(run, "pick: index 3 at position 1 of the indices is outside [0, 3)");
+  expect_refused<ValueError>(run, "gather_along_axis: index 3 at position 1 of the indices is outside [0, 3)");
   k.slice = {.axis = 0, .begin = 4, .size = 6};  // a rank's own rows
   expect_refused<ValueError>(run, "index 3 at position 5 of");
 }
