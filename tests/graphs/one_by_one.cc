@@ -66,7 +66,7 @@ bool sums(const Expr& node) {
 
 namespace {
 
-// A gradient of a table's rows, as a plan keeps it (docs/design.md: a sparse gradient).
+// A gradient of a table's rows, as a plan keeps it (docs/graph.md: a sparse gradient).
 bool is_rows(const Expr& e) {
   const std::string_view op = is_deferred(e.node()) ? deferred_name(e.node()) : e.op().name;
   if (op == "scatter_rows" || op == "scatter_rows_like") return true;
