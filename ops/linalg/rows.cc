@@ -6,7 +6,6 @@
 #include "base/convert.h"
 #include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
-#include "ops/graph/substitute.h"
 #include "ops/kernels/parallel.h"
 #include "ops/shape/checked_index.h"
 #include "syncline/backend/linalg.h"
@@ -210,43 +209,6 @@ Expr rewrite_rows(std::string_view op, std::span<const Expr> in) {
   if (op == "mul") return with_values(rows, rows.input(0) * number);
   if (op == "div" && left) return with_values(rows, rows.input(0) / number);
   return {};
-}
-
-namespace {
-
-bool scales(const Expr& e) {
-  const std::string_view op = e.op().name;
-  return op == "neg" || ((op == "mul" || op == "div") && is_one_element(e.input(1)));
-}
-
-// If `values` scales the rows of one of the dense gradients: the same scaling of this gradient. Otherwise empty.
-Expr dense_form(const Expr& values, const Expr& indices, std::span<const Expr> dense) {
-  for (const Expr& d : dense)
-    if (d.input(0) == values && d.input(1) == indices) return d;
-  if (!scales(values)) return {};
-  const Expr inner = dense_form(values.input(0), indices, dense);
-  if (!inner) return {};
-  if (values.node().inputs.size() == 1) return neg(inner);
-  const Expr factor = reshape(values.input(1), Shape{});
-  return values.op().name == "mul" ? mul(inner, factor) : div(inner, factor);
-}
-
-}  // namespace
-
-std::vector<Expr> share_dense_rows(std::span<const Expr> roots) {
-  const auto nodes = nodes_under(roots);
-  std::vector<Expr> dense;
-  for (const auto& node : nodes)
-    if (node->op == &def_of<ScatterRows>()) dense.emplace_back(node);
-  Replacements replaced;
-  for (const auto& node : nodes) {
-    if (dense.empty() || node->op != &def_of<ScatterSub>() || node->inputs[0].op().leaf) continue;
-    const Expr change = dense_form(node->inputs[1], node->inputs[2], dense);
-    if (!change) continue;
-    const Expr rewritten = replaced[Expr(node)] = sub(node->inputs[0], change);
-    check_rewrite(Expr(node), rewritten);
-  }
-  return substitute(roots, replaced);
 }
 
 Expr gather(const Expr& reference, const Expr& indices) {
