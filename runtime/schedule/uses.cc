@@ -3,6 +3,7 @@
 namespace syncline {
 
 Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
+  uses_.reserve(2 * schedule.tasks.size());
   std::unordered_map<int, int> starts;  // transfer -> its start
   for (int t = 0; t < static_cast<int>(schedule.tasks.size()); ++t) {
     const Task& task = schedule.tasks[static_cast<std::size_t>(t)];
