@@ -8,7 +8,7 @@
 namespace syncline::io {
 namespace {
 
-// The process's limit on file sizes, for the object's life.
+// Sets the process's limit on file sizes for the object's lifetime.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -30,7 +30,7 @@ Checkpoint filled(float value, std::int64_t elements = 1000) {
   return checkpoint;
 }
 
-// A writer that stops until it is let go on.
+// Blocks a writer until the test sets `opened`.
 struct Gate {
   std::promise<void> opened;
   std::shared_future<void> open = opened.get_future().share();
@@ -46,7 +46,7 @@ TEST(AsyncSaver, WritesWhatWasThereAtTheCall) {
   });
   Checkpoint checkpoint = filled(1);
   saver.save(checkpoint);
-  // The writer has not begun, and training goes on: the arrays change under its feet.
+  // The writer has not started. Training continues and changes the arrays.
   checkpoint.layers[0].weights[0].value.data<float>()[999] = 2;
   checkpoint.optimizer[0].value.data<float>()[0] = 2;
   checkpoint.state.global_step = 2;
@@ -102,7 +102,7 @@ TEST(AsyncSaver, MemoryMadeReadyIsTheSaves) {
   saver.save(filled(7, 100000));
   saver.wait();
   const std::byte* first = place;
-  saver.prepare(filled(1, 10));  // there is room already
+  saver.prepare(filled(1, 10));  // the memory is large enough already
   saver.save(filled(7, 100000));
   saver.wait();
   EXPECT_EQ(place, first);
@@ -116,7 +116,7 @@ TEST(AsyncSaver, ErrorsComeBackWithTheNextCall) {
   });
   saver.save(filled(1));
   EXPECT_EQ(message_of([&] { saver.save(filled(2)); }), "the disk is gone");
-  saver.wait();  // the second one was saved all the same
+  saver.wait();  // the second save succeeds nevertheless
   EXPECT_EQ(saved, 1);
   saver.save(filled(1));
   EXPECT_EQ(message_of([&] { saver.wait(); }), "the disk is gone");
@@ -141,7 +141,7 @@ TEST(AsyncSaver, SignalsAreForOtherThreads) {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCONT}) EXPECT_EQ(sigismember(&blocked, signal), 1) << signal;
 }
 
-// Training with a disk whose calls fail now and then: each failure is one line, and what can be loaded is whole.
+// Training with a disk whose calls fail in some steps: each error is one line, and the folder loads a whole checkpoint.
 TEST(AsyncSaver, TrainingGoesOnWhenTheDiskFails) {
   const Scratch scratch;
   const CheckpointFolder folder(scratch.path("run"), {.keep_last = 2});
@@ -174,7 +174,7 @@ TEST(AsyncSaver, TrainingGoesOnWhenTheDiskFails) {
   EXPECT_EQ(folder.load()->checkpoint.state.global_step, 40);
 }
 
-// In a process of its own: the limit cannot be raised again.
+// Runs in its own process, because it lowers the hard limit, which cannot be raised again.
 [[noreturn]] void save_beyond_the_limit(const CheckpointFolder& folder) {
   rlimit limit{};
   limit.rlim_cur = limit.rlim_max = 100000;

@@ -85,7 +85,7 @@ TEST(AtomicFile, AFullDiskLeavesNothingWhereNothingWas) {
 
 TEST(AtomicFile, TheProcessKeepsItsSignals) {
   const Scratch scratch;
-  // After a failed save a write of the process's own beyond the limit still raises SIGXFSZ, as it did before.
+  // After a failed save, the process's own write beyond the limit still raises SIGXFSZ.
   EXPECT_EXIT(
       {
         limit_file_size(1000);
@@ -108,7 +108,7 @@ TEST(AtomicFile, AReadOnlyDirectory) {
   save_text(scratch.path("a"), "old");
   ASSERT_EQ(::chmod(scratch.directory().c_str(), 0555), 0);
   EXPECT_EXIT(report_and_exit([&] {
-                // Permissions do not bind root.
+                // Root ignores permissions.
                 if (::geteuid() == 0 && ::setuid(65534) != 0) std::_Exit(9);
                 save_text(scratch.path("a"), "new");
               }),
@@ -117,12 +117,12 @@ TEST(AtomicFile, AReadOnlyDirectory) {
   EXPECT_EQ(read_file(scratch.path("a")), "old");
 }
 
-// It may be written to and searched, as a drop box, but not listed.
+// The directory can be written and searched, but not listed.
 TEST(AtomicFile, ADirectoryThatMayNotBeRead) {
   const Scratch scratch;
   ASSERT_EQ(::chmod(scratch.directory().c_str(), 0333), 0);
   EXPECT_EXIT(report_and_exit([&] {
-                // Permissions do not bind root.
+                // Root ignores permissions.
                 if (::geteuid() == 0 && ::setuid(65534) != 0) std::_Exit(9);
                 make_directory_durably(scratch.path("run"));
                 save_text(scratch.path("a"), "text");

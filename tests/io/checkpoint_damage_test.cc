@@ -1,4 +1,4 @@
-// Truncated and corrupted checkpoints: one line, no crash, and never wrong values.
+// Truncated and corrupted checkpoints cause one-line errors, never a crash or wrong values.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -18,8 +18,8 @@ class CheckpointDamage : public testing::Test {
     bytes_ = read_file(path_);
   }
 
-  // Loads `bytes`: either they are refused in one line that names the file, or they mean what was saved.
-  // Returns true if they were refused.
+  // Loads `bytes`. Returns true if they are refused; the error must be one line that names the file. If they are not
+  // refused, the checkpoint must equal the saved one.
   bool refused(const std::string& bytes) {
     write_file(path_, bytes);
     try {
@@ -50,12 +50,12 @@ TEST_F(CheckpointDamage, OneBitFlippedAnywhere) {
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
     refusals += refused(damaged);
   }
-  // What is not refused lies in unused space.
+  // The other flips hit unused space.
   EXPECT_GT(refusals, trials / 10);
 }
 
 TEST_F(CheckpointDamage, ABitOfAWeightFlippedIsNamed) {
-  const float value = 201.5f;  // the fourth of dense_2/kernel:0
+  const float value = 201.5f;  // the fourth element of dense_2/kernel:0
   const std::string needle(reinterpret_cast<const char*>(&value), sizeof value);
   const std::size_t at = bytes_.find(needle);
   ASSERT_NE(at, std::string::npos);
@@ -66,7 +66,7 @@ TEST_F(CheckpointDamage, ABitOfAWeightFlippedIsNamed) {
 }
 
 TEST_F(CheckpointDamage, BitsOfEveryWeightAreNamed) {
-  // Arrays are stored as they lie in memory, so each is found by its bytes; but 7 is also a number of other things.
+  // The file stores arrays as in memory, so each is found by its bytes. The value 7 would occur elsewhere, too.
   Checkpoint saved = small_checkpoint();
   saved.optimizer[0].value = Array::scalar(std::int64_t{0x0123456789abcdef});
   save_checkpoint(path_, saved);
@@ -93,7 +93,7 @@ TEST_F(CheckpointDamage, BitsOfEveryWeightAreNamed) {
 
 TEST_F(CheckpointDamage, VerifyReportsAllOfIt) {
   EXPECT_TRUE(verify_checkpoint(path_).problems.empty());
-  for (const float value : {201.5f, 400.5f}) {  // of dense_2/kernel:0, of Adam's m
+  for (const float value : {201.5f, 400.5f}) {  // elements of dense_2/kernel:0 and of Adam's m
     const std::size_t at = bytes_.find(std::string(reinterpret_cast<const char*>(&value), sizeof value));
     ASSERT_NE(at, std::string::npos);
     bytes_[at] = static_cast<char>(bytes_[at] ^ 1);

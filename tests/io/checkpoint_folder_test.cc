@@ -60,7 +60,7 @@ class Folder : public testing::Test {
     bytes.resize(bytes.size() - 100);
     write_file(path(file_of(step)), bytes);
   }
-  // The step that is loaded; its warning is left in warning_.
+  // Loads a checkpoint, sets warning_ and returns the step; -1 if there is none.
   std::int64_t loaded_step() {
     const std::optional<FolderLoad> loaded = CheckpointFolder(directory_).load();
     if (!loaded) return -1;
@@ -92,7 +92,7 @@ TEST_F(Folder, KeepsTheBest) {
   const std::vector<double> losses{0.5, 0.25, NAN, 0.375, 0.75, 0.25, 1};
   for (std::size_t i = 0; i < losses.size(); ++i) folder.save(at_step(static_cast<int>(i), losses[i]));
   EXPECT_EQ(files(), (Names{"best", "latest", file_of(1), file_of(5), file_of(6)}));
-  EXPECT_EQ(link("best"), file_of(5));  // of equals the newer
+  EXPECT_EQ(link("best"), file_of(5));  // the newer of two equal ones
   EXPECT_EQ(load_checkpoint(path("best")).metric, 0.25);
 }
 
@@ -158,7 +158,7 @@ TEST_F(Folder, LinksThatAreNotOurs) {
   EXPECT_CONTAINS(warning_, "no link 'latest'");
 }
 
-// Nobody wants to begin anew without a word where there was a training.
+// load() throws, because the caller would otherwise silently start from scratch in a folder that had a training.
 TEST_F(Folder, OnlyALatestThatLeadsElsewhere) {
   const CheckpointFolder folder(directory_);
   std::filesystem::create_directory(directory_);
@@ -184,7 +184,7 @@ TEST_F(Folder, AFifoIsNotWaitedFor) {
   ::alarm(0);
 }
 
-// A text of variable length whose size is damaged: HDF5 reads it without an end.
+// HDF5 never finishes reading a variable-length text whose size is damaged.
 TEST_F(Folder, FilesOfKerasAreNotLookedInto) {
   ::alarm(20);
   const CheckpointFolder folder(directory_);
@@ -218,7 +218,7 @@ TEST_F(Folder, FilesOfKerasAreNotLookedInto) {
 TEST_F(Folder, WhatLatestPointsAtStays) {
   const CheckpointFolder folder(directory_, {.keep_last = 1});
   folder.save(at_step(1));
-  // A clock that was set back makes the new file look older than the one before.
+  // After the clock is set back, the new file looks older than the previous one.
   std::filesystem::last_write_time(path(file_of(1)),
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   folder.save(at_step(2));
@@ -255,7 +255,7 @@ TEST_F(Folder, AKillLeavesAWholeLatest) {
       const CheckpointFolder folder(directory_, {.keep_last = 2});
       for (std::int64_t step = last + 1;; ++step) folder.save(at_step(step, static_cast<double>(step % 7)));
     }
-    ::usleep(random() % (30000 * (1 + round / 4)));  // a sanitizer's first save takes a while
+    ::usleep(random() % (30000 * (1 + round / 4)));  // the first save under a sanitizer is slow
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
     const std::optional<FolderLoad> loaded = CheckpointFolder(directory_).load();

@@ -57,7 +57,7 @@ TEST_F(Shards, AreReadAsOneCheckpoint) {
     SCOPED_TRACE(count);
     save(at_step(count), count);
     expect_equal(load_checkpoint(path_), at_step(count));
-    EXPECT_EQ(scratch_.files().size(), static_cast<std::size_t>(count) + 1);  // those of the save before are gone
+    EXPECT_EQ(scratch_.files().size(), static_cast<std::size_t>(count) + 1);  // the previous save's shards are removed
     EXPECT_EQ(summarize_checkpoint(path_).state.global_step, count);
     const VerifyReport report = verify_checkpoint(path_);
     EXPECT_TRUE(report.problems.empty()) << testing::PrintToString(report.problems);
@@ -112,7 +112,7 @@ TEST_F(Shards, AFlippedBitIsFound) {
   save(at_step(1), 2);
   const std::string shard = scratch_.path(shard_name(1, 2));
   std::string bytes = read_file(shard);
-  const float last = 4;  // the last block's value
+  const float last = 4;  // the value of the last block's elements
   const std::size_t at = bytes.find(std::string(reinterpret_cast<const char*>(&last), 4));
   ASSERT_NE(at, std::string::npos);
   bytes[at] ^= 1;
@@ -169,7 +169,7 @@ TEST_F(Shards, AFolderKeepsThemWithTheirIndex) {
     for (int i = 0; i < 3; ++i) folder.save_shard(at_step(step), {i, 3});
     return folder.save_index(at_step(step), 3);
   };
-  folder.save_shard(at_step(1), {0, 3});  // a save that came to nothing
+  folder.save_shard(at_step(1), {0, 3});  // a save without an index
   for (const std::int64_t step : {2, 3, 4, 4}) save_all(step);
   EXPECT_EQ(files(), 2 * 4 + 1);
   expect_equal(folder.load()->checkpoint, at_step(4));
@@ -178,7 +178,8 @@ TEST_F(Shards, AFolderKeepsThemWithTheirIndex) {
   expect_equal(folder.load()->checkpoint, at_step(4));
 }
 
-// One process plays both ranks; a rank whose save fails comes to the barrier too.
+// One process makes the calls of both ranks. The calls after a failed one follow, as a failed rank also reaches the
+// barrier.
 TEST_F(Shards, AFaultAtEveryCallLeavesTheOldOrTheNew) {
   const CheckpointFolder folder(scratch_.path("run"), {.keep_last = 1});
   std::int64_t step = 0, latest = 0;
@@ -220,7 +221,7 @@ TEST_F(Shards, AFaultAtEveryCallLeavesTheOldOrTheNew) {
     check();
     EXPECT_TRUE(save_all());
     check();
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path("run")), {}), 4);  // nothing left over
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch_.path("run")), {}), 4);  // no leftover files
     if (HasFatalFailure() || calls <= at) break;
   }
   EXPECT_GE(at, 40);

@@ -172,7 +172,7 @@ TEST(Checkpoint, ThreadsMaySaveAndLoadAtOnce) {
   EXPECT_EQ(scratch.files().size(), 4u);
 }
 
-// A field that is added to the struct and not to the list would be lost by everything that goes by the list.
+// All code for fields uses the lists, so it would ignore a field that is only in the struct.
 TEST(Checkpoint, EveryFieldIsListed) {
   TrainingState state;
   std::size_t bytes = 0;

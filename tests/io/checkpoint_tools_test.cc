@@ -1,4 +1,4 @@
-// Other programs read our checkpoints: HDF5's own tools, and h5py where it is installed.
+// Other programs read our checkpoints: HDF5's own tools and, if it is installed, h5py.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -72,7 +72,8 @@ TEST_F(CheckpointTools, H5pyAsKerasReads) {
   EXPECT_CONTAINS(outcome.output, "18446744073709551615 5");
 }
 
-// Reads the halves 1.5 and -2^-24, and writes them again in both byte orders.
+// Reads the float16 values 1.5 and -2^-24, and writes them again in both byte orders. A second argument removes the
+// group of Syncline with its digests.
 constexpr const char* kHalves = R"(
 import sys, h5py
 with h5py.File(sys.argv[1], "r+") as f:
@@ -112,7 +113,7 @@ TEST_F(CheckpointTools, WhatH5pyReplacedIsNoticed) {
   EXPECT_CONTAINS(message_of([&] { summarize_checkpoint(path_); }), "has lost its digest");
 }
 
-// The digests by the description in docs/checkpoint_format.md, with another implementation of XXH3.
+// Computes the digests as docs/checkpoint_format.md describes them, with another implementation of XXH3.
 constexpr const char* kDigests = R"PY(
 import subprocess, sys, h5py
 def xxh3(data):

@@ -30,7 +30,7 @@ TEST(DataOrder, DiffersBetweenSeedsAndEpochs) {
   EXPECT_NE(epoch_order(1, 0, 100), epoch_order(0, 1, 100));
 }
 
-// Resumed runs rely on these very rows; a change breaks every checkpoint in the middle of an epoch.
+// Resumed runs depend on exactly this order; a change breaks every checkpoint within an epoch.
 TEST(DataOrder, StaysWhatItIs) {
   EXPECT_EQ(epoch_order(0, 0, 10), (Order{0, 1, 7, 2, 5, 4, 9, 3, 8, 6}));
   EXPECT_EQ(epoch_order(42, 3, 10), (Order{5, 0, 2, 7, 6, 8, 3, 9, 1, 4}));

@@ -1,4 +1,4 @@
-// Frames and names of event files. That TensorBoard reads them is in
+// Frames and names of event files. TensorBoard reads them in
 // tests/runtime/training/callbacks/foreign_readers_test.py.
 #include "runtime/training/callbacks/event_file.h"
 

@@ -14,10 +14,10 @@
 
 namespace {
 
-std::atomic<int> counted{-1};  // negative while nothing is to fail
+std::atomic<int> counted{-1};  // the calls so far; negative without a FailingCalls
 std::atomic<int> first{0}, fault{0};
 std::atomic<bool> only_one{true};
-std::string part_of_path;  // written while nothing is to fail
+std::string part_of_path;  // written only while `counted` is negative
 
 bool is_meant(const char* path) { return std::strstr(path, part_of_path.c_str()) != nullptr; }
 bool is_meant(int descriptor) {
@@ -27,7 +27,7 @@ bool is_meant(int descriptor) {
   return ::readlink(link.c_str(), path, sizeof path - 1) > 0 && is_meant(path);
 }
 
-// The fault of the call that now begins, or 0. `file`: its path or descriptor.
+// The fault for a call that begins now, or 0. `file`: the call's path or descriptor.
 int next_fault(auto file) {
   int number = counted.load();
   if (number < 0 || !is_meant(file)) return 0;
@@ -45,7 +45,7 @@ bool fails(auto file) {
   return error > 0;
 }
 
-// The call itself unless it fails.
+// Makes the system call unless it has a fault.
 template <class... Arguments>
 int call(auto file, long number, Arguments... arguments) {
   return fails(file) ? -1 : static_cast<int>(::syscall(number, arguments...));
@@ -89,7 +89,7 @@ int rename(const char* from, const char* to) noexcept { return call(from, SYS_re
 int symlink(const char* target, const char* path) noexcept { return call(path, SYS_symlinkat, target, AT_FDCWD, path); }
 int unlink(const char* path) noexcept { return call(path, SYS_unlinkat, AT_FDCWD, path, 0); }
 
-// As Linux does it: the descriptor is gone, whatever is returned.
+// As on Linux, a failed close releases the descriptor, too.
 int close(int descriptor) {
   const bool failed = fails(descriptor);
   const int error = errno;

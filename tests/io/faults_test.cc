@@ -1,5 +1,5 @@
-// A save with a fault at every call it makes, one after the other: what could be loaded before can be loaded after, or
-// the new one, and the next save finds nothing in its way.
+// Saves with a fault at each of their disk calls in turn. Afterwards the old or the new checkpoint can be loaded, and
+// the next save succeeds.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kMostCalls = 1000;
 
-// Small arrays and one that is written in several blocks. Lower is better, so that the first one stays the best.
+// Small arrays and one that is written in several blocks. The metric is the step, so the first one stays the best.
 Checkpoint at_step(std::int64_t step) {
   Checkpoint checkpoint = small_checkpoint();
   Array large(DType::kFloat32, {200000});
@@ -46,7 +46,7 @@ class Faults : public testing::Test {
     }
   }
 
-  // That `latest` is whole and either what it was or what was saved last.
+  // Checks that `latest` is whole, and that it is either unchanged or the last save.
   void check() {
     const std::optional<FolderLoad> loaded = folder_.load();
     ASSERT_TRUE(loaded);
@@ -57,7 +57,7 @@ class Faults : public testing::Test {
     latest_ = found;
   }
 
-  // A save without faults clears up what one with faults left, and the best one has not been lost.
+  // Checks that a save without faults removes what one with faults left, and that the best one still exists.
   void check_next_save() {
     EXPECT_TRUE(save());
     check();
@@ -87,7 +87,7 @@ class Faults : public testing::Test {
   std::int64_t step_ = 0, latest_ = 1;
 };
 
-// The disk is full once, at whatever call: what is older than the newest goes, if it is not the best.
+// The disk is full at one call: the save removes checkpoints other than the newest and the best.
 TEST_F(Faults, AFullDiskTakesTheOldest) {
   const CheckpointFolder folder(directory_, {.keep_last = 9});
   int made_room = 0, at = 0;
@@ -119,7 +119,7 @@ TEST_F(Faults, AFullDiskTakesTheOldest) {
   EXPECT_LT(at, kMostCalls);
 }
 
-// The newest one is damaged: an older one may be the last that is whole.
+// The newest checkpoint is damaged, so an older one may be the last whole one. The save fails and removes none.
 TEST_F(Faults, AFullDiskDoesNotTakeTheLastThatIsWhole) {
   const CheckpointFolder folder(directory_, {.keep_last = 99});
   bool full = false;
@@ -132,13 +132,13 @@ TEST_F(Faults, AFullDiskDoesNotTakeTheLastThatIsWhole) {
     } catch (const DiskFullError&) {
       full = true;
     } catch (const IoError&) {
-      // Another call than those that write.
+      // The call that failed was not a write.
     }
   }
   EXPECT_TRUE(full);
 }
 
-// Nothing goes for a save that has nowhere to go anyway.
+// A save that fails anyway must not remove a checkpoint.
 TEST_F(Faults, AFullDiskTakesNeitherTheNewestNorTheBest) {
   const FailingCalls failing(3, ENOSPC, /*once=*/false);
   EXPECT_FALSE(save());
@@ -169,10 +169,10 @@ TEST_P(FailingCall, LeavesTheOldOrTheNew) {
     check_next_save();
     if (HasFatalFailure() || calls <= at) break;
   }
-  EXPECT_GE(at, 30);  // each of them has been reached
+  EXPECT_GE(at, 30);  // a save makes at least 30 calls, and each one had its fault
   EXPECT_LT(at, kMostCalls);
   if (error == FailingCalls::kShortWrite) EXPECT_EQ(failures, 0);
-  else EXPECT_GE(failures, 12);  // the others cost nothing: files are read again, advice is not taken
+  else EXPECT_GE(failures, 12);  // a save survives the others: it reads files again or skips advice
 }
 
 INSTANTIATE_TEST_SUITE_P(, FailingCall,
@@ -202,7 +202,7 @@ TEST_F(Faults, AKillAtEveryCallLeavesTheOldOrTheNew) {
   EXPECT_LT(killed, kMostCalls);
 }
 
-// The soft limit, which this process may raise again.
+// Sets the soft limit, which this process may raise again.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

@@ -1,4 +1,4 @@
-// One training at a time in a folder: in this process, in another one, and in a job of Keras.
+// One training at a time saves into a folder. The other one is in this process, in another one, or a Keras job.
 #include "io/files/folder_lock.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Python's lock alone: the package itself needs its module of C++.
+// Loads only Python's lock, because the package needs its C++ module.
 constexpr const char* kPython =
     "import importlib.util, os, sys, time\n"
     "at = importlib.util.spec_from_file_location(\"whole_files\", "
@@ -29,7 +29,7 @@ constexpr const char* kPython =
 
 class FolderLocks : public testing::Test {
  protected:
-  // Whether a child of this process gets the lock. What the child dies of is another number.
+  // Forks a child: 1 if it gets the lock, 0 if it is refused, -1 if a signal ends it.
   int child_gets_it() const {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -1,4 +1,4 @@
-// Files of other writers: what Keras may have written is read, what reaches outside the file is refused.
+// Files of other writers: whatever Keras may write is read; references to other files are refused.
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ using Properties = std::function<void(hid_t)>;
 
 class ForeignFile : public testing::Test {
  protected:
-  // A weights file as save_weights writes it, at the root: one layer "l" with one weight "w", made by `make`.
+  // Writes a file in the layout of save_weights (layers at the root): one layer "l" with a weight "w" from `make`.
   void write(const std::function<void(Hdf5File& file, const Hdf5Group& layer)>& make) {
     Hdf5File file = Hdf5File::create(path_);
     const std::array<std::string, 1> layers{"l"}, weights{"w"};
@@ -76,7 +76,7 @@ TEST_F(ForeignFile, WeightsAtTheRootWithoutState) {
   EXPECT_EQ(checkpoint.layers.at(0).weights.at(0).value.data<float>()[7], 7);
 }
 
-// As versions before digests wrote it.
+// Versions without digests wrote a CRC-32.
 TEST_F(ForeignFile, ChecksumsOfEarlierVersions) {
   const auto write_with = [&](std::uint32_t sum) {
     write([&](Hdf5File& file, const Hdf5Group& layer) {
@@ -89,7 +89,7 @@ TEST_F(ForeignFile, ChecksumsOfEarlierVersions) {
       ASSERT_GE(H5Awrite(attribute.get(), H5T_NATIVE_UINT32, &sum), 0);
     });
   };
-  constexpr std::uint32_t kSum = 2047492220;  // of the 32 bytes, by zlib
+  constexpr std::uint32_t kSum = 2047492220;  // CRC-32 of the 32 bytes, computed by zlib
   write_with(kSum);
   EXPECT_EQ(loaded().data<float>()[7], 7);
   const VerifyReport report = verify_checkpoint(path_);
@@ -144,7 +144,7 @@ TEST_F(ForeignFile, VirtualDataset) {
   EXPECT_CONTAINS(refusal(), "is a virtual dataset, which is refused");
 }
 
-// Asked for the shape of such a dataset, HDF5 opens its sources. A FIFO among them would be waited for.
+// To find the shape of such a dataset, HDF5 opens its sources, and a FIFO among them would block.
 TEST_F(ForeignFile, VirtualDatasetsOfOpenSize) {
   for (const char* source : {"fifo", "fifo%b"}) {
     const std::string name = scratch_.path(source);

@@ -1,5 +1,4 @@
-// Files that Keras wrote on TensorFlow, whole models and weights alone; and lists of names that do not fit one
-// attribute.
+// Files that Keras on TensorFlow wrote: whole models, and weights only. Lists of names that do not fit one attribute.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -11,7 +10,7 @@
 namespace syncline::io {
 namespace {
 
-// Writes file `key` of a JSON file as it was before it was packed.
+// Unpacks file `key` of a JSON file, which holds it compressed and in base64.
 constexpr const char* kUnpack = R"(
 import base64, json, sys, zlib
 source, key, target = sys.argv[1:]
@@ -79,7 +78,7 @@ TEST_F(KerasFiles, ModelsOfKeras231) {
   EXPECT_EQ(model.layers[1].weights.at(0).value.shape(), (Shape{3, 3, 2, 4}));
   ASSERT_EQ(model.optimizer.size(), 76u);
   EXPECT_EQ(model.optimizer[0].name, "Adam/iterations:0");
-  EXPECT_EQ(model.optimizer[0].value.item(), 1);  // 16 rows were one batch
+  EXPECT_EQ(model.optimizer[0].value.item(), 1);  // the 16 rows were one batch
 }
 
 Checkpoint many_layers() {
@@ -92,7 +91,7 @@ Checkpoint many_layers() {
   return checkpoint;
 }
 
-// As Keras 2.3.1's saving.py splits a list, and joins it again.
+// Splits the lists as Keras 2.3.1's saving.py does, checks that ours were split equally, and stores them.
 constexpr const char* kKerasLists = R"(
 import sys, h5py, numpy as np
 def save(group, name, data):

@@ -1,5 +1,5 @@
-// Ten thousand damaged files of each kind that is read, the same ones every time: each is read or refused with an
-// Error, within a limit on memory and time.
+// Reads ten thousand damaged files of each format, made from a fixed seed. Each is read or refused with an Error,
+// within limits on memory and time.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ constexpr bool kLimitMemory = false;
 constexpr bool kLimitMemory = true;
 #endif
 
-// A few bytes changed, a piece moved, cut off, or doubled.
+// Truncates the bytes, inserts a copy of a piece, erases a piece, or changes up to eight bytes.
 std::string mutated(std::string bytes, std::mt19937& random) {
   const auto below = [&](std::size_t count) { return random() % std::max<std::size_t>(count, 1); };
   switch (random() % 8) {
@@ -46,14 +46,14 @@ std::string mutated(std::string bytes, std::mt19937& random) {
   return bytes;
 }
 
-// Exits with 0 if every file was read or refused; anything else, a crash too, is another end.
+// Exits with 0 if every file was read or refused. Other exceptions exit with 8; a crash ends the process by a signal.
 [[noreturn]] void read_all(const std::string& path, const std::string& bytes) {
   const rlimit memory{kMemory, kMemory};
   if (kLimitMemory && ::setrlimit(RLIMIT_AS, &memory) != 0) std::_Exit(9);
   ::alarm(kSeconds);
   std::mt19937 random(5);
   for (int i = 0; i < kFiles; ++i) {
-    ::unlink(path.c_str());  // a file that is emptied and written again is put on the disk at once
+    ::unlink(path.c_str());  // file systems flush a file at once if it is truncated and rewritten
     write_file(path, mutated(bytes, random));
     try {
       const auto file = open_array_file(path);

@@ -116,7 +116,7 @@ void expect_equal(const Checkpoint& a, const Checkpoint& b) {
     expect_equal_weights(a.layers[i].weights, b.layers[i].weights);
   }
   expect_equal_weights(a.optimizer, b.optimizer);
-  // What was never saved has no version yet.
+  // A checkpoint that was never saved has no version.
   const auto text_of = [&](CheckpointHead head) {
     if (a.version.empty() || b.version.empty()) head.version.clear();
     return json_of(head).dump();

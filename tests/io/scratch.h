@@ -1,4 +1,4 @@
-// What the tests of io share: a directory of their own, small files, the text of an expected error.
+// Helpers of the io tests: temporary directories, small files, messages of expected errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace syncline::io {
 
-// A fresh directory that is removed with everything in it.
+// A new directory. The destructor removes it with its contents.
 class Scratch {
  public:
   Scratch();
@@ -40,11 +40,11 @@ struct Outcome {
 };
 Outcome run_shell(const std::string& command);
 bool has_program(const std::string& name);
-// The Python that Debian's packages (h5py, NumPy) are for.
+// The Python that has h5py and NumPy: SYNCLINE_TEST_PYTHON or python3.
 std::string python();
 bool has_h5py();
 
-// The message of the E that `action` throws; a test failure if it throws none.
+// The message of the E that `action` throws. The test fails if it throws none.
 template <class E = IoError, class Action>
 std::string message_of(Action action) {
   try {
@@ -58,12 +58,12 @@ std::string message_of(Action action) {
 
 #define EXPECT_CONTAINS(text, part) \
   EXPECT_NE(std::string_view(text).find(part), std::string_view::npos) << "the text is: " << (text)
-// One line that can be shown to a user as it is.
+// Messages are shown to users as they are, so each must be one line.
 #define EXPECT_ONE_LINE(text) EXPECT_EQ(std::string_view(text).find('\n'), std::string_view::npos) << (text)
 
 // A small model with a layer without weights, optimizer weights and a state.
 Checkpoint small_checkpoint();
-// Dtypes, shapes, bytes, names and state.
+// Compares all arrays (name, dtype, shape, bytes) and the fields of the heads.
 void expect_equal(const Checkpoint& a, const Checkpoint& b);
 
 }  // namespace syncline::io

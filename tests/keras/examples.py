@@ -1,9 +1,9 @@
-"""Runs Keras's examples with 1 and 2 ranks and compares their histories (scripts/keras_examples).
+"""Runs Keras's examples on 1 and 2 ranks and compares their histories (scripts/keras_examples).
 
 usage: examples.py EXAMPLES-FOLDER [--whole] [NAME...]
 
-In float64, where rounding does not grow into other choices within these few steps, unless the example says float32. Prints a line an
-example. Fails if one does not run or if the histories of 1 and 2 ranks differ by more than rounding.
+The examples run in float64, so that rounding changes no choices within these few steps; those in FLOAT32 set float32. Prints one line
+per example. Fails if one does not run or if the histories of 1 and 2 ranks differ by more than rounding.
 """
 
 import json
@@ -20,13 +20,13 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCH = os.path.join(HERE, "..", "mpi", "launch")
 WHOLE = ("addition_rnn", "lstm_stateful")
-# These say float32 themselves, and every backend refuses float32 with float64.
+# These examples set float32 themselves, and no backend mixes float32 with float64.
 FLOAT32 = ("deep_dream", "image_ocr", "neural_doodle")
 TOLERANCES = {"float32": 1e-4, "float64": 1e-8}
 
 
 def needs(name):
-    """An example whose file another one reads."""
+    """Returns the example that writes a file which example `name` reads, or None."""
     return "lstm_seq2seq" if name == "lstm_seq2seq_restore" else None
 
 
@@ -35,7 +35,7 @@ def floatx(name):
 
 
 def run(folder, name, ranks, data, whole, batches):
-    """(histories or None, seconds, the last line of an error). `batches` is a folder for what generators gave, for the next run."""
+    """Returns (histories or None, seconds, the last line of an error). The folder `batches` keeps generators' batches for the next run."""
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(data, work, dirs_exist_ok=True)
         home = os.path.join(work, "keras_home")
@@ -65,7 +65,7 @@ def run(folder, name, ranks, data, whole, batches):
 
 
 def difference(a, b):
-    """The largest difference between two lists of histories, relative where values are above 1."""
+    """Returns the largest difference between two lists of histories, relative where values are above 1; inf if names or shapes differ."""
     if [sorted(x) for x in a] != [sorted(x) for x in b]:
         return float("inf")
     worst = 0.0
@@ -75,14 +75,14 @@ def difference(a, b):
             if p.shape != q.shape:
                 return float("inf")
             gap = np.abs(p - q) / np.maximum(1, np.abs(p))
-            # Two NaN are the same.
+            # Two NaNs are equal.
             worst = max(worst, float(np.max(np.where(np.isnan(p) & np.isnan(q), 0, gap), initial=0)))
     return worst
 
 
 def check(folder, name, data, whole):
-    """(whether it runs alike, its line)"""
-    # Two ranks first: what the generators of rank 0 gave is what one rank gets.
+    """Returns (whether the histories agree, the line to print)."""
+    # Two ranks run first: the run on one rank replays the batches of rank 0's generators.
     with tempfile.TemporaryDirectory() as batches:
         two, seconds_2, error = run(folder, name, 2, data, whole, batches)
         if two is None:

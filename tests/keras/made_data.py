@@ -1,4 +1,4 @@
-"""Small data of the form that Keras's examples download: what their loaders return, and the files that they read."""
+"""Small data that replace the downloads of Keras's examples: the results of their loaders, and the files that they read."""
 
 import gzip
 import io
@@ -29,7 +29,7 @@ def images(samples, test_samples):
 
 
 def colour_images(samples, test_samples):
-    """The same as cifar10.load_data() has them: 32 x 32, three channels, labels in a column."""
+    """The same images in the layout of cifar10.load_data(): shape (rows, 32, 32, 3), labels of shape (rows, 1)."""
     return tuple(
         (np.repeat(np.pad(x, ((0, 0), (2, 2), (2, 2)))[..., None], 3, axis=-1), y[:, None])
         for x, y in images(samples, test_samples)
@@ -37,7 +37,7 @@ def colour_images(samples, test_samples):
 
 
 def sequences(samples, test_samples, num_words, classes):
-    """Lists of word numbers of different lengths, and labels that the words decide, as imdb.load_data() and reuters'."""
+    """Lists of word numbers of different lengths, and labels that the words determine, as imdb.load_data() and reuters.load_data()."""
     random = np.random.RandomState(7)
 
     def part(rows):
@@ -53,7 +53,7 @@ def sequences(samples, test_samples, num_words, classes):
 
 
 def text(words=4000):
-    """Prose of a few words, as one string of lines."""
+    """Lines of twelve random words from WORDS, as one string."""
     random = np.random.RandomState(3)
     picked = [WORDS[i] for i in random.randint(0, len(WORDS), words)]
     return "\n".join(" ".join(picked[i : i + 12]) + "." for i in range(0, words, 12))
@@ -83,7 +83,7 @@ def _write_stories(path):
 
 
 def _write_pairs(path):
-    """Sentences and their translations, a tab between."""
+    """Writes 300 lines: a sentence, a tab and its translation."""
     random = np.random.RandomState(11)
     with open(path, "w", encoding="utf-8") as file:
         for _ in range(300):
@@ -107,18 +107,18 @@ def _write_embeddings(folder):
 
 
 def _write_word_lists(folder):
-    """All words of three letters, and pairs of words."""
+    """Writes all strings of three letters, and all pairs of WORDS."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     with open(os.path.join(folder, "wordlist_mono_clean.txt"), "w", encoding="utf-8") as file:
         file.writelines(f"{a}{b}{c}\n" for a in letters for b in letters for c in letters)
     with open(os.path.join(folder, "wordlist_bi_clean.txt"), "w", encoding="utf-8") as file:
         file.writelines(f"{a} {b}\n" for a in WORDS for b in WORDS)
-    # The name under which both are downloaded.
+    # The archive under whose name both are downloaded.
     open(os.path.join(folder, "wordlists.tgz"), "wb").close()
 
 
 def write_files(folder):
-    """What the examples read from the folder they run in, or from get_file()."""
+    """Writes the files that the examples read from their working folder or through get_file()."""
     os.makedirs(os.path.join(folder, "fra-eng"))
     _write_pairs(os.path.join(folder, "fra-eng", "fra.txt"))
     _write_embeddings(folder)

@@ -1,9 +1,9 @@
-"""pytest plugin for the tests of Keras 2 packages (packages.py): shows them the backend KERAS_BACKEND names, and writes down each
-outcome at once, so that a process that ends early loses none.
+"""pytest plugin for the tests of Keras 2 packages (packages.py). It prepares `import tensorflow` for the backend that KERAS_BACKEND
+names, and writes each outcome at once, so that a process that ends early loses none.
 
-RESULTS names the file; a rank adds its number. A line is JSON: [test, outcome, message], outcome one of started, passed, failed,
-error, skipped and tensorflow: the test, or what it tests, asks TensorFlow itself for something or knows backends by name, so that it
-tests no backend.
+Each rank writes the file RESULTS.RANK. A line is JSON: [test, outcome, message]. The outcome is started, passed, failed, error, skipped
+or tensorflow. The last one means that the test, or the code under test, uses TensorFlow itself or depends on the names of backends, so
+it does not test a backend.
 """
 
 import importlib.abc
@@ -18,20 +18,20 @@ import types
 import numpy as np
 import pytest
 
-# Names that numpy 1.24 removed, for packages that are older.
+# Older packages use these names, which numpy 1.24 removed.
 for _name, _type in {"bool": bool, "int": int, "float": float, "object": object}.items():
     if _name not in np.__dict__:
         setattr(np, _name, _type)
 
 ASKS_TENSORFLOW = "asks TensorFlow itself"
-# The refusal of _NoTensorFlow, K.tf, which is the module tensorflow, and keras-rl's refusal of names that it does not know.
+# The errors of _NoTensorFlow, of K.tf (the module tensorflow), and of keras-rl for names of backends that it does not know.
 NO_TEST_OF_A_BACKEND = re.compile(
     f"{ASKS_TENSORFLOW}|cannot import name .* from 'tensorflow|'keras.backend' has no attribute 'tf'|Unknown (Keras )?backend"
 )
 
 
 class _NoTensorFlow(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Lets `import tensorflow` pass where there is none; whatever a package then takes from it, is refused by name."""
+    """Makes `import tensorflow` succeed without TensorFlow. Each access to a name of the module raises an error with that name."""
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] == "tensorflow":

@@ -1,11 +1,11 @@
-"""Runs the own tests of Keras 2 packages on TensorFlow and on Syncline with one and two ranks (scripts/packages).
+"""Runs the tests of Keras 2 packages on TensorFlow and on Syncline with one and two ranks (scripts/packages).
 
 usage: packages.py SOURCES [--tensorflow PYTHON PATH] [NAME...]
 
-SOURCES has a folder NAME-VERSION for each package. Prints a line a package: passed, failed and errors (a test that breaks before or
-after it runs, that cannot be read, or in which the process ended; SOURCES/output has what was said). A test that fails on any rank has failed. Tests that ask TensorFlow
-itself for something, or know backends by name, test no backend and are counted apart. Fails if a test fails on Syncline that passes on
-TensorFlow; without --tensorflow, if any fails.
+SOURCES has a folder NAME-VERSION for each package. Prints one line per package: the numbers of passed, failed and errors. An error is a
+test whose setup or teardown fails, that cannot be collected, or during which the process ended; SOURCES/output holds the output. A test
+that fails on any rank counts as failed. Tests that use TensorFlow itself or depend on the names of backends do not test a backend and are
+counted separately. Fails if a test fails on Syncline and passes on TensorFlow; without --tensorflow, if any test fails.
 """
 
 import collections
@@ -23,13 +23,13 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCH = os.path.join(HERE, "..", "mpi", "launch")
 PROCESS_LIMIT, TEST_LIMIT = 900, 300  # seconds
-# What counts where the ranks of a test differ, and what a test that started and wrote nothing more is.
+# If the ranks' outcomes of a test differ, the first in this order counts. A test that only started becomes an error.
 WORST_FIRST = ("error", "failed", "started", "tensorflow", "skipped", "passed")
 
 
 @dataclasses.dataclass
 class Setting:
-    """Where tests run: the backend's name, the Python, what goes before the packages on its path, and the number of ranks."""
+    """How tests run: the backend's name, the Python program, the folders before the packages on its path, and the number of ranks."""
 
     title: str
     backend: str
@@ -39,13 +39,13 @@ class Setting:
 
 
 def read_results(stem, ending):
-    """{test: (outcome, message)} of all ranks. `ending` says how the process ended."""
+    """Returns {test: (outcome, message)} over all ranks. `ending` describes how the process ended."""
     tests = {}
     for path in sorted(glob.glob(stem + ".*")):
         rank = {}
         with open(path, encoding="utf-8") as file:
             for test, outcome, message in map(json.loads, file):
-                # A test may fail and then break in its end; what came first says why.
+                # A test may fail and then have an error in its teardown; the first message gives the reason.
                 if rank.get(test, ("started",))[0] in ("started", "passed"):
                     rank[test] = outcome, message
         for test, found in rank.items():
@@ -54,7 +54,7 @@ def read_results(stem, ending):
 
 
 def run(source, setting):
-    """({test: (outcome, message)}, seconds) of one package in one setting."""
+    """Returns ({test: (outcome, message)}, seconds) of one package in one setting."""
     with tempfile.TemporaryDirectory() as work:
         shutil.copytree(os.path.join(source, "tests"), os.path.join(work, "tests"))
         others = sorted(glob.glob(os.path.join(os.path.dirname(source), "*-*")))
@@ -96,7 +96,7 @@ def counts(tests):
 
 
 def defects(reference, tests):
-    """The tests that fail here and, where there is a reference, pass in it: {test: message}."""
+    """Returns {test: message} of the tests that fail here. With a reference, only of those that pass in it or are missing in it."""
     return {
         test: message
         for test, (outcome, message) in tests.items()
@@ -105,7 +105,7 @@ def defects(reference, tests):
 
 
 def check(source, settings):
-    """(the package's line, its defects as lines)"""
+    """Returns (the package's line, its defects as lines)."""
     found = [run(source, setting) for setting in settings]
     reference = found[0][0] if settings[0].backend == "tensorflow" else None
     lines = []

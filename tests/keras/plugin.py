@@ -1,7 +1,7 @@
-"""pytest plugin that lets Keras 2.3.1's own tests meet a backend which is not Keras's own (scripts/keras_tests).
+"""pytest plugin that runs Keras 2.3.1's own tests on a backend that is not Keras's own (scripts/keras_tests).
 
-Keras names its backends in its tests: they test `keras.backend.tensorflow_backend` whichever backend runs, skip what only TensorFlow
-was trusted with, and clear the session for TensorFlow alone. All that is answered here; neither Keras nor its tests are changed.
+Keras names its backends in its tests: they test `keras.backend.tensorflow_backend` whichever backend runs, skip some tests on all
+backends but TensorFlow, and clear the session for TensorFlow only. This plugin handles that without changes to Keras or its tests.
 """
 
 import importlib.machinery
@@ -18,28 +18,28 @@ from keras import backend as K
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.getcwd()
 
-# Skips that say "not TensorFlow" where any complete backend does it: the mark's reason, or the whole module's.
+# Keras skips these on all backends but TensorFlow, although any complete backend passes them: by module, and by the mark's reason.
 SKIPPED_MODULES = ("metrics_test", "metrics_confusion_matrix_test")
 SKIPPED_REASONS = ("Need TensorFlow to __call__ a loss",)
 
-# Tests that train a small network on random data and ask for an accuracy, which one draw of weights in some thirty misses.
+# Tests that train a small network on random data and require an accuracy, which about one draw of weights in thirty misses.
 TRAINING_MODULES = ("optimizers_test", "test_image_data_tasks", "test_temporal_data_tasks", "test_vector_data_tasks")
 
 
 def expected_failures():
-    """{test id: reason}"""
+    """Returns {test id: reason}."""
     with open(os.path.join(HERE, "expected_failures.txt"), encoding="utf-8") as file:
         lines = [line.strip() for line in file if line.strip() and not line.startswith("#")]
     return dict(line.split("  # ", 1) for line in lines)
 
 
 def _alias_backends():
-    # backend_test.py compares the first with numpy and, where it has a test for Theano, with the second, which must be another object:
-    # kernels for Theano it turns around.
+    # backend_test.py compares the first with numpy and, in tests for Theano, with the second. The second must be another object, because
+    # the tests flip kernels for Theano.
     for name, module in (("tensorflow_backend", K), ("theano_backend", sys.modules["syncline"])):
         sys.modules["keras.backend." + name] = module
         setattr(K, name, module)
-    # Two modules of tests import it and use its version only.
+    # Two test modules import tensorflow and use only its version.
     tensorflow = types.ModuleType("tensorflow")
     tensorflow.__version__ = "1.15.0"
     tensorflow.__spec__ = importlib.machinery.ModuleSpec("tensorflow", None)
@@ -78,13 +78,13 @@ def pytest_collection_modifyitems(items):
             node.own_markers[:] = [mark for mark in node.own_markers if _keep(mark, item.module.__name__)]
         if item.module.__name__ in TRAINING_MODULES:
             item.add_marker(pytest.mark.flaky(max_runs=3, min_passes=1))
-        # test_loss_weighting.py knows the precision of three backends.
+        # test_loss_weighting.py lists a precision for three backends only.
         getattr(item.module, "decimal_precision", {}).setdefault("syncline", 6)
 
 
 @pytest.fixture(autouse=True)
 def each_test_for_itself():
-    # Many tests train on random data and ask for a loss or an accuracy: the same data in each run.
+    # Many tests train on random data and require a loss or an accuracy; each run gets the same data.
     random.seed(0)
     np.random.seed(0)
     yield

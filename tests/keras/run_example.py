@@ -1,12 +1,12 @@
 """Runs one of Keras's examples, unmodified, on small data and for a few steps, and writes the histories of its training.
 
-usage: run_example.py EXAMPLE.py HISTORIES.json BATCHES [--whole]     (in a folder of its own, that made_data.write_files filled)
+usage: run_example.py EXAMPLE.py HISTORIES.json BATCHES [--whole]     (in a folder that made_data.write_files filled)
 
-Loaders of data sets give Fashion-MNIST's first rows or made data; fit and its like do at most two epochs of a few batches.
-stand_ins.py has what else an example needs.
-Threads of fit_generator draw samples in no certain order: BATCHES is a file to which rank 0 writes what they gave, or, if it is
-there, from which they are given again.
---whole: as many epochs and batches as the example says. An example that loops by itself ends after some calls.
+Loaders of data sets return Fashion-MNIST's first rows or made data. fit and fit_generator run at most two epochs of a few batches, and
+an example that loops by itself ends after a few calls. --whole: the example's own numbers of epochs, batches and calls.
+stand_ins.py provides what else an example needs.
+Threads of fit_generator draw samples in an undefined order. If the file BATCHES exists, all ranks read the generators' batches from it;
+otherwise rank 0 writes its batches to it.
 """
 
 import json
@@ -21,22 +21,22 @@ import stand_ins
 
 SAMPLES, TEST_SAMPLES = 512, 900
 EPOCHS, BATCHES, CALLS, STEPS = 2, 2, 3, 4
-# These reshape all of MNIST, and one step of this one takes a trillion operations.
+# The first two reshape all of MNIST. One step of the third takes a trillion operations.
 NEED_ALL_IMAGES = ("antirectifier", "mnist_mlp")
 LARGE = ("conv_lstm",)
-# This one draws as many epochs as it asked for.
+# It plots all the epochs that it requested.
 ALL_EPOCHS = ("reuters_mlp_relu_vs_selu",)
-# These train nothing: they predict, or follow gradients to a picture; then results of K.function are what is recorded.
+# These do not train. PREDICT: records predictions. FOLLOW_GRADIENTS: they optimize a picture; records the results of K.function.
 PREDICT = ("lstm_seq2seq_restore", "class_activation_maps")
 FOLLOW_GRADIENTS = ("conv_filter_visualization", "deep_dream", "neural_doodle", "neural_style_transfer")
-# Goes on with weights of an epoch that it does not reach here.
+# Ends after one call of fit: the next one would load weights of an epoch that is not reached here.
 ONCE = ("image_ocr",)
 
 histories = []
 
 
 class Enough(Exception):
-    """The example did as much as we want to see."""
+    """Ends an example after enough calls."""
 
 
 def replace_loaders(keras, name):
@@ -119,7 +119,7 @@ def shorten_training(Model, whole, batches, max_epochs, calls=CALLS):
 
 
 def follow_batches(data_utils, path):
-    """Returns a list that gets each batch as fit_generator takes it; the batches of the file, if there is one."""
+    """Returns a list to which fit_generator appends each batch that it takes. It takes the batches of the file, if there is one."""
     taken, stored = [], None
     if os.path.exists(path):
         with open(path, "rb") as file:

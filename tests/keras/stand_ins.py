@@ -1,4 +1,4 @@
-"""Small stand-ins for what some of Keras's examples need and this environment lacks: packages, weights to download, command lines."""
+"""Small replacements for what some of Keras's examples need and the environment lacks: packages, downloaded weights, command lines."""
 
 import itertools
 import os
@@ -8,7 +8,7 @@ import types
 
 import numpy as np
 
-# What the examples that read their command line are given; made_data.write_pictures made the files.
+# The command lines of the examples that read one. write_pictures() makes the files.
 ARGUMENTS = {
     "class_activation_maps": ["picture.png"],
     "deep_dream": ["picture.png", "dream"],
@@ -19,7 +19,7 @@ ARGUMENTS = {
     ],
 }
 
-WEIGHTS = "made-up weights"  # the path of all weights that would be downloaded
+WEIGHTS = "made-up weights"  # the path that replaces the path of all downloaded weights
 
 
 def _pillow():
@@ -29,7 +29,7 @@ def _pillow():
 
 
 class _Surface:
-    """Of cairo, what paints one line of black text on white."""
+    """The part of cairo that paints one line of black text on white."""
 
     def __init__(self, _, width, height):
         Image, _ = _pillow()
@@ -102,7 +102,7 @@ def _module(name, **members):
 
 
 def _made_up_weights(keras):
-    """Networks that would load downloaded weights keep those they were built with, which follow from the seed."""
+    """Makes networks that would load downloaded weights keep their initial weights, which the seed determines."""
     load, get_file = keras.engine.network.Network.load_weights, keras.utils.get_file
 
     def load_weights(self, path, *arguments, **options):
@@ -116,7 +116,7 @@ def _made_up_weights(keras):
 
 
 def _split_as_python_3_6(split):
-    # Since Python 3.7 it also splits at empty matches, which babi_memnn's pattern allows.
+    # Since Python 3.7 re.split also splits at empty matches, which babi_memnn's pattern allows.
     return lambda pattern, text, *rest: split(pattern.replace(r"(\W+)?", r"(\W+)"), text, *rest)
 
 
@@ -126,7 +126,7 @@ def _fitting_labels():
     set_ticklabels = axis.Axis.set_ticklabels
 
     def set_as_many(self, labels, **options):
-        # Matplotlib 3.5 and newer refuse other numbers than there are ticks.
+        # Matplotlib 3.5 and newer require as many labels as ticks.
         labels, ticks = list(labels), len(self.get_majorticklocs())
         return set_ticklabels(self, (labels + [""] * ticks)[:ticks], **options)
 
@@ -151,11 +151,11 @@ def install(keras, name):
 
 
 def write_pictures(folder):
-    """The pictures that ARGUMENTS names."""
+    """Writes the pictures that ARGUMENTS names."""
     Image, _ = _pillow()
     random = np.random.RandomState(17)
     for name, size in {"picture.png": (160, 160), "narrow.png": (16, 80)}.items():
         coarse = Image.fromarray(random.randint(0, 256, (8, 8, 3)).astype("uint8"))
         coarse.resize(size, Image.BICUBIC).save(os.path.join(folder, name))
-    # The example's k-means starts anywhere, and refuses a cluster without a pixel: all colours.
+    # neural_doodle's k-means starts at random and fails for a cluster without pixels, so the mask has all colours.
     Image.fromarray(random.randint(0, 256, (48, 48, 3)).astype("uint8")).save(os.path.join(folder, "mask.png"))

@@ -1,9 +1,9 @@
-"""Shows TensorFlow 2 to Keras 2.3.1 as the TensorFlow 1.15 that it knows. Imported before Keras."""
+"""Presents TensorFlow 2 to Keras 2.3.1 as TensorFlow 1.15. Import this module before Keras."""
 
 import sys
 import types
 
-from syncline.keras_support import compat  # noqa: F401  (Keras 2.3.1 needs it on this Python, whatever its backend)
+from syncline.keras_support import compat  # noqa: F401  (Keras 2.3.1 needs it on this Python with every backend)
 import tensorflow
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import resource_variable_ops

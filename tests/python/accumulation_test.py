@@ -1,4 +1,4 @@
-"""distributed.accumulate_gradients: several batches are one batch as large as all of them."""
+"""distributed.accumulate_gradients: several accumulated batches have the effect of one batch of all their rows."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_is_a_larger_batch(ranks, tmp_path):
     assert len(run(ranks, PROGRAM, str(tmp_path)).split()) == 5
 
 
-# A sum over ranks with the last batch alone: it is skipped with the update.
+# The gradients' sums over ranks run with the last accumulated batch only; other batches skip them together with the update.
 def test_gradients_cross_the_wire_with_the_last_batch():
     program = """
         import numpy as np

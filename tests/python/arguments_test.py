@@ -1,4 +1,4 @@
-"""Axes and sizes as Python gives them: lists, arrays, nothing, and numbers that no tensor has."""
+"""Axes and sizes as Python values: lists, arrays, None, and numbers out of range."""
 
 import numpy as np
 import pytest

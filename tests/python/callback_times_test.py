@@ -1,4 +1,4 @@
-"""syncline.keras_support.callback_times: Keras's medians are numpy's, and its warning of slow callbacks still comes."""
+"""syncline.keras_support.callback_times: Keras's medians equal numpy's, and Keras still warns of slow callbacks."""
 
 import collections
 import os
@@ -20,7 +20,7 @@ def test_medians():
         times.append(random.rand())
         assert np.median(times) == pytest.approx(np.median(list(times)), rel=1e-15)
     assert np.mean(times) == np.mean(list(times)) and np.median(times, axis=0) == np.median(list(times), axis=0)
-    with pytest.warns(RuntimeWarning):  # numpy's own answer where there are no times
+    with pytest.warns(RuntimeWarning):  # from numpy, for an empty deque
         assert np.isnan(np.median(callbacks.deque()))
 
 

@@ -1,4 +1,4 @@
-"""Calls that code for Keras 2 on TensorFlow makes, beyond what the documents say: expected values are TensorFlow's."""
+"""Undocumented calls that programs for Keras 2 on TensorFlow make. Expected values are TensorFlow's."""
 
 import numpy as np
 import pytest
@@ -127,11 +127,11 @@ def test_a_tensor_within_the_graph_is_fed():
 def test_nested_and_surplus_feeds():
     x, y, z = K.placeholder((None, 2)), K.placeholder((None,)), K.placeholder(())
     ones = np.ones((1, 2))
-    assert K.function([x], [x * 2])(([ones], [], []))[0].sum() == 4  # as a model's _standardize_user_data gives them
+    assert K.function([x], [x * 2])(([ones], [], []))[0].sum() == 4  # as a model's _standardize_user_data returns them
     f = K.function([x, [y, z]], [x, y, z])
     for feeds in ([ones, [np.ones(3), 4.0]], [ones, [1.0, 1.0, 1.0], 4.0], [[ones, np.ones(3)], [4.0]], (ones, np.ones(3), 4.0, "surplus")):
         assert [v.shape for v in f(feeds)] == [(1, 2), (3,), ()] and f(feeds)[2] == 4
-    assert K.function([x], [x])([[[1.0, 2.0]]])[0].tolist() == [[1, 2]]  # a list is a value where its axes fit
+    assert K.function([x], [x])([[[1.0, 2.0]]])[0].tolist() == [[1, 2]]  # a list is one value if its axes fit
     for cut in ([[[1.0, 2.0], [3.0, 4.0]]], [[np.ones(2), np.ones(2)]]):
         with pytest.raises(ValueError, match="rows: input 0 of shape .* is fed a list of 2 axes, of which 1 of 2 entries would be taken"):
             K.function([y], [y * 2], name="rows")(cut)

@@ -1,4 +1,4 @@
-"""Collectives of arrays, over all ranks and in groups, against NumPy."""
+"""Collectives of arrays over all ranks and in groups, compared with NumPy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""syncline.keras_support.compat: what Keras 2 misses in today's Python, numpy and h5py is there for it, and for nobody else."""
+"""syncline.keras_support.compat: only Keras 2 finds the names and behaviour that newer Python, numpy and h5py removed."""
 
 import io
 import os
@@ -20,14 +20,14 @@ OUTSIDE = ["__main__", "numpy.lib", "keras_tuner.tuners", "keras.src.saving"]
 
 
 def run_as(module, code, **names):
-    """The variables after running `code` as if it stood in that module."""
+    """Runs `code` as code of the module and returns its variables."""
     names["__name__"] = module
     exec(code, names)
     return names
 
 
 def fresh(code, **environment):
-    """Standard output and error of a new interpreter."""
+    """Runs `code` in a new interpreter and returns its standard output and error."""
     environment = {**os.environ, **environment}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, env=environment)
     assert done.returncode == 0, done.stderr

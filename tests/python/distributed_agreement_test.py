@@ -1,4 +1,4 @@
-"""Ranks that no longer agree end the job with exit code 65 and the name of the first difference; those that agree are not disturbed."""
+"""Ranks that disagree end the job with exit code 65 and the name of the first difference. Ranks that agree run undisturbed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""However one rank ends, the job ends: soon, with the reason, told once, and with nothing left behind."""
+"""However a rank ends, the job ends within seconds, prints the reason once, and leaves no process."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ from launching import LAYOUTS, launch
 
 LIMIT = 10
 
-# fail() is what the last rank does at its worst moment.
+# fail() raises on the last rank. moment() writes the time to the file that the first argument names.
 BEGIN = """
     import os, queue, signal, sys, threading, time
     import numpy as np
@@ -110,12 +110,12 @@ UNCAUGHT = {
 }
 
 
-# Who reports a rank that does not come is one of its node, which sees how it is.
+# Only a rank of the same node sees the state of a rank that does not come, and reports it.
 ON_ONE_NODE = {"layout": "one_node", "SYNCLINE_STALL_LIMIT": "1", "SYNCLINE_WAIT_LIMIT": "4"}
 
 
 def end(ranks, program, tmp_path, **options):
-    """How the program ended; `seconds` counts from the moment that it wrote down, if it did."""
+    """Returns how the program ended. `seconds` counts from the time that moment() wrote, if it did. Checks that no process is left."""
     moment = tmp_path / f"moment_{uuid.uuid4().hex}"
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(program))
@@ -143,9 +143,9 @@ def test_an_uncaught_exception_ends_the_job(where, ranks, tmp_path):
     assert ended.code not in (0, 124, 137), ended
     assert ended.seconds < LIMIT, ended
     assert "in fail" in ended.err and "KeyError: 'the data set is gone'" in ended.err, ended
-    # multiprocessing tells the worker's traceback and, below it, the rank's own.
+    # multiprocessing prints the worker's traceback and, below it, the rank's own.
     assert ended.err.count("\nKeyError: 'the data set is gone'") <= (2 if "worker" in where else 1), ended
-    # Without our own hook the others learn of the end, not of its cause.
+    # If the program replaces our hook, the other ranks report the end of the rank, but not its cause.
     assert where == "own_excepthook" or "has ended, while" not in ended.err, ended
 
 
@@ -185,7 +185,7 @@ def test_a_killed_rank_ends_the_job(rank, layout, tmp_path):
     """
     ended = end(3, program, tmp_path, layout=layout)
     assert ended.code not in (0, 124) and ended.seconds < LIMIT, ended
-    # mpirun says the first, another rank of the node the second, whoever sees it first.
+    # mpirun prints the first text, another rank of the node the second, depending on which one detects it first.
     assert "signal 9" in ended.err or f"rank {rank} has died: its process is gone" in ended.err, ended
 
 

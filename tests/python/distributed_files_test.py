@@ -1,4 +1,4 @@
-"""Only rank 0 writes what Keras writes; nobody reads half a file, and nobody waits for a rank that does not come."""
+"""Only the primary rank writes Keras's files; no rank reads a partial file, and no rank waits for one that does not come."""
 
 import pytest
 
@@ -18,7 +18,7 @@ BEGIN = """
 """
 
 PROGRAMS = {
-    # Large, so that writing takes a while; what follows the call finds it whole.
+    # The model is large, so that writing takes a while; the code after the call must find the whole file.
     "saved_file_is_there": """
     for turn in range(5):
         model = network(300000)
@@ -46,7 +46,7 @@ PROGRAMS = {
     model.fit(x, y, verbose=0, callbacks=[keras.callbacks.CSVLogger("c.csv"), keras.callbacks.ModelCheckpoint("d.h5")])
     assert sorted(os.listdir(".")) == ([] if rank else ["a.h5", "b.h5", "c.csv", "d.h5", "only1"]), os.listdir(".")
     """,
-    # An old file of a terabyte, most of it a hole: who reads it before writing finds no memory.
+    # The old file is sparse and has a terabyte: a rank that read it before writing would run out of memory.
     "old_files_are_not_read": """
     model = network()
     if rank == 0:

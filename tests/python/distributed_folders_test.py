@@ -1,4 +1,4 @@
-"""Ranks that make the same folder at once."""
+"""Ranks that make the same folder at the same time."""
 
 from launching import launch, run
 

@@ -1,4 +1,4 @@
-"""An unchanged Keras script gives on 1, 2 and 3 ranks what it gives in one process, the same on every rank, and prints and writes once."""
+"""An unchanged Keras script gives the same numbers on 1, 2 and 3 ranks as in one process, on every rank. It prints and writes once."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ class Results:
         self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300)
         self.text = [pathlib.Path(f"{values}.{rank}").read_text() for rank in range(max(ranks, 1))]
         self.values = json.loads(self.text[0])
-        # A log's size depends on the last digits of numbers.
+        # The size of a CSV log depends on the last digits of numbers, so it is not compared.
         self.files = {path.name: path.suffix == ".csv" or path.stat().st_size for path in work.iterdir()}
 
 

@@ -1,4 +1,4 @@
-"""syncline.distributed: ranks, what they print, and local feeds; worker processes of ranks."""
+"""syncline.distributed: ranks, their output, local feeds, and worker processes."""
 
 import os
 import textwrap
@@ -290,7 +290,7 @@ def test_sharded_sequence():
 
 
 def test_processors_are_shared():
-    # scripts/launch binds ranks only where each has a processor of its own.
+    # scripts/launch binds ranks only if each one has its own processor.
     program = """
         import os, syncline
         from syncline import _core
@@ -304,7 +304,7 @@ def test_processors_are_shared():
 
 @pytest.mark.parametrize("first", ["mpi", "syncline"])
 def test_mpi_of_somebody_else(first):
-    """As mpi4py does it: initialised before us, or by us and found initialised; whoever initialised finalizes."""
+    """As with mpi4py, another library initializes MPI before us, or finds it initialized by us. Whichever initialized MPI finalizes it."""
     program = """
         import atexit, ctypes, sys
         mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)

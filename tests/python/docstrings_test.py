@@ -1,6 +1,6 @@
-"""The docstrings of the documented functions: complete, true about errors, with examples that run.
+"""The docstrings of the documented functions are complete, list the errors that occur, and have examples that run.
 
-What a docstring has: a summary; Args, each with its type, tensors with shape and dtype; Returns; Raises, if wrong arguments raise;
+A docstring has a summary; Args, each with its type, tensors with shape and dtype; Returns; Raises, if wrong arguments raise;
 See, the file of the implementation; Example.
 """
 
@@ -20,7 +20,7 @@ NAMES = [row.split("\t")[0] for row in (ROOT / "tests/oracle/functions.tsv").rea
 SECTIONS = ["Args", "Returns", "Raises", "See", "Example"]
 SHAPE = r"\(|shape|scalar|axes|axis"
 DTYPE = r"dtype|floating|integer|bool|number|\b(int|float)(32|64)\b"
-# What a description has to say, by the annotation; the first that fits.
+# Patterns that a description must contain, by annotation; the first annotation that matches counts.
 WORDS = [
     (r"StepFunction|Callable", [r"function of "]),
     (r"Side", [r"\btensor\b", r"function without arguments", SHAPE, DTYPE]),
@@ -49,14 +49,14 @@ RETURNED = [
 
 
 def sections(name):
-    """{title: text} of a docstring; the summary is titled ''."""
+    """Returns {title: text} of a docstring; the summary has the title ''."""
     parts = re.split(rf"(?m)^({'|'.join(SECTIONS)}):", inspect.getdoc(getattr(K, name)))
     assert parts[1::2] == [title for title in SECTIONS if title in parts[1::2]], "sections in another order, or twice"
     return dict(zip([""] + parts[1::2], (inspect.cleandoc("\n" + text) for text in parts[::2])))
 
 
 def entries(text):
-    """{name: description} of the entries of a section."""
+    """Returns {name: description} of the entries of a section."""
     return {m[1]: " ".join(m[2].split()) for m in re.finditer(r"(?m)^(\w+): ((?:.*\n?)(?:^ +.*\n?)*)", text)}
 
 
@@ -102,7 +102,7 @@ def configuration():
 
 
 class Checker(doctest.OutputChecker):
-    """Compares without regard to spaces: NumPy's versions break lines at other places."""
+    """Ignores white space, because NumPy's versions break lines at different places."""
 
     def check_output(self, want, got, optionflags):
         return "".join(want.split()) == "".join(got.split())
@@ -122,7 +122,7 @@ def tensor(*shape, dtype=None):
     return K.placeholder(shape, dtype=dtype)
 
 
-# A call that every function takes: values by the parameter's name, then those of single functions.
+# Arguments of a valid call: values by the parameter's name, then those of single functions.
 USUAL = dict(
     x=(2, 3), y=(2, 3), tensor=(2, 3), target=(2, 3), output=(2, 3), predictions=(2, 3), elems=(2, 3), alt=(2, 3), reference=(2, 3),
     then_expression=(2, 3), else_expression=(2, 3), loss=(2, 3), value=[1.0], shape=[2], dtype="float32", name="name", seed=1, axis=0,
@@ -167,7 +167,7 @@ OWN = {
 
 
 def right_call(name):
-    """Arguments that the function takes. Shapes, which are tuples, become placeholders or variables."""
+    """Returns valid arguments of the function. Tuples are shapes and become placeholders or variables."""
     values = {p.name: {**USUAL, **OWN.get(name, {})}[p.name] for p in parameters(name)}
     for p in parameters(name):
         if isinstance(values[p.name], tuple):
@@ -175,7 +175,7 @@ def right_call(name):
     return values
 
 
-# What descriptions say of dtypes, the first that fits; 16 and 64 bits stand for all widths.
+# The dtypes that a description claims; the first match counts. Three integer dtypes stand for all.
 INTEGERS, FLOATING = {"uint8", "int16", "int64"}, {"float16", "float32", "float64"}
 EVERY = INTEGERS | FLOATING | {"bool"}
 CLAIMS = [("any dtype but bool", INTEGERS | FLOATING), ("any (shape and )?dtype", EVERY), ("floating", FLOATING)]
@@ -220,7 +220,7 @@ def wrong_values(name, annotation):
         yield from (-7, 2.5, [9, 9])
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # NumPy's, of wrong dtypes
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from NumPy, for wrong dtypes
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_those_documented(name, configuration):
     function, raised = getattr(K, name), {}
@@ -232,5 +232,5 @@ def test_errors_are_those_documented(name, configuration):
             except (TypeError, ValueError) as error:
                 raised.setdefault(type(error).__name__, f"{p.name}={value!r}: {error}")
             except RuntimeError:
-                pass  # no type that a docstring would name
+                pass  # docstrings do not name this type
     assert set(raised) == set(entries(sections(name).get("Raises", ""))), raised

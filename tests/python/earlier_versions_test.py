@@ -1,7 +1,6 @@
-"""Folders of Keras checkpoints that earlier versions wrote (tests/runtime/training/written_by_7100a1d) are gone on from.
+"""Training resumes from folders of Keras checkpoints that earlier versions wrote (tests/runtime/training/written_by_7100a1d).
 
-The program that wrote the folder is this one, from the beginning, with a callback that sent SIGUSR1 after the third batch of
-the second epoch.
+PROGRAM, started without checkpoints, wrote the folder, with a callback that sent SIGUSR1 after the third batch of the second epoch.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What programs for Keras 2 on TensorFlow 1 ask a session for."""
+"""Sessions and eval(), as programs for Keras 2 on TensorFlow 1 use them."""
 
 import os
 

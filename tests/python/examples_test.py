@@ -1,4 +1,4 @@
-"""The Keras examples on tiny data: one rank and two agree, training goes on from a checkpoint, errors are one line."""
+"""The Keras examples on tiny data: one and two ranks agree, training resumes from a checkpoint, errors are one line."""
 
 import csv
 import gzip
@@ -34,7 +34,7 @@ def write_idx(path, array):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A folder with a small data set in Fashion-MNIST's form: a bright square whose place tells the class."""
+    """A folder with a small data set in Fashion-MNIST's format: images with a bright rectangle, whose position is the class."""
     folder, random = tmp_path_factory.mktemp("data"), np.random.RandomState(7)
     for prefix, count in (("train", 200), ("t10k", 40)):
         images, labels = random.randint(0, 60, (count, 28, 28)), random.randint(0, 10, count)
@@ -54,7 +54,7 @@ def run(script, folder, *arguments, ranks=1, script_folder=EXAMPLES):
 
 
 def train(script, folder, data, *arguments, ranks=1):
-    """What a job that must succeed printed."""
+    """Runs a job, requires success, and returns its output."""
     if script in ON_FASHION_MNIST:
         arguments += ("--data", data)
     done = run(script, folder, *arguments, ranks=ranks)
@@ -63,7 +63,7 @@ def train(script, folder, data, *arguments, ranks=1):
 
 
 def history(path):
-    """{name: its value in each epoch}"""
+    """Returns {name: its value in each epoch}."""
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
@@ -71,7 +71,7 @@ def history(path):
 
 @pytest.mark.parametrize("script", FINAL_LINES)
 def test_one_rank_and_two_agree(script, data, tmp_path):
-    # In float64, where rounding turns none of the choices of a rectifier or a maximum (docs/design.md).
+    # In float64 rounding does not change the choices of rectifiers and maxima here (docs/design.md).
     (tmp_path / "keras_home").mkdir()
     (tmp_path / "keras_home" / "keras.json").write_text('{"floatx": "float64"}')
     histories, last = [], []
@@ -81,7 +81,7 @@ def test_one_rank_and_two_agree(script, data, tmp_path):
         printed = train(script, tmp_path, data, *arguments, ranks=ranks)
         histories.append(history(path))
         last.append(printed.splitlines()[-1])
-        assert len(re.findall(FINAL_LINES[script], printed)) == 1, printed  # rank 0 speaks, the other does not
+        assert len(re.findall(FINAL_LINES[script], printed)) == 1, printed  # only the primary rank prints
     assert re.fullmatch(FINAL_LINES[script], last[0])
     one, two = histories
     assert one.keys() == two.keys() and len(one["loss"]) == 2
@@ -108,7 +108,7 @@ def test_resume(script, data, tmp_path):
     path, folder = str(tmp_path / "history.csv"), tmp_path / "job"
     arguments = ["--samples", "60", "--batch-size", "30", "--history", path, "--checkpoint", str(folder), "--resume"]
     train(script, tmp_path, data, *arguments, "--epochs", "2")
-    (folder / "epoch-0003.h5").write_bytes((folder / "epoch-0002.h5").read_bytes()[:2000])  # not what `latest` points at
+    (folder / "epoch-0003.h5").write_bytes((folder / "epoch-0002.h5").read_bytes()[:2000])  # `latest` points at epoch 2
     printed = train(script, tmp_path, data, *arguments, "--epochs", "3", ranks=2)
     assert f"resumed {folder} after epoch 2" in printed
     found = history(path)

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or gone: training goes on without its checkpoints, and does not end well without its last one."""
+"""Disks that are full, read-only or gone: training continues without checkpoints, and the job fails if the last one is not saved."""
 
 import os
 
@@ -6,7 +6,7 @@ import h5py
 
 from faulty_training import expect_continues, expect_order, on_one_and_two_ranks, small_disk, state, status, train  # noqa: F401
 
-# Each checkpoint of this width is of 0.5 MB. fill() leaves 0.2 MB: room for a status file.
+# With width=20_000 a checkpoint has 0.5 MB. fill() leaves 0.2 MB, enough for a status file.
 DISK = """
 import shutil
 ballast = os.path.join(folder, "ballast")
@@ -82,10 +82,10 @@ def test_a_disk_that_becomes_read_only(ranks, small_disk):  # noqa: F811
             subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
     train(At(1, 0, protect))
     """
-    ended = train(ranks, program, small_disk, layout="one_node")  # a made-up node has mounts of its own
+    ended = train(ranks, program, small_disk, layout="one_node")  # a simulated node has its own mounts
     assert ended.code == 1, ended
     assert "cannot save" in ended.err and "cannot write" in ended.err and "Read-only file system" in ended.err, ended
-    assert state(small_disk) == ("running", None)  # nobody could say anything else
+    assert state(small_disk) == ("running", None)  # no later status could be written
     ended = train(ranks, "train()", small_disk)
     assert ended.code == 1 and ended.err.count("\nOSError: Checkpoints: cannot use ") == 1, ended
 
@@ -118,7 +118,7 @@ def test_a_file_in_place_of_the_folder(ranks, tmp_path):
 def test_a_checkpoint_with_a_wrong_configuration_is_passed_over(ranks, tmp_path):
     assert train(ranks, "train()", tmp_path).code == 0
     with h5py.File(tmp_path / "epoch-0004.h5", "r+") as file:
-        file.attrs["model_config"] = b"[]"  # neither OSError nor ValueError
+        file.attrs["model_config"] = b"[]"  # loading raises neither OSError nor ValueError
     expect_continues(ranks, tmp_path, 3)
 
 

@@ -1,4 +1,4 @@
-"""Exceptions in callbacks, generators and threads of a Keras training: told once, exit code 1, and a status that says so."""
+"""Exceptions in callbacks, generators and threads of a Keras training, sys.exit() and Ctrl-C: the exit code and the status file."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Jobs that meet others on their folder, signals that come twice, ranks that stop: how a Keras training ends, and what it leaves."""
+"""Two jobs with one folder, repeated signals, stopped and killed ranks: how a Keras training ends, and which files it leaves."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 from faulty_training import BEGIN, expect_continues, expect_order, on_one_and_two_ranks, state, status, train
 from launching import LAYOUTS, on_ranks
 
-# Its second epoch waits for the file `go` beside the folder.
+# The second epoch waits for the file FOLDER.go.
 WAITING = """
 def wait():
     begin = time.monotonic()
@@ -23,7 +23,7 @@ train(At(1, 0, wait))
 
 
 def start(ranks, program, folder, layout=None):
-    """A process group of its own, which has written its first checkpoint."""
+    """Starts a job in its own process group and waits for its first checkpoint."""
     command = on_ranks(ranks, [sys.executable, "-c", BEGIN + textwrap.dedent(program), str(folder)], layout)
     process = subprocess.Popen(["timeout", "-k", "5", "60", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env={**os.environ, "KERAS_BACKEND": "syncline"}, start_new_session=True)
@@ -36,7 +36,7 @@ def start(ranks, program, folder, layout=None):
 @on_one_and_two_ranks
 def test_a_second_job_on_the_folder(ranks, tmp_path):
     folder = tmp_path / "run"
-    first = start(ranks, WAITING, folder, "one_node")  # elsewhere processes and nodes have other names
+    first = start(ranks, WAITING, folder, "one_node")  # in the other layouts processes and nodes have other names
     second = train(ranks, "train()", folder, layout="one_node")
     assert state(folder) == ("running", None)
     (tmp_path / "run.go").touch()
@@ -145,13 +145,13 @@ def test_a_stopped_rank(which, tmp_path):
             os.kill(os.getpid(), signal.SIGSTOP)
     train(At(1, 2, stop))
     """
-    # On other nodes nobody sees that it is stopped.
+    # Ranks on other nodes do not see that it is stopped.
     ended = train(2, program, tmp_path, layout="one_node", SYNCLINE_STALL_LIMIT="1", SYNCLINE_WAIT_LIMIT="3")
     assert ended.code == 66, ended
     assert f"rank {which} (stopped by a signal or a debugger" in ended.err, ended
-    # mpirun lets rank 0 go on before it kills it, which then says that rank 1 has left.
+    # mpirun continues a stopped rank 0 before it kills it; rank 0 may then report that rank 1 has left.
     assert 1 <= ended.err.count("\nsyncline.distributed.StallError: ") <= 2 - which, ended
-    # Nothing is wrong with the training: it goes on from its last checkpoint.
+    # The training itself has not failed; it can resume from its last checkpoint.
     assert state(tmp_path) == ("saved", None)
     expect_continues(2, tmp_path, 1)
 
@@ -167,7 +167,7 @@ def test_the_status_of_a_killed_rank_is_where_training_goes_on(at, begins, tmp_p
     ended = train(2, program, tmp_path)
     assert ended.code in (66, 137), ended
     told = status(tmp_path)
-    if told["state"] == "running":  # mpirun was faster than the rank that lives
+    if told["state"] == "running":  # mpirun ended the other rank before it wrote the status
         return
     assert told["state"] == "saved" and told["exit_code"] is None, told
     assert (told["epoch"], told["step"]) == (begins, 0) and (told["global_step"] > 0) == (begins > 0), told
@@ -185,6 +185,6 @@ def test_a_killed_rank(which, layout, tmp_path):
     """
     ended = train(2, program, tmp_path, layout=layout)
     assert ended.code in (66, 137), ended
-    # mpirun may be faster than the rank that lives.
+    # mpirun may end the other rank before it writes the status.
     assert state(tmp_path) in (("saved", None), ("running", None)), status(tmp_path)
     expect_continues(2, tmp_path, 1)

@@ -1,4 +1,4 @@
-"""A Keras training that something goes wrong with, and what is left of it."""
+"""Runs Keras trainings with faults and checks the files that they leave."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 
 from launching import launch
 
-# train() does ten epochs of five batches by default; At(epoch, batch, action) is a callback that acts after this batch.
+# train() trains to epoch 4, with five batches per epoch, by default. At(epoch, batch, action) is a callback that acts after this batch.
 BEGIN = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -50,12 +50,12 @@ def fail():
     raise KeyError("the data set is gone")
 """
 
-# Ranks: without mpirun, and two.
+# The numbers of ranks; 0: one process without mpirun.
 on_one_and_two_ranks = pytest.mark.parametrize("ranks", [0, 2])
 
 
 def train(ranks, program, folder, limit=60, **environment):
-    """Runs BEGIN and what comes after it."""
+    """Runs BEGIN followed by the program."""
     return launch(ranks, BEGIN + textwrap.dedent(program), str(folder), limit=limit, **environment)
 
 
@@ -64,20 +64,20 @@ def status(folder):
 
 
 def state(folder):
-    """What batch scripts ask for."""
+    """Returns the fields that batch scripts read."""
     found = status(folder)
     return found["state"], found["exit_code"]
 
 
 def expect_order(folder, *checkpoints):
-    """In the folder are these checkpoints, the last of them as `latest`, and nothing that was left lying."""
+    """Checks that the folder holds only these checkpoints, `latest`, which points at the last of them, and the status file."""
     names = sorted(os.listdir(folder))
     assert names == sorted([*checkpoints, "latest", "status.json"]), names
     assert os.readlink(folder / "latest") == checkpoints[-1]
 
 
 def expect_continues(ranks, folder, epoch):
-    """What stands in the folder is enough to go on from."""
+    """Checks that a training resumes from the folder at this epoch and finishes."""
     ended = train(ranks, "train(epochs=12)", folder)
     assert ended.code == 0 and ended.out.split()[-2:] == ["from", str(epoch)], ended
     assert state(folder) == ("finished", 0)
@@ -85,7 +85,7 @@ def expect_continues(ranks, folder, epoch):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 2 MiB of its own. Root may mount one everywhere but in tight containers, where these tests must not pass."""
+    """A separate file system of 2 MiB. Without root the tests are skipped; in containers that forbid root to mount one they must fail."""
     if os.geteuid() != 0:
         pytest.skip("mounting a file system takes root")
     folder = tmp_path / "disk"

@@ -1,4 +1,4 @@
-"""What a script computes is what rank 0 computes: batches and feeds that differ between ranks are rank 0's, which is told once."""
+"""If batches or feeds differ between ranks, every rank uses those of rank 0, and one warning is given."""
 
 import pytest
 
@@ -43,7 +43,7 @@ BEGIN = """
         told.clear()
 """
 
-# Each compares with what rank 0's data give.
+# Each program compares its results with those of rank 0's data.
 PROGRAMS = {
     "sequence": """
     seen = []
@@ -73,14 +73,14 @@ PROGRAMS = {
         assert losses == network().fit_generator(batches(1), 10, epochs=2, verbose=0, workers=0).history["loss"]
     expect_told(1, "rank 0")
     """,
-    # A Sequence that is an iterator, too: its length is known.
+    # A Sequence that is also an iterator; its length is known.
     "sequence_that_is_an_iterator": """
     Batches.__next__ = lambda self: 1 / 0
     for workers in (0, 1):
         network().fit_generator(Batches(lambda i: (x[:8] + rank, y[:8])), epochs=2, verbose=0, workers=workers)
     expect_told(1, "rank 0")
     """,
-    # Rank 1 has smaller batches, and fewer of them.
+    # Rank 1 has fewer and smaller batches.
     "other_numbers_of_rows": """
     def batches(rank):
         for i in range(10 - 5 * rank):
@@ -89,7 +89,7 @@ PROGRAMS = {
     assert losses == network().fit_generator(batches(0), 10, verbose=0).history["loss"]
     same(losses)
     """,
-    # Threads that draw, as image generators do, in an order that nobody knows.
+    # Threads draw random numbers in an undefined order, as image generators do.
     "threads_that_draw": """
     def make(i):
         time.sleep(np.random.rand() / 1000)
@@ -129,7 +129,7 @@ PROGRAMS = {
         assert [model.train_on_batch(mine, y) for _ in range(5)] == [whole.train_on_batch(x, y) for _ in range(5)]
         expect_told(0)
     """,
-    # Threads of the program's own: nobody knows at which call the ranks part.
+    # The ranks' data differ at one call only, in the middle of the training.
     "a_call_in_the_middle": """
     model, whole = network(), network()
     for turn in range(12):

@@ -1,4 +1,4 @@
-"""What functions are fed with: values that have to be converted are converted anew for each call."""
+"""Feeds of functions: values that need a conversion are converted for each call."""
 
 import threading
 
@@ -7,7 +7,7 @@ import pytest
 
 import syncline as K
 
-LARGE = 40_000  # elements: enough that several threads convert them
+LARGE = 40_000  # elements; so many are converted by several threads
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int64", "uint8", "bool", "uint32", ">f4"])
@@ -16,9 +16,9 @@ def test_converted_values(dtype):
     function = K.function([x], [x, x * 2])
     random, below = np.random.RandomState(3), 2 if dtype == "bool" else 100
     values = [random.randint(0, below, (4, LARGE // 4)).astype(dtype) for _ in range(3)]
-    values.append(values[0][:, ::3])  # another shape, elements that do not lie side by side
+    values.append(values[0][:, ::3])  # another shape, not contiguous
     results = [function([value]) for value in values]
-    for value, (same, twice) in zip(values, results):  # later calls have left earlier results alone
+    for value, (same, twice) in zip(values, results):  # later calls do not change earlier results
         assert same.dtype == twice.dtype == np.float32
         np.testing.assert_array_equal(same, value.astype("float32"))
         np.testing.assert_array_equal(twice, 2 * value.astype("float32"))
@@ -33,7 +33,7 @@ def test_numbers_and_arrays_in_turn():
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,)])
 def test_own_and_other_dtypes_in_turn(shape):
-    """A value that is borrowed leaves no memory behind that the next one could be converted into."""
+    """A value of the placeholder's dtype is read in place and leaves no buffer for the conversion of the next value."""
     x = K.placeholder(shape)
     function = K.function([x], [x * 2])
     for dtype in ("float32", "float64", "float64", "float32", "int8", "float16", "float32", "bool"):

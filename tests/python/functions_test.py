@@ -1,4 +1,4 @@
-"""The module as the documents describe it: names, signatures, docstrings, error types."""
+"""The module agrees with the documentation: names, signatures, docstrings, error types."""
 
 import ast
 import inspect
@@ -11,9 +11,9 @@ import pytest
 import syncline as K
 
 ORACLE = pathlib.Path(__file__).parent.parent / "oracle"
-# Keras 2.3.1 asks a backend for these beyond the documents.
+# Undocumented functions that Keras 2.3.1 calls.
 UNDOCUMENTED = {"is_variable", "name_scope", "size", "control_dependencies"}
-# Ours have a parameter more than the documents, as TensorFlow's have.
+# Parameters that are not documented, but that TensorFlow's functions have, too.
 EXTENDED = {"function": {"name", "kwargs"}, "ctc_decode": {"merge_repeated"}}
 
 
@@ -100,7 +100,7 @@ def test_feeds_are_checked():
         with pytest.raises(ValueError):
             f(feeds)
     assert f([np.ones((2, 3))])[0].shape == (2, 3)
-    assert f([np.ones((2, 3)), 1])[0].shape == (2, 3)  # surplus values are left out, as TensorFlow does
+    assert f([np.ones((2, 3)), 1])[0].shape == (2, 3)  # surplus values are ignored, as in TensorFlow
 
 
 def test_configuration_is_followed():
@@ -119,6 +119,6 @@ def test_configuration_is_followed():
     try:
         K.set_epsilon(1e-3)
         loss = K.eval(K.binary_crossentropy(K.constant([1.0]), K.constant([0.0])))
-        np.testing.assert_allclose(loss, -np.log(2e-3), rtol=1e-4)  # once as a bound, once in the logarithm
+        np.testing.assert_allclose(loss, -np.log(2e-3), rtol=1e-4)  # epsilon is the lower bound, and is added in the logarithm
     finally:
         K.set_epsilon(1e-7)

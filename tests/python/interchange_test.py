@@ -1,7 +1,7 @@
-"""Model files of Keras on TensorFlow and of Keras on Syncline: the same, and each loads the other's.
+"""Model files of Keras on TensorFlow and of Keras on Syncline have the same layout, and each loads the other's.
 
-tests/keras/interchange/tensorflow_model.json holds a file that Keras 2.3.1 on TensorFlow wrote, and what that model
-predicts; `scripts/interchange` makes it and checks the other direction with TensorFlow itself.
+tests/keras/interchange/tensorflow_model.json holds a file that Keras 2.3.1 on TensorFlow wrote, and the model's predictions.
+`scripts/interchange --write` makes it; `scripts/interchange` checks the other direction with TensorFlow itself.
 """
 
 import base64
@@ -21,7 +21,7 @@ FOLDER = pathlib.Path(__file__).parent.parent / "keras" / "interchange"
 
 
 def in_keras(code, path):
-    """Runs code with the model's module in a process of its own, as Keras keeps its backend for good."""
+    """Runs code that uses model.py in a new process, as Keras cannot change its backend. Returns the array that it saved."""
     environment = {**os.environ, "KERAS_BACKEND": "syncline"}
     environment["PYTHONPATH"] += os.pathsep + str(FOLDER)
     code = f"import sys, numpy, model; path, predictions = sys.argv[1:]; {code}"
@@ -34,7 +34,7 @@ def in_keras(code, path):
 
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
-    """(path of the file, predictions) of Keras on TensorFlow."""
+    """Returns (path of the file, predictions) of Keras on TensorFlow."""
     stored = json.loads((FOLDER / "tensorflow_model.json").read_text())
     path = tmp_path_factory.mktemp("theirs") / "model.h5"
     path.write_bytes(zlib.decompress(base64.b64decode("".join(stored["model"]))))
@@ -62,7 +62,7 @@ def test_our_model_predicts_the_same_after_loading(ours, tmp_path):
 
 
 def layout(path):
-    """Every group and data set with its form and its attributes' names and kinds."""
+    """Returns {name: (shape and dtype, or None for a group; {attribute: dtype kind})} of all groups and data sets."""
     rows = {}
 
     def visit(name, item):
@@ -76,6 +76,6 @@ def layout(path):
 
 
 def test_the_files_have_one_layout(theirs, ours):
-    # TensorFlow names an optimizer's slots m_0_1, for it has called their initial values m_0; Keras goes by their order.
+    # TensorFlow names an optimizer's slots m_0_1, because their initial values are m_0; Keras loads them by order.
     wanted = {re.sub(r"^(optimizer_weights/.*_\d+)_1:0$", r"\1:0", name): row for name, row in layout(theirs[0]).items()}
     assert layout(ours[0]) == wanted

@@ -1,4 +1,4 @@
-"""Keras trainings that a signal ends: exit code 75, a checkpoint, a status file; and what goes on from them."""
+"""Keras trainings that a signal ends: exit code 75, a checkpoint, a status file; and trainings that resume."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_a_damaged_checkpoint_holds_nobody_up(tmp_path):
     shutil.copytree(WRITTEN, folder, symlinks=True)
     damaged = folder / "epoch-0001-batch-000003.h5"
     content = bytearray(damaged.read_bytes())
-    text = content.index(b"GCOL") + 24  # the size of the first text of variable length: at 0 HDF5 1.10 goes round in a circle
+    text = content.index(b"GCOL") + 24  # the size of the first variable-length text; if it is 0, HDF5 1.10 loops forever
     content[text : text + 8] = bytes(8)
     damaged.write_bytes(content)
     os.mkfifo(folder / "epoch-0009.h5")

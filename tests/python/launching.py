@@ -1,6 +1,6 @@
 """Starts programs on several ranks, with a time limit.
 
-Where its ranks lie is drawn for each test by its name (tests/mpi/launch). A test that rests on a layout names it, `layout="one_node"`.
+tests/mpi/launch chooses the layout of the ranks by the test's name. A test that depends on a layout names it: `layout="one_node"`.
 """
 
 import os
@@ -27,7 +27,7 @@ class Ended:
 
 
 def on_ranks(ranks, command, layout=None):
-    """The command that runs a command on so many ranks; 0: without mpirun."""
+    """Returns the command that runs `command` on this number of ranks; 0: without mpirun."""
     if not ranks:
         return command
     test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0].rpartition("/")[2]
@@ -35,7 +35,7 @@ def on_ranks(ranks, command, layout=None):
 
 
 def launch(ranks, program, *arguments, limit=120, folder=None, layout=None, **environment):
-    """Runs a program (source, or a path) on so many ranks; 0: without mpirun. Killed after `limit` seconds."""
+    """Runs a program (source text or a path) on this number of ranks; 0: without mpirun. It is killed after `limit` seconds."""
     if isinstance(program, pathlib.Path):
         command = [sys.executable, str(program), *arguments]
     else:
@@ -52,7 +52,7 @@ def launch(ranks, program, *arguments, limit=120, folder=None, layout=None, **en
 
 
 def run(ranks, program, *arguments, **options):
-    """As launch; the program must end well. Returns its standard output."""
+    """Calls launch(), requires exit code 0, and returns the standard output."""
     ended = launch(ranks, program, *arguments, **options)
     assert ended.code == 0, str(ended)
     return ended.out

@@ -1,4 +1,4 @@
-"""Numbers as Python and NumPy give them: each is exactly what a tensor gets, or is refused."""
+"""Numbers of Python and NumPy: a tensor gets exactly the number, or the number is refused."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import syncline as K
 
 LARGE = 2**40  # beyond int32
-ODD = 2**53 + 1  # no double holds it
+ODD = 2**53 + 1  # not representable as float64
 
 
 def value(tensor):
@@ -110,7 +110,7 @@ def test_what_a_dtype_does_not_hold_is_refused(number, dtype):
     ):
         with pytest.raises(TypeError, match=f"does not fit {dtype}"):
             wrong()
-    # NumPy's arrays are converted as astype does, where the dtype is asked for, and so is what is fed.
+    # NumPy arrays with a requested dtype are converted as by astype, and so are feeds that are in range.
     assert value(K.constant(np.array(1.5), dtype="int32")) == 1
     x = K.placeholder((), dtype="int8")
     assert K.function([x], [x])([1.5])[0] == 1
@@ -142,7 +142,7 @@ def test_an_unfed_learning_phase_is_testing():
         f = K.function([x, K.learning_phase()], [K.in_train_phase(x * 2, x)])
         ones = np.ones((2, 3), "float32")
         assert f([ones, True])[0].max() == 2
-        K.set_learning_phase(1)  # from now on Keras hands over no phase
+        K.set_learning_phase(1)  # from now on Keras feeds no phase
         assert f([ones])[0].max() == 1
         with pytest.raises(ValueError, match="0 values for 2 inputs|1 values for 2 inputs"):
             K.function([x, K.placeholder((None, 3))], [x])([ones])

@@ -1,4 +1,4 @@
-"""The documented functions, called from Python, against the fixtures of tests/oracle: every case whose arguments are those of
+"""Compares the documented functions, called from Python, with the fixtures of tests/oracle: every case whose arguments are those of
 the documented signature."""
 
 import base64
@@ -16,7 +16,7 @@ ORACLE = pathlib.Path(__file__).parent.parent / "oracle"
 
 # Their first operand is a list.
 TAKES_LIST = {"concatenate", "stack", "batch_get_value"}
-# Their fixtures are made by scripts of several calls (tests/oracle/generate); the other tests here call them.
+# Their fixtures come from scripts of several calls (tests/oracle/generate). Other tests in this folder call them.
 SCRIPTED = {
     "backend", "epsilon", "set_epsilon", "floatx", "set_floatx", "cast_to_floatx", "image_data_format",
     "set_image_data_format", "image_dim_ordering", "set_image_dim_ordering", "reset_uids", "get_uid", "clear_session",
@@ -31,7 +31,7 @@ SCRIPTED = {
 
 
 def tolerance(kind, dtype):
-    """From the one table, tests/oracle/tolerances.h."""
+    """Reads the tolerance from the table in tests/oracle/tolerances.h."""
     if not np.issubdtype(dtype, np.floating):
         return 0
     table = re.findall(r'\{"(\w*)", "(\w+)", ([0-9.e-]+)\}', (ORACLE / "tolerances.h").read_text())
@@ -83,8 +83,8 @@ def close(result, expected, kind):
     if limit == 0:
         np.testing.assert_array_equal(result, expected)
     else:
-        # `limit` times the larger of 1 (of the smallest normal number at edges) and the wanted magnitude; infinities and NaN
-        # must be equal.
+        # The difference may be `limit` times the larger of the wanted magnitude and 1 (at edges, the smallest normal number).
+        # Infinities and NaN must be equal.
         least = np.finfo(expected.dtype).tiny if kind == "edge" else 1
         np.testing.assert_array_equal(np.isfinite(result), np.isfinite(expected))
         finite = np.isfinite(expected)

@@ -1,4 +1,4 @@
-"""Files that a script opens itself, and names that differ between ranks: one line says what to do."""
+"""Files that a script opens itself, and names that differ between ranks, cause one line of advice."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""plot_graph."""
+"""Tests of plot_graph."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Seeds reproduce within a process: what an operation draws follows from its seed and from how often it has run. Parameters of random
+"""Seeds reproduce within a process: an operation's draws depend only on its seed and on how often it has run. Parameters of random
 functions may be tensors."""
 
 import os
@@ -117,7 +117,7 @@ def test_a_level_that_is_changed():
         K.dropout(K.ones((2,)), K.variable([0.1, 0.2]))
 
 
-# NumPy's generators differ, as after threads that have drawn from them.
+# NumPy's generators differ between ranks, as after draws by threads.
 PROGRAM = """
     import numpy as np, keras
     from syncline import distributed

@@ -1,5 +1,5 @@
-"""scripts/slurm/train.sbatch and scripts/pbs/train.pbs under made-up schedulers: the commands that they call stand on the path
-and note how they are called. tests/slurm has a real Slurm."""
+"""scripts/slurm/train.sbatch and scripts/pbs/train.pbs with fake scheduler commands, which are on PATH and log their arguments.
+tests/slurm uses a real Slurm."""
 
 import json
 import os
@@ -20,7 +20,7 @@ TEMPLATES = {
 LIMIT = 120  # seconds for a job
 AS_ROOT = " --allow-run-as-root" if os.geteuid() == 0 else ""
 
-# Notes its arguments, then runs what comes after the options.
+# Logs its arguments, then runs the command after the options.
 LAUNCHER = """#!/bin/bash
 echo "$(basename "$0") $*" >>"$CALLS"
 while [[ $1 == -* ]]; do
@@ -32,7 +32,7 @@ while [[ $1 == -* ]]; do
 done
 exec "$@"
 """
-# Notes its arguments, and ends as NAME_CODE says.
+# Logs its arguments and exits with the value of NAME_CODE, or 0.
 COMMAND = """#!/bin/bash
 name=$(basename "$0")
 echo "$name $*" >>"$CALLS"
@@ -46,7 +46,7 @@ echo "Job Id: $2"
 
 
 class Scheduler:
-    """A folder to submit from, with made-up commands."""
+    """A folder to submit from, with fake scheduler commands."""
 
     def __init__(self, kind, folder):
         self.kind, self.folder, self.calls, self.template = kind, folder, folder / "calls", TEMPLATES[kind]
@@ -103,7 +103,7 @@ class Scheduler:
         return self.finish(self.start(*arguments, **variables))
 
     def interrupt(self, number, *arguments, **variables):
-        """Runs a job that is sent a signal once its program has made the file `started`."""
+        """Runs a job and sends it a signal once its program has made the file `started`."""
         process = self.start(*arguments, **variables)
         self.wait_for("started")
         process.send_signal(number)
@@ -188,7 +188,7 @@ def test_programs_under_pbs(pbs):
 def test_exit_code_is_the_programs(scheduler):
     scheduler.write("program", "#!/bin/bash\nexit 7\n")
     assert scheduler.run("./program")[0] == 7
-    assert len(scheduler.noted()) == 1  # what fails by itself would fail again
+    assert len(scheduler.noted()) == 1  # it is not requeued, because it would fail again
 
 
 @pytest.mark.parametrize("kind, arguments, variables, complaint", [
@@ -207,7 +207,7 @@ def test_errors(kind, arguments, variables, complaint, tmp_path):
     assert scheduler.noted() == []
 
 
-# A training that saves when it is warned: `place` is the step that it writes down, CODE what the launcher makes of its 75.
+# A training that saves when it is warned. The file `place` holds the step for its status; CODE is the launcher's exit code in place of 75.
 TRAINS = """#!/bin/bash
 mkdir -p "$CHECKPOINT"
 trap 'echo "{\\"state\\": \\"saved\\", \\"global_step\\": $(cat place)}" >"$CHECKPOINT/status.json"; exit "${CODE:-75}"' USR1
@@ -235,7 +235,7 @@ def test_goes_back_to_the_queue_when_warned(scheduler, launchers_code):
 
 
 def test_goes_back_to_the_queue_without_a_warning(scheduler):
-    """Ranks may know better than their scheduler that they have to go."""
+    """Ranks may exit with 75 without a warning of the scheduler."""
     scheduler.write("program", "#!/bin/bash\nexit 75\n")
     assert scheduler.run("./program")[0] == 75
     assert scheduler.noted()[1:] == [scheduler.requeued]
@@ -269,7 +269,7 @@ def test_where_the_queue_refuses(slurm):
 
 
 def test_pbs_submits_anew_what_it_may_not_requeue(pbs):
-    """The user's copy of the template, with all that it was submitted with."""
+    """It submits the user's copy of the template with the variables and arguments of the first submission."""
     with open(TEMPLATES["pbs"], encoding="utf-8") as file:
         mine = pbs.write("mine.pbs", file.read().replace("select=4:", "select=2:"))
     train(pbs)
@@ -281,7 +281,7 @@ def test_pbs_submits_anew_what_it_may_not_requeue(pbs):
     assert ROOT in (pbs.folder / "kept.variables").read_text()
     assert "select=2:" in (pbs.folder / "kept.pbs").read_text()
     os.remove(mine)  # as PBS does with its copy
-    # The new job: qsub hands over CHECKPOINT only.
+    # In the new job, qsub passes CHECKPOINT only.
     pbs.template = str(pbs.folder / "kept.pbs")
     pbs.write("program", "#!/bin/bash\necho \"$PYTHON $WARNING $*\"\n")
     code, output, errors = pbs.run(CHECKPOINT="kept", PYTHON=None, SYNCLINE_ROOT=None)
@@ -300,7 +300,7 @@ def test_programs_without_the_options_to_resume(scheduler):
 
 
 def test_pbs_jobs_warn_themselves(pbs):
-    """The made-up `sleep` notes how long the job would wait, and ends once the program can be warned."""
+    """The fake `sleep` writes down how long the job would wait, and ends once the program can be warned."""
     train(pbs)
     sleep = shutil.which("sleep")
     pbs.write("bin/sleep", f"""#!/bin/bash
@@ -320,7 +320,7 @@ def test_gives_up_when_restarts_do_not_get_further(scheduler):
     scheduler.write("program", "#!/bin/bash\nexit 75\n")
     status = scheduler.folder / "kept" / "status.json"
     status.parent.mkdir()
-    # 40 is reached in the second start, and again in the one after 50: only what follows one upon the other counts.
+    # Step 40 occurs before and after step 50: only consecutive starts at the same step count.
     for step in (0, 40, 40, 50, 40, 40, 40):
         status.write_text(json.dumps({"state": "failed", "global_step": step}, indent=2))
         assert scheduler.run("./program", CHECKPOINT="kept")[0] == 75
@@ -328,7 +328,7 @@ def test_gives_up_when_restarts_do_not_get_further(scheduler):
     code, _, errors = scheduler.run("./program", CHECKPOINT="kept")
     assert code == 1 and "job 17 has not come further than step 40 in 3 restarts" in errors and len(errors.splitlines()) == 1
     assert len(scheduler.noted()) == calls
-    assert scheduler.run("./program", CHECKPOINT="kept")[0] == 75  # submitted by hand: counted anew
+    assert scheduler.run("./program", CHECKPOINT="kept")[0] == 75  # a submission by hand resets the count
 
 
 def test_programs_without_a_status_file_get_further_by_their_checkpoints(slurm):
@@ -340,7 +340,7 @@ def test_programs_without_a_status_file_get_further_by_their_checkpoints(slurm):
 
 
 def test_a_keras_script_goes_on_after_a_restart(slurm):
-    """The example itself, on two ranks: what the made-up mpirun starts, scripts/launch starts in earnest."""
+    """Runs the example itself on two ranks: the fake mpirun passes its command to scripts/launch."""
     launch = os.path.join(ROOT, "scripts", "launch")
     slurm.write("bin/mpirun", f"""#!/bin/bash
 export PATH=${{PATH#*:}}

@@ -1,4 +1,4 @@
-"""Variables, updates, functions, phases, names, control flow: what takes several calls."""
+"""Features that need several calls: variables, updates, functions, phases, names, control flow."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def test_variables():
     w = K.variable(7, dtype="int64")
     K.batch_set_value([(v, np.ones(3)), (w, 2)])
     np.testing.assert_array_equal(K.batch_get_value([v])[0], [1, 1, 1])
-    K.batch_set_value([(v, 0)])  # Keras resets metrics so
+    K.batch_set_value([(v, 0)])  # as Keras resets metrics
     assert K.get_value(v).sum() == 0 and K.get_value(w) == 2
     assert K.eval(K.variable(K.random_uniform((2, 2), 3, 4))).min() >= 3
     assert not K.is_variable(3) and not K.is_variable(K.placeholder(()))
@@ -80,7 +80,7 @@ def test_learning_phase():
     assert y._uses_learning_phase
     f = K.function([x, K.learning_phase()], [y])
     assert f([[3.0], 1])[0] == 6 and f([[3.0], 0])[0] == 3
-    assert K.function([x], [y])([[3.0]])[0] == 3  # not fed: testing
+    assert K.function([x], [y])([[3.0]])[0] == 3  # without a fed phase: testing
     assert K.learning_phase() is K.learning_phase()
     K.set_learning_phase(1)
     try:
@@ -153,7 +153,7 @@ def test_folds_and_maps():
 def test_switch_is_lazy():
     flag = K.placeholder((), dtype="bool")
     table = K.ones((1, 1))
-    wrong = K.gather(table, K.constant([9], "int32"))  # fails where it is computed
+    wrong = K.gather(table, K.constant([9], "int32"))  # fails if it is computed
     f = K.function([flag], [K.switch(flag, lambda: wrong, lambda: table * 2)])
     assert f([False])[0] == 2
     with pytest.raises(ValueError):
@@ -209,7 +209,7 @@ def test_print_tensor(capfd):
     assert "msg" in capfd.readouterr().out
 
 
-# Where standard output is an object of the program's, which may do what any code may.
+# Standard output is an object of the program, whose write() computes and raises a signal.
 COMPUTING_OUTPUT = """
 import io, signal, sys
 import syncline as K
@@ -272,7 +272,7 @@ def test_ctrl_c_stops_between_nodes(handler, printed):
     assert run.stdout.decode().split("\n")[:-1] == printed, run.stderr.decode()
 
 
-# A handler that does all that a handler may want to do in the midst of a step.
+# A signal handler that computes, sets a variable and forks during a step.
 COMPUTING_HANDLER = """
 def handle(*_):
     assert K.eval(K.constant(2.0) * 3) == 6
@@ -305,7 +305,7 @@ def test_signals_that_come_all_the_time_do_not_keep_a_step_from_its_end():
     assert [line for line in run.stdout.decode().split("\n")[:-1] if line != "handled"] == ["ended 2.0", "3.0"], run.stderr.decode()
 
 
-# An update in the step, values read and set by another thread: each reads a whole value of some step.
+# Another thread reads a variable while steps update it and calls set it. Each read must return a whole value.
 def test_values_are_read_between_steps():
     v = K.variable(np.zeros((300, 1000)))
     f = K.function([], [], [K.update_add(v, K.ones_like(v))])

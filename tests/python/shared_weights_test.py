@@ -1,4 +1,4 @@
-"""A weight that a model lists several times takes one step."""
+"""A weight that a model lists several times is updated once per step."""
 
 import os
 
@@ -15,7 +15,7 @@ X, Y = np.random.RandomState(0).rand(16, 5, 3), np.random.RandomState(1).rand(16
 
 
 def trained(wrappers, optimizer, accumulated=0):
-    """The weights of a dense layer in so many wrappers (0: one that lists it once), and the steps of the training function's plan."""
+    """Trains a dense layer in this number of wrappers. Returns its weights and the number of products in the training function's plan."""
     inner = keras.layers.Dense(2, kernel_initializer=keras.initializers.RandomNormal(seed=3))
     i, j = keras.layers.Input((5, 3)), keras.layers.Input((5, 3))
     layers = [keras.layers.TimeDistributed(inner) for _ in range(wrappers)]

@@ -1,4 +1,4 @@
-"""A handler of SIGINT that computes, between two batches and within a function; on two ranks, where computing is for all of them."""
+"""A SIGINT handler that computes, between two batches and within a function. On two ranks it may read, but must not compute alone."""
 
 import signal
 
@@ -96,7 +96,7 @@ def test_on_ranks_a_handler_may_read(sent_to, tmp_path):
     assert ended.code == 0 and state(tmp_path) == ("finished", 0), ended
 
 
-# Its step meets another one of the other rank.
+# The step in the handler meets a different step of the other rank.
 def test_on_ranks_a_handler_that_computes_alone_ends_the_job(tmp_path):
     program = HANDLER % "pass" + """
     train(At(1, 2, lambda: rank == 1 and os.kill(os.getpid(), signal.SIGINT)))

@@ -146,7 +146,7 @@ def test_graphs_are_freed():
     y = x
     for _ in range(100_000):  # freed without recursion
         y = y + 1
-    y._keras_history = [y]  # a cycle, as Keras makes them
+    y._keras_history = [y]  # a cycle, as in Keras
     gone = weakref.ref(y)
     del y
     gc.collect()

@@ -1,4 +1,4 @@
-"""SYNCLINE_TRACE in Python: a file of each rank, also of a process alone; children of a rank leave it alone."""
+"""SYNCLINE_TRACE in Python: each rank writes a file, and so does a single process. Forked children do not write to it."""
 
 import json
 

@@ -1,7 +1,7 @@
-"""What distributed_keras_test.py runs on one process and several ranks: an ordinary Keras script, which knows nothing of ranks.
+"""An ordinary Keras script, which uses its rank only to name its output. distributed_keras_test.py runs it in one process and on ranks.
 
-training_program.py FLOATX FOLDER VALUES: runs every scenario in FOLDER and writes to VALUES.RANK, as JSON, what must be the same on
-any number of ranks: for each scenario, numbers by name.
+training_program.py FLOATX FOLDER VALUES: runs every scenario in FOLDER and writes to VALUES.RANK, as JSON, the numbers that must be the
+same on any number of ranks: for each scenario, numbers by name.
 """
 
 import csv
@@ -97,7 +97,7 @@ def stateful_metrics():
     model = network(metrics=[metrics.Precision(), metrics.Recall(), metrics.AUC(num_thresholds=20), metrics.CategoricalAccuracy()])
     x, y = data()
     history = fit(model, x, y, validation_data=(x[:41], y[:41]))
-    # Keras numbers the names of metrics.
+    # Keras appends numbers to the names of metrics.
     return {name.rstrip("_0123456789"): values for name, values in history.items()}
 
 

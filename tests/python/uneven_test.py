@@ -1,4 +1,4 @@
-"""Ranks with different numbers of batches: the number of steps is agreed before the epoch."""
+"""Ranks with different numbers of batches agree on the number of steps before the epoch."""
 
 import pytest
 

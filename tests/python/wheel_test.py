@@ -1,4 +1,4 @@
-"""`pip wheel` of the clone: what it holds, and that it works away from the clone."""
+"""`pip wheel` of the repository: its contents, and that it works outside the repository."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built in build/wheel, which stays: what did not change is not compiled again."""
+    """Builds the wheel in build/wheel, which is kept, so that only changed files are compiled again."""
     folder = tmp_path_factory.mktemp("wheel")
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--config-settings=build-dir=build/wheel"]
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "-w", folder, ROOT], check=True, timeout=1500)

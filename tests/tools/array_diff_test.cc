@@ -22,7 +22,7 @@ TEST(ArrayDiff, EqualValues) {
 }
 
 TEST(ArrayDiff, LargestDifferencesAndWhereTheyAre) {
-  // Absolutely the last pair is furthest apart, relatively the first, in ULPs the one across zero.
+  // The largest absolute difference is in the last pair, the relative one across zero, that in ULPs in the first pair.
   const ArrayDifference d = compare(floats({1, 5, -0x1p-149f, 1000}), floats({4, 5, 0x1p-149f, 1010}), {});
   EXPECT_EQ(d.differing, 3);
   EXPECT_EQ(d.absolute.value, 10);

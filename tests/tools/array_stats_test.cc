@@ -44,7 +44,7 @@ TEST(ArrayStats, SquaresDoNotOverflow) {
   const double huge = std::numeric_limits<double>::max();
   const ArrayStats stats = stats_of(Array::from<double>({2}, {huge, -huge}), 3);
   EXPECT_EQ(stats.mean, 0);
-  EXPECT_TRUE(std::isinf(stats.norm));  // it is larger than any double
+  EXPECT_TRUE(std::isinf(stats.norm));  // the norm exceeds every double
   EXPECT_EQ(stats.histogram, (std::vector<std::int64_t>{1, 0, 1}));
   EXPECT_DOUBLE_EQ(stats_of(Array::from<double>({2}, {3e200, 4e200}), 0).norm, 5e200);
 }

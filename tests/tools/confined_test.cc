@@ -1,4 +1,4 @@
-// Readers that crash, loop, eat memory or lie: the caller gets one line, and soon.
+// Readers that crash, loop, or use too much memory: the caller gets a one-line error within the time limit.
 #include "tools/confined.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(Confined, MemoryIsLimited) {
   EXPECT_EQ(trouble(kLimits, eat), "'a.h5': reading it takes more than 64 MiB of memory; --memory raises the limit");
 }
 
-// A child that has been taken over must not make the parent allocate what it says.
+// A compromised child must not make the parent allocate memory beyond the limit.
 TEST(Confined, AnAnswerBeyondTheLimitIsRefused) {
   const auto large = []() -> std::string {
     rlimit none{RLIM_INFINITY, RLIM_INFINITY};

@@ -1,4 +1,4 @@
-// syncline convert: there and back between the formats, files of other programs, and files that are refused.
+// syncline convert: round trips between the formats, files of other programs, and refused files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class Convert : public testing::Test {
     EXPECT_EQ(outcome.status, 0) << in << " " << out;
     EXPECT_EQ(outcome.output, "");
   }
-  // What NumPy says of a file; runs only where it is.
+  // Runs a Python program. Callers check first that its imports exist.
   Outcome python(const std::string& program) { return io::run_shell("/usr/bin/python3 -c \"" + program + "\""); }
 
   Scratch scratch_;
@@ -70,7 +70,7 @@ TEST_F(Convert, AMetricThatJsonDoesNotKnow) {
   }
 }
 
-// What Keras saved as a model has more than arrays.
+// A file of a Keras model holds more than arrays.
 TEST_F(Convert, AModelOfKeras) {
   if (python("import h5py").status != 0) GTEST_SKIP() << "no h5py for /usr/bin/python3";
   io::save_checkpoint(path("a.h5"), io::small_checkpoint());
@@ -149,7 +149,7 @@ TEST_F(Convert, SafetensorsOfOthers) {
   EXPECT_EQ(checkpoint.layers[0].weights.at(1).value.data<std::int16_t>()[1], 2);
 }
 
-// A step that goes through all arrays for each array takes longer than the limit.
+// If any step took time quadratic in the number of arrays, it would exceed the limit.
 TEST_F(Convert, ManyArrays) {
   constexpr int kArrays = 100'000;
   std::string header = "{";
@@ -204,7 +204,7 @@ TEST_F(Convert, DamagedNpzIsOneLine) {
     for (const std::string& bytes : {damaged, whole.substr(0, at)}) {
       io::write_file(path("b.npz"), bytes);
       const Outcome outcome = run("stat " + path("b.npz"));
-      if (outcome.status == 0) continue;  // times and the like
+      if (outcome.status == 0) continue;  // the damage hit fields without a check, such as times
       ++refused;
       EXPECT_EQ(outcome.status, 1) << outcome.output;
       EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;

@@ -1,4 +1,4 @@
-// syncline diff: what it finds, and its exit statuses 0, 1 and 2.
+// syncline diff: its output, and its exit statuses 0 (same), 1 (different) and 2 (failure).
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -33,7 +33,7 @@ class Diff : public testing::Test {
 };
 
 TEST_F(Diff, Same) {
-  b_.state.step = 6;  // where training stands is not compared
+  b_.state.step = 6;  // the training state is not compared
   const Outcome outcome = diff();
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.output, "");

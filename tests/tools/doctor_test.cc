@@ -1,4 +1,4 @@
-// syncline doctor: what each check finds, what follows from several ranks' reports, and the command itself.
+// syncline doctor: the findings of each check, the diagnosis from several ranks' reports, and the command itself.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -63,7 +63,7 @@ TEST(Doctor, ProcessorsOfARank) {
   const Findings quota = check_processors(environment({}), 8, 8, 1.5);
   ASSERT_EQ(quota.size(), 2u);
   EXPECT_EQ(quota[1].text, "the control group allows 1.5 processors for 8 threads");
-  // What mpirun does with two ranks unless it is told otherwise: a core for each.
+  // By default mpirun binds each of two ranks to one core.
   const Findings bound = check_processors(environment({{"SLURM_CPUS_PER_TASK", "8"}}), 1, 1, {});
   ASSERT_EQ(bound.size(), 2u);
   EXPECT_EQ(bound[1].level, Level::kWarn);
@@ -145,7 +145,7 @@ TEST(Doctor, ReportsTravelAsText) {
 }
 
 TEST(Doctor, RanksThatShareProcessors) {
-  // Not bound: each takes all processors for its own.
+  // Ranks that are not bound: each starts a thread for every processor of the node.
   const std::vector unbound{report(0, "a", {0, 1, 2, 3}), report(1, "a", {0, 1, 2, 3}), report(2, "b", {0, 1})};
   const Diagnosis shared = diagnose(unbound);
   ASSERT_EQ(shared.lines.size(), 3u);
@@ -188,7 +188,7 @@ TEST(DoctorCommand, FailsWhereATrainingWould) {
   const io::Outcome without_pmi = io::run_shell("SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 " + program + " doctor");
   EXPECT_EQ(without_pmi.status, 1) << without_pmi.output;
   EXPECT_CONTAINS(without_pmi.output, "fail  launch         2 ranks, started by srun without PMI");
-  // The launcher of another MPI: each of two processes is alone.
+  // The launcher of another MPI: Open MPI sees each of the two processes as a job of one rank.
   const io::Outcome lonely = io::run_shell("PMI_SIZE=2 PMI_RANK=0 " + program + " doctor");
   EXPECT_EQ(lonely.status, 1) << lonely.output;
   EXPECT_CONTAINS(lonely.output, "fail  transport");

@@ -1,4 +1,4 @@
-// The picture of `syncline stat --png`.
+// The pictures of `syncline stat --png`.
 #include "tools/histogram_picture.h"
 
 #include <gd.h>
@@ -25,7 +25,7 @@ Image draw(const std::vector<HistogramPanel>& panels) {
   return decode(png.data(), png.size());
 }
 
-// Pixels in columns [from, to) that are neither grey nor white.
+// The number of blue pixels, the color of bars, in columns [from, to).
 int blue_pixels(const Image& image, int from, int to) {
   int count = 0;
   for (int x = from; x < to; ++x)

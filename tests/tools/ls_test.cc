@@ -1,4 +1,4 @@
-// Runs the `syncline` command: what it prints, and its exit statuses 0, 1 (failure) and 2 (usage).
+// Runs `syncline ls`: its output, and its exit statuses 0, 1 (failure) and 2 (usage).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -110,7 +110,7 @@ TEST(Ls, FailuresAreOneLineAndStatusOne) {
   EXPECT_EQ(missing.output, "syncline: checkpoint '/nowhere/a.h5': cannot open: No such file or directory\n");
 }
 
-// HDF5 itself likes to print, when a file is damaged and when the process ends.
+// By default HDF5 itself prints messages for damaged files and at the end of the process.
 TEST(Ls, DamagedFilesAreOneLineToo) {
   const Scratch scratch;
   const std::string path = scratch.path("a.h5");
@@ -122,7 +122,7 @@ TEST(Ls, DamagedFilesAreOneLineToo) {
     for (const std::string& bytes : {whole.substr(0, at), damaged}) {
       io::write_file(path, bytes);
       const Outcome outcome = run("ls " + path);
-      if (outcome.status == 0) continue;  // only values or unused space were hit, which ls does not read
+      if (outcome.status == 0) continue;  // the damage hit values or unused space, which ls does not read
       EXPECT_EQ(outcome.status, 1);
       EXPECT_TRUE(outcome.output.starts_with("syncline: checkpoint '" + path + "'")) << outcome.output;
       EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 1) << outcome.output;

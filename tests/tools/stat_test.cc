@@ -125,7 +125,7 @@ TEST_F(Stat, DamagedFilesAreOneLine) {
     for (std::size_t i = at; i < std::min(at + 64, whole.size()); ++i) damaged[i] = static_cast<char>(~damaged[i]);
     io::write_file(path_, damaged);
     const Outcome outcome = run("stat " + path_);
-    if (outcome.status == 0) continue;  // unused space
+    if (outcome.status == 0) continue;  // the damage hit unused space
     ++refused;
     EXPECT_TRUE(outcome.status == 1 || outcome.status == 2) << outcome.status;
     EXPECT_TRUE(outcome.output.starts_with("syncline: ")) << outcome.output;

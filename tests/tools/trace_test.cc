@@ -1,4 +1,4 @@
-// syncline trace merge: clocks that are apart and drift, files that end anywhere, and files that are none.
+// syncline trace merge: clocks with an offset and a drift, truncated files, and files that are no timelines.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +38,7 @@ class Merge : public ::testing::Test {
     EXPECT_EQ(outcome_.status, 0) << outcome_.output;
     return Json::parse(io::read_file(scratch_.path("merged.json")));
   }
-  // Of the events with a time.
+  // The names of the events with a time.
   static std::vector<std::string> names(const Json& document) {
     std::vector<std::string> names;
     for (const Json& e : document["traceEvents"])
@@ -50,7 +50,7 @@ class Merge : public ::testing::Test {
   Outcome outcome_;
 };
 
-// Rank 1's clock is an hour behind, and slow: another 1 ms after 10 s.
+// Rank 1's clock is an hour behind and loses another 1 ms within 10 s.
 TEST_F(Merge, AlignsClocksThatDrift) {
   constexpr std::int64_t kHour = 3'600'000'000'000;
   write(0, first_line(0, 2, 7, 2 * kHour, 2 * kHour, 0) + event(0, "a", "step", "0.000", "5000000.5") +
@@ -61,7 +61,7 @@ TEST_F(Merge, AlignsClocksThatDrift) {
                          kHour + 9'999'000'000, ",\"offset_ns\":", kHour + 1'000'000, ",\"error_ns\":300}},\n") +
                kEnd);
   const Json document = merged();
-  // Of two that begin together the longer one comes first.
+  // Of two events that begin together, the longer one comes first.
   EXPECT_EQ(names(document), (std::vector<std::string>{"a", "b", "d", "c"}));
   const Json& events = document["traceEvents"];
   EXPECT_EQ(events[0]["ts"], 0.0);
@@ -86,12 +86,12 @@ std::string waiting(int rank, const char* begin, const char* late, const char* f
 
 TEST_F(Merge, FindsTheLastRankByTheAlignedClocks) {
   write(0, first_line(0, 3, 7, 0, 0, 0) + waiting(0, "100.000", "30.000"));
-  write(1, first_line(1, 3, 7, 0, 0, 900'000) + waiting(1, "20.000", "0.001"));  // at 920 on rank 0's clock
+  write(1, first_line(1, 3, 7, 0, 0, 900'000) + waiting(1, "20.000", "0.001"));  // at 920 us on rank 0's clock
   write(2, first_line(2, 3, 7, 0, 0, 0) + waiting(2, "400.000", "20.000", ",\"rank\":0"));
   const Json ranks = merged()["metadata"]["ranks"];
   EXPECT_EQ(ranks[0]["waited_for_rank_ns"], Json::parse(R"({"1": 30000})"));
-  EXPECT_EQ(ranks[1]["waited_for_rank_ns"], Json::object());                  // it was the last one itself
-  EXPECT_EQ(ranks[2]["waited_for_rank_ns"], Json::parse(R"({"0": 20000})"));  // it knew
+  EXPECT_EQ(ranks[1]["waited_for_rank_ns"], Json::object());                  // rank 1 was the last rank
+  EXPECT_EQ(ranks[2]["waited_for_rank_ns"], Json::parse(R"({"0": 20000})"));  // its file names the rank
   EXPECT_EQ(ranks[0]["transfers_ns"], 10000);
   EXPECT_EQ(ranks[0]["hidden_ns"], 6000);
   EXPECT_EQ(ranks[0]["waited_ns"], 50000);

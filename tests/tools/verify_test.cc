@@ -1,4 +1,4 @@
-// Runs `syncline verify`: exit statuses 0 (whole), 1 (damaged), 2 (unreadable, usage), and what it prints.
+// Runs `syncline verify`: its output, and its exit statuses 0 (whole), 1 (damaged) and 2 (unreadable, usage).
 #include <gtest/gtest.h>
 
 #include <algorithm>

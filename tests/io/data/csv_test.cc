@@ -70,7 +70,7 @@ TEST_F(Csv, PutsFieldsTogether) {
   EXPECT_EQ(rows[1].values<std::int64_t>()[0], 8);
 }
 
-// More than a piece of the file that is scanned at once, and many groups of the index.
+// The file has more bytes than one scan reads at once, and the index has many groups.
 TEST_F(Csv, FindsRowsOfALongFile) {
   std::string text = "\"a\nb\",c\n";
   for (int i = 0; i < 200000; ++i) text += std::to_string(i) + (i % 7 == 0 ? ",\"1\"\r\n" : ",1\n");

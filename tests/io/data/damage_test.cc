@@ -1,4 +1,4 @@
-// Files that are cut off or changed: one clear error or right values, never anything else.
+// Truncated and changed files are read or refused with one clear error. No other exception and no crash may occur.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -45,12 +45,12 @@ void PrintTo(const Format& format, std::ostream* out) { *out << format.name; }
 
 class DamagedFormats : public testing::TestWithParam<Format> {
  protected:
-  // Opens and reads everything. Returns the error, or an empty text.
+  // Opens the file and reads up to 1000 rows. Returns the error, or an empty text.
   std::string read(const std::string& bytes) {
     write_file(path_, bytes);
     try {
       const auto source = open_source(path_, {.memory = 1 << 20});
-      // A file whose header lies may have rows without bytes, as many as it likes.
+      // A damaged header may promise any number of rows of zero bytes.
       source->read_range(0, std::min<std::int64_t>(source->rows(), 1000));
       return "";
     } catch (const IoError& error) {
@@ -67,12 +67,12 @@ class DamagedFormats : public testing::TestWithParam<Format> {
 TEST_P(DamagedFormats, CutOffAnywhere) {
   const std::string whole = GetParam().make();
   EXPECT_EQ(read(whole), "");
-  // Less could be the header of a CSV file.
+  // A shorter prefix may be the header of a CSV file.
   for (std::size_t length = 6; length < whole.size(); ++length) EXPECT_NE(read(whole.substr(0, length)), "") << length;
 }
 
 TEST_P(DamagedFormats, WithMoreBehind) {
-  if (GetParam().name == std::string("npz")) return;  // zip looks for its directory from the end
+  if (GetParam().name == std::string("npz")) return;  // zip readers search the directory from the end
   EXPECT_CONTAINS(read(GetParam().make() + "x"), "has more than its header promises");
 }
 
@@ -136,7 +136,7 @@ with h5py.File(sys.argv[1], "w") as f:
   EXPECT_CONTAINS(refusal({"never_written"}), "/never_written: is short of data");
   EXPECT_CONTAINS(refusal({"texts"}), "/texts: has an element type that is not read");
 
-  // A chunk that does not match its checksum.
+  // Flipped bits, most of them in chunks, which then do not match their checksums.
   std::string bytes = read_file(path);
   const std::string whole = bytes;
   int refused = 0;
@@ -156,7 +156,7 @@ with h5py.File(sys.argv[1], "w") as f:
   EXPECT_CONTAINS(refusal({"a"}), "damaged or truncated");
 }
 
-// The file is cut off after it was opened: the loader tells its caller, and goes on when the file is whole again.
+// The file is truncated after it was opened: the loader throws, and continues once the file is whole again.
 TEST(DamagedWhileReading, IsTheNextCallsError) {
   Scratch scratch;
   const std::string path = scratch.path("x.npy"), whole = npy_file();

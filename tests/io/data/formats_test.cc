@@ -1,4 +1,4 @@
-// Every format against files that NumPy and h5py wrote.
+// Reads files of every format that NumPy, h5py and a Python script wrote.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -14,7 +14,7 @@ namespace {
 
 using Rows = std::vector<std::int64_t>;
 
-// Row r holds r. Counts what is read, and can fail.
+// Row r holds the value r. Counts the calls and the rows read, and can fail at one row.
 class CountingSource : public Source {
  public:
   struct Counts {
@@ -64,7 +64,7 @@ class LoaderOrder : public testing::TestWithParam<Case> {
             .shuffle = c.shuffle,
             .blocks = {.block = 10, .window = 7},
             .seed = 11,
-            // Of the rows, windows with their index, and batches.
+            // The limit covers the rows, windows with their index, and batches.
             .memory = c.fits ? std::size_t{1} << 20 : 14000,
             .prefetch = c.prefetch};
   }
@@ -132,7 +132,7 @@ TEST_P(LoaderOrder, ResumesAnywhere) {
       ASSERT_EQ(rows_of(resumed->batch(0, s)), first[static_cast<std::size_t>(s)]);
     ASSERT_EQ(rows_of(resumed->batch(1, 0)), second[0]);
   }
-  // The same loader goes to and fro.
+  // One loader can move forward and back.
   for (const std::int64_t step : {31, 3, 3, 4, 0, 17, 18})
     ASSERT_EQ(rows_of(whole->batch(0, step)), first[static_cast<std::size_t>(step)]);
 }
@@ -154,7 +154,7 @@ TEST_P(LoaderOrder, TakesTheFirstRows) {
 }
 
 TEST_P(LoaderOrder, TellsOfAnErrorWhereItIs) {
-  if (GetParam().fits) return;  // read by the constructor: below
+  if (GetParam().fits) return;  // then the constructor reads and throws: see below
   const auto broken = loader(options());
   const std::vector<Rows> good = epoch(*broken, 0);
   counts_.broken = good[10][3];
@@ -202,7 +202,7 @@ TEST(Loader, ReadsWhatFitsOnce) {
   EXPECT_EQ(counts.rows, 1000);
 }
 
-// The thread must stand still once its batches wait: what it has read then is exactly those.
+// The thread must pause once `prefetch` batches are ready, so it has read at most their rows.
 TEST(Loader, MakesNoMoreThanWasAskedFor) {
   CountingSource::Counts counts;
   const auto loader =
@@ -223,8 +223,8 @@ TEST(Loader, BlocksAreReadInLongRunsOnceAnEpoch) {
                             .memory = 100000,
                             .prefetch = 0});
   for (std::int64_t step = 0; step < loader->steps(); ++step) loader->batch(0, step);
-  EXPECT_LE(counts.rows, 10000 + 500);  // and the first window of the next epoch
-  // Blocks, cut where a step's share of the next window ends.
+  EXPECT_LE(counts.rows, 10000 + 500);  // the epoch and the first window of the next one
+  // One call per block, and one more wherever a step's share of the next window ends.
   EXPECT_LE(counts.calls, 100 + 200 + 10);
 }
 

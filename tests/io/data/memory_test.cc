@@ -1,4 +1,4 @@
-// A loader holds its window of a data set, not the data set.
+// A loader holds only its window of a data set in memory.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace syncline::io {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // their own memory would be measured
+constexpr bool kSanitized = true;  // the sanitizer's memory would be measured, too
 #else
 constexpr bool kSanitized = false;
 #endif
@@ -25,7 +25,7 @@ constexpr bool kSanitized = false;
 constexpr std::int64_t kRowFloats = 1024, kRows = 60000;  // 246 MB
 constexpr std::size_t kWindow = 24'000'000;
 
-// The most memory that this process has had since the mark was cleared, in bytes.
+// The peak resident memory of this process since the last reset, in bytes.
 std::int64_t peak() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -36,13 +36,13 @@ std::int64_t peak() {
 }
 
 std::int64_t growth_here(const std::function<void()>& action) {
-  std::ofstream("/proc/self/clear_refs") << 5;  // the mark so far is the parent's
+  std::ofstream("/proc/self/clear_refs") << 5;  // resets the peak, which is inherited from the parent
   const std::int64_t before = peak();
   action();
   return peak() - before;
 }
 
-// The same in a child process, where nothing that was freed before is used again. -1 if it failed.
+// growth_here in a child process, so that an action does not reuse memory that an earlier one freed. -1 if it fails.
 std::int64_t growth_of(const std::function<void()>& action) {
   int ends[2];
   if (::pipe(ends) != 0) return -1;
@@ -104,7 +104,7 @@ TEST_F(LoaderMemory, StaysWithinItsWindow) {
   }
 }
 
-// HDF5 is not thread-safe: the loader's thread reads while this one saves.
+// The loader's thread reads while this thread saves, although HDF5 is not thread-safe.
 TEST(LoaderHdf5, TakesTurnsWithCheckpoints) {
   if (!has_h5py()) GTEST_SKIP() << python() << " has no h5py";
   Scratch scratch;

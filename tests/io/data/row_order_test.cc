@@ -75,18 +75,18 @@ TEST(RowOrder, OfBlocksDependsOnSeedAndEpochAlone) {
       c(1000, Shuffle::kBlocks, 3, {10, 4});
   const Order first = whole(a, 0, 1000), second = whole(a, 1, 1000);
   EXPECT_NE(first, second);
-  EXPECT_EQ(whole(b, 1, 1000), second);  // without the epoch before
-  EXPECT_EQ(whole(a, 0, 1000), first);   // and back
+  EXPECT_EQ(whole(b, 1, 1000), second);  // without epoch 0 first
+  EXPECT_EQ(whole(a, 0, 1000), first);   // back to epoch 0
   EXPECT_NE(whole(c, 0, 1000), first);
 }
 
-// Resumed runs rely on these very rows.
+// Resumed runs depend on exactly this order.
 TEST(RowOrder, OfBlocksStaysWhatItIs) {
   RowOrder order(12, Shuffle::kBlocks, 42, {2, 3});
   EXPECT_EQ(whole(order, 1, 12), (Order{11, 1, 0, 10, 9, 8, 5, 7, 3, 4, 6, 2}));
 }
 
-// What the header says of sorted files: a window is a fair sample of blocks.
+// In a sorted file each window is a fair sample of the blocks (BlockShuffle in syncline/data/options.h).
 TEST(RowOrder, OfBlocksMixesEachWindow) {
   RowOrder order(100000, Shuffle::kBlocks, 1, {100, 100});
   for (std::int64_t position = 0; position < 100000; position += 10000) {

@@ -1,4 +1,4 @@
-"""The model that Keras on TensorFlow and Keras on Syncline hand each other: layers of every kind that has its own layout of
+"""The model whose files Keras on TensorFlow and Keras on Syncline exchange. It has a layer of every kind with its own layout of
 weights."""
 
 import numpy as np
@@ -43,7 +43,7 @@ def train_and_save(path):
 
 
 def load(path):
-    """(predictions, loss of one more training step) of the model in a file."""
+    """Returns (predictions, loss of one more training step) of the model in a file."""
     from keras.models import load_model
 
     x, y = data()

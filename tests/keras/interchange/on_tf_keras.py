@@ -1,4 +1,4 @@
-"""Writes with tf_keras, Keras 2 on TensorFlow 2, a model's whole file and its file of weights, for tests/io/keras_files_test.cc.
+"""Writes a model file and a weights file with tf_keras (Keras 2 on TensorFlow 2), for tests/io/keras_files_test.cc.
 
 usage: on_tf_keras.py OUT.json    the files, compressed, and the sum of each weight
 """
@@ -21,7 +21,7 @@ def build():
     x = keras.Input((6, 3))
     h = keras.layers.BatchNormalization(name="norm")(keras.layers.LSTM(4, name="lstm")(x))
     model = keras.Model(x, keras.layers.Dense(2, name="dense")(keras.layers.Dropout(0.5, name="dropout")(inner(h))))
-    # A weight of no layer: it goes into a group of its own.
+    # A weight that belongs to no layer; the file has a separate group for it.
     model.temperature = model.add_weight(name="temperature", shape=(3,), initializer="ones", trainable=False)
     model.compile("adam", "mse")
     return model
