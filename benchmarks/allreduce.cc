@@ -1,9 +1,9 @@
-// All-reduce of float32 under mpirun: ours (in its own memory and copied), one MPI_Allreduce as shipped, and a bare
-// loop over a shared window, which is what one node can do. Results are checked first; then they are timed in turn, and
-// medians over the repetitions given. A call takes as long as on its slowest rank; GB/s are bytes of the buffer by that
-// time.
+// Times all-reduce of float32 under mpirun: Syncline's, of a buffer in shared memory and of one in ordinary memory; one
+// MPI_Allreduce with MPI's defaults; and a bare loop over a shared window, the limit of one node. Checks the results,
+// times the contenders in turn, and prints medians over the repetitions. The time of a call is that of its slowest
+// rank; GB/s are the buffer's bytes divided by that time.
 //   mpirun -n 2 build/release/benchmarks/allreduce [--json]
-// scripts/bench adds PyTorch's gloo.
+// scripts/bench also times PyTorch's gloo.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -23,15 +23,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSampleSeconds = 0.01;  // a sample repeats a short call for about so long
-// Every call multiplies what is in the buffers by the number of ranks; so many calls lead from the smallest normal
-// number to the largest. Zeros would never overflow, but memory takes twice as many of them a second: nothing changes.
+constexpr double kSampleSeconds = 0.01;  // approximate duration of a sample, which repeats a call
+// Every call multiplies the buffers' values by the number of ranks; 250 doublings lead from the smallest normal number
+// nearly to the largest. Zeros would never overflow, but memory is twice as fast when the stored values do not change.
 constexpr double kSmallest = 1.2e-38, kDoublings = 250;
 
 struct Named {
   const char* name;
   std::unique_ptr<Contender> contender;
-  std::vector<double> seconds;  // a call, by repetition
+  std::vector<double> seconds;  // of a call, by repetition
 };
 
 struct Settings {
@@ -46,7 +46,7 @@ std::vector<std::int64_t> all_sizes() {
   return sizes;
 }
 
-// Small whole numbers, whose sums are exact in any order.
+// Checks a sum of small integers, which is exact in any order. Throws CommError.
 void check(Named& named, const comm::Communicator& comm, std::int64_t count) {
   float* data = named.contender->data();
   for (std::int64_t i = 0; i < count; ++i) data[i] = static_cast<float>((comm.rank() + 1) * (i % 7 + 1));
@@ -58,7 +58,7 @@ void check(Named& named, const comm::Communicator& comm, std::int64_t count) {
                       ranks * (i % 7 + 1));
 }
 
-// Each rank writes its buffer first, as it writes its gradients.
+// The mean time of a call, on the slowest rank. Each rank writes its buffer first, as a training step does.
 double seconds_a_call(Contender& contender, std::int64_t count, int calls) {
   std::fill_n(contender.data(), count, static_cast<float>(kSmallest));
   barrier();
@@ -72,7 +72,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Short samples need more repetitions for the same time in all.
+// Up to 64 KiB a sample is shorter than kSampleSeconds, because `most` limits its calls: more repetitions.
 void time_in_turn(std::vector<Named>& contenders, std::int64_t count, const Settings& settings, int ranks) {
   const double most = std::floor(kDoublings / std::log2(ranks));
   const int repetitions = settings.repetitions * (count * sizeof(float) <= 64 << 10 ? 5 : 1);

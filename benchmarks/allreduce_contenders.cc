@@ -48,12 +48,12 @@ class RawMpi : public Contender {
   std::vector<float> data_;
 };
 
-// A line of the cache a rank.
+// One cache line per rank.
 struct alignas(64) Arrived {
   std::atomic<std::int64_t> times{0};
 };
 
-// One tile after the other is summed in the first-level cache and written to all buffers.
+// Elements of a tile. Each tile is summed in the first-level cache, then written to all buffers.
 constexpr std::int64_t kTile = 2048;
 
 #define SYNCLINE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -115,7 +115,7 @@ Window::Window(MPI_Comm node, std::int64_t bytes) : node_(node) {
   MPI_Info info = MPI_INFO_NULL;
   check_mpi(MPI_Info_create(&info), "MPI_Info_create", "the window");
   check_mpi(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set", "the window");
-  // Parts begin anywhere; each rank rounds up to a page.
+  // MPI does not align a rank's part; each rank rounds its start up to a page.
   constexpr std::uintptr_t kPage = 4096;
   void* own = nullptr;
   check_mpi(MPI_Win_allocate_shared(bytes + 2 * kPage, 1, info, node_, &own, &window_), "MPI_Win_allocate_shared",
@@ -126,7 +126,7 @@ Window::Window(MPI_Comm node, std::int64_t bytes) : node_(node) {
     int unit = 0;
     void* part = nullptr;
     check_mpi(MPI_Win_shared_query(window_, r, &part_bytes, &unit, &part), "MPI_Win_shared_query", "the window");
-    // All ranks round the same offset: they see the part at the same place of a page.
+    // A part has the same offset within a page on every rank, so all ranks round it to the same byte.
     auto* page = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(part) + kPage - 1) / kPage * kPage);
     arrived_.push_back(r == rank_ ? new (page) Arrived : reinterpret_cast<Arrived*>(page));
     buffers_.push_back(reinterpret_cast<float*>(page + kPage));
@@ -134,7 +134,8 @@ Window::Window(MPI_Comm node, std::int64_t bytes) : node_(node) {
   check_mpi(MPI_Barrier(node_), "MPI_Barrier", "the window");
 }
 
-// A barrier: every rank says how often it came, and looks at the others. More ranks than cores let each other run.
+// A barrier: each rank publishes how many barriers it has reached and waits for the others. A waiting rank yields,
+// because there may be more ranks than cores.
 void Window::meet() {
   ++meetings_;
   arrived_[rank_]->times.store(meetings_, std::memory_order_release);
@@ -143,7 +144,8 @@ void Window::meet() {
       if (looks > 1000) sched_yield();
 }
 
-// Open MPI keeps windows in /dev/shm. One that does not fit must not be asked for: some ranks would wait for ever.
+// True if /dev/shm, where Open MPI keeps windows, has `bytes` free; collective. The allocation of a larger window would
+// block some ranks forever.
 bool fits(MPI_Comm node, std::int64_t bytes) {
   struct statvfs there {};
   const bool known = statvfs("/dev/shm", &there) == 0;

@@ -1,8 +1,8 @@
-// What benchmarks/allreduce times: ways to sum a buffer of float32 over the ranks, in place. Raw MPI is used here,
-// which the rest of the program may not: the peer and the bare loop are to have nothing of ours in them.
+// The contenders of benchmarks/allreduce: ways to sum a buffer of float32 over the ranks, in place. The source includes
+// mpi.h, which otherwise only comm/mpi may do: the peer and the bare loop must not contain code of Syncline.
 //
-// Every rank makes the same contenders in the same order and calls the same; one thread. They are destroyed before the
-// communicator. Throws CommError.
+// All calls are collective: every rank makes the same contenders and the same calls in the same order, from one thread.
+// Destroy contenders before the communicator. Throws CommError.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace syncline::benchmarks {
 class Contender {
  public:
   virtual ~Contender() = default;
-  virtual float* data() = 0;  // owned by the contender; as many bytes as it was made for
+  virtual float* data() = 0;  // of the size given at construction; valid as long as the contender
   virtual void all_reduce(std::int64_t count) = 0;
 };
 
-// In the communicator's own memory, where buckets lie, if it has any.
+// Syncline's all-reduce, of a buffer in the communicator's shared memory (if it has any), like buckets.
 std::unique_ptr<Contender> make_syncline(comm::Communicator& comm, std::int64_t bytes);
 
-// In ordinary memory, as what a program hands over may lie.
+// Syncline's all-reduce, of a buffer in ordinary memory, like arrays of a caller.
 std::unique_ptr<Contender> make_copied(comm::Communicator& comm, std::int64_t bytes);
 
 // One MPI_Allreduce over ordinary memory, with MPI's own choice of algorithm.
 std::unique_ptr<Contender> make_mpi(std::int64_t bytes);
 
-// What is possible on one node: all buffers lie in an MPI shared window, and between two barriers each rank adds its
-// slice of all buffers and writes the sum to all. Null if the ranks are on several nodes, or the window does not fit.
+// The limit of one node: all buffers are in an MPI shared window, and between two barriers each rank sums its slice of
+// all buffers and writes the sum to all. Null if the ranks are on several nodes or the window does not fit.
 std::unique_ptr<Contender> make_window(std::int64_t bytes);
 
 void barrier();
-// The largest of the ranks' values, on all of them.
+// The maximum over the ranks, on every rank.
 double largest(double value);
 
 }  // namespace syncline::benchmarks

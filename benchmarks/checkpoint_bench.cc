@@ -1,7 +1,7 @@
-// Times checkpoints beside what bounds them: the stall of a save in the background beside a copy of memory, the save
-// beside write(2) and fsync of as many bytes in blocks of 1 MiB, as `dd conv=fsync` does it, and the load beside
-// read(2) into new memory. One round does each once, in turn; medians over the rounds. One JSON line: "syncline_..."
-// and "plain_...", in milliseconds.
+// Times checkpoints and their lower bounds: the stall of a background save against a copy in memory, a save against
+// write(2) of equally many bytes in blocks of 1 MiB and fsync (like `dd conv=fsync`), and a load against read(2) into
+// new memory. A round does each once, in turn. Prints one JSON line with medians over the rounds, "syncline_..." and
+// "plain_...", in milliseconds.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints, row by row, how the times of this tree compare with those of another commit, and fails if a row is slower.
 
-usage: compare.py MEASURED.json [--bound RATIO]     (MEASURED.json: of interleave.py --before)
+usage: compare.py MEASURED.json [--bound RATIO]     (MEASURED.json is the output of interleave.py --before)
 
-The ratio is the median here divided by the median there; where more is better (samples/s, GB/s) it is there by here, so that it is
+The ratio is the median here divided by the median there; where more is better (samples/s, GB/s) it is the inverse, so that it is
 always a ratio of times. The interval comes from order statistics: each pair of neighbouring processes gives one ratio, and the k-th
 smallest and k-th largest of n enclose their median with a probability of at least 95 %, whatever the distribution (n = 9: k = 2).
 A row fails if its whole interval lies above the bound, if it does not run here, or if fewer than six pairs did.
@@ -18,12 +18,12 @@ import sys
 import interleave
 import report
 
-MISSED = 0.05  # the probability that an interval does not hold the median
+MISSED = 0.05  # the probability that an interval does not contain the median
 
 
 def interval(ratios):
-    """The (lowest, highest) median that the ratios leave possible; infinite if they are fewer than six."""
-    n, k, below = len(ratios), 0, 1  # below: of 2**n outcomes, those with at most k of n ratios under the median
+    """The (low, high) bounds of the median's confidence interval; (0, infinity) for fewer than six ratios."""
+    n, k, below = len(ratios), 0, 1  # below: of 2**n outcomes, the number with at most k of n ratios under the median
     while 2 * below <= MISSED * 2**n:
         k += 1
         below += math.comb(n, k)
@@ -34,19 +34,19 @@ def interval(ratios):
 
 
 class Comparison:
-    """One row: `ratio`, `low` and `high` of its times here to those there. `pairs` holds (here, there)."""
+    """One row: `ratio`, `low` and `high` of the times here to the times there. `pairs` is a list of (here, there)."""
 
     def __init__(self, pairs, higher_is_better=False):
         times = [(b, a) for a, b in pairs] if higher_is_better else pairs
         here, there = zip(*times)
         self.ratio = statistics.median(here) / statistics.median(there)
         low, high = interval([a / b for a, b in times])
-        # The ratio of the medians is not the median of the ratios and can fall just beside their interval.
+        # The ratio of the medians is not the median of the ratios and can lie slightly outside their interval.
         self.low, self.high = min(low, self.ratio), max(high, self.ratio)
 
 
 def pairs_of(measured, keys, fields):
-    """What the pairs of processes, one here and one there, gave; pairs of which one failed are left out."""
+    """The values (here, there) of the pairs of processes, without pairs of which one process failed."""
     runs = zip(*(measured.runs.get(key, []) for key in keys))
     return [(a[fields[0]], b[fields[1]]) for a, b in runs if fields[0] in a and fields[1] in b]
 
@@ -60,7 +60,7 @@ def row_line(table, row, contenders, measured, bound):
     cells = [row["name"], str(row["threads"]), *map(report.number, medians)]
     pairs = pairs_of(measured, keys, fields)
     if not pairs:
-        # A row that is new has no other side.
+        # A new row runs only here: it passes.
         which = 1 if medians[0] is not None else 0
         verdict = f"{'not there' if which else '**does not run**'}: {measured.error(keys[which])}"
         return "| " + " | ".join([*cells, "-", "-", "0", verdict]) + " |", which == 1

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs every contender of rows.json in turn, several rounds, and writes what they printed and what the machine did.
+"""Runs all contenders of rows.json in turn, for several rounds, and writes their results and the machine's load to FILE.
 
 usage: interleave.py --out FILE [--rounds N] [--only REGEX] [--before BUILD] [--timeout SECONDS]
 
-A round runs each contender of each row once, ours next to the peers, so that a slow minute of the machine hits all of them.
-A process of one rank is held to as many cores as it has threads. A contender that fails is recorded with its last words.
-With --before the only peer is our own build of another commit; a round then runs the two in turn, the shorter the row the
-more often, and changes which of them is first.
+A round runs each contender of each row once, Syncline next to its peers, so that a slow minute of the machine affects all of them.
+A process of one rank is bound to as many cores as it has threads. A contender that fails is recorded with its last line of output.
+With --before the only peer is Syncline's build of another commit; a round then runs both in turn, short rows repeatedly, and
+alternates their order.
 """
 
 import argparse
@@ -23,11 +23,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 
 LEAST_ROUNDS = 9  # of a comparison with another commit
-SHORT_SECONDS, MOST_REPETITIONS = 2, 8  # a pair of processes is run again while this round has spent less time on it
+SHORT_SECONDS, MOST_REPETITIONS = 2, 8  # a round repeats a pair of processes up to either limit
 
 
 def load_rows(only, before=None):
-    """rows.json with the rows whose name matches `only`. With `before`, a build folder, our program in it is their one peer."""
+    """rows.json with the rows whose name matches `only`. With `before`, a build folder, its program is the only peer."""
     with open(os.path.join(HERE, "rows.json"), encoding="utf-8") as file:
         spec = json.load(file)
     contenders = spec["contenders"]
@@ -51,7 +51,7 @@ def kernel_table(names, only):
 
 
 def run_key(row, name, contenders):
-    """(contender, task, model, threads, ranks, steps): what one process measures; rows that agree in it share it."""
+    """(contender, task, model, threads, ranks, steps) of a process; rows with equal keys share the process."""
     contender = contenders[name]
     ranks = contender.get("ranks", row.get("ranks", 1))
     program = contender.get("same_as", name)
@@ -64,7 +64,7 @@ def command_words(contender, task, ranks=1):
 
 
 def literal(name):
-    """A POSIX regular expression for the name; re.escape's escapes of spaces and hyphens are none there."""
+    """A POSIX regular expression for the name; POSIX does not define the escaped spaces and hyphens of re.escape."""
     return re.sub(r"[][\\.^$*+?(){}|]", r"\\\g<0>", name)
 
 
@@ -79,13 +79,13 @@ def command(key, contenders):
 
 
 def cores_for(key):
-    """The cores a process may use; None leaves it to the launcher."""
+    """The cores that a process may use; None for several ranks, which the launcher binds."""
     _, _, _, threads, ranks, _ = key
     return sorted(os.sched_getaffinity(0))[-threads:] if ranks == 1 else None
 
 
 def one_line(lines):
-    """The last line as a dict. Of lines for several sizes, every field of each, its name followed by the size."""
+    """The last line as a dict. If lines have a size ("bytes"), the fields of all lines, with the size appended to each name."""
     parsed = [json.loads(line) for line in lines]
     if "bytes" not in parsed[-1]:
         return parsed[-1]
@@ -94,7 +94,7 @@ def one_line(lines):
 
 
 def read_line(task, said):
-    """What a process says it measured as one dict, or None."""
+    """The measurements in a process's output as one dict, or None."""
     if task == "kernel":
         found = json.loads(said)["benchmarks"] if said.strip().startswith("{") else []
         return {"step_ms": found[0]["real_time"] * {"ns": 1e-6, "us": 1e-3, "ms": 1}[found[0]["time_unit"]]} if found else None
@@ -139,7 +139,7 @@ def machine():
 
 
 def cpu_seconds():
-    """(the whole machine's processor time so far, that of this script and its children)."""
+    """(processor time of the whole machine so far, that of this script and its children), in seconds."""
     with open("/proc/stat", encoding="utf-8") as file:
         user, nice, system, _, _, irq, softirq, steal = map(int, file.readline().split()[1:9])
     own = os.times()
@@ -147,7 +147,7 @@ def cpu_seconds():
 
 
 def measure_alone(key, contenders, timeout):
-    """As measure, and how many cores others used meanwhile."""
+    """As measure, with `others_cores`: the average number of cores that other processes used."""
     start, (all_before, own_before) = time.monotonic(), cpu_seconds()
     measured = measure(key, contenders, timeout)
     all_after, own_after = cpu_seconds()
@@ -156,12 +156,12 @@ def measure_alone(key, contenders, timeout):
 
 
 def in_turn(keys, round_number):
-    """The keys of one row's contenders, last first in every other round."""
+    """The keys of one row's contenders, in reverse order for even numbers."""
     return keys if round_number % 2 else keys[::-1]
 
 
 def run_round(round_number, groups, contenders, args):
-    """Runs each group of keys, with --before again and again for SHORT_SECONDS; yields (key, what was measured)."""
+    """Runs each group of keys, with --before repeatedly for SHORT_SECONDS; yields (key, measurements)."""
     for keys in groups:
         start = time.monotonic()
         for repetition in range(MOST_REPETITIONS if args.before else 1):

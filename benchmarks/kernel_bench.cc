@@ -18,8 +18,8 @@ namespace {
 
 using Index = std::int64_t;
 
-// Aligned memory with small numbers in it. How arrays lie to each other, modulo a page, moves a kernel's time by up to
-// 8 %, so each process draws that: the median over processes is then the kernel's own.
+// An array of small numbers, aligned to 64 bytes. The distances of arrays modulo a page change a kernel's time by up to
+// 8 %, so each process draws them at random: the median over processes does not depend on one choice.
 class Values {
  public:
   explicit Values(Index count) {
@@ -43,7 +43,7 @@ void report(benchmark::State& state, double flops) {
   state.counters["GFLOP/s"] = benchmark::Counter(flops * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// gemm leaves a product to OpenBLAS if it is scaled.
+// Values of alpha: gemm always calls OpenBLAS for scaled products.
 constexpr float kOurs = 1.0f, kOpenBlas = 2.0f;
 
 void product(benchmark::State& state, Trans ta, Trans tb, Index m, Index n, Index k, float alpha = kOurs) {
@@ -103,8 +103,8 @@ void add_product(const char* name, Trans ta, Trans tb, Index m, Index n, Index k
   benchmark::RegisterBenchmark(name, product, ta, tb, m, n, k, kOurs)->Unit(benchmark::kMicrosecond)->UseRealTime();
 }
 
-// One product by each instruction set of this processor beside OpenBLAS, whose kernels OPENBLAS_CORETYPE holds to the
-// same set: Haswell is AVX2, Nehalem SSE4.
+// Times one product with each instruction set of this processor, and by OpenBLAS. The environment variable
+// OPENBLAS_CORETYPE selects OpenBLAS's instruction set: Haswell is AVX2, Nehalem SSE4.
 void add_instruction_sets() {
   for (const InstructionSet& set : instruction_sets()) {
     const auto held = [set](benchmark::State& state) {

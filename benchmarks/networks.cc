@@ -25,7 +25,7 @@ Expr images(Shape sample) {
 
 Expr class_labels() { return placeholder({.shape = {kUnknown}, .dtype = DType::kInt32, .name = "labels"}); }
 
-// The weights of a network as they are made.
+// Makes the weights of a network and collects them.
 class Weights {
  public:
   Variable kernel(Shape shape) {
@@ -115,7 +115,7 @@ Network lstm() {
   return n;
 }
 
-// The last output of a gated recurrent unit, with the reset gate behind the recurrent product (Keras's reset_after).
+// The last output of a gated recurrent unit, with the reset gate after the recurrent product (Keras's reset_after).
 Expr gated_recurrent_unit(Weights& weights, const Expr& x, std::int64_t units) {
   const Variable kernel = weights.kernel({x.shape().back(), 3 * units}), recurrent = weights.kernel({units, 3 * units}),
                  input_bias = weights.vector(3 * units, 0), recurrent_bias = weights.vector(3 * units, 0);
@@ -148,7 +148,7 @@ class ResidualNetwork {
     return conv2d(x, weights.kernel({3, 3, x.shape().back(), filters_}), {.padding = "same"});
   }
 
-  // Statistics of the batch; the moving ones are updated beside, as Keras's layer does.
+  // Normalizes with the batch's statistics and adds the updates of the moving ones, as Keras's layer does.
   Expr normalize(const Expr& x) {
     const Variable gamma = weights.vector(filters_, 1), beta = weights.vector(filters_, 0);
     const Variable mean = zeros({filters_}), variance = ones({filters_});

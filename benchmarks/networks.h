@@ -1,4 +1,4 @@
-// The networks that step_bench trains. benchmarks/peers/measure.py describes them; the peers' programs have the same.
+// The networks that step_bench trains. benchmarks/peers/measure.py describes them; the peers' programs build the same.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The speed of every op case that has a large form: the rows of tests/ops, timed. Run with --benchmark_filter=NAME;
-// --threads=N sets the number of threads (default 1).
+// Times every op case of tests/ops that has large inputs. --benchmark_filter=NAME selects cases; --threads=N sets the
+// number of threads (default 1).
 #include <benchmark/benchmark.h>
 
 #include <charconv>
@@ -25,7 +25,7 @@ void run_case(benchmark::State& state, const OpCase& row) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(bytes));
 }
 
-// Takes --threads=N out of the arguments. False if it is no number of threads.
+// Removes --threads=N from the arguments and sets the number of threads. False if N is not an integer of at least 1.
 bool take_threads(int& argc, char** argv) {
   constexpr std::string_view kFlag = "--threads=";
   int kept = 1, threads = 1;

@@ -1,5 +1,5 @@
-// Times single functions on data in memory. One JSON line; scripts/bench puts it beside other frameworks on the same
-// work (benchmarks/peers/pieces.py).
+// Times single functions on data in memory. Prints one JSON line; scripts/bench compares it with other frameworks on
+// the same work (benchmarks/peers/pieces.py).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ using namespace syncline;
 using Clock = std::chrono::steady_clock;
 
 struct Piece {
-  std::vector<Shape> inputs;  // the last of gather's: indices
+  std::vector<Shape> inputs;  // the last one of gather: indices
   std::function<std::vector<Expr>(const std::vector<Expr>&)> build;
 };
 
@@ -54,8 +54,7 @@ Array make_input(const Shape& shape, std::int64_t rows) {
   return indices;
 }
 
-// A new thread of the pool stays on its maker's core until the kernel has moved it, which takes about a tenth of a
-// second.
+// A new thread of the pool shares its creator's core until the kernel migrates it, after about 0.1 s.
 constexpr std::chrono::milliseconds kWarmUp{300};
 
 double median_ms(Function& f, const std::vector<Array>& feeds, int steps) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the tables of docs/benchmarks.md from what interleave.py measured, and prints them.
+"""Prints the tables of docs/benchmarks.md, made from the measurements of interleave.py.
 
 usage: report.py MEASURED.json [--write docs/benchmarks.md]
 
-A value is the median over the rounds, a ratio ours to theirs of these medians. Bounds are those of rows.json.
+A value is the median over the rounds; a ratio is Syncline's median divided by the peer's. rows.json has the bounds.
 """
 
 import argparse
@@ -21,7 +21,7 @@ it has threads. `scripts/bench --against COMMIT` compares with another commit of
 """
 
 
-QUIET_CORES = 0.1  # what others may use on average
+QUIET_CORES = 0.1  # maximum average use by other processes
 
 
 class Measured:
@@ -49,7 +49,8 @@ def number(value):
 
 
 def verdict(row, ratios):
-    """The row's bounds, those of "best" on the ratio to the fastest peer, of "value" on our value, of "beyond_X" on our value less X's; missed ones in bold."""
+    """The row's bounds, missed ones in bold. They apply to the ratio to the named peer, for "best" to the fastest peer; for "value" to
+    Syncline's value, for "beyond_X" to Syncline's value minus that of X."""
     parts = []
     for name, bound in row.get("at_most", {}).items():
         if ratios.get(name) is not None:
@@ -61,16 +62,16 @@ def verdict(row, ratios):
 
 
 def field_name(table, row, name, contender):
-    """What of a process's line stands in the table. One process measures several contenders at several sizes."""
+    """The field of a process's line that the table shows. One process may measure several contenders at several sizes."""
     if "bytes" not in row:
         return table["field"]
     return f"{contender.get('prefix', name)}_{table['field']}_{row['bytes']}"
 
 
 def table_lines(table, contenders, measured, missing):
-    """The lines of one table; what could not be measured is added to `missing`."""
+    """The lines of one table. Adds values that were not measured to `missing`, with the reason."""
     peers = list(dict.fromkeys(name for row in table["rows"] for name in row["against"]))
-    # The best of our one process is worth a column where several peers do the same work.
+    # A column compares with the fastest peer if several peers do the same work in one process.
     best = len(peers) > 1 and table["field"] == "step_ms"
     head = ["", "threads", "Syncline", *(contenders[p]["title"] for p in peers)]
     head += [*(f"ratio to {contenders[p]['title']}" for p in peers), *(["ratio to the best"] if best else []), "bound"]
@@ -99,7 +100,7 @@ def table_lines(table, contenders, measured, missing):
 
 
 def conditions(result, measured):
-    """The machine, the versions, who else was busy."""
+    """The machine, the versions, and the load of other processes."""
     machine = result["machine"]
     others = [m["others_cores"] for runs in measured.runs.values() for m in runs]
     quiet = statistics.mean(others) < QUIET_CORES

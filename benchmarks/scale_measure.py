@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what scale_model.py needs, and what it is to be compared with, on this machine.
+"""Measures the inputs of scale_model.py, and times to compare its predictions with, on this machine.
 
 usage: scale_measure.py --out FILE [--rate 400mbit]
 
-Latency and bandwidth come from benchmarks/allreduce on two ranks, of one node and of two, profiles of steps from the timelines
-of two ranks of one node. Nodes are network namespaces (tests/mpi/namespaces/nodes) whose links are held to a rate. The checks
-run other numbers of nodes and ranks: all-reduces of ours, of MPI held to its ring and to its binary tree, and training steps.
-Needs build/release with allreduce and step_bench.
+Latency and bandwidth come from benchmarks/allreduce on two ranks of one node and on three and five nodes of one rank, profiles of
+steps from the timelines of two ranks of one node. Nodes are network namespaces (tests/mpi/namespaces/nodes) with links of limited
+rate. The checks run other layouts: Syncline's all-reduce, MPI's ring and binary tree, and training steps. Needs allreduce and
+step_bench in build/release.
 """
 
 import argparse
@@ -25,9 +25,9 @@ NETWORK_SIZES = [4, 1024, 1 << 20, 2 << 20, 4 << 20]
 CHECK_SIZES = [2 << 20]
 LAYOUTS = ["1,1", "1,1,1,1", "2,2", "2,2,2,2", "4,4"]
 MODELS = ["mlp", "mlp_wide"]
-# The model is about sums over ranks, as all layouts of several nodes make them.
+# Turns off gradients by rows, which only jobs on one node use: the model predicts sums over ranks.
 SUMS = {"SYNCLINE_BY_ROWS_FROM": "1024GiB"}
-# MPI's algorithms: 4 is the ring, 2 a reduction and a broadcast, here by binary trees in pieces.
+# Open MPI's algorithms: 4 is the ring, 2 a reduction followed by a broadcast, here both by binary trees in pieces.
 RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
 TREE = [
     "--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "2",
@@ -62,7 +62,7 @@ def on_nodes(layout, rate, options=()):
 def measure_node():
     lines = allreduce(["scripts/launch", "2"], NODE_SIZES)
     meeting, bandwidth = scale_model.fit(points(lines, "syncline"))
-    # Two ranks, two messages each way: as scale_model.ring and node_sum say.
+    # For two ranks scale_model.ring gives 2 latency + bytes / bandwidth, node_sum gives meeting + 2 bytes / memory.
     latency, message_bandwidth = scale_model.fit(points(lines, "mpi"))
     return {
         "meeting": meeting, "memory": 2 * bandwidth, "message_latency": latency / 2, "message_bandwidth": message_bandwidth,
@@ -71,12 +71,12 @@ def measure_node():
 
 
 def measure_network(rate):
-    """From three nodes: ours for the exchange, MPI's ring for messages. On three nodes a ring has 4 steps of a third of the buffer,
-    and the exchange sends two thirds of it twice."""
+    """Fits the exchange to Syncline's all-reduce and messages to MPI's ring, both on three nodes: a ring has 4 rounds of a third of the
+    buffer, and the exchange sends two thirds of it twice."""
     three = allreduce(on_nodes("1,1,1", rate, RING), NETWORK_SIZES)
     latency, bandwidth = scale_model.fit(points(three, "mpi"), share=4 / 3)
     exchange_latency, exchange_bandwidth = scale_model.fit(points(three, "syncline"), share=4 / 3)
-    # The ranks share this machine's cores, so a further message costs more here than it would a node of its own.
+    # The ranks share this machine's cores, so a further message costs more than on a node with cores of its own.
     small = NETWORK_SIZES[:2]
     five = allreduce(on_nodes("1,1,1,1,1", rate), small)
     gap = min(b - a for (_, a), (_, b) in zip(points(three, "syncline"), points(five, "syncline"))) / 4

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Predicts the time of a training step, and the efficiency, for many ranks, from what was measured on few.
+"""Predicts the time of a training step and the efficiency for many ranks from measurements on few.
 
 usage: scale_model.py MEASURED.json [--cluster NAME] [--profile NAME] [--no-overlap] [--ranks-a-node K,K...]
 
-MEASURED.json is what scale_measure.py writes: a node's and a network's latency and bandwidth, and profiles of steps. The
-batch of a rank stays the same (weak scaling), so efficiency is the time of a step without communication by that with it.
+MEASURED.json is the output of scale_measure.py: latency and bandwidth of a node and of a network, and profiles of steps. The batch of
+a rank is constant (weak scaling), so efficiency is the time of a step without communication divided by the time with it.
 
 The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-reduce of b bytes over N nodes of k ranks takes:
-  ring          over all n = N k ranks, node by node: 2 (n - 1) steps of b / n bytes, each as long as its slowest link
-  tree          up and down a binary tree of nodes, and one of each node's ranks below it, in pieces; two children of a parent
-                take turns
-  hierarchical  the ranks of a node add up their buffers in shared memory, every node has a slice of the whole and gets it
-                from the N - 1 others, and hands its sum to them: twice N - 1 messages of b / N bytes, one latency each time and
-                a gap between messages
-A step is simulated: it computes, submits buckets, waits for them, as its profile says; the wire takes one bucket after the
-other. Not in the model: ranks that are late by chance, and traffic of others.
+  ring          one ring of all n = N k ranks, node by node: 2 (n - 1) rounds of b / n bytes, each as long as on its slowest link
+  tree          up and down a binary tree of nodes, with a binary tree of ranks below each node, in pieces; the two children of a
+                parent send one after the other
+  hierarchical  the ranks of a node sum their buffers in shared memory; each node receives its slice of the whole from the N - 1
+                others and sends them the sum: twice N - 1 messages of b / N bytes, each time with one latency and a gap between
+                messages
+The model simulates a step: it computes, submits buckets and waits for them in the order of its profile; the wire transfers one bucket
+at a time. Not in the model: random delays of ranks, and traffic of other jobs.
 """
 
 import argparse
@@ -22,16 +22,16 @@ import dataclasses
 import json
 import math
 
-PIECE = 1 << 20  # bytes; the tree's
+PIECE = 1 << 20  # bytes of a piece in the tree
 
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """What one rank, or one node, can send and receive at the same time."""
+    """The full-duplex connection of one rank or one node."""
 
     latency: float  # seconds
     bandwidth: float  # bytes/s
-    gap: float = 0.0  # seconds: what each further message costs its sender besides its bytes
+    gap: float = 0.0  # seconds that each further message costs its sender besides its bytes
 
     def message(self, size):
         return self.latency + size / self.bandwidth
@@ -39,9 +39,9 @@ class Link:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """Nodes of equal size. `inside` is a message between two ranks of a node, `between` one from node to node, `exchange` what a
-    node gets of its link when all nodes send to all: TCP makes less of that than of one stream each way. Ranks of a node that sum
-    b bytes in shared memory read and write b bytes each; a core moves `memory` bytes/s, and ranks beyond the cores add nothing."""
+    """Nodes of equal size. `inside` is for messages between two ranks of a node, `between` for messages between nodes, `exchange` for
+    an exchange of all nodes with all, where TCP achieves less bandwidth than with one stream each way. In a sum of b bytes in shared
+    memory each rank reads and writes b bytes; a core moves `memory` bytes/s, and ranks beyond the cores add no bandwidth."""
 
     inside: Link
     between: Link
@@ -53,7 +53,7 @@ class Cluster:
 
 
 def node_sum(cluster, ranks, size):
-    """Ranks of one node add up their buffers in shared memory: each reads and writes its slice of all of them."""
+    """Seconds of a sum in the shared memory of a node: each rank reads and writes its slice of all buffers."""
     if ranks == 1:
         return 0.0
     return cluster.meeting + 2 * ranks * size / (cluster.memory * min(ranks, cluster.cores))
@@ -70,7 +70,7 @@ def ring(cluster, nodes, size):
 
 
 def tree(cluster, nodes, size, piece=PIECE):
-    """Pieces follow each other: the first one takes all levels, the others come one step of the slowest level later."""
+    """Pieces form a pipeline: the first passes all levels; each further one ends one round of the slowest level later."""
     pieces = max(1, math.ceil(size / piece))
     turns = []
     for link, members in ((cluster.between, nodes), (cluster.inside, cluster.ranks_a_node)):
@@ -91,8 +91,8 @@ SCHEDULES = {"ring": ring, "tree": tree, "hierarchical": hierarchical}
 
 
 def step_seconds(profile, transfer, overlap=True, slower=1.0):
-    """Simulates one step. `transfer` gives the seconds of an all-reduce of so many bytes; computation takes `slower` times as
-    long as in the profile. Without overlap a bucket goes out when the step waits for it, or for one behind it."""
+    """Simulates one step. transfer(bytes) returns the seconds of an all-reduce; computation takes `slower` times as long as in the
+    profile. Without overlap a bucket is sent when the step waits for it or for a later one."""
     now = wire = 0.0
     done, queued = {}, []
 
@@ -126,7 +126,7 @@ def efficiency(profile, cluster, nodes, schedule, overlap=True):
 
 def fit(points, share=1.0):
     """(latency, bytes/s) of seconds = latency + share * bytes / bandwidth from [(bytes, seconds)], by least squares of the
-    relative error, so that every size counts the same. Of a negative latency nothing is left."""
+    relative error, so that every size has the same weight. Replaces a negative latency by 0."""
     sums = [0.0] * 5
     for size, seconds in points:
         x, y = share * size / seconds, 1 / seconds
@@ -141,8 +141,8 @@ def fit(points, share=1.0):
 
 
 def profile_of_trace(lines, skip=10):
-    """The profile of a step, [(action, seconds or bucket, bytes)], from a rank's timeline (SYNCLINE_TRACE). A step's pieces of
-    computation each end at a bucket: the first time at its start, the second time at the wait for it. Medians over the steps."""
+    """The profile of the most frequent step, [(action, seconds or bucket, bytes)], from a rank's timeline (SYNCLINE_TRACE). A piece of
+    computation ends at a bucket: first where it is submitted, then at the wait for it. Medians over the steps after the first `skip`."""
     steps, sizes = {}, {}
     for line in lines:
         line = line.strip().rstrip(",")
@@ -172,7 +172,7 @@ def profile_of_trace(lines, skip=10):
 
 
 def cluster_from(node, network, ranks_a_node, cores=1 << 30):
-    """From the dicts of MEASURED.json."""
+    """Makes a Cluster from the dicts of MEASURED.json."""
     return Cluster(
         inside=Link(node["message_latency"], node["message_bandwidth"]),
         between=Link(network["latency"], network["bandwidth"]),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/scaling.md and its plot from what scale_measure.py measured.
+"""Writes docs/scaling.md and its plot from the measurements of scale_measure.py.
 
 usage: scale_report.py MEASURED.json [--write docs/scaling.md]
 """
@@ -12,7 +12,7 @@ import statistics
 
 import scale_model
 
-# What a cluster could have instead of this machine's virtual links: assumed, not measured.
+# Networks of a cluster, in place of this machine's virtual links: assumed, not measured.
 ASSUMED = {
     "100 Gbit/s, 5 us (assumed)": {
         "latency": 5e-6, "bandwidth": 11e9, "exchange_latency": 5e-6, "exchange_bandwidth": 11e9, "gap": 0.5e-6,
@@ -26,7 +26,7 @@ COLORS = {"ring": "#c33", "tree": "#38c", "hierarchical": "#2a2"}
 
 
 def predicted(check, measured):
-    """Seconds of one check. Its nodes are of one machine, whose cores all of them share."""
+    """The predicted seconds of one check. All its nodes share the cores of one machine."""
     layout = [int(n) for n in check["layout"].split(",")]
     cores = measured["machine"]["cores"]
     network = next(iter(measured["networks"].values()))
@@ -40,7 +40,7 @@ def predicted(check, measured):
 
 
 def check_lines(measured):
-    lines = ["| what | nodes x ranks | schedule | measured, ms | predicted, ms | error |", "|---|---|---|---|---|---|"]
+    lines = ["| what | nodes x ranks of a node | schedule | measured, ms | predicted, ms | error |", "|---|---|---|---|---|---|"]
     errors = {}
     for check in measured["checks"]:
         layout = check["layout"].split(",")
@@ -51,7 +51,7 @@ def check_lines(measured):
             f"| {what} | {len(layout)} x {layout[0]} | {check['schedule']} | {want * 1e3:.2f} | {got * 1e3:.2f} | {got / want - 1:+.0%} |"
         )
     summary = ", ".join(f"{name} {statistics.median(e):.0%} (at most {max(e):.0%})" for name, e in errors.items())
-    return [*lines, "", f"Error without its sign, median: {summary}."]
+    return [*lines, "", f"Median of the absolute relative error: {summary}."]
 
 
 def inputs_lines(measured):
@@ -60,11 +60,15 @@ def inputs_lines(measured):
     lines = [
         "| input | value | from |",
         "|---|---|---|",
-        f"| meeting in shared memory | {node['meeting'] * 1e6:.2f} us | our all-reduce, 2 ranks of a node |",
-        f"| memory, a core | {node['memory'] * 1e-9:.2f} GB/s | the same |",
-        f"| message within a node | {node['message_latency'] * 1e6:.2f} us, {node['message_bandwidth'] * 1e-9:.2f} GB/s | MPI_Allreduce, 2 ranks of a node |",
-        f"| message between nodes, {rate} | {network['latency'] * 1e6:.0f} us, {network['bandwidth'] * 1e-9:.4f} GB/s | MPI's ring, 3 nodes |",
-        f"| exchange between nodes, {rate} | {network['exchange_latency'] * 1e6:.0f} us, {network['exchange_bandwidth'] * 1e-9:.4f} GB/s, {network['gap'] * 1e6:.0f} us a message | our all-reduce, 3 and 5 nodes |",
+        f"| latency of a sum in shared memory | {node['meeting'] * 1e6:.2f} us | Syncline's all-reduce, 2 ranks of a node |",
+        f"| memory bandwidth of a core | {node['memory'] * 1e-9:.2f} GB/s | same |",
+        f"| message within a node | {node['message_latency'] * 1e6:.2f} us, {node['message_bandwidth'] * 1e-9:.2f} GB/s "
+        "| MPI_Allreduce, 2 ranks of a node |",
+        f"| message between nodes, {rate} | {network['latency'] * 1e6:.0f} us, {network['bandwidth'] * 1e-9:.4f} GB/s "
+        "| MPI's ring, 3 nodes |",
+        f"| exchange between nodes, {rate} | {network['exchange_latency'] * 1e6:.0f} us, "
+        f"{network['exchange_bandwidth'] * 1e-9:.4f} GB/s, {network['gap'] * 1e6:.0f} us per further message "
+        "| Syncline's all-reduce, 3 and 5 nodes |",
     ]
     for model, profile in measured["profiles"].items():
         sizes = [size for action, _, size in profile if action == "submit"]
@@ -83,7 +87,7 @@ def prediction_lines(measured, model):
     rank_counts = (2, 8, 64, 512, 4096)
     lines = []
     for name, network in ASSUMED.items():
-        lines += [f"{name}, {model}:", "", "| schedule | ranks a node | " + " | ".join(f"{n:,}" for n in rank_counts) + " |"]
+        lines += [f"{name}, {model}:", "", "| schedule | ranks per node | " + " | ".join(f"{n:,}" for n in rank_counts) + " |"]
         lines.append("|---" * (len(rank_counts) + 2) + "|")
         for schedule in scale_model.SCHEDULES:
             for ranks_a_node in RANKS_A_NODE:
@@ -97,7 +101,7 @@ def prediction_lines(measured, model):
 
 
 def panel(measured, network, profile, title, left):
-    """One diagram: efficiency over ranks; a line a schedule, thin for 1 rank a node, thick for 16."""
+    """One diagram of efficiency over ranks. Each schedule has a thin line for 1 rank per node and a thick one for 16."""
     top, width, height = 40, 300, 220
     x = lambda ranks: left + width * math.log2(ranks) / 12  # noqa: E731
     y = lambda value: top + height * (1 - value)  # noqa: E731
@@ -137,30 +141,34 @@ def report(measured):
         [
             "# Scaling",
             "",
-            "Written by `benchmarks/scale_report.py` from what `benchmarks/scale_measure.py` measured; do not edit. `benchmarks/scale_model.py` says",
-            "what the model is. Efficiency is that of weak scaling: the time of a step without communication by that with it.",
+            "Written by `benchmarks/scale_report.py` from the measurements of `benchmarks/scale_measure.py`; do not edit.",
+            "`benchmarks/scale_model.py` describes the model. Efficiency is that of weak scaling: the time of a step without",
+            "communication divided by the time with it.",
             "",
             "## Inputs",
             "",
             *inputs_lines(measured),
             "",
-            "## The model against what runs here",
+            "## Comparison with measurements",
             "",
-            f"{machine['date']}, commit {machine['commit']}, {machine['cpu']}, {machine['cores']} cores; load {measured['load'][0]:.1f} before and",
-            f"{measured['load'][1]:.1f} after, of which this measurement makes 2. Nodes are network namespaces whose links are held to {measured['rate']} (`tc tbf`; this kernel has no",
-            "`netem`, so latency is that of the virtual link). All nodes share the machine's cores: a step's computation is taken to be slower by",
-            "ranks / cores where there are more ranks than cores, and a node to have its share of the cores. Ring and tree are MPI's own, with its",
-            "algorithm fixed; the hierarchical schedule is ours. Nothing in this table but the inputs above was fitted.",
+            f"{machine['date']}, commit {machine['commit']}, {machine['cpu']}, {machine['cores']} cores; load average",
+            f"{measured['load'][0]:.1f} before and {measured['load'][1]:.1f} after the measurement, which itself causes 2. Nodes are",
+            f"network namespaces whose links are limited to {measured['rate']} (`tc tbf`; this kernel has no `netem`, so latency is that",
+            "of the virtual link). All nodes share the machine's cores: the prediction multiplies a step's computation by ranks / cores",
+            "if there are more ranks than cores, and gives each node its share of the cores. Ring and tree are MPI's, with a",
+            "fixed algorithm; the hierarchical schedule is Syncline's. Only the inputs above are fitted.",
             "",
             *check_lines(measured),
             "",
-            "MPI's tree is the least like its model: the model overlaps nothing of the way up with the way down. Where several nodes exchange",
-            "at a time, what TCP makes of a link varies from run to run. A load above 2 means that others were busy: then single rows stray.",
+            "The model is least accurate for MPI's tree, because it does not overlap the way up with the way down. While several",
+            "nodes exchange data, the bandwidth that TCP achieves varies from run to run. A load above 2 means that other",
+            "processes were running; some rows then deviate.",
             "",
             "## Prediction",
             "",
-            "The node is the measured one, with a core for each rank and one to spare for transfers; **the networks are assumed**. Ranks that are late",
-            "by chance and other jobs' traffic are not in the model: read it as what the schedules make of the wire, not as a promise.",
+            "The node is the measured one, with a core for each rank and a spare one for transfers; **the networks are assumed**.",
+            "Random delays of ranks and traffic of other jobs are not in the model: the tables compare the schedules and do not",
+            "promise a speed.",
             "",
             "![efficiency over ranks](scaling.svg)",
             "",

@@ -1,5 +1,5 @@
-// Times training steps of one network with data in memory, alone or as one of several ranks under mpirun. One JSON line
-// on rank 0; scripts/bench puts it beside other frameworks on the same work.
+// Times training steps of one network with data in memory, on one rank or on several under mpirun. Rank 0 prints one
+// JSON line; scripts/bench compares it with other frameworks on the same work.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>

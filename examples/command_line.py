@@ -1,4 +1,4 @@
-"""What the examples' command lines share: options, random seeds, exit codes, checkpoints to go on from."""
+"""Shared by the examples' command lines: options, random seeds, exit codes, resuming from checkpoints."""
 
 import argparse
 import os
@@ -9,11 +9,11 @@ import numpy as np
 
 
 class DataError(Exception):
-    """Data that are missing or damaged; the message says which and what to do."""
+    """Data are missing or damaged; the message names the file and the remedy."""
 
 
 def at_least(least):
-    """An argparse type: whole numbers from `least` on."""
+    """An argparse type for whole numbers of at least `least`."""
 
     def number(text):
         value = int(text)
@@ -69,7 +69,7 @@ def callbacks(args):
 
 
 def start(args, build, custom_objects=None):
-    """(model, epochs that it has been trained for): with --resume the last checkpoint's, otherwise what build() gives."""
+    """(model, number of its finished epochs): from the last checkpoint with --resume, if there is one; otherwise (build(), 0)."""
     if args.resume:
         from syncline.jobs import load_latest
 
@@ -83,7 +83,7 @@ def start(args, build, custom_objects=None):
 
 
 def run(main):
-    """Ends the process: code 0 after main(), 1 with one line after a DataError; argparse uses 2."""
+    """Runs main(). After a DataError prints one line and ends the process with code 1; argparse uses 2."""
     try:
         main()
     except DataError as error:

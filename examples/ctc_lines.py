@@ -3,8 +3,8 @@
     KERAS_BACKEND=syncline python ctc_lines.py
     KERAS_BACKEND=syncline mpirun -n 2 python ctc_lines.py
 
-Each line is an image of 3 to 7 digits at uneven distances and heights, with noise; where a digit stands is not told.
-Two convolutions, a bidirectional GRU over the columns, CTC. The defaults reach a character error rate of 0.03.
+Each line is an image of 3 to 7 digits at uneven distances and heights, with noise; the labels contain no positions. The
+network has two convolutions and a bidirectional GRU over the columns. The defaults reach a character error rate of 0.03.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def ctc_cost(arguments):
 
 
 def given_cost(unused, cost):
-    """The loss of a model whose output is its cost already."""
+    """The loss function of a model whose output is the cost."""
     return cost
 
 
@@ -77,7 +77,7 @@ def edit_distance(a, b):
 
 
 def error_rate(probabilities, labels, lengths):
-    """Edits that turn what is read into what was drawn, a digit drawn."""
+    """Edits that turn the decoded digits into the drawn ones, divided by the number of drawn digits."""
     columns = np.full(len(probabilities), COLUMNS)
     read = K.eval(K.ctc_decode(probabilities, columns)[0][0])
     edits = sum(

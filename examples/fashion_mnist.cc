@@ -1,5 +1,5 @@
-// Trains a network on Fashion-MNIST. Alone: fashion_mnist. On several ranks: mpirun -n 4 fashion_mnist. The result is
-// the same up to rounding, and the same bits on every rank.
+// Trains a network on Fashion-MNIST, on one rank (fashion_mnist) or on several (mpirun -n 4 fashion_mnist). The results
+// agree up to rounding; all ranks of a job have the same bits.
 //
 // Exit codes: docs/exit_codes.md, and 2 for wrong arguments.
 #include <fmt/format.h>
@@ -37,8 +37,8 @@ void complain(const std::string& what) {
   std::fflush(stderr);
 }
 
-// Runs what may fail on some ranks only, or on all of one cause. True if it succeeded on all; otherwise
-// the lowest rank on which it failed says why.
+// Runs an action that may fail on some or all ranks. True if it succeeds on all; otherwise the lowest failing rank
+// prints its error. Collective.
 bool succeeds_on_all(comm::Communicator& wire, const std::function<void()>& action) {
   std::string error;
   try {
@@ -90,13 +90,13 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::optional<training::Signals> signals;  // without a place for checkpoints, signals do what they always do
+  std::optional<training::Signals> signals;  // empty without a checkpoint folder: signals keep their default action
   std::unique_ptr<comm::Communicator> wire;
   Options options;
   try {
     const bool quiet = comm::read_launch_environment().rank != 0;
     if (const int code = examples::parse_options(argc, argv, quiet, options); code >= 0) {
-      // Rank 0 says why. mpirun, which ends all when one fails, shall not end it before.
+      // Only rank 0 prints the error. mpirun kills it when another rank fails, so the other ranks end later.
       if (quiet && code > 0) std::this_thread::sleep_for(std::chrono::seconds(3));
       return code;
     }
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     if (options.threads > 0) kernels::set_thread_count(options.threads);
     if (const std::string lacking = kernels::lacking_blas_memory(); !lacking.empty()) {
       complain(lacking);
-      std::_Exit(1);  // its end would wait for OpenBLAS's threads, which wait for memory
+      std::_Exit(1);  // a normal exit waits for OpenBLAS's threads, which wait for memory
     }
     comm::Settings settings = keras_json().comm;
     if (options.verbose) settings.verbose = true;

@@ -1,4 +1,4 @@
-// The three networks of the example, as a user of the C++ backend writes them: layers are a few lines of backend
+// The three networks of the example, written as a user of the C++ backend would: a layer is a few lines of backend
 // functions.
 #pragma once
 
@@ -27,7 +27,7 @@ Model cnn(const Expr& x, int classes = 10);
 // By name: softmax, mlp (784-512-512-10 with dropout 0.2) or cnn. Throws ValueError for another name.
 Model make_model(const std::string& name, const Expr& x);
 
-// Mean crossentropy and the share of right answers for integer labels (samples,).
+// Scalars: mean crossentropy, and the fraction of correct predictions. labels: integers (samples,).
 Expr mean_loss(const Expr& labels, const Expr& logits);
 Expr accuracy(const Expr& labels, const Expr& logits);
 

@@ -10,8 +10,8 @@
 namespace syncline::examples {
 namespace {
 
-// The text must be a decimal number of this type: CLI11 takes -1 for 2^64 - 1, and for 2^64 the nearest that fits. Its
-// own checks name a range of 300 digits.
+// The text must be a decimal number of type Number: CLI11 converts -1 to 2^64 - 1, and 2^64 to the nearest value that
+// fits. The messages of its own range checks print a range of 300 digits.
 template <class Number>
 CLI::Validator whole(Number least, Number most = std::numeric_limits<Number>::max()) {
   return {[=](std::string& text) {

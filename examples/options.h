@@ -27,8 +27,8 @@ struct Options {
   bool digest = false;   // every rank prints a digest of its variables at the end
 };
 
-// Returns an exit code if the program should stop (help was asked for, or the arguments are wrong: then one line says
-// why).
+// Returns -1 to continue, 0 after --help, 2 if the arguments are wrong. Unless `quiet`, prints the help or a line with
+// the error.
 int parse_options(int argc, char** argv, bool quiet, Options& options);
 
 }  // namespace syncline::examples

@@ -3,8 +3,8 @@
     KERAS_BACKEND=syncline python text_lstm.py
     KERAS_BACKEND=syncline mpirun -n 2 python text_lstm.py
 
-The reviews are made from a small grammar. What the last sentence says decides, "not" turns a word round, and earlier
-sentences say anything: counting words reaches an accuracy of about 0.7, the defaults reach 0.99.
+A small grammar generates the reviews. The last sentence decides the label, "not" negates its word, and earlier sentences
+are random: counting words reaches an accuracy of about 0.7, the defaults reach 0.99.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ OPENINGS = ["all in all it was", "in the end I found it", "so my verdict is that
 
 
 def opinion(random):
-    """(words, whether they praise)"""
+    """(words, True for praise)"""
     praise, turned = random.random() < 0.5, random.random() < 0.4
     word = random.choice(GOOD if praise != turned else BAD)
     degree = random.choice(["", "very ", "really ", "quite "])

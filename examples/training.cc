@@ -132,11 +132,11 @@ void Training::build() {
   score_ = std::make_unique<Function>(inputs, std::vector<Expr>{loss, right}, std::vector<Update>{}, "evaluate");
 }
 
-// The loader is made with the first batch: only then is the seed known, which may be a checkpoint's.
+// Makes the loader with the first batch, when the session has its final seed, which may be that of a checkpoint.
 training::Batches Training::train_batches() const {
   training::Batches batches{.samples = data_.train.images.shape()[0], .batch = options_.batch, .read = {}};
   batches.read = [this, loader = std::shared_ptr<io::Loader>()](std::int64_t epoch, std::int64_t step) mutable {
-    // The rows are in memory: picking those of a batch takes no longer than waking a thread that has picked them.
+    // No prefetch: the rows are in memory, and copying those of a batch takes no longer than waking a thread.
     if (!loader)
       loader = std::make_shared<io::Loader>(
           io::array_source({{"images", data_.train.images}, {"labels", data_.train.labels}}),

@@ -1,5 +1,5 @@
-// Training on labelled images, as a program of the C++ backend: the graph of a step and of an evaluation, where batches
-// come from, and what a checkpoint is to hold. The rest is runtime/training.
+// Training on labelled images, as a program of the C++ backend: the graphs of a step and of an evaluation, the source
+// of batches, and the contents of a checkpoint. runtime/training does the rest.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,22 @@ struct Data {
   io::LabeledImages train, test;
 };
 
-// Throws DisagreementError if ranks were given different numbers that no step would show. All ranks call it.
+// Throws DisagreementError if ranks have different values of options that the plans of a step do not show, such as
+// --epochs. Collective.
 void require_equal_options(const Options& options, comm::Communicator& wire);
 
 // Throws IoError.
 Data read_data(const Options& options);
 
-// Where checkpoints go, the same on every rank. A single file is gone on from in a folder named like it without ".h5".
-// All ranks call both.
+// The checkpoint folder of rank 0, on every rank: --checkpoint, or for an existing file NAME.h5 the folder NAME.
+// find_checkpoint looks into the folder, then at the file. Null: there is none. Both are collective.
 std::string checkpoint_folder(const Options& options, comm::Communicator& wire);
 std::unique_ptr<training::FoundCheckpoint> find_checkpoint(const Options& options, const std::string& folder,
                                                            comm::Communicator& wire);
 
 class Training {
  public:
-  // Builds the graph; all ranks must do so. An empty folder: nothing is saved. What is pointed to outlives this.
+  // Builds the graph; collective. An empty folder: nothing is saved. `wire` and `requests` must outlive this object.
   Training(const Options& options, Data data, const std::string& folder, comm::Communicator& wire,
            training::Requests* requests);
   Training(const Training&) = delete;  // its parts point at each other
@@ -46,12 +47,12 @@ class Training {
   training::Ended run() { return fit_->run(); }
   training::Logs evaluate();
   const io::TrainingState& state() const { return fit_->counts(); }
-  // Of the bytes of all variables, in order.
+  // A digest of the bytes of all variables, in order.
   std::uint64_t digest() const;
 
  private:
   void build();
-  // The epochs are evaluated for those who look at the test set, or write.
+  // True if a callback needs an evaluation after each epoch.
   bool watched() const;
   void add_callbacks(const std::string& folder, comm::Communicator& wire, training::Requests* requests);
   training::Batches train_batches() const;

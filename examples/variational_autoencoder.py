@@ -20,8 +20,8 @@ CODE = 16
 
 
 class Sample(Layer):
-    """From the mean and the logarithm of the variance of a normal distribution to a draw from it. Adds the
-    distribution's divergence from the standard normal one to the loss."""
+    """Draws from normal distributions, given their means and the logarithms of their variances. Adds their mean
+    divergence from the standard normal distribution to the loss."""
 
     def call(self, inputs):
         mean, log_variance = inputs

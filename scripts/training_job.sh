@@ -1,21 +1,21 @@
 # shellcheck shell=bash
-# What scripts/slurm/train.sbatch and scripts/pbs/train.pbs share; they source it. A job trains until it is done or its
-# scheduler warns it; then the ranks save, and the job goes back to the queue and on from there (docs/schedulers.md).
+# Shared by scripts/slurm/train.sbatch and scripts/pbs/train.pbs, which source it. A job trains until it is finished or its scheduler
+# sends a warning. Then the ranks save, the job returns to the queue, and its next start continues (docs/schedulers.md).
 #
-# A template sets `template`, its name for messages, and calls `prepare`; then it sets the array `launch` and the function
-# `requeue`, which puts the job back to the queue, and calls `train`.
+# A template sets `template`, its name in messages, and calls `prepare`; then it sets the array `launch` and the function `requeue`,
+# which puts the job back into the queue, and calls `train`.
 
 : "${template:?}"
 
-# USR1: the job's time is nearly over. TERM: the scheduler ends the job, and knows whether it begins again. Both may come
-# before there is a program to be told.
+# USR1: the time limit is near. TERM: the scheduler ends the job and decides about a restart. Both may arrive before the program is
+# launched.
 launched='' warned='' ending='' interrupted=''
 trap 'warned=yes interrupted=yes; pass_warning_on' USR1
 trap 'ending=yes interrupted=yes; pass_warning_on' TERM
 readonly kSaved=75          # docs/exit_codes.md
-readonly kKilledByUsr1=138  # a program that does not know the warning
+readonly kKilledByUsr1=138  # a program without a handler for USR1
 readonly kWrongArguments=2
-readonly kTries=3           # restarts from one place before the job gives up
+readonly kTries=3           # restarts from one place before the job ends
 
 say() { echo "$template: $*"; }
 complain() { echo "$template: $*" >&2; }
@@ -24,8 +24,8 @@ refuse() {
   exit 2
 }
 
-# prepare JOB PROGRAM [ARGUMENT...]: JOB is a name that restarts of the job keep. Sets `command` and `checkpoint`. A program
-# finds the folder in the variable CHECKPOINT too, so that one without these options can do without (RESUME_OPTIONS=).
+# prepare JOB PROGRAM [ARGUMENT...]: JOB is the job's name, equal in all its restarts. Sets `command` and `checkpoint`. The variable
+# CHECKPOINT also passes the folder to the program, for programs without these options (RESUME_OPTIONS=).
 prepare() {
   local options
   job=$1 program=$2
@@ -46,19 +46,19 @@ prepare() {
   count_restarts
 }
 
-# use_mpirun THREADS [OPTION...]: sets `launch`. A rank takes its threads from its affinity mask. Five seconds instead of one
-# lie between mpirun's signals to the ranks when one has died or mpirun itself is asked to end: time to save.
+# use_mpirun THREADS [OPTION...]: sets `launch`. A rank derives its number of threads from its affinity mask. After a rank's death or a
+# SIGTERM, mpirun waits five seconds instead of one between its signals to the ranks, so that they can save.
 use_mpirun() {
   launch=(mpirun --map-by "slot:PE=$1" --bind-to core --mca odls_base_sigkill_timeout 5 -x CHECKPOINT "${@:2}")
-  # Where it starts ranks with ssh they get no other variables of this script.
+  # Ranks that mpirun starts with ssh get no other variables of this script.
   [[ $program != *.py ]] || launch+=(-x KERAS_BACKEND)
-  # In containers, and on a cluster of one's own machine, jobs may be root's.
+  # In containers and on single-machine clusters jobs may run as root.
   ((EUID != 0)) || launch+=(--allow-run-as-root)
 }
 
 status_of() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^\",}]*\).*/\1/p" "$status" 2>/dev/null | head -n 1 || true; }
 
-# Where the training stands: its step, or for a program that writes no status file its newest checkpoint.
+# Prints the position of the training: its step, or for a program without a status file its newest checkpoint.
 place() {
   local step
   step=$(status_of global_step)
@@ -72,7 +72,7 @@ place() {
   fi
 }
 
-# Ends the job if it has started from the same place too often: nothing suggests that another start would be different.
+# Ends the job if kTries restarts have begun at the same place, because another one is unlikely to get further.
 count_restarts() {
   local here last='' starts=0 tries=0
   here=$(place)
@@ -89,13 +89,13 @@ count_restarts() {
   ((starts == 1)) || say "job $job, restart $((starts - 1)), from $here"
 }
 
-# mpirun and srun pass this signal on to all ranks; theirs of SIGTERM ends them within seconds.
+# mpirun and srun forward SIGUSR1 to all ranks. A SIGTERM would make them kill the ranks within seconds.
 pass_warning_on() { [[ -z $launched ]] || kill -USR1 "$launched" 2>/dev/null || true; }
 
-# Runs `launch` with `command`, and ends with its exit code.
+# Runs `launch` with `command`, then ends the script with its exit code, or kSaved if the ranks have saved.
 train() {
   local code
-  # In the background: bash handles a signal only after a program in the foreground has ended.
+  # In the background, because bash handles signals only after a program in the foreground has ended.
   "${launch[@]}" "${command[@]}" &
   launched=$!
   [[ -z $warned$ending ]] || pass_warning_on
@@ -112,7 +112,7 @@ train() {
 finish() {
   local code=$1
   ((code != 0)) || rm -f "$notes" "$checkpoint.pbs" "$checkpoint.variables"
-  # mpirun has a code of its own where a rank was killed; what the ranks saved stands in the status file of this run.
+  # If a rank was killed, mpirun returns a code of its own; a status file that is newer than this start records a save.
   if [[ $code != 0 && $status -nt $notes && $(status_of state) == saved ]]; then
     code=$kSaved
   elif ((code == kKilledByUsr1)) && [[ -n $warned ]]; then

@@ -1,7 +1,7 @@
-"""Times how others save and load 64 float32 arrays of 4 MiB: checkpoint_files.py --framework h5py|torch [--rounds N] --json.
+"""Times h5py or PyTorch saving and loading 64 float32 arrays of 4 MiB: checkpoint_files.py --framework h5py|torch [--rounds N] --json.
 
-As benchmarks/checkpoint_bench.cc: medians over the rounds, fsync included, pages of the file in memory for loading. They take no digest
-and keep no old file; so one that is killed in its save loses both. One JSON line.
+Prints one JSON line. As in benchmarks/checkpoint_bench.cc, times are medians over the rounds, a save includes fsync, and a load reads
+from the page cache. The frameworks compute no digest and overwrite the old file: a process killed in a save loses both checkpoints.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-"""All-reduce of float32 over PyTorch's gloo: gloo_allreduce.py --ranks R [--bytes N,N...] [--repetitions N] --json. Checked first;
-then the median over the repetitions, each a mean of calls and that of the slowest rank. One JSON object a line, rank 0's.
-As benchmarks/allreduce.cc, which explains the numbers in the buffers."""
+"""Times all-reduce of float32 over PyTorch's gloo: gloo_allreduce.py --ranks R [--bytes N,N...] [--repetitions N] --json.
+
+Like benchmarks/allreduce.cc, which explains the values in the buffers, it checks a sum, then takes the median over the repetitions of
+the mean time of a call on the slowest rank. Rank 0 prints one JSON object per line."""
 
 import argparse
 import json

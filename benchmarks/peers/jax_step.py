@@ -1,9 +1,9 @@
-"""One training step in JAX, jit-compiled, parameters donated: jax_step.py --model M --threads T --steps N --json."""
+"""Times a training step in JAX, jit-compiled with donated parameters: jax_step.py --model M --threads T --steps N --json."""
 
 import os
 import sys
 
-# XLA takes its number of threads from the process's cores; the only way to hold it to one is this flag and one core.
+# XLA derives its number of threads from the process's cores; only this flag together with one core limits it to one thread.
 if "--threads" in sys.argv and sys.argv[sys.argv.index("--threads") + 1] == "1":
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
 
@@ -24,7 +24,7 @@ SHAPES = {
 
 
 def parameters(model, key):
-    """A kernel and a bias a layer, Glorot's uniform distribution."""
+    """(kernel, bias) of each layer: Glorot's uniform distribution, zeros."""
     result = []
     for shape, k in zip(SHAPES[model], jax.random.split(key, len(SHAPES[model]))):
         area = 1

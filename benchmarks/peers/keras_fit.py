@@ -1,10 +1,10 @@
-"""The wall time of Keras's own `fit`, a whole epoch of a new process: what it builds before the first step counts.
+"""Times one epoch of Keras's `fit` in a new process, including what fit builds before the first step (wall time).
 
 keras_fit.py --model cnn|lstm --threads T --steps N --json
 
-The same program for Keras 2.3.1 on Syncline (KERAS_BACKEND=syncline) and for Keras 2 on TensorFlow (tf_keras). The
-networks are those of measure.py, with Keras's losses and accuracy; the data are 60,000 random images, or 25,000 random
-texts, shuffled by fit.
+Runs Keras 2.3.1 on Syncline with KERAS_BACKEND=syncline, otherwise Keras 2 on TensorFlow (tf_keras). The networks are
+those of measure.py, with Keras's losses and accuracy. The data are N batches, but at most 60,000 random images (cnn) or
+25,000 random texts (lstm), which fit shuffles.
 """
 
 import os

@@ -1,18 +1,18 @@
-"""What the peers' step programs share: arguments, timing, the one line of JSON.
+"""Shared by the peers' step programs: arguments, timing, the line of JSON.
 
-The networks, the same for every contender (benchmarks/networks.cc has ours):
+The networks, equal for all contenders (Syncline's are in benchmarks/networks.cc):
   mlp_small  dense 64-64-64-10, ReLU between; batch 32; SGD, rate 0.01
   mlp_wide   dense 1024-2048-2048-10, ReLU between; batch 32; SGD, rate 0.01
   mlp        dense 784-512-512-10, ReLU and dropout 0.2 after the first two; batch 128; Adam, rate 0.001
   cnn        28x28x1; conv 32 3x3, ReLU; conv 64 3x3, ReLU (no padding); max-pool 2; dropout 0.25; dense 128, ReLU;
              dense 10; batch 128; Adadelta, rate 1, rho 0.95
   lstm       embedding 20000x128 of 80 words, LSTM 128, dense 1 of its last output; batch 32; Adam, rate 0.001
-  gru        GRU 256 (reset gate behind the recurrent product) on 100 time steps of 64 features, dense 10 of its last output;
+  gru        GRU 256 (reset gate after the recurrent product) on 100 time steps of 64 features, dense 10 of its last output;
              batch 32; SGD, rate 0.01
   residual   32x32x3; conv 64 3x3, batch-norm, ReLU; three blocks of conv, batch-norm, ReLU, conv, batch-norm, sum,
              ReLU (64 channels, 3x3, same padding); global mean; dense 10; batch 32; SGD, rate 0.01, momentum 0.9
-Loss: mean crossentropy of the softmax over 10 classes, for lstm of the sigmoid. A step is forward, backward and update on random data that is in
-memory already. Nothing is fetched: a contender that runs ahead of its caller is waited for once a chunk of steps.
+Loss: mean crossentropy of the softmax over 10 classes, for lstm of the sigmoid. A step is forward, backward and update on random data
+in memory. No results are fetched; the program waits for an asynchronous contender once per chunk of steps.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def arguments(ranks=False, models=tuple(BATCH)):
     if ranks:
         parser.add_argument("--ranks", type=int, default=2)
     args = parser.parse_args()
-    args.libraries_mib = peak_mib()  # the libraries are imported by now, and nothing has run
+    args.libraries_mib = peak_mib()  # after the imports, before any computation
     return args
 
 
@@ -49,7 +49,7 @@ def peak_mib():
 
 
 def data(model):
-    """Random inputs in [0, 1), for lstm words, and labels, equal for every peer."""
+    """(inputs, labels), equal for all peers: random float32 in [0, 1), for lstm random int32 words; int32 labels."""
     import numpy
 
     random = numpy.random.default_rng(1)
@@ -62,7 +62,7 @@ def data(model):
 
 
 def median_step_seconds(step, wait, steps, warm_up=WARM_UP):
-    """Median time of a step. `wait` returns when all steps so far are done. warm_up=0 where several ranks count together."""
+    """Median time of a step. `wait` returns when all steps so far are done. Ranks must pass warm_up=0: they then run equally many steps."""
     chunk = max(1, steps // CHUNKS)
     begin, warm = time.perf_counter(), 0
     while warm < max(3, chunk) or time.perf_counter() - begin < warm_up:

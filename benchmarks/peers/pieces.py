@@ -1,4 +1,4 @@
-"""Single functions in PyTorch (eager), TensorFlow (tf.function) or JAX (jit), the same as in benchmarks/piece_bench.cc:
+"""Times single functions in PyTorch (eager), TensorFlow (tf.function) or JAX (jit), the same as benchmarks/piece_bench.cc:
 pieces.py --framework F --model M --threads T --steps N --json."""
 
 import argparse
@@ -9,7 +9,7 @@ import sys
 import time
 
 LAYER = (4096, 1024)
-INPUTS = {  # the last of gather's: indices
+INPUTS = {  # the last one of gather: indices
     "softmax": [LAYER], "row_means": [LAYER], "column_sums": [LAYER], "row_maxima": [LAYER], "gelu": [LAYER],
     "gather": [(20000, 128), (128, 80)], "transpose": [(2048, 2048)], "channels_first": [(32, 56, 56, 64)],
 }  # fmt: skip

@@ -1,7 +1,7 @@
-"""What the Python module costs before it computes: python_calls.py --model import|call --steps N --json
+"""Times the overhead of the Python module: python_calls.py --model import|call --steps N --json
 
-import: until a new process has imported the backend, NumPy included. call: one K.function call, x -> 2 x + 1, that
-computes next to nothing. KERAS_BACKEND=syncline asks for Syncline; without it tf_keras.
+import: the import of the backend, including NumPy, in a new process. call: one call of a K.function, x -> 2 x + 1 with
+four numbers. KERAS_BACKEND=syncline selects Syncline; otherwise tf_keras.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""One training step in a TensorFlow graph, with tf_keras layers and optimizers:
+"""Times a training step in a TensorFlow graph, with tf_keras layers and optimizers:
 tensorflow_step.py --model M --threads T --steps N --json."""
 
 import os

@@ -1,4 +1,4 @@
-"""One training step under PyTorch's DistributedDataParallel over gloo, each rank a process with its own batch:
+"""Times a training step of PyTorch's DistributedDataParallel over gloo, each rank a process with its own batch:
 torch_ddp.py --model M --ranks R --threads T --steps N --json. Rank 0 prints."""
 
 import os

@@ -7,7 +7,7 @@ import measure
 
 
 class LastOutput(nn.Module):
-    """A recurrent layer's last output, through a dense layer."""
+    """A dense layer on the last output of a recurrent layer."""
 
     def __init__(self, layers, recurrent, units, outputs):
         super().__init__()
@@ -68,11 +68,11 @@ def optimizer(model, parameters):
 
 
 def training_step(model, net):
-    """A function that runs one step of `net`, plain or wrapped."""
+    """A function that runs one step of `net`, which may be a DistributedDataParallel."""
     x, labels = measure.data(model)
     x = torch.from_numpy(x)
     if model == "cnn":
-        x = x.reshape(-1, 1, 28, 28)  # PyTorch's own order of axes; one channel makes it the same bytes
+        x = x.reshape(-1, 1, 28, 28)  # PyTorch's order of axes; with one channel the bytes are the same
     if model == "residual":
         x = x.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
     if model == "lstm":

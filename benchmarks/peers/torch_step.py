@@ -1,4 +1,4 @@
-"""One training step in PyTorch, eager: torch_step.py --model M --threads T --steps N --json."""
+"""Times a training step in PyTorch, eager: torch_step.py --model M --threads T --steps N --json."""
 
 import torch
 

@@ -14,15 +14,49 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-// clang-format off
-struct AddF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) + wrapping(y)); } };
-struct SubF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) - wrapping(y)); } };
-struct MulF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return static_cast<T>(wrapping(x) * wrapping(y)); } };
-struct NegF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(-wrapping(x)); } };
+struct AddF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    return static_cast<T>(wrapping(x) + wrapping(y));
+  }
+};
+struct SubF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    return static_cast<T>(wrapping(x) - wrapping(y));
+  }
+};
+struct MulF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    return static_cast<T>(wrapping(x) * wrapping(y));
+  }
+};
+struct NegF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x) const {
+    return static_cast<T>(-wrapping(x));
+  }
+};
 // NaN in either operand gives NaN, as in NumPy and TensorFlow.
-struct MaxF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x > y || x != x ? x : y; } };
-struct MinF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x, T y) const { return x < y || x != x ? x : y; } };
-// clang-format on
+struct MaxF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    return x > y || x != x ? x : y;
+  }
+};
+struct MinF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x, T y) const {
+    return x < y || x != x ? x : y;
+  }
+};
 struct DivF : Stateless {
   using Stateless::Stateless;
   template <class T>

@@ -11,17 +11,66 @@ HWY_BEFORE_NAMESPACE();
 namespace syncline {
 namespace HWY_NAMESPACE {
 
-// clang-format off
-struct EqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x == y; } };
-struct NotEqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x != y; } };
-struct GreaterF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x > y; } };
-struct GreaterEqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x >= y; } };
-struct LessF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x < y; } };
-struct LessEqualF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x <= y; } };
-struct AndF : Stateless { using Stateless::Stateless; template <class T> bool operator()(T x, T y) const { return x && y; } };
-struct NotF : Stateless { using Stateless::Stateless; bool operator()(bool x) const { return !x; } };
-struct SelectF : Stateless { using Stateless::Stateless; template <class T> T operator()(bool c, T x, T y) const { return c ? x : y; } };
-// clang-format on
+struct EqualF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x == y;
+  }
+};
+struct NotEqualF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x != y;
+  }
+};
+struct GreaterF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x > y;
+  }
+};
+struct GreaterEqualF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x >= y;
+  }
+};
+struct LessF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x < y;
+  }
+};
+struct LessEqualF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x <= y;
+  }
+};
+struct AndF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  bool operator()(T x, T y) const {
+    return x && y;
+  }
+};
+struct NotF : Stateless {
+  using Stateless::Stateless;
+  bool operator()(bool x) const { return !x; }
+};
+struct SelectF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(bool c, T x, T y) const {
+    return c ? x : y;
+  }
+};
 
 // condition ? x : y for elements of 4 or 8 bytes of any type. A byte of the condition becomes a lane's mask; compilers
 // do not find this by themselves.
@@ -91,15 +140,27 @@ struct Comparison : Numeric<Self, block_of> {
   static constexpr NoGradient grad = kSteps;
 };
 
-// clang-format off
-struct Equal : Comparison<Equal> { static constexpr std::string_view kName = "equal"; };
-struct NotEqual : Comparison<NotEqual> { static constexpr std::string_view kName = "not_equal"; };
-struct Greater : Comparison<Greater> { static constexpr std::string_view kName = "greater"; };
-struct GreaterEqual : Comparison<GreaterEqual> { static constexpr std::string_view kName = "greater_equal"; };
-struct Less : Comparison<Less> { static constexpr std::string_view kName = "less"; };
-struct LessEqual : Comparison<LessEqual> { static constexpr std::string_view kName = "less_equal"; };
-struct LogicalAnd : Comparison<LogicalAnd> { static constexpr std::string_view kName = "logical_and"; };
-// clang-format on
+struct Equal : Comparison<Equal> {
+  static constexpr std::string_view kName = "equal";
+};
+struct NotEqual : Comparison<NotEqual> {
+  static constexpr std::string_view kName = "not_equal";
+};
+struct Greater : Comparison<Greater> {
+  static constexpr std::string_view kName = "greater";
+};
+struct GreaterEqual : Comparison<GreaterEqual> {
+  static constexpr std::string_view kName = "greater_equal";
+};
+struct Less : Comparison<Less> {
+  static constexpr std::string_view kName = "less";
+};
+struct LessEqual : Comparison<LessEqual> {
+  static constexpr std::string_view kName = "less_equal";
+};
+struct LogicalAnd : Comparison<LogicalAnd> {
+  static constexpr std::string_view kName = "logical_and";
+};
 
 struct LogicalNot : Comparison<LogicalNot> {
   static constexpr std::string_view kName = "logical_not";

@@ -18,13 +18,41 @@ namespace HWY_NAMESPACE {
 
 constexpr int kLargestAngle = 39000;  // Highway's sine and cosine are accurate up to here
 
-// clang-format off
-struct SquareF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(wrapping(x) * wrapping(x)); } };
-struct AbsF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return x <= T{} ? static_cast<T>(T{} - wrapping(x)) : x; } };
-struct SignF : Stateless { using Stateless::Stateless; template <class T> T operator()(T x) const { return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{}))); } };
-struct ExpF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return exp_of(d, x); } };
-struct RoundF : Stateless { using Stateless::Stateless; template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Round(x); } };
-// clang-format on
+struct SquareF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x) const {
+    return static_cast<T>(wrapping(x) * wrapping(x));
+  }
+};
+struct AbsF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x) const {
+    return x <= T{} ? static_cast<T>(T{} - wrapping(x)) : x;
+  }
+};
+struct SignF : Stateless {
+  using Stateless::Stateless;
+  template <class T>
+  T operator()(T x) const {
+    return static_cast<T>(x != x ? x : static_cast<T>((x > T{}) - (x < T{})));
+  }
+};
+struct ExpF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    return exp_of(d, x);
+  }
+};
+struct RoundF : Stateless {
+  using Stateless::Stateless;
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x) const {
+    return hn::Round(x);
+  }
+};
 
 // Replaces y by f(x) in lanes where x is large, infinite or NaN. A lane's result depends on its x alone.
 template <class D, class V, class F>

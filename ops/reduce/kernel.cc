@@ -27,15 +27,55 @@ constexpr T greatest() {
   else return std::numeric_limits<T>::max();
 }
 
-// clang-format off
-struct SumF { template <class T> static constexpr T kStart = T(0); template <class T> T operator()(T a, T b) const { return static_cast<T>(wrapping(a) + wrapping(b)); } };
-struct ProdF { template <class T> static constexpr T kStart = T(1); template <class T> T operator()(T a, T b) const { return static_cast<T>(wrapping(a) * wrapping(b)); } };
-struct AnyF { template <class T> static constexpr T kStart = T(0); template <class T> T operator()(T a, T b) const { return static_cast<T>(a | b); } };
-struct AllF { template <class T> static constexpr T kStart = T(1); template <class T> T operator()(T a, T b) const { return static_cast<T>(a & b); } };
+struct SumF {
+  template <class T>
+  static constexpr T kStart = T(0);
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(wrapping(a) + wrapping(b));
+  }
+};
+struct ProdF {
+  template <class T>
+  static constexpr T kStart = T(1);
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(wrapping(a) * wrapping(b));
+  }
+};
+struct AnyF {
+  template <class T>
+  static constexpr T kStart = T(0);
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct AllF {
+  template <class T>
+  static constexpr T kStart = T(1);
+  template <class T>
+  T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
 // A NaN wins, as in NumPy and TensorFlow.
-struct MaxF { template <class T> static constexpr T kStart = least<T>(); template <class T> T operator()(T a, T b) const { return a > b || a != a ? a : b; } };
-struct MinF { template <class T> static constexpr T kStart = greatest<T>(); template <class T> T operator()(T a, T b) const { return a < b || a != a ? a : b; } };
-// clang-format on
+struct MaxF {
+  template <class T>
+  static constexpr T kStart = least<T>();
+  template <class T>
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
+};
+struct MinF {
+  template <class T>
+  static constexpr T kStart = greatest<T>();
+  template <class T>
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
 
 template <class F, class T>
 void start(void* acc, std::int64_t w) {

@@ -45,22 +45,75 @@ using kernels::ChainLink;
 using kernels::ChainOp;
 
 // Must give the same bits as the loops of ops/math and ops/nn.
-// clang-format off
-struct Chain_add { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Add(x, y); } };
-struct Chain_sub { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Sub(x, y); } };
-struct Chain_mul { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Mul(x, y); } };
-struct Chain_div { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::Div(x, y); } };
-struct Chain_maximum { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y); } };
-struct Chain_minimum { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const { return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y); } };
-struct Chain_neg { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Neg(x); } };
-struct Chain_square { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D, V x) const { return hn::Mul(x, x); } };
-struct Chain_relu { template <class D, class V> HWY_INLINE HWY_ATTR V operator()(D d, V x) const { return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x); } };
-struct Chain_sqrt : SqrtF { Chain_sqrt() : SqrtF(nullptr) {} };
-struct Chain_sigmoid : SigmoidF { Chain_sigmoid() : SigmoidF(nullptr) {} };
-struct Chain_tanh : TanhF { Chain_tanh() : TanhF(nullptr) {} };
-struct Chain_sigmoid_gradient : SigmoidGradientF { Chain_sigmoid_gradient() : SigmoidGradientF(nullptr) {} };
-struct Chain_tanh_gradient : TanhGradientF { Chain_tanh_gradient() : TanhGradientF(nullptr) {} };
-// clang-format on
+struct Chain_add {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
+    return hn::Add(x, y);
+  }
+};
+struct Chain_sub {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
+    return hn::Sub(x, y);
+  }
+};
+struct Chain_mul {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
+    return hn::Mul(x, y);
+  }
+};
+struct Chain_div {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
+    return hn::Div(x, y);
+  }
+};
+struct Chain_maximum {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
+    return hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
+  }
+};
+struct Chain_minimum {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x, V y) const {
+    return hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y);
+  }
+};
+struct Chain_neg {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x) const {
+    return hn::Neg(x);
+  }
+};
+struct Chain_square {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V x) const {
+    return hn::Mul(x, x);
+  }
+};
+struct Chain_relu {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x) const {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+  }
+};
+struct Chain_sqrt : SqrtF {
+  Chain_sqrt() : SqrtF(nullptr) {}
+};
+struct Chain_sigmoid : SigmoidF {
+  Chain_sigmoid() : SigmoidF(nullptr) {}
+};
+struct Chain_tanh : TanhF {
+  Chain_tanh() : TanhF(nullptr) {}
+};
+struct Chain_sigmoid_gradient : SigmoidGradientF {
+  Chain_sigmoid_gradient() : SigmoidGradientF(nullptr) {}
+};
+struct Chain_tanh_gradient : TanhGradientF {
+  Chain_tanh_gradient() : TanhGradientF(nullptr) {}
+};
 
 template <class F, Beside kBeside, class D, class T, class V, std::size_t... k>
 HWY_INLINE HWY_ATTR void link(D d, const void* beside, std::int64_t at, V* value, std::index_sequence<k...>) {
