@@ -1,4 +1,4 @@
-// Clocks that are apart, and what an account says of who waited for whom.
+// The offsets between clocks, and the account of the waiting times between ranks.
 #include "comm/worker/clocks.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ class WaitStatsTest : public ::testing::Test {
   WaitStatsTest() { timeline::start(scratch_.path("trace"), 0, 2); }
   ~WaitStatsTest() override { timeline::stop(); }
 
-  // One collective: this rank comes, computes for a while and is then blocked, until rank 1 comes and the data move.
+  // One collective: this rank arrives, computes for `compute` and then waits (not for kNeverWaitedFor). Rank 1 arrives
+  // `late` afterwards, and the data moves for `transfer`. `knows`: the wire knows that rank 1 came last.
   void collective(std::uint32_t bucket, std::chrono::milliseconds compute, std::chrono::milliseconds late,
                   std::chrono::milliseconds transfer, bool knows = true) {
     Collective collective;
@@ -100,7 +101,7 @@ TEST_F(WaitStatsTest, NobodyIsBlamedWithoutKnowing) {
   EXPECT_EQ(stats_.totals().late[0].time, 0);
 }
 
-// Each communicator has a worker with an account of its own; all record into one file.
+// Each communicator has a worker with its own account; all record into one file.
 TEST(AccountsOfThreads, HaveRowsOfTheirOwn) {
   const io::Scratch scratch;
   timeline::start(scratch.path("trace"), 0, 3);

@@ -1,5 +1,4 @@
-// Checks that hold for a communicator over any wire. Every rank of a job calls the same check; failures are
-// GoogleTest's.
+// Checks of a communicator over any wire. Every rank of a job calls the same check. Failures are GoogleTest failures.
 #pragma once
 
 #include <functional>
@@ -11,31 +10,31 @@
 
 namespace syncline::comm {
 
-// All dtypes and reductions at each count, against the sum worked out here.
+// All dtypes that have reductions, all reductions and all counts, against results computed here.
 void check_all_reduce(Communicator& comm, std::vector<std::int64_t> counts);
-// Floating sums of values that round: the same bits on every rank, and again in a second run.
+// Sums of float32 values that round: equal bits on every rank and in a second run.
 void check_equal_bits(Communicator& comm);
-// Parts of different size, of no bytes, beyond kSmallBytes; from elsewhere and in place.
+// Parts of different sizes, empty, and larger than kSmallBytes; in place and from other memory.
 void check_all_gather(Communicator& comm);
-// From each root.
+// Several sizes, from each root.
 void check_broadcast(Communicator& comm);
-// More collectives under way than the queue holds, waited for out of order.
+// More unfinished collectives than the queue holds, with waits out of order.
 void check_many_tickets(Communicator& comm);
-// done() alone, without wait(), brings a collective to its end.
+// done() alone, without wait(), completes a collective.
 void check_done(Communicator& comm);
-// Rank 0's notes reach the others in order, without anybody waiting, and those that nobody takes do no harm.
+// Rank 0's notes reach the other ranks in order, outside the collectives. Notes that no rank takes are harmless.
 void check_notes(Communicator& comm);
-// A rank whose program ends is named to the one that goes on. The communicator is of no use afterwards.
+// The last rank's program ends while the others continue; every error names it. The communicator is then unusable.
 void check_end_of_program(Communicator& comm);
 
-// One way in which ranks can disagree. `call` is what rank r submits; the error names `difference`.
+// A disagreement. `call` submits a collective that differs on the last rank; the error names `difference`.
 struct Mismatch {
   std::string name;
   std::string difference;
   std::function<Ticket(Communicator&, std::vector<float>&)> call;
 };
 const std::vector<Mismatch>& mismatches();
-// The error comes on this rank, names both ranks, leaves the data alone, and stays.
+// This rank gets the error, which names both ranks. Its data is unchanged, and later calls throw too.
 void check_mismatch(Communicator& comm, const Mismatch& mismatch);
 
 }  // namespace syncline::comm

@@ -59,7 +59,7 @@ TEST(Collective, NamesTheFirstRankThatDiffers) {
             "the same functions in the same order on equal graphs");
 }
 
-// Of a rank with the other byte order.
+// The header of a rank with the other byte order.
 TEST(Collective, DescribesWhatItCannotRead) {
   std::vector<float> data(4);
   const Collective collective = make_all_reduce({0xbeef, 1, 2}, data.data(), 4, DType::kFloat64, Reduce::kMin);

@@ -1,5 +1,5 @@
-// A communicator that hands on what every communicator has to have, for tests that look at a few of its calls. It joins
-// no nodes and shows nobody another rank's memory.
+// A communicator that forwards all pure virtual functions, for tests that override a few of them. The others keep their
+// defaults: its ranks are not on one node, and no rank's memory is mapped by another.
 #pragma once
 
 #include "syncline/distributed/communicator.h"

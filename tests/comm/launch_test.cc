@@ -67,9 +67,9 @@ TEST(Launch, ReadsEachLauncher) {
 
 TEST(Launch, TheCloserLauncherWins) {
   expect_launch(merge(kSlurmBatch, kOpenMpi), "mpirun of Open MPI", 4, 3, 1, 2);
-  // mpirun starts its daemons with srun, one a node, whose variables the ranks inherit.
+  // mpirun starts one daemon a node with srun, whose variables the ranks inherit.
   expect_launch(merge(kSrun, kOpenMpi), "mpirun of Open MPI", 4, 3, 1, 2);
-  // srun --mpi=pmi2 sets PMI's variables beside its own, which know the node.
+  // srun --mpi=pmi2 sets PMI's variables beside its own; only its own describe the node.
   expect_launch(merge(kSrun, {{"PMI_SIZE", "6"}, {"PMI_RANK", "5"}}), "srun", 6, 5, 1, 3);
   expect_launch(merge(kSlurmBatch, kSrun), "srun", 6, 5, 1, 3);
 }

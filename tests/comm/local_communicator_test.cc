@@ -28,7 +28,7 @@ std::string error_of(const std::function<void()>& body) {
   return "no CommError";
 }
 
-// The number of each rank's node.
+// The parameter is the number of each rank's node.
 class LocalRanks : public testing::TestWithParam<std::vector<int>> {
  protected:
   static void spawn(const std::function<void(Communicator&)>& body) {
@@ -146,7 +146,7 @@ TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
   EXPECT_NE(text.find("rank 1 (it runs), rank 3 (it runs) have not called it"), text.npos) << text;
 }
 
-// A rank whose program has ended waits for those that go on by themselves.
+// A rank whose program has ended waits for the ranks that still run, beyond the limit.
 TEST(LocalCommunicator, TheEndOfAProgramIsWaitedForAsLongAsRanksRun) {
   spawn_ranks(2,
               [](Communicator& c) {
@@ -156,7 +156,7 @@ TEST(LocalCommunicator, TheEndOfAProgramIsWaitedForAsLongAsRanksRun) {
               {.limit = 200ms, .stall_limit = 100ms});
 }
 
-// Who gave up frees its buffers, so nobody may touch them any more.
+// A rank that gave up frees its buffers, so other ranks must not touch them.
 TEST(LocalCommunicator, LateRankLeavesAloneWhoGaveUp) {
   for (const std::int64_t count : {3, 200000}) {
     std::atomic<int> gave_up = 0;
@@ -200,7 +200,7 @@ TEST(LocalCommunicator, DropsWhatIsNotWaitedFor) {
   });
 }
 
-// A rank may be ahead of the others by more than one group.
+// A rank may make several groups before another rank makes the first.
 TEST(LocalCommunicator, GroupsOfTheSameRanksAreTwo) {
   const auto ranks = make_local_communicators(2, {.limit = 5s});
   std::vector<std::vector<std::unique_ptr<Communicator>>> groups(2);
@@ -225,7 +225,7 @@ TEST(LocalCommunicator, GroupsOfTheSameRanksAreTwo) {
 
 TEST(LocalCommunicator, RefusesNoRanks) { EXPECT_THROW(make_local_communicators(0), ValueError); }
 
-// For what one rank must do that is left over.
+// This rank does the work that is left to a single rank.
 TEST(LocalCommunicator, TheLowestLivingRankIsTheFirstThatHasNotLeft) {
   auto ranks = make_local_communicators(3);
   for (const auto& rank : ranks) EXPECT_EQ(rank->lowest_living(), rank->rank() == 0);
@@ -236,7 +236,7 @@ TEST(LocalCommunicator, TheLowestLivingRankIsTheFirstThatHasNotLeft) {
   EXPECT_TRUE(ranks[2]->lowest_living());
 }
 
-// Ranks 0, 2 and 4 are those of node 0, as under --map-by node.
+// Ranks 0, 2 and 4 are on node 0, as under --map-by node.
 TEST(LowestLiving, IsTheFirstThatIsLeftOfRankZerosNode) {
   auto ranks = make_local_communicators(6, {.node_of_rank = {0, 1, 0, 1, 0, 1}});
   const auto lowest = [&] {
@@ -254,8 +254,8 @@ TEST(LowestLiving, IsTheFirstThatIsLeftOfRankZerosNode) {
   EXPECT_EQ(lowest(), std::vector{4});
 }
 
-// A rank changes its floating-point modes when its communicator's thread runs already; which thread takes the sum does
-// not matter.
+// A rank changes its floating-point modes while its communicator's thread already runs. Whichever thread computes the
+// sum uses these modes.
 TEST(Modes, AreTheCallersWhoeverTakesTheSum) {
   spawn_ranks(2, [](Communicator& c) {
     const int before = std::fegetround();
@@ -264,7 +264,7 @@ TEST(Modes, AreTheCallersWhoeverTakesTheSum) {
       for (const bool waits : {false, true}) {
         std::vector<float> data(static_cast<std::size_t>(count), c.rank() == 0 ? 1.f : 0x1p-30f);
         const Ticket ticket = c.all_reduce({}, data.data(), count, DType::kFloat32, Reduce::kSum);
-        while (!waits && !c.done(ticket)) std::this_thread::yield();  // the communicator's thread takes it
+        while (!waits && !c.done(ticket)) std::this_thread::yield();  // the communicator's thread sums
         c.wait(ticket);
         EXPECT_EQ(data.front(), 1.f + 0x1p-23f) << count << (waits ? " waited for" : " asked for");
         EXPECT_EQ(data.back(), 1.f + 0x1p-23f) << count << (waits ? " waited for" : " asked for");

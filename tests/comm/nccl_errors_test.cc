@@ -1,4 +1,4 @@
-// comm/nccl when something goes wrong: an error at every call, calls that never end, and callers that give up.
+// Errors of comm/nccl: an error at every call, calls that never end, and callers that give up.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +62,9 @@ class NcclErrors : public testing::Test {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// At its first, a middle and a late time, on whichever rank that is. An error while NCCL is being started or used
-// is a CommError there, and a StallError at worst elsewhere; one at the end, when all results are there, is told only.
+// Each call fails at its first, a middle and a late time, on whichever rank makes it. During the start or the use of
+// NCCL, that rank gets a CommError and another rank at worst a StallError. At the end, when all results are complete,
+// the error is only reported.
 TEST_F(NcclErrors, AtEveryCall) {
   const auto body = [](Communicator& c) { check_sum(c, kCount); };
   stand_in::start_over({.in_progress = 1});
@@ -91,7 +92,7 @@ TEST_F(NcclErrors, AtEveryCall) {
   }
 }
 
-// Where NCCL is only hoped for, a start that fails on one rank is no error on any, and the results are right.
+// If NCCL is not required, a start that fails on one rank is no error on any rank, and the results are right.
 TEST_F(NcclErrors, AutomaticDoesWithoutAFailedStart) {
   for (const char* call : {"cudaSetDevice", "cudaHostAlloc", "cudaMalloc", "cudaEventCreateWithFlags",
                            "cudaStreamCreateWithFlags", "ncclGetUniqueId", "ncclCommInitRankConfig"}) {
@@ -175,7 +176,7 @@ TEST_F(NcclErrors, AnotherRanksErrorIsTold) {
         << end.error;
 }
 
-// The caller's limit comes before NCCL's: it frees its buffer, which nobody may touch any more.
+// The caller's limit ends before NCCL's. The caller then frees its buffer, which no thread may touch any more.
 TEST_F(NcclErrors, CallerThatGivesUpIsLeftAlone) {
   stand_in::start_over({.stuck = true});
   const auto begin = Clock::now();
@@ -186,7 +187,7 @@ TEST_F(NcclErrors, CallerThatGivesUpIsLeftAlone) {
   EXPECT_EQ(calls_of("ncclCommAbort"), 2);
 }
 
-// After an error NCCL is gone, and every later call says the same.
+// An error ends NCCL, and every later call throws the same error.
 TEST_F(NcclErrors, TheErrorStays) {
   stand_in::start_over({.hang = "ncclAllReduce", .fail_at = 3});
   run_nccl_ranks(2, hasty_options(), [](Communicator& c) {

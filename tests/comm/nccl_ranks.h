@@ -1,4 +1,4 @@
-// Ranks as threads whose large all-reduces go by NCCL, or rather by the stand-in.
+// Ranks as threads, with large all-reduces over the stand-in for NCCL.
 #pragma once
 
 #include <functional>
@@ -11,14 +11,14 @@
 
 namespace syncline::comm {
 
-// Small pieces, so that little data make many; NCCL is required, and is the stand-in.
+// The stand-in as a required NCCL, with small pieces, so that little data makes many pieces.
 NcclOptions stand_in_options();
 
 struct RankEnd {
   std::string error;   // "" if there was none
-  bool comm = false;   // it was a CommError,
-  bool stall = false;  // and a StallError
-  std::string told;    // what the wire told, line by line
+  bool comm = false;   // the error is a CommError
+  bool stall = false;  // the error is a StallError
+  std::string told;    // the wire's reports, one a line
 };
 
 // Starts NCCL on each rank's wire and runs `body` with a communicator over it, each rank in its own thread.
@@ -26,7 +26,7 @@ std::vector<RankEnd> run_nccl_ranks(int size, const NcclOptions& options,
                                     const std::function<void(Communicator&)>& body,
                                     const WorkerOptions& worker = {.wait_limit = std::chrono::seconds(20)});
 
-// An all-reduce of `count` floats that is checked.
+// All-reduces `count` floats and checks the sums.
 void check_sum(Communicator& comm, std::int64_t count);
 
 }  // namespace syncline::comm

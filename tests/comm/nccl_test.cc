@@ -1,4 +1,4 @@
-// comm/nccl against the stand-in, ranks as threads: results, and what is chosen.
+// comm/nccl over the stand-in, with ranks as threads: the results, and the choice of NCCL or another wire.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -28,7 +28,7 @@ class Nccl : public testing::Test {
     EXPECT_EQ(stand_in::alive(), std::vector<std::string>{});
   }
 
-  // All ranks must end well.
+  // All ranks must end without an error.
   static void run(int size, const std::function<void(Communicator&)>& body) {
     for (const RankEnd& end : run_nccl_ranks(size, stand_in_options(), body)) {
       EXPECT_EQ(end.error, "");
@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, NcclRanks, testing::Values(1, 2, 3));
 
 TEST_P(NcclRanks, AllReduce) {
   run(GetParam(), [](Communicator& c) { check_all_reduce(c, {0, 1, 5, 4099, 70001}); });
-  EXPECT_EQ(calls_of("ncclAllReduce"), (2 * 3 + 2 * 12 + 2 * 24) * 3 * GetParam());  // pieces of 1, 4 and 8 bytes
+  EXPECT_EQ(calls_of("ncclAllReduce"), (2 * 3 + 2 * 12 + 2 * 24) * 3 * GetParam());  // dtypes of 1, 4, 8 bytes
 }
 TEST_P(NcclRanks, CallsThatAreInProgress) {
   stand_in::start_over({.in_progress = 3});
@@ -94,7 +94,7 @@ TEST_F(Nccl, AutomaticTakesAGpuARank) {
   EXPECT_EQ(calls_of("ncclAllReduce"), 3 * 6);
 }
 
-// The reason, as `auto` tells it; NCCL required gives it as an error, before NCCL is started.
+// `auto` reports the reason; if NCCL is required, the reason is an error. Both come before the start of NCCL.
 void expect_refusal(const Behaviour& behaviour, const NcclOptions& options, const std::string& reason) {
   SCOPED_TRACE(reason);
   for (const bool required : {false, true}) {
@@ -135,7 +135,7 @@ TEST_F(Nccl, RanksShareAGpuWhereNcclAllowsIt) {
     EXPECT_NE(end.told.find("NCCL 2.30.7; ranks 0 and 1 share the GPU"), std::string::npos) << end.told;
   }
   EXPECT_GT(calls_of("ncclAllReduce"), 0);
-  options.required = false;  // allowed, but `auto` does not want it
+  options.required = false;  // allowed, but `auto` does not choose it
   for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); }))
     EXPECT_NE(end.told.find("which is slower than without"), std::string::npos) << end.told;
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
@@ -189,7 +189,7 @@ TEST_F(Nccl, RefusesWrongOptions) {
   }
 }
 
-// The libraries themselves, where a machine has them, though it need not have a GPU.
+// The real libraries, if the machine has them; it need not have a GPU.
 TEST(NcclChoice, RealLibrariesHaveOurCalls) {
   NcclLibrary library{};
   try {

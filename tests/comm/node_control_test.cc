@@ -1,4 +1,4 @@
-// What ranks see of each other on a node's control block.
+// A node's control block: what its ranks read about each other.
 #include "comm/shared/node_control.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// As ranks that are processes have it: a child sees its parent's.
+// Memory as between ranks that are processes: a forked child shares its parent's.
 class MappedWindow : public Window {
  public:
   explicit MappedWindow(std::size_t bytes) : bytes_(bytes) {
@@ -56,7 +56,7 @@ TEST(NodeControl, FirstReasonToLeaveStays) {
   EXPECT_EQ(control.own().left.load(), Left::kGaveUp);
 }
 
-// A rank that has given up a collective and has gone since takes no part in it, though its data are there.
+// A rank that gave up a collective and then closed takes no part in it, although its data has arrived.
 TEST(NodeControl, WhoGaveUpAndClosedTakesNoPart) {
   const auto wires = make_local_wires(2);
   std::int32_t values[2] = {1, 2};
@@ -70,7 +70,7 @@ TEST(NodeControl, WhoGaveUpAndClosedTakesNoPart) {
   wires[1]->close(false);
 }
 
-// A rank that is quick begins the next collective before the others have looked who came last to this one.
+// A fast rank begins the next collective before the others have read which rank came last to this one.
 TEST(NodeControl, LastArrivalIsThatOfTheRound) {
   const auto wires = make_local_wires(2);
   std::int32_t values[2] = {1, 2};

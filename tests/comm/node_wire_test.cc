@@ -1,5 +1,5 @@
-// What is special about ranks on nodes: memory that they share, the order of sums, messages between nodes, groups. The
-// checks that hold for every wire run in local_communicator_test.cc, on these layouts too.
+// Ranks on nodes: shared memory, the order of sums, messages between nodes, groups. The checks for every wire run in
+// local_communicator_test.cc, also on several nodes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -25,7 +25,7 @@ std::vector<float> terms_of(int rank, std::size_t count) {
   return terms;
 }
 
-// In the order that the wire promises: the ranks of a node, then the nodes.
+// The sum in the order that the wire guarantees: the ranks of a node, then the nodes.
 std::vector<float> sum_of(const std::vector<int>& node_of_rank, std::size_t count) {
   std::vector<float> sum;
   const Topology topology = make_topology(0, node_of_rank);
@@ -79,7 +79,7 @@ TEST(NodeWire, SumsInOneOrderWhereverDataLie) {
     }
 }
 
-// If the ranks' data lie in different places, they are staged.
+// Data at different places in the ranks' shared memory is staged.
 TEST(NodeWire, DataInDifferentPlaces) {
   constexpr std::int64_t kCount = 50000;
   spawn_ranks(4,
@@ -106,7 +106,7 @@ TEST(NodeWire, SharedMemoryGrowsAndMoves) {
   });
 }
 
-// Parts of many sizes, in shared memory and elsewhere, from their place and from another one.
+// Parts of many sizes, in shared and in private memory, in place and from other memory.
 TEST(NodeWire, AllGather) {
   for (const std::vector<int>& layout : kLayouts)
     for (const std::int64_t unit : {0, 100, 40000, 300001}) {
@@ -269,7 +269,7 @@ TEST(NodeWire, RefusesGroupsThatAreNone) {
   });
 }
 
-// Arrival, the order of threads and waiting times have no say in the sums.
+// The sums do not depend on the order of arrival, on threads or on delays.
 TEST(NodeWire, DelaysDoNotChangeBits) {
   constexpr std::size_t kCount = 30000;
   const std::vector<int> layout{0, 0, 1, 1};
@@ -291,7 +291,7 @@ TEST(NodeWire, DelaysDoNotChangeBits) {
               {.node_of_rank = layout});
 }
 
-// A rank that is late is named by those of its node and of others, with its place, before anything ends.
+// Ranks of its own node and of another one report a late rank with its position, and the collective continues.
 TEST(NodeWire, StallIsReportedAndGoesOn) {
   testing::internal::CaptureStderr();
   spawn_ranks(3,
@@ -312,7 +312,7 @@ TEST(NodeWire, StallIsReportedAndGoesOn) {
   EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
 }
 
-// Everybody has come, but one does not do its part.
+// All ranks have come, but one of them does not transfer.
 TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
   constexpr std::int64_t kCount = 1 << 20;
   const auto wires = make_local_wires(2);

@@ -1,4 +1,4 @@
-// What a worker owes its caller when other ranks do not do their part: nobody touches the caller's buffers any more.
+// A worker whose other ranks fail: after the error no thread touches the caller's buffers.
 #include "comm/worker/worker.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Seen {
   std::atomic<bool> transferring = false, let_go = false, cancelled = false, destroyed = false;
 };
 
-// Its transfers take until they are cancelled, and then some more time.
+// A transfer lasts until it is cancelled, and 100 ms longer.
 class SlowWire : public Wire {
  public:
   SlowWire(Seen& seen, bool closes) : seen_(seen), closes_(closes) {}
@@ -91,7 +91,8 @@ TEST(Worker, EndDuringATransferIsToldToTheOthers) {
   wires[1]->close(false);
 }
 
-// The other rank runs at the first look; then it is there, and `slow_looks` looks later the job is done.
+// The other rank runs at the first look (missing()) and not at the later ones. The job is done after more than
+// `slow_looks` looks.
 class EndingWire : public SlowWire {
  public:
   EndingWire(Seen& seen, int slow_looks) : SlowWire(seen, true), slow_looks_(slow_looks) {}
@@ -103,7 +104,7 @@ class EndingWire : public SlowWire {
   mutable std::atomic<int> looks_ = 0;
 };
 
-// A rank that comes to its program's end long after the limit has come in time.
+// At the end of a program the limit restarts while the other rank runs, so that rank may come late.
 TEST(Worker, AtTheEndTheLimitCountsFromWhenTheOthersWereLastSeenRunning) {
   Seen seen;
   const WorkerOptions options{.stall_limit = 400ms, .wait_limit = 800ms};  // looks at 0.4, 0.8, 1.2 s

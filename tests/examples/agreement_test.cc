@@ -1,13 +1,13 @@
-// The same training on one, two and three ranks: the variables agree up to rounding, and on each run the ranks hold the
-// same bits. Dropout is on and the last batch of an epoch has two rows, fewer than three ranks.
+// The same training on one, two and three ranks: the variables agree up to rounding, and in each run all ranks hold the
+// same bits. Dropout is on, and the last batch of an epoch has two rows, fewer than three ranks.
 //
-// In float32 the networks are held to each step from equal variables. 50 steps in a row are another matter: a rectifier or
-// a maximum chooses one way or the other where two numbers are nearly equal, and once rounding turns one choice the runs
-// part: an MLP by 3e-4 of the norm, where a unit turns (whether one does depends on the processor's products), the
-// convolutional network for good, by 1e-3 to 0.6. One rank that goes on from the first step's variables of two ranks,
-// 1e-8 apart, parts as far from one rank alone, so it is not a matter of ranks; nor is it Winograd's convolution, without
-// which it is the same. In float64 50 steps agree to rounding. The disabled cases keep the stricter claim: run them with
-// --gtest_also_run_disabled_tests.
+// In float32 the networks are compared after one step from equal variables, the MLP also after 50 steps. Over 50 steps
+// the runs diverge: if two numbers are nearly equal, rounding can change the choice of a rectifier or a maximum. An MLP
+// diverges by 3e-4 of the norm if one unit changes (this depends on the processor's products), the convolutional
+// network by 1e-3 to 0.6. The number of ranks is not the cause: one rank that continues from the variables of two ranks
+// after one step, 1e-8 apart, diverges as far from one rank alone. Nor is Winograd's convolution, without which the
+// result is the same. In float64, 50 steps agree to rounding. The disabled cases compare the convolutional network in
+// float32 after 50 steps; run them with --gtest_also_run_disabled_tests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ std::vector<io::Weight> weights_of(const io::Checkpoint& checkpoint) {
   return all;
 }
 
-// Variables within `tolerance` of their norm.
+// Each variable may differ by `tolerance` times its norm.
 void expect_agreement(const io::Checkpoint& one, const io::Checkpoint& several, double tolerance) {
   const auto expected = weights_of(one), found = weights_of(several);
   ASSERT_EQ(expected.size(), found.size());
@@ -103,7 +103,7 @@ TEST_P(Agreement, AfterFiftySteps) {
 class AgreementOfAStep : public Agreement {};
 
 TEST_P(AgreementOfAStep, FromEqualVariables) {
-  for (const int before : {1, kStepsOfEpoch - 1, 49}) {  // the second is followed by the batch of two rows
+  for (const int before : {1, kStepsOfEpoch - 1, 49}) {  // the step after the second is the batch of two rows
     train(1, before, "start");
     std::vector<io::Checkpoint> after;
     for (const int ranks : {1, 2, 3}) {

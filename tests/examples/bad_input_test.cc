@@ -1,5 +1,4 @@
-// Whatever is wrong with the input: one clear line, every rank ends with an error within 10 s, and the checkpoint that
-// stood before is unchanged.
+// Wrong input: one clear line, every rank ends with an error within 10 s, and the old checkpoint is unchanged.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -110,13 +109,14 @@ TEST_F(BadInput, CheckpointFolderIsAFile) {
 
 TEST_F(BadInput, FullDisk) {
   JobOptions options = job("--model mlp --batch 50");
-  // Room for the memory that the ranks share, 7 MiB, and the launcher's own, but not for this checkpoint of 8 MB.
+  // 7600 KiB a file: enough for the memory that the ranks share (7 MiB) and the launcher's, but not for the checkpoint,
+  // 8 MB.
   options.layout = "one_node";
   options.prelude = "ulimit -f 7600";
   expect_refused(options, "File too large");
 }
 
-// OpenBLAS tries for ever to get memory that it is not given.
+// OpenBLAS retries without end if it gets no memory, so the program checks the limit first.
 TEST_F(BadInput, TooLittleAddressSpace) {
   JobOptions options = job("--model softmax");
   options.ranks = 1;
@@ -162,7 +162,7 @@ TEST_F(BadInput, RanksWithDifferentSeeds) {
   EXPECT_EQ(ended.code, 65) << ended.trace;
 }
 
-// Of equal shape; nothing else would show it.
+// The data has equal shapes, so only the comparison of values finds the difference.
 TEST_F(BadInput, RanksWithDifferentData) {
   for (const auto& [file, of_what] : std::map<std::string, std::string>{
            {"train-images-idx3-ubyte", "the training's step"}, {"t10k-images-idx3-ubyte", "the evaluation"}}) {

@@ -1,5 +1,5 @@
-// A job whose last rank does something else than the others, in the way that the argument names. Every rank says what
-// it was told and ends with code 3; a rank that was told nothing ends with 0. different_graphs_test.cc looks at that.
+// A job whose last rank differs from the others in the way that the argument names. A rank that gets an error prints it
+// and ends the job with code 3; a rank without an error exits with 0. different_graphs_test.cc checks this.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -27,7 +27,7 @@ void call(Function& f, std::int64_t rows) {
   for (int i = 0; i < 3; ++i) f({Array(DType::kFloat32, {rows, 4})});
 }
 
-// `odd`: on the last rank.
+// `odd`: this is the last rank.
 void run(const std::string& how, bool odd) {
   const Expr x = placeholder({.shape = {kUnknown, 4}, .name = "x"});
   const Variable a = vector_variable("a", 4), b = vector_variable("b", odd && how == "shape" ? 1 : 4);
@@ -39,7 +39,7 @@ void run(const std::string& how, bool odd) {
   Function f({x}, {rows}, updates, odd && how == "name" ? "g" : "f");
   if (how == "none" || how == "feeds") return call(f, odd && how == "feeds" ? 7 : 6);
   if (how != "calls") return call(f, 6);
-  Function g({x}, {rows}, {update_sub(a, rows)}, "g");  // both are known to all ranks before they are called crosswise
+  Function g({x}, {rows}, {update_sub(a, rows)}, "g");  // all ranks call f and g before the last rank differs
   call(f, 6);
   call(g, 6);
   odd ? call(f, 6) : call(g, 6);
@@ -54,7 +54,7 @@ int run_rank(const std::string& how, comm::Communicator& wire) {
   } catch (const std::exception& error) {
     std::printf("rank %d was told: %s\n", wire.rank(), error.what());
     std::fflush(stdout);
-    std::this_thread::sleep_for(std::chrono::seconds(1));  // so that every rank has spoken before the job ends
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // so that every rank prints before the job ends
     wire.abort_job(kTold);
   }
   return 0;

@@ -1,4 +1,4 @@
-// Ranks that build different functions, or call them in another order, are all told so before anything is added up.
+// If ranks build different functions, or call them in another order, every rank gets an error before any sum.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -45,7 +45,7 @@ exit $code
                                                       scratch.directory(), options.prelude));
 }
 
-// Open MPI speaks between rules of dashes and after "[host:process]".
+// The lines that are not Open MPI's, which are between rules of dashes or begin with "[host:process]".
 std::vector<std::string> complaints_in(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -58,8 +58,8 @@ std::vector<std::string> complaints_in(const std::string& text) {
   return lines;
 }
 
-// A job over made-up nodes numbers its processes itself. The process whose own number is this one, and which was
-// started with `word` among its arguments.
+// The process that has this number in its own process namespace, and `word` in its command line. A job on namespaces as
+// nodes has its own process numbers.
 std::optional<int> process_with(int own_number, const std::string& word) {
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
@@ -75,7 +75,7 @@ std::optional<int> process_with(int own_number, const std::string& word) {
   return {};
 }
 
-// What draws a layout for the test that runs.
+// The name of the running test, which selects a layout.
 std::string name_of_test() {
   const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
   return fmt::format("{}.{}", test->test_suite_name(), test->name());

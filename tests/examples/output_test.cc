@@ -1,4 +1,4 @@
-// What a run prints, and who else can read its checkpoint.
+// The output and the files of a run, and other programs that read its checkpoint.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(Output, VerboseTellsHowTheRanksAreJoined) {
   EXPECT_EQ(count(kMpirun + command()), 0);
 }
 
-// Memory that ranks share is a file. sh counts 512 bytes.
+// Shared memory is a file. sh's ulimit -f counts blocks of 512 bytes.
 TEST_F(Output, ALimitOnFilesMeansCopies) {
   const io::Outcome outcome =
       io::run_shell(fmt::format("ulimit -f 12000; {} {} --model mlp --data {} --epochs 1 --batch 50 --threads 1 2>&1",
@@ -84,7 +84,7 @@ TEST_F(Output, FilesForThoseWhoWatch) {
 }
 
 TEST_F(Output, EarlyStopping) {
-  // The few rows are learnt soon; then the loss only wavers.
+  // The network soon learns the few rows; after that the loss does not fall in every epoch.
   const io::Outcome outcome =
       io::run_shell(kMpirun + command("--epochs 50 --batch 1 --optimizer sgd --early-stopping 1"));
   EXPECT_EQ(outcome.status, 0) << outcome.output;

@@ -42,7 +42,7 @@ class Resume : public testing::Test {
                      io::load_checkpoint(scratch_.path(b) + "/latest"));
   }
 
-  // Trains until a checkpoint from the middle of an epoch stands, then kills a rank. False if the job was faster.
+  // Trains until a checkpoint exists, then kills a rank. False if the job ended first, or saved last between epochs.
   bool kill_in_epoch(int rank, const std::string& file) const {
     std::filesystem::remove_all(scratch_.path(file));
     auto running = std::async(std::launch::async, [&] { return run_job(scratch_, job(2, file)); });
@@ -91,7 +91,7 @@ TEST_F(Resume, AfterAStop) {
 TEST_F(Resume, OnOneRank) {
   const std::string unbroken = common_digest(train(1, "unbroken"), 1);
   train(1, "stopped", "--max-steps 10");
-  // The seed is the checkpoint's.
+  // The checkpoint's seed overrides --seed.
   EXPECT_EQ(common_digest(train(1, "stopped", "--resume --seed 77"), 1), unbroken);
   expect_equal_files("stopped", "unbroken");
 }

@@ -1,5 +1,5 @@
-// A job that is told to stop: it leaves with a checkpoint and a word about it, and goes on with the bits of the
-// unbroken one. A job whose rank dies leaves the last finished step behind.
+// A job that a signal stops ends with a checkpoint and a status file, and the resumed job has the bits of the unbroken
+// one. If a rank dies, the job saves the last finished step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ class Signals : public testing::Test {
     return shell == 0 ? std::nullopt : std::optional<int>(parent_of(shell));
   }
 
-  // Runs a job, and acts as soon as the first epoch's checkpoint stands.
+  // Runs a job, and calls `act` as soon as the first epoch's checkpoint exists.
   Ended disturb(const JobOptions& options, const std::string& folder, const std::function<void()>& act) const {
     auto running = std::async(std::launch::async, [&] { return run_job(scratch_, options); });
     while (running.wait_for(1ms) != std::future_status::ready &&
@@ -97,8 +97,8 @@ TEST_F(Signals, ToMpirunEndWithACheckpointAndGoOnWithTheSameBits) {
   }
 }
 
-// mpirun sends SIGCONT at once, SIGTERM a second later, and kills after another one. Its own code is 1 whatever the
-// ranks leave with, so the status file has to tell.
+// mpirun sends SIGCONT at once, SIGTERM after a second and SIGKILL after another one. Its own exit code is 1 for all
+// exit codes of the ranks, so the test reads the status file.
 TEST_F(Signals, SigtermToMpirunIsAnsweredInTime) {
   const Ended ended = disturb(job(2, "run", "", kEndless, "one_node"), "run", [&] {
     if (const auto process = launcher()) kill(*process, SIGTERM);
@@ -115,7 +115,7 @@ TEST_F(Signals, SigtermToMpirunIsAnsweredInTime) {
   EXPECT_CONTAINS(resumed.complaints[0], "was saved with ranks 0-1, and goes on with ranks 0-2");
 }
 
-// Slurm's srun and a person with kill(1) reach one rank.
+// Slurm's srun and kill(1) may signal a single rank.
 TEST_F(Signals, ToOneRankStopAll) {
   const Ended ended = disturb(job(3, "run", "", kEndless), "run", [&] {
     if (const auto process = process_of(scratch_, 2)) kill(*process, SIGUSR1);
@@ -155,8 +155,8 @@ TEST_F(Signals, WithoutAFolderDoWhatTheyAlwaysDo) {
   EXPECT_EQ(io::run_shell(command).status, 128 + SIGUSR1);
 }
 
-// mpirun ends the others two seconds later; until then the lowest rank that lives has saved, if it shares a node with
-// the dead one and with rank 0. Elsewhere the last periodic checkpoint stays.
+// mpirun ends the other ranks two seconds later. Before that the lowest living rank saves, if it shares a node with the
+// dead rank and with rank 0. Otherwise the last periodic checkpoint stays.
 class DeadRank : public Signals, public testing::WithParamInterface<std::tuple<const char*, int>> {};
 
 TEST_P(DeadRank, LeavesTheLastFinishedStep) {
@@ -173,7 +173,7 @@ TEST_P(DeadRank, LeavesTheLastFinishedStep) {
     EXPECT_CONTAINS(status("run")["reason"].get<std::string>(), fmt::format("rank {} has died", dead));
     const int saves = dead != 0 ? 0 : by_node ? 2 : 1;
     EXPECT_CONTAINS(ended.trace, fmt::format("rank {} has saved the last finished step, ", saves));
-    // Between two epochs of 26 steps; the steps that draw initial values count for the fault.
+    // Step 60 of the fault is within a later epoch of 26 steps; it also counts the steps that draw initial values.
     EXPECT_GT(latest("run").global_step, 26);
     EXPECT_NE(latest("run").step, 0);
   }
@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(EachRank, DeadRank,
                            return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param));
                          });
 
-// A checkpoint of one file, as earlier versions wrote: gone on from in a folder.
+// A checkpoint that is a single file, as earlier versions wrote it: the resumed training saves into a folder.
 TEST_F(Signals, AFileIsGoneOnFromInAFolder) {
   const std::string unbroken = common_digest(train(2, "unbroken"), 2);
   train(2, "begun", "--max-steps 40");
@@ -197,7 +197,7 @@ TEST_F(Signals, AFileIsGoneOnFromInAFolder) {
   EXPECT_EQ(io::summarize_checkpoint(scratch_.path("old.h5")).state.global_step, 40);
 }
 
-// The first rank reads and sends: the others may see another disk.
+// Rank 0 reads the checkpoint and sends it, because other ranks may see another disk.
 TEST_F(Signals, ACheckpointThatOnlyTheFirstRankSees) {
   const std::string unbroken = common_digest(train(2, "unbroken"), 2);
   train(2, "begun", "--max-steps 40");

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fails on an include that crosses the layers of the architecture or the rooms within one, and on a folder too full.
+"""Fails on an include that violates the order of layers or rooms, and on a folder with too many units.
 
 usage: check_layers.py ROOT
 
-Checked: which room includes which, which files may include a library's headers, that includes of our own are written
-from the root (public headers: from include/) and exist, that a source includes its own header first, that a header has
-#pragma once, that a source folder has at most 16 units (a header and its source are one).
+The checks: which room includes which; which files include a library's headers; our own includes are written from the root
+(public headers: from include/) and exist; a source includes its own header first; a header has #pragma once; a source
+folder has at most 16 units (a header and its source are one).
 """
 
 import os
@@ -14,14 +14,14 @@ import sys
 
 UNITS = 16
 
-# Layer -> the layers, or single headers, that it may include beside itself; a layer's public headers count as it.
+# Layer -> the layers, or single headers, that it may include beside itself; a layer includes its public headers.
 LAYERS = {
     "base": set(),
     "ops": {"base"},
     "comm": {"base"},
     "io": {"base"},
     "runtime": {"base", "ops", "syncline/distributed/communicator.h", "syncline/distributed/settings.h"},
-    # Stands upon the runtime, which does not see it.
+    # Above the runtime, which must not include it.
     "runtime/training": {
         "base",
         "ops",
@@ -82,14 +82,14 @@ PUBLIC = {
     ],
     "runtime/training": ["syncline/training/"],
 }
-# These see everything.
+# Folders that may include everything.
 OUTER = ("tools", "examples", "tests", "benchmarks", "python")
 FOLDERS = ("include/syncline", "base", "ops", "comm", "io", "runtime", *OUTER)
 
 # A library's headers -> the files, or folders, that may include them.
 LIBRARIES = [
     (r"(cblas|lapacke|openblas_config)\.h$|^openblas/", ("ops/kernels/product/gemm.cc",)),
-    # benchmarks/allreduce sets us beside raw MPI, so it needs it raw.
+    # benchmarks/allreduce compares our wire with plain MPI.
     (r"^mpi(-ext|_ext)?\.h$|^openmpi/", ("comm/mpi/", "benchmarks/allreduce_contenders.cc")),
     (r"^nccl", ("comm/nccl/",)),
     (r"^cuda|^driver_types\.h$", ("comm/nccl/",)),
@@ -121,13 +121,13 @@ def sources(root):
 
 
 def innermost(path, places):
-    """The longest of `places`, files or folders, that is `path` or that it lies in; None if there is none."""
+    """The longest of `places`, files or folders, that is `path` or contains it; None if there is none."""
     fitting = [place for place in places if path == place or path.startswith(place.rstrip("/") + "/")]
     return max(fitting, key=len, default=None)
 
 
 def place_of(path):
-    """(layer, room) of a file as it is included; a public header has no room, one of OUTER has neither."""
+    """(layer, room) of a path as an include writes it; a public header has no room, a file of OUTER has neither."""
     public = {place: layer for layer, places in PUBLIC.items() for place in places}
     if place := innermost(path, public):
         return public[place], None
@@ -137,7 +137,7 @@ def place_of(path):
 
 
 def check_edge(path, target):
-    """Why the file `path` may not include `target`, both as they are included; None if it may."""
+    """The reason why `path` may not include `target`, both as an include writes them; None if it may."""
     layer, room = place_of(path)
     to_layer, to_room = place_of(target)
     if layer is None:
@@ -190,7 +190,7 @@ def full_folders(root):
 
 
 def public_header_of(path, includes):
-    """The public header that a source of a layer implements: of its name and layer, and included by it. Else None."""
+    """The public header of a layer's source: it has the source's name and layer, and the source includes it. Else None."""
     layer, room = place_of(path)
     name = os.path.basename(path).replace(".cc", ".h")
     for written in includes:
@@ -212,7 +212,7 @@ def check_file(root, path):
             problem = check_include(root, path, match[1])
             if problem:
                 yield number, problem
-    # Highway compiles such a file once a target and wants its own header, or its own guard, in the first place.
+    # Highway compiles such a file once for each target, so its first include is Highway's or it has Highway's guard.
     highway = path.endswith("-inl.h") or "<hwy/foreach_target.h>" in includes
     if path.endswith(".h") and not highway and "#pragma once" not in lines:
         yield 1, "a header needs #pragma once"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fails on a link of the documents that leads nowhere, and on a named file that does not exist.
+"""Fails on a broken link in a document, and on a named file that does not exist.
 
 usage: check_links.py ROOT
 
-Checked in every .md file outside build folders: relative links with their #anchors, and `folder/file.ext` in backquotes
-where the folder is one of ours.
+It checks in every .md file outside build folders: relative links with their #anchors, and `folder/file.ext` in backquotes
+if the folder is one of ours.
 """
 
 import os
@@ -14,7 +14,7 @@ import sys
 FOLDERS = "base|benchmarks|comm|docs|examples|include|io|ops|python|runtime|scripts|tests|tools"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+\.(?:cc|h|py|md|txt|json|tsv))`")
-SKIPPED = {".git", "build", "CHANGELOG.md"}  # a change log names what was there
+SKIPPED = {".git", "build", "CHANGELOG.md"}  # a change log names files that no longer exist
 
 
 def documents(root):

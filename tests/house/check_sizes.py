@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fails on files and functions that are too long to read in one sitting, and on names that say nothing.
+"""Fails on files and functions that are too long, and on names without meaning.
 
 usage: check_sizes.py ROOT
 
-Limits: 400 lines a file, 60 lines a function. Names made of utils, common, misc are refused, and so is an #if inside a
-function: what may be missing belongs into a file that is not linked.
+Limits: 400 lines a file, 60 lines a function. Rejected are also names that contain the words utils, common or misc, and an
+#if inside a function: optional code belongs into its own file, which is linked or not.
 """
 
 import ast
@@ -42,7 +42,7 @@ def without_text(source):
 
 
 def cpp_functions(source):
-    """(first line, last line) of each outermost function body, with its head."""
+    """(first line, last line) of each outermost function, from its head to the end of its body."""
     stack = []  # 'scope', 'function', 'braces'
     head = ""  # text since the last statement, with braced parts as {}
     head_line = line = 1

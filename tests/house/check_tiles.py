@@ -3,11 +3,11 @@
 
 usage: check_tiles.py OBJECT...
 
-A tile holds its sums in registers through a loop of multiply-adds. Where the compiler does not see that an array of
-vectors fits the registers, it stores each of them to the stack in each step, and the tile runs at a third of its speed
-with the same results. So this reads the object files: a loop without branches, with at least four vector
-multiplications, that stores a vector to the stack is refused. Only x86-64's instructions are known; elsewhere nothing is
-found. winograd_transforms.cc is not looked at: its 36 values do not fit 16 registers.
+A tile holds its sums in registers through a loop of multiply-adds. If the compiler does not keep the array of vectors in
+registers, it stores each vector to the stack in each iteration, and the tile runs at a third of its speed with the same
+results. This script reads the object files and rejects a loop without branches that has at least four vector
+multiplications and stores a vector to the stack. It knows x86-64's instructions only; on other processors it does nothing.
+It does not read winograd_transforms.cc, whose 36 values do not fit 16 registers.
 """
 
 import os
@@ -41,7 +41,7 @@ def functions(disassembly):
 def loops(body):
     """The bodies of loops that hold no branch but the one back to their start."""
     place = {address: i for i, (address, _, _) in enumerate(body)}
-    start = 0  # behind the last branch
+    start = 0  # after the last branch
     for i, (_, operation, operands) in enumerate(body):
         if not operation.startswith("j"):
             continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The house's checks, tried on small made-up trees: each rule must accept what is right and refuse what is wrong."""
+"""Tests of the house checks on small made-up trees: each rule must accept a right tree and reject a wrong one."""
 
 import os
 import platform

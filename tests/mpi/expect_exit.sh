@@ -1,7 +1,6 @@
 #!/bin/sh
 # expect_exit.sh SECONDS CODE TEXT COMMAND...: COMMAND must end within SECONDS with exit code CODE ("failure": any but 0)
-# and print TEXT. Exit code 77 of the command, a skipped test, is
-# handed on where another is expected.
+# and print TEXT. If COMMAND unexpectedly exits with 77 (a skipped test), so does this script.
 seconds=$1 code=$2 text=$3
 shift 3
 output=$(timeout -k 2 "$seconds" "$@" 2>&1)

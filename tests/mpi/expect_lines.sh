@@ -1,7 +1,7 @@
 #!/bin/sh
 # expect_lines.sh SECONDS CODE [COUNT TEXT]... -- COMMAND...: COMMAND must end within SECONDS with exit code CODE ("failure":
-# any but 0), and each TEXT stand in COUNT lines of its output: a number, "some" (at least one) or "atmost N". No process
-# of the command may be left. Exit code 77 of the command, a skipped test, is handed on.
+# any but 0) and leave no process, and each TEXT must be in COUNT lines of its output: a number, "some" (at least one) or
+# "atmost N". If COMMAND exits with 77 (a skipped test), so does this script.
 seconds=$1 code=$2
 shift 2
 output=$(mktemp) expected=$(mktemp)
@@ -29,7 +29,7 @@ while IFS='	' read -r count text; do
     *) [ "$found" -eq "$count" ] ;;
   esac || { echo "expected in $count lines, found in $found: $text"; exit 1; }
 done <"$expected"
-# The environment tells whose child a process is. mpirun ends before the ranks that it kills do.
+# The environment marks the processes of COMMAND. mpirun ends before the ranks that it kills.
 left() { env -u SYNCLINE_TEST_JOB grep -lzsxF "SYNCLINE_TEST_JOB=$SYNCLINE_TEST_JOB" /proc/[0-9]*/environ; }
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   left=$(left)

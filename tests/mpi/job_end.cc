@@ -1,4 +1,4 @@
-// A job that ends badly, in the way that its argument names; expect_exit.sh looks at how it ends.
+// A job that fails in the way that its argument names; expect_exit.sh checks its end.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -22,7 +22,7 @@ void reduce(Communicator& comm, std::int64_t count) {
   comm.wait(comm.all_reduce(Tag{0xbeef, 4, 2}, data.data(), count, DType::kFloat32, Reduce::kSum));
 }
 
-// What the last rank does while the others wait for it.
+// The last rank's fault while the others wait for it.
 void misbehave(const std::string& how, Communicator& comm) {
   if (how == "kill") raise(SIGKILL);
   if (how == "throw") throw std::runtime_error("the data set is gone");
@@ -30,7 +30,7 @@ void misbehave(const std::string& how, Communicator& comm) {
   if (how == "mismatch") reduce(comm, 7);
 }
 
-// Before its start, and after its last step.
+// The last rank's faults before its start, and after its last collective.
 void misbehave_at_start(const std::string& how) {
   const Launch launch = read_launch_environment();
   if (launch.rank + 1 != launch.size) return;

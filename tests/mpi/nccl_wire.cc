@@ -1,9 +1,9 @@
-// Ranks as processes whose large all-reduces go by NCCL: `mpirun -np N nccl_wire [HOW]`. On the GPUs of the machine, or
-// with the stand-in (tests/comm/nccl_stand_in) where SYNCLINE_NCCL_LIBRARY and SYNCLINE_CUDART_LIBRARY name it.
+// Ranks as processes with large all-reduces over NCCL: `mpirun -np N nccl_wire [HOW]`. It uses the machine's GPUs, or
+// the stand-in (tests/comm/nccl_stand_in) if SYNCLINE_NCCL_LIBRARY and SYNCLINE_CUDART_LIBRARY name it.
 //
-// HOW is `check` (also without it): the checks of tests/comm. `time`: those, and bandwidths with NCCL and without.
-// `auto` or another transport: as a program would, with a short wait limit. The exit code is 77 where NCCL cannot be
-// used, but is checked.
+// HOW is `check` (the default): the checks of tests/comm. `time`: these, and the bandwidths with and without NCCL.
+// `auto` or another transport: three all-reduces as in a program, with a short wait limit. `check` and `time` exit with
+// 77 if NCCL cannot be used.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(NcclWire, OtherCollectives) {
   check_many_tickets(*comm);
 }
 
-// Seconds of the median of some all-reduces.
+// The median time of nine all-reduces, in seconds.
 double seconds_of(Communicator& comm, std::vector<float>& data) {
   std::vector<double> times;
   for (int i = 0; i < 9; ++i) {

@@ -1,6 +1,6 @@
-// straggler HOW [MS]: a job that trains while its rank 1 is slower than the others by MS milliseconds a step, in the
-// way that HOW names; trace_test.cc looks at its timeline. With "killed", rank 1 kills itself in the middle, after its
-// first steps are in the file; with "fails", it throws.
+// straggler HOW [MS]: a training whose rank 1 is slower than the others by MS milliseconds a step, in its "backward"
+// pass or "between" steps, as HOW says. With "killed", rank 1 kills itself in the middle, after its first steps are in
+// the file; with "fails", it throws. trace_test.cc checks the timeline.
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -29,9 +29,9 @@ using namespace std::chrono_literals;
 
 constexpr int kSteps = 12;
 std::chrono::milliseconds nap{0};
-bool sleepy = false;  // this rank, in its backward pass
+bool sleepy = false;  // this rank naps in its backward pass
 
-// The identity, whose gradient takes a nap.
+// The identity; its gradient sleeps for `nap`.
 struct Nap {
   static constexpr std::string_view kName = "nap";
   struct Attrs {
@@ -48,7 +48,7 @@ struct Nap {
 };
 SYNCLINE_REGISTER_OP(Nap)
 
-// Until this rank's timeline has so many steps in it.
+// Returns when rank 1's file has this many steps.
 void wait_for_file(int steps) {
   const std::string path = std::string(std::getenv("SYNCLINE_TRACE")) + "/rank1.json";
   for (int i = 0; i < 200; ++i, std::this_thread::sleep_for(50ms)) {
@@ -61,7 +61,7 @@ void wait_for_file(int steps) {
   throw std::runtime_error("the timeline is not written");
 }
 
-// Two layers; the nap is between their gradients. Each has a bucket of its own.
+// Two layers; the nap is between their gradients. Each gradient has its own bucket.
 void train(const std::string& how, int rank) {
   sleepy = how == "backward" && rank == 1;
   const Expr x = placeholder({.shape = {kUnknown, 64}, .dtype = DType::kFloat32, .name = "x"});

@@ -1,5 +1,5 @@
-// SYNCLINE_TRACE under mpirun: whether the files are what they should be, also of ranks that are killed, and whether
-// the slow rank is named.
+// SYNCLINE_TRACE under mpirun: the files are well-formed, also those of killed ranks, and the line at the end names the
+// slow rank.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,10 +35,10 @@ Json merged(const Scratch& scratch) {
 
 constexpr std::int64_t kSteps = 12;  // of straggler.cc
 
-// Each event has what the format wants, in the order of time; events of a row do not cross each other.
+// Each event has the fields of the format; events are in the order of time; events of a row are nested or disjoint.
 void expect_well_formed(const Json& document, int ranks) {
   std::set<int> named;
-  std::map<std::pair<int, int>, std::vector<std::int64_t>> open;  // ends, of each row
+  std::map<std::pair<int, int>, std::vector<std::int64_t>> open;  // ends, by row
   const auto nanoseconds = [](const Json& time) { return std::llround(time.get<double>() * 1e3); };
   std::int64_t last = 0;
   for (const Json& event : document.at("traceEvents")) {
@@ -74,8 +74,8 @@ std::int64_t waited(const Json& document, int rank, int other) {
       std::to_string(other), std::int64_t{0});
 }
 
-// Runs the job with ever longer naps of rank 1, because a busy machine delays the other rank too, until rank 0's
-// program waited for it most of the naps and the line at the end says so and why.
+// Runs the job with longer and longer naps of rank 1, because a busy machine delays the other rank too, until rank 0's
+// program has waited for more than half of the naps and the line at the end names rank 1 and the reason.
 Outcome run_until_named(Scratch& scratch, const std::string& how, const std::string& why) {
   Outcome outcome;
   for (const std::int64_t nap : {20, 80, 320}) {

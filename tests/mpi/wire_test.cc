@@ -1,5 +1,5 @@
-// The checks of tests/comm over Open MPI; run as `mpirun -np N wire_test [messages]`. Each test makes communicators of
-// its own; with `messages`, none of them shares memory.
+// The checks of tests/comm over Open MPI; run as `mpirun -np N wire_test [messages]`. Each test makes its own
+// communicators; with `messages`, they share no memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -75,7 +75,7 @@ TEST(Wire, MismatchIsToldOnEveryRank) {
   }
 }
 
-// Ranks come to the end of a group at different times; what they do with others goes on meanwhile.
+// Ranks end a group at different times; meanwhile the collectives of another communicator continue.
 TEST(Wire, EndOfAGroupHoldsNobodyUp) {
   for (const int first : {0, 1}) {
     const auto world = make({.share_memory = false});
@@ -95,8 +95,8 @@ TEST(Wire, RefusesWrongOptions) {
   EXPECT_THROW(make({.piece_bytes = std::int64_t{1} << 40}), ValueError);
 }
 
-// Two buffers a rank of more bytes than an int counts: by hand, with --gtest_also_run_disabled_tests and 9 GB for 2
-// ranks.
+// Two buffers a rank with more bytes than an int can count. Run by hand with --gtest_also_run_disabled_tests; 2 ranks
+// need 9 GB.
 TEST(Wire, DISABLED_BeyondIntMax) {
   const auto comm = make();
   const std::int64_t count = (std::int64_t{1} << 31) + 5;

@@ -1,5 +1,5 @@
-// Gradients of several batches added up before one update: what a batch as large as all of them gives, without a word
-// on the wire before the last.
+// Gradient accumulation: one update from several batches equals the update from one batch of all their rows, and no
+// gradient is transferred before the last batch.
 #include "syncline/training/accumulation.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 namespace syncline::testing {
 namespace {
 
-constexpr std::int64_t kRows = 7;  // of a batch; for 2 and 3 ranks uneven
+constexpr std::int64_t kRows = 7;  // of a batch; 2 and 3 ranks have unequal shares
 
 using MakeOptimizer = std::function<Optimizer(const Expr& loss, std::span<const Variable> variables)>;
 
@@ -32,7 +32,7 @@ Optimizer make_sgd(const Expr& loss, std::span<const Variable> variables) {
 }
 Optimizer make_adam(const Expr& loss, std::span<const Variable> variables) { return adam(loss, variables); }
 
-// A table's rows, a product, and a penalty, whose gradient every rank has whole.
+// Gathered rows of a table, a product, and a penalty, whose gradient is replicated.
 struct Model {
   Expr words = placeholder({.shape = {kUnknown, 4}, .dtype = DType::kInt32});
   Expr targets = placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat64});
@@ -90,7 +90,7 @@ TEST(Accumulation, IsALargerBatch) {
   expect_a_larger_batch(make_sgd, 1, 1e-12);
 }
 
-// How many collectives a call takes: tickets count them.
+// The number of collectives that `call` starts: tickets count up by one.
 template <class F>
 std::uint64_t collectives_of(comm::Communicator& wire, F&& call) {
   const auto take_ticket = [&] {
@@ -108,8 +108,8 @@ TEST(Accumulation, NothingMovesBeforeTheUpdate) {
   on_ranks(2, [](comm::Communicator& wire) {
     const Model m;
     Function train({m.words, m.targets}, {}, accumulate(adam(m.loss, m.variables), 3).updates);
-    for (std::uint64_t batch = 0; batch < 3; ++batch) train(batch_of(batch));  // the variables are agreed on
-    // But for the meeting without data: a rank alone may refuse one of its words (runtime/passes/commit.cc).
+    for (std::uint64_t batch = 0; batch < 3; ++batch) train(batch_of(batch));  // also compares the variables
+    // Each call has one barrier, because one rank alone may reject a word of its rows (runtime/passes/commit.cc).
     for (std::uint64_t batch = 3; batch < 9; ++batch)
       EXPECT_EQ(collectives_of(wire, [&] { train(batch_of(batch)); }), batch % 3 == 2 ? 2 : 1) << batch;
   });
@@ -152,7 +152,7 @@ TEST(Accumulation, TotalsStartBeforeTheBackwardPassHasEnded) {
   EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "sqrt")) << plan;
 }
 
-// In a call that makes no update nothing is copied, nor in one that does.
+// No call copies values, whether it updates or not.
 TEST(Accumulation, NewValuesAreComputedInPlace) {
   on_one_process([] {
     const Model m;
@@ -169,7 +169,7 @@ TEST(Accumulation, NewValuesAreComputedInPlace) {
   });
 }
 
-// Swapped under a condition, and read as they were.
+// Updates under a condition swap two variables; the outputs and the updates read the old values.
 TEST(Accumulation, OldValuesLastAsLongAsTheyAreRead) {
   on_one_process([] {
     const Expr keep = placeholder({.shape = {}, .dtype = DType::kInt32});
@@ -187,7 +187,7 @@ TEST(Accumulation, OldValuesLastAsLongAsTheyAreRead) {
   });
 }
 
-// Saved between two updates on one number of ranks, and resumed on another.
+// The state is saved between two updates on 3 ranks and resumed on 2.
 TEST(Accumulation, ResumesFromItsState) {
   std::vector<Array> saved, wanted, resumed;
   const auto train = [&](comm::Communicator& wire, bool resume) {
@@ -202,7 +202,7 @@ TEST(Accumulation, ResumesFromItsState) {
         for (std::size_t i = 0; i < all.size(); ++i) set_value(all[i], saved[i]);
       if (batch >= 4 || !resume) step(batch_of(batch));
       if (batch != 3 || resume) continue;
-      const std::vector<Array> now = batch_get_value(all);  // all ranks
+      const std::vector<Array> now = batch_get_value(all);  // collective
       if (wire.rank() == 0) saved = now;
     }
     const std::vector<Array> now = m.values();
@@ -229,7 +229,7 @@ TEST(Accumulation, AnOldSumIsForgottenWhateverItHolds) {
   });
 }
 
-// Sums of many small numbers: float16 would lose them.
+// A float16 sum would lose many small terms.
 TEST(Accumulation, Float16IsAddedUpInFloat32) {
   const auto train = [] {
     const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat16});

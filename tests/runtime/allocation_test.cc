@@ -1,4 +1,4 @@
-// After its first call a step allocates nothing.
+// After its first call a step allocates no memory.
 #include <gtest/gtest.h>
 
 #include "comm/local/local_communicator.h"
@@ -22,7 +22,7 @@
 namespace syncline::testing {
 namespace {
 
-// An Array's own bytes come from aligned_alloc, so a step that made one would also make its shared_ptr with `new`.
+// The counter does not see an Array's bytes, which come from aligned_alloc, but the shared_ptr that owns them.
 TEST(Allocation, TheCounterCounts) {
   const std::int64_t before = allocations();
   const Array a(DType::kFloat32, {1});
@@ -88,7 +88,7 @@ TEST_F(AllocationTest, TwoShapesInTurn) {
   EXPECT_EQ(allocations() - before, 0);
 }
 
-// Each rank's plan, its transfers and the wire between them.
+// Counts the plans, the transfers and the wire of two ranks.
 void expect_no_allocations_on_ranks() {
   comm::spawn_ranks(2, [](comm::Communicator& wire) {
     Session session;
@@ -114,7 +114,7 @@ void expect_no_allocations_on_ranks() {
 
 TEST_F(AllocationTest, AStepOfTwoRanks) { expect_no_allocations_on_ranks(); }
 
-// Events go into memory that is there; so does what the thread writes.
+// Events, and the text that the timeline's thread writes, go into preallocated memory.
 TEST_F(AllocationTest, AStepOnTheTimeline) {
   const io::Scratch scratch;
   timeline::start(scratch.path("trace"), 0, 2);

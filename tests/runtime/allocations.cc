@@ -13,7 +13,7 @@ void* counted(std::size_t bytes, std::size_t alignment) {
   ++count;
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (memory == nullptr) std::abort();  // a test has no use for bad_alloc
+  if (memory == nullptr) std::abort();  // tests do not handle bad_alloc
   return memory;
 }
 

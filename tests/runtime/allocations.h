@@ -1,4 +1,4 @@
-// Counts what the program allocates with `new`. Linked, it replaces the global operators.
+// Counts the program's allocations with `new`: allocations.cc replaces the global operators.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The backend's small functions: variables and tensors in all their forms, and where defaults come from.
+// The backend's small functions: the ways to make variables and tensors, and the defaults of their options.
 #include "syncline/backend.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST_F(BackendTest, NamesAndDtypesOfCopies) {
 TEST_F(BackendTest, GradientsOfVariables) {
   const Variable a = variable(doubles({1, 2})), b = variable(doubles({3, 4}));
   const std::vector<Variable> both{a, b};
-  const auto found = gradients(a.expr() * b, both);  // of the sum of its elements
+  const auto found = gradients(a.expr() * b, both);  // of the sum of the product's elements
   expect_values(eval(found[0]), {3, 4});
   expect_values(eval(found[1]), {1, 2});
 }

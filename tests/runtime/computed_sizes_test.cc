@@ -1,4 +1,4 @@
-// Sizes that are computed from values: a first plan computes them, and what they are decides the second.
+// Sizes computed from values: one plan computes the sizes, and their values select the plan of the step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TEST(ComputedSizes, AVariablesLargestElement) {
   expect_same_on_ranks([] {
     const Variable v = variable(integers({2, 5, 3}));
     const Expr counted = arange(Dim(max(v.expr())));
-    // The step computes with what the variable was before it.
+    // The step reads the variable's old value.
     Function f({}, {sum(counted)}, {update(v, v.expr() + cast(sum(counted), DType::kInt32))});
     std::vector<Array> results;
     for (int step = 0; step < 3; ++step) results.push_back(f(std::vector<Array>{})[0]);
@@ -61,9 +61,9 @@ TEST(ComputedSizes, AVariablesLargestElement) {
 TEST(ComputedSizes, SizesThatFollowFromOtherSizes) {
   expect_same_on_ranks([] {
     const Expr n = input({}, DType::kInt32, "n");
-    const Expr ones = fill({n, 2}, 1, DType::kInt32);                 // the size is fed,
-    const Expr more = arange(Dim(sum(ones)));                         // computed from what has that size,
-    Function f({n}, {fill(Dims{max(more), 3}, 7, DType::kFloat64)});  // and from that again
+    const Expr ones = fill({n, 2}, 1, DType::kInt32);                 // a fed size
+    const Expr more = arange(Dim(sum(ones)));                         // a size computed from `ones`
+    Function f({n}, {fill(Dims{max(more), 3}, 7, DType::kFloat64)});  // a size computed from `more`
     std::vector<Array> results;
     for (const std::int32_t fed : {2, 4, 1, 2}) {
       results.push_back(f({Array::scalar(fed)})[0]);
@@ -113,7 +113,7 @@ TEST(ComputedSizes, WithinLoopsAndBranches) {
   expect_same_on_ranks([] {
     const Expr x = input({kUnknown, 3}), n = input({2}, DType::kInt32, "n"), c = input({}, DType::kInt32, "c");
     const Expr size = index(n, {0});
-    // Of what the body captures; the size is the same in each iteration.
+    // The body captures the size, which is the same in each iteration.
     const Expr folded = foldl(
         [&](const Expr& a, const Expr& row) {
           return a + sum(index(row, {Range{0, size}}));
@@ -135,21 +135,21 @@ TEST(ComputedSizes, WithinLoopsAndBranches) {
   });
 }
 
-// Each iteration has its own size: the loop is unrolled.
+// Each iteration has its own size, so the loop is unrolled.
 TEST(ComputedSizes, ThatDifferBetweenIterations) {
   expect_same_on_ranks([] {
     const Expr x = input({kUnknown, 4}), ends = input({kUnknown, 3}, DType::kInt32, "ends");
     const auto piece = [&](const Expr& row, const Expr& e, const Expr& i) {
       return index(row, {Range{index(e, {i - 1.0}), index(e, {i})}});
     };
-    // As keras-piecewise has it: loops within loops.
+    // Nested loops, as in keras-piecewise.
     const Expr pooled = map_fn(
         [&](const Expr& sample) {
           const Expr row = index(x, {sample}), e = index(ends, {sample});
           return map_fn([&](const Expr& i) { return sum(square(piece(row, e, i))); }, arange(1, 3), DType::kFloat64);
         },
         arange(Dim(0), dim(x, 0)), DType::kFloat64);
-    // States of iterations in both directions, and a tape that the gradient reads.
+    // States of iterations in both directions, and residuals that the gradient reads.
     const auto add_part = [&](const Expr& a, const Expr& e) {
       return a * 0.5 + sum(exp(index(x, {Range{0, index(e, {1})}, 0})));
     };
@@ -214,7 +214,7 @@ TEST(ComputedSizes, ALoopWithoutIterations) {
   });
 }
 
-// A state keeps the shape that the graph was built with.
+// A state of known shape must keep it; a state of unknown shape may grow.
 TEST(ComputedSizes, AStateThatGrows) {
   on_one_process([] {
     const Expr x = input({kUnknown, 2});
@@ -236,7 +236,7 @@ TEST(ComputedSizes, AStateThatGrows) {
   });
 }
 
-// The side that is not taken need not be possible.
+// The sizes on the side that is not taken may be invalid.
 TEST(ComputedSizes, ABranchGuardsItsSizes) {
   expect_same_on_ranks([] {
     const Expr x = input({kUnknown}), n = input({}, DType::kInt32, "n");
@@ -274,7 +274,7 @@ TEST(ComputedSizes, AVariableKeepsItsShape) {
   });
 }
 
-// A step draws once, in the plan of the sizes and in its own alike; the next step draws anew.
+// The plan of the sizes and the plan of the step draw the same numbers; the next step draws others.
 TEST(ComputedSizes, AreDrawnOnce) {
   expect_same_on_ranks([] {
     Session& session = Session::current();
@@ -296,7 +296,7 @@ TEST(ComputedSizes, AreDrawnOnce) {
   });
 }
 
-// Each iteration's size follows from the one before.
+// Each iteration's size is the result of the iteration before.
 TEST(ComputedSizes, ThatFollowFromOneAnother) {
   on_one_process([] {
     const Expr x = input({kUnknown}, DType::kInt32);

@@ -1,4 +1,4 @@
-// What ranks share at the start, and how they are told that they differ.
+// What ranks get from rank 0, and the errors if ranks differ.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -112,7 +112,7 @@ TEST(Agreement, SeedsThatEachRankHasDrawnAreRankZeros) {
   for (const Array& one : drawn) EXPECT_TRUE(same_bits(one, alone));
 }
 
-// Every rank runs `body` and must see a CommError; returns the messages.
+// Runs `body` on every rank, where it must throw a CommError. Returns the messages.
 std::vector<std::string> errors_of(int size, const std::function<void(comm::Communicator&)>& body) {
   std::vector<std::string> texts(static_cast<std::size_t>(size));
   on_ranks(size, [&](comm::Communicator& wire) {
@@ -193,7 +193,7 @@ TEST(Agreement, ADifferentBatchSizeIsAnError) {
   });
 }
 
-// The ranks have agreed on both functions before; one of them then calls another one than the others do.
+// Both ranks have called both functions; then rank 0 calls f and rank 1 calls g.
 TEST(Agreement, RanksOutOfStepAreTold) {
   errors_of(2, [](comm::Communicator& wire) {
     const Expr x = input({4});

@@ -1,4 +1,4 @@
-// Where the collectives stand in a plan.
+// The collectives of a plan: their buckets and their positions.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -99,13 +99,13 @@ TEST(Buckets, ManySmallGradientsAreOneTransfer) {
 TEST(Buckets, StartBeforeTheBackwardPassHasEnded) {
   const std::string plan = training_plan(6, 16, {.first_bucket = 1, .later_buckets = 1});
   EXPECT_GE(count_lines(plan, "all_reduce"), 6) << plan;
-  // The backward pass ends with the first layer's weight; the first transfer starts before, and nobody waits until
-  // the last one has started.
+  // The backward pass ends with the gradient of the first layer's weight. The first transfer starts before that, and
+  // the first wait comes after the start of the last transfer.
   EXPECT_LT(first_line(plan, "all_reduce"), last_line(plan, "dot_kernel_grad")) << plan;
   EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "wait")) << plan;
 }
 
-// So that a step that the wire ends has changed nothing.
+// A step that fails in a transfer must leave the variables unchanged.
 TEST(Buckets, VariablesAreWrittenBehindTheLastTransfer) {
   const std::string plan = training_plan(6, 16, {.first_bucket = 1, .later_buckets = 1});
   EXPECT_GT(first_line(plan, "square mul add sqrt"), last_line(plan, "wait")) << plan;
@@ -136,7 +136,7 @@ TEST(Buckets, AreFilledInTheOrderOfTheBackwardPass) {
   }
 }
 
-// A recurrent weight's gradient is summed over the iterations first, and over the ranks once.
+// A recurrent weight's gradient is summed over the iterations first, then once over the ranks.
 TEST(Buckets, ARecurrentWeightsGradientIsReducedOnce) {
   const std::vector<Array> feeds{random_doubles({5, 4, 3}, 1)};
   auto build = [](const std::vector<Expr>& x) {
@@ -159,7 +159,7 @@ TEST(Buckets, ARecurrentWeightsGradientIsReducedOnce) {
   EXPECT_NE(plan.find("bucket of 3 sums"), std::string::npos) << plan;
 }
 
-// What a loop adds up lies in memory of its own.
+// A loop's sum has its own memory, so it is copied into the bucket.
 TEST(Buckets, WhatALoopAddsUpIsCopiedIn) {
   const std::vector<Array> feeds{random_doubles({5, 4, 3}, 1)};
   auto build = [](const std::vector<Expr>& x) {
@@ -179,7 +179,7 @@ TEST(Buckets, WhatALoopAddsUpIsCopiedIn) {
   EXPECT_EQ(count_lines(plan, "copy into the bucket"), 1) << plan;
 }
 
-// The text without shapes: where transfers stand must not depend on the batch.
+// The plan's lines without shapes: the positions of transfers must not depend on the batch size.
 std::vector<std::string> steps_of(const std::string& plan) {
   std::vector<std::string> result;
   for (const std::string& line : lines(plan)) result.push_back(line.substr(0, line.find("  ")));
@@ -225,7 +225,7 @@ TEST(Buckets, OneRankNeedsNoCopies) {
   EXPECT_EQ(count_lines(one, "copy"), count_lines(alone, "copy")) << one;
 }
 
-// A loop's body owes some of its values to the loop as partial ones, though it needs their sums itself.
+// A loop's body may have to return a value as partial although it needs the value's sum itself.
 TEST(Buckets, AValueIsHandedOverAsItIsWanted) {
   on_ranks(2, [](comm::Communicator&) {
     const Expr x = placeholder({.shape = {6, 3}, .dtype = DType::kFloat64});
@@ -239,7 +239,7 @@ TEST(Buckets, AValueIsHandedOverAsItIsWanted) {
   });
 }
 
-// An element that is read besides being summed, and two views of one value.
+// A partial value with readers beside its all-reduce, and two views of one value.
 TEST(Buckets, ValuesThatCannotLieInTheBucketAreCopiedIn) {
   const std::vector<Array> feeds{random_doubles({6, 3}, 1)};
   expect_same_value(feeds, [](const std::vector<Expr>& x) {
@@ -259,7 +259,7 @@ TEST(Buckets, OfSeveralDtypesAndNoElements) {
       1e-6);
 }
 
-// Memory that the wire works on is freed when the error leaves the program's own scopes.
+// The error frees buffers as it leaves the program's scopes, so transfers on these buffers must end first.
 TEST(Buckets, AreFinishedBeforeAnErrorOfThisRankIsThrown) {
   std::atomic<bool> other_came = false;
   on_ranks(2, [&](comm::Communicator& wire) {
@@ -289,7 +289,7 @@ TEST(Buckets, AnotherStrategyMakesOtherPlans) {
     Function f({x}, gradients(loss, std::vector<Variable>{a, b}));
     const std::vector<Array> feeds{random_doubles({4, 3}, 3)};
     EXPECT_EQ(count_lines(f.describe(feeds), "bucket of"), 1);
-    // The allocator tends to give the new one the old one's address.
+    // The allocator often gives the new strategy the address of the old one.
     Session::current().undistribute();
     Session::current().distribute(make_data_parallel(wire, {.first_bucket = 1, .later_buckets = 1}));
     EXPECT_EQ(count_lines(f.describe(feeds), "bucket of"), 2);

@@ -1,4 +1,4 @@
-// Which rows a rank gets: of a batch that every rank hands over, and of batches that the ranks bring themselves.
+// The rows of each rank under global feeds (every rank feeds the whole batch) and local feeds (each feeds its rows).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(GlobalFeeds, AnOddOneOutOfTwoAndSizesThatCoincide) {
   });
 }
 
-// Rank r of `counts` brings rows [begin, begin + counts[r]) of the batch.
+// The rows of `rank`: the batch divided in rank order, with counts[r] rows for rank r.
 Array own_rows(const Array& batch, const std::vector<std::int64_t>& counts, int rank) {
   std::int64_t begin = 0;
   for (int r = 0; r < rank; ++r) begin += counts[static_cast<std::size_t>(r)];
@@ -116,7 +116,7 @@ TEST(LocalFeeds, ARanksRowsThatCoincideWithAnOddOne) {
   expect_local_rows({4, 5, 0});
 }
 
-// Data sets of different sizes: ranks that have run out take part without rows until all are done.
+// Data sets of different sizes: a rank without further data feeds no rows until all ranks are done.
 TEST(LocalFeeds, AnEpochOfRanksWithDifferentData) {
   const auto train = [](const std::function<Array(std::int64_t)>& batch, std::int64_t steps) {
     const Expr x = input({kUnknown, 3});
@@ -196,7 +196,7 @@ TEST(LocalFeeds, SharesThatChangeFromStepToStep) {
            {.local_feeds = true});
 }
 
-// One rank's rows are as before, and fit a plan that it has; the other's do not. Both must make a new one.
+// One rank's feeds fit a plan that it has, the other rank's do not. Both must make a new plan.
 TEST(LocalFeeds, APlanIsUsedAgainByAllRanksOrNone) {
   on_ranks(2,
            [](comm::Communicator& wire) {
@@ -206,11 +206,11 @@ TEST(LocalFeeds, APlanIsUsedAgainByAllRanksOrNone) {
                return doubles(Shape{rows, 2}, std::vector<double>(2 * rows, 1));
              };
              const auto first = wire.rank() == 0;
-             // Of x 4 and 2 rows. c is split where it has as many on each rank, and otherwise every rank has all of it.
+             // x has 4 rows on rank 0 and 2 on rank 1. c is split if it has as many on each rank, otherwise replicated.
              expect_values(f({ones(first ? 4 : 2), ones(first ? 4 : 2)})[1], {6, 6});
              expect_values(f({ones(first ? 4 : 2), ones(2)})[1], {2, 2});
              expect_values(f({ones(first ? 4 : 2), ones(first ? 4 : 2)})[1], {6, 6});
-             // What has not the batch's rows must be the same everywhere: shapes, and values.
+             // A replicated feed must have equal shapes and equal values on all ranks.
              const auto refused = [&](const Array& own) {
                const std::string text = message_of<DisagreementError>([&] { f({ones(first ? 4 : 2), own}); });
                EXPECT_NE(text.find("input 'c' differs on ranks 0 and 1"), std::string::npos) << text;

@@ -1,4 +1,4 @@
-// Values that lie split over ranks, or are sums over ranks, in every kind of use: N ranks compute what one computes.
+// All uses of split values and of sums over ranks: N ranks compute what one process computes.
 #include <gtest/gtest.h>
 
 #include "syncline/backend/config.h"

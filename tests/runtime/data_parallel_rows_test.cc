@@ -1,4 +1,4 @@
-// Gradients that ranks compute row by row from the whole batch, and read in each other's memory.
+// Gradients by rows: each rank computes some rows from the whole batch and reads the others in the other ranks' memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ namespace {
 
 const DataParallelOptions kByRows{.by_rows_from = 1};
 
-// Two weights of 96 KiB and more, whose gradients are much larger than what they are computed from, and a small one.
+// Two weights of 97 KiB and more, whose gradients are much larger than their operands, and two small variables.
 struct Network {
   Expr x = placeholder({.shape = {kUnknown, 96}, .dtype = DType::kFloat64});
   Expr y = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
@@ -72,7 +72,7 @@ std::string plan_of(const Updates& updates, DataParallelOptions options, std::in
 TEST(ByRows, ThePlan) {
   const std::string plan = plan_of(with_adam, kByRows);
   EXPECT_EQ(count_lines(plan, "all_gather: rows are read where they are"), 2) << plan;
-  EXPECT_EQ(count_lines(plan, "all_gather: whole rows are needed"), 4) << plan;  // what these are computed from
+  EXPECT_EQ(count_lines(plan, "all_gather: whole rows are needed"), 4) << plan;  // their operands
   EXPECT_NE(plan.find("bucket of 3 sums"), std::string::npos) << plan;           // the loss and the small gradients
   EXPECT_NE(plan.find("dot_kernel_grad()  float64(6, 65), float64(6, 101) -> float64(65, 101)"), std::string::npos)
       << plan;
@@ -80,7 +80,7 @@ TEST(ByRows, ThePlan) {
       << plan;
 }
 
-// Nobody waits in the middle of the backward pass.
+// No wait is within the backward pass.
 TEST(ByRows, TransfersStartEarlyAndAreWaitedForLate) {
   const std::string plan = plan_of(with_adam, kByRows);
   EXPECT_EQ(first_line(plan, "all_gather: whole rows are needed"), 0) << plan;  // the batch
@@ -99,7 +99,7 @@ TEST(ByRows, AccumulatedGradientsAreSums) {
   EXPECT_EQ(count_lines(plan_of(accumulated, kByRows), "all_gather"), 0);
 }
 
-// Elementwise programs begin what becomes of it, and each goes through the ranks' rows.
+// The gradient's readers are elementwise programs, which read the rows in each rank's memory.
 TEST(ByRows, ANormOfTheGradient) {
   const auto clipped = [](const Network& n) {
     std::vector<Update> updates;
@@ -113,7 +113,7 @@ TEST(ByRows, ANormOfTheGradient) {
   expect_same_on_ranks([&] { return train(clipped, {6, 5, 7, 6}); }, 1e-11, {1, 2, 3, 4}, kByRows);
 }
 
-// Who reads it otherwise wants it in one piece.
+// Any other reader needs the gradient in one piece.
 TEST(ByRows, TheLargestOfEachColumn) {
   const auto less_largest = [](const Network& n) {
     const Variable &v = n.variables[0], &other = n.variables[1];
@@ -126,7 +126,7 @@ TEST(ByRows, TheLargestOfEachColumn) {
   expect_same_on_ranks([&] { return train(less_largest, {6, 5, 7, 6}); }, 1e-11, {1, 2, 3, 4}, kByRows);
 }
 
-// Batches that not all ranks have equal shares of, or any.
+// Batches of which the ranks have unequal shares or no rows.
 TEST(ByRows, TrainingIsThatOfOneRank) {
   const std::vector<std::int64_t> batches{6, 5, 7, 6, 3, 8, 2, 6};
   expect_same_on_ranks([&] { return train(with_sgd, batches); }, 1e-11, {1, 2, 3, 4}, kByRows);
@@ -160,7 +160,7 @@ TEST(ByRows, ARankWithoutRows) {
       options);
 }
 
-// A function that writes to the shared memory at once, called while a late rank still reads gradients there.
+// `add` writes to the shared memory at its start, while a late rank may still read gradients there.
 std::vector<Array> train_and_sum(const std::function<void(int)>& late) {
   set_floatx(DType::kFloat64);
   const Network n;
@@ -194,7 +194,7 @@ TEST(ByRows, MemoryIsNotWrittenWhileOthersReadIt) {
         kByRows);
 }
 
-// Ranks of a node whose memory is too small for what they would share.
+// Ranks of one node without room for shared memory.
 class WithoutMemory : public comm::Forwarding {
  public:
   using comm::Forwarding::Forwarding;
@@ -221,7 +221,7 @@ TEST(ByRows, TheSameBitsWithoutSharedMemory) {
   });
 }
 
-// Of a whole test set, say.
+// The outputs may be those of a whole test set.
 TEST(ByRows, OutputsTakeNoSharedMemory) {
   on_ranks(2, [](comm::Communicator& wire) {
     const Expr x = placeholder({.shape = {kUnknown, 20000}, .dtype = DType::kFloat64});
@@ -245,7 +245,7 @@ TEST(Lease, EndsWithALaterTransfer) {
     ranks->lease(100);
     ranks->lease(60);
     ranks->wait(before);
-    EXPECT_EQ(ranks->leased(), 100u);  // the others may have started that one and read on
+    EXPECT_EQ(ranks->leased(), 100u);  // other ranks may have started it and still read
     ranks->gather("nothing", nullptr, nullptr, bytes);
     EXPECT_EQ(ranks->leased(), 0u);
     ranks->lease(60);

@@ -16,7 +16,7 @@
 namespace syncline::testing {
 namespace {
 
-// Most entries lie in few rows, so that ranks have very different numbers of them.
+// Most entries are in few rows, so that ranks have very different numbers of entries.
 SparseArray skewed(std::int64_t rows, std::int64_t columns, std::uint64_t seed) {
   std::vector<std::int64_t> row_of, column_of;
   for (std::int64_t r = 0; r < rows; ++r)
@@ -32,7 +32,7 @@ Expr sparse_input(std::int64_t columns, std::string name = "x") {
   return placeholder({.shape = {kUnknown, columns}, .dtype = DType::kFloat64, .sparse = true, .name = std::move(name)});
 }
 
-// Everything that a sparse batch can be used for, in a few steps of training.
+// All uses of a sparse batch, in three training steps.
 std::vector<Array> train_on(const std::function<SparseArray(const SparseArray&)>& part,
                             const std::function<Array(const Array&)>& dense_part) {
   const Expr x = sparse_input(7), z = sparse_input(2, "z");
@@ -106,7 +106,7 @@ TEST(SparseOnRanks, NothingIsGathered) {
     EXPECT_EQ(count_lines(plan, "all_gather"), 0) << plan;
     EXPECT_GE(count_lines(plan, "sparse_dot_transposed"), 1) << plan;
     EXPECT_NE(plan.find("(4, "), std::string::npos) << plan;  // four of the eight rows
-    // Rows below rows are of several ranks.
+    // A concatenation of rows has rows of several ranks.
     Function mixed({x}, {loss});
     EXPECT_GE(count_lines(mixed.describe(feeds), "all_gather"), 1);
   });

@@ -1,4 +1,4 @@
-// Training on N ranks is training on one: the same losses and weights, and the same bits on every rank.
+// Training on N ranks equals training in one process up to rounding, and all ranks have the same bits.
 #include <gtest/gtest.h>
 
 #include "syncline/backend/config.h"
@@ -56,7 +56,7 @@ TEST(Training, Sgd) {
   });
 }
 
-// Adam divides by the square root of tiny second moments: what is one rounding in a gradient grows in the first steps.
+// Adam divides by the square root of tiny second moments, so the rounding of a gradient grows in the first steps.
 TEST(Training, Adam) {
   expect_same_on_ranks(
       [] { return train_perceptron([](const Expr& loss, std::span<const Variable> v) { return adam(loss, v); }); },
@@ -108,7 +108,7 @@ TEST(Training, AConvolutionWithBatchNormalization) {
       1e-11);
 }
 
-// A metric that counts: exact on every rank, also over uneven batches.
+// Integer counters are exact on every rank, also for unequal shares of a batch.
 TEST(Training, CountersAreExact) {
   expect_same_on_ranks(
       [] {
@@ -123,7 +123,7 @@ TEST(Training, CountersAreExact) {
       0);
 }
 
-// The mean over the batch's rows that the last iteration saw: ranks meet in every iteration, and nowhere else.
+// The batch mean in the last iteration: the ranks meet in every iteration and nowhere else.
 Expr mean_of_last_iteration(const Expr& x) {
   const RnnStep cell = [](const Expr& in, const std::vector<Expr>& states) {
     const Expr h = tanh(in + states[0]);
@@ -137,7 +137,7 @@ TEST(Training, UpdatesComeBehindTheLoopsInWhichRanksMeet) {
     const Expr x = placeholder({.shape = {kUnknown, 4, 3}, .dtype = DType::kFloat64});
     const Variable large = variable(random_doubles({200, 60}, 1)), small = variable(random_doubles({3}, 2));
     const std::vector<Update> updates{update(large, large.expr() * 0.9), update(small, small.expr() * 0.9)};
-    // In a loop, and in a loop within one.
+    // The ranks meet in a loop, and in a nested loop.
     const Expr last = mean_of_last_iteration(x);
     const Expr nested = foldl([&](const Expr& sum, const Expr& e) { return sum + e * mean_of_last_iteration(x); },
                               fill({2}, 1, DType::kFloat64), fill({3}, 0, DType::kFloat64));

@@ -1,4 +1,4 @@
-// What SYNCLINE_FAULT may say. tests/mpi/faults carries it out.
+// The syntax of SYNCLINE_FAULT. tests/mpi/faults injects the faults.
 #include "runtime/placement/faults.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// How few passes over memory a plan makes of elementwise ops, slices and loops, and that this changes no result.
+// Elementwise ops, slices and loops become few passes over memory, with unchanged results.
 #include <gtest/gtest.h>
 
 #include "syncline/backend/control.h"
@@ -60,7 +60,7 @@ TEST_F(PassesTest, NeighboursThatShareOperandsAreOnePass) {
   EXPECT_NEAR(got[0].item(), total, 1e-12);
 }
 
-// Each choice has three operands of its own: together they are more than a program has registers.
+// Each choice has three operands; together they need more registers than a program has.
 TEST_F(PassesTest, ManyOperandsAreSeveralPrograms) {
   constexpr int kTerms = 33;
   std::vector<Expr> inputs;

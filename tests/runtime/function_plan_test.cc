@@ -1,4 +1,4 @@
-// What the plan makes of a graph: how many steps, which memory.
+// The steps and the memory of a plan.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -175,7 +175,7 @@ TEST_F(PlanTest, FiftyThousandViews) {
   expect_values(Function({x}, {y * 2.0})({doubles({1, 2})})[0], {2, 4});
 }
 
-// Many values that live at once, are read again in another order, and die at different times.
+// Many values are alive at once, are read in another order than they are written, and end at different times.
 TEST_F(PlanTest, RandomGraphsComputeWhatPlainLoopsCompute) {
   std::mt19937 random(11);
   for (int round = 0; round < 40; ++round) {
@@ -224,7 +224,7 @@ TEST_F(PlanTest, ALongSumHoldsFewOfItsTermsAtOnce) {
     total = total + dot(x, variable(random_doubles({kSize, kSize}, i)).expr());
   Function f({x}, {total});
   const std::vector<Array> feeds{random_doubles({kSize, kSize}, 99)};
-  EXPECT_LE(f.arena_bytes(feeds), 11 * kTerm) << f.describe(feeds);  // one program would hold all of them
+  EXPECT_LE(f.arena_bytes(feeds), 11 * kTerm) << f.describe(feeds);  // one program would hold all terms
 }
 
 TEST_F(PlanTest, PlansBelongToTheSessionThatMadeThem) {
@@ -232,7 +232,7 @@ TEST_F(PlanTest, PlansBelongToTheSessionThatMadeThem) {
   Function f({x}, {sum(exp(x))});
   const std::vector<Array> feeds{doubles({0, 0, 0})};
   for (int i = 0; i < 3; ++i) {
-    Session other;  // whose arena goes with it
+    Session other;  // owns an arena
     const SessionScope scope(other);
     expect_values(f(feeds)[0], {3});
   }

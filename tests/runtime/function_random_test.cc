@@ -95,7 +95,7 @@ TEST(Randomness, RunsAreSavedAndRestored) {
   for (const bool resumed : {false, true}) {
     Session session(5);
     SessionScope scope(session);
-    random_uniform({2});  // is gone
+    random_uniform({2});  // freed, so it has no runs to save
     const Expr a = random_uniform({16}), b = random_uniform({16}, {}, 3);
     Function of_a({}, {a}), of_b({}, {b});
     if (!resumed) {
@@ -113,7 +113,7 @@ TEST(Randomness, RunsAreSavedAndRestored) {
   }
 }
 
-// As a callback does that makes its function when it first needs it.
+// A callback may make its function at its first use, after the restore.
 TEST(Randomness, RunsOfOperationsThatAreMadeAfterTheRestore) {
   const auto draw_of = [](Function& f) { return f({})[0]; };
   std::vector<Array> unbroken;
@@ -132,14 +132,14 @@ TEST(Randomness, RunsOfOperationsThatAreMadeAfterTheRestore) {
   SessionScope scope(session);
   Function first({}, {random_uniform({16})});
   session.set_random_runs(runs);
-  EXPECT_EQ(session.random_runs(), runs);  // saved again before the other one is made
+  EXPECT_EQ(session.random_runs(), runs);  // with those of operations not yet made
   Function later({}, {random_uniform({16})}), unseen({}, {random_uniform({16})});
   EXPECT_TRUE(same_bits(draw_of(first), unbroken[0]));
   EXPECT_TRUE(same_bits(draw_of(later), unbroken[1]));
   EXPECT_TRUE(same_bits(draw_of(unseen), unbroken[2]));
 }
 
-// A checkpoint of an earlier version has one number for all operations: each goes on behind it.
+// A checkpoint of an earlier version has one step number for all operations; each operation continues from it.
 TEST(Randomness, OneNumberForAllOperations) {
   Session session(5), other(5);
   const auto third = [](Session& of, bool set) {

@@ -1,4 +1,4 @@
-// What goes in and what comes out: feeds, fetches, refusals, plans of several shapes.
+// Functions: feeds, outputs, errors, plans for several shapes.
 #include "syncline/backend/function.h"
 
 #include <gtest/gtest.h>
@@ -197,7 +197,7 @@ TEST_F(FunctionTest, SetLearningPhaseNeedsNoFeed) {
   EXPECT_TRUE(is_placeholder(learning_phase()));
 }
 
-// A graph keeps the phase that it was made with, whatever becomes of the session's.
+// A graph keeps the learning phase with which it was built when the session's phase changes.
 TEST_F(FunctionTest, AnUnfedPhaseIsTestingForGood) {
   const Expr x = input({kUnknown});
   const auto doubled = [&] { return Function({x}, {in_train_phase(x * 2.0, x)}); };

@@ -128,7 +128,7 @@ TEST_F(UpdatesTest, ItselfAndAViewOfItself) {
 }
 
 TEST_F(UpdatesTest, ABroadcastReadOfTheOldValue) {
-  // Every element of the new value needs an element of the old one that is overwritten earlier or later.
+  // Each element of the new value reads old elements that an in-place pass would overwrite earlier or later.
   const Variable a = variable(doubles(Shape{2, 2}, {1, 2, 3, 4}));
   Function f({}, {}, {update(a, a.expr() + reshape(slice(a, {0, 0}, {1, 2}), {2, 1}) + sum(a))});
   f({});
@@ -177,7 +177,7 @@ TEST_F(UpdatesTest, ScalarCounters) {
   EXPECT_EQ(get_value(n).item(), 5);
 }
 
-// Neither in the step nor in the body of a loop behind the first write.
+// After the first write to a variable, neither the step nor the body of a loop checks for an interruption.
 TEST_F(UpdatesTest, NobodyIsInterruptedOnceAVariableHasChanged) {
   const Variable v = variable(random_doubles({200, 60}, 1));
   const Update early = update(v, v.expr() * 0.9);

@@ -1,4 +1,4 @@
-// float16 in whole programs: what the plan is made of, sums that would overflow, training.
+// float16 in whole programs: the casts of a plan, sums that would overflow, training.
 #include <gtest/gtest.h>
 
 #include "syncline/backend/config.h"
@@ -84,7 +84,7 @@ TEST_F(HalfPrecision, LoopsAddUpInFloat32) {
   EXPECT_EQ(dw.item(), 1024);
 }
 
-// So is a bias's, and what an iteration adds is not rounded either.
+// So is a bias's gradient, and the term of an iteration is not rounded either.
 TEST_F(HalfPrecision, LoopsDoNotRoundWhatTheyAddUp) {
   constexpr std::int64_t kRows = 3, kTime = 4;
   const Expr x = placeholder({.shape = {kRows, kTime, 1}, .dtype = kHalf});
@@ -96,7 +96,7 @@ TEST_F(HalfPrecision, LoopsDoNotRoundWhatTheyAddUp) {
       },
       x, {constant(Array(kHalf, {kRows, 1}))});
   Function f({x}, gradients(sum(r.outputs), std::vector<Expr>{b}));
-  // Step by iteration 2049, 150000, -150000 and 1, of which float16 holds the last.
+  // The terms of the iterations are 2049, 150000, -150000 and 1; float16 has only the last one exactly.
   const Array db =
       f({halves({kRows, kTime, 1}, {2048, 50000, -50000, 1, 1, 50000, -50000, 0, 0, 50000, -50000, 0})})[0];
   EXPECT_EQ(db.item(), 2050);
@@ -114,7 +114,7 @@ TEST_F(HalfPrecision, RandomNumbersStayInTheirInterval) {
   EXPECT_NEAR(sum / 5000, 0.5, 0.02);
 }
 
-// A perceptron with all of Keras's floatx in float16 learns a rule it has no trouble to learn in float32.
+// With floatx float16 a perceptron learns a rule that is easy to learn in float32.
 TEST_F(HalfPrecision, APerceptronLearns) {
   set_floatx(kHalf);
   const Expr x = placeholder({.shape = {kUnknown, 8}, .dtype = kHalf}),

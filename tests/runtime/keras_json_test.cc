@@ -1,5 +1,5 @@
-// keras.json: what is read, written, overridden and refused. The environment is a table here; the real home is not
-// touched.
+// keras.json: reading, writing, overriding, errors. A map stands for the environment, and the real home directory is
+// not touched.
 #include "syncline/distributed/keras_json.h"
 
 #include <gtest/gtest.h>
@@ -193,7 +193,7 @@ TEST_F(KerasJsonFile, AMalformedValueNamesTheFileAndTheKey) {
   expect_contains(refusal<ValueError>(R"({"syncline": {"background": 1}})"), "\"syncline.background\" is 1");
 }
 
-// Ranks that start together in an empty home: each sees no file or a whole one, and nothing else is left behind.
+// Ranks start together in an empty home directory: each sees no file or a whole one, and no other file remains.
 TEST_F(KerasJsonFile, IsWrittenOnceByMany) {
   environment_["KERAS_HOME"] = home_ + "/shared";
   std::vector<std::thread> ranks;

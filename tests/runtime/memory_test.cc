@@ -14,7 +14,7 @@ bool bytes_overlap(const Lifetime& a, std::size_t a_bytes, const Lifetime& b, st
   return a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
 }
 
-// The most bytes that are alive at once: no arena can be smaller.
+// The most bytes that are alive at once: a lower bound for the arena.
 std::size_t most_alive(const std::vector<Lifetime>& lives) {
   std::size_t most = 0;
   for (const Lifetime& at : lives) {
@@ -26,7 +26,7 @@ std::size_t most_alive(const std::vector<Lifetime>& lives) {
   return most;
 }
 
-// Largest first, each in the lowest gap among those that live at the same time.
+// The expected offsets: largest first, each in the lowest gap between the buffers that are alive at the same time.
 std::vector<std::size_t> lowest_gaps(std::vector<Lifetime> lives) {
   std::vector<std::size_t> order(lives.size()), offsets(lives.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -111,7 +111,7 @@ TEST(PlaceInArena, NothingNeedsNothing) {
 }
 
 TEST(PlaceInArena, ASmallOneGoesIntoAGap) {
-  // The large ones are placed first; between the lives of two of them there is room.
+  // The large buffers are placed first; the small one fits between the lifetimes of two of them.
   std::vector<Lifetime> lives{{.bytes = 1024, .first = 0, .last = 9},
                               {.bytes = 512, .first = 0, .last = 2},
                               {.bytes = 512, .first = 4, .last = 9},

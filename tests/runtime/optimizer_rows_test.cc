@@ -1,4 +1,4 @@
-// An embedding is rows of a table: plain descent touches the rows that were used and no others.
+// Embeddings: plain gradient descent writes only the rows of the table that the step used.
 #include <gtest/gtest.h>
 
 #include "syncline/backend/function.h"

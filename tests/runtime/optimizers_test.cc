@@ -1,4 +1,4 @@
-// Keras 2.3.1's formulas (keras/optimizers.py) as plain loops, for several steps in double.
+// Optimizers against Keras 2.3.1's formulas (keras/optimizers.py) as plain loops, for six steps in float64.
 #include "syncline/training/optimizers.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr int kSteps = 6;
 constexpr double kEpsilon = 1e-7;
 
-// loss = sum(t * w^2 + w * t), t another each step: the gradient is t * (2 w + 1).
+// loss = sum(t * w^2 + w * t), with another t in each step; the gradient is t * (2 w + 1).
 double gradient(double w, double t) { return t * (2 * w + 1); }
 Array targets(int step) { return random_doubles({7}, 100 + static_cast<std::uint64_t>(step)); }
 
@@ -28,7 +28,7 @@ class OptimizersTest : public ::testing::Test {
     loss = sum(t * square(w) + w.expr() * t);
   }
 
-  // `step(i, p, g)` is the plain loop's: changes p, element i, for the gradient g.
+  // `step(s, i, p, g)` is the plain loop's body: in step s it updates p, the value of element i, by the gradient g.
   template <class Plain>
   void compare(const Optimizer& optimizer, Plain&& step) {
     Function f({t}, {loss}, optimizer.updates);

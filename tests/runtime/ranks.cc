@@ -14,7 +14,7 @@ namespace {
 
 using Build = std::function<std::vector<Expr>(const std::vector<Expr>&)>;
 
-// Fed shapes stay unknown until they are fed, but for scalars.
+// The first dimension is unknown until it is fed.
 std::vector<Expr> placeholders_for(const std::vector<Array>& feeds) {
   std::vector<Expr> result;
   for (const Array& feed : feeds) {

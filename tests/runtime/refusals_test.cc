@@ -1,5 +1,5 @@
-// A step that refuses a value has changed nothing: no variable, no random numbers; on one thread, on two, and on ranks
-// of which one refuses what the other takes.
+// A step that rejects a value changes no variable and draws no random numbers: on one thread, on two threads, and on
+// two ranks of which one rejects its value and the other does not.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::int64_t kRows = 8;
 
-// A function that takes the good feeds and refuses the bad ones: of several ranks, the last one, which has the last
-// row.
+// A function that accepts the good feeds and rejects the bad ones. The bad row is the last one, so only the last rank
+// rejects it.
 struct Program {
   Function f;
   std::vector<Array> good, bad;
@@ -83,7 +83,7 @@ Program gathering() {
   return {Function({i}, {loss}, {update(v, decayed), update(table, rows)}), {good_index()}, {bad_index()}, {v, table}};
 }
 
-// The first update is of a table too, and its indices are good.
+// The first update is also of a table, and its indices are valid.
 Program two_tables() {
   const Array rows = random_doubles({kRows, 4}, 2);
   const Variable a = variable(random_doubles({3, 4}, 1)), b = variable(random_doubles({3, 4}, 3));
@@ -122,7 +122,7 @@ Program in_a_branch() {
   return {Function({x, i}, {y}, {update_v}), {rows, good_index()}, {rows, bad_index()}, {v}};
 }
 
-// What refuses is the pass over memory that gives the new value.
+// The pass over memory that computes the new value rejects the operand.
 Program powers() {
   const Variable v = variable(random_ints({130, 130}, 5, 1));
   const Array good = random_ints({130, 130}, 3, 2);
@@ -148,7 +148,7 @@ Program costs() {
           {v}};
 }
 
-// Without a transfer: each rank adds up its own part.
+// No transfer: each rank sums its own rows.
 Program parts() {
   const Variable table = variable(random_doubles({3, 4}, 1));
   const Expr i = fed(good_index());

@@ -1,4 +1,4 @@
-// What verify() finds in schedules that break its rules: each is one that compile() made, with one thing changed.
+// verify() finds broken invariants: each schedule comes from passes of compile() and is changed in one place.
 #include "runtime/schedule/schedule.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 Expr fed(const Shape& shape) { return placeholder({.shape = shape, .dtype = DType::kFloat64}); }
 
-// One process with the collectives of several: their order is what counts here.
+// One process whose graphs contain collectives; only their order matters here.
 struct Case {
   RowShares shares;
   Expr x = fed({4, 4}), y = fed({4, 4});
@@ -131,7 +131,7 @@ TEST(Verify, MemoryIsNotWrittenWhileItIsRead) {
   s.memory.put(b, s.memory.locate(a, s.local()));
   expect_broken(s, "writes over dot");
   s = c.with_memory({dot(d, a)});
-  s.memory.put(d, s.memory.locate(b, s.local()));  // a product reads its operands again and again
+  s.memory.put(d, s.memory.locate(b, s.local()));  // a product reads its operands several times
   expect_broken(s, "writes over dot");
   s = c.with_memory({dot(c.v.expr(), c.x)}, {{c.v, c.v.expr() * 0.5}});
   verify(s, "test");

@@ -1,4 +1,4 @@
-// What errors say that a sum over ranks is for.
+// The purpose of a sum over ranks, as errors name it.
 #include "runtime/schedule/transfer_names.h"
 
 #include <gtest/gtest.h>

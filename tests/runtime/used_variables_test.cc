@@ -1,4 +1,4 @@
-// Ranks compare their variables every so many steps: one flipped bit is found and named, and no false alarm is given.
+// Ranks compare their variables at an interval of steps: one flipped bit is found and named, without false alarms.
 #include <gtest/gtest.h>
 
 #include "ops/kernels/digest.h"
@@ -25,7 +25,7 @@ void flip(const Variable& v, std::size_t element, int bit) {
       static_cast<std::byte>(1 << bit % 8);
 }
 
-// A network whose training uses all kinds of variables: slots, counters, statistics, a table of rows.
+// A network whose training uses parameters, the optimizer's slots and counter, and a moving average.
 struct Network {
   Expr x = placeholder({.shape = {kUnknown, 6}, .name = "x"});
   Variable kernel = random_normal_variable({6, 6}, 0, 0.3, {.name = "dense/kernel"});
@@ -131,7 +131,7 @@ TEST(UsedVariables, AnotherSeedIsFoundLater) {
 TEST(UsedVariables, SetByHandOnOneRank) {
   expect_parts(errors_of(2, 4,
                          [](int rank, Network& network) {
-                           do network.run(1);  // the first step since they were compared
+                           do network.run(1);  // up to the first step after a comparison
                            while (Session::current().steps() % 4 != 1);
                            Function other({}, {constant(1.0)});
                            if (rank == 1) set_value(network.bias, Array(DType::kFloat32, {6}));

@@ -1,5 +1,5 @@
-"""Jobs of scripts/slurm/train.sbatch on a real Slurm: whatever takes them off their node, they come back by themselves and end
-with the bits of the job that nobody disturbed.
+"""Jobs of scripts/slurm/train.sbatch on a real Slurm: a job that is preempted or reaches its time limit restarts by itself and
+ends with the bits of an undisturbed job.
 
 usage: cluster resume_test.py PROGRAM DATA, with PROGRAM the example fashion_mnist and DATA a folder of its files
 """
@@ -15,15 +15,16 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TEMPLATE = os.path.join(ROOT, "scripts", "slurm", "train.sbatch")
 FOLDER = os.environ["CLUSTER"]
-LIMIT = 60  # seconds that anything may take
+LIMIT = 60  # seconds for each command and each wait
 
 PROGRAM, DATA = sys.argv.pop(1), sys.argv.pop(1)
 TRAINING = [
     PROGRAM, "--data", DATA, "--model", "mlp", "--samples", "1200", "--batch", "40", "--epochs", "12", "--threads", "1",
     "--save-every", "1000", "--digest",
 ]  # fmt: skip
-# From its 250th step on of 360 a rank takes its time, so that what disturbs the job meets it at work on a machine of any
-# speed: Slurm looks at time limits twice a minute. What is left for the next start is quick: it makes fewer than 250 steps.
+# Rank 1 sleeps for a second in each of 40 steps from its 250th on (a training has 360), so that the disturbance comes during
+# the training on a machine of any speed: Slurm checks time limits twice a minute. The restarted job does not sleep, because
+# it makes fewer than 250 steps.
 SLOW = {
     "SYNCLINE_ALLOW_FAULTS": "1",
     "SYNCLINE_FAULT": ",".join(f"1:{step}:sleep:1000" for step in range(250, 290)),
@@ -102,7 +103,7 @@ class Resume(unittest.TestCase):
         self.assertEqual(job.field("JobState"), "COMPLETED", job.output)
         self.assertGreaterEqual(int(job.field("Restarts")), 1, job.output)
         self.assertIn(said, job.output)
-        # It went on from where it was stopped, not from the beginning and not from its end.
+        # It resumed from the step at which it was stopped, neither from the beginning nor from the end.
         step = re.search(rf"job {job.number}, restart 1, from step (\d+)", job.output)
         self.assertIsNotNone(step, job.output)
         self.assertTrue(0 < int(step[1]) < job.status["global_step"], job.output)

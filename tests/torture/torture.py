@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Kills a training again and again, resumes it, and fails if anything was lost.
 
-Each kill takes a rank, or all processes at once as a power cut does, at any moment or while a checkpoint is being
-written, in one file or in shards. After each one every checkpoint in the folder must be whole, `latest` among them,
-and no older than before. A training that always ran on as many ranks must end with the bits of one that nobody
-disturbed; one whose number of ranks changed, with its values to 1e-5. What is found ends the run with exit status 1,
-and the folder is kept.
+Each kill hits one rank, or all processes at once like a power cut, at a random time or while a checkpoint is being
+written, in one file or in shards. After each kill every checkpoint in the folder must be whole, and `latest` must be
+one of them and no older than before. A training that always ran on the same number of ranks must end with the bits of
+an undisturbed one. A training whose number of ranks changed must end with its values to 1e-5. A failure ends the run
+with exit status 1 and keeps the folder.
 """
 
 import argparse
@@ -21,20 +21,20 @@ import tempfile
 import time
 
 MOST_RANKS = 3
-RUN_LIMIT = 120  # seconds, of any process
+RUN_LIMIT = 120  # seconds, for each process
 END_LIMIT = 20  # from the kill to the job's end
 STATES = {"running", "saved", "finished", "failed"}
-# In float64: training on noise multiplies the rounding by which numbers of ranks differ.
+# float64, because a training on noise amplifies the rounding differences between numbers of ranks.
 TRAINING = ("--model", "mlp", "--optimizer", "sgd", "--floatx", "float64", "--batch", "48", "--save-every", "7")
 TRAINING += ("--threads", "1", "--digest")
 
 
 class Lost(Exception):
-    """What must not happen."""
+    """A loss of data or another failure that the test looks for."""
 
 
 def write_small_data(folder, rng):
-    """Four IDX files with noise in them."""
+    """Writes four IDX files of noise."""
     os.mkdir(folder)
     for name, rows in (("train", 960), ("t10k", 96)):
         with open(f"{folder}/{name}-images-idx3-ubyte", "wb") as out:
@@ -44,7 +44,7 @@ def write_small_data(folder, rng):
 
 
 def parents():
-    """Of all processes."""
+    """{process: its parent} for all processes."""
     result = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -110,7 +110,7 @@ class Job:
             raise Lost(f"a job of {self.ranks} ranks still ran after {limit} s") from None
 
     def victims(self, rng):
-        """A rank, or in one of four cases everything."""
+        """The processes to kill: one rank's, or in a quarter of the cases all."""
         processes = descendants(self.process.pid)
         ranks = [process for process in processes if rank_of(process) is not None]
         if not ranks or rng.random() < 0.25:
@@ -138,7 +138,7 @@ class Torture:
         return done.returncode, (done.stdout + done.stderr).strip()
 
     def finish(self, job):
-        """The digest that a job which ends by itself ends with, the same on each rank."""
+        """Waits for a job that is not killed. Returns its final digest, which must be equal on all ranks."""
         code = job.wait(RUN_LIMIT)
         if code != 0:
             raise Lost(f"a job that nobody killed ended with {code}:\n{job.text()}")
@@ -149,7 +149,7 @@ class Torture:
         return digests.pop()
 
     def reference(self, ranks):
-        """An undisturbed training."""
+        """(folder, digest, seconds) of an undisturbed training."""
         if ranks not in self.references:
             folder = f"{self.work}/undisturbed-{ranks}"
             begin = time.monotonic()
@@ -158,7 +158,7 @@ class Torture:
         return self.references[ranks]
 
     def check_folder(self, folder, step):
-        """The step at which a resumed training begins."""
+        """Checks the folder's files. Returns the step of `latest`, which must not be before `step`."""
         if not os.path.isdir(folder):
             return 0
         files = sorted(name for name in os.listdir(folder) if name.endswith(".h5") and ".shard-" not in name)
@@ -184,7 +184,7 @@ class Torture:
         return found
 
     def wait_for_a_moment(self, job, folder, seconds):
-        """True if a save is under way."""
+        """Waits for a random time, in half of the cases also for a save. Returns True if a save is under way."""
         while_saving = self.rng.random() < 0.5
         end = time.monotonic() + self.rng.uniform(0, seconds)
         while time.monotonic() < end and not job.ended():
@@ -199,7 +199,7 @@ class Torture:
         return False
 
     def train(self, fixed):
-        """One training, killed until it ends or there have been enough kills; then it ends undisturbed."""
+        """One training, killed and resumed until it ends or the kills are used up; in the latter case it runs to its end."""
         self.trainings += 1
         folder = f"{self.work}/training-{self.trainings}"
         step = 0

@@ -22,7 +22,7 @@ thread_local int this_threads_device = -1;
 
 int code_to_fail_with() { return state().behaviour.fail_code; }
 
-// What a stream's thread does: one thing after the other, each a little late.
+// A stream's thread: runs the queued work in order, each item after a random delay.
 void run(CUstream_st* stream) {
   Lock lock(state().mutex);
   while (true) {

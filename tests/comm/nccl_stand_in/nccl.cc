@@ -33,16 +33,16 @@ int code_to_fail_with() { return state().behaviour.fail_code; }
 }  // namespace
 
 struct ncclComm {
-  std::string name;  // for what is alive
+  std::string name;  // in stand_in::alive()
   int rank = 0, size = 0, device = 0;
   std::unique_ptr<stand_in::Rendezvous> rendezvous;
-  bool joined = false;                // all ranks had come, and were welcome
-  bool hangs = false;                 // what is in progress never ends
-  int polls_left = 0;                 // until what is in progress ends
-  int polls = 0;                      // all
-  std::function<void()> in_progress;  // its effect
-  CUstream_st* stream = nullptr;      // of the sum in progress
-  int outstanding = 0;                // sums on streams
+  bool joined = false;                // all ranks have come
+  bool hangs = false;                 // the call in progress never ends
+  int polls_left = 0;                 // until the call in progress ends
+  int polls = 0;                      // in total
+  std::function<void()> in_progress;  // the effect of the call in progress
+  CUstream_st* stream = nullptr;      // of the last sum
+  int outstanding = 0;                // unfinished sums on streams
   int state = kOk;
   bool finalized = false, gone = false;
   std::atomic<bool> aborted = false;
@@ -50,7 +50,7 @@ struct ncclComm {
 
 namespace {
 
-// All that ever were: a late use is told, and does no harm. Guarded by the state's lock.
+// All communicators ever made, so that a late use is reported and harmless. Guarded by the state's lock.
 std::vector<std::unique_ptr<ncclComm>>& comms() {
   static auto* const all = new std::vector<std::unique_ptr<ncclComm>>;
   return *all;

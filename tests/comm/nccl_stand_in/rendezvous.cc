@@ -66,7 +66,7 @@ Rendezvous::Rendezvous(const std::string& name, int rank, int size, int gpu) : n
 }
 
 Rendezvous::~Rendezvous() {
-  shm_unlink(name_.c_str());  // where some never came
+  shm_unlink(name_.c_str());  // if some ranks never came
   munmap(places_, sizeof(Place) * static_cast<std::size_t>(size_));
 }
 

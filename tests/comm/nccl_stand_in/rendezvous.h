@@ -1,7 +1,7 @@
-// Rendezvous: POSIX shared memory in which the ranks of one communicator of the stand-in add up what they bring.
+// Rendezvous: POSIX shared memory in which the ranks of one communicator of the stand-in sum their data.
 //
-// Ranks may be threads or processes. Data go in chunks: a rank writes chunk n of its own to its area when all have read
-// chunk n-1, and reads all areas when all have written chunk n. Sums are in rank order.
+// Ranks may be threads or processes. Data moves in chunks: a rank writes its chunk n to its area when all ranks have
+// read chunk n-1, and reads all areas when all ranks have written chunk n. Sums are in rank order.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace stand_in {
 inline constexpr int kMostRanks = 16;
 inline constexpr std::size_t kChunkBytes = 64 << 10;
 
-// What has to be equal on all ranks.
+// The arguments that must be equal on all ranks.
 struct Sum {
   std::uint64_t count = 0;
   int dtype = 0, reduction = 0;
@@ -24,7 +24,7 @@ struct Sum {
 
 class Rendezvous {
  public:
-  // The name's first rank makes the memory, the last one takes the name away.
+  // The first rank with this name makes the memory, the last one removes the name.
   Rendezvous(const std::string& name, int rank, int size, int gpu);
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
@@ -32,12 +32,12 @@ class Rendezvous {
 
   bool all_have_come() const;
   bool gpu_is_shared() const;
-  // In place. Returns what was wrong, or "". Ends early, with nonsense, once `stop` says so.
+  // In place. Returns an error or "". Ends early, with undefined data, once stop() is true.
   std::string all_reduce(const Sum& sum, void* data, const std::function<bool()>& stop);
 
  private:
   struct Place {
-    std::atomic<int> gpu;  // one more than its number; 0: has not come
+    std::atomic<int> gpu;  // its number + 1; 0: the rank has not come
     std::atomic<std::uint64_t> written, read;
     Sum sum;
     alignas(64) std::byte chunk[kChunkBytes];

@@ -38,7 +38,7 @@ Behaviour behaviour_of_environment() {
   return b;
 }
 
-// Tells at the end of the process what was wrong.
+// Reports violations and leaks at the end of the process.
 struct Watch {
   State state;
   Watch() { state.behaviour = behaviour_of_environment(); }

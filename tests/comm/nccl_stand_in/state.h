@@ -1,6 +1,6 @@
 // The stand-in's state, for its own files.
 //
-// One lock guards everything but the contents of memory; what happens on a stream runs without it.
+// One lock guards everything but the contents of memory; the work on a stream runs without it.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ struct CUstream_st {
   int device = 0;
   std::deque<std::function<void()>> queue;
   bool busy = false, destroyed = false;
-  bool awaits_sum = false;  // a sum belongs here that NCCL has not put here yet
+  bool awaits_sum = false;  // ncclAllReduce was called, but its sum is not on this stream yet
   std::thread thread;
 };
 
@@ -38,7 +38,7 @@ struct Block {
   std::unique_ptr<std::byte[]> memory;
   std::size_t bytes = 0;
   bool on_device = false, freed = false;
-  int users = 0;  // on streams
+  int users = 0;  // items of work on streams
 };
 
 struct State {
@@ -47,7 +47,7 @@ struct State {
   Behaviour behaviour;
   std::map<std::string, int> calls;
   std::vector<std::string> violations;
-  std::vector<std::unique_ptr<Block>> blocks;  // freed ones too, so that a late use does no harm
+  std::vector<std::unique_ptr<Block>> blocks;  // freed ones too, so that a late use is harmless
   std::vector<std::unique_ptr<CUevent_st>> events;
   std::vector<std::unique_ptr<CUstream_st>> streams;
   std::vector<std::string> live_comms;  // filled in by nccl.cc
@@ -67,7 +67,7 @@ bool has_to_fail(const char* call);
 bool has_to_hang(const char* call);
 // The block that holds these bytes, or null and a violation.
 Block* find_block(const char* call, const void* begin, std::size_t bytes, bool on_device);
-// A stream that may be given work by this thread, or a violation.
+// True if this thread may put work on the stream; otherwise adds a violation.
 bool usable(const char* call, CUstream_st* stream);
 void enqueue(CUstream_st* stream, std::function<void()> work);
 bool idle(const CUstream_st& stream);

@@ -1,5 +1,5 @@
-// A small training that SYNCLINE_FAULT damages, or that goes wrong by itself in the way that the argument names. Ends
-// with the exit code of what went wrong; CMakeLists.txt says which, and what must have been said.
+// A small training that SYNCLINE_FAULT damages, or that fails by itself in the way that the argument names. It exits
+// with the code of the failure; CMakeLists.txt has the expected codes and texts.
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
@@ -37,7 +37,7 @@ Array values(Shape shape, int seed) {
   return array;
 }
 
-// What loading a library does that was built with -ffast-math.
+// The effect of loading a library that was built with -ffast-math.
 #ifdef __SSE__
 void flush_denormals() { _mm_setcsr(_mm_getcsr() | 0x8040); }
 #else
@@ -47,7 +47,7 @@ void flush_denormals() {}
 void train(const std::string& how, int steps, comm::Communicator& wire) {
   Session session(5);
   SessionScope scope(session);
-  // Each gradient is a bucket of its own.
+  // Each gradient has its own bucket.
   session.distribute(make_data_parallel(wire, {.first_bucket = 1, .later_buckets = 1}));
   const bool odd = wire.rank() == wire.size() - 1;
   if (how == "seed" && odd) session.set_seed(7);

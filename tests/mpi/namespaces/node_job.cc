@@ -1,5 +1,5 @@
 // Jobs over the nodes that `nodes` makes.
-//   node_job traffic: checks that no more leaves a node than the pieces that the other nodes need of it
+//   node_job traffic: checks that a node sends only the data that the other nodes need
 //   node_job endless: all-reduces until one fails; exits with the error's code. Makes $TMPDIR/begun after the first one
 #include <unistd.h>
 
@@ -46,8 +46,8 @@ std::int32_t node_number() {
   return std::stoi(name.substr(4));
 }
 
-// One node's sums go to the others once, cut into slices: (n - 1) / n of the buffer leave it on the way to the sum, and
-// as much when the sum is spread.
+// A node sends its sums once, in slices, to the other nodes: of n nodes each sends (n - 1) / n of the buffer to reduce,
+// and as much again to distribute the result.
 int check_traffic(Communicator& comm) {
   const std::vector<std::int32_t> places = gather(comm, node_number());
   const auto nodes = static_cast<double>(std::set<std::int32_t>(places.begin(), places.end()).size());

@@ -1,4 +1,4 @@
-// Checkpoints of gradients that are added up: none of them behind an update, and ranks that have no memory for them.
+// Checkpoints of accumulated gradients: none directly after an update, and ranks without memory for a save.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ class Accumulated : public JobTest {
   }
 };
 
-// An update takes 4 steps.
+// One update takes 4 steps.
 TEST_F(Accumulated, BehindAnUpdateNoRankHoldsAPart) {
   const Trained unbroken = train(2, {.accumulated = 4}, "unbroken");
   for (const std::int64_t step : {7, 8, 9}) {
@@ -44,7 +44,7 @@ TEST_F(Accumulated, BehindAnUpdateNoRankHoldsAPart) {
   }
 }
 
-// As an earlier version wrote it.
+// Earlier versions saved only the sum over the ranks.
 TEST_F(Accumulated, WithoutTheRanksPartsALineSaysThatBitsMayDiffer) {
   train(2, {.request = Request::kStop, .before_step = 6, .accumulated = 4});
   const std::string path = scratch_.path("run/step-0000000007.h5");
@@ -64,10 +64,10 @@ TEST_F(Accumulated, BehindAnUpdateWhoeverLivesSaves) {
   EXPECT_EQ(train(3, {.resume = true, .accumulated = 4}).digest, unbroken.digest);
 }
 
-constexpr std::int64_t kElements = std::int64_t{10} << 20;  // 40 MiB: more than malloc keeps when it is given back
-constexpr std::size_t kRoom = std::size_t{64} << 20;        // for one, but not for those of two ranks
+constexpr std::int64_t kElements = std::int64_t{10} << 20;  // 40 MiB: malloc returns it to the system when freed
+constexpr std::size_t kRoom = std::size_t{64} << 20;        // for one rank's part, not for two
 
-// Of the process's address space, from step `from` to step `to`.
+// Limits the process's address space from step `from` to step `to`.
 class Limit : public Callback {
  public:
   Limit(std::int64_t from, std::int64_t to) : from_(from), to_(to) { ::getrlimit(RLIMIT_AS, &before_); }
@@ -90,10 +90,10 @@ class NoMemory : public JobTest {
  protected:
   void SetUp() override {
     if (!kLimitMemory) GTEST_SKIP() << "a sanitizer needs the address space";
-    // OpenBLAS tries for ever to get a buffer, if the limit comes before the ranks first multiply at the same time.
+    // OpenBLAS allocates a buffer when ranks first multiply at the same time, and retries without end if it gets none.
     kernels::take_blas_buffers(4);
   }
-  // With a large variable of which each rank holds a part. Rank 0, which writes, needs both parts.
+  // Trains with a large partial variable. The primary rank, which writes, needs the parts of both ranks.
   std::uint64_t train_with_large(Callback& limit) {
     std::uint64_t digest = 0;
     syncline::testing::on_ranks(

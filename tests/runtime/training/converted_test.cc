@@ -1,5 +1,5 @@
-// A checkpoint from the middle of an epoch is all that the training needs, also after `syncline convert`: what goes on
-// from it ends with the bits, the table and the decisions of the unbroken one.
+// A checkpoint from the middle of an epoch is complete, also after `syncline convert`: the training resumed from it
+// ends with the bits, the table and the decisions of the unbroken one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Converted : public testing::TestWithParam<const char*> {};
 
 TEST_P(Converted, GoesOnAsIfItHadNotBeen) {
   const io::Scratch scratch;
-  // The loss of the second epoch is no better: the training ends behind it, but only if it remembers the first.
+  // The loss of the second epoch is no better, so the training ends after it if the checkpoint has the first loss.
   const Way way{.epochs = 4, .patience = 1, .mode = Mode::kMax};
   const Trained unbroken = train(way, scratch.path("unbroken"));
   EXPECT_EQ(std::count(unbroken.csv.begin(), unbroken.csv.end(), '\n'), 3) << unbroken.csv;

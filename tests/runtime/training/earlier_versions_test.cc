@@ -1,4 +1,4 @@
-// Checkpoints that earlier versions wrote (written_by_7100a1d/README.md): they are read, and gone on from.
+// Checkpoints that earlier versions wrote (written_by_7100a1d/README.md): a training resumes from them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ const std::string kFiles = SYNCLINE_SOURCE_DIR "/tests/runtime/training/written_
 
 class EarlierVersions : public testing::TestWithParam<Written> {};
 
-// What is read has the bits that were written. What goes on from there ends with the bits of today's unbroken training,
-// if that is still the training of the commit and machine that wrote the file.
+// The variables that are read have the bits that were written. The resumed training ends with the bits of today's
+// unbroken one, if that one still has the bits of the commit and machine that wrote the file.
 TEST_P(EarlierVersions, GoOn) {
   const auto& [name, way] = GetParam();
   const io::Scratch scratch;
@@ -78,7 +78,7 @@ TEST(EarlierConversions, AreCheckpointsWithoutNotes) {
   }
 }
 
-// Not a test: writes such files anew, into $WRITE_TO.
+// Not a test: writes such files into $WRITE_TO.
 TEST(EarlierVersionsFiles, DISABLED_Write) {
   const std::string directory = std::getenv("WRITE_TO");
   ordered_json all;

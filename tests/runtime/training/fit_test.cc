@@ -1,4 +1,4 @@
-// The loop of a training: what callbacks are told and when, what the logs hold, how a training ends and goes on.
+// The training loop: the calls of callbacks, the logs, and how a training ends and resumes.
 #include "syncline/training/fit.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST_F(FitTest, TellsItsCallbacksInOrder) {
   EXPECT_EQ(counts.random_step, session_.random_step());
 }
 
-// The last batch has two rows of 42, so a mean over steps would be another number.
+// The last batch has two of 42 rows, so a mean over steps would differ.
 TEST_F(FitTest, LogsAreMeansOverRows) {
   struct Sums : Callback {
     double loss = 0;
@@ -132,7 +132,7 @@ TEST_F(FitTest, ErrorsReachEveryCallbackAndTheCaller) {
   EXPECT_EQ(small.fit->counts().global_step, 4);
 }
 
-// Wherever it is paused, what comes after is what would have come: the steps, the logs and the variables.
+// Wherever the training is paused, the rest has the logs and the variables of the unbroken training.
 TEST_F(FitTest, APausedTrainingGoesOnAsTheUnbrokenOne) {
   SmallFit unbroken(3, {&witness_});
   unbroken.fit->run();
@@ -145,7 +145,7 @@ TEST_F(FitTest, APausedTrainingGoesOnAsTheUnbrokenOne) {
     SmallFit small(3, {&first});
     EXPECT_EQ(small.fit->run(), Ended::kPaused);
     const FitState state = small.fit->state();
-    session.set_random_step(12345);  // the state's counts
+    session.set_random_step(12345);  // the state overrides it
     FitOptions options = small.fit->options();
     options.callbacks = {&second};
     Fit rest(options);
@@ -159,7 +159,7 @@ TEST_F(FitTest, APausedTrainingGoesOnAsTheUnbrokenOne) {
   }
 }
 
-// The state is then that behind the last step: the evaluation is to be made anew.
+// The state is that after the last step, so that a resumed training repeats the evaluation.
 TEST_F(FitTest, AnEvaluationThatFailsHasDrawnNothing) {
   Function draw({}, {random_uniform({4})});
   SmallFit small(3, {});

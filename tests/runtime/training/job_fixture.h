@@ -1,4 +1,4 @@
-// A training under a Job, on ranks that are threads, with all that may happen to it.
+// A training under a Job, on ranks that are threads, with requests, resumes and dead ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace syncline::training {
 
-// Asks when a step begins, on the ranks whose callback it is given to.
+// Makes a request when step `before_step` of this run begins, and repeats it until the save begins. kNone: no request.
 class Asked : public Requests {
  public:
   Asked(Request request, std::int64_t before_step) : request_(request), step_(before_step) {}
@@ -40,18 +40,18 @@ inline SavedModel model_of(const SmallFit& small) {
           small.accumulated};
 }
 
-// What a rank does beside training.
+// The options of a run.
 struct Part {
   Request request = Request::kNone;
-  int rank = 0;                  // that asks
-  std::int64_t before_step = 0;  // at which it asks
+  int rank = 0;                  // makes the request
+  std::int64_t before_step = 0;  // of this run: the request comes when it begins
   bool resume = false;
   std::int64_t save_every = 0;
   std::string monitor = {};
   int shards = 1;
   Callback* witness = nullptr;      // on rank 0
-  std::int64_t accumulated = 1;     // calls for an update
-  std::vector<int> node_of_rank{};  // empty: all are on one
+  std::int64_t accumulated = 1;     // calls in one update
+  std::vector<int> node_of_rank{};  // empty: one node
 };
 
 struct Trained {
@@ -63,7 +63,7 @@ struct Trained {
 
 class JobTest : public ::testing::Test {
  protected:
-  // What rank 0 ended with; the others' bits are the same.
+  // Returns rank 0's result; the other ranks must end with the same bits.
   Trained train(int ranks, const Part& part, const std::string& folder = "run", std::int64_t epochs = 3) {
     std::vector<Trained> all(static_cast<std::size_t>(ranks));
     syncline::testing::on_ranks(
@@ -80,7 +80,7 @@ class JobTest : public ::testing::Test {
     return all[0];
   }
 
-  // Rank 0 leaves before this step. Returns what was said.
+  // Trains until rank 0 leaves before this step. Returns the text on standard error.
   std::string die_at(std::int64_t step, int ranks, Part part = {}) {
     Killer killer(step);
     part.witness = &killer;

@@ -1,4 +1,4 @@
-// Checkpoints of a training, what it is asked to do, and what is left when a rank dies. Ranks are threads.
+// A job's checkpoints, its requests, and what remains when a rank dies. Ranks are threads.
 #include "syncline/training/job.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using io::message_of;
 TEST_F(JobTest, SavesAfterEachEpochAndEverySoManySteps) {
   const Trained trained = train(1, {.save_every = 4});
   EXPECT_EQ(trained.ended, Ended::kFinished);
-  // Steps 4, 6, 8, 12, 16, 18, of which the last three are kept.
+  // Saves after steps 4, 6, 8, 12, 16 and 18 and keeps the last three.
   for (const char* name : {"step-0000000012.h5", "step-0000000016.h5", "step-0000000018.h5"})
     EXPECT_TRUE(std::filesystem::exists(scratch_.path(std::string("run/") + name))) << name;
   EXPECT_EQ(latest().state, trained.state.counts);
@@ -52,7 +52,7 @@ TEST_F(JobTest, AMonitorThatIsNoLogIsNamed) {
   ::testing::internal::GetCapturedStderr();
 }
 
-// Whichever rank is asked, all stop after the same step, and go on with the bits of the unbroken training.
+// Whichever rank gets the request, all stop after the same step, and the resumed training has the unbroken one's bits.
 TEST_F(JobTest, AskedToStopAndResumedOnAsManyRanks) {
   for (const int ranks : {1, 2, 3}) {
     const Trained unbroken = train(ranks, {}, "unbroken" + std::to_string(ranks));
@@ -110,7 +110,7 @@ TEST_F(JobTest, ACheckpointOnDemandEndsNothing) {
   EXPECT_TRUE(std::filesystem::exists(scratch_.path("run/step-0000000009.h5")));
 }
 
-// A directory where a save wants its temporary file.
+// Makes a directory in the place of a save's temporary file.
 void block_save(const io::Scratch& scratch, const std::string& name) {
   std::filesystem::create_directories(scratch.path("run/" + name + ".tmp"));
 }
@@ -148,7 +148,7 @@ TEST_F(JobTest, OneTrainingAtATimeInAFolder) {
   EXPECT_CONTAINS(message_of([&] { train(2, {.resume = true}); }), "another training saves into it right now");
 }
 
-// Each save of rank 1 fails: nothing of rank 0's is left but the checkpoints that are whole.
+// Every save of rank 1 fails, so no checkpoint is whole and rank 0's shards are removed.
 TEST_F(JobTest, ShardsWithoutAnIndexDoNotPileUp) {
   for (int step = 2; step <= 18; ++step)
     std::filesystem::create_directories(scratch_.path("run/step-00000000" + std::string(step < 10 ? "0" : "") +
@@ -167,7 +167,7 @@ TEST_F(JobTest, ARankThatDiesBeforeTheFirstCheckpointIsNoReasonToStop) {
   EXPECT_EQ(status()["state"], "saved");
 }
 
-// A script that starts it again counts by the step of the status how often it has begun at the same place.
+// A script that restarts the job uses the status's step to count how often the job began at the same place.
 TEST_F(JobTest, WhereNothingCouldBeSavedTheStatusTellsWhereItBegins) {
   block_save(scratch_, "step-0000000003.h5");
   die_at(3, 2);
@@ -181,7 +181,7 @@ TEST_F(JobTest, WhereOnlyAnOlderOneIsSavedTheStatusTellsItsStep) {
   block_save(scratch_, "step-0000000015.h5");
   die_at(15, 2);
   EXPECT_EQ(status()["state"], "saved");
-  const auto step = status()["global_step"].get<std::int64_t>();  // that of step 12 may be under way
+  const auto step = status()["global_step"].get<std::int64_t>();  // the save of step 12 may be unfinished
   EXPECT_TRUE(step == 6 || step == 12) << step;
   EXPECT_EQ(status()["checkpoint"], step == 6 ? "step-0000000006.h5" : "step-0000000012.h5");
 }
@@ -223,7 +223,7 @@ TEST_F(JobTest, AShardThatCannotBeWrittenLeavesTheCheckpointBefore) {
   EXPECT_EQ(latest().state, trained.state.counts);
 }
 
-// The disk is full once, in the last save, which is made again when an older checkpoint has made room.
+// The disk is full once, in the last save. The job removes an older checkpoint and repeats the save.
 TEST_F(JobTest, TheLastSaveInShardsIsMadeAgain) {
   struct FullDisk : Callback {
     void on_train_begin(Fit&) override { failing.emplace(2, ENOSPC, /*once=*/true, "step-0000000018.shard-1-of-2"); }
@@ -291,7 +291,7 @@ TEST_F(JobTest, ACheckpointOfAnotherModelIsRefusedOnEveryRank) {
   ::testing::internal::GetCapturedStderr();
 }
 
-// What callbacks know goes with the checkpoint.
+// The checkpoint has the callbacks' state.
 TEST_F(JobTest, CallbacksGoOnWhereTheyStood) {
   struct Counter : Callback {
     std::string name() const override { return "counter"; }

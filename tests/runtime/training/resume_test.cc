@@ -1,5 +1,5 @@
-// What a resumed training has of the one that was saved: sums between two updates, and sums that are no numbers; and
-// what it says of a change that ends the equality of bits. Also the words of ranks behind a step that failed.
+// What a resumed training restores: accumulated gradients between two updates, and sums of logs that are not finite;
+// and its warning of a change that ends the equality of bits. Also the words of the ranks after a failed step.
 #include "syncline/training/resume.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST_F(ResumeTest, BetweenTwoUpdatesOnAsManyRanks) {
       SCOPED_TRACE(join_text(ranks, " ranks, ", shards, " shards"));
       const std::string name = std::to_string(ranks) + "-" + std::to_string(shards);
       const Trained unbroken = train(ranks, {.accumulated = 4}, "unbroken-" + name);
-      // After steps 7 and 10 of 18; an update takes 4.
+      // Stops after steps 7 and 10 of 18; one update takes 4 steps.
       train(ranks, {.request = Request::kStop, .before_step = 6, .shards = shards, .accumulated = 4}, name);
       EXPECT_EQ(latest(name).state.global_step, 7);
       train(ranks, {.request = Request::kStop, .before_step = 2, .resume = true, .shards = shards, .accumulated = 4},
@@ -69,7 +69,7 @@ TEST_F(ResumeTest, SaysThatRanksLieOtherwise) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-// What rank 0 says when a training goes on with other options, on nodes of these numbers.
+// Returns rank 0's warnings when a training resumes with other options and the ranks on these nodes.
 class Options : public JobTest {
  protected:
   std::string said(const DataParallelOptions& options, const std::string& data_format, const std::vector<int>& nodes) {
@@ -105,7 +105,7 @@ TEST_F(ResumeTest, AVariableMayBeCalledLikeAPart) {
   });
 }
 
-// Its function is made when it is first needed, and so behind the resume.
+// The callback makes its function at its first use, which is after the resume.
 TEST_F(ResumeTest, WhatACallbackDrawsGoesOn) {
   struct Drawer : Callback {
     void on_step_end(Fit&, const Logs&) override {
@@ -144,7 +144,7 @@ TEST_F(ResumeTest, SumsThatAreNoNumbersAreKept) {
   });
 }
 
-// Looks that nobody starts a collective on memory in which another one is under way.
+// Checks that no all-reduce starts on memory that an unfinished one uses. Counts gathers.
 class Watched : public comm::Forwarding {
  public:
   using comm::Forwarding::Forwarding;
@@ -170,7 +170,7 @@ class Watched : public comm::Forwarding {
   std::map<void*, comm::Ticket> under_way_;
 };
 
-// Whether ranks were given the same is asked once for all inputs.
+// One gather compares all inputs between the ranks.
 TEST_F(ResumeTest, InputsAreComparedTogether) {
   const auto gathers = [](std::size_t inputs) {
     std::int64_t count = 0;

@@ -1,4 +1,4 @@
-// Trainings of a SmallFit with everything that a checkpoint remembers: an EarlyStopping, a table of the epochs, shards.
+// Trainings of a SmallFit under a Job, with an EarlyStopping, a table of the epochs, and shards.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ inline constexpr std::int64_t kStopAfter = 9;  // the third step of the second e
 struct Way {
   int ranks = 1;
   std::int64_t epochs = 3;
-  bool stop = false;  // asked to stop after kStopAfter steps
-  bool kill = false;  // rank 0 leaves there without a word, as a process does that is killed: throws Death
+  bool stop = false;  // requests a stop after kStopAfter steps
+  bool kill = false;  // there rank 0 throws Death, in the place of a killed process
   bool resume = false;
   int shards = 1;
   std::int64_t patience = 7;
-  Mode mode = Mode::kAuto;  // kMax: the loss, which falls, gets no better
+  Mode mode = Mode::kAuto;  // kMax: a falling loss is no improvement
 };
 
 struct Trained {
@@ -27,7 +27,7 @@ struct Trained {
   std::string csv;  // the table
 };
 
-// In `folder`, which is made, beside "epochs.csv". What rank 0 saw.
+// Trains in `folder`, which it makes, with the table "epochs.csv" there. Returns rank 0's result.
 Trained train(const Way& way, const std::string& folder);
 
 }  // namespace syncline::training

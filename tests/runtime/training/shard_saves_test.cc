@@ -1,4 +1,4 @@
-// What becomes of a save in shards where a rank's disk is full.
+// Sharded saves that fail: a full disk, an error after the index, ranks that see different folders.
 #include "runtime/training/shard_saves.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
     } catch (const io::DiskFullError&) {
       full = true;
     } catch (const IoError&) {
-      // Another call than those that write.
+      // The failing call is not a write.
     }
   }
   ASSERT_TRUE(full);
@@ -58,7 +58,7 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
   EXPECT_FALSE(zero.lacked_room() || one.lacked_room());
 }
 
-// What fails behind the index, the link `latest` say, leaves a whole checkpoint.
+// An error after the index, here of the link `latest`, leaves a whole checkpoint.
 TEST(ShardSaves, AnIndexThatStandsKeepsItsShards) {
   const io::Scratch scratch;
   const io::CheckpointFolder folder(scratch.path("run"), {});
@@ -73,7 +73,7 @@ TEST(ShardSaves, AnIndexThatStandsKeepsItsShards) {
   io::expect_equal(io::load_checkpoint(scratch.path("run/step-0000000001.h5")), at_step(1));
 }
 
-// Folders on the machines' own disks: no index can be written, and no shard may stay behind.
+// Each machine has its own folder: no index can be written, and no shard may remain.
 TEST(ShardSaves, ARankThatSeesAnotherFolder) {
   const io::Scratch scratch;
   const io::CheckpointFolder shared(scratch.path("shared"), {}), own(scratch.path("own"), {});

@@ -1,4 +1,4 @@
-// Which signal asks for what.
+// The requests that signals make.
 #include "syncline/training/signals.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(Signals, AreOnlyOne) {
   EXPECT_THROW(Signals(), ValueError);
 }
 
-// How a process ends that gets SIGTERM twice; its training asks in between, or hangs.
+// The exit status of a process that gets SIGTERM twice. In between it calls pending() if `asks`, otherwise it hangs.
 int status_after_two(useconds_t pause, bool asks) {
   const pid_t child = fork();
   if (child == 0) {

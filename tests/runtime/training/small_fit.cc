@@ -42,7 +42,7 @@ Array make_rows() {
   return rows;
 }
 
-// The data in the order of the epoch.
+// Batches of the rows in the order of the epoch; for evaluation, in that of epoch 0.
 Batches make_batches(bool training) {
   Batches batches{.samples = kRows, .batch = kBatch, .read = {}};
   const std::uint64_t seed = Session::current().seed();

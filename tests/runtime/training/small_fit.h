@@ -1,5 +1,4 @@
-// A small network with dropout, its data and a Fit of it, for the tests of trainings. The last batch of an epoch has
-// two rows.
+// A small network with dropout, its data and its Fit, for tests of trainings. The last batch of an epoch has two rows.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +14,11 @@ namespace syncline::training {
 
 inline constexpr std::int64_t kStepsOfEpoch = 6;
 
-// Notes what it is told of, "step 1", and can be told to end or to break the training there.
+// Records its calls ("step end 1"), and stops, pauses or fails the training at a given one.
 class Witness : public Callback {
  public:
   std::vector<std::string> seen;
-  std::vector<Logs> epochs;  // the logs of each
+  std::vector<Logs> epochs;  // the logs of each epoch
   std::string stop_at, pause_at, throw_at;
 
   void on_train_begin(Fit& fit) override { note(fit, "train begin"); }
@@ -36,25 +35,25 @@ class Witness : public Callback {
   void note(Fit& fit, const std::string& what);
 };
 
-// Built in the current session; all of it is public, for tests to look at.
+// Built in the current session. All members are public for tests.
 struct SmallFit {
-  // An update takes so many calls as `accumulate` says.
+  // One update takes `accumulate` calls.
   SmallFit(std::int64_t epochs, std::vector<Callback*> callbacks, std::int64_t accumulate = 1);
   SmallFit(const SmallFit&) = delete;  // the fit points into it
   SmallFit& operator=(const SmallFit&) = delete;
 
-  // Those of the model, then those of the optimizer.
+  // The model's variables, then the optimizer's.
   std::vector<Variable> variables() const;
   std::uint64_t digest() const;
 
   Variable kernel, bias, top;
   Optimizer optimizer;
-  std::vector<Variable> accumulated;  // of several calls
+  std::vector<Variable> accumulated;  // the accumulation's state, if an update takes several calls
   Function step, score;
   std::unique_ptr<Fit> fit;
 };
 
-// Leaves at a step without a word, as a process that is killed does.
+// Throws Death when a step begins, in the place of a killed process.
 struct Death {};
 struct Killer : Callback {
   explicit Killer(std::int64_t at) : step(at) {}

@@ -1,5 +1,5 @@
-// Callbacks that decide: alike on every rank, and after a resume what the unbroken training decides. That they decide
-// what Keras's decide is in keras_decisions_test.py.
+// Callbacks that decide: every rank decides the same, and a resumed training decides as the unbroken one.
+// keras_decisions_test.py compares the decisions with those of Keras's callbacks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -94,7 +94,7 @@ TEST_F(DecidingTest, SchedulesAreAskedOnceAnEpoch) {
   EXPECT_EQ(history.values().at("lr"), (std::vector<double>{1, 0.5, 0.25, 0.125}));
   EXPECT_EQ(history.epochs(), (std::vector<std::int64_t>{0, 1, 2, 3}));
 
-  // Resumed within an epoch, whose rate has been set.
+  // Resume within an epoch whose rate is already set.
   SmallFit small(3, {});
   const Variable rate = small.optimizer.learning_rate;
   set_value(rate, 1);
@@ -167,7 +167,7 @@ TEST_F(DecidingTest, EndsAtALossThatIsNoNumber) {
   }
 }
 
-// What a rank has at the end of a training that both callbacks watch, on the network with dropout.
+// A rank's result of training the network with dropout under the deciding callbacks.
 struct Decided {
   std::vector<std::int64_t> epochs;
   std::map<std::string, std::vector<double>> logs;
@@ -177,7 +177,7 @@ struct Decided {
 
 class DecidingRanksTest : public ::testing::Test {
  protected:
-  // Paused after `pause` steps of this part, unless 0.
+  // Pauses after step `pause` of the training; 0: never.
   Decided train(comm::Communicator& wire, const std::string& folder, bool resume, std::int64_t pause) {
     const auto found = resume ? find_checkpoint(folder, &wire) : nullptr;
     SmallFit small(9, {});

@@ -1,5 +1,6 @@
-// Reads a JSON list of trainings, {callback, options, losses, learning_rate}, and prints what the callback decided in
-// each: the rates of the epochs that ran, and the weight at the end, which counts steps and is what is restored.
+// Reads a JSON list of trainings, {callback, options, losses, learning_rate}, and prints the callback's decisions in
+// each: the learning rates of the epochs that ran; the final weight, which counts steps unless the callback restores
+// it; and whether a training resumed after each epoch decides the same.
 //
 // usage: callback_decisions < TRAININGS
 #include <cstdio>
@@ -45,7 +46,7 @@ std::unique_ptr<Callback> make(const std::string& callback, const json& options,
   return std::make_unique<EarlyStopping>(std::move(stopping));
 }
 
-// null is NaN, which JSON has not.
+// null stands for NaN, which JSON cannot express.
 std::vector<double> losses_of(const json& list) {
   std::vector<double> losses;
   for (const json& loss : list)
@@ -53,7 +54,7 @@ std::vector<double> losses_of(const json& list) {
   return losses;
 }
 
-// With `cut`, another callback goes on from the first one's state after each epoch.
+// With `cut`, a new callback continues from the previous one's state after each epoch.
 json decisions(const json& training, bool cut) {
   Session session(1);
   const SessionScope scope(session);

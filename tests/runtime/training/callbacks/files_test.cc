@@ -1,4 +1,4 @@
-// Callbacks that write files: what the tables hold, who writes, and that a training goes on when it cannot be written.
+// Callbacks that write files: the contents, the rank that writes, and trainings that continue when a write fails.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using io::read_file;
 
-// Sets another log beside the loss, in the epochs that are even.
+// Adds another log beside the loss in even epochs.
 class Extra : public Callback {
  public:
   explicit Extra(std::string name) : name_(std::move(name)) {}
@@ -32,7 +32,7 @@ class Extra : public Callback {
 
 class FilesTest : public ::testing::Test {
  protected:
-  // What the training prints on standard error, which must reach its end.
+  // Trains to the end. Returns the text on standard error.
   std::string train(ScriptedFit& fit, std::vector<Callback*> callbacks) {
     ::testing::internal::CaptureStderr();
     const FitState end = fit.run(std::move(callbacks));
@@ -98,7 +98,7 @@ TEST_F(FilesTest, ADirectoryThatIsMissing) {
   EXPECT_EQ(train(fit, {&exporter}), "syncline: cannot save '" + metrics + "': opening '" + metrics +
                                          ".tmp': No such file or directory; what stood there before is unchanged; "
                                          "training goes on\n");
-  // Once it is there, the rows are written that could not be.
+  // When the directory exists, the rows whose write failed are written too.
   struct Makes : Callback {
     std::string folder;
     void on_epoch_begin(Fit&, std::int64_t epoch) override {
@@ -137,7 +137,7 @@ TEST_F(FilesTest, EventsThatDoNotFitEndWithAWholeOne) {
   std::string bytes = read_file(folder->path().string());
   EXPECT_GT(bytes.size(), 300u);
   std::size_t at = 0;
-  while (at + 12 < bytes.size()) at += 16 + static_cast<unsigned char>(bytes[at]);  // events here are short
+  while (at + 12 < bytes.size()) at += 16 + static_cast<unsigned char>(bytes[at]);  // lengths are below 256
   EXPECT_EQ(at, bytes.size());
 }
 

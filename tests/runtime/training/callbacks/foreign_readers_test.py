@@ -1,4 +1,4 @@
-"""What callbacks write is read by those whom it is for: TensorBoard, OpenMetrics and Prometheus parsers, a CSV reader."""
+"""Other programs read the files of callbacks: TensorBoard, the OpenMetrics and Prometheus parsers, a CSV reader."""
 
 import csv
 import glob

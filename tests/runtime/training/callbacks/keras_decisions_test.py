@@ -1,4 +1,4 @@
-"""Callbacks decide what Keras's own decide, on sequences of losses drawn at random, whole and resumed after each epoch."""
+"""Callbacks decide as Keras's own do, on random sequences of losses, in unbroken trainings and resumed after each epoch."""
 
 import json
 import math
@@ -23,7 +23,7 @@ class Optimizer:
 
 
 class Model:
-    """As much of a model as these callbacks look at. Its weight counts epochs."""
+    """The parts of a model that these callbacks use. Its weight counts epochs."""
 
     def __init__(self, rate):
         self.optimizer = Optimizer(rate)
@@ -34,7 +34,7 @@ class Model:
         return self.weight
 
     def set_weights(self, weight):
-        if weight is not None:  # no epoch was better: Keras fails, we leave the weights alone
+        if weight is not None:  # None: no epoch was better. Keras fails, our callback keeps the weights
             self.weight = weight
 
 
@@ -54,7 +54,7 @@ def decided_by_keras(training):
 
 
 def losses_of(draw):
-    """Steps of a coarse grid, so that ties and changes of exactly min_delta happen; now and then no number."""
+    """A random walk on a coarse grid, so that ties and changes of exactly min_delta occur. None stands for NaN."""
     losses, loss = [], 1.0
     for _ in range(EPOCHS):
         loss += draw.choice([-0.3, -0.2, -0.1, -0.1, 0.0, 0.0, 0.1, 0.2])

@@ -1,5 +1,5 @@
-// Trains with every callback that writes files, is broken off behind step 8 and goes on from step 6, and prints what
-// the files have to say, for foreign_readers_test.py.
+// Trains with every callback that writes files, stops after step 8, resumes from step 6, and prints the expected
+// contents of the files for foreign_readers_test.py.
 //
 // usage: observed_training FOLDER
 #include <iostream>
@@ -21,7 +21,7 @@ using nlohmann::json;
 class Recorder : public Callback {
  public:
   json steps = json::array(), epochs = json::array();
-  FitState first;  // behind the first epoch
+  FitState first;  // after the first epoch
   std::int64_t pause_at = 0;
 
   void on_step_end(Fit& fit, const Logs& logs) override {

@@ -1,4 +1,4 @@
-// Plain lines of progress. The bar on a terminal is in tests/examples/output_test.cc.
+// Plain lines of progress. tests/examples/output_test.cc tests the bar on a terminal.
 #include "syncline/training/callbacks/progress_bar.h"
 
 #include <gtest/gtest.h>

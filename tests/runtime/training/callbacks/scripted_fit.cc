@@ -5,7 +5,7 @@
 namespace syncline::training {
 namespace {
 
-// Pauses the training after so many epochs.
+// Pauses the training after `epochs` epochs; 0: never.
 class PauseAfter : public Callback {
  public:
   explicit PauseAfter(std::int64_t epochs) : left_(epochs) {}

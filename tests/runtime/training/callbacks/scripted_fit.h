@@ -1,5 +1,5 @@
-// A training whose losses are given: an epoch is one step, its loss the next number. What callbacks decide is then a
-// function of the numbers alone.
+// A training with given losses: an epoch is one step, and its loss is the next number. The decisions of callbacks then
+// depend on these numbers alone.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ScriptedFit {
   ScriptedFit(const ScriptedFit&) = delete;  // a fit points at the step
   ScriptedFit& operator=(const ScriptedFit&) = delete;
 
-  // Trains from `state`, or the beginning, to the end; `epochs` after it at most. Returns where it then stands.
+  // Trains from `state` (null: the beginning) for at most `epochs` epochs (0: to the end). Returns the last state.
   FitState run(std::vector<Callback*> callbacks, const FitState* state = nullptr, std::int64_t epochs = 0);
 
   std::vector<double> losses;
