@@ -1,4 +1,5 @@
-// Times the kernels on the shapes of the benchmark networks. The number of threads is SYNCLINE_BENCH_THREADS, or 1.
+// Times the kernels on the shapes of the benchmark networks (planning.cc: planning). The number of threads is
+// SYNCLINE_BENCH_THREADS, or 1.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,0 +1,67 @@
+// Times the first call of a training function, which makes its plan: a deep network with SGD updates, of about 12,500,
+// 25,000 and 50,000 nodes. Part of kernel_bench. Twice the nodes should take about twice the time.
+#include <benchmark/benchmark.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/variable.h"
+
+namespace syncline {
+namespace {
+
+struct Network {
+  Expr x, loss;
+  std::vector<Update> updates;
+  std::vector<Expr> roots;
+};
+
+Network network_of(std::int64_t layers) {
+  constexpr std::int64_t kUnits = 2;
+  Network net;
+  net.x = placeholder({.shape = Shape{4, kUnits}, .dtype = DType::kFloat32});
+  std::vector<Variable> weights;
+  std::vector<Expr> wrt;
+  Expr h = net.x;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const Variable w = variable(Array(DType::kFloat32, Shape{kUnits, kUnits}));
+    const Variable b = variable(Array(DType::kFloat32, Shape{kUnits}));
+    for (const Variable& v : {w, b}) {
+      weights.push_back(v);
+      wrt.push_back(v);
+    }
+    h = tanh(dot(h, w) + b);
+  }
+  net.loss = mean(square(h));
+  net.roots.push_back(net.loss);
+  const std::vector<Expr> gradient = gradients(net.loss, wrt);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    net.updates.push_back(update_sub(weights[i], gradient[i] * 0.1));
+    net.roots.push_back(net.updates.back().value);
+  }
+  return net;
+}
+
+void planning(benchmark::State& state) {
+  // A layer adds the same number of nodes each time.
+  const auto one = nodes_under(network_of(1).roots).size();
+  const auto nodes_a_layer = static_cast<std::int64_t>(nodes_under(network_of(2).roots).size() - one);
+  const Network net = network_of(state.range(0) / nodes_a_layer);
+  const Array feed(DType::kFloat32, net.x.shape());
+  for (auto _ : state) {
+    Function f({net.x}, {net.loss}, net.updates);
+    benchmark::DoNotOptimize(f({feed}));
+  }
+  state.counters["nodes"] = static_cast<double>(nodes_under(net.roots).size());
+}
+BENCHMARK(planning)->Arg(12500)->Arg(25000)->Arg(50000)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace syncline
