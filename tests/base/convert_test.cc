@@ -1,4 +1,4 @@
-// Casts that C++ leaves undefined have one meaning here; Array::cast has the same.
+// convert() defines the casts that C++ leaves undefined. Array::cast agrees.
 #include "base/convert.h"
 
 #include <gtest/gtest.h>

@@ -34,7 +34,7 @@ TEST(Float16, EveryHalfWidensToItsValueAndComesBack) {
   }
 }
 
-// Between each two neighbours: halfway goes to the even one, anything beside it to the nearer one.
+// Between two neighbours: the midpoint rounds to the even one, any other number to the nearer one.
 TEST(Float16, RoundsToTheNearestAndTiesToEven) {
   for (std::uint16_t low = 0; low < 0x7bff; ++low) {
     const std::uint16_t high = low + 1, even = low % 2 == 0 ? low : high;
@@ -44,7 +44,7 @@ TEST(Float16, RoundsToTheNearestAndTiesToEven) {
     ASSERT_EQ(Float16(std::nextafter(narrow, 0.0f)).bits, low) << low;
     ASSERT_EQ(Float16(std::nextafter(narrow, 1e9f)).bits, high) << low;
     ASSERT_EQ(Float16(-narrow).bits, even | 0x8000) << low;
-    // Closer to the middle than any float: rounding twice would go wrong.
+    // Closer to the midpoint than any float: rounding to float first would be wrong.
     ASSERT_EQ(Float16(middle).bits, even) << low;
     ASSERT_EQ(Float16(std::nextafter(middle, 0.0)).bits, low) << low;
     ASSERT_EQ(Float16(std::nextafter(middle, 1e9)).bits, high) << low;

@@ -1,4 +1,4 @@
-// Which shapes broadcast, and which sizes no tensor has.
+// Shapes that broadcast, and sizes that are rejected.
 #include "syncline/shape.h"
 
 #include <gtest/gtest.h>

@@ -40,7 +40,7 @@ TEST(SparseArray, CoordinatesAreSortedAndSummed) {
 TEST(SparseArray, CompressedRows) {
   const SparseArray a = SparseArray::csr({2, 3}, Indices{0, 2, 3}, Indices{2, 0, 1}, floats({1, 2, 0}));
   EXPECT_EQ(dense_of(a), (std::vector<float>{2, 0, 1, 0, 0, 0}));
-  EXPECT_EQ(a.count(), 3);  // the zero that was given stays
+  EXPECT_EQ(a.count(), 3);  // an explicit zero stays an entry
   EXPECT_EQ(SparseArray::from_dense(a.to_dense()).count(), 2);
   EXPECT_EQ(dense_of(a.slice_rows(1, 2)), (std::vector<float>{0, 0, 0}));
   EXPECT_EQ(dense_of(a.slice_rows(0, 1)), (std::vector<float>{2, 0, 1}));

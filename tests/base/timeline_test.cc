@@ -1,4 +1,4 @@
-// The timeline's files: what is in them, that they are JSON whenever the process ends, and what an event costs.
+// The timeline's files: their content, that they are JSON whenever the process ends, and the counts of steps and waits.
 #include "syncline/timeline.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using io::read_file;
 using io::Scratch;
 using Json = nlohmann::json;
 
-// The recorder is the process's: each test starts it in a folder of its own and stops it.
+// The process has one recorder: each test starts it in its own folder and stops it.
 class Timeline : public ::testing::Test {
  protected:
   void start() { timeline::start(scratch_.path("trace"), 3, 4, "\"more\":1"); }
@@ -48,7 +48,7 @@ TEST_F(Timeline, OffRecordsNothing) {
   record({.category = "test", .name = "before", .begin = now(), .end = now()});
   start();
   EXPECT_TRUE(on());
-  EXPECT_EQ(stopped().size(), 8u);  // about the rank, and the end
+  EXPECT_EQ(stopped().size(), 8u);  // events about the rank, and the end
   { const Span span("test", "after"); }
   EXPECT_EQ(text().find("after"), std::string::npos);
 }
@@ -111,7 +111,7 @@ TEST_F(Timeline, TextsBecomeJson) {
   EXPECT_EQ(stopped().size(), 10u);
 }
 
-// Whatever is killed in between: each page of the file ends with a whole line or with spaces.
+// The process may be killed at any time: each page of the file ends with a whole line or with spaces.
 TEST_F(Timeline, NoLineCrossesAPage) {
   start();
   std::string name = "x";

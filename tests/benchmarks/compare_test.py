@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""benchmarks/compare.py and the rows that interleave.py chooses: intervals against exact probabilities and drawn times."""
+"""Tests benchmarks/compare.py (intervals against exact probabilities and random times) and the rows that interleave.py chooses."""
 
 import itertools
 import math
@@ -16,12 +16,12 @@ import report  # noqa: E402
 
 class Interval(unittest.TestCase):
     def test_holds_the_median_as_often_as_promised(self):
-        # Of n ratios each is above the median or below it, like a coin: all 2**n cases, counted.
+        # Each of n ratios is above or below the median with equal probability: counts all 2**n cases.
         for n in range(6, 15):
             low, high = compare.interval([*range(n)])
             held = sum(low < sum(coins) <= high for coins in itertools.product((0, 1), repeat=n)) / 2**n
             self.assertGreaterEqual(held, 0.95)
-            # The next narrower one would not do.
+            # The next narrower interval is too narrow.
             narrower = sum(low + 1 < sum(coins) <= high - 1 for coins in itertools.product((0, 1), repeat=n)) / 2**n
             self.assertLess(narrower, 0.95)
 
@@ -34,7 +34,7 @@ class Interval(unittest.TestCase):
 
 class Ratio(unittest.TestCase):
     def drawn(self, generator, slower, pairs=9):
-        """Pairs of times with the noise of a process and a drift of the machine that both sides feel."""
+        """Pairs of times with noise of each process and a drift of the machine that affects both sides."""
         drift = [1 + 0.3 * math.sin(i / 3) for i in range(pairs)]
         return [(slower * d * generator.lognormvariate(0, 0.02), d * generator.lognormvariate(0, 0.02)) for d in drift]
 
@@ -112,7 +112,7 @@ class Rows(unittest.TestCase):
 
 
 def measured(rows, here, there):
-    """What interleave.py would write: `here` and `there` are the fields of a process, a list for each side, for all `rows`."""
+    """The output of interleave.py for all `rows`. `here` and `there` list the fields of the processes of each side."""
     contenders, tables = interleave.load_rows(rows, "other")
     runs = []
     for row in (row for table in tables for row in table["rows"]):

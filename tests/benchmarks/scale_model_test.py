@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""benchmarks/scale_model.py against messages that are sent one by one, and against sums done by hand."""
+"""Compares benchmarks/scale_model.py with simulations of single messages and with sums computed by hand."""
 
 import json
 import os
@@ -18,7 +18,7 @@ def cluster(ranks_a_node=1, **options):
 
 
 def send_ring(ranks, link_of, size):
-    """Every message of a ring all-reduce: a rank sends its next chunk once it has the chunk before and its link is free."""
+    """Simulates each message of a ring all-reduce: a rank sends its next chunk when it has the previous one and its link is free."""
     ready = [0.0] * ranks
     for _ in range(2 * (ranks - 1)):
         sent = [ready[r] + link_of(r).message(size / ranks) for r in range(ranks)]
@@ -27,7 +27,7 @@ def send_ring(ranks, link_of, size):
 
 
 def send_chain_of_levels(levels, pieces, size):
-    """Pieces through levels, one after the other, each level busy with one piece of each child; up, then the same down."""
+    """Simulates pieces that pass the levels in order; a level handles one piece of each child at a time. Down takes as long as up."""
     free = [0.0] * len(levels)
     for _ in range(pieces):
         arrived = 0.0
@@ -44,7 +44,7 @@ class Schedules(unittest.TestCase):
             for size in (4, 1 << 20, 100 << 20):
                 want = send_ring(ranks, lambda r: SLOW if last_of_node(r) else FAST, size)
                 got = scale_model.ring(cluster(ranks_a_node), nodes, size)
-                # Alone at its start and end the ring is faster than its slowest link.
+                # The ring is faster than its slowest link only at its start and end.
                 self.assertAlmostEqual(got / want, 1, delta=0.5 / (ranks - 1) if ranks_a_node > 1 and nodes > 1 else 1e-9)
 
     def test_ring_moves_twice_the_buffer_but_for_a_share(self):
@@ -91,11 +91,11 @@ class Step(unittest.TestCase):
     ]  # fmt: skip
 
     def test_buckets_hide_behind_the_computation(self):
-        # Bucket 0 is under way from 3 to 4, bucket 1 from 5 to 9: the step waits from 6.5 on.
+        # Bucket 0 is transferred from 3 to 4, bucket 1 from 5 to 9. The step waits from 6.5 to 9.
         self.assertAlmostEqual(scale_model.step_seconds(self.PROFILE, lambda size: size / 10), 9.5)
 
     def test_a_bucket_waits_for_the_one_before(self):
-        # 3 to 7, then 7 to 23.
+        # Bucket 0 is transferred from 3 to 7, bucket 1 from 7 to 23.
         self.assertAlmostEqual(scale_model.step_seconds(self.PROFILE, lambda size: size / 2.5), 23.5)
 
     def test_without_overlap_transfers_begin_at_the_wait(self):

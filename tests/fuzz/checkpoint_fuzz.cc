@@ -1,4 +1,4 @@
-// A checkpoint is loaded, summarized, verified, and read array by array.
+// Summarizes, loads and verifies a checkpoint, and reads it array by array.
 #include "io/arrays/array_file.h"
 #include "syncline/checkpoint/checkpoint.h"
 #include "tests/fuzz/reading.h"
@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string path = file_of(data, size);
   const bool opens = read_or_refuse([&] { summarize_checkpoint(path); });
   const bool loads = read_or_refuse([&] { load_checkpoint(path); });
-  // What verify says is whole must load, and the other way round.
+  // load_checkpoint must succeed exactly if verify_checkpoint finds no problems.
   const bool whole = verify_checkpoint(path).problems.empty();
   if (loads != whole) syncline::fail<syncline::InternalError>("loads: ", loads, ", whole: ", whole);
   // Other formats have targets of their own.

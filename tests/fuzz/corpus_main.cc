@@ -1,5 +1,5 @@
-// corpus_main PATH...: gives each file, and each file of each directory, to the target, as libFuzzer's own main does
-// with files. Those called whole_... must be read, not refused.
+// corpus_main PATH...: passes each file, and each file of each directory, to the target, like libFuzzer's main with
+// files. The target must read files named whole... without an error.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

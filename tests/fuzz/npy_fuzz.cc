@@ -1,4 +1,4 @@
-// An .npy file in memory.
+// Parses an .npy file in memory.
 #include <span>
 
 #include "io/arrays/npy.h"

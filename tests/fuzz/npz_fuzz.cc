@@ -1,4 +1,4 @@
-// A checkpoint is made of the arrays of an .npz file.
+// Makes a checkpoint from the arrays of an .npz file.
 #include "io/arrays/checkpoint_outline.h"
 #include "io/arrays/npz.h"
 #include "tests/fuzz/reading.h"

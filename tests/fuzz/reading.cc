@@ -12,8 +12,7 @@
 namespace syncline::io {
 namespace {
 
-// A name of its own on a file system in memory: HDF5 asks where a file really is, which one of memfd_create cannot
-// tell.
+// A named file on a file system in memory. HDF5 resolves the real path of a file, which a file of memfd_create lacks.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(::mkstemp(path_.data())) {}

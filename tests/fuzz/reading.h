@@ -1,6 +1,6 @@
-// What the fuzz targets share. A target is LLVMFuzzerTestOneInput in a file of its own: it hands the bytes to one
-// reader, which must read them or refuse them with an IoError of one line. libFuzzer makes the bytes under the fuzz
-// preset (scripts/fuzz); elsewhere corpus_main.cc reads the committed ones.
+// Helpers of the fuzz targets. A target is a file with LLVMFuzzerTestOneInput, which passes the bytes to one reader.
+// The reader must read them or throw an IoError of one line. libFuzzer makes the bytes in the fuzz preset
+// (scripts/fuzz); in other presets corpus_main.cc reads the committed files.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace syncline::io {
 // The path of a file in memory that has these bytes, the same file at each call. Throws InternalError.
 std::string file_of(const std::uint8_t* data, std::size_t size);
 
-// What the last refused file was refused for; for corpus_main.cc.
+// The error of the last rejected file, for corpus_main.cc.
 inline std::string last_refusal;
 
 // Runs `action`, which may throw IoError; another exception is a finding. True if nothing was thrown.

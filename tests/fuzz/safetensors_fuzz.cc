@@ -1,4 +1,4 @@
-// A checkpoint is made of the arrays of a .safetensors file.
+// Makes a checkpoint from the arrays of a .safetensors file.
 #include "io/arrays/checkpoint_outline.h"
 #include "io/arrays/safetensors.h"
 #include "tests/fuzz/reading.h"

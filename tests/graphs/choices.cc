@@ -293,7 +293,7 @@ int Choices::axis(const char* name, const Expr& x) {
 std::vector<int> Choices::axes(const char* name, const Expr& x) {
   std::vector<int> drawn;
   for (int i = 0; i < x.ndim(); ++i) {
-    const std::int64_t way = draw(5);  // not; as it is; from the end
+    const std::int64_t way = draw(5);  // 0 to 2: without axis i; 3: i; 4: i - ndim
     if (way >= 3) drawn.push_back(way == 3 ? i : i - x.ndim());
   }
   if (drawn.size() > 1 && draw(2) == 1) std::reverse(drawn.begin(), drawn.end());

@@ -30,13 +30,13 @@ class Spread {
     }
   }
 
-  // The first element that differs by more, or -1.
+  // The first element that differs from the base by more than rounding explains, or -1.
   std::int64_t first_beyond(const std::vector<double>& got) const {
     double largest = 0;
     for (const double s : spread_) largest = std::max(largest, s);
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (wild_[i] || got[i] == base_[i] || (std::isnan(got[i]) && std::isnan(base_[i]))) continue;
-      if (std::isinf(got[i]) && std::isinf(base_[i])) continue;  // by a zero of either sign, which a sum may have
+      if (std::isinf(got[i]) && std::isinf(base_[i])) continue;  // a quotient by a sum that is 0 or -0
       if (!std::isfinite(got[i]) || !std::isfinite(base_[i])) {
         if (singular_ || is_quotient_by_noise(i)) continue;
         return static_cast<std::int64_t>(i);
@@ -46,7 +46,7 @@ class Spread {
     }
     return -1;
   }
-  // What is divided by the rounding errors of something may be divided by 0 elsewhere.
+  // A quotient by a rounding error, where another way of computing may divide by 0.
   bool is_quotient_by_noise(std::size_t i) const {
     return spread_[i] > std::abs(base_[i]) / 4 && std::abs(base_[i]) * ulp_ * 1000 > 1;
   }
@@ -103,7 +103,7 @@ bool same_bits(const Array& a, const Array& b, bool any_zero) {
 }
 
 std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed) {
-  if (!wanted.error.empty()) return {};  // what only a part that nobody needs refuses may pass
+  if (!wanted.error.empty()) return {};  // a plan may drop the failing part if nothing needs it
   if (!got.error.empty()) return "throws " + got.error;
   for (std::size_t i = 0; i < wanted.outputs.size(); ++i)
     if (std::string found = difference_of(i, wanted, got.outputs[i], exact, perturbed); !found.empty()) return found;

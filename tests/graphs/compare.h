@@ -1,4 +1,4 @@
-// Whether two ways of computing a program agree.
+// Compares the results of two ways of computing a program.
 #pragma once
 
 #include <functional>
@@ -9,25 +9,25 @@
 
 namespace syncline::graphs {
 
-// What a call gave: its outputs, or the error's text.
+// The result of a call: its outputs, or the error's text.
 struct Outcome {
   std::vector<Array> outputs;
   std::string error;
-  std::vector<bool> finite;      // each node's value; where rounding errors change that, they decide what is infinite
-  bool poles_in_bodies = false;  // they may do so where no node of the graph shows it
+  std::vector<bool> finite;      // per node: its value is finite. Rounding errors may change it
+  bool poles_in_bodies = false;  // the same may happen within bodies, which `finite` does not cover
 };
 
-// The outcome of the same call with other rounding errors; `number` tells them apart.
+// The outcome of the same call with other rounding errors, which `number` selects.
 using Perturbed = std::function<Outcome(std::uint64_t number)>;
 
-// "" if `got` is `wanted`: bit for bit where `exact`, otherwise as far as rounding goes, which is what `perturbed`
-// shows.
+// "" if `got` equals `wanted`, else the difference. `exact` compares bits; otherwise the outcomes of `perturbed` show
+// how far rounding errors move the values.
 std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed);
 
-// The distance of 1 to the next number; 0 for integers.
+// About the distance from 1 to the next number; 0 for integers.
 double ulp_of(DType dtype);
 
-// Any NaN is as good as any other, and with `any_zero` -0 as 0.
+// All NaNs are equal, and with `any_zero` -0 equals 0.
 bool same_bits(const Array& a, const Array& b, bool any_zero = false);
 
 }  // namespace syncline::graphs

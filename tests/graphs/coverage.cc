@@ -49,7 +49,7 @@ void add_names(const std::vector<Expr>& roots, Names& names) {
   }
 }
 
-// Of ops through which the gradient of the loss goes to an input.
+// Adds the names of the ops through which the gradient of the loss reaches an input.
 void add_differentiated(const Graph& graph, Names& names) {
   std::unordered_set<const Node*> depends;
   for (const Expr& input : graph.inputs)

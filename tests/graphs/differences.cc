@@ -14,7 +14,7 @@ namespace {
 
 class Differences {
  public:
-  // With `moved`, every value is moved a little: what holds at one point only, as of a tie, is gone there.
+  // `moved` moves every floating value by up to 0.01, away from properties of a single point, such as a tie.
   explicit Differences(const Program& program, bool moved = false)
       : program_(program), moved_(moved), scope_(session_) {
     graph_ = build(program, {.open = false, .all_fed = true, .wide = true});
@@ -50,7 +50,7 @@ class Differences {
   }
 
  private:
-  // Then the gradient is not what differences say, on purpose.
+  // With these ops the gradient differs from differences on purpose.
   static bool stops_gradients(const std::vector<Expr>& roots) {
     const auto nodes = nodes_under(roots);
     return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
@@ -59,7 +59,7 @@ class Differences {
     });
   }
 
-  // NaN is beyond any limit.
+  // NaN exceeds every limit.
   bool any_beyond(const std::vector<Expr>& values, double limit) {
     const std::vector<Array> computed = step(values);
     return std::any_of(computed.begin(), computed.end(), [&](const Array& value) {
@@ -69,12 +69,12 @@ class Differences {
     });
   }
 
-  // A square root, a quotient or a power of 0 somewhere, of which the derivative is infinite; or a value that is not
-  // finite, of which the loss need not depend.
+  // True if an op has an infinite derivative at its operand 0 (a square root, a quotient, a power), or if a value is
+  // not finite, even one on which the loss does not depend.
   bool at_pole() {
     std::vector<Expr> near, all;
     for (const auto& node : nodes_under(std::vector<Expr>{graph_.loss})) {
-      if (!body_of(Expr(node)).empty()) return true;  // who knows
+      if (!body_of(Expr(node)).empty()) return true;  // values within bodies are unknown
       if (const Expr x = pole_input(*node)) near.push_back(x);
       if (Expr(node).dtype() == DType::kFloat64 && !node->op->leaf && !node->op->sparse) all.emplace_back(node);
     }
@@ -88,7 +88,7 @@ class Differences {
     return false;
   }
 
-  // What an op rounds or takes for an angle, or nothing.
+  // The value that an op rounds or takes as an angle, else empty.
   static Expr stepped_in(const Node& node) {
     const std::string_view name = node.op->name;
     if (name == "floordiv" || name == "floormod") return node.inputs[0] / node.inputs[1];
@@ -97,21 +97,20 @@ class Differences {
     return steps ? node.inputs[0] : Expr{};
   }
 
-  // Steps and iterations that lie closer than differences reach look like a slope, or like none; beside a large number
-  // a difference is lost.
+  // Differences fail if steps or periods are closer together than the two points, or if values are large.
   bool differences_are_blind() {
     std::vector<Expr> all, stepped;
     for (const auto& node : nodes_under(std::vector<Expr>{graph_.loss})) {
       for (const auto& inner : nodes_under(body_of(Expr(node))))
-        if (stepped_in(*inner)) return true;  // who knows
+        if (stepped_in(*inner)) return true;  // values within bodies are unknown
       if (const Expr x = stepped_in(*node)) stepped.push_back(x);
       if (Expr(node).dtype() == DType::kFloat64 && !node->op->sparse) all.emplace_back(node);
     }
     return any_beyond(all, 1e7) || any_beyond(stepped, 1e3);
   }
 
-  // One function, whose kinks are known. With a bound or a threshold relu's gradient at the kink is 0 whatever alpha
-  // is, as TensorFlow's.
+  // True for programs of one line, whose kinks are known. With a bound or a threshold, relu's gradient at the kink is 0
+  // for every alpha, as in TensorFlow.
   bool judges_kinks() const {
     if (program_.lines.size() != 1 || moved_) return false;
     const auto nodes = nodes_under(std::vector<Expr>{graph_.loss});
@@ -155,7 +154,7 @@ class Differences {
     if (!std::isfinite(left[0] + right[0] + left[1] + right[1]) || (!std::isfinite(got) && at_pole())) return {};
     const double scale = std::max({1.0, std::abs(left[1]), std::abs(right[1]), 1e-3 * std::abs(here)});
     const double error = 2e-4 * scale;
-    // A smooth function's differences come closer to one another with the step.
+    // The one-sided differences of a smooth function approach each other as the step shrinks.
     const bool smooth = std::abs(right[0] - left[0]) < error && std::abs(right[1] - left[1]) < error &&
                         std::abs(right[0] - right[1]) < error;
     const double wanted = (left[1] + right[1]) / 2;
@@ -164,8 +163,7 @@ class Differences {
       if (std::isfinite(got) && !moved_ && compare_with_differences(program_, true).empty()) return {};
       return join_text("the gradient of x", input, ", element ", element, ", is ", got, ", difference ", wanted);
     }
-    // A kink of which both sides are straight; larger jumps and curves say nothing, nor do steps across 0 from beside
-    // it.
+    // Compares only kinks with straight sides, not jumps, curves or steps that cross 0 from a point beside it.
     const bool straight = std::abs(right[0] - right[1]) < error && std::abs(left[0] - left[1]) < error;
     const bool across = x != 0 && std::abs(x) < steps[1];
     if (!straight || across || scale > 1e3 || !judges_kinks()) return {};
@@ -190,8 +188,8 @@ std::string compare_with_differences(const Program& program, bool moved) {
     return Differences(program, moved).run();
   } catch (const InternalError&) {
     throw;
-  } catch (const ValueError&) {  // a value that the program refuses
-  } catch (const DTypeError&) {  // what float64 is not taken by
+  } catch (const ValueError&) {  // a value that the program rejects
+  } catch (const DTypeError&) {  // a function that rejects float64
   }
   return {};
 }

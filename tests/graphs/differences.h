@@ -1,4 +1,4 @@
-// Gradients against differences, in float64.
+// Compares gradients with differences, in float64.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace syncline::graphs {
 
-// "" or which element of which input's gradient is not what differences of the loss say, at the first call's values.
-// Where the loss has a kink, programs of one line are compared with both one-sided differences, others not. With
-// `moved`: at a point nearby, without the kinks.
+// "", or the first element of an input's gradient that disagrees with differences of the loss at the first call's
+// values. At a kink of the loss, a program of one line is compared with both one-sided differences; other programs are
+// not compared. `moved` compares at a point nearby, without the kinks.
 std::string compare_with_differences(const Program& program, bool moved = false);
 
 }  // namespace syncline::graphs

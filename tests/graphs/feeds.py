@@ -4,8 +4,8 @@
 
 Each function is called several times: with arrays that are strided, reversed, unaligned, big-endian, read-only, in
 Fortran order or of another dtype, with NumPy scalars, numbers and lists. It must return what a new function returns for
-the same values as plain arrays of the placeholder's dtype, bit for bit. A crash is a finding like others. Ends with 1
-if something was found.
+the same values as plain arrays of the placeholder's dtype, bit for bit. A crash is a finding too. The exit
+status is 1 if there are findings.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def other_dtypes(np, values, dtype):
 
 
 def laid_out(np, values, choose):
-    """The same values elsewhere in memory."""
+    """The same values in another memory layout, or as Python numbers."""
     way = choose.randrange(7)
     if values.ndim == 0 and way < 4:
         return choose.choice([values, values[()], values.item()])
@@ -55,7 +55,7 @@ def laid_out(np, values, choose):
 
 
 def make(K, choose, shapes, dtypes):
-    """Placeholders, and values of all of them."""
+    """Placeholders, and outputs that use all of them."""
     inputs = [K.placeholder(tuple(None if i == 0 else n for i, n in enumerate(shape)), dtype=dtype)
               for shape, dtype in zip(shapes, dtypes)]  # fmt: skip
     outputs = []

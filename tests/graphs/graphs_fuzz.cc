@@ -1,9 +1,9 @@
-// graphs_fuzz [--first SEED] [--count PROGRAMS | --seconds S] [--findings N] [--coverage LEAST] [--show SEED]: draws a
-// program for each seed and computes it in all ways (ways.h). The first program that fails is shrunk and printed as a
-// C++ case, and ends the run with 1 (with --findings N: the first N). --coverage: every registered op must have stood
-// in LEAST graphs, and every op with a gradient been differentiated in as many.
+// graphs_fuzz [--first SEED] [--count PROGRAMS | --seconds S] [--findings N] [--coverage LEAST] [--show SEED]
+// [--no-shrink]: draws a program for each seed and computes it in all ways (ways.h). Shrinks the first program that
+// fails, prints it as a C++ case, and exits with 1 (--findings N: after N programs). --coverage: LEAST graphs must
+// contain each registered op, and LEAST graphs must differentiate each op with a gradient. --show prints a program.
 //
-// Programs are computed in a child process: a crash and a hang are findings like others.
+// A child process computes the programs, so a crash and a hang are findings too.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -36,14 +36,14 @@ struct Options {
   bool shrink = true;
 };
 
-// Ops that stand in plans only, or that no public function makes.
+// Ops that occur only in plans, or that no public function makes.
 const std::set<std::string_view> kNotDrawn{
     "all_gather", "all_reduce",         "copy",       "interleave",  "own_rows",    "own_part",     "true_at", "choose",
     "condition",  "sparse_joined_part", "dot_packed", "pack_matrix", "linear_scan", "sparse_tensor"};
-// Ops that second derivatives have: only a third would go through them.
+// Ops of second derivatives: only a third derivative would differentiate them.
 const std::set<std::string_view> kNotDifferentiated{"max_pool_gather"};
 
-// What a child tells its parent.
+// The report of a child to its parent, in shared memory.
 struct Shared {
   std::uint64_t seed;
   std::uint64_t programs, rejected;
@@ -108,7 +108,7 @@ int run_programs(const Options& options, std::uint64_t first, Clock::time_point 
   return missing.empty() ? 0 : 1;
 }
 
-// Runs `body` in a child; what went wrong, or "".
+// Runs `body` in a child process. Returns the failure, or "".
 std::string in_child(const std::function<int()>& body) {
   shared()->message[0] = 0;
   std::cout.flush();

@@ -66,13 +66,13 @@ bool sums(const Expr& node) {
 
 namespace {
 
-// A gradient of a table's rows, as a plan keeps it (docs/graph.md: a sparse gradient).
+// True for a gradient that a plan keeps as rows and indices (docs/design.md, sparse gradients).
 bool is_rows(const Expr& e) {
   const std::string_view op = is_deferred(e.node()) ? deferred_name(e.node()) : e.op().name;
   if (op == "scatter_rows" || op == "scatter_rows_like") return true;
   const std::vector<Expr>& in = e.node().inputs;
   if (op == "neg" || op == "div") return is_rows(in[0]);
-  // The gradient of a side that is not taken is 0, and a plan leaves it out.
+  // The gradient of a side that is not taken is 0, and a plan omits it.
   const auto left_out = [](const Expr& side) {
     return side.op().name == "choose" || side.op().name == "fill" || deferred_name(side.node()) == "fill_like";
   };
@@ -80,13 +80,13 @@ bool is_rows(const Expr& e) {
   return op == "mul" && (is_rows(in[0]) || is_rows(in[1]));
 }
 
-// A plan adds row after row.
+// True for a sum that a plan forms row by row.
 bool adds_rows(const Expr& e) {
   const std::string_view op = e.op().name;
   return (op == "add" || op == "sub") && (is_rows(e.input(0)) || is_rows(e.input(1)));
 }
 
-// Of the coarsest dtype that a loop or branch computes in.
+// The ulp of the coarsest dtype in the body of a loop or branch.
 double ulp_of_body(const Expr& node) {
   double ulp = 0;
   for (const auto& inner : nodes_under(body_of(node)))
@@ -94,7 +94,7 @@ double ulp_of_body(const Expr& node) {
   return ulp;
 }
 
-// The largest finite magnitude in `a`, of its elements or, with `inverse`, of 1 over them.
+// The largest finite magnitude of the elements of `a` or, with `inverse`, of their reciprocals.
 double largest_of(const Array& a, bool inverse = false) {
   double largest = 0;
   if (!is_floating(a.dtype())) return largest;
@@ -104,7 +104,7 @@ double largest_of(const Array& a, bool inverse = false) {
   return largest;
 }
 
-// Whether ranks may compute this op on their parts of a sum: of every operand, or of number `i` alone.
+// True if ranks may compute this op on partial sums: of all operands, or of operand `i` alone.
 bool carries_parts(const Node& node, std::size_t i) {
   std::vector<Meta> metas;
   for (const Expr& in : node.inputs) metas.push_back({in.dtype(), in.shape()});
@@ -169,15 +169,14 @@ std::vector<Array> OneByOne::kernel_alone(const Node& node, const std::vector<Ar
   return {evaluate(Expr(make_node(*node.op, node.attrs, std::move(inputs))))};
 }
 
-// What has no kernel of its own but is rewritten, and what a plan does for a kernel: several outputs, random numbers,
-// computing float16 on float32.
+// For ops that a plan rewrites, and for kernels that need a plan: several outputs, random numbers, float16 computed in
+// float32.
 std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Array>& in) const {
   std::vector<Expr> inputs, fed, outputs;
   std::vector<Array> feeds;
   for (const Array& a : in) {
     if (a.dtype() == DType::kBool && a.shape().ndim() == 0) {
-      // A condition that is fed is known when the plan is made, which then leaves out the other side and what it
-      // refuses.
+      // A fed condition would be known to the plan, which would drop the other side and its errors.
       inputs.push_back(variable(a).expr());
       continue;
     }
@@ -193,7 +192,7 @@ std::vector<Array> OneByOne::plan_alone(const Node& node, const std::vector<Arra
   return Function(fed, outputs, {}, "alone")(feeds);
 }
 
-// A plan scales the rows in use. The others stay 0 by an infinite factor too, where a kernel's product is NaN.
+// A plan scales only used rows. Unused rows stay 0 even for an infinite factor, while a kernel's product is NaN.
 void OneByOne::keep_zeros(const Array& rows, Array& product) const {
   if (rows.shape() != product.shape()) return;
   product = product.copy();
@@ -203,7 +202,7 @@ void OneByOne::keep_zeros(const Array& rows, Array& product) const {
     if (wide.values<double>()[i] == 0) std::memset(product.raw() + i * size, 0, size);
 }
 
-// Terms may cancel in one process where each rank has some of them, which it rounds.
+// Terms may cancel in one process, while each rank has only some of the terms and rounds their sum.
 double OneByOne::largest_terms(const Expr& e, const std::vector<Array>& in) const {
   const Node& node = e.node();
   double largest = 0, product = 1;
@@ -225,7 +224,7 @@ double OneByOne::largest_terms(const Expr& e, const std::vector<Array>& in) cons
   return largest;
 }
 
-// What is left where operands differ by their rounding errors alone may be 0 in another order of sums: a variance, say.
+// A difference that consists of rounding errors may be 0 in another order of summation, for example in a variance.
 void OneByOne::cancel(const Expr& e) {
   Random random(noise_ * 1000003 + static_cast<std::uint64_t>(e.node().id));
   if (!is_floating(e.dtype()) || random.uniform() >= 0.25) return;

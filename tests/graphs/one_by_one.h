@@ -1,4 +1,4 @@
-// A graph computed node by node, without a plan: the kernel of each op alone on the values of its inputs.
+// Computes a graph node by node: each op's kernel, or a plan of this op only, on the values of its inputs.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,21 @@ namespace syncline::graphs {
 
 using Values = std::unordered_map<Expr, Array, ExprHash>;
 
-// Ops whose result other orders of summation may round otherwise.
+// True for ops whose rounding depends on the order of summation.
 bool sums(const Expr& node);
 
 class OneByOne {
  public:
-  // `noise`: 0, or the key of small errors that are added to what ops that sum compute, as large as the rounding errors
-  // of a sum.
+  // `noise`: 0, or the key of random errors that are added to the results of ops that sum, as large as rounding errors.
   OneByOne(Values leaves, std::uint64_t random_step, std::uint64_t noise = 0)
       : values_(std::move(leaves)), random_step_(random_step), noise_(noise) {}
 
-  // Throws what a kernel throws.
+  // Throws the errors of the kernels.
   void run(const std::vector<Expr>& roots);
   const Array& of(const Expr& e) const { return values_.at(e); }
-  // What an op's reference says against it, or "".
+  // The first difference between an op's result and its reference, or "".
   const std::string& problem() const { return problem_; }
-  // Whether all numbers of each node were finite, in the order of computing.
+  // For each node, in the order of computation: all its numbers are finite.
   const std::vector<bool>& finite() const { return finite_; }
 
  private:
@@ -36,7 +35,7 @@ class OneByOne {
   std::vector<Array> kernel_alone(const Node& node, const std::vector<Array>& in) const;
   std::vector<Array> plan_alone(const Node& node, const std::vector<Array>& in) const;
   void keep_zeros(const Array& rows, Array& product) const;
-  // The largest of the numbers whose sum the value is.
+  // The largest magnitude of the terms that sum to the value.
   double largest_terms(const Expr& e, const std::vector<Array>& in) const;
   void cancel(const Expr& e);
   void add_noise(const Expr& node, const std::vector<Array>& in);

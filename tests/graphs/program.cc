@@ -71,7 +71,7 @@ Expr loss_of(const std::vector<Expr>& values) {
   return loss;
 }
 
-// Every third program is differentiated twice, where its gradient has a gradient.
+// Replaces the loss by a loss of its gradients, if these have gradients. For every third program.
 void differentiate_again(const std::vector<Expr>& wrt, Expr& loss) {
   try {
     const Expr again = loss_of(gradients(loss, wrt));
@@ -209,7 +209,7 @@ void draw_calls(Program& program, Random& random) {
       for (std::size_t g = 0; g < program.rows.size(); ++g) call.ranks.push_back(draw_ranks(program.sides, random));
       if (random.chance(60)) call.ranks[1] = call.ranks[0];
       if (random.chance(40)) call.ranks[1].assign(call.ranks[1].size(), 1 + random.below(4));
-      // The same as before on some ranks.
+      // Group 0 keeps the rows of the previous call.
       if (i > 0 && random.chance(50)) call.ranks[0] = program.calls.back().ranks[0];
     }
     program.calls.push_back(std::move(call));
@@ -231,10 +231,10 @@ Program draw_program(std::uint64_t seed) {
   program.sides = sides < 5 ? 0 : sides < 8 ? 2 : 3;
   const Building how{.open = false};
   Environment env{.program = &program, .how = &how};
-  // As in a step of training, variables change beside what meets other ranks, and little is asked for: what is written
-  // when is up to the plan then.
+  // As in a training step, variables change beside collectives and there are few outputs, so the plan chooses when to
+  // write variables.
   const bool training = program.sides > 0 && random.chance(6);
-  // Gradients where a function has a kink, which are compared in programs of one line.
+  // Gradients at the kink of a function, which are compared in programs of one line.
   const bool kinked = single && !training && random.chance(20);
   static const std::vector<const char*> kKinked{"relu", "relu", "relu_tensors", "clip"};
   const std::int64_t lines = single || training ? 1 : 2 + random.below(random.chance(10) ? 40 : 10);

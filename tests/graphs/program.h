@@ -1,8 +1,7 @@
-// A random program: inputs, lines that each call one public function, outputs, updates, and the calls that are made of
-// it.
+// A random program: inputs, lines that each call one public function, outputs, updates, and calls of the program.
 //
-// Everything that was drawn is kept as numbers (a line's tape), so a program can be built again with other kinds of
-// inputs, in float64, or with lines taken out, and printed as C++.
+// All drawn numbers are recorded (a line's tape). So a program can be built again with other kinds of inputs, in
+// float64 or without some lines, and can be printed as C++.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace syncline::graphs {
 
-// Splitmix64: the same numbers everywhere.
+// Splitmix64: the same numbers on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -36,12 +35,12 @@ class Random {
   std::uint64_t state_;
 };
 
-// Which values an input holds.
+// The kind of values of an input.
 enum class Pool : std::uint8_t {
   kTame,         // distinct, in [-1.5, 1.5]; integers in [-3, 3]
   kPositive,     // in [0.5, 1.5]
-  kTies,         // few different ones, zeros among them
-  kEdges,        // NaN, infinities, huge, tiny and negative ones among the others
+  kTies,         // few different values, including 0
+  kEdges,        // includes NaN, infinities, huge, tiny and negative values
   kProbability,  // in [0.05, 0.95]
   kIndex,        // whole numbers in [0, limit)
 };
@@ -51,40 +50,39 @@ struct Input {
   Kind kind = kFed;
   DType dtype = DType::kFloat32;
   Shape shape = {};
-  int group = -1;  // of inputs that have their rows in common, whose number comes with each call; -1: none
+  int group = -1;  // inputs of a group have the same number of rows, which each call sets; -1: none
   Pool pool = Pool::kTame;
   std::int64_t limit = 0;
   std::uint64_t key = 0;
 };
 
-// What a line reads.
+// An operand of a line.
 struct Ref {
   enum Scope : std::uint8_t { kInput, kLine, kArgument, kBodyLine };
   Scope scope = kInput;
-  int line = 0, output = 0;  // of an input or argument: its number, 0
+  int line = 0, output = 0;  // for kInput and kArgument: its index, and 0
   friend bool operator==(const Ref&, const Ref&) = default;
 };
 
 struct Body;
 struct Line {
-  int entry = 0;  // of the table
+  int entry = 0;  // index in table()
   std::vector<Ref> operands = {};
   std::vector<std::int64_t> tape = {};
   std::vector<Body> bodies = {};
 };
-// A function that a line hands over.
+// A function that a line passes as an argument.
 struct Body {
   std::vector<Line> lines = {};
   std::vector<Ref> results = {};
-  std::vector<bool> fitted = {};  // the result's sum in the wanted shape
+  std::vector<bool> fitted = {};  // per result: returns its sum, broadcast to the wanted shape
 };
 
 struct Call {
   enum Event : std::uint8_t { kNothing, kTrain, kTest, kClear };
-  Event before = kNothing;              // what the program does to its session
-  std::vector<std::int64_t> rows = {};  // of each group
-  std::vector<std::vector<std::int64_t>> ranks =
-      {};  // of each group on each rank, for feeds that ranks bring themselves
+  Event before = kNothing;                            // changes the session before the call
+  std::vector<std::int64_t> rows = {};                // of each group
+  std::vector<std::vector<std::int64_t>> ranks = {};  // [group][rank], for local feeds
 };
 
 struct NewValue {
@@ -95,15 +93,15 @@ struct NewValue {
 struct Program {
   std::uint64_t seed = 0;
   DType floatx = DType::kFloat32;
-  std::vector<std::int64_t> rows = {};  // of each group, while it was drawn
+  std::vector<std::int64_t> rows = {};  // of each group, when the program was drawn
   std::vector<Input> inputs = {};
   std::vector<Line> lines = {};
   std::vector<Ref> outputs = {};
   std::vector<NewValue> updates = {};
   std::vector<Call> calls = {};
-  bool gradient = true;  // of the sum of the floating outputs, by all floating inputs, is an output as well
-  int sides = 0;         // how many ranks run it, besides one: 0, 2 or 3
-  bool edges = false;    // values at the edges: compared on one rank only
+  bool gradient = true;  // adds the gradients of the floating outputs' sum by all floating inputs
+  int sides = 0;         // ranks of the second run: 0 (none), 2 or 3
+  bool edges = false;    // inputs have values of Pool::kEdges; most programs then have one line
 };
 
 Array values_of(DType dtype, const Shape& shape, Pool pool, std::int64_t limit, std::uint64_t key);
@@ -118,7 +116,7 @@ struct Building {
   bool open = true;      // the rows of groups are unknown until they are fed
   bool all_fed = false;  // every input is a placeholder
   bool wide = false;     // float64 for float32 and float16
-  bool text = false;     // keep what the lines look like
+  bool text = false;     // record the lines as C++
 };
 
 using Check = std::string (*)(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out);
@@ -126,19 +124,19 @@ using Check = std::string (*)(const std::vector<std::int64_t>& tape, const std::
 struct Graph {
   std::vector<Expr> inputs;
   std::vector<std::vector<Expr>> lines;
-  std::vector<std::string> texts;  // of lines
-  std::vector<Check> checks;       // of lines; may be null
-  std::vector<Expr> outputs;       // then the gradients, one a floating input (zeros where there is none)
-  std::size_t values = 0;          // outputs before the gradients
-  std::vector<Expr> updates;       // one a new value
+  std::vector<std::string> texts;  // one per line
+  std::vector<Check> checks;       // one per line; may be null
+  std::vector<Expr> outputs;       // then the gradients, one per floating input (zeros if it has none)
+  std::size_t values = 0;          // number of outputs before the gradients
+  std::vector<Expr> updates;       // one per NewValue
   Expr loss;                       // empty: no gradients
 };
-// Throws Rejected or what the functions throw.
+// Throws Rejected and the errors of the functions.
 Graph build(const Program& program, const Building& how);
 
 struct Rejected {};
 
-// The program as a C++ test, and one value.
+// The program as a C++ test, and one value as C++.
 std::string print(const Program& program);
 std::string print_array(const Array& value);
 

@@ -15,7 +15,7 @@ std::vector<double> numbers(const Array& a) {
   return {wide.values<double>().begin(), wide.values<double>().end()};
 }
 
-// Of a result in this dtype, relative to its size or the size of what it is made of.
+// The tolerance of a result in this dtype, relative to its magnitude or the magnitude of its terms.
 double rounding(DType dtype) { return dtype == DType::kFloat16 ? 2e-3 : dtype == DType::kFloat32 ? 2e-6 : 1e-12; }
 
 bool near(double got, double wanted, double tolerance, double scale, DType dtype) {
@@ -65,7 +65,7 @@ const std::map<std::string_view, Function>& functions() {
   return all;
 }
 
-// NumPy's rule, written anew; nothing where it refuses.
+// NumPy's broadcasting rule, implemented independently. Empty if the shapes do not broadcast.
 std::optional<std::vector<std::int64_t>> broadcast_shape(const std::vector<Array>& in) {
   int ndim = 0;
   for (const Array& a : in) ndim = std::max(ndim, a.shape().ndim());
@@ -81,7 +81,7 @@ std::optional<std::vector<std::int64_t>> broadcast_shape(const std::vector<Array
   return out;
 }
 
-// Where element `index` of a value of shape `out` lies in `a`.
+// The position in `a` of element `index` of a value of shape `out`.
 std::size_t place_in(const Array& a, const Shape& out, std::int64_t index) {
   std::int64_t at = 0, stride = 1;
   for (int i = 1; i <= out.ndim(); ++i) {
@@ -95,8 +95,8 @@ std::size_t place_in(const Array& a, const Shape& out, std::int64_t index) {
   return static_cast<std::size_t>(at);
 }
 
-// The axes and flags of a reduction's line: one number an axis (0 to 2: not; 3, 4: reduced), perhaps the order,
-// keepdims, whether all.
+// The axes and flags of a reduction's line. Its tape has one number per axis (0 to 2: kept; 3, 4: reduced), the order
+// if several axes are reduced, keepdims, and 0 if all axes are reduced.
 struct Reduced {
   std::vector<bool> axes;
   bool keep = false, whole = false;
@@ -176,7 +176,7 @@ std::string check_relu(const std::vector<std::int64_t>& tape, const std::vector<
   const double alpha = kAlpha[tape[0]], threshold = kThreshold[tape[1]], most = kMost[tape[2]];
   const std::vector<double> x = numbers(in[0]), got = numbers(out);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    double kept = x[i] > threshold ? x[i] : 0;  // as TensorFlow's: bounded from below too, where it is bounded
+    double kept = x[i] > threshold ? x[i] : 0;  // as in TensorFlow, max_value implies a lower bound of 0
     if (tape[3] != 0) kept = std::clamp(kept, 0.0, most);
     const double wanted = std::isnan(x[i]) ? x[i] : kept + alpha * std::min(x[i] - threshold, 0.0);
     if (std::isinf(x[i])) continue;

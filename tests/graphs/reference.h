@@ -1,4 +1,4 @@
-// What functions compute, by other means: plain loops in double.
+// References of functions: plain loops in double.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace syncline::graphs {
 
-// Of an elementwise op by its name, where there is a reference: "" if `out` is what it computes of `in`, or what is
-// wrong. Refuses what NumPy's broadcasting refuses.
+// "" if `out` agrees with the reference of the elementwise op on `in`, or if the op has no reference; else the
+// difference. Shapes that NumPy does not broadcast are a difference.
 std::string check_elementwise(std::string_view op, const std::vector<Array>& in, const Array& out);
 
-// Of lines; `tape` as their entries write it.
+// The same for lines; `tape` is the line's tape.
 std::string check_relu(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out);
 std::string check_sum(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out);
 std::string check_prod(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out);

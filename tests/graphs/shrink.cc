@@ -28,7 +28,7 @@ void each_ref(Program& program, const ForRef& f) {
   for (NewValue& u : program.updates) f(u.value);
 }
 
-// Without lines and inputs that nothing reads.
+// Removes lines and inputs that nothing reads.
 Program without_dead(Program program) {
   for (int i = static_cast<int>(program.lines.size()) - 1; i >= 0; --i) {
     bool used = false;
@@ -116,7 +116,7 @@ class Shrinker {
     return any;
   }
 
-  // A line's value becomes one of its operands', or a new input's.
+  // Replaces a line by one of its operands or by a new input.
   bool fewer_lines() {
     bool any = false;
     for (int i = static_cast<int>(best_.lines.size()) - 1; i >= 0 && attempts_ > 0; --i) {
@@ -174,7 +174,7 @@ class Shrinker {
     return any;
   }
 
-  // The line's readers read its first operand.
+  // Removes a line. Its readers read its first operand instead.
   static void drop_body_line(Body& body, int line) {
     if (line >= static_cast<int>(body.lines.size())) return;
     const auto& operands = body.lines[static_cast<std::size_t>(line)].operands;
@@ -206,7 +206,7 @@ class Shrinker {
     return any;
   }
 
-  // One size everywhere.
+  // Replaces one size by a smaller one everywhere.
   bool smaller_shapes() {
     bool any = false;
     std::vector<std::int64_t> sizes;

@@ -7,7 +7,7 @@
 
 namespace syncline::graphs {
 
-// `fails`: whether a program does. Asks at most `attempts` times.
+// `fails` returns true if a program still fails. It is called at most `attempts` times.
 Program shrink(Program program, const std::function<bool(const Program&)>& fails, int attempts = 400);
 
 }  // namespace syncline::graphs

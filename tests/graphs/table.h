@@ -1,5 +1,5 @@
-// The table of functions that programs are made of. An entry is one function that draws, builds and prints a line: in
-// drawing, each question to `Choices` is answered at random and written on the line's tape; in building, it is answered
+// The table of functions that programs consist of. An entry has one function that draws, builds and prints a line.
+// While drawing, `Choices` returns random answers and records them on the line's tape; while building, it reads them
 // from the tape.
 #pragma once
 
@@ -22,9 +22,9 @@ struct Environment {
   const Building* how = nullptr;
   std::vector<Expr> inputs = {};
   std::vector<std::vector<Expr>> lines = {};
-  std::vector<Expr> arguments = {};                // of the body that is being built
-  std::vector<std::vector<Expr>> body_lines = {};  // in it
-  int depth = 0;                                   // of bodies in one another
+  std::vector<Expr> arguments = {};                // of the current body
+  std::vector<std::vector<Expr>> body_lines = {};  // of the current body
+  int depth = 0;                                   // nesting depth of bodies
 };
 
 struct Built {
@@ -48,16 +48,16 @@ class Choices {
   Expr floating(const char* name, int least_ndim = 0, int most_ndim = 4) {
     return operand(name, Type::kFloating, least_ndim, most_ndim);
   }
-  Expr like(const char* name, const Expr& x);  // of its dtype and shape
+  Expr like(const char* name, const Expr& x);  // with x's dtype and shape
   Expr of_meta(const char* name, const Meta& meta);
-  Expr broadcasting(const char* name, const Expr& x);              // of its dtype and a shape that fits
-  Expr of_shape(const char* name, Type type, const Shape& shape);  // of any such dtype
+  Expr broadcasting(const char* name, const Expr& x);              // with x's dtype and a shape that fits
+  Expr of_shape(const char* name, Type type, const Shape& shape);  // with any dtype of the type
   // A new input.
   Expr fresh(const char* name, DType dtype, Shape shape, Pool pool = Pool::kTame, std::int64_t limit = 0);
 
-  // A new floating input, also of more elements than others have.
+  // A new floating input, which may have more elements than other inputs.
   Expr large(const char* name, Shape shape);
-  // A new variable, whatever its shape.
+  // A new input that is always a variable.
   Expr variable(const char* name, DType dtype, Shape shape);
 
   std::int64_t integer(const char* name, std::int64_t low, std::int64_t high);
@@ -66,14 +66,14 @@ class Choices {
   std::string word(const char* name, const std::vector<std::string>& from);
   DType dtype(const char* name, const std::vector<DType>& from);
   DType any_dtype(const char* name);
-  int axis(const char* name, const Expr& x);               // also negative
-  std::vector<int> axes(const char* name, const Expr& x);  // some, in any order; also none
+  int axis(const char* name, const Expr& x);               // may be negative
+  std::vector<int> axes(const char* name, const Expr& x);  // any subset, ascending or descending
   std::vector<int> permutation(const char* name, int n);
   std::vector<std::int64_t> integers(const char* name, int n, std::int64_t low, std::int64_t high);
   RandomKey key(const char* name);
-  // A function of the lines that the body's tape has: what it returns for `arguments`. Each call of one number is of
-  // the same body. Results are as many as `wanted`, which are the first arguments, of their dtypes and shapes; without
-  // any, one of any.
+  // The results of the line's body `number` for `arguments`. Calls with the same number use the same body. The results
+  // have the dtypes and shapes of `wanted`, which are the first arguments. If `wanted` is empty, there is one result of
+  // any dtype and shape.
   std::vector<Expr> body(int number, const std::vector<Expr>& arguments, const std::vector<Expr>& wanted);
 
   DType floatx() const;
@@ -82,7 +82,7 @@ class Choices {
   }
   Built made(const Expr& value, std::string_view code, Check check = nullptr) { return {{value}, text(code), check}; }
   Built made(std::vector<Expr> values, std::string_view code) { return {std::move(values), text(code)}; }
-  // Names in a code become what they stand for.
+  // The code with each drawn name replaced by its text.
   std::string text(std::string_view code) const;
   void call(const char* name, std::string text) {
     if (env_.how->text) names_[name] = std::move(text);
@@ -115,10 +115,10 @@ struct Entry {
   std::string name;
   Built (*line)(Choices& c);
   int weight = 4;
-  int most_depth = 9;  // of bodies that it may stand in
+  int most_depth = 9;  // the largest nesting depth of bodies that may contain it
 };
 
-// Of the whole table; its parts, one a file.
+// The whole table, and its parts.
 const std::vector<Entry>& table();
 std::vector<Entry> elementwise_entries();
 std::vector<Entry> reduction_entries();
@@ -129,8 +129,8 @@ std::vector<Entry> window_entries();
 std::vector<Entry> control_entries();
 std::vector<Entry> other_entries();
 
-// Adds a line at random (or a call of the entry of this name) to the program or, with a body, to it. Returns false if
-// none was found that fits.
+// Appends a random line (or a line of the entry `name`) and its values to `lines` and `values`. Returns false if 20
+// attempts are rejected.
 bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vector<Expr>>& values, Random& random,
                std::string_view name = {});
 // Builds lines and appends their values.

@@ -30,7 +30,7 @@ Built fold_line(Choices& c) {
   }
 }
 
-// A cell over (samples, time, features), its state (samples, units).
+// A cell over inputs (samples, time, features) with a state (samples, units).
 Built rnn_line(Choices& c) {
   const Expr x = c.floating("x", 3, 4);
   const auto units = c.integer("units", 1, 4);
@@ -46,7 +46,7 @@ Built rnn_line(Choices& c) {
     text += ".mask = mask, ";
   }
   std::string more;
-  if (c.integer("constant", 0, 3) == 0) {  // behind the states
+  if (c.integer("constant", 0, 3) == 0) {  // follows the states
     options.constants = {c.floating("own", 0, 2)};
     text += ".constants = {own}, ";
     more = ", s[1]";
@@ -64,7 +64,7 @@ Built rnn_line(Choices& c) {
                     ".unroll = unroll})" + (which == 0 ? ".outputs" : ".last_output"));
 }
 
-// As Keras's SimpleRNN, whose products the plan takes apart.
+// Like Keras's SimpleRNN. The plan computes the product of the inputs outside the loop.
 Built simple_rnn_line(Choices& c) {
   const Expr x = c.floating("x", 3, 3);
   const auto units = c.integer("units", 1, 5);
@@ -88,7 +88,7 @@ Built simple_rnn_line(Choices& c) {
                            .outputs);
 }
 
-// Its state is a statistic of the batch, for which ranks meet in every iteration.
+// The state is a statistic of the batch, so ranks communicate in each iteration.
 Built statistic_rnn_line(Choices& c) {
   const Expr x = c.floating("x", 3, 3);
   const Expr state = c.of_meta("state", {x.dtype(), Shape{x.shape()[2]}});

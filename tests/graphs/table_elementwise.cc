@@ -85,7 +85,7 @@ Built scalar_line(Choices& c) {
   }
 }
 
-// Many operands of one shape in one sum: as large an elementwise group as there is.
+// A sum of many operands of one shape: the largest elementwise groups.
 Built wide_sum_line(Choices& c) {
   const Expr x = c.floating("x", 1, 2);
   const auto terms = c.integer("terms", 10, 30);

@@ -1,4 +1,4 @@
-// Products, rows of tables, sparse tensors.
+// Products, gathered and scattered rows, sparse tensors.
 #include "ops/linalg/rows.h"
 #include "ops/sparse/tensor.h"
 #include "tests/graphs/table.h"
@@ -26,7 +26,7 @@ Built dot_line(Choices& c) {
   }
 }
 
-// Past every blocking threshold, and more than one piece's work.
+// Beyond every blocking threshold, with work for several threads.
 Built large_dot_line(Choices& c) {
   const auto m = c.integer("m", 280, 600), k = c.integer("k", 190, 400), n = c.integer("n", 1, 130);
   const Expr x = c.large("x", Shape{m, k}), y = c.large("y", Shape{k, n});
@@ -92,7 +92,7 @@ Built scatter_line(Choices& c) {
   return SYNCLINE_MADE(scatter_sub(x, values, indices));
 }
 
-// Labels and their lengths make the one sparse tensor whose entries a fed value decides.
+// The sparse tensor of labels and lengths is the only one whose entries depend on a fed value.
 Built sparse_line(Choices& c) {
   const Expr labels = c.floating("labels", 2, 2);
   const Expr lengths = c.fresh("lengths", DType::kInt32, Shape{labels.shape()[0]}, Pool::kIndex, labels.shape()[1] + 2);

@@ -1,4 +1,4 @@
-// Reductions, and what is made of them.
+// Reductions, and functions that consist of them.
 #include "tests/graphs/reference.h"
 #include "tests/graphs/table.h"
 

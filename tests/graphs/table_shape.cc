@@ -68,14 +68,14 @@ Built index_line(Choices& c) {
   return c.made(index(x, subscripts), "index(x, {" + text + "})");
 }
 
-// What indexing code does: from the second element on, up to the last one.
+// Common subscripts: all but the last element, all but the first.
 Built tail_line(Choices& c) {
   const Expr x = any_of(c, 1, 3);
   if (c.flag("first")) return SYNCLINE_MADE(index(x, {Range{.stop = -1}}));
   return SYNCLINE_MADE(index(x, {Ellipsis{}, Range{.start = 1}}));
 }
 
-// Sizes that values decide.
+// Sizes that depend on values.
 Built mask_line(Choices& c) {
   const Expr x = any_of(c, 1, 3);
   const auto axes = c.integer("axes", 1, x.ndim());

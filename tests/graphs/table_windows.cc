@@ -9,7 +9,7 @@ const std::vector<std::string> kPaddings{"valid", "same"};
 
 int small(Choices& c, const char* name, int high) { return static_cast<int>(c.integer(name, 1, high)); }
 
-// An image that is small, and at times large enough for every way of computing it.
+// A small image, sometimes one that is large enough for every algorithm.
 Expr image(Choices& c, int space) {
   if (c.integer("old", 0, 1) == 0) return c.floating("x", space + 2, space + 2);
   Shape shape{c.integer("images", 0, 4)};
@@ -44,7 +44,7 @@ Built conv2d_line(Choices& c) {
       conv2d(x, kernel, {.strides = {s, t}, .padding = padding, .data_format = format, .dilation_rate = {d, 1}}));
 }
 
-// Enough tiles and channels for Winograd, and more than one piece's work.
+// Enough tiles and channels for Winograd, with work for several threads.
 Built large_conv_line(Choices& c) {
   const auto size = c.integer("size", 9, 20), channels = c.integer("channels", 16, 33), n = c.integer("n", 16, 33);
   const std::string padding = c.word("padding", kPaddings);
@@ -141,7 +141,7 @@ Built pool_line(Choices& c) {
         pool3d(x, {a, b, 2}, {.strides = {s, t, 1}, .padding = padding, .data_format = format, .pool_mode = mode}));
   }
   const Expr x = image(c, 2);
-  if (c.flag("squared"))  // its gradient has a gradient of its own
+  if (c.flag("squared"))  // its gradient has a gradient
     return SYNCLINE_MADE(
         square(pool2d(x, {a, b}, {.strides = {s, t}, .padding = padding, .data_format = format, .pool_mode = mode})));
   return SYNCLINE_MADE(

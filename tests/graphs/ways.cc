@@ -33,7 +33,7 @@ Outcome outcome_of(F&& compute) {
 
 bool is_internal(const Outcome& outcome) { return outcome.error.starts_with("an internal error"); }
 
-// The program node by node, all of its inputs fed.
+// Computes the program node by node, with all inputs fed.
 class Base {
  public:
   Base(const Program& program, bool open) : program_(program), scope_(session_) {
@@ -61,7 +61,7 @@ class Base {
   std::vector<Outcome> run(std::uint64_t noise) {
     const SessionScope scope(session_);
     std::vector<Outcome> result;
-    std::map<int, Array> state;  // new values of inputs
+    std::map<int, Array> state;  // updated values of inputs
     for (std::size_t call = 0; call < program_.calls.size(); ++call) {
       Values leaves;
       for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
@@ -99,7 +99,7 @@ class Base {
                          : graph_.lines[static_cast<std::size_t>(ref.line)][static_cast<std::size_t>(ref.output)]));
         const std::string wrong = graph_.checks[i](program_.lines[i].tape, in, one.of(graph_.lines[i][0]));
         if (!wrong.empty()) problem_ = join_text("line ", i, ": ", wrong);
-      } catch (const std::out_of_range&) {  // nobody needs it
+      } catch (const std::out_of_range&) {  // not computed, because no root needs it
       }
     }
     if (!problem_.empty()) problem_ = join_text("op by op, call ", call, ": ", problem_);
@@ -130,7 +130,7 @@ std::vector<Array> variables_of(const std::vector<Update>& updates) {
   return values;
 }
 
-// The program through one Function, in the current session. `feed` gives an input's value in a call.
+// Runs the program as one Function in the current session. `feed` returns an input's value in a call.
 using FeedOf = std::function<Array(const Input& input, std::size_t call)>;
 std::vector<Outcome> run_function(const Program& program, bool open, const FeedOf& feed,
                                   const std::vector<bool>& skipped = {}) {
@@ -167,7 +167,7 @@ std::vector<Outcome> run_function(const Program& program, bool open, const FeedO
   return result;
 }
 
-// What comes behind a call that only the program node by node has refused is not compared: variables differ then.
+// If only the computation node by node rejects a call, later calls are not compared: the variables differ.
 std::string compare_all(const Program& program, Base& base, const std::vector<Outcome>& got, const std::string& way) {
   for (std::size_t call = 0; call < got.size(); ++call) {
     if (is_internal(got[call])) return join_text(way, ", call ", call, ": throws ", got[call].error);
@@ -189,8 +189,8 @@ std::string run_on_one(const Program& program, Base& base, bool open, const Pass
   return compare_all(program, base, got, way);
 }
 
-// Ranks as threads: each computes the program, `feed_of(rank)` gives it its feeds. Calls that one process refuses are
-// left out, since a rank alone may meet what is refused, and the others wait.
+// Runs the program on ranks (threads) with the feeds of `feed_of(rank)`. Skips calls that one process rejects: a single
+// rank might reject them while the others wait.
 std::string run_on_ranks(const Program& program, Base& base, bool open, int ranks, bool local,
                          const std::function<FeedOf(int rank)>& feed_of) {
   std::vector<bool> skipped;
@@ -208,7 +208,7 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
       auto& own = got[static_cast<std::size_t>(wire.rank())];
       own = run_function(program, open, feed_of(wire.rank()), skipped);
       for (const Outcome& outcome : own)
-        if (!outcome.error.empty()) fail<Error>(outcome.error);  // the others shall not wait
+        if (!outcome.error.empty()) fail<Error>(outcome.error);  // so that the others do not wait
     });
   } catch (const Error& e) {
     return way + ": throws " + e.what();
@@ -223,8 +223,8 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   return compare_all(program, base, got[0], way);
 }
 
-// The calls up to the first one that one process refuses. Where a rank alone refuses it, the others are told when that
-// one has left; all of them refuse it, or none (what only a part that nobody needs refuses).
+// Runs a program with updates up to the first call that one process rejects. If a single rank rejects it, the others
+// get an error when that rank leaves. All ranks must reject it, or none (if nothing needs the failing part).
 std::string refuse_on_ranks(Program program, const Base& base, bool open, int ranks, const FeedOf& feed) {
   const auto refused = std::find_if(base.outcomes().begin(), base.outcomes().end(),
                                     [](const Outcome& outcome) { return !outcome.error.empty(); });
@@ -245,9 +245,9 @@ std::string refuse_on_ranks(Program program, const Base& base, bool open, int ra
   return {};
 }
 
-// ---- feeds that ranks bring themselves ----
+// ---- local feeds: each rank feeds its own rows ----
 
-// Which inputs are split, by the rule that ranks follow: most of them have these leading dimensions on every rank.
+// The split inputs, by the ranks' rule: the largest set of fed inputs with equal leading dimensions on every rank.
 std::vector<bool> split_inputs(const Program& program, const Call& call) {
   auto rows_on = [&](const Input& input, std::size_t rank) {
     if (input.group >= 0) return call.ranks[static_cast<std::size_t>(input.group)][rank];
@@ -267,7 +267,7 @@ std::vector<bool> split_inputs(const Program& program, const Call& call) {
   return best;
 }
 
-// The call over all ranks' rows, if every rank can tell what is split.
+// The call with the rows of all ranks; empty if a rank cannot tell which inputs are split.
 std::optional<Call> joined_call(const Program& program, Call call) {
   const std::vector<bool> split = split_inputs(program, call);
   std::vector<int> of_group(call.ranks.size(), -1);
@@ -321,7 +321,7 @@ std::string run_ways(const Program& drawn, Coverage* coverage) {
     base = std::make_unique<Base>(program, true);
   } catch (const InternalError&) {
     throw;
-  } catch (const Error&) {  // something must be known while it is built
+  } catch (const Error&) {  // the program needs known sizes
     open = false;
     for (Call& call : program.calls) call.rows = program.rows;
     base = std::make_unique<Base>(program, false);

@@ -1,4 +1,4 @@
-// The ways in which a program is computed, which must agree.
+// Computes a program in several ways, which must agree.
 #pragma once
 
 #include <map>
@@ -10,22 +10,22 @@
 
 namespace syncline::graphs {
 
-// How many graphs each op stood in: computed, and differentiated.
+// Per op: the number of graphs that compute it, and that differentiate it.
 struct Coverage {
   std::map<std::string, std::pair<int, int>, std::less<>> graphs;
 };
 
-// What a loop or a branch computes within; nothing of other nodes.
+// The roots of the bodies of a loop or a branch; empty for other nodes.
 std::vector<Expr> body_of(const Expr& node);
-// Whether the op is infinite, or has an infinite derivative, at one value of an input: that one, or empty.
+// The input at one value of which the op or its derivative is infinite, or empty.
 Expr pole_input(const Node& node);
-// Whether there are such ops in bodies, where rounding errors are not followed.
+// True if bodies contain such ops. Rounding errors within bodies are not simulated.
 bool have_poles_in_bodies(std::span<const Expr> roots);
-// Every random operation under `roots` draws next as in its run of that number.
+// Sets the run number of each random op under `roots`, which selects its next numbers.
 void set_runs(const std::vector<Expr>& roots, std::uint64_t run);
 void add_coverage(const Graph& graph, Coverage& coverage);
 
-// "" or what is wrong: the way, the call, the output, the element. Adds to `coverage`, if given. Throws Rejected for a
+// "" or the first disagreement: way, call, output, element. Adds to `coverage` unless it is null. Throws Rejected for a
 // program that cannot be built.
 std::string run_ways(const Program& program, Coverage* coverage);
 

@@ -2,9 +2,9 @@
 
     wrong_calls.py [--first SEED] [--count CALLS | --seconds S] [--only FUNCTION]
 
-Each call must end with a result or with a plain error: ValueError, TypeError and the like. An internal error, a crash, a
-hang and a gigabyte are findings. A seed is a call; the calls run in child processes with limits. Ends with 1 if
-something was found.
+Each call must end with a result or with a plain error: ValueError, TypeError and the like. Findings are an internal error, a
+crash, a hang, and a call that adds more than a gigabyte of memory. Each seed is one call. The calls run in child processes
+with limits. The exit status is 1 if there are findings.
 """
 
 import argparse
@@ -20,10 +20,10 @@ import sys
 import time
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle", "functions.tsv")
-BATCH = 100  # calls of one child
+BATCH = 100  # calls per child
 MOST_SECONDS = 20  # of one call
 MOST_MEMORY = 1 << 20  # KiB that one call may add
-# What a wrong call may end with.
+# The permitted ends of a call.
 PLAIN = ("result", "ValueError", "TypeError", "OverflowError", "MemoryError", "NotImplementedError", "OSError", "IndexError", "KeyError")
 
 
@@ -33,7 +33,7 @@ def functions():
 
 
 class Pool:
-    """Values to choose from. What is made in a process before does not change what a seed draws."""
+    """Random values. The values of a seed do not depend on earlier calls in the process."""
 
     def __init__(self, K, np, choose):
         self.K, self.np, self.choose = K, np, choose
@@ -109,7 +109,7 @@ class Pool:
         return self.choose.choice([(1, 2), [0], (2, 2), (1, 1), [1, -1], (0,), (-1,), (2**32, 2), ((1, 1), (0, 2)), [[1, 2], [3]]])
 
     def likely(self, name):
-        """Of the kind that a parameter of this name wants."""
+        """A value of the kind that a parameter of this name expects."""
         if name in ("x", "y", "tensor", "inputs", "output", "target", "a", "b", "kernel", "bias", "reference", "variables", "loss"):
             return self.tensor()
         if name in ("axis", "n", "k", "rep", "ndim", "size", "seed", "num_classes", "strides", "alpha", "epsilon", "p", "level"):
@@ -147,7 +147,7 @@ def arguments(function, pool, choose):
 
 
 def use(K, np, result):
-    """The value of what a call returned, if it needs few elements."""
+    """Evaluates the tensors in the result of a call that have few elements."""
     for one in result if isinstance(result, (list, tuple)) else [result]:
         if not isinstance(one, K.Tensor):
             continue
@@ -160,7 +160,7 @@ def use(K, np, result):
 
 
 def call(K, np, name, seed):
-    """How the call ended: the error's type, or "result"."""
+    """The end of the call: the error's type and message, or "result" and ""."""
     choose = random.Random(seed)
     np.random.seed(seed % 2**32)
     function = getattr(K, name)
@@ -185,7 +185,7 @@ def child(first, count, only):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     devnull = os.open(os.devnull, os.O_WRONLY)
     out = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(devnull, 1)  # print_tensor
+    os.dup2(devnull, 1)  # discards what print_tensor writes
     names = [only] if only else functions()
     for seed in range(first, first + count):
         name = random.Random(seed * 31 + 7).choice(names)
@@ -205,12 +205,12 @@ def child(first, count, only):
 
 
 def limited():
-    # What asks for more gets an error, so that a call that asks for gigabytes by its arguments is refused by the system.
+    # 2.5 GiB of address space: the system rejects a call whose arguments demand gigabytes.
     resource.setrlimit(resource.RLIMIT_AS, (5 << 29, 5 << 29))
 
 
 def run_batch(first, count, only):
-    """The calls' ends, findings as text, and how many calls ran."""
+    """The ends of the calls, the findings as texts, and the number of calls that ran."""
     command = [sys.executable, os.path.abspath(__file__), "--child", str(first), str(count), only or ""]
     process = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=limited, check=False)
     lines = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]

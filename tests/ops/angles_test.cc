@@ -1,4 +1,4 @@
-// Sine and cosine of angles of any size: their accuracy, and that an element's bits are its own.
+// Sine and cosine of angles of any size: the accuracy, and that an element's bits do not depend on other elements.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Rows of batch_dot and matmul over ranks and axes.
+// Op cases of batch_dot and matmul with operands of various numbers of axes.
 #include "syncline/backend/linalg.h"
 #include "tests/ops/reference.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// For each sample, the sum over axis a of x and b of y.
+// For each sample, the sum of the products over axis a of x and axis b of y.
 Reference batch_product(int a, int b) {
   return [a, b](std::span<const Tensor> in) {
     Shape shape{in[0].shape[0]};

@@ -1,4 +1,4 @@
-// Rows of switch_, with tensors and with functions, and of print_tensor.
+// Op cases of switch_ (with tensors and with functions) and of print_tensor.
 #include <cmath>
 
 #include "ops/graph/leaf.h"
@@ -18,7 +18,7 @@ using Exprs = std::vector<Expr>;
 
 InputSpec flag(double value, DType dtype = DType::kInt32) { return {.shape = {}, .dtype = dtype, .values = {value}}; }
 
-// A reference that takes one of two.
+// The reference x if the input `condition` is not 0, else alt.
 Reference either(std::size_t condition, const Reference& x, const Reference& alt) {
   return [=](std::span<const Tensor> in) { return in[condition].values[0] != 0 ? x(in) : alt(in); };
 }
@@ -39,7 +39,7 @@ OpCase tensors_row(const std::string& name, const InputSpec& condition) {
           .second_gradient = true};
 }
 
-// exp(x) + w or w * w.
+// exp(x) + w if the condition holds, else w * w.
 OpCase functions_row(const std::string& name, const InputSpec& condition) {
   return {.name = name,
           .inputs = {condition, {.shape = {5, 3}}, {.shape = {5, 3}}},
@@ -59,7 +59,7 @@ OpCase functions_row(const std::string& name, const InputSpec& condition) {
           .second_gradient = true};
 }
 
-// The condition is a sum over the batch: over ranks it must be whole before anybody takes a way.
+// The condition is a sum over the batch. The sum over ranks must be complete before a rank takes a side.
 OpCase data_row(const std::string& name, double low, double high) {
   return {.name = name,
           .inputs = {{.shape = {5, 3}, .low = low, .high = high}, {.shape = {3, 2}}, {.shape = {5, 2}}},
@@ -81,7 +81,7 @@ OpCase data_row(const std::string& name, double low, double high) {
           .second_gradient = true};
 }
 
-// The taken side sums over the batch, and its gradient gives each row its part again.
+// The taken side sums over the batch. Its gradient distributes the gradient of the sum to the rows.
 OpCase mixing_row() {
   return {.name = "switch_of_functions_that_mix_rows",
           .inputs = {flag(1), {.shape = {5, 3}}, {.shape = {3}}},
@@ -166,7 +166,7 @@ std::vector<OpCase> element_rows() {
           elements_row("switch_expanded", {5, 2}, {5, 2, 3}, DType::kUint8)};
 }
 
-// A choice in each iteration, by what the iteration sees; a loop on one side of a choice.
+// A choice in each iteration, by the iteration's input; a loop on one side of a choice.
 std::vector<OpCase> loop_rows() {
   const RnnStep choosing = [](const Expr& e, const Exprs& s) {
     const Expr h = switch_(

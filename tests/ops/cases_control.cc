@@ -1,4 +1,4 @@
-// Rows of ops/control: recurrence against plain loops over samples and time.
+// Op cases of rnn, against plain loops over samples and time.
 #include "syncline/backend/control.h"
 
 #include <cmath>
@@ -19,16 +19,16 @@ namespace {
 using Exprs = std::vector<Expr>;
 using Numbers = std::vector<double>;
 
-// Everything that rnn gives, one row a sample.
+// All results of rnn, one row per sample: the last output, the outputs, the new states.
 Expr all_of(const RnnResult& r) {
   Exprs parts{r.last_output, batch_flatten(r.outputs)};
   parts.insert(parts.end(), r.new_states.begin(), r.new_states.end());
   return concatenate(parts, 1);
 }
 
-// ---- the cells, in ops ----
+// ---- the cells as ops ----
 
-// kernel, recurrent kernel, bias
+// w: kernel, u: recurrent kernel, b: bias.
 RnnStep simple_cell(const Expr& w, const Expr& u, const Expr& b) {
   return [=](const Expr& x, const Exprs& states) {
     const Expr h = tanh(dot(x, w) + dot(states[0], u) + b);
@@ -36,7 +36,7 @@ RnnStep simple_cell(const Expr& w, const Expr& u, const Expr& b) {
   };
 }
 
-// Gates i, f, c, o side by side, as Keras has them.
+// The gates i, f, c, o are side by side, in Keras's order.
 RnnStep lstm_cell(const Expr& w, const Expr& u, const Expr& b) {
   return [=](const Expr& x, const Exprs& states) {
     const std::int64_t n = u.shape()[1] / 4;
@@ -48,9 +48,9 @@ RnnStep lstm_cell(const Expr& w, const Expr& u, const Expr& b) {
   };
 }
 
-// ---- the same, in numbers ----
+// ---- the cells as plain arithmetic ----
 
-// One sample's turn: x, then the states, which it replaces; returns the output.
+// One iteration of one sample: takes x and the states, replaces the states, returns the output.
 using Step = std::function<Numbers(const Numbers&, std::vector<Numbers>&)>;
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
@@ -96,7 +96,7 @@ struct Course {
   const Tensor* mask = nullptr;
 };
 
-// x (samples, time, features); what all_of gives.
+// x: (samples, time, features). Returns the values of all_of.
 Tensor recur(const Step& iteration, const Tensor& x, std::vector<Tensor> initial, Course course = {}) {
   const std::int64_t samples = x.shape[0], time = x.shape[1], features = x.shape[2];
   Tensor result;
@@ -136,7 +136,7 @@ std::vector<InputSpec> inputs_of(std::int64_t gates, int states) {
   return inputs;
 }
 
-// Sample 0 is masked altogether, sample 1 not at all, the others in between.
+// All steps of sample 0 are masked, none of sample 1, some of the others.
 InputSpec mask_input(DType dtype, bool column) {
   const Numbers mask{0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0};
   return {.shape = column ? Shape{kSamples, kTime, 1} : Shape{kSamples, kTime}, .dtype = dtype, .values = mask};
@@ -196,7 +196,7 @@ std::vector<OpCase> recurrent_rows() {
           masked_row("rnn_mask_unroll", {.unroll = true}, mask_input(DType::kInt64, false))};
 }
 
-// A running sum that forgets.
+// A decaying sum: state = scale * state + x.
 Step decay_step(double scale) {
   return [=](const Numbers& x, std::vector<Numbers>& states) {
     for (std::size_t j = 0; j < states[0].size(); ++j) states[0][j] = scale * states[0][j] + x[j];
@@ -204,7 +204,7 @@ Step decay_step(double scale) {
   };
 }
 
-// A linear recurrence: its gradient needs no forward value at all.
+// A linear recurrence: its gradient needs no residual.
 OpCase linear_row() {
   const RnnStep step = [](const Expr& e, const Exprs& s) {
     const Expr h = s[0] * 0.5 + e;
@@ -217,7 +217,7 @@ OpCase linear_row() {
           .second_gradient = true};
 }
 
-// Constants come after the states, and a value from outside needs no mention.
+// The step receives the constants after the states. It also captures an outside value, which is not declared.
 OpCase constants_row() {
   return {.name = "rnn_constants",
           .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 3}}, {.shape = {5, 3}}, {.shape = {3}}},
@@ -231,7 +231,7 @@ OpCase constants_row() {
               },
           .reference =
               [](std::span<const Tensor> in) {
-                // The constant as one more state, which stays.
+                // The constant is one more state, which does not change.
                 const Step iteration = [&](const Numbers& x, std::vector<Numbers>& s) {
                   Numbers output = s[0];
                   for (std::size_t j = 0; j < x.size(); ++j) {
@@ -251,7 +251,7 @@ OpCase constants_row() {
           .second_gradient = true};
 }
 
-// No state: a function of each element. Its product is formed outside the loop.
+// A step without state: a function of its input. The plan computes the product outside the loop.
 OpCase stateless_row() {
   return {.name = "rnn_without_state",
           .inputs = {{.shape = {5, 4, 3}}, {.shape = {3, 2}}},
@@ -276,7 +276,7 @@ OpCase stateless_row() {
           .second_gradient = true};
 }
 
-// A step that mixes its input and its state before the product.
+// A step that joins its input and its state before the product.
 OpCase concatenated_row() {
   return {.name = "rnn_concatenated",
           .inputs = {{.shape = {5, 4, 3}}, {.shape = {5, 2}}, {.shape = {5, 2}}, {.shape = {5, 2}}},
@@ -312,8 +312,7 @@ OpCase nested_row() {
           .second_gradient = true};
 }
 
-// Images over time: h = tanh(x * w + h * u), both products convolutions that keep the size. Masked steps of a sample
-// stay.
+// Images over time: h = tanh(conv(x, w) + conv(h, u)) with padding "same". A masked step keeps the sample's state.
 OpCase image_row() {
   return {.name = "rnn_of_images",
           .inputs = {{.shape = {3, 2, 4, 3, 2}},
@@ -332,7 +331,7 @@ OpCase image_row() {
           .reference =
               [](std::span<const Tensor> in) {
                 Tensor h = in[3];
-                // One more row above and below, one more column on the right.
+                // The padding: one row above, one row below, one column on the right.
                 auto convolved = [](const Tensor& image, const Index& place, const Tensor& w) {
                   double z = 0;
                   for (std::int64_t i = 0; i < 3; ++i)

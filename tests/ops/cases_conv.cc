@@ -1,4 +1,4 @@
-// Rows of dense convolution and its transpose, in one to three dimensions.
+// Op cases of dense convolution in one to three dimensions, and of its transpose in two and three.
 #include "ops/graph/leaf.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/gradients.h"
@@ -23,7 +23,7 @@ struct Conv {
     return shape;
   }
 
-  // Calls f(index of x, of w, of y) for each product of the sum that a convolution is.
+  // Calls f(index in x, index in w, index in y) for each product in the sums of the convolution.
   template <class F>
   void for_products(F f) const {
     tabulate(y(), [&](const Index& out) {
@@ -48,7 +48,7 @@ struct Options {
   std::string padding = "valid", data_format = "channels_last";
 };
 
-// Sizes from the kernel; steps that are not named are 1.
+// The window sizes are those of w. Empty strides and dilation rates mean 1.
 Conv problem(const Shape& x, const Shape& w, const Options& o) {
   const auto spatial = static_cast<std::size_t>(x.ndim() - 2);
   const Steps ones(spatial, 1);
@@ -91,7 +91,7 @@ Tensor conv_reference(const Conv& c, const Tensor& x, const Tensor& w) {
   return c.windows.from_last(y);
 }
 
-// `x` is channels last here, whatever the options say.
+// `x` has channels last, for every data_format.
 OpCase conv_row(std::string name, Shape x, Shape w, const Options& o = {}, double tolerance = 2e-6) {
   const Conv c = problem(x, w, o);
   return {.name = std::move(name),
@@ -103,7 +103,7 @@ OpCase conv_row(std::string name, Shape x, Shape w, const Options& o = {}, doubl
           .gradient_tolerance = 1e-5};
 }
 
-// dw as a function of x and dy; w is there to be differentiated only.
+// The kernel's gradient as a function of x and dy. The gradient does not depend on the kernel's values.
 OpCase grad_kernel_row(std::string name, Shape x, Shape w, const Options& o) {
   const Conv c = problem(x, w, o);
   return {.name = std::move(name),
@@ -126,7 +126,8 @@ OpCase grad_kernel_row(std::string name, Shape x, Shape w, const Options& o) {
           .gradient_tolerance = 1e-5};
 }
 
-// `image` is what the transposed convolution makes, channels last; x is what the convolution would make of it.
+// `image`: the shape of the transposed convolution's result, with channels last. The operand has the shape of the
+// convolution of `image`.
 OpCase transposed_row(std::string name, Shape image, Shape w, const Options& o, bool open_size = false) {
   const Conv c = problem(image, w, o);
   Shape shape = c.windows.order(image);
@@ -180,7 +181,7 @@ std::vector<OpCase> conv_rows() {
       transposed_row("conv2d_transpose_open_size_same", {2, 6, 8, 2}, {3, 2, 2, 3}, same_by_2, true),
   };
   rows[0].large = {{.shape = {32, 26, 26, 32}}, {.shape = {3, 3, 32, 64}}};
-  rows[10].gradient = rows[10].second_gradient = rows[10].placement = false;  // slow; the narrow rows say as much
+  rows[10].gradient = rows[10].second_gradient = rows[10].placement = false;  // slow; the narrow cases test the same
   return rows;
 }
 

@@ -1,4 +1,4 @@
-// Rows of ops/core: fills, identity, shapes, counts, the learning phase.
+// Op cases of ops/core: fills, identity, shapes, counts.
 #include "syncline/backend/core.h"
 
 #include "ops/graph/leaf.h"

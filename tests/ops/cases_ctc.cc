@@ -1,4 +1,5 @@
-// Rows of connectionist temporal classification. The references enumerate every path of classes through time.
+// Op cases of connectionist temporal classification. The references of the cost and of the beam search enumerate every
+// path of classes through time.
 #include "syncline/backend/ctc.h"
 
 #include <cmath>
@@ -15,7 +16,7 @@ using Exprs = std::vector<Expr>;
 using Labels = std::vector<std::int64_t>;
 constexpr double kEpsilon = 1e-7;
 
-// The probability of each sequence of labels, of sample i's first `steps` rows (made to sum to one).
+// The probability of each sequence of labels in the first `steps` rows of sample i, each normalized to sum 1.
 std::map<Labels, double> sequences_of(const Tensor& y, std::int64_t i, std::int64_t steps) {
   const std::int64_t classes = y.shape[2];
   std::map<Labels, double> found;
@@ -49,7 +50,7 @@ Tensor cost(std::span<const Tensor> in) {
     for (std::int64_t j = 0; j < whole(in[3], index[0]); ++j) {
       labels.push_back(static_cast<std::int64_t>(at(in[0], {index[0], j})));
       if (labels.back() < in[1].shape[2] - 1) continue;
-      labels.pop_back();  // the blank ends the labels
+      labels.pop_back();  // a blank ends the labels
       break;
     }
     return -std::log(sequences_of(in[1], index[0], whole(in[2], index[0]))[labels]);
@@ -74,7 +75,7 @@ Tensor greedy(std::span<const Tensor> in) {
   return found;
 }
 
-// The `rank`-th likeliest sequence of each sample and its probability.
+// The `rank`-th likeliest sequence of sample i (from 0) and its probability.
 std::pair<Labels, double> likeliest(const Tensor& y, std::int64_t i, std::int64_t steps, std::size_t rank) {
   std::vector<std::pair<double, Labels>> sorted;
   for (const auto& [labels, probability] : sequences_of(y, i, steps)) sorted.emplace_back(probability, labels);

@@ -1,4 +1,4 @@
-// Rows of functions whose shape arguments hold tensors.
+// Op cases of functions whose shape arguments contain tensors.
 #include "syncline/dims.h"
 
 #include "syncline/backend/core.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// The size of an axis as a tensor, also where it is known.
+// The size of an axis as a tensor, even if it is known.
 Expr size_of_axis(const Expr& x, int axis) { return squeeze(slice_axis(shape(x), 0, axis, 1), 0); }
 
 Reference reshaped(Shape shape) {
@@ -133,7 +133,7 @@ std::vector<OpCase> number_rows() {
        .inputs = {{.shape = {6, 5}}},
        .build =
            [](const Exprs& x) {
-             // One draw a row: an element is 0 or scaled, as its neighbour is.
+             // One draw per row: all elements of a row are 0, or all are scaled.
              const Expr y = dropout(x[0], 0.4, {12, 34}, Dims{size_of_axis(x[0], 0), 1});
              const Expr kept = not_equal(y, scalar_like(0, y));
              return all(equal(kept, any(kept, {1}, true)), {1});

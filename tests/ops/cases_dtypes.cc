@@ -1,5 +1,5 @@
-// Rows on integers and bool whose results are not those of double arithmetic: they wrap around, round, or change dtype.
-// (tests/oracle has the dtypes of all functions; these are the operators, which are no functions of Keras.)
+// Op cases on integers and bool whose results differ from double arithmetic: they wrap around, round, or change dtype.
+// Most are operators; tests/oracle covers the dtypes of Keras's functions.
 #include <cmath>
 
 #include "syncline/backend/linalg.h"
@@ -57,7 +57,7 @@ std::vector<OpCase> rows() {
           [](const Exprs& x) { return floormod(x[0], x[1]); }, {1, 1, 3}),
       row("pow_int64_is_exact", {numbers(i64, {3, -3, 2, 0}), numbers(i64, {33, 3, 52, 0})},
           [](const Exprs& x) { return pow(x[0], x[1]); }, {5559060566555523.0, -27, 4503599627370496.0, 1}),
-      // (1 2 / 3 100) for one sample, by itself in the ways that batch_dot sums.
+      // One sample, the matrix (1 2; 3 100), times itself over three pairs of axes.
       row("batch_dot_int8_wraps", {square},
           [](const Exprs& x) {
             return flatten(batch_dot(x[0], x[0], {2, 1}));

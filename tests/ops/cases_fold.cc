@@ -1,4 +1,4 @@
-// Rows of map_fn, foldl and foldr against plain loops.
+// Op cases of map_fn, foldl and foldr, against plain loops.
 #include <cmath>
 
 #include "syncline/backend/control.h"
@@ -49,7 +49,7 @@ std::vector<OpCase> map_rows() {
                  });
                },
            .second_gradient = true},
-          // Two tensors in, two values out, the second one of other shape and order.
+          // Two inputs and two results, whose shapes and order differ from the inputs'.
           {.name = "map_fn_of_two",
            .inputs = {{.shape = {5, 2}}, {.shape = {5}}},
            .build =
@@ -69,7 +69,7 @@ std::vector<OpCase> map_rows() {
            .second_gradient = true}};
 }
 
-// acc = acc * 0.5 + x[i] * w, from either side.
+// acc = acc * 0.5 + tanh(x[i] * w), from the first or from the last element.
 Tensor folded(const Tensor& x, const Tensor& w, std::vector<double> acc, std::int64_t first, bool from_last) {
   const std::int64_t n = x.shape[0];
   for (std::int64_t k = first; k < n; ++k) {
@@ -103,7 +103,7 @@ OpCase fold_row(const std::string& name, bool from_last, bool with_initializer) 
           .second_gradient = true};
 }
 
-// Two sequences, two accumulators: a sum of products and how the elements alternate.
+// Two sequences and two accumulators: a sum of products and an alternating sum.
 OpCase two_row(bool from_last) {
   return {.name = from_last ? "foldr_of_two" : "foldl_of_two",
           .inputs = {{.shape = {5, 2}}, {.shape = {5, 2}}, {.shape = {2}}, {.shape = {2}}},
@@ -139,7 +139,7 @@ std::vector<OpCase> fold_rows() {
       fold_row("foldr_from_initializer", true, true),
       two_row(false),
       two_row(true),
-      // Without elements the initializer is left.
+      // Without elements the result is the initializer.
       {.name = "foldl_of_nothing",
        .inputs = {{.shape = {0, 3}}, {.shape = {3}}},
        .build = [](const Exprs& x) { return foldl([](const Expr& a, const Expr& e) { return a * e; }, x[0], x[1]); },

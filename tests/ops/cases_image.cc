@@ -1,4 +1,4 @@
-// Rows of padding and enlarging volumes and images.
+// Op cases of padding and resizing images and volumes.
 #include <algorithm>
 
 #include "syncline/backend/shape.h"
@@ -10,7 +10,7 @@ namespace {
 using Exprs = std::vector<Expr>;
 using Tensors = std::span<const Tensor>;
 
-// x with before[i] zeros before and after[i] behind it along axis i.
+// x with before[i] zeros before it and after[i] zeros after it along axis i.
 Reference padded(std::vector<std::int64_t> before, std::vector<std::int64_t> after) {
   return [=](Tensors in) {
     const Tensor& x = in[0];
@@ -30,7 +30,7 @@ Reference padded(std::vector<std::int64_t> before, std::vector<std::int64_t> aft
   };
 }
 
-// Each element factors[i] times along axis i.
+// Repeats each element factors[i] times along axis i.
 Reference enlarged(std::vector<std::int64_t> factors) {
   return [=](Tensors in) {
     Shape shape = in[0].shape;
@@ -43,7 +43,7 @@ Reference enlarged(std::vector<std::int64_t> factors) {
   };
 }
 
-// The mean of the four neighbours of a place between elements, weighted by how near they are. `rows`: the axis of rows.
+// Bilinear interpolation: the mean of the four neighbours, weighted by nearness. `rows`: the axis of rows.
 Reference bilinear(int rows, std::int64_t height_factor, std::int64_t width_factor) {
   return [=](Tensors in) {
     Shape shape = in[0].shape;

@@ -1,4 +1,4 @@
-// Rows of index: subscripts as NumPy reads them.
+// Op cases of index: subscripts with NumPy's meaning.
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/shape.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// The element of x for each place of a result of this shape.
+// A result of this shape, whose element i is element from(i) of the input.
 Reference taken(Shape shape, std::function<Index(const Index&)> from) {
   return
       [=](std::span<const Tensor> in) { return tabulate(shape, [&](const Index& i) { return at(in[0], from(i)); }); };
@@ -112,7 +112,7 @@ std::vector<OpCase> tensor_rows() {
                 .inputs = {{.shape = {5, 3}}},
                 .build =
                     [](const Exprs& x) {
-                      // The size as a tensor, though it may be known.
+                      // The size as a tensor, even if it is known.
                       const Expr n = squeeze(slice_axis(shape(x[0]), 0, 0, 1), 0);
                       return index(x[0], {Range{1, n - 1.0}, Range{{}, {}, -1}});
                     },

@@ -1,4 +1,4 @@
-// Rows of products, of rows of tables, and of what the plan makes of their gradients.
+// Op cases of products, of gathered and scattered rows, and of the plan's rewrites of gradients by rows.
 #include "syncline/backend/linalg.h"
 
 #include "ops/graph/leaf.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// Sums over the last axis of x and `summed` of y, whose other axes follow x's.
+// Sums products over the last axis of x and the axis `summed` of y. The other axes of y follow those of x.
 Tensor contract(const Tensor& x, const Tensor& y, int summed) {
   Shape shape = x.shape;
   shape.erase(shape.ndim() - 1);
@@ -95,7 +95,7 @@ Reference gathered_rows() {
   };
 }
 
-// table + factor * values at its rows.
+// The table with factor * values[i] added to the row indices[i].
 Tensor with_rows(Tensor table, const Tensor& values, const Tensor& indices, double factor) {
   const auto width = static_cast<std::size_t>(table.shape.product(1, table.shape.ndim()));
   for (std::size_t i = 0; i < indices.values.size(); ++i)
@@ -104,7 +104,7 @@ Tensor with_rows(Tensor table, const Tensor& values, const Tensor& indices, doub
   return table;
 }
 
-// The gradient of an embedding with loss sum(rows^2) / 2: the rows themselves, scattered.
+// The gradient of a table for the loss sum(rows^2) / 2: the gathered rows, scattered.
 Expr embedding_gradient(const Expr& table, const Expr& indices) {
   return gradients(sum(square(gather(table, indices))) * 0.5, {table})[0];
 }

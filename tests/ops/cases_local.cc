@@ -1,4 +1,4 @@
-// Rows of convolutions with other weights for each channel (depthwise, separable) or position (local).
+// Op cases of convolutions with separate weights for each channel (depthwise, separable) or position (local).
 #include "syncline/backend/convolution.h"
 #include "tests/ops/windows.h"
 
@@ -8,7 +8,7 @@ namespace {
 using Exprs = std::vector<Expr>;
 using Tensors = std::span<const Tensor>;
 
-// Of x and w with channels last: y[..., c * multiplier + m] from x[..., c] and w[..., c, m].
+// x and w have channels last. y[..., c * multiplier + m] depends on x[..., c] and w[..., c, m].
 Tensor depthwise_reference(const Windows& windows, const Tensor& x, const Tensor& w) {
   const std::int64_t multiplier = w.shape.back();
   Shape shape = windows.result(x.shape);
@@ -27,7 +27,7 @@ Tensor depthwise_reference(const Windows& windows, const Tensor& x, const Tensor
   });
 }
 
-// y[..., k] = sum over c of x[..., c] * w[c, k], where w has axes of one element before.
+// y[..., k] = sum over c of x[..., c] * w[c, k]. The leading axes of w have one element.
 Tensor mixed(const Tensor& x, const Tensor& w) {
   Shape shape = x.shape;
   shape[shape.ndim() - 1] = w.shape.back();
@@ -52,7 +52,7 @@ Windows windows_of(const Shape& w, const Conv2DOptions& o) {
           .data_format = o.data_format};
 }
 
-// Shapes of x are channels last here, whatever the options say.
+// `x` has channels last, for every data_format.
 OpCase depthwise_row(std::string name, const Shape& x, const Shape& w, const Conv2DOptions& o = {}) {
   const Windows windows = windows_of(w, o);
   return {.name = std::move(name),
@@ -143,7 +143,7 @@ OpCase local_row(std::string name, const Shape& x, Steps size, Steps strides, co
                                     {number(positions[0]), number(positions[1])}, data_format);
               },
           .reference = [=](Tensors in) { return local_reference(windows, positions, in[0], in[1]); },
-          .open_batch = false,  // the positions are needed
+          .open_batch = false,  // the number of positions is the first dimension of w
           .second_gradient = true,
           .gradient_tolerance = 1e-5};
 }

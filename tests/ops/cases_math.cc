@@ -1,4 +1,4 @@
-// Rows of the elementwise ops.
+// Op cases of the elementwise ops.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,7 +33,7 @@ OpCase binary(std::string name, Expr (*f)(const Expr&, const Expr&), double (*re
           .second_gradient = true};
 }
 
-// The same with other shapes and without a large form.
+// The case with other shapes and without large inputs.
 OpCase with_shapes(OpCase row, const std::string& suffix, const std::vector<Shape>& shapes) {
   row.name += suffix;
   row.large.clear();
@@ -52,7 +52,7 @@ OpCase with_dtype_of(OpCase row, const std::string& suffix, DType dtype, double 
   return row;
 }
 
-// Values on which the edges of a domain lie; gradients there are not defined.
+// The case at values on the edges of the domain, where gradients are undefined.
 OpCase at_values(OpCase row, const std::string& suffix, const std::vector<std::vector<double>>& values) {
   row.name += suffix;
   row.large.clear();
@@ -70,7 +70,8 @@ OpCase with_gradient(OpCase row) {
   return row;
 }
 
-// Unix times, the largest numbers of float32, and neighbours that need no reduction. float32 holds all of them.
+// Unix times, powers of two up to 2^127, numbers around 39000 (the limit without range reduction), small numbers.
+// float32 rounds some of them.
 const std::vector<double> kAngles{1.7e9 - 64, -0x1p30, 0.5, 0x1p100, -0x1p127, 39000, 39001, -39000.5, 53e6, 1, 0x1p50};
 
 double sign_of(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
@@ -147,7 +148,7 @@ std::vector<OpCase> binary_rows() {
     rows.push_back(with_shapes(rows[i], "_scalar", {{4, 2, 3}, {}}));
   }
   for (OpCase& row : rows)
-    if (row.name.ends_with("_column_and_row")) row.open_batch = false;  // (?, 1) against (?, 3) says nothing
+    if (row.name.ends_with("_column_and_row")) row.open_batch = false;  // (?, 1) and (?, 3) are ambiguous
   const auto integers = [&](std::size_t i) { return with_dtype_of(rows[i], "_of_integers", DType::kInt64, -9, 9); };
   for (const std::size_t i : {0u, 1u, 2u, 4u, 5u}) rows.push_back(integers(i));
   rows.push_back({.name = "pow_of_negative_base",
@@ -162,7 +163,7 @@ std::vector<OpCase> floor_rows() {
   OpCase quotient = binary("floordiv", &floordiv, [](double x, double y) { return std::floor(x / y); });
   OpCase rest = binary("floormod", &floormod, [](double x, double y) { return x - y * std::floor(x / y); });
   for (OpCase* row : {&quotient, &rest})
-    for (std::vector<InputSpec>* inputs : {&row->inputs, &row->large}) {  // where the quotient does not jump
+    for (std::vector<InputSpec>* inputs : {&row->inputs, &row->large}) {  // where the quotient is constant
       (*inputs)[0].low = 5, (*inputs)[0].high = 5.9;
       (*inputs)[1].low = -2.4, (*inputs)[1].high = -2;
     }

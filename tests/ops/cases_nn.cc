@@ -1,4 +1,4 @@
-// Rows of activations, losses and normalization.
+// Op cases of activations, losses, pick and in_top_k.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kFuzz = 1e-7;
 
-// The elements of x along an axis, through an index.
+// The elements of x along an axis, at an index.
 std::vector<double> lane(const Tensor& x, Index index, int axis) {
   std::vector<double> elements;
   for (std::int64_t i = 0; i < x.shape[axis]; ++i) {
@@ -41,7 +41,7 @@ double log_of_sum_of_exp(const std::vector<double>& x) {
   return top + std::log(sum);
 }
 
-// One number a lane: f(lane of x along the axis, index of the lane with 0 at the axis).
+// One number per lane: f(lane of x along the axis, index of the lane with 0 at the axis).
 template <class F>
 Tensor by_lane(const Tensor& x, int axis, F f) {
   Shape kept = x.shape;
@@ -95,7 +95,7 @@ std::vector<OpCase> activation_rows() {
   return rows;
 }
 
-// Values, and gradients, at the ends of what the functions take.
+// Values and gradients at infinities, NaN and thresholds.
 std::vector<OpCase> activation_edge_rows() {
   const auto edges = [](std::string name, Expr (*f)(const Expr&), std::vector<double> in,
                         std::vector<double> out) -> OpCase {
@@ -158,7 +158,7 @@ std::vector<OpCase> softmax_rows() {
       row("softmax_axis_1", {4, 3, 19}, 1, 3),      row("softmax_long", {3, 67}, -1, 5),
       row("softmax_of_large", {4, 5}, -1, 2000),    row("softmax_one_class", {4, 1}, -1, 3),
   };
-  rows[4].gradient = rows[4].second_gradient = false;  // nearly all of it is 0 or 1
+  rows[4].gradient = rows[4].second_gradient = false;  // nearly all results are 0 or 1
   rows.push_back({.name = "softmax_at_edges",
                   .inputs = {{.shape = {4, 2}, .values = {-kInfinity, 0, kNaN, 1, -kInfinity, -kInfinity, 1e30, 1e30}}},
                   .build = [](const Exprs& x) { return softmax(x[0]); },
@@ -243,13 +243,13 @@ std::vector<OpCase> crossentropy_rows() {
       binary("binary_crossentropy", false),
       binary("binary_crossentropy_of_logits", true),
   };
-  // Probabilities of 0 and 1 are kept off the ends. 1 - 1e-7 is not a float; the nearest is 1 - 2^-23.
+  // Probabilities are clipped to [1e-7, 1 - 1e-7]. The float32 nearest to 1 - 1e-7 is 1 - 2^-23.
   rows.push_back({.name = "categorical_crossentropy_at_edges",
                   .inputs = {{.shape = {2, 2}, .values = {1, 0, 0, 1}}, {.shape = {2, 2}, .values = {0, 3, 0, 3}}},
                   .build = [](const Exprs& x) { return categorical_crossentropy(x[0], x[1]); },
                   .reference = literal({2}, {-std::log(kFuzz), -std::log(1 - kFuzz)}),
                   .gradient = false,
-                  .half = false});  // float16 has 1.2e-7 for 1e-7
+                  .half = false});  // float16 rounds 1e-7 to 1.2e-7
   rows.push_back(
       {.name = "sparse_categorical_crossentropy_of_huge_logits",
        .inputs = {{.shape = {2}, .dtype = DType::kInt64, .values = {0, 1}},

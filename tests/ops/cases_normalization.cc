@@ -1,4 +1,4 @@
-// Rows of normalization and bias_add.
+// Op cases of normalization and bias_add.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -46,7 +46,7 @@ OpCase l2(std::string name, const Axes& axes) {
           .second_gradient = true};
 }
 
-// The element of a vector that belongs to the index's place along the axis.
+// The element of a vector at the index's position along the axis.
 double along(const Tensor& v, const Index& i, int axis) {
   return v.values[static_cast<std::size_t>(i[static_cast<std::size_t>(axis)])];
 }
@@ -71,7 +71,7 @@ OpCase given_statistics(std::string name, Shape shape, int axis, Shape parameter
           .open_batch = false};  // the first dimension of the parameters is the number of channels
 }
 
-// Statistics over `axes` of x, one for each place along `axis`.
+// A statistic over `axes` of x, which the result keeps with one element.
 Tensor statistic(const Tensor& x, const std::vector<int>& axes, double (*f)(const std::vector<double>&)) {
   return folding(axes, true, f)(std::span<const Tensor>(&x, 1));
 }
@@ -112,7 +112,7 @@ std::vector<OpCase> batch_rows() {
                        return (at(in[0], i) - at(mean, i)) / std::sqrt(at(variance, i) + 0.1);
                      });
                    },
-               .tolerance = 1e-5};  // float32 takes 10 away from numbers about 10
+               .tolerance = 1e-5};  // subtracting 10 from numbers near 10 cancels digits of float32
   return {
       row("normalize_batch", {6, 3}, {0}, 1, 0),
       row("normalize_batch_mean", {6, 3}, {0}, 1, 1),
@@ -155,7 +155,7 @@ std::vector<OpCase> normalization_rows() {
       bias("bias_add_each_place", {3, 2, 4, 5}, {2, 4, 5}, "channels_last", {1, 2, 3}),
       bias("bias_add_to_volumes", {2, 2, 3, 2, 3}, {3}, "channels_last", {4}),
   };
-  // The variance and epsilon, 1, make 0, -1 and 4.
+  // The variance plus epsilon (1) is 0, -1 and 4.
   rows.push_back({.name = "batch_normalization_by_a_negative_variance",
                   .inputs = {{.shape = {2, 3}, .values = {1, 1, 2, 3, 3, 4}}, {.shape = {3}, .values = {-1, -2, 3}}},
                   .build =
@@ -166,8 +166,8 @@ std::vector<OpCase> normalization_rows() {
                   .reference = literal({2, 3}, {kInfinity, kNaN, 1, kInfinity, kNaN, 2}),
                   .open_batch = false,
                   .gradient = false,
-                  .placement = false});  // parts of -1 + 1 make no 0
-  // Keras reshapes the bias here, it does not transpose it.
+                  .placement = false});  // partial terms of -1 do not sum to exactly -1
+  // Keras reshapes the bias here; it does not transpose it.
   rows.push_back({.name = "bias_add_each_place_channels_first",
                   .inputs = {{.shape = {1, 2, 1, 3}, .values = {0, 0, 0, 0, 0, 0}},
                              {.shape = {1, 3, 2}, .values = {1, 2, 3, 4, 5, 6}}},

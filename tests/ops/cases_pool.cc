@@ -1,4 +1,4 @@
-// Rows of pooling.
+// Op cases of pooling.
 #include <algorithm>
 #include <limits>
 
@@ -32,7 +32,7 @@ Tensor pooled(const Windows& windows, bool max, const Tensor& x) {
   }));
 }
 
-// `x` is channels last here, whatever the options say.
+// `x` has channels last, for every data_format.
 template <std::size_t N, class PoolOptions, class Pool>
 OpCase pool_row(std::string name, const Shape& x, const std::array<int, N>& size, const PoolOptions& o, Pool pool) {
   const Windows windows{.size = Steps(size.begin(), size.end()),
@@ -79,7 +79,7 @@ std::vector<OpCase> pool_rows() {
 
 std::vector<OpCase> maximum_rows() {
   std::vector<OpCase> rows;
-  // Of what lies below every number, the maximum and its place are found, too.
+  // The maximum of negative infinities is -infinity.
   const double infinity = std::numeric_limits<double>::infinity();
   rows.push_back({.name = "max_pool2d_of_infinities",
                   .inputs = {{.shape = {1, 2, 2, 1}, .values = {-infinity, -infinity, -infinity, -infinity}}},
@@ -99,7 +99,7 @@ std::vector<OpCase> maximum_rows() {
                   .reference = literal({1, 1, 3, 1}, {nan, 2, 3}),
                   .gradient = false,
                   .placement = false});
-  // Its gradient in turn needs the places of the maxima.
+  // The gradient of max pooling. Its own gradient needs the positions of the maxima.
   rows.push_back({.name = "max_pool2d_grad",
                   .inputs = {{.shape = {3, 4, 4, 2}}, {.shape = {3, 2, 2, 2}}},
                   .build =
@@ -119,7 +119,7 @@ std::vector<OpCase> maximum_rows() {
                         });
                       },
                   .second_gradient = true});
-  // Among equals the first cell counts.
+  // Among equal maxima the first cell receives the gradient.
   rows.push_back({.name = "max_pool2d_grad_of_ties",
                   .inputs = {{.shape = {1, 2, 4, 1}, .values = {1, 1, 2, 3, 1, 1, 3, 3}}},
                   .build =

@@ -1,5 +1,4 @@
-// Rows of random ops. What they draw is tested in random/draw_test.cc; here it is that several ranks draw what one
-// does.
+// Op cases of random ops: several ranks draw the same numbers as one rank. random/draw_test.cc tests the numbers.
 #include "syncline/backend/random.h"
 
 #include "ops/graph/leaf.h"
@@ -21,7 +20,7 @@ std::vector<OpCase> random_rows() {
             .build = std::move(build),
             .no_reference = "random",
             .large = {{.shape = {1200, 1000}}},
-            .gradient = false};  // every step draws anew
+            .gradient = false};  // each step draws new numbers
   };
   std::vector<OpCase> rows{
       row("random_uniform_like", [](const Exprs& x) { return random_uniform_like(x[0], key()); }),
@@ -61,7 +60,7 @@ std::vector<OpCase> random_rows() {
     const Expr y = dropout(x[0], 0.4, key(), Shape{1, -1}), scaled = x[0] * (1 / (1 - 0.4));
     return equal(y * (y - scaled), scalar_like(0, y));
   }));
-  // It is linear in x, so x times its gradient is dropout itself: both use one mask in one step.
+  // Dropout is linear in x, so x times its gradient equals its result. Both use one mask within a step.
   rows.push_back(holds("dropout_gradient", [](const Exprs& x) {
     const Expr y = dropout(x[0], 0.4, key());
     return equal(gradients(sum(y), {x[0]})[0] * x[0], y);

@@ -1,4 +1,4 @@
-// Rows of reductions and scans.
+// Op cases of reductions and scans.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -47,7 +47,7 @@ OpCase row(std::string name, Reduction f, double (*fold)(const Values&), Axes ax
           .second_gradient = true};
 }
 
-// One reduction over every kind of axes.
+// One reduction over each kind of axes.
 std::vector<OpCase> rows_of(const std::string& name, Reduction f, double (*fold)(const Values&)) {
   return {
       row(name, f, fold, {}, false, {5, 3}),
@@ -63,13 +63,13 @@ std::vector<OpCase> rows_of(const std::string& name, Reduction f, double (*fold)
   };
 }
 
-// Sizes at which threads share outputs, columns or rows; and lengths that fill no vector.
+// Sizes at which threads divide outputs, columns or rows, and lengths that are not multiples of a vector's.
 std::vector<OpCase> large_rows(const std::string& name, Reduction f, double (*fold)(const Values&)) {
   const auto large = [&](const std::string& suffix, Axes axes, Shape shape) {
     OpCase r = row(name + suffix, f, fold, std::move(axes), false, shape);
     r.large = r.inputs;
     r.gradient = r.placement = r.second_gradient = false;
-    r.tolerance = 1e-4;  // thousands of numbers of both signs
+    r.tolerance = 1e-4;  // sums of thousands of numbers of both signs
     return r;
   };
   return {
@@ -106,7 +106,7 @@ std::vector<OpCase> reduction_rows() {
   for (OpCase& r : rows)
     if (r.name.starts_with("std")) r.gradient_tolerance = 1e-5;
   for (OpCase& r : rows)
-    if (r.name.starts_with("std_of_no_axes")) r.gradient = r.second_gradient = false;  // sqrt has none at 0
+    if (r.name.starts_with("std_of_no_axes")) r.gradient = r.second_gradient = false;  // sqrt has no gradient at 0
   return rows;
 }
 
@@ -155,7 +155,7 @@ std::vector<OpCase> special_reduction_rows() {
   return rows;
 }
 
-// The index of the first best element along an axis.
+// The index of the first largest (or smallest) element along an axis.
 Reference index_of_best(int axis, bool largest) {
   return folding({axis}, false, [largest](const Values& v) {
     const auto best = largest ? std::max_element(v.begin(), v.end()) : std::min_element(v.begin(), v.end());
@@ -163,7 +163,7 @@ Reference index_of_best(int axis, bool largest) {
   });
 }
 
-// Adds up (or multiplies) along an axis what stands before each element (and itself, unless exclusive).
+// The running sum (or product) along an axis: of the elements before each element, and of itself unless exclusive.
 Reference running(int axis, ScanOptions options, bool product) {
   return [=](std::span<const Tensor> in) {
     const auto along = static_cast<std::size_t>(axis);

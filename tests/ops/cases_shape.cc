@@ -1,4 +1,4 @@
-// Rows of ops that rearrange elements.
+// Op cases of ops that rearrange or repeat elements, and of tensors made from numbers.
 #include <algorithm>
 
 #include "syncline/backend/math.h"
@@ -11,7 +11,7 @@ namespace {
 using Exprs = std::vector<Expr>;
 using Numbers = std::vector<std::int64_t>;
 
-// The elements in their order under another shape.
+// The elements in their order with another shape.
 Reference reshaped(Shape shape) {
   return [shape](std::span<const Tensor> in) { return Tensor{shape, in[0].values}; };
 }
@@ -61,7 +61,7 @@ std::vector<OpCase> view_rows() {
                   .inputs = {{.shape = {6, 4}}, {.shape = {6, 2, 2}}},
                   .build = [](const Exprs& x) { return reshape_like(x[0], x[1]); },
                   .reference = reshaped({6, 2, 2})});
-  // Shapes that no list with a single -1 can say while the batch is unknown.
+  // A shape with two unknown dimensions, which a list with a single -1 cannot express.
   rows.push_back({.name = "reshape_like_of_two_unknown",
                   .inputs = {{.shape = {6, 4}}, {.shape = {6}}, {.shape = {4}}},
                   .build =
@@ -149,7 +149,7 @@ std::vector<OpCase> order_rows() {
   return rows;
 }
 
-// x0, x1, ... one behind the other.
+// The concatenation of the inputs along the axis.
 Reference joined(int axis) {
   return [axis](std::span<const Tensor> in) {
     const int along = axis < 0 ? axis + in[0].shape.ndim() : axis;
@@ -282,7 +282,7 @@ std::vector<OpCase> box_rows() {
   };
 }
 
-// y[index] = x[index with each entry divided by, or taken modulo, ...], given by `from`.
+// y[index] = x[from(index)].
 Reference taken(Shape shape, std::function<Index(const Index&)> from) {
   return [shape, from](std::span<const Tensor> in) {
     return tabulate(shape, [&](const Index& index) { return at(in[0], from(index)); });

@@ -1,5 +1,5 @@
-// Rows of sparse tensors. A sparse operand comes as three inputs: values, columns and spans (ops/sparse/tensor.h), here
-// with each row's entries in slots of its own.
+// Op cases of sparse tensors. A sparse operand consists of three inputs: values, columns and spans
+// (ops/sparse/tensor.h). Each row has its own slots for entries.
 #include "syncline/backend/sparse.h"
 
 #include "ops/graph/leaf.h"
@@ -16,7 +16,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// Row i has (i * step) % (slots + 1) entries, which end where its slots end.
+// Row i has (i * step) % (slots + 1) entries, in its last slots.
 InputSpec spans_of(std::int64_t rows, std::int64_t slots, std::int64_t step) {
   InputSpec spec{.shape = {rows, 2}, .dtype = DType::kInt64};
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -27,7 +27,7 @@ InputSpec spans_of(std::int64_t rows, std::int64_t slots, std::int64_t step) {
   return spec;
 }
 
-// Of a sparse matrix of `rows` rows and `width` columns.
+// The inputs of a sparse matrix of `rows` rows and `width` columns.
 std::vector<InputSpec> parts(std::int64_t rows, std::int64_t slots, std::int64_t width, std::int64_t step = 2,
                              DType dtype = DType::kFloat32) {
   return {{.shape = {rows, slots}, .dtype = dtype},
@@ -86,7 +86,7 @@ OpCase dot_case(std::string name, std::int64_t rows, std::int64_t slots, std::in
           .second_gradient = true};
 }
 
-// The products' gradients as values, large enough to be computed by several threads.
+// The gradients of products as outputs. The large inputs suffice for several threads.
 std::vector<OpCase> gradient_rows() {
   const auto inputs = joined(parts(5, 3, 6), {{.shape = {6, 4}}, {.shape = {5, 4}}});
   const auto large = joined(parts(400, 16, 300, 5), {{.shape = {300, 70}}, {.shape = {400, 70}}});

@@ -1,4 +1,4 @@
-// What a size may be computed from, and what is known of shapes before they are fed.
+// Sizes computed from tensors, and the shapes that are known before a feed.
 #include "syncline/dims.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What functions refuse of dtypes, and the remedy that they name.
+// Dtypes that functions reject, with the remedy that the error names, and dtypes of results.
 #include <gtest/gtest.h>
 
 #include <cmath>

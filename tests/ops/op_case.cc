@@ -59,7 +59,7 @@ Array random_array(DType dtype, const Shape& shape, double low, double high, std
 Array make_input(const InputSpec& spec, std::uint64_t point, bool wide) {
   const DType dtype = wide && spec.dtype == DType::kFloat32 ? DType::kFloat64 : spec.dtype;
   if (!spec.values.empty()) return array_of({spec.shape, spec.values}, dtype);
-  // Through the spec's own dtype, so that both widths hold the same numbers.
+  // Drawn in the spec's dtype, so that both widths hold the same numbers.
   return random_array(spec.dtype, spec.shape, spec.low, spec.high, point).cast(dtype);
 }
 

@@ -1,8 +1,8 @@
-// The table of op cases: one row an op (or more), run in several modes by op_case_test.cc, op_placement_test.cc and,
-// for speed, benchmarks/op_bench.cc. A row says how to build the op, what to feed it, and what must come out, computed
+// The table of op cases: one or more rows per op. op_case_test.cc, op_half_test.cc, op_placement_test.cc and
+// benchmarks/op_bench.cc run them. A row has a builder of the op, its inputs, and a reference that computes the result
 // by other means: plain loops in double, or numbers from NumPy.
 //
-// Rows are added to one list before main (SYNCLINE_OP_CASES); afterwards the list does not change.
+// SYNCLINE_OP_CASES adds rows to one list before main; afterwards the list does not change.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@
 
 namespace syncline::testing {
 
-// Shape and values of anything, in double.
+// The shape and values of an array of any dtype, in double.
 struct Tensor {
   Shape shape;
   std::vector<double> values;
 };
 
-// What is fed: uniform random numbers in [low, high] (integers: both ends, too), or `values` where given.
+// An input: `values` if given, else uniform random numbers between low and high (integers: both included).
 struct InputSpec {
   Shape shape = {};
   DType dtype = DType::kFloat32;
@@ -39,15 +39,15 @@ struct OpCase {
   std::vector<InputSpec> inputs;
   Builder build;
   Reference reference = {};
-  // The rest is for special rows only.
+  // Options of special rows.
   std::string no_reference = {};      // why there is no reference
-  std::vector<InputSpec> large = {};  // for speed and for the comparison of bits; rows without it use `inputs`
-  bool open_batch = true;             // may be built while the first dimension of every input is unknown
+  std::vector<InputSpec> large = {};  // of benchmarks (empty: none) and of the mode Bits (empty: `inputs`)
+  bool open_batch = true;             // can be built with an unknown first dimension of every input
   bool gradient = true;               // compare with central differences
-  bool second_gradient = false;       // those of the gradient, too
+  bool second_gradient = false;       // the same for second derivatives
   bool placement = true;              // several ranks must compute the same
   bool half = true;                   // float16 must compute the same up to its rounding
-  double tolerance = 2e-6;            // of a value in float32, relative to the larger of it and 1
+  double tolerance = 2e-6;            // of a float32 value, relative to max(1, |value|)
   double gradient_tolerance = 2e-6;
 };
 
@@ -58,12 +58,12 @@ bool add_cases(std::vector<OpCase> (*rows)());
 
 std::span<const OpCase> all_cases();
 
-// An array as the spec says; `point` selects other random numbers. With `wide`, float32 becomes float64.
+// An array by the spec; `point` selects the random numbers. With `wide`, float32 becomes float64.
 Array make_input(const InputSpec& spec, std::uint64_t point, bool wide = false);
 std::vector<Array> make_inputs(std::span<const InputSpec> specs, std::uint64_t point, bool wide = false);
 // The same with float16 for float32.
 std::vector<Array> make_halves(std::span<const InputSpec> specs, std::uint64_t point);
-// Random numbers in [low, high], a function of the key and the shape.
+// Random numbers as in InputSpec; they depend only on the arguments.
 Array random_array(DType dtype, const Shape& shape, double low, double high, std::uint64_t key);
 
 Tensor tensor_of(const Array& array);

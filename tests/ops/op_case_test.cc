@@ -1,5 +1,4 @@
-// The rows of the table in the modes that need one rank: shape and value, gradient, bits, and whether every op has a
-// row.
+// Runs the op cases in the modes that need one rank: shape and value, gradient, bits. Every op must have a row.
 #include "tests/ops/op_case.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +82,7 @@ TEST_P(OpCases, Gradient) {
   }
 }
 
-// Gradients of a graph whose batch is not known while it is built.
+// Gradients of a graph that is built with an unknown batch size.
 TEST_P(OpCases, OpenGradient) {
   const OpCase& c = row();
   if (!c.gradient || !c.open_batch) GTEST_SKIP();
@@ -114,11 +113,11 @@ TEST_P(OpCases, Bits) {
   kernels::set_thread_count(2);
   const Array shared = f(feeds)[0].copy();
   kernels::set_thread_count(threads);
-  if (row().build(x).op().random_op != nullptr) return;  // each step draws anew
+  if (row().build(x).op().random_op != nullptr) return;  // each step draws new numbers
   EXPECT_EQ(std::memcmp(alone.raw(), shared.raw(), alone.bytes()), 0) << "1 and 2 threads compute different bits";
 }
 
-// Ops that no builder can ask for. Those of the runtime have its own tests, a mask's the row `mask`.
+// Ops that only plans insert. The runtime's tests cover them, and the row `mask` covers true_at.
 const std::set<std::string_view> kInsertedByPlans{"all_gather", "all_reduce", "copy",
                                                   "interleave", "own_rows",   "true_at"};
 

@@ -1,5 +1,4 @@
-// The rows of the table on float16: values and gradients are those of float32 on the same numbers, up to the rounding
-// of what an op hands over.
+// The op cases on float16: values and gradients equal those of float32, up to the rounding of each op's result.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +33,7 @@ std::vector<Array> compute(const OpCase& row, const std::vector<Array>& feeds) {
   return results;
 }
 
-// A few roundings of results of the size of the largest one: a chain of ops rounds after each.
+// Allows a few roundings of the largest result: a chain of ops rounds after each op.
 void expect_close(const Array& half, const Array& wanted, const std::string& what) {
   ASSERT_EQ(half.shape(), wanted.shape()) << what;
   const Tensor a = tensor_of(half), b = tensor_of(wanted);

@@ -1,5 +1,4 @@
-// The rows of the table under 2 and 3 ranks (threads): whatever placement the operands come with, values and gradients
-// are those of one rank.
+// The op cases on 2 and 3 ranks (threads): values and gradients equal those of one rank for all placements of operands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 namespace syncline::testing {
 namespace {
 
-// How an operand comes to the op.
+// The placement of an operand.
 enum class Feed { kReplicated, kSplit, kSplitLast, kPartial };
 constexpr Feed kFeeds[] = {Feed::kReplicated, Feed::kSplit, Feed::kSplitLast, Feed::kPartial};
 
@@ -49,7 +48,7 @@ Array last_axis_first(const Array& value) {
   return eval(permute_dimensions(x, pattern)).copy();
 }
 
-// `terms` arrays that sum to the value, stacked. Quarters keep the sum of integers and of most floats exact.
+// `terms` arrays that sum to the value (floats: up to rounding), stacked on a new axis 0.
 Array terms_of(const Array& value, std::int64_t terms) {
   Shape shape = value.shape();
   shape.insert(0, terms);
@@ -66,7 +65,7 @@ Array terms_of(const Array& value, std::int64_t terms) {
 }
 
 struct Operand {
-  Expr value;        // what the op sees
+  Expr value;        // the op's operand
   Expr placeholder;  // empty: nothing is fed
   Array feed;
 };
@@ -131,7 +130,8 @@ std::string difference(const std::vector<Array>& wanted, const std::vector<Array
   return {};
 }
 
-// Every combination for one or two operands; for more, all alike, and each alone among replicated ones.
+// For one or two operands, every combination. For more, each placement for all operands, and for one operand with the
+// others replicated.
 std::vector<std::vector<Feed>> combinations(const std::vector<Array>& values) {
   std::vector<std::vector<Feed>> found;
   auto offer = [&](const std::vector<Feed>& how) {
@@ -189,13 +189,13 @@ TEST_P(OpPlacement, RanksComputeWhatOneComputes) {
   for (const int size : {2, 3}) expect_same_on_ranks(row, values, combinations(values), size);
 }
 
-// Sums over ranks are float32; only what the op hands over is rounded.
+// Sums over ranks are float32; only the op's result is rounded to float16.
 TEST_P(OpPlacement, RanksComputeFloat16WhatOneComputes) {
   const OpCase& row = all_cases()[GetParam()];
   if (!row.placement || !row.half) GTEST_SKIP();
   const std::vector<Array> values = make_halves(row.inputs, 1);
   auto ways = combinations(values);
-  // Partial operands are made by a sum, and float16 is never partial.
+  // A sum makes the partial operands, and float16 is never partial.
   std::erase_if(ways, [](const auto& how) { return std::find(how.begin(), how.end(), Feed::kPartial) != how.end(); });
   expect_same_on_ranks(row, values, ways, 2);
 }

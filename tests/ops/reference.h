@@ -1,4 +1,4 @@
-// Building stones of references: plain loops over indices, in double.
+// Building blocks of references: plain loops over indices, in double.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ Reference elementwise(double (*f)(double, double, double));
 using Fold = std::function<double(const std::vector<double>&)>;
 Reference folding(std::vector<int> axes, bool keepdims, Fold f);
 
-// Numbers worked out elsewhere (NumPy) or by hand.
+// Fixed numbers, from NumPy or computed by hand.
 Reference literal(Shape shape, std::vector<double> values);
 
 }  // namespace syncline::testing

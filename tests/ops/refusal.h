@@ -1,4 +1,4 @@
-// For tests of what is refused, and what is said then.
+// A helper for tests of errors and their messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 namespace syncline::testing {
 
-// f() throws E with a message that holds `part`.
+// Expects that f() throws E with a message that contains `part`.
 template <class E, class F>
 void expect_refused(F f, const std::string& part) {
   try {

@@ -1,4 +1,4 @@
-// The gradient of a table stays rows and indices up to the update, which touches only those rows; on the wire, too.
+// The gradient of a table is rows and indices up to the update, on the wire too. The update touches only these rows.
 #include <gtest/gtest.h>
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// What products, rows, subscripts and other functions of shapes refuse, and what they say then.
+// Shapes that products, gathers, subscripts and other functions reject, and the error messages.
 #include <gtest/gtest.h>
 
 #include <limits>

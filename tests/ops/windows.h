@@ -1,4 +1,4 @@
-// What the rows of convolution and pooling share: windows over images of one to three spatial axes, worked out by
+// Helpers of the op cases of convolution and pooling: windows over images of one to three spatial axes, found by
 // counting, and layouts.
 #pragma once
 
@@ -18,15 +18,15 @@ struct Windows {
 
   int spatial() const { return static_cast<int>(size.size()); }
   bool first() const { return data_format == "channels_first"; }
-  // Positions over `in` elements of spatial axis i, and zeros before the first element.
+  // The number of window positions over `in` elements of spatial axis i, and of the zeros before the first element.
   std::int64_t positions(int i, std::int64_t in) const;
   std::int64_t before(int i, std::int64_t in) const;
-  // (batch, space..., ...) of a result, without its channels, for an image with channels last.
+  // The shape (batch, spatial sizes) of a result, without channels, for an image of shape x with channels last.
   Shape result(const Shape& x) const;
-  // Calls f(place in the window, position in space of x) for each tap of the window at `position` that lies in x.
+  // Calls f(index in the window, spatial index in x) for each element of the window at `position` that lies in x.
   void for_taps(const Shape& x, const Index& position, const std::function<void(const Index&, const Index&)>& f) const;
 
-  // Shapes and values between channels last and data_format's order.
+  // Convert shapes and values between channels last and the order of data_format.
   Shape order(const Shape& last) const;
   Tensor to_last(const Tensor& x) const;
   Tensor from_last(const Tensor& x) const;

@@ -1,4 +1,4 @@
-// No two implementations draw the same random numbers, so the adapters return what the distribution fixes.
+// Implementations draw different random numbers, so the adapters return statistics that the distribution determines.
 #include <limits>
 
 #include "syncline/backend/config.h"
@@ -11,11 +11,11 @@
 namespace syncline::testing {
 namespace {
 
-// No elements, of x's dtype: shows the dtype.
+// An empty tensor of x's dtype, for comparing the dtype.
 Expr none_of(const Expr& x) { return slice_axis(flatten(x), 0, 0, 0); }
 
-// Shape, dtype, mean and standard deviation, how many lie below some multiples of the latter, limits: `low` <= x <
-// `high`.
+// Shape, dtype, mean and standard deviation, the fractions below the mean plus multiples of the standard deviation, and
+// whether low <= x and x <= high for all elements.
 std::vector<Expr> summary(const Expr& x, double low, double high) {
   const Expr wide = cast(x, DType::kFloat64);
   const Expr center = mean(wide), spread = std(wide);
@@ -37,7 +37,7 @@ NormalOptions normal_of(const Call& call) {
   return {.mean = call.get("mean", 0.0), .stddev = call.get("stddev", 1.0), .dtype = call.get("dtype", floatx())};
 }
 
-// Cases of no elements compare the tensor itself.
+// Cases without elements compare the tensor itself.
 bool is_empty(const Call& call) { return call.get<Shape>("shape").size() == 0; }
 
 }  // namespace

@@ -42,7 +42,7 @@ RnnStep step_of(const std::string& kind, const std::vector<Expr>& weights) {
 }  // namespace
 
 SYNCLINE_ORACLE_CALL(rnn) {
-  // inputs, mask, states, constants, weights
+  // The operands: inputs, mask, states, constants, weights.
   const std::vector<int> sizes = call.list("sizes");
   const std::vector<Expr> states = call.tensors(2, sizes[0]), weights = call.tensors(2 + sizes[0] + sizes[1]);
   const RnnResult result = rnn(step_of(call.get<std::string>("step"), weights), call.tensor(0), states,

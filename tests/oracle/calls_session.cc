@@ -11,7 +11,7 @@
 namespace syncline::testing {
 namespace {
 
-// What `get` says before, and after each of the case's values is set.
+// The results of `get` before and after each of the case's values is set.
 template <class T, class Get, class Set>
 Answer set_each(const Call& call, Get get, Set set) {
   std::vector<Expr> seen{Answer::as_tensor(get())};
@@ -132,7 +132,7 @@ TrainingPhase training_of(const Call& call) {
   return call.has("training") ? TrainingPhase(call.get<int>("training")) : TrainingPhase();
 }
 
-// Cases with a third operand, even an absent one, have functions for sides.
+// Cases with a third operand, even an absent one, pass functions as sides.
 std::pair<TensorOrFunction, TensorOrFunction> sides_of(const Call& call) {
   const Expr x = call.tensor(0), alt = call.tensor(1);
   if (call.size() < 3) return {x, alt};

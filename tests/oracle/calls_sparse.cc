@@ -18,7 +18,7 @@ Answer with_sparse_operands(const Call& call, const std::string& how, const std:
   for (int i = 0; i < call.size(); ++i) {
     const bool is_sparse = sparse[static_cast<std::size_t>(i)];
     if (how == "feed") {
-      // Rows may be any number, so that ranks share them.
+      // The number of rows is unknown, so ranks split the rows.
       Shape shape = call.array(i).shape();
       shape[0] = kUnknown;
       inputs.push_back(placeholder({.shape = shape, .dtype = call.array(i).dtype(), .sparse = is_sparse}));

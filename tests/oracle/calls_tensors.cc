@@ -1,4 +1,4 @@
-// What is known of tensors, and what tensors are.
+// Properties of tensors, placeholder, manual_variable_initialization, batch_dot.
 #include "syncline/backend/config.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/function.h"
@@ -13,7 +13,7 @@
 namespace syncline::testing {
 namespace {
 
-// The value that a case is about: an operand, a variable of its shape, or a placeholder with open dimensions.
+// The tensor of a case: operand 0, else a variable of the case's shape or, if dimensions are unknown, a placeholder.
 Expr subject(const Call& call) {
   if (call.has(0)) return call.tensor(0);
   const Shape shape = call.get<Shape>("shape");

@@ -14,7 +14,8 @@ Answer tensors_of(const std::vector<Array>& arrays) {
   return tensors;
 }
 
-// Two steps of a function that returns the variable and twice what is fed; then the variable.
+// Two steps of a function that returns the variable and twice the feed. Returns the variable of the first step, both
+// outputs of the second, and the variable's last value.
 Answer two_steps(const Call& call, const std::function<Update(const Variable&, const Expr&)>& updated) {
   const Variable v = variable(call.array(0));
   const Array& change = call.array(1);

@@ -45,7 +45,7 @@ void add_operand(CaseGraph& graph, const std::optional<Array>& value, Operand op
   graph.values.push_back(permuted ? axis_back(fed, operand.axis) : fed);
 }
 
-// weights_of in tests/oracle/generate/oracle.py
+// The same weights as weights_of in tests/oracle/generate/oracle.py.
 Array weights_of(const Shape& shape, DType dtype) {
   Array weights(DType::kFloat64, shape);
   for (std::int64_t i = 0; i < weights.size(); ++i)

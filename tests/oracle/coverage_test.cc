@@ -1,5 +1,5 @@
-// Each of the 152 functions has an adapter and enough cases, of the batches and values and with the gradients that
-// README.md promises, and the fixtures are as small as it says.
+// Checks that each of the 152 functions has an adapter and enough cases, with the batches, values and gradients that
+// README.md requires, and that the fixtures are small.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// docs/functions.md: a row a function of the backend, from the headers, the operations and the oracle cases.
+// Makes docs/functions.md: one row per function of the backend, from the headers, the operations and the oracle cases.
 //
 // usage: functions_table [--check FILE | --write FILE]     (neither: prints the table)
 #include <fstream>
@@ -28,7 +28,7 @@ oracle cases (tests/oracle); a test fails if this file differs. `syncline/backen
 
 )";
 
-// A cell may not hold the character that ends it.
+// Escapes '|', which ends a cell.
 std::string cell(const std::string& text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -52,7 +52,7 @@ std::string row_of(const std::string& function, const std::string& group) {
                    " |\n");
 }
 
-// Rows that cannot be written are named in `missing`.
+// The text of the file. Appends the functions whose rows cannot be written to `missing`, with the error.
 std::string table(std::string& missing) {
   std::string text = kHead;
   text += "| function | group | C++ | header | dtypes | gradient | cases | several ranks |\n";

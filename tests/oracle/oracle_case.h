@@ -1,4 +1,4 @@
-// Oracle cases: what an independent implementation computes, read from tests/oracle/fixtures, and the adapters that
+// Oracle cases: the results of an independent implementation, read from tests/oracle/fixtures, and the adapters that
 // call our function with a case's arguments.
 //
 //   SYNCLINE_ORACLE_CALL(softmax) { return softmax(call.tensor(0), call.get("axis", -1)); }
@@ -20,25 +20,25 @@ struct OracleCase {
   nlohmann::json args;
   std::vector<std::optional<Array>> inputs;  // empty: the argument is absent
   std::vector<Array> outputs;
-  std::vector<std::optional<Array>> gradients;  // of the weighted sum of all floating outputs; one an input, or none
+  std::vector<std::optional<Array>> gradients;  // of the floating outputs' weighted sum; one per input, or none
   std::string tolerance;                        // a kind of tolerances.h
-  std::vector<bool> open_batch;                 // of each input: may its leading dimension be unknown?
-  bool ranks = true;                            // means something under several ranks
+  std::vector<bool> open_batch;                 // per input: its leading dimension may be unknown
+  bool ranks = true;                            // runs on several ranks
 };
 
-// Of generate/edges.py.
+// True for cases of generate/edges.py.
 inline bool is_edge(const OracleCase& row) { return row.name.ends_with("_edges"); }
 
 // The functions of functions.tsv, in its order.
 const std::vector<std::string>& oracle_functions();
-// The section of the documents that a function stands in.
+// The section of the documentation that describes a function.
 const std::string& oracle_group(const std::string& function);
 // The operand that holds the rows of a batch; none: the function takes no batch.
 std::optional<std::size_t> oracle_batch(const std::string& function);
 // The cases of a function; none if it has no fixture. Throws IoError for a damaged fixture.
 std::vector<OracleCase> oracle_cases(const std::string& function);
 
-// An argument as C++ has it. Infinities and NaN are text in JSON.
+// An argument as a value of C++. Infinities and NaN are text in JSON.
 template <class T>
 T argument(const nlohmann::json& value) {
   if constexpr (std::is_same_v<T, double>) {
@@ -54,7 +54,7 @@ T argument(const nlohmann::json& value) {
   }
 }
 
-// A case's arguments, and its operands as the mode wants them: placeholders, variables, permuted ones.
+// A case's arguments, and its operands in the form of the mode: placeholders, variables, permuted placeholders.
 class Call {
  public:
   Call(const OracleCase& row, std::vector<Expr> tensors) : row_(row), tensors_(std::move(tensors)) {}
@@ -65,7 +65,7 @@ class Call {
   Expr tensor(int i) const { return i < size() ? tensors_[static_cast<std::size_t>(i)] : Expr(); }
   // Operands first, first + 1, ...; `count` of them, or all that follow.
   std::vector<Expr> tensors(int first = 0, int count = -1) const;
-  // The operand's value, for what needs it while the graph is built: variables, feeds of an adapter's own function.
+  // The operand's value, for adapters that make variables or feed their own functions.
   const Array& array(int i) const { return row_.inputs.at(static_cast<std::size_t>(i)).value(); }
 
   bool has(const std::string& key) const { return row_.args.contains(key) && !row_.args[key].is_null(); }
@@ -82,9 +82,9 @@ class Call {
   std::optional<T> optional(const std::string& key) const {
     return has(key) ? std::optional<T>(get<T>(key)) : std::nullopt;
   }
-  // A number or a list of numbers, as a list; none: empty.
+  // A number or a list of numbers as a list; empty if absent.
   std::vector<int> list(const std::string& key) const;
-  // The same as axes: all if there are none.
+  // The same as axes; all axes if absent.
   Axes axes(const std::string& key) const { return has(key) ? Axes(list(key)) : Axes(); }
 
  private:
@@ -92,7 +92,7 @@ class Call {
   std::vector<Expr> tensors_;
 };
 
-// What an adapter returns: one tensor or several. Text, numbers and arrays become constants.
+// The result of an adapter: one tensor or several. Text, numbers and arrays become constants.
 struct Answer {
   std::vector<Expr> outputs;
   Answer(const Expr& output) : outputs{output} {}                     // NOLINT(google-explicit-constructor)
@@ -105,7 +105,7 @@ struct Answer {
   static Expr as_tensor(bool value) { return as_tensor(Array::scalar(value)); }
   static Expr as_tensor(int value) { return as_tensor(Array::scalar(std::int32_t{value})); }
   static Expr as_tensor(double value) { return as_tensor(Array::scalar(value)); }
-  static Expr as_tensor(const Shape& shape);  // int32, as a tuple of Python; kUnknown is -1
+  static Expr as_tensor(const Shape& shape);  // int32, like a tuple of Python; kUnknown is -1
 };
 
 using OracleCall = Answer (*)(const Call& call);

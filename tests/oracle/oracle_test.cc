@@ -1,4 +1,4 @@
-// Every case of every function, in several modes: a test a function, which lists the cases that differ.
+// Runs every case of every function in several modes. Each function and mode is one test, which lists all differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ void expect_none(const std::string& problems) {
   if (!problems.empty()) ADD_FAILURE() << problems;
 }
 
-// What is wrong with one case, computed by the current session; empty if nothing is.
+// The first difference, or the error, of one case in the current session; empty if the case agrees.
 std::string problem_of(const OracleCase& row, const Operands& operands, bool gradients) {
   try {
     return difference(row, compute(row, operands, gradients));
@@ -60,7 +60,7 @@ TEST_P(Oracle, InstructionSets) {
   kernels::use_best_instruction_set();
 }
 
-// One rank's cases, until one differs: the ranks would no longer be at the same call.
+// Runs the cases on one rank. Stops after an error that names a rank, because the ranks may be at different calls then.
 void compute_on(comm::Communicator& wire, const std::vector<OracleCase>& rows, std::string& problems) {
   static std::mutex mutex;
   for (const OracleCase& row : rows) {

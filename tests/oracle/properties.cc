@@ -54,7 +54,7 @@ bool has_rows(const std::optional<Array>& input, std::int64_t rows) {
   return input && input->shape().ndim() > 0 && input->shape()[0] == rows;
 }
 
-// The first operand with axes; -1 if there is none, or it has too few rows for the ranks.
+// The first operand with axes; -1 if there is none or if it has too few rows for the ranks.
 int first_with_rows(const OracleCase& row) {
   for (std::size_t i = 0; i < row.inputs.size(); ++i)
     if (row.inputs[i] && row.inputs[i]->shape().ndim() > 0)
@@ -62,7 +62,7 @@ int first_with_rows(const OracleCase& row) {
   return -1;
 }
 
-// Which operands beside the first hold rows of the batch: those that have as many as the first in all cases.
+// The operands that hold rows of the batch: in all cases they have as many rows as the first operand with axes.
 std::vector<bool> batch_operands(const std::vector<OracleCase>& rows) {
   std::size_t inputs = 0;
   for (const OracleCase& row : rows) inputs = std::max(inputs, row.inputs.size());
@@ -88,8 +88,8 @@ Expr without_collective(Expr root, bool& split, bool& summed) {
   return root.input(0);
 }
 
-// One case, with operand `first` and those of the batch split along axis 0. Empty: its results are no tensors of the
-// operands.
+// The placement of one case with operand `first` and the operands of the batch split along axis 0. Empty if no result
+// depends on an operand.
 std::string placement_of_case(const OracleCase& row, const std::vector<bool>& batch, std::size_t first) {
   const std::int64_t rows = row.inputs[first]->shape()[0];
   const CaseGraph graph = graph_of(row, alike(row, {Operand::kFed}));
@@ -113,7 +113,7 @@ std::string placement_of_case(const OracleCase& row, const std::vector<bool>& ba
   return split ? "row by row" : "independent of rows";
 }
 
-using Kinds = std::map<std::string, std::pair<int, std::string>>;  // how many cases, and the first one in words
+using Kinds = std::map<std::string, std::pair<int, std::string>>;  // the number of cases, and the first case as text
 
 Kinds kinds_of(const std::vector<OracleCase>& rows, const std::vector<bool>& batch,
                int (*first_of)(const OracleCase&)) {
@@ -176,7 +176,7 @@ std::string placement_of(const std::vector<OracleCase>& rows) {
   const std::vector<bool> batch = batch_operands(rows);
   Kinds kinds = kinds_of(rows, batch, first_with_rows);
   if (kinds.size() != 1 || !kinds.contains("gathers")) return text_of(kinds);
-  // The first operand may not be what usually has the rows (gather: a table, and indices).
+  // The second operand may be the one that usually has the rows (gather: a table and indices).
   const Kinds second = kinds_of(rows, std::vector<bool>(batch.size(), false), [](const OracleCase& row) {
     return row.inputs.size() > 1 && row.inputs[1] && row.inputs[1]->shape().ndim() > 0 &&
                    row.inputs[1]->shape()[0] >= kRanks

@@ -1,4 +1,4 @@
-// What the oracle cases of a function show about it, beside its values: dtypes, gradient, placement.
+// Properties of a function that its oracle cases show: dtypes, gradient, placement.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace syncline::testing {
 
-// The operands' dtypes (without operands: those asked for), in the order of DType.
+// The operands' dtypes (without operands: the arguments `dtype`), in the order of DType.
 std::string dtypes_of(const std::vector<OracleCase>& rows);
-// "yes", or why not.
+// "yes", "no" with the reasons, or a dash if no output depends on an operand.
 std::string gradient_of(const std::vector<OracleCase>& rows);
-// Where rows go when several ranks hold rows of the operands along axis 0, with the number of cases.
+// The placements of the results if ranks split the operands' rows (axis 0), with the number of cases of each.
 std::string placement_of(const std::vector<OracleCase>& rows);
 
 }  // namespace syncline::testing

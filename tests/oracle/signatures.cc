@@ -65,7 +65,7 @@ bool declares(const std::string& statement, const std::string& name) {
   return at == 0 ? name == "Function" : statement[at - 1] == ' ' || statement[at - 1] == '&';
 }
 
-// Not the backend's: a random function of a given key, the class Function's move.
+// True for declarations that the backend does not have: a random function of a given key, the move of Function.
 bool is_hidden(const std::string& statement) {
   return statement.find("RandomKey") != std::string::npos || statement.find("Function&&") != std::string::npos;
 }

@@ -8,12 +8,12 @@ namespace syncline::testing {
 
 struct Signature {
   std::string headers;
-  std::vector<std::string> declarations;  // one an overload, on one line each
+  std::vector<std::string> declarations;  // one per overload, each on one line
 };
 
-// How a function of the backend is spelled in C++: where its own name is a keyword, or it is a class.
+// The C++ name of a function of the backend, which differs if the name is a keyword (switch_) or a class (Function).
 std::string spelling_of(const std::string& function);
-// From ops/*.h and runtime/*.h below `root`. No declarations: there is no such function.
+// From include/syncline/backend below `root`. Without declarations there is no such function.
 Signature signature_of(const std::string& root, const std::string& function);
 
 }  // namespace syncline::testing

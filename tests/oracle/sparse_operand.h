@@ -7,9 +7,9 @@
 
 namespace syncline::testing {
 
-// What f makes of all operands as sparse tensors: sparse variables (how = "variable"), or sparse placeholders of a
-// function that is fed with them ("feed"), whose outputs then come as constants. `sparse` says which operands; the
-// others are passed on as they are.
+// The dense result of f, whose operands are sparse where `sparse` is true. how = "variable": sparse operands are
+// variables, the others are passed unchanged. how = "feed": all operands are placeholders of a function that is called,
+// and its output becomes a constant.
 Answer with_sparse_operands(const Call& call, const std::string& how, const std::vector<bool>& sparse,
                             const std::function<Expr(const std::vector<Expr>&)>& f);
 

@@ -1,6 +1,6 @@
-// How far a result may be from the oracle's: the one table. A floating value may differ by `relative` times the larger
-// of 1 and the wanted value's magnitude; infinities and NaN, integers and bools must be equal. Kinds that start with
-// "edge" measure small values by themselves: by the smallest normal number instead of 1.
+// The only table of tolerances. A floating value may differ from the oracle's by `relative` times the larger of 1 and
+// the magnitude of the oracle's value; infinities and NaN, integers and bools must be equal. Kinds that start with
+// "edge" replace 1 by the smallest normal number.
 #pragma once
 
 #include <limits>
@@ -11,7 +11,7 @@
 namespace syncline::testing {
 
 struct Tolerance {
-  std::string_view kind;  // named by a case; "" is the usual one
+  std::string_view kind;  // named by a case; "" is the default
   std::string_view dtype;
   double relative;
 };
@@ -21,11 +21,11 @@ inline constexpr Tolerance kTolerances[] = {
     {"", "float16", 2e-3},
     {"", "float32", 5e-6},
     {"", "float64", 1e-12},
-    // gradients, which sum what the operands share
+    // gradients, which sum over the elements that share an operand's element
     {"gradient", "float16", 1e-2},
     {"gradient", "float32", 5e-5},
     {"gradient", "float64", 1e-10},
-    // values at the edges of what a function takes (generate/edges.py), and their gradients
+    // values at the edges of a function's domain (generate/edges.py), and their gradients
     {"edge", "float16", 2e-3},
     {"edge", "float32", 5e-6},
     {"edge", "float64", 1e-12},
@@ -35,7 +35,7 @@ inline constexpr Tolerance kTolerances[] = {
     {"loose", "float16", 1e-2},
     {"loose", "float32", 1e-4},
     {"loose", "float64", 1e-9},
-    // where the oracle computes in single precision, whatever the dtype
+    // the oracle computes in single precision for every dtype
     {"single", "float32", 2e-5},
     {"single", "float64", 2e-5},
     // moments of random numbers
@@ -52,7 +52,7 @@ inline double tolerance_of(std::string_view kind, DType dtype) {
   fail("tests/oracle/tolerances.h has no ", kind, " of ", dtype, "; use one that is listed there");
 }
 
-// What `relative` is at least relative to.
+// The least magnitude that `relative` is multiplied by.
 inline double least_magnitude(std::string_view kind, DType dtype) {
   if (!kind.starts_with("edge")) return 1;
   if (dtype == DType::kFloat16) return 0x1p-14;

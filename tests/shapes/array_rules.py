@@ -19,7 +19,7 @@ def reduction(d):
 
 
 def reduced(x, axis, keepdims):
-    # np.sum for all of them: NumPy refuses the largest of no elements, the backend has one, as TensorFlow.
+    # np.sum for all reductions: NumPy rejects the maximum of no elements; the backend has one, like TensorFlow.
     no_axis_of_scalar(x, axis)
     return np.sum(x, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=keepdims)
 
@@ -35,7 +35,7 @@ def index_of_extremum(d):
 
 
 def argmax(x, axis):
-    axis = 0 if axis is None else axis  # Keras 2 hands None to TensorFlow, which takes the first
+    axis = 0 if axis is None else axis  # Keras 2 passes None to TensorFlow, which uses axis 0
     no_axis_of_scalar(x, axis)
     return np.argmax(x, axis=axis)
 
@@ -56,7 +56,7 @@ def normalized(x, axis):
 
 
 def reversed_along(x, axes):
-    require(axes is not None, "no axes")  # the document wants them
+    require(axes is not None, "no axes")  # the documentation requires them
     no_axis_of_scalar(x, axes)
     return np.flip(x, tuple(axes) if isinstance(axes, list) else axes)
 
@@ -151,7 +151,7 @@ def slicing(d):
 
 
 def sliced(x, start, size):
-    # The document's rule: parts that reach outside are refused, where NumPy cuts them off.
+    # The documented rule: slices that reach outside are rejected; NumPy cuts them off.
     require(len(start) == len(size) == x.ndim)
     key = []
     for n, first, count in zip(x.shape, start, size):
@@ -173,7 +173,7 @@ def subscripts(d):
         way = d.integer(0, 5)
         if way <= 1 and not arrays:
             key.append(d.choice([0, n - 1, -1, -n, n, -n - 1] if d.wrong(0.5) else [n - 1, -n]))
-            key[-1] = Size(key[-1]) if key[-1] >= 0 else key[-1]  # tensors count from 0
+            key[-1] = Size(key[-1]) if key[-1] >= 0 else key[-1]  # an index in a tensor counts from 0
         elif way == 2:
             key.append(None)
         elif way == 3 and arrays and not array:
@@ -193,7 +193,7 @@ def taken(x, key):
     keys = key if isinstance(key, tuple) else (key,)
     x[tuple(slice(None) if isinstance(k, np.ndarray) else k for k in keys)]
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # NumPy's, of an index outside where nothing is taken
+        warnings.simplefilter("error")  # NumPy's, of an index outside the axis if nothing is taken
         try:
             return x[key]
         except (IndexError, DeprecationWarning) as error:
@@ -207,12 +207,12 @@ def repeating(d):
 
 def repeated_elements(x, rep, axis):
     no_axis_of_scalar(x, axis)
-    require(rep >= 0)  # NumPy takes a negative number where there is nothing to repeat
+    require(rep >= 0)  # NumPy accepts a negative number if there is nothing to repeat
     return np.repeat(x, rep, axis=axis)
 
 
 def repeated(x, n):
-    require(x.ndim == 2 and n >= 0)  # the document's rule: (samples, dim)
+    require(x.ndim == 2 and n >= 0)  # the documented rule: (samples, dim)
     return np.repeat(x[:, None], n, axis=1)
 
 
@@ -227,7 +227,7 @@ def tiling(d):
 
 def tiled(x, n):
     counts = np.atleast_1d(np.array(n, int))
-    require(len(counts) <= x.ndim and (counts >= 0).all())  # the document's rule; NumPy would add axes
+    require(len(counts) <= x.ndim and (counts >= 0).all())  # the documented rule; NumPy would add axes
     return np.tile(x, n)
 
 

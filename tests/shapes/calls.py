@@ -1,9 +1,9 @@
-"""A call of a function of the backend, whose shape is held against a model's.
+"""A call of a function of the backend, whose shape is compared with a model's.
 
-A call's arguments are Python values with operands and sizes among them. Some axes of an operand may be open, that is
-unknown while the graph is built; some sizes may be fed, that is tensors which follow from the shape of a placeholder.
-`others` holds further shapes of the operands, which differ from the first on open axes only: the same graph is run with
-each of them. A call prints as the expression that makes it.
+A call's arguments are Python values that contain operands and sizes. An axis of an operand may be open: unknown while the graph
+is built. A size may be fed: a tensor computed from the shape of a placeholder. `others` holds further shapes of the operands,
+which differ from the first on open axes only; the same graph runs with each of them. A call prints as the expression that
+makes it.
 """
 
 import operator
@@ -19,7 +19,7 @@ OPERATORS["power"] = operator.pow
 
 
 class Operand:
-    """A tensor. The shape of a `fixed` one is always known: a kernel's, for example."""
+    """A tensor. The shape of a `fixed` tensor is always known, for example a kernel's."""
 
     def __init__(self, shape, dtype="float32", open=(), fixed=False, constant=False, sparse=False):
         self.shape, self.dtype, self.open, self.fixed = tuple(shape), dtype, tuple(open), fixed
@@ -62,7 +62,7 @@ class Vector:
 
 
 def replaced(value, leaf):
-    """The value with each operand, size and vector in it replaced by leaf(it)."""
+    """The value with each operand, size and vector replaced by the result of leaf()."""
     if isinstance(value, (Operand, Size, Vector)):
         return leaf(value)
     if isinstance(value, (list, tuple)):
@@ -95,7 +95,7 @@ class Call:
 
 
 class Built:
-    """A call as a graph: its results, and what to feed where its operands have given shapes."""
+    """A call as a graph: its results, and the feeds for given shapes of its operands."""
 
     def __init__(self, K, call):
         self.K, self.inputs, self.tensors, self.feeders = K, [], [], []
@@ -121,7 +121,7 @@ class Built:
         return x
 
     def shape_of(self, numbers):
-        """Numbers as a tensor that follows from the shape of a placeholder; negative ones by a difference."""
+        """Numbers as a tensor computed from the shape of a placeholder, with a subtraction for negative numbers."""
         more = max(0, -min(numbers, default=0))
         shape = self.K.shape(
             self.fed((None,) * len(numbers), "int8", lambda shapes: np.zeros([n + more for n in numbers], "int8"))
@@ -135,7 +135,7 @@ class Built:
         return x
 
     def gradients(self):
-        """(number of the operand, the gradient) for each operand that the result depends on smoothly."""
+        """(index of the operand, gradient) for each dense float32 operand with a gradient, if the result is dense float32."""
         y = self.outputs[0]
         smooth = [i for i, x in enumerate(self.tensors) if self.K.dtype(x) == "float32" and not self.K.is_sparse(x)]
         if self.K.dtype(y) != "float32" or self.K.is_sparse(y) or not smooth:

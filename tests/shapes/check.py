@@ -1,5 +1,5 @@
-"""Whether a call keeps to its model: what is known of the result while the graph is built, the result's shape once the
-graph has run, the gradients' shapes, and what is refused."""
+"""Compares a call with its model: the result's shape while the graph is built and after the run, the gradients' shapes, and
+the calls that are rejected."""
 
 import re
 
@@ -11,11 +11,11 @@ PLAIN = (ValueError, TypeError, IndexError, OverflowError, NotImplementedError)
 
 
 class Later(ValueError):
-    """Raised by a model for what only values can show: it is refused when the step runs."""
+    """Raised by a model for errors that depend on values: the backend rejects the call when the step runs."""
 
 
 class RefusedIfKnown(ValueError):
-    """Raised by a model for what is refused where the shape is known, and may give `shape` where it is fed."""
+    """Raised by a model for shapes that are rejected if they are known. If they are fed, the result may have `shape`."""
 
     def __init__(self, shape):
         super().__init__(f"{shape} once it is fed")
@@ -23,7 +23,7 @@ class RefusedIfKnown(ValueError):
 
 
 class Outcome:
-    """What a model says of a call whose operands have given shapes: the results' shapes, or why it refuses."""
+    """The result of a model for a call with given shapes of the operands: the results' shapes, or the error."""
 
     def __init__(self, model, call, shapes):
         remaining = iter(shapes)
@@ -51,7 +51,7 @@ def agree(known, shape):
 
 
 def fault_of(error):
-    """What is wrong with an error; nothing if it is a plain one that states shapes or numbers."""
+    """The defect of an error; None if it is a plain error that states shapes or numbers."""
     text = str(error)
     if not isinstance(error, PLAIN) or "internal" in text or "report this" in text:
         return f"no plain error: {type(error).__name__}: {text}"
@@ -59,7 +59,7 @@ def fault_of(error):
 
 
 def check(K, model, call):
-    """What is wrong, as texts, and whether the call was accepted with its first shapes."""
+    """The findings as texts, and whether the model accepts the call with its first shapes."""
     instances = [call.shapes(), *call.others]
     wanted = [Outcome(model, call, shapes) for shapes in instances]
     accepted = wanted[0].refusal is None
@@ -95,7 +95,7 @@ def refused_while_built(error, wanted, instances):
 
 
 def run(K, built, with_gradients, instances, wanted):
-    """What is wrong with the values of a graph."""
+    """The findings of a graph's runs: shapes of values and gradients, and errors."""
     found = []
     try:
         gradients = built.gradients() if with_gradients else []

@@ -1,4 +1,4 @@
-"""What calls are drawn from: shapes, axes and other numbers, some of them wrong."""
+"""Draws the arguments of calls: shapes, axes and other numbers, some of them wrong."""
 
 import math
 import random
@@ -10,7 +10,7 @@ MOST = 2048  # elements
 
 
 class Draw:
-    """Right most of the time: `wrong` says when not."""
+    """Arguments that are mostly right; `wrong` decides which are not."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -30,7 +30,7 @@ class Draw:
         return tuple(sizes)
 
     def rank(self, least, most):
-        """From least to most, or a wrong one where there is one."""
+        """A rank from least to most, sometimes a wrong one of at most 6."""
         others = [n for n in range(7) if not least <= n <= most]
         return self.choice(others) if others and self.wrong() else self.integer(least, most)
 
@@ -42,13 +42,13 @@ class Draw:
         return Vector(numbers) if self.chance(0.3) else tuple(Size(n) for n in numbers)
 
     def axis(self, ndim, wrong=0.2):
-        """Of a tensor of so many axes; also negative."""
+        """An axis of a tensor with ndim axes, possibly negative, sometimes wrong."""
         if ndim == 0 or self.wrong(wrong):
             return self.choice([ndim, -ndim - 1, ndim + 2, -ndim - 5])
         return self.integer(-ndim, ndim - 1)
 
     def axes(self, ndim, wrong=0.1):
-        """None, one axis, or a list of some in any order: possibly of none, or of one twice."""
+        """None, one axis, or a list of axes in any order, which may be empty or name an axis twice."""
         way = self.integer(0, 4)
         if way == 0:
             return None
@@ -75,13 +75,13 @@ class Draw:
         return tuple(shape[1:]) if shape and self.chance(0.5) else tuple(shape) + (self.choice(SIZES),)
 
     def damaged(self, shape, share=0.2):
-        """The shape, or a share of the time one of another size or rank."""
+        """The shape or, with the probability `share`, one of another size or rank."""
         if not self.wrong(share):
             return tuple(shape)
         return self.changed(shape) if self.chance(0.7) else self.reranked(shape)
 
     def broadcasting(self, shape):
-        """A shape that broadcasts with another."""
+        """A shape that broadcasts with the given one."""
         sizes = [1 if self.chance(0.3) else n for n in shape]
         return tuple(sizes[self.integer(0, len(sizes)) :] if self.chance(0.3) else sizes)
 
@@ -97,7 +97,7 @@ class Draw:
             if leaf.fixed or way == 0:
                 return leaf.with_open((), constant=self.chance(0.5))
             if way == 1:
-                return leaf.with_open((0,) if leaf.shape else ())  # rows, as Keras's placeholders have it
+                return leaf.with_open((0,) if leaf.shape else ())  # rows, as in Keras's placeholders
             share = self.choice([0.3, 0.6, 1])
             return leaf.with_open([axis for axis in range(len(leaf.shape)) if self.chance(share)])
 

@@ -1,8 +1,8 @@
-"""An entry of the tables: a function, or several of one rule, how their arguments are drawn, and the model, an
-independent rule of the result's shape.
+"""An entry of the tables: one function or several with the same rule, the function that draws their arguments, and the model, an
+independent rule for the result's shape.
 
-A model takes the call's arguments with arrays in place of operands, and returns an array or a shape (or a list of
-them), or raises what NumPy raises. Where a model does not leave the answer to NumPy, it says whose rule it has."""
+A model takes the call's arguments with arrays in place of operands. It returns an array or a shape (or a list of these), or raises
+NumPy's errors. A model that does not use NumPy's rule states the source of its rule."""
 
 from collections import namedtuple
 
@@ -17,5 +17,5 @@ def require(condition, message="the arguments do not fit"):
 
 
 def no_axis_of_scalar(x, axis):
-    # NumPy takes axis 0 of a scalar for nothing; the documents want an axis of x.
+    # NumPy ignores axis 0 of a scalar; the documentation requires an axis of x.
     require(np.ndim(x) > 0 or axis is None or axis == [], f"a scalar has no axis {axis}")

@@ -37,7 +37,7 @@ def choosing(d):
 
 
 def chosen(condition, x, alt):
-    # Keras 2's rule: the condition's axes are the first ones. A scalar takes one side, whatever the other one is.
+    # Keras 2's rule: the condition has the first axes of x. A scalar takes one side; the other side's shape does not matter.
     if condition.ndim == 0 and x.shape != alt.shape and x.ndim == alt.ndim:
         raise RefusedIfKnown(x.shape)
     require(x.shape == alt.shape and condition.ndim <= x.ndim)
@@ -66,7 +66,7 @@ def biased(d):
 
 
 def bias_added(x, bias, data_format):
-    # The document's rule: a vector of the channels, or a value for each place and channel.
+    # The documented rule: a vector of the channels, or a value for each position and channel.
     require(data_format in ("channels_last", "channels_first") and x.ndim >= 1)
     first = data_format == "channels_first" and x.ndim > 2
     channels, space = (x.shape[1], x.shape[2:]) if first else (x.shape[-1], x.shape[1:-1])
@@ -87,7 +87,7 @@ def normalizing(d):
 
 
 def batch_normalized(x, mean, var, beta, gamma, axis):
-    # The document's rule: vectors lie along the axis, other shapes broadcast.
+    # The documented rule: vectors lie along the axis, other shapes broadcast.
     no_axis_of_scalar(x, axis)
     along = [1] * x.ndim
     along[axis] = -1
@@ -105,7 +105,7 @@ def normalizing_a_batch(d):
 
 
 def normalized_batch(x, gamma, beta, reduction_axes):
-    # Keras 2's rule: scale and offset have the elements of what is left of x, or broadcast with it.
+    # Keras 2's rule: scale and offset have the elements of x's remaining axes, or broadcast with x.
     require(reduction_axes, "no axes")
     mean = np.sum(x, axis=tuple(reduction_axes), keepdims=True)
     shapes = [v.shape if v.ndim >= x.ndim else np.reshape(v, mean.shape).shape for v in (gamma, beta) if v is not None]
@@ -122,7 +122,7 @@ def dotting(d):
 
 
 def dotted(x, y):
-    require(x.ndim > 0 and y.ndim > 0)  # the document's rule: NumPy multiplies by scalars
+    require(x.ndim > 0 and y.ndim > 0)  # the documented rule; NumPy multiplies by scalars
     return np.dot(x, y)
 
 
@@ -265,7 +265,7 @@ def filling(d):
 
 
 def filled(value, dtype, shape):
-    # The document's rule: one value fills the shape.
+    # The documented rule: one value fills the shape.
     return np.full(shape, np.ravel(value)[0]) if np.size(value) == 1 else np.reshape(value, shape)
 
 

@@ -1,10 +1,10 @@
-"""Shapes by the backend's rules against those of an independent model, for random calls.
+"""Compares the shapes of random calls with those of an independent model.
 
     shapes.py [--first SEED] [--count CALLS | --seconds S] [--only FUNCTION]
 
-Each call is drawn from the tables of array_rules.py, operand_rules.py and window_rules.py. A third of the arguments are
-wrong: what the model refuses must be refused with a plain error, the rest must be taken. The calls run in a child, so
-that a crash is a finding too. Ends with 1 if something was found.
+Each call is drawn from the tables of array_rules.py, operand_rules.py and window_rules.py. About a third of
+the calls are wrong: the backend must reject the calls that the model rejects, with a plain error, and accept the others. The
+calls run in a child process, so a crash is a finding too. The exit status is 1 if there are findings.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def models():
 
 
 def drawn(seed, table):
-    """The call of a seed: entries take turns."""
+    """The call of a seed; the seed modulo the size of the table selects the entry."""
     from calls import Call
     from draw import Draw
 
@@ -46,7 +46,7 @@ def drawn(seed, table):
 
 
 def call_of(seed, table):
-    """The seed's call, or one that once was a finding: those have the numbers below 0."""
+    """The call of a seed; seeds below 0 are the calls of cases.py."""
     import cases
 
     return cases.CALLS[seed] if seed < 0 else drawn(seed, table)
@@ -74,7 +74,7 @@ def child(first, end, seconds, only):
 
 
 class Tally:
-    """What became of the calls."""
+    """Counts the calls, the accepted calls and the findings."""
 
     def __init__(self):
         self.calls, self.accepted, self.findings, self.last = {}, {}, 0, None
@@ -98,7 +98,7 @@ class Tally:
 
 
 def run(tally, first, end, seconds, only):
-    """Runs children until one gets to the end, or the time is over."""
+    """Runs child processes until one reaches the end or the time is over."""
     start = time.time()
     while first < end and time.time() - start < seconds:
         remaining = seconds - (time.time() - start)

@@ -11,8 +11,8 @@ FORMATS = ("channels_last", "channels_first")
 
 # ---- the model ----
 def positions(size, window, stride, dilation, padding):
-    """How many positions a window has on a line of so many elements. Refused is a line that lacks a stride or more to
-    hold one window, as TensorFlow has it; one that lacks less has none."""
+    """The number of positions of a window on a line of `size` elements. A line that is more than one stride shorter than the window
+    is rejected, as in TensorFlow; a line that is shorter by at most a stride has none."""
     last = (window - 1) * dilation  # the window's last element
     if padding == "same":
         return sum(1 for element in range(size) if element % stride == 0)  # a window for each stride-th element
@@ -26,7 +26,7 @@ def positions(size, window, stride, dilation, padding):
 
 
 def options(spatial, *values):
-    """Each as so many numbers, of 1 or more: a single number stands for all."""
+    """Each value as `spatial` numbers, all at least 1; a single number stands for all."""
     values = [[value] * spatial if isinstance(value, int) else list(value) for value in values]
     require(all(len(value) == spatial and min(value) >= 1 for value in values))
     return values
@@ -44,7 +44,7 @@ def image(rows, space, channels, data_format):
 
 
 def slid(x, spatial, window, strides, dilation, padding, data_format, channels):
-    """What windows over x give, each with so many channels."""
+    """The shape of the result of windows over x."""
     rows, space, _ = parts(x, spatial, data_format)
     strides, dilation, window = options(spatial, strides, dilation, window)
     require(padding in ("valid", "same") or (padding == "causal" and spatial == 1))
@@ -101,7 +101,7 @@ def transposed(spatial):
         given = output_shape[1:-1] if data_format == FORMATS[0] else output_shape[2:]
         whole = []
         for n, size, k, stride, rate in zip(space, given, window, strides, dilation):
-            # Keras's rule for what is not given: a stride for each window, and what it reaches beyond
+            # Keras's rule for a size that is not given: a stride per window, and the part of a window beyond its stride
             beyond = max((k - 1) * rate + 1 - stride, 0) if padding == "valid" else 0
             whole.append(n * stride + beyond if size is None else size)
             require(whole[-1] >= 0 and positions(whole[-1], k, stride, rate, padding) == n)
@@ -138,7 +138,7 @@ def pooled(spatial):
 
 # ---- drawing ----
 class Windows:
-    """The numbers of a convolution: about one in three has one that is wrong."""
+    """The numbers of a convolution. One convolution in four has a fault."""
 
     def __init__(self, d, spatial):
         self.d, self.spatial = d, spatial

@@ -1,4 +1,4 @@
-// map_fn, foldl and foldr beyond single values (which tests/ops/cases_fold.cc has).
+// map_fn, foldl and foldr: errors, unknown lengths, dtypes, gradients, ranks. tests/ops/cases_fold.cc has the values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,7 +64,7 @@ TEST_F(Fold, RefusesWhatDoesNotFit) {
   expect_refused<ValueError>([&] { map_fn(one, Exprs{x}, {DType::kInt32, DType::kInt32}); }, "2 dtypes for the 1");
   const FoldFunctionOfMany loses = [](const Exprs& a, const Exprs&) { return Exprs{a[0]}; };
   expect_refused<ValueError>([&] { foldl(loses, Exprs{x, x}); }, "2 accumulators into 1");
-  // An empty batch shows only when it is fed.
+  // An empty batch is known only from its feed.
   Function f({open}, {foldl(&product, open)});
   EXPECT_THROW(f({Array(DType::kFloat32, {0, 2})}), ShapeError);
 }
@@ -89,7 +89,7 @@ TEST_F(Fold, LengthComesWithTheFeeds) {
   EXPECT_EQ(f({counted({3, 2})})[0].data<double>()[0], 1 - (3 - 5));
 }
 
-// Each step doubles the paths through the body: it must be gone through by values, not by paths.
+// Each step doubles the number of paths through the body. The gradient must traverse values, not paths.
 TEST_F(Fold, GradientsWhereValuesAreUsedTwiceAgainAndAgain) {
   constexpr int kSteps = 60;
   const Expr x = placeholder({.shape = {3, kUnknown, 2}, .dtype = DType::kFloat64});
@@ -119,7 +119,7 @@ TEST_F(Fold, DtypesOfResults) {
   EXPECT_EQ(map_fn([](const Expr& e) { return greater(e, e); }, x).dtype(), DType::kBool);
 }
 
-// What a body uses of the outside may be a constant or a fill; a placeholder of the same value has the same gradient.
+// A body may capture a constant or a fill. Its gradient must equal that of a placeholder with the same value.
 std::vector<Array> gradients_through(const std::function<Expr(const Expr&, const Expr&, const Expr&)>& build,
                                      bool constants) {
   const Array values = counted({2});
@@ -195,7 +195,7 @@ TEST_F(Fold, SecondGradientsOfPartsOfOpenElements) {
       EXPECT_DOUBLE_EQ(results[k].data<double>()[i], results[k + 2].data<double>()[i]) << k << ' ' << i;
 }
 
-// Rows of the batch stay where they are, and each draws what it draws alone.
+// Each rank keeps its rows of the batch. Each row draws the same numbers as on one rank.
 std::vector<Array> mapped(std::string* plan = nullptr) {
   const Expr x = placeholder({.shape = {kUnknown, 40}, .dtype = DType::kFloat64});
   const Variable w = variable(counted({40}));

@@ -1,4 +1,4 @@
-// Loops of so many rows that they form their weights' gradients some iterations at a time
+// Loops with so many rows that they form their weights' gradients several iterations at a time
 // (runtime/passes/fold_products.cc).
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// Neither rows nor iterations divide the other's number evenly.
+// Neither kRows nor kTime is a multiple of the other.
 constexpr std::int64_t kRows = 30, kTime = 37, kFeatures = 5, kUnits = 6;
 
 Array batch(std::int64_t rows = kRows, std::int64_t time = kTime) {
@@ -40,11 +40,11 @@ struct Weights {
   }
 };
 
-// A gated recurrent unit, of which its last output or all of them count.
+// A gated recurrent unit. The loss uses its last output or all outputs.
 struct Network {
   enum Loss { kLast, kOutputs };
   Expr x;
-  Exprs values;  // the loss, gradients, outputs
+  Exprs values;  // the loss, the gradients, with kOutputs the outputs
 
   Network(const Weights& w, Loss of, const RnnOptions& options, std::int64_t time = kTime)
       : x(placeholder({.shape = {kUnknown, time, kFeatures}, .dtype = DType::kFloat64})) {
@@ -101,7 +101,7 @@ TEST_F(LoopProducts, AreWhatTheUnrolledIterationsGive) {
     }
 }
 
-// Nobody stores what a few iterations' products have used.
+// The products consume their operands a few iterations at a time, so no stack holds the values of all iterations.
 TEST_F(LoopProducts, NeedNoStackOfAllIterations) {
   const Weights weights;
   const Network loop(weights, Network::kLast, {});
@@ -112,7 +112,7 @@ TEST_F(LoopProducts, NeedNoStackOfAllIterations) {
   EXPECT_EQ(count_of(plan.substr(at, plan.find('\n', at) - at), "float64(37, 30, 18)"), 0u) << plan;
 }
 
-// The weights' gradients of the second of two steps, so that what the first one left behind would show.
+// The loss and the weights' gradients of the second of two steps, which would show values left over from the first.
 std::vector<Array> second_step(std::int64_t rows, std::int64_t time) {
   const Weights weights;
   const Network loop(weights, Network::kLast, {}, time);
@@ -137,7 +137,7 @@ void expect_same_over_ranks(int ranks, std::int64_t rows, std::int64_t time) {
 
 TEST_F(LoopProducts, AreTheSameOverRanks) { expect_same_over_ranks(2, kRows, kTime); }
 
-// A rank without rows has all the iterations, many of which go together, and zeros to give.
+// A rank without rows runs all iterations, many of them at a time, and contributes zeros.
 TEST_F(LoopProducts, AreZeroWhereThereAreNoRows) {
   expect_same_over_ranks(3, 2, 300);
   expect_same_over_ranks(3, 2, 5);

@@ -1,4 +1,4 @@
-// print_tensor: what it writes, and how often.
+// print_tensor: its text, and the number of times that it writes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 
 using Exprs = std::vector<Expr>;
 
-// What `body` writes on standard output.
+// The text that `body` writes to standard output.
 std::string written(const std::function<void()>& body) {
   ::testing::internal::CaptureStdout();
   body();

@@ -1,4 +1,4 @@
-// What the plan of a recurrent network is made of, in one process and over several ranks.
+// The plan of a recurrent network, in one process and over several ranks.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -90,12 +90,12 @@ TEST(RnnPlan, WeightsAreSeenOnce) {
   const Array feed = batch(5);
   const std::string plan = network.training().describe({&feed, 1});
   const Lines lines = lines_of(plan);
-  // Forward: one product of all inputs. Backward: one product a weight over all turns, and in each turn a sum.
+  // Forward: one product of all inputs. Backward: one product per weight over all iterations, a sum in each iteration.
   EXPECT_EQ(count_of(lines.outside, "dot(transpose_y=false)  float64(6, 5, 3), float64(3, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.outside, "dot_kernel_grad()  float64(6, 5, 3), float64(6, 5, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.outside, "dot_kernel_grad()  float64(6, 5, 4), float64(6, 5, 16)"), 1u) << plan;
   EXPECT_EQ(count_of(lines.inside, "dot_kernel_grad"), 0u) << plan;
-  EXPECT_EQ(count_of(lines.inside, "dot("), 2u) << plan;  // an iteration's product with the state, there and back
+  EXPECT_EQ(count_of(lines.inside, "dot("), 2u) << plan;  // the product with the state, forward and backward
   EXPECT_EQ(count_of(lines.inside, "sum("), 1u) << plan;
 }
 
@@ -130,7 +130,7 @@ TEST(RnnPlan, GradientsCrossTheWireOnceAndOutsideOfTheLoop) {
   }
 }
 
-// Weights after a few steps, and the losses.
+// The losses of a few steps, then the weights.
 std::vector<Array> trained(std::int64_t rows) {
   const Network network;
   Function train = network.training();
@@ -141,7 +141,7 @@ std::vector<Array> trained(std::int64_t rows) {
 }
 
 TEST(RnnPlan, RanksTrainWhatOneRankTrains) {
-  for (const std::int64_t rows : {5, 2}) {  // two rows are too few for three ranks: all compute all
+  for (const std::int64_t rows : {5, 2}) {  // two rows are too few for three ranks: each computes all
     std::vector<Array> alone;
     {
       Session session(3);

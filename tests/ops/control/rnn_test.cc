@@ -1,5 +1,5 @@
-// rnn beyond single values (which tests/ops/cases_control.cc has): arguments that do not fit, lengths that come with
-// the feeds, random numbers and the learning phase within a step.
+// rnn: errors, lengths that are known only from feeds, random numbers and the learning phase within a step.
+// tests/ops/cases_control.cc has the values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,7 +96,7 @@ TEST_F(Rnn, LengthComesWithTheFeeds) {
   }
 }
 
-// Without any iteration there is no output; the states stay what they were, and so do their gradients.
+// Without iterations the outputs are empty and the last output is 0. The states and their gradients do not change.
 TEST_F(Rnn, MayHaveNoIterations) {
   const Array none(DType::kFloat64, {3, 0, 2}), state = counted({3, 2}), mask(DType::kBool, {3, 0});
   for (const std::int64_t time : {kUnknown, std::int64_t{0}}) {
@@ -131,7 +131,7 @@ TEST_F(Rnn, UnrollsToTheGivenLength) {
   for (int i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(results[0].data<double>()[i], results[1].data<double>()[i]);
 }
 
-// The outputs of a dropout within a step, and the inputs' gradient, for inputs of ones.
+// The outputs of `step`, which has a dropout, and the inputs' gradient, for inputs of ones.
 std::vector<Array> dropped(const RnnStep& step, bool go_backwards = false) {
   const Expr x = placeholder({.shape = {kUnknown, 6, 40}, .dtype = DType::kFloat64});
   const RnnResult r = rnn(step, x, {sum(x, {1}) * 0.0}, {.go_backwards = go_backwards});
@@ -142,7 +142,7 @@ std::vector<Array> dropped(const RnnStep& step, bool go_backwards = false) {
   return results;
 }
 
-// The values that the iterations of sample 0 give, each once.
+// The distinct outputs of sample 0 over the iterations.
 std::set<std::vector<double>> different_iterations(const Array& outputs) {
   std::set<std::vector<double>> found;
   for (int t = 0; t < 6; ++t) found.emplace(outputs.data<double>() + t * 40, outputs.data<double>() + (t + 1) * 40);
@@ -224,7 +224,7 @@ TEST_F(Rnn, TakesTheBranchOfTheLearningPhase) {
   }
 }
 
-// A state that is handed on, states that change places, an integer state.
+// States that change places, and states of both kinds of dtypes that are updated.
 TEST_F(Rnn, StatesMayMove) {
   const Expr x = placeholder({.shape = {2, 5, 2}, .dtype = DType::kFloat64});
   const Expr zero = sum(x, {1}) * 0.0, iterations = cast(zero, DType::kInt32);

@@ -1,5 +1,4 @@
-// switch_ beyond single values (which tests/ops/cases_choice.cc has): what is computed and what is not, in one process
-// and over several ranks; what is refused.
+// switch_: the side that is computed, on one and on several ranks; errors. tests/ops/cases_choice.cc has the values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -81,7 +80,7 @@ TEST_F(Switch, OnlyTheTakenSideRuns) {
   const Expr x = placeholder({.shape = {2}, .dtype = DType::kFloat64});
   const Expr table = placeholder({.shape = {3, 2}, .dtype = DType::kFloat64});
   const Expr index = placeholder({.shape = {1}, .dtype = DType::kInt32});
-  // The row is looked up on one side only; an index outside the table is an error there.
+  // Only one side gathers the row; there an index outside the table is an error.
   const Expr y = switch_(
       positive(x), [&] { return squeeze(gather(table, index), 0) * 2.0; }, x);
   Function f({x, table, index}, {y, gradients(sum(y), {x})[0], gradients(sum(y), {table})[0]});
@@ -110,7 +109,7 @@ TEST_F(Switch, ForwardAndGradientShareTheirWork) {
   EXPECT_NE(plan.find("if, "), std::string::npos) << plan;
 }
 
-// A side that is not taken leaves no trace in the gradient, not even where its derivative is infinite.
+// A side that is not taken adds nothing to the gradient, even if its derivative is infinite.
 TEST_F(Switch, TheOtherSidesGradientIsZero) {
   const Expr x = placeholder({.shape = {2}, .dtype = DType::kFloat64});
   const Expr y = switch_(
@@ -159,7 +158,7 @@ TEST_F(Switch, UpdatesTakeOneSide) {
   EXPECT_EQ(get_value(w).data<double>()[1], 3);
 }
 
-// What one side tells of its shape holds for that side only: the other one is taken where the condition is fed.
+// A size known on one side only is unknown in the result, because a fed condition may take the other side.
 TEST_F(Switch, ASizeThatOneSideKnowsIsNotTheResults) {
   const Expr x = placeholder({.shape = {kUnknown, 2}, .dtype = DType::kFloat64});
   const Expr w = placeholder({.shape = {2, 2, 1}, .dtype = DType::kFloat64});
@@ -176,8 +175,7 @@ TEST_F(Switch, ASizeThatOneSideKnowsIsNotTheResults) {
   }
 }
 
-// A step of training in which the loss has two forms, a weight that only one of them uses, and sums over the batch on
-// both sides.
+// A training step whose loss has two forms. One of them uses a weight that the other does not; both sum over the batch.
 std::vector<Array> trained() {
   const Variable a = variable(counted({3, 2}, -0.5)), b = variable(counted({3, 2}, 0.1));
   const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});

@@ -1,4 +1,4 @@
-// What the functions of syncline/backend/convolution.h refuse, and what they say then.
+// Arguments that convolution, pooling, padding and resizing reject, and the error messages.
 #include "ops/graph/leaf.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/shape.h"
@@ -13,7 +13,7 @@ Expr of_shape(Shape shape, DType dtype = DType::kFloat32) {
   return apply<Placeholder>({}, {.dtype = dtype, .shape = std::move(shape)});
 }
 
-// What every function says of an unknown data_format; `call` takes one.
+// The error of every function for an unknown data_format, which `call` takes.
 template <class F>
 void expect_data_format(F call) {
   expect_refused<ValueError>([&] { call("nhwc"); }, "unknown data_format 'nhwc'");

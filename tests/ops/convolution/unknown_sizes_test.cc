@@ -1,5 +1,4 @@
-// Functions of images whose space is unknown while the graph and its gradients are built compute what they compute
-// where everything is known.
+// Functions of images: a graph and its gradients built with unknown sizes compute the same values as with known sizes.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -24,7 +23,7 @@ Array numbers(const Shape& shape, int seed) {
   return array;
 }
 
-// The value, its gradients, and the gradients of their squares.
+// y, the gradients of sum(y^2), and the gradients of sum(y^2) plus the sums of the squared first gradients.
 std::vector<Array> compute(Build build, const std::vector<Array>& feeds, bool open) {
   std::vector<Expr> x;
   for (const Array& feed : feeds) {
@@ -107,7 +106,7 @@ TEST(UnknownSizes, LocalConvolution) {
       {{2, 10, 2}, {4, 6, 3}});
 }
 
-// A fed image that lacks less than a stride has no positions; its gradients are zeros.
+// A fed image that is up to one stride smaller than the window has no positions; its gradients are zeros.
 void expect_no_positions(Build build, const Shape& image, const std::vector<Shape>& others, const Shape& wanted) {
   Session session(3);
   SessionScope scope(session);
@@ -136,7 +135,7 @@ TEST(UnknownSizes, AWindowLargerThanTheImageThatIsFed) {
   expect_no_positions(mean, {2, 1, 5, 5, 3}, {}, {2, 0, 3, 3, 3});
 }
 
-// Both rows of taps but the middle one see zeros only: an infinite image leaves no NaN there.
+// The first and last row of the kernel meet only padding: an infinite image must not make NaN there.
 TEST(UnknownSizes, TapsOutsideTheImageHaveNoGradient) {
   Session session(3);
   SessionScope scope(session);

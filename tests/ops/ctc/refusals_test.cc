@@ -1,4 +1,4 @@
-// What the ops of syncline/backend/ctc.h refuse, and what they say then.
+// Arguments that the ops of syncline/backend/ctc.h reject, and the error messages.
 #include <gtest/gtest.h>
 
 #include "syncline/backend/ctc.h"
@@ -28,7 +28,7 @@ class CtcRefusals : public ::testing::Test {
   static Array ints(Shape shape, std::vector<std::int32_t> values) {
     return Array::from<std::int32_t>(std::move(shape), values);
   }
-  // The cost of two samples of two labels, four steps and three classes.
+  // Evaluates the cost, or its gradient, of two samples of two labels, four steps and three classes.
   static void cost_of(std::vector<std::int32_t> labels, std::vector<std::int32_t> steps,
                       std::vector<std::int32_t> counts, bool gradient) {
     const Expr y = fill({2, 4, 3}, 1.0 / 3);
@@ -77,7 +77,7 @@ TEST_F(CtcRefusals, ValuesOfTheCost) {
         "label_length 3 of sample 0 is outside [0, 2]");
     expect_refused<ValueError>([&] { cost_of({0, 1, 0, 1}, {4, 1}, {2, 2}, gradient); }, "need 2 steps");
     expect_refused<ValueError>([&] { cost_of({0, 0, 0, 1}, {2, 4}, {2, 2}, gradient); }, "need 3 steps");
-    cost_of({0, 0, 0, 7}, {3, 4}, {2, 1}, gradient);  // labels behind the last do not matter
+    cost_of({0, 0, 0, 7}, {3, 4}, {2, 1}, gradient);  // labels after label_length do not matter
   }
 }
 

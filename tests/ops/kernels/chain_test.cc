@@ -1,4 +1,4 @@
-// Ops that run as a chain give the bits that they give one by one.
+// A chain of ops computes the same bits as its ops one by one.
 #include "ops/kernels/fused/chain.h"
 
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ constexpr const char* kUnary[] = {"neg", "square", "sqrt", "relu", "sigmoid", "t
 
 struct Op {
   std::string name;
-  std::vector<int> operands;  // as FusedNode has them
+  std::vector<int> operands;  // as in FusedNode
 };
 
-// Values of every kind, the special ones spread among ordinary ones.
+// Normally distributed values with special ones among them. n = 0: a scalar that is not special.
 Array make_values(DType dtype, std::int64_t n, unsigned seed) {
   Array values(dtype, n == 0 ? Shape{} : Shape{n});
   std::mt19937 random(seed);
@@ -70,11 +70,11 @@ std::vector<Array> run(const FusedSpec& spec, const std::vector<Array>& inputs) 
   return results;
 }
 
-// Each op as a program of its own.
+// Runs each op as its own program.
 std::vector<Array> run_one_by_one(const std::vector<Array>& inputs, const std::vector<Op>& ops) {
   std::vector<Array> values;
   for (const Op& op : ops) {
-    std::vector<Array> operands{inputs[0]};  // gives the space
+    std::vector<Array> operands{inputs[0]};  // determines the space
     Op alone{op.name, {}};
     for (const int operand : op.operands) {
       alone.operands.push_back(~static_cast<int>(operands.size()));
@@ -105,7 +105,7 @@ std::size_t chains_of(const FusedSpec& spec) {
   return find_chains(spec, numbers).size();
 }
 
-// Inputs 0, 1, 2: blocks; 3, 4: numbers.
+// Inputs 0, 1, 2: vectors of n elements; 3, 4: scalars.
 std::vector<Array> make_inputs(DType dtype, std::int64_t n) {
   std::vector<Array> inputs;
   for (unsigned i = 0; i < 3; ++i) inputs.push_back(make_values(dtype, n, 7 + i));
@@ -167,7 +167,7 @@ TEST(Chain, ProgramsGiveTheBitsOfSingleOps) {
     std::vector<Op> ops;
     std::vector<int> outputs;
     for (int i = 0; i < 30; ++i) {
-      // Mostly what was just computed, so that long chains form.
+      // Mostly recent values, so that long chains form.
       auto operand = [&] {
         if (i > 0 && random() % 4 != 0) return i - 1 - static_cast<int>(random() % 3) % i;
         return ~static_cast<int>(random() % 5);
@@ -186,7 +186,7 @@ TEST(Chain, ProgramsGiveTheBitsOfSingleOps) {
   }
 }
 
-// A result written over an input that the chain reads, in its first op and in its last.
+// A result overwrites an input: input 0, which the first and the last op read, or input 1.
 TEST(Chain, OverwritesItsInputs) {
   const std::vector<Op> ops{{"mul", {~0, ~3}}, {"add", {0, ~1}}, {"sub", {1, ~0}}};
   for (const int overwritten : {0, 1}) {

@@ -33,7 +33,7 @@ struct Sizes {
         y(static_cast<std::size_t>(g.batch * g.out_d * g.out_h * g.out_w * g.out_c)) {}
 };
 
-// Calls visit(pixel of x, place of the kernel, pixel of y) for each that meet inside the image.
+// Calls visit(pixel of x, kernel position, pixel of y) for each kernel position that lies inside the image.
 template <class Visit>
 void for_taps(const Problem& g, const Visit& visit) {
   Index out = 0;
@@ -63,7 +63,7 @@ void for_products(const Problem& g, const Visit& visit) {
   });
 }
 
-// Output sizes from the pads on all four sides.
+// Computes the output sizes from the pads on all four sides.
 Problem geometry(Index batch, Index h, Index w, Index in_c, Index out_c, Index k_h, Index k_w, Index stride = 1,
                  Index dilation = 1, Index top = 0, Index left = 0, Index bottom = 0, Index right = 0) {
   Problem g{{.batch = batch, .in_h = h, .in_w = w, .in_c = in_c, .out_c = out_c, .k_h = k_h, .k_w = k_w}};
@@ -129,7 +129,7 @@ std::vector<Problem> geometries() {
       depthwise(geometry(2, 2, 2, 8, 1, 4, 4, 1, 1, 2, 2, 2, 2)),                 // depthwise: no interior
       depthwise(geometry(30, 24, 24, 32, 1, 3, 3, 1, 1, 1, 1, 1, 1)),             // depthwise: several slots
   };
-  Problem uneven = geometry(2, 10, 12, 5, 9, 3, 2);  // another stride and dilation each way
+  Problem uneven = geometry(2, 10, 12, 5, 9, 3, 2);  // strides and dilations that differ by axis
   uneven.stride_w = 2;
   uneven.dilation_h = 2;
   uneven.out_h = (10 - 4 - 1) / 1 + 1;
@@ -138,7 +138,7 @@ std::vector<Problem> geometries() {
   return all;
 }
 
-// Tells a failure's geometry.
+// The geometry, for failure messages.
 std::string name(const Problem& g) {
   return join_text(g.depthwise ? "depthwise x " : "x ", g.batch, "x", g.in_d, "x", g.in_h, "x", g.in_w, "x", g.in_c,
                    ", w ", g.k_d, "x", g.k_h, "x", g.k_w, "x", g.out_c, ", stride ", g.stride_h, ", dilation ",
@@ -159,7 +159,7 @@ struct Case {
 
 template <class T>
 Results<T> run(const Problem& g, const Case<T>& c) {
-  const T poison = std::numeric_limits<T>::quiet_NaN();  // shows what is read before it is written, or never written
+  const T poison = std::numeric_limits<T>::quiet_NaN();  // shows reads before writes, and missing writes
   const Sizes sizes(g);
   Results<T> r{std::vector<T>(sizes.y, poison), std::vector<T>(sizes.x, poison), std::vector<T>(sizes.w, poison)};
   const ConvLoops<T>& loops = loops_of<T>(g);

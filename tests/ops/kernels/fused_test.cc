@@ -25,8 +25,8 @@ FusedNode node(const char* name, std::vector<int> operands, Meta out) {
   return {find_op(name), std::make_shared<NoAttrs>(), std::move(operands), out};
 }
 
-// With a, b, c the thirds of the columns of x, and a bias for a row: (a + bias, a + bias - b, c * 2) side by side,
-// (c * 2, a + bias) side by side, and c * 2 alone.
+// a, b, c are the thirds of the columns of x; bias is a row. The outputs are (a + bias, a + bias - b, c * 2) side by
+// side, (c * 2, a + bias) side by side, and c * 2.
 void check_thirds(std::int64_t rows, std::int64_t columns) {
   const Meta part{DType::kFloat32, {rows, columns}};
   const std::vector<float> x = numbers(rows * columns * 3, 1), bias = numbers(columns, 5), two{2};
@@ -110,7 +110,7 @@ TEST(Fused, RowsAreNotByElement) {
   EXPECT_FALSE(by_element(fuse(spec)));
 }
 
-// Rows of a strided view of three dimensions: a step from block to block that is not always the same.
+// A strided view of three dimensions, whose step from row to row is not constant.
 TEST(Fused, WindowOfThreeDimensions) {
   constexpr std::int64_t kPlanes = 3, kRows = 5;
   for (const std::int64_t columns : kColumns) {

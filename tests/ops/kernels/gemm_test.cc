@@ -27,7 +27,7 @@ const std::vector<Shape> kShapes = {{1, 1, 1},       {32, 64, 64},    {32, 10, 6
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-// Operands whose rows are `gap` elements longer than they need to be.
+// Operands and result with `gap` unused elements at the end of each row.
 template <class T>
 struct Product {
   Shape s;
@@ -120,7 +120,7 @@ TEST(Gemm, BitsDoNotDependOnThreads) {
       }
 }
 
-// Rows farther apart than BLAS can say: two of them in memory that is only reserved.
+// A distance between rows that exceeds the 32-bit integers of BLAS. The memory is only reserved.
 TEST(Gemm, DistancesBeyond32Bits) {
   constexpr Index kApart = (Index{1} << 32) + 64;
   const std::size_t bytes = at(kApart + 64) * sizeof(float);
@@ -135,7 +135,7 @@ TEST(Gemm, DistancesBeyond32Bits) {
   munmap(memory, bytes);
 }
 
-// The flavour of OpenBLAS without locks fails this.
+// The serial flavour of OpenBLAS, which has no locks, fails this test.
 TEST(Gemm, SeveralThreadsMultiplyAtOnce) {
   std::vector<std::thread> callers;
   std::vector<int> wrong(4);

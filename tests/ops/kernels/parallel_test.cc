@@ -119,7 +119,7 @@ Modes modes_of_this_thread() {
   return {std::fegetround(), smallest_normal * 0.5F != 0.F};
 }
 
-// Of two threads that meet in one loop.
+// The modes of two threads that run in one loop.
 std::set<Modes> modes_in_a_loop() {
   std::set<Modes> seen;
   std::mutex mutex;
@@ -135,7 +135,7 @@ std::set<Modes> modes_in_a_loop() {
   return seen;
 }
 
-// A library that is loaded later may change them, when the pool has long been made.
+// A library that is loaded after the pool was made may change the modes.
 TEST(Parallel, LoopsHaveTheFloatingPointModesOfTheirCaller) {
   set_thread_count(2);
   std::fenv_t before;

@@ -57,7 +57,7 @@ std::size_t out_size(const PoolGeometry& g) {
   return static_cast<std::size_t>(g.batch * g.out_d * g.out_h * g.out_w * g.channels);
 }
 
-// Calls visit(out, cells) with the indices of each window's real cells.
+// Calls visit(out, cells) with the indices of each window's cells inside the image.
 template <class Visit>
 void for_windows(const PoolGeometry& g, const Visit& visit) {
   std::size_t out = 0;

@@ -1,5 +1,5 @@
-// What the tests of kernels share: reproducible values, the measure of an error, and scratch that shows an overrun,
-// and a loop over instruction sets.
+// Helpers of the kernel tests: reproducible values, an error measure, scratch memory that detects overruns, a loop over
+// instruction sets.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::vector<T> random_values(std::size_t count, unsigned seed) {
   return values;
 }
 
-// The largest difference, as a part of the largest expected value. NaN counts as infinite.
+// The largest difference relative to the largest expected value. A NaN counts as infinite.
 template <class T>
 double largest_error(const std::vector<T>& got, const std::vector<double>& want) {
   double error = 0, scale = std::numeric_limits<double>::min();
@@ -37,7 +37,7 @@ double largest_error(const std::vector<T>& got, const std::vector<double>& want)
   return error / scale;
 }
 
-// 64-byte aligned memory, filled with NaN, with a guard behind it. Null where no bytes are asked for.
+// 64-byte aligned memory, filled with NaN, followed by a guard. data() is null for 0 bytes.
 class GuardedScratch {
  public:
   explicit GuardedScratch(std::size_t bytes)
@@ -59,7 +59,8 @@ class GuardedScratch {
   std::byte* memory_;
 };
 
-// Calls check(name) with the kernels held to each instruction set that they were compiled for and this processor has.
+// Calls check(name) once per instruction set that the kernels were compiled for and this processor has; the kernels use
+// only that set.
 template <class Check>
 void for_each_instruction_set(const Check& check) {
   for (const InstructionSet& set : instruction_sets()) {

@@ -1,4 +1,4 @@
-// What the ops of syncline/backend/nn.h refuse, and what they say then.
+// Arguments that the ops of syncline/backend/nn.h reject, and the error messages.
 #include <gtest/gtest.h>
 
 #include "ops/graph/leaf.h"

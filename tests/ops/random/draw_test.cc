@@ -1,4 +1,4 @@
-// Philox against its published vectors, and what is drawn with it: the same from any place on, with the right moments.
+// Philox against its published vectors. Draws: the same from any first element, with the right moments.
 #include "ops/random/draw.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(Philox, GivesThePublishedWords) {
 
 TEST(Philox, VectorsGiveTheSameWordsAsOneCounterAtATime) {
   const Stream stream{0xa4093822299f31d0, 0x1234567800000003};
-  // Across the border of the counter's low word too.
+  // The last range crosses the limit of the counter's low word.
   for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{0xfffffff0}}) {
     constexpr int kBlocks = 700;
     std::vector<std::uint32_t> words(4 * kBlocks);
@@ -137,7 +137,7 @@ TYPED_TEST(Moment, NormalIsNormal) {
   EXPECT_NEAR(m.variance, 1, 0.008);
   EXPECT_NEAR(m.skewness, 0, 0.015);
   EXPECT_NEAR(m.kurtosis, 3, 0.03);
-  // Neighbours come from one pair of words: they must not be correlated.
+  // Neighbours use one pair of words; they must not be correlated.
   double neighbours = 0;
   for (std::size_t i = 0; i + 1 < kDraws; i += 2) neighbours += static_cast<double>(x[i]) * x[i + 1];
   EXPECT_NEAR(neighbours / (kDraws / 2), 0, 0.008);
@@ -157,11 +157,11 @@ TEST(InverseNormal, UndoesTheDistributionFunction) {
   }
 }
 
-// Runs a drawing op as the rank that owns [begin, begin + shape[axis]) of `size` rows does.
+// Runs a random op like a rank that owns [begin, begin + shape[axis]) of the `size` elements along the slice's axis.
 template <class T>
 std::vector<T> run_slice(const Expr& e, const Shape& shape, Slice slice) {
   std::vector<T> out(static_cast<std::size_t>(shape.size()));
-  // A vector<bool> has no data; `out` is of bytes where the op gives truth values.
+  // vector<bool> has no data(), so T is char for an op with bool results.
   void* buffers[] = {out.data()};
   const Meta meta[] = {{e.dtype(), shape}};
   const std::uint64_t step = 11;
@@ -276,7 +276,7 @@ TEST(RandomOps, BoundsMustBeOfTheDtype) {
   draw(-3e38, 3e38, DType::kFloat64);
 }
 
-// Rounding must not reach maxval: 2^63 is no int64.
+// Rounding must not reach maxval: 2^63 is not an int64.
 TEST(RandomOps, LargeIntegersStayBelowMaxval) {
   const Expr e = random_uniform({100}, {1, 2}, {.minval = 0x1p63 - 1024, .maxval = 0x1p63, .dtype = DType::kInt64});
   std::vector<std::int64_t> values(100);

@@ -6,7 +6,7 @@ from generate.oracle import array, case, real
 
 
 def by_einsum(x, y, axes=None):
-    """What the documents say, for what TensorFlow refuses."""
+    """batch_dot by the documentation, for arguments that TensorFlow rejects."""
     if axes is None:
         axes = (x.ndim - 1, y.ndim - (1 if y.ndim == 2 else 2))
     a, b = (axes, axes) if isinstance(axes, int) else axes

@@ -1,4 +1,4 @@
-"""Batches without a row and of one row: two cases for each function that takes a batch (functions.tsv)."""
+"""Batches without rows and of one row: two cases for each function with a batch (functions.tsv)."""
 
 import numpy as np
 
@@ -7,14 +7,14 @@ from generate.oracle import array, case, flat, mapped, real, shares, truth, whol
 
 
 def batches(function, operands, **options):
-    """operands(n): those of a batch of n rows."""
+    """Adds both cases; operands(n) returns the operands of a batch of n rows."""
     for n, label in enumerate(("no_rows", "one_row")):
         case(function, operands(n), label=label, **options)
 
 
 def refused(function, operands, call=None, gradient=None, **options):
-    """TensorFlow takes a batch of one row, but refuses one without, or leaves the slope of the other operands unset: what it
-    gives for one row, cut to none. A loss that sums nothing has the slope 0."""
+    """For functions where TensorFlow accepts one row, but rejects a batch without rows or leaves the gradients of other operands
+    unset. The expected result without rows is the result of one row cut to no rows; the gradients of the empty loss are 0."""
 
     def nothing(*inputs, **args):
         one = [None if a is None else np.ones((1, *a.shape[1:]), a.dtype) if 0 in a.shape[:1] else a for a in flat(list(inputs))]
@@ -72,7 +72,7 @@ batches("batch_dot", lambda n: [real(n, 3), real(n, 3)], axes=1)
 batches("batch_dot", lambda n: [real(n, 2, 3), real(n, 3, 2)], axes=[2, 1])
 batches("gather", lambda n: [real(4, 2), whole(n, low=0, high=3)])
 
-# ---- what moves elements ----
+# ---- functions that move elements ----
 batches("transpose", lambda n: [real(n, 3)])
 batches("reshape", lambda n: [real(n, 6)], shape=(-1, 2, 3))
 batches("permute_dimensions", lambda n: [real(n, 2, 3)], pattern=(0, 2, 1))
@@ -137,7 +137,7 @@ refused("ctc_decode", lambda n: [shares(n, 4, 3), whole(n, low=4, high=4)], call
         beam_width=5, top_paths=2, **ctc.SINGLE)
 batches("ctc_label_dense_to_sparse", lambda n: [whole(n, 3, low=1, high=9), whole(n, low=2, high=2)])
 
-# ---- variables, functions, what is known of tensors ----
+# ---- variables, functions, properties of tensors ----
 for name in ("variable", "get_value"):
     batches(name, lambda n: [real(n, 3)], script=lambda K, x: K.get_value(K.variable(x)))
 batches("eval", lambda n: [real(n, 3)], script=lambda K, x: K.eval(K.constant(x) * 2))

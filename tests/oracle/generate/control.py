@@ -1,4 +1,4 @@
-"""Choice, maps, folds and print_tensor: functions by name, the same in tests/oracle/calls_control.cc."""
+"""Choice, maps, folds and print_tensor. tests/oracle/calls_control.cc has the same functions by the same names."""
 
 import numpy as np
 import tensorflow as tf
@@ -7,7 +7,7 @@ from generate.oracle import array, case, real, truth, whole
 
 
 def sides(K, kind, condition, a, b):
-    """Condition, then and else."""
+    """The condition and both sides, by kind."""
 
     def nested():
         return K.switch(K.sum(b) > 0, lambda: K.exp(a), lambda: b)
@@ -39,14 +39,14 @@ for value in (np.nan, np.inf, -0.0, 1e-300):
 for dtype in ("int8", "int32", "int64", "uint8"):
     case("switch", [array(dtype == "int8", "bool"), whole(4, dtype=dtype, low=0), whole(4, dtype=dtype, low=0)], call=choose,
          kind="tensors")
-# TensorFlow tiles no bools.
+# TensorFlow cannot tile bool.
 case("switch", [array(1, "uint8"), truth(3, 2), truth(3, 2)], oracle=lambda condition, a, b, kind: a, kind="tensors")
 case("switch", [array(1, "int64"), real(), real()], call=choose, kind="tensors")
 case("switch", [array(0, "int64"), real(0, 3), real(0, 3)], call=choose, kind="tensors")
 
 
 def rows(condition, a, b, kind):
-    """A vector chooses whole rows."""
+    """switch with a vector as its condition, which chooses whole rows."""
     condition = condition.astype(bool).reshape(-1, *[1] * (a.ndim - 1))
     return np.where(condition, np.exp(a), a + b) if kind == "functions" else np.where(condition, a, b)
 
@@ -135,7 +135,7 @@ for name in ("foldl", "foldr"):
 
 
 def printed(x, message):
-    """What NumPy prints; format() of a scalar array would be Python's."""
+    """The text that NumPy prints. format() of a scalar array would give Python's text."""
     return [x, f"{message} {str(x)}\n" if message else f"{str(x)}\n"]
 
 
@@ -151,6 +151,6 @@ for shape in ((5,), (2, 3), (2, 2, 2), (1, 1)):
     case("print_tensor", [whole(*shape, low=-200, high=1000)], oracle=printed, message="msg", ranks=False)
     case("print_tensor", [real(*shape)], oracle=printed, message="msg", ranks=False)
 for shape in ((2,), (2, 2)):
-    # What goes on through it; this does appear in the test's output.
+    # The value that passes through. The printed text appears in the test's output.
     case("print_tensor", [real(*shape, dtype="float64")], oracle=lambda x, message, through: x,
          gradient=lambda weights, x: weights, message="through", through=True)

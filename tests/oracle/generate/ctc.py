@@ -1,4 +1,4 @@
-"""Connectionist temporal classification. Where TensorFlow refuses, every path of classes through time is enumerated."""
+"""Connectionist temporal classification. Where TensorFlow rejects the arguments, the oracle enumerates every path of classes."""
 
 import itertools
 
@@ -11,7 +11,7 @@ EPSILON = 1e-7
 
 
 def scores(y):
-    """log(y + epsilon), and the same made to sum to one."""
+    """log(y + epsilon), and the logarithm of y + epsilon normalized to sum 1."""
     raw = np.log(y.astype("float64") + EPSILON)
     return raw, raw - np.log(np.exp(raw).sum(-1, keepdims=True))
 
@@ -42,7 +42,7 @@ def enumerated_decode(y_pred, input_length, top_paths, **_):
 
 
 def beam_search(K, y_pred, input_length, beam_width, top_paths, **_):
-    """Without merge_repeated, as Keras asked for; TensorFlow's copy of Keras leaves it at its default."""
+    """Without merge_repeated, as in Keras. TensorFlow's copy of Keras leaves it at its default."""
     inputs = tf.math.log(tf.transpose(y_pred, [1, 0, 2]) + EPSILON)
     decoded, log_probability = tf.nn.ctc_beam_search_decoder(inputs, tf.cast(input_length, tf.int32), beam_width, top_paths)
     shape = y_pred.shape.as_list()[:2]
@@ -53,7 +53,7 @@ def column(values, dtype="int32"):
     return array(values, dtype)[:, None]
 
 
-SINGLE = dict(tolerance="single")  # TensorFlow's kernels take float64, but compute with float32
+SINGLE = dict(tolerance="single")  # TensorFlow's kernels accept float64, but compute in float32
 
 
 def cost_cases():

@@ -1,4 +1,4 @@
-"""Elementwise functions, and those of a row, at the borders of what they take: one list of values a dtype, with gradients."""
+"""Elementwise functions and functions of rows at the edges of their domains: one list of values per dtype, with gradients."""
 
 import numpy as np
 
@@ -10,15 +10,15 @@ FLOATS = ("float32", "float64")
 
 
 def edges(dtype):
-    """Zeros, infinities, NaN, what lies next to 0 and to infinity, subnormal numbers, where exp overflows, ties of the bounds
-    below. The loss (oracle.weights_of) weighs the sixth of eleven elements by 0: an ordinary number is there."""
+    """Zeros, infinities, NaN, the numbers next to 0 and infinity, subnormal numbers, numbers whose exp overflows, ties with the bounds
+    below. The loss (oracle.weights_of) gives the sixth of each eleven elements the weight 0; these are ordinary numbers."""
     info = np.finfo(dtype)
     beyond_exp = 100 if dtype == "float32" else 1000
     return [0.0, -0.0, np.inf, -np.inf, np.nan, 2.0, info.max, info.tiny / 3, 1.0, -1.0, info.tiny,
             -info.tiny / 3, -info.max, info.smallest_subnormal, beyond_exp, -beyond_exp, 2.0, 2.5, -2.5, -info.tiny]
 
 
-FIRST = slice(11)  # the most important of them: functions of two operands get all their pairs
+FIRST = slice(11)  # the most important values: functions of two operands have cases of all pairs
 
 
 def edge(function, inputs, **options):
@@ -39,18 +39,18 @@ for name, options in ONE:
 
 
 def rectified(x, alpha=0.0, max_value=None, threshold=0.0):
-    """As the documents have it: TensorFlow multiplies x by whether it counts, and infinity times 0 is NaN."""
+    """relu by the documentation. TensorFlow multiplies x by a mask of 0 and 1, and infinity times 0 is NaN."""
     below = x.dtype.type(alpha) * (x - x.dtype.type(threshold)) if alpha else np.where(np.isnan(x), x, 0)
     return np.where(x > threshold, x if max_value is None else np.clip(x, 0, max_value), below).astype(x.dtype)
 
 
 def exponential(x, alpha=1.0):
-    """TensorFlow's kernel takes what lies next to 0 for 0."""
+    """elu by the documentation. TensorFlow's kernel treats numbers next to 0 as 0."""
     return np.where(x > 0, x, x.dtype.type(alpha) * np.expm1(np.minimum(x, 0)))
 
 
 def reciprocals(weights, x):
-    """TensorFlow's slope of the logarithm in float32 loses subnormal numbers."""
+    """The gradient of log. TensorFlow's gradient in float32 loses subnormal numbers."""
     return [(weights[0] / x).astype(x.dtype)]
 
 
@@ -82,7 +82,7 @@ for dtype in FLOATS:
     edge("switch", [np.isnan(values) | (values > 0), values, values[::-1]], call=lambda K, c, a, b, kind: K.switch(c, a, b),
          kind="tensors")
 
-# ---- rows: an edge beside ordinary numbers, which decide what is close ----
+# ---- rows: an edge beside ordinary numbers, which set the scale of the tolerance ----
 
 
 def beside(function, inputs, **options):
@@ -90,7 +90,7 @@ def beside(function, inputs, **options):
 
 
 REDUCTIONS = ("softmax", "l2_normalize", "logsumexp", "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "cumsum")
-# The first NaN counts, and gradients where others are 0: docs/differences.md.
+# docs/differences.md: argmax and argmin return the first NaN; cumprod has gradients where TensorFlow's are 0.
 OWN = {"argmax": dict(oracle=lambda x, axis: np.argmax(x, axis)), "argmin": dict(oracle=lambda x, axis: np.argmin(x, axis)),
        "cumprod": dict(gradient=slope_of_cumprod)}
 for dtype in FLOATS:
@@ -108,7 +108,7 @@ for dtype in FLOATS:
     plain = [np.full_like(values, number) for number in (0.5, 4, 0.5, 0.5)]  # mean, variance, beta, gamma
     x = np.stack([np.full_like(values, 0.25), np.full_like(values, 2)])
     beside("batch_normalization", [np.stack([values, values]), *plain])
-    for place in range(4):  # the documented formula: TensorFlow multiplies it out, to differences of infinities
+    for place in range(4):  # the documented formula; TensorFlow expands it to differences of infinities
         beside("batch_normalization", [x, *plain[:place], values, *plain[place + 1:]], oracle=along, axis=-1)
     beside("bias_add", [x, values])
     beside("bias_add", [np.stack([values, values[::-1]]), values])

@@ -38,7 +38,7 @@ case("conv2d", [real(1, 4, 4, 2), real(3, 3, 2, 2)], label="defaults", open_batc
 
 
 def transposed(K, x, kernel, output_shape, data_format=LAST, strides=(1, 1), padding="valid", dilation_rate=(1, 1)):
-    """The gradient of conv2d as a function: what the documents say, also where TensorFlow refuses dilation."""
+    """The gradient of conv2d as a function, by the documentation, also with dilation, which TensorFlow rejects."""
     if tuple(dilation_rate) == (1, 1):
         return K.conv2d_transpose(x, kernel, tuple(output_shape), strides, padding, data_format)
     big = tf.zeros(output_shape, x.dtype)

@@ -1,4 +1,4 @@
-"""Products and rows."""
+"""Products and gathered rows."""
 
 import numpy as np
 

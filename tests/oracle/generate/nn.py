@@ -74,7 +74,7 @@ for dtype in ("float32", "float64"):
 
 
 def of_inner_axis(target, output, from_logits, axis):
-    """TensorFlow refuses an axis that is not the last where the batch is known; the documents do not."""
+    """sparse_categorical_crossentropy by the documentation. TensorFlow rejects an axis before the last one if the batch is known."""
     moved = np.moveaxis(output.astype("float64"), axis, -1)
     if from_logits:
         moved = np.exp(moved - moved.max(-1, keepdims=True))

@@ -13,7 +13,7 @@ def vector(n, present, dtype):
 
 
 def plain_formula(K, x, mean, var, beta, gamma, axis=-1, epsilon=1e-3):
-    """TensorFlow's own formula, without Keras's detour over its fused kernel, which takes only float32."""
+    """TensorFlow's own formula, without the fused kernel that Keras calls, which accepts only float32."""
     return tf.nn.batch_normalization(x, mean, var, beta, gamma, epsilon)
 
 
@@ -30,7 +30,7 @@ for dtype in ("float32", "float64"):
 
 
 def along(x, mean, var, beta, gamma, axis, epsilon=1e-3):
-    """By hand: TensorFlow ignores `axis` where its fused kernel does not apply."""
+    """In NumPy, because TensorFlow ignores `axis` where its fused kernel does not apply."""
     shape = [1] * x.ndim
     shape[axis] = -1
     wide = [None if v is None else v.astype("float64").reshape(shape) for v in (mean, var, beta, gamma)]
@@ -51,7 +51,7 @@ case("batch_normalization", [real(0, 3), real(3), real(3, low=0.2), real(3), rea
 
 
 def statistics(x, gamma, beta, reduction_axes, epsilon=1e-3):
-    """By hand: TensorFlow's fused kernel returns the unbiased variance, the documented meaning is the batch's own."""
+    """In NumPy, because TensorFlow's fused kernel returns the unbiased variance; the documented one is the batch's own."""
     axes = tuple(reduction_axes)
     wide = x.astype("float64")
     mean, var = wide.mean(axes), wide.var(axes)

@@ -1,6 +1,6 @@
-"""Declares oracle cases, computes what must come out, and writes the fixtures.
+"""Declares oracle cases, computes their expected results, and formats the fixtures.
 
-A case is declared by a group's module (math.py, shape.py, ...) while it is imported; `compute` then calls the function of
+A group's module (elementwise.py, shape.py, ...) declares its cases while it is imported. Then `compute` calls the function of
 tensorflow.python.keras.backend in graph mode, or the case's own Python oracle.
 """
 
@@ -10,7 +10,7 @@ import os
 import zlib
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # one order of summation, whatever the processor
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"  # one order of summation on all processors
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np  # noqa: E402
@@ -18,8 +18,8 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.python.keras import backend as K  # noqa: E402
 
 tf.compat.v1.disable_eager_execution()
-# In the caller's thread: TensorFlow's own threads take subnormal numbers for 0. The graph as it is written: its optimizer makes
-# sqrt(x) of pow(x, 0.5), and adds the constants of 1 - x + epsilon first.
+# TensorFlow computes in the caller's thread, because its own threads flush subnormal numbers to 0, and without its graph optimizer,
+# which replaces pow(x, 0.5) by sqrt(x) and adds the constants of 1 - x + epsilon first.
 tf.config.threading.set_inter_op_parallelism_threads(-1)
 tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
@@ -30,7 +30,7 @@ cases = {}  # function -> its cases, in the order of declaration
 
 
 class Draw:
-    """Random numbers, drawn when the case is computed: a function of the case and the operand's place in it."""
+    """Random numbers that are drawn when the case is computed. They depend on the case and on the operand's index."""
 
     def __init__(self, dtype, shape, draw):
         self.dtype, self.shape, self.draw = dtype, shape, draw
@@ -45,12 +45,12 @@ def real(*shape, dtype="float32", low=-2.0, high=2.0):
 
 
 def whole(*shape, dtype="int32", low=-5, high=5):
-    """Uniform whole numbers, both ends included; any dtype."""
+    """Uniform whole numbers in [low, high]; any dtype."""
     return Draw(dtype, shape, lambda g, s: g.integers(low, high + 1, s))
 
 
 def truth(*shape):
-    """Bools."""
+    """Random bools."""
     return Draw("bool", shape, lambda g, s: g.integers(0, 2, s))
 
 
@@ -70,16 +70,16 @@ def array(values, dtype="float32"):
 
 def case(function, inputs=(), *, label=None, call=None, script=None, oracle=None, gradient=None, tolerance=None,
          open_batch=True, ranks=True, **args):
-    """One case of `function`. inputs: arrays, draws, None where an argument is absent, or lists of these.
+    """Declares a case of `function`. inputs: arrays, Draws, None for an absent argument, or lists of these.
 
-    call(K, *tensors, **args): what to call instead of K's function of that name; returns tensors, arrays, numbers, text.
-    script(K, *arrays, **args): the same with the operands' values, for scripts of calls that make variables and functions.
+    call(K, *tensors, **args): called instead of K's function of that name; returns tensors, arrays, numbers, text.
+    script(K, *arrays, **args): the same with the operands' values, for sequences of calls that make variables and functions.
     oracle(*arrays, **args): computes the outputs without TensorFlow.
-    gradient: False: not compared; a function (weights, *arrays) -> one array or None an input; otherwise TensorFlow's,
-        which is stored if an input is float32 or float64; beside an `oracle` only if "tensorflow" is said.
-    tolerance: a class of tests/oracle/tolerances.h.
-    open_batch: whether the function can be built while the operands' leading dimensions are unknown, or the numbers of the
-        operands of which that holds. ranks=False: is no matter of ranks.
+    gradient: False: not compared. A function (weights, *arrays) returns an array or None per input. Otherwise TensorFlow's gradient,
+        which is stored if an input is float32 or float64; beside an `oracle` only with "tensorflow".
+    tolerance: a kind of tests/oracle/tolerances.h.
+    open_batch: whether the function can be built with unknown leading dimensions of the operands, or the indices of the operands
+        whose leading dimension may be unknown. ranks=False: does not run on several ranks.
     """
     rows = cases.setdefault(function, [])
     label = f"{len(rows):03d}" + (f"_{label}" if label else "")
@@ -102,12 +102,12 @@ def mapped(nested, leaves):
 
 
 def weights_of(shape):
-    """The fixed weights of the loss whose gradients are stored; exact in every dtype. tests/oracle has the same."""
+    """The fixed weights of the loss whose gradients are stored; exact in every dtype. compute.cc has the same."""
     return (((7 * np.arange(int(np.prod(shape))) + 3) % 11 - 5) / 8.0).reshape(shape)
 
 
 def as_array(value):
-    """An output that is no tensor, as an array: text becomes its bytes, an unknown dimension -1."""
+    """An output that is not a tensor as an array: text becomes its bytes, an unknown dimension -1."""
     if isinstance(value, str):
         return np.frombuffer(value.encode(), np.uint8)
     if isinstance(value, tf.TensorShape):
@@ -126,7 +126,7 @@ def is_tensor(value):
 
 
 def dense(value):
-    """Sparse tensors and slices as dense ones; a placeholder as something that may be fetched."""
+    """Sparse tensors and IndexedSlices as dense tensors; other tensors by identity, because a placeholder cannot be fetched."""
     if not is_tensor(value) and not isinstance(value, tf.IndexedSlices):
         return value
     if isinstance(value, tf.IndexedSlices):
@@ -135,7 +135,7 @@ def dense(value):
 
 
 def leaves_of(result):
-    """Outputs of a call: a list has several; a tuple of plain numbers (a shape) is one."""
+    """The outputs of a call: a list has several; a tuple of plain numbers (a shape) is one."""
     parts = (np.ndarray, np.generic, str, list, tuple)
     if isinstance(result, list) or isinstance(result, tuple) and any(is_tensor(v) or isinstance(v, parts) for v in result):
         return [leaf for entry in result for leaf in leaves_of(entry)]
@@ -143,7 +143,7 @@ def leaves_of(result):
 
 
 def tensorflow_gradients(outputs, inputs):
-    """Of the weighted sum of the floating outputs, for each input; None where there is none."""
+    """The gradients of the weighted sum of the floating outputs, one per input; None if the input has none."""
     floating = [y for y in outputs if is_tensor(y) and y.dtype.is_floating]
     wrt = [x for x in inputs if x is not None and x.dtype.is_floating]
     if not floating or not wrt:
@@ -171,7 +171,7 @@ def compute_tensorflow(row, arrays):
 
 
 def compute(row):
-    """The case as it stands in the fixture."""
+    """The case as an entry of the fixture."""
     leaves = flat(row["inputs"])
     arrays = []
     for place, leaf in enumerate(leaves):
@@ -211,7 +211,7 @@ def stored(value):
 
 
 def plain(value):
-    """Arguments as JSON has them; infinities and NaN as text."""
+    """Arguments as values of JSON; infinities and NaN as text."""
     if isinstance(value, dict):
         return {key: plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -222,11 +222,11 @@ def plain(value):
 
 
 def fixture_text(function, failed):
-    """The file of one function: a case a line. Names of cases that cannot be computed are added to `failed`."""
+    """The fixture of one function, one case per line. Appends the cases that cannot be computed to `failed`, with the error."""
     lines = []
     for row in cases[function]:
         try:
             lines.append(json.dumps(compute(row), separators=(",", ":")))
-        except Exception as error:  # whatever TensorFlow throws
+        except Exception as error:  # any error of TensorFlow
             failed.append(f"{function} {row['label']}: {type(error).__name__}: {str(error)[:300]}")
     return f'{{"function":"{function}","cases":[\n' + ",\n".join(lines) + "\n]}\n"

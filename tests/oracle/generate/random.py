@@ -5,11 +5,11 @@ from scipy import stats
 
 from generate.oracle import case, real
 
-QUANTILES = (-1.0, -0.5, 0.0, 0.5, 1.0)  # of standard deviations around the mean
+QUANTILES = (-1.0, -0.5, 0.0, 0.5, 1.0)  # in standard deviations from the mean
 
 
 def summary(distribution):
-    """What tests/oracle/calls_random.cc computes from a tensor: its shape, dtype, moments, fractions, and limits."""
+    """The results of `summary` in tests/oracle/calls_random.cc: shape, dtype, moments, fractions, and whether the limits hold."""
 
     def compute(shape, dtype="float32", **args):
         d = distribution(**args)
@@ -52,7 +52,7 @@ random("random_normal_variable", lambda mean, scale: stats.norm(mean, scale), [d
 
 
 def fraction_of_ones(shape, p, dtype="float32"):
-    """Zeros and ones only, and so many of the latter."""
+    """The shape, the dtype, the fraction of ones, and that all elements are 0 or 1."""
     return [np.array(shape, np.int32), np.zeros((0,), dtype), np.array(p), np.array(True)]
 
 
@@ -65,8 +65,8 @@ for function, args in (("random_uniform", {}), ("random_normal", {}), ("truncate
 
 
 def dropped(x, level, noise_shape=None):
-    """The fraction kept, how many of the kept are not scaled, how many of a shared draw differ, the mean's ratio to x's;
-    some elements' distance from what they must be. Nothing has no mean."""
+    """The fraction kept, the number of wrongly scaled elements, the number of columns that differ in a draw shared by rows, the ratio
+    of the mean to x's, the errors of some elements. The fraction and the ratio of no elements are NaN."""
     kept, ratio = (1 - level, 1.0) if len(x) else (np.nan, np.nan)
     return [np.array(kept), np.array(0.0), np.array(0.0), np.array(ratio), np.zeros((len(x), 2), x.dtype)]
 

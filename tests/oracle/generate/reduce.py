@@ -44,7 +44,7 @@ MOMENTS = {"mean": np.mean, "var": np.var, "std": np.std}
 
 
 def moment(name):
-    """Of whole numbers: TensorFlow refuses their variance and truncates their mean; the documents do neither."""
+    """A moment of whole numbers by the documentation. TensorFlow rejects their variance and truncates their mean."""
 
     def compute(x, axis=None):
         return np.asarray(MOMENTS[name](x.astype("float32"), axis), "float32")
@@ -92,7 +92,7 @@ for name in ("argmax", "argmin"):
 
 
 def slope_of_cumprod(weights, x):
-    """Along the last axis: what stands before an element, times the weighted products behind it; TensorFlow's is 0 at zeros."""
+    """Along the last axis: the product before an element times the weighted products after it. TensorFlow's gradient is 0 at zeros."""
     slope = np.zeros_like(x)
     for j in range(x.shape[-1]):
         behind = np.cumprod(np.concatenate([np.ones_like(x[..., :1]), x[..., j + 1:]], -1), -1)

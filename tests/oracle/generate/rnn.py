@@ -1,4 +1,4 @@
-"""Recurrence: steps by name, the same in tests/oracle/calls_rnn.cc."""
+"""Recurrence. tests/oracle/calls_rnn.cc has the same steps by the same names."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ from generate.oracle import array, case, real
 
 
 def steps(K, weights):
-    """One turn each; `states` are followed by the constants."""
+    """Functions of one iteration, by name. `states` holds the states and then the constants."""
 
     def lstm(x, states):
         h, c = states
@@ -34,7 +34,7 @@ def steps(K, weights):
 def recurrence(K, x, mask, states, constants, weights, step, sizes, **options):
     length = x.shape[1]
     if step == "two":
-        options["unroll"] = True  # the gradient of TensorFlow's loop is wrong where a state is handed on to another
+        options["unroll"] = True  # the gradient of TensorFlow's loop is wrong if one state becomes another
     last, outputs, new_states = K.rnn(steps(K, weights)[step], x, states, mask=mask, constants=constants or None, **options)
     return [last, tf.ensure_shape(outputs, [x.shape[0], length, *last.shape[1:]]), *new_states]
 
@@ -59,7 +59,7 @@ def operands(kind, n, t, f, u, dtype):
 
 def add(kind, mask=None, dtype="float32", n=3, t=4, f=2, u=4, label=None, **options):
     x, states, constants, weights = operands(kind, n, t, f, u, dtype)
-    # The shapes of weights are known; the batch of inputs, mask, states and constants may come with the feeds.
+    # The batch of inputs, mask and states may be unknown. The shapes of constants and weights are known.
     open_batch = list(range(2 + len(states)))
     case("rnn", [x, mask, states, constants, weights], label=label, call=recurrence, open_batch=open_batch,
          step=kind, sizes=[len(states), len(constants), len(weights)], **options)

@@ -6,7 +6,7 @@ from generate.oracle import array, case, real
 
 
 def set_and_back(get, set_value, values):
-    """What `get` says before, and after each value that is set."""
+    """The results of `get` before and after each value is set. Restores the first one."""
     before, seen = get(), []
     for value in values:
         set_value(value)
@@ -50,7 +50,7 @@ def uids(K, prefixes):
 for prefixes in ([""], ["dense", "dense"], ["a", "b", "a", "b", "a"], ["", "", "x"], ["dense", None, "dense"],
                  ["a", "a", None, "a", None, "b"], ["a_1", "a", "a_1"]):
     for name in ("get_uid", "reset_uids", "clear_session"):
-        # clear_session forgets the uids of the session, too.
+        # clear_session resets the uids, too.
         case(name, call=lambda K, prefixes: [np.array(uids(K, prefixes), np.int32)], prefixes=prefixes)
 
 
@@ -72,7 +72,7 @@ for dtype in ("float32", "float64"):
 
 
 def called(K, x, y, kind):
-    """A function without updates, called twice; with an update; with outputs of each kind."""
+    """The results of a function by kind: of several outputs (two calls), a constant, equal outputs, an update (two calls)."""
     a, b = (K.placeholder(shape=t.shape, dtype=t.dtype.name) for t in (x, y))
     if kind == "outputs":
         f = K.function([a, b], [a + b, a * 2, K.sum(b)])
@@ -109,7 +109,7 @@ for name in ("in_train_phase", "in_test_phase"):
 
 
 def phases(K, values):
-    """What a function of the learning phase returns for each value fed to it, or set."""
+    """The values of in_train_phase for each learning phase that is set."""
     seen = []
     for value in values:
         K.set_learning_phase(value)
@@ -130,7 +130,7 @@ for dtype in ("float32", "float64"):
 
 
 def phase_of_functions(function):
-    """The sides as functions; `training` as a tensor, if there is one."""
+    """A call with functions as sides and `training` as a tensor or None."""
 
     def call(K, x, alt, training, phase):
         if phase is not None:

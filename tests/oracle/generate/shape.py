@@ -121,7 +121,7 @@ case("one_hot", [array([0, 0], "int32")], label="one_class", num_classes=1)
 
 
 def cut(x, start, size):
-    """tf.slice: TensorFlow's backend has no function of that name."""
+    """slice in NumPy, because TensorFlow's copy of the backend has no such function."""
     return x[tuple(np.s_[b: b + n if n >= 0 else None] for b, n in zip(start, size))]
 
 

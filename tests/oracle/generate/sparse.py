@@ -1,4 +1,4 @@
-"""Sparse tensors: TensorFlow's, and SciPy's matrices as variables and as values that are fed."""
+"""Sparse tensors: TensorFlow's, and SciPy's matrices as variables and feeds."""
 
 import numpy as np
 import scipy.sparse
@@ -12,7 +12,7 @@ HOW = ("variable", "feed")  # for tests/oracle/calls_sparse.cc
 
 
 def thin(*shape, dtype="float32", density=0.4):
-    """A matrix of which most elements are zero."""
+    """A matrix with a fraction `density` of nonzero elements."""
 
     def draw(g, s):
         numbers = np.round(g.uniform(1, 9, s)) * np.where(np.dtype(dtype).kind == "f", np.where(g.random(s) < 0.5, -0.25, 0.25), 1)
@@ -22,7 +22,7 @@ def thin(*shape, dtype="float32", density=0.4):
 
 
 def sparse(x):
-    """The sparse tensor of a dense one; gradients do not look through it."""
+    """A dense tensor as a sparse tensor, without a gradient."""
     return tf.sparse.from_dense(tf.stop_gradient(x))
 
 

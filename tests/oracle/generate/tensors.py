@@ -1,4 +1,4 @@
-"""What is known of tensors, and what tensors are."""
+"""Properties of tensors, placeholder, manual_variable_initialization."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ for dtype in ("float16", "float32", "float64", "int8", "int16", "int32", "int64"
     case("dtype", [whole(2, 3, dtype=dtype, low=0, high=5)], call=lambda K, x: K.dtype(x), ranks=False)
 case("dtype", [truth(3)], call=lambda K, x: K.dtype(x), ranks=False)
 
-# What each kind of value is: placeholder, variable, constant, a computed value.
+# The kinds of values that made() returns.
 KINDS = ("placeholder", "variable", "constant", "computed", "gradient")
 
 
@@ -30,7 +30,7 @@ def made(K, kind):
 
 
 for kind in KINDS:
-    # TensorFlow's never returns for a variable.
+    # TensorFlow's function does not return for a variable.
     case("is_placeholder", call=lambda K, kind: bool(kind != "variable" and K.is_placeholder(made(K, kind))), kind=kind)
     case("is_keras_tensor", call=lambda K, kind: bool(K.is_keras_tensor(made(K, kind))), kind=kind)
     case("is_tensor", oracle=lambda kind: np.array(True), kind=kind)
@@ -39,7 +39,7 @@ for kind in ("array", "number", "text"):
 
 
 def of_placeholder(K, shape, ndim, dtype, feed):
-    """Static shape, dtype, and what comes back when it is fed."""
+    """The placeholder's static shape, its dtype, and x + x for a feed."""
     x = K.placeholder(shape=shape, ndim=ndim, dtype=dtype)
     value = np.arange(int(np.prod(feed)), dtype=dtype or K.floatx()).reshape(feed)
     return [np.array([-1 if d is None else d for d in K.int_shape(x)], np.int32), K.dtype(x), K.function([x], [x + x])([value])[0]]
@@ -53,7 +53,7 @@ for shape, ndim, dtype, feed in [
 
 
 def initialized(K, values):
-    """A variable has its value when it is asked for, whatever was set before."""
+    """The values of variables that are made after each setting: the initial values, for every setting."""
     seen = []
     for value in values:
         K.manual_variable_initialization(value)

@@ -1,5 +1,5 @@
-"""float16, integers and bool: the dtypes of functions whose other cases are in the modules of their groups. Imported after
-them, so that these cases follow theirs."""
+"""float16, integers and bool for functions whose other cases are in the modules of their groups. This module is imported after
+those, so that its cases follow theirs."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def half(*shape, low=-2.0, high=2.0):
 
 
 def extremes(dtype):
-    """The border of an integer dtype and what lies around 0."""
+    """The limits of an integer dtype and numbers around 0."""
     info = np.iinfo(dtype)
     return array([info.min, info.min + 1, 0, 1, 2, 7, info.max - 1, info.max], dtype)
 
@@ -59,7 +59,7 @@ DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64"]
 
 
 def narrowed(x, dtype):
-    """Towards zero into an int32, whose lowest number stands for what it does not hold; then the low bits."""
+    """Truncates to int32 (out of range: the lowest int32), then keeps the low bits."""
     fits = np.abs(x.astype("float64")) < 2**31
     return np.where(fits, np.trunc(np.where(fits, x, 0).astype("float64")), -2**31).astype("int64").astype(dtype)
 
@@ -67,7 +67,7 @@ def narrowed(x, dtype):
 with np.errstate(all="ignore"):
     for source in ("float16", "float32", "float64"):
         for dtype in DTYPES:
-            # TensorFlow does this for a few elements and saturates for more.
+            # TensorFlow does this for few elements and saturates for more.
             narrow = narrowed if dtype in ("uint8", "int8", "int16") else None
             case("cast", [array(NUMBERS, "float64").astype(source)], label=f"{source}_to_{dtype}", oracle=narrow,
                  gradient=False if narrow else None, dtype=dtype)
@@ -148,7 +148,7 @@ for dtype in ("int32", "int64"):
 case("dot", [half(3, 4), half(4, 5)], label="float16")
 case("dot", [half(2, 200, low=0.0), half(200, 3, low=0.0)], label="float16_long", tolerance="loose")
 
-# ---- what only moves elements ----
+# ---- functions that only move elements ----
 MOVES = [
     ("transpose", [(2, 3)], {}),
     ("permute_dimensions", [(2, 3, 2)], {"pattern": [2, 0, 1]}),

@@ -47,8 +47,8 @@ case("batch_get_value", [real(2)], script=batch_get_value)
 
 
 def by_hand(rule):
-    """Two steps of a function that returns the variable and twice what is fed; then the variable. TensorFlow may read a
-    variable before or after its update; the documented function returns what was before."""
+    """Two steps of a function that returns the variable and twice the feed; then the variable. TensorFlow may read a variable
+    before or after its update; by the documentation the function returns the value before the update."""
 
     def oracle(x, change, **args):
         kind = x.dtype.type

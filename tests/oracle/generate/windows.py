@@ -1,4 +1,4 @@
-"""Convolution and pooling in one and three dimensions, by channel and by position; padding and enlarging."""
+"""Convolution and pooling in one and three dimensions; depthwise, separable and local convolution; padding and resizing."""
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,7 @@ def image(batch, space, channels, data_format, dtype):
 
 
 def dilated(kernel, rates):
-    """The kernel with the zeros that a dilation rate stands for."""
+    """The kernel with rate - 1 zeros between neighbours along each axis."""
     for axis, rate in enumerate(rates):
         apart = tf.expand_dims(kernel, axis + 1)
         zeros = tf.zeros_like(tf.repeat(apart, rate - 1, axis + 1))
@@ -27,7 +27,7 @@ def dilated(kernel, rates):
 
 
 def conv1d(K, x, kernel, strides=1, padding="valid", data_format=LAST, dilation_rate=1):
-    """TensorFlow refuses strides with dilation, and pads the channels of channels_first where padding is causal."""
+    """conv1d by the documentation. TensorFlow rejects strides with dilation, and its causal padding of channels_first pads channels."""
     if padding == "causal" and data_format == FIRST:
         y = conv1d(K, tf.transpose(x, (0, 2, 1)), kernel, strides, padding, LAST, dilation_rate)
         return tf.transpose(y, (0, 2, 1))
@@ -112,7 +112,7 @@ for space, result, channels, size, filters, options in BACKWARDS:
 
 
 def depthwise(K, x, kernel, strides=(1, 1), padding="valid", data_format=LAST, dilation_rate=(1, 1)):
-    """A convolution a channel: TensorFlow's own takes neither unequal strides nor strides with dilation."""
+    """One convolution per channel for unequal strides and for strides with dilation, which TensorFlow's function rejects."""
     if len(set(strides)) == 1 and (max(strides) == 1 or max(dilation_rate) == 1):
         return K.depthwise_conv2d(x, kernel, tuple(strides), padding, data_format, tuple(dilation_rate))
     axis = 3 if data_format == LAST else 1
@@ -154,7 +154,7 @@ case("separable_conv2d", [real(0, 3, 3, 2), real(2, 2, 2, 1), real(1, 1, 2, 3)],
 
 
 def separable_1d(K, x, depthwise_kernel, pointwise_kernel, strides=1, padding="valid", data_format=LAST, dilation_rate=1):
-    """As images of one row: TensorFlow's own hands on a format that its operation does not know."""
+    """On images of one row, because TensorFlow's function passes a format that its operation does not know."""
     row = 1 if data_format == LAST else 2
     y = separable(K, tf.expand_dims(x, row), depthwise_kernel[None], pointwise_kernel[None], (1, strides), padding,
                   data_format, (1, dilation_rate))
@@ -208,7 +208,7 @@ case("local_conv2d", [real(0, 3, 3, 1), real(4, 4, 2)], label="empty", open_batc
 
 
 def pooled(x, pool_size, strides=(1, 1, 1), padding="valid", data_format=LAST, pool_mode="max"):
-    """Window by window, in NumPy: TensorFlow pools volumes of float32 alone."""
+    """Pooling window by window in NumPy, because TensorFlow pools volumes in float32 only."""
     image = x if data_format == LAST else np.moveaxis(x, 1, -1)
     starts = []
     for size, pool, stride in zip(image.shape[1:4], pool_size, strides):
@@ -254,18 +254,18 @@ case("spatial_3d_padding", [real(0, 1, 2, 2, 1)], label="empty")
 
 
 def bilinear(K, x, height_factor, width_factor, data_format, interpolation):
-    """Keras 2's bilinear interpolation, with corners that coincide: TensorFlow's copy moved to the centres of pixels."""
+    """Keras 2's bilinear interpolation, which aligns the corners. TensorFlow's copy of Keras aligns the centres of pixels."""
     last = x if data_format == LAST else tf.transpose(x, (0, 2, 3, 1))
     height, width = last.shape[1] * height_factor, last.shape[2] * width_factor
     if x.dtype == tf.float32:
         y = tf.raw_ops.ResizeBilinear(images=last, size=(height, width))
-    else:  # TensorFlow's result is float32
+    else:  # ResizeBilinear returns float32
         y = tf.einsum("ij,kl,njlc->nikc", weights(last.shape[1], height_factor), weights(last.shape[2], width_factor), last)
     return y if data_format == LAST else tf.transpose(y, (0, 3, 1, 2))
 
 
 def weights(size, factor):
-    """What element j of a line has to do with element i of the enlarged one."""
+    """The weights (size * factor, size) of the elements of a line in the elements of the enlarged line."""
     table = np.zeros((size * factor, size))
     for i in range(size * factor):
         table[i, i // factor] += 1 - i % factor / factor
@@ -294,7 +294,7 @@ for factors in ((2, 2, 2), (1, 2, 3), (3, 1, 1), (1, 1, 1)):
 for operand in (whole(1, 2, 1, 2, 1), real(0, 1, 2, 2, 1)):
     case("resize_volumes", [operand], depth_factor=2, height_factor=1, width_factor=2, data_format=LAST)
 
-# What generate/image.py leaves out of the functions of images.
+# Cases of functions of images that generate/image.py does not have.
 
 for strides, rates, padding in (((2, 2), (2, 2), "valid"), ((2, 1), (1, 3), "same"), ((3, 2), (2, 3), "same")):
     for data_format in FORMATS:
@@ -306,7 +306,7 @@ for strides, rates, padding in (((2, 2), (2, 2), "valid"), ((2, 1), (1, 3), "sam
 
 
 def transposed(K, x, kernel, output_shape, strides, padding, data_format, dilation_rate=(1, 1)):
-    """None is the number of images; TensorFlow ignores strides beside dilation, and refuses unequal rates."""
+    """output_shape[0] is None: the number of images. TensorFlow ignores strides beside dilation and rejects unequal rates."""
     shape = (x.shape[0], *output_shape[1:])
     return K.conv2d_transpose(x, dilated(kernel, dilation_rate), shape, tuple(strides), padding, data_format)
 
