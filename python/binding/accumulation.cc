@@ -1,4 +1,4 @@
-// Gradients of several calls before one update (syncline/training/accumulation.h); the optimizers are Keras's.
+// Gradient accumulation (syncline/training/accumulation.h) for Keras's optimizers.
 #include "syncline/training/accumulation.h"
 
 #include <nanobind/nanobind.h>
@@ -25,7 +25,7 @@ nb::list totals(const Accumulation& a) {
   return result;
 }
 
-// The optimizer's updates, which Keras writes as what update() returns or as pairs, when they are due; then our own.
+// The optimizer's updates (results of update(), or pairs), applied when due; then the updates of the accumulation.
 nb::list all_updates(const Accumulation& a, nb::handle optimizers) {
   nb::list result;
   for (nb::handle item : nb::iter(optimizers)) {

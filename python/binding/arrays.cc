@@ -17,7 +17,7 @@ namespace {
 
 std::string text_of(nb::handle value) { return nb::cast<std::string>(nb::str(value)); }
 
-// Whether each element has an equal one in the integer dtype `dtype`.
+// True if the integer dtype `dtype` represents every element exactly.
 bool holds(DType dtype, const Array& values) {
   if (values.dtype() == DType::kFloat16) return holds(dtype, values.cast(DType::kFloat32));
   const Array back = values.cast(dtype).cast(values.dtype());
@@ -32,13 +32,13 @@ Array number_array(nb::handle value, std::optional<DType> dtype) {
   return Array::scalar(int64_from(value));
 }
 
-// What Keras makes of numbers without a dtype: int64 only where int32 does not hold them.
+// The dtype that Keras gives to numbers: int64 only for integers outside the range of int32.
 DType usual_dtype(const Array& numbers) {
   if (numbers.dtype() == DType::kFloat64) return current_config().floatx;
   return numbers.dtype() == DType::kInt64 && holds(DType::kInt32, numbers) ? DType::kInt32 : numbers.dtype();
 }
 
-// The dtype that a buffer's format names; nothing for dates, texts, complex numbers and the like.
+// The dtype of a buffer's format; empty for dates, texts, complex numbers and other types.
 std::optional<DType> dtype_of_format(const Py_buffer& view) {
   const char* format = view.format == nullptr ? "B" : view.format;
   if (*format == '=' || *format == '@' || *format == '<') ++format;
@@ -64,7 +64,7 @@ void release_buffer(void* p) noexcept {
   delete view;
 }
 
-// An array over the buffer's bytes, or nothing if they lie otherwise or are of a dtype that we have not.
+// An array over the buffer's bytes; empty if they are not contiguous and aligned, or of an unsupported dtype.
 std::optional<HeldArray> borrow_buffer(nb::handle value) {
   auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(value.ptr(), view.get(), PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0) {
@@ -74,7 +74,7 @@ std::optional<HeldArray> borrow_buffer(nb::handle value) {
   const std::optional<DType> dtype = dtype_of_format(*view);
   Shape shape;
   for (int i = 0; i < view->ndim; ++i) shape.push_back(view->shape[i]);
-  // Elements that NumPy has not aligned would be read wrongly by vector instructions.
+  // Vector instructions would read unaligned elements wrongly.
   const bool usable = dtype && reinterpret_cast<std::uintptr_t>(view->buf) % size_of(*dtype) == 0;
   void* bytes = view->buf;
   nb::capsule keeper(view.release(), release_buffer);
@@ -88,22 +88,22 @@ HeldArray numpy_array(nb::handle value) {
   const nb::object array = numpy().attr("require")(value, nb::none(), "CA");  // C-ordered and aligned
   if (std::optional<HeldArray> held = borrow_buffer(array)) return std::move(*held);
   const std::string dtype = text_of(array.attr("dtype"));
-  if (dtype.starts_with(">"))  // big endian: the same numbers in this machine's order
+  if (dtype.starts_with(">"))  // big endian: convert to this machine's byte order
     return numpy_array(array.attr("astype")(array.attr("dtype").attr("newbyteorder")("=")));
-  if (dtype.starts_with("uint")) {  // no dtype of ours holds every value; int64 does most
+  if (dtype.starts_with("uint")) {  // no supported dtype represents every value; int64 represents most
     std::optional<HeldArray> held = borrow_buffer(array.attr("astype")("int64"));
     if (held && dtype == "uint64" &&
         std::ranges::any_of(held->array.values<std::int64_t>(), [](auto n) { return n < 0; }))
       fail<DTypeError>("an array of dtype uint64 holds numbers beyond int64; cast it to float64");
     if (held) return std::move(*held);
   }
-  fail<DTypeError>("an array of dtype ", dtype, " cannot become a tensor; give numbers (", repr_of(value.type()), ")");
+  fail<DTypeError>("a ", repr_of(value.type()), " of dtype ", dtype, " cannot become a tensor; give numbers");
 }
 
 HeldArray raw_array(nb::handle value, std::optional<DType> dtype) {
   if (is_tensor(value))
-    fail<ValueError>("a value expected, but ", repr_of(value), " is a tensor, whose value is not known yet; ",
-                     "K.eval(x) computes it");
+    fail<ValueError>("expected a value, but ", repr_of(value), " is a tensor, which has no value while the graph is ",
+                     "built; K.eval(x) computes it");
   return is_python_number(value) ? HeldArray{number_array(value, dtype), {}} : numpy_array(value);
 }
 
@@ -111,7 +111,7 @@ HeldArray converted(HeldArray held, DType dtype, Array memory) {
   if (dtype == held.array.dtype()) return held;
   if (memory.dtype() != dtype || memory.shape() != held.array.shape())
     memory = Array::uninitialized(dtype, held.array.shape());
-  constexpr double kNanoseconds = 1.0;  // an element of large arrays, which lie in memory
+  constexpr double kNanoseconds = 1.0;  // for each element of large arrays, which are not in the cache
   kernels::parallel_for(held.array.size(), kNanoseconds,
                         [&](std::int64_t begin, std::int64_t end) { held.array.cast_into(memory, begin, end); });
   return {std::move(memory), {}};
@@ -119,8 +119,8 @@ HeldArray converted(HeldArray held, DType dtype, Array memory) {
 
 void check_fits(nb::handle value, const Array& array, DType dtype) {
   if (is_integer(dtype) && !holds(dtype, array))
-    fail<DTypeError>("the value ", repr_of(value), " does not fit ", dtype, "; give whole numbers in its range, or a ",
-                     "NumPy array, which is converted");
+    fail<DTypeError>("the value ", repr_of(value), " does not fit ", dtype, "; give integers in its range, or a ",
+                     "NumPy array, which is cast");
 }
 
 }  // namespace
@@ -170,7 +170,7 @@ HeldArray array_beside(nb::handle value, DType dtype) {
       is_floating(dtype) || (dtype == DType::kBool ? held.array.dtype() == dtype
                                                    : !PyFloat_CheckExact(value.ptr()) && holds(dtype, held.array));
   if (!fits)
-    fail<DTypeError>("the value ", repr_of(value), " beside a tensor of ", dtype, "; cast the tensor first: K.cast(x, ",
+    fail<DTypeError>("the value ", repr_of(value), " does not fit a tensor of ", dtype, "; cast the tensor: K.cast(x, ",
                      dtype == DType::kBool ? "K.floatx()" : "'float32'", ")");
   return converted(std::move(held), dtype, {});
 }
@@ -189,7 +189,7 @@ nb::object array_to(Array array) {
   nb::ndarray<nb::numpy> view(owner->raw(), dims.size(), dims.data(), keeper, nullptr,
                               nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1});
   nb::object result = view.cast();
-  if (dtype == DType::kInt64) result = result.attr("view")("int64");  // NumPy has two types of 64 bits: not longlong
+  if (dtype == DType::kInt64) result = result.attr("view")("int64");  // not NumPy's longlong
   return scalar ? nb::object(result[nb::make_tuple()]) : result;
 }
 

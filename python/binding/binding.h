@@ -1,5 +1,5 @@
-// The parts of the extension module `syncline._core`, one a file, in the order of the documentation's groups. The
-// documented names, defaults and docstrings are Python's (python/syncline); what is here takes all arguments in order.
+// The parts of the extension module `syncline._core`, one per file, in the order of the documentation's groups. The
+// documented names, defaults and docstrings are in python/syncline; the functions here take all arguments by position.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
-// Collectives of whole arrays for programs, over all ranks or a group of them. What is said of dtypes, shapes and
-// numbers of rows is said to every rank alike, so that all or none of them throw.
+// Collectives of arrays for programs, over all ranks or a group. Errors about dtypes, shapes and numbers of rows are
+// thrown on all ranks of the group or on none.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -27,13 +27,13 @@ comm::Reduce reduction_from(std::string_view caller, const std::string& name) {
   fail<ValueError>(caller, ": unknown op '", name, "'; give sum, max, min or mean");
 }
 
-// For errors: what the program called.
+// The name of the call, for errors.
 comm::Tag call_of(const std::string& name) { return {.names = comm::remember_names("distributed." + name)}; }
 
-// What each rank gives, as the others have to know it.
+// Description of a rank's array, sent to the other ranks.
 struct Given {
   std::int64_t rows = 0;
-  std::array<char, 120> what{};  // dtype and shape, but for the number of rows
+  std::array<char, 120> what{};  // text: dtype, and shape without the number of rows
 };
 
 std::string text_of(const Given& given) { return {given.what.data(), strnlen(given.what.data(), given.what.size())}; }
@@ -50,7 +50,7 @@ Given describe(const Array& array) {
   return given;
 }
 
-// Every rank's; throws ValueError where they do not fit together.
+// The descriptions of all ranks. Throws ValueError if dtypes or shapes of rows differ.
 std::vector<Given> exchange(comm::Communicator& wire, std::string_view caller, const Given& own) {
   std::vector<Given> all(static_cast<std::size_t>(wire.size()));
   const Counts bytes(all.size(), sizeof own);
@@ -58,7 +58,7 @@ std::vector<Given> exchange(comm::Communicator& wire, std::string_view caller, c
   for (std::size_t r = 1; r < all.size(); ++r)
     if (text_of(all[r]) != text_of(all[0]))
       fail<ValueError>(caller, ": rank 0 gives ", text_of(all[0]), ", rank ", r, " ", text_of(all[r]),
-                       "; give arrays of one dtype, and of one shape but for the number of rows");
+                       "; give arrays of equal dtype and, except for the number of rows, equal shape");
   return all;
 }
 
@@ -105,13 +105,15 @@ nb::object reduce_scatter(int group, nb::handle value, const std::string& op) {
   {
     const Alone alone(group == 0);
     const std::vector<Given> all = exchange(wire, "reduce_scatter", describe(held.array));
-    if (held.array.shape().ndim() == 0) fail<ValueError>("reduce_scatter: numbers have no rows; give arrays");
+    if (held.array.shape().ndim() == 0)
+      fail<ValueError>("reduce_scatter: the value is a number, which has no rows; give an array");
     const std::int64_t rows = all[0].rows, size = wire.size();
     for (std::size_t r = 1; r < all.size(); ++r)
       if (all[r].rows != rows)
-        fail<ValueError>("reduce_scatter: rank 0 gives ", rows, " rows, rank ", r, " ", all[r].rows);
+        fail<ValueError>("reduce_scatter: rank 0 gives ", rows, " rows, rank ", r, " ", all[r].rows,
+                         "; give arrays of equal shape");
     const std::int64_t width = held.array.shape().product(1, held.array.shape().ndim());
-    Counts counts;  // as numpy.array_split has it
+    Counts counts;  // as in numpy.array_split
     std::int64_t begin = 0;
     for (std::int64_t r = 0; r < size; ++r) {
       if (r == wire.rank()) begin = r * (rows / size) + std::min(r, rows % size);
@@ -125,7 +127,7 @@ nb::object reduce_scatter(int group, nb::handle value, const std::string& op) {
   return array_to(std::move(own));
 }
 
-// Bytes of rank `root` for every rank; the others need not know how many.
+// The bytes of rank `root` on every rank; the others do not know their number before.
 nb::bytes broadcast(int group, const nb::bytes& value, int root) {
   comm::Communicator& wire = wire_of(group);
   auto count = static_cast<std::int64_t>(value.size());
@@ -141,7 +143,7 @@ nb::bytes broadcast(int group, const nb::bytes& value, int root) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-// Into an array of bytes where it lies.
+// Broadcasts in place, into an array of bytes.
 void broadcast_into(int group, nb::handle bytes, int root) {
   const HeldArray held = array_from(bytes);
   SYNCLINE_CHECK(held.keeper.is_valid() && held.array.dtype() == DType::kUint8);

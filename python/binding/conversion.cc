@@ -16,7 +16,7 @@
 namespace syncline::python {
 namespace {
 
-// What stands for one number: also a NumPy value without axes, which arrays with axes look like.
+// True for a single integer, also a NumPy value of shape (). Arrays with axes also pass PyIndex_Check.
 bool is_whole_number(nb::handle value) {
   if (PyLong_Check(value.ptr())) return true;
   if (is_tensor(value) || PyIndex_Check(value.ptr()) == 0) return false;
@@ -24,12 +24,12 @@ bool is_whole_number(nb::handle value) {
   return !axes.is_valid() || nb::cast<int>(axes) == 0;
 }
 
-// The whole numbers of a tensor whose value is known while the graph is built.
+// The integers of a tensor whose value is known while the graph is built.
 std::vector<std::int64_t> known_numbers(nb::handle tensor) {
   const Expr asked = expr_from(tensor);
   const Expr e = concretize({&asked, 1}, {}).front();
   if (!is_integer(e.dtype()) || !is_constant(e))
-    fail<ValueError>("a whole number expected that is known while the graph is built, not ", repr_of(tensor));
+    fail<ValueError>("expected integers that are known while the graph is built, got ", repr_of(tensor));
   const Array array = evaluate(e).cast(DType::kInt64);
   const auto values = array.values<std::int64_t>();
   return {values.begin(), values.end()};
@@ -45,7 +45,7 @@ std::int64_t int64_from(nb::handle value) {
   nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {
     PyErr_Clear();
-    fail<ValueError>("a whole number expected, not ", repr_of(value));
+    fail<ValueError>("expected an integer, got ", repr_of(value));
   }
   const std::int64_t number = PyLong_AsLongLong(index.ptr());
   if (number == -1 && PyErr_Occurred() != nullptr) {
@@ -57,7 +57,7 @@ std::int64_t int64_from(nb::handle value) {
 
 int int_from(std::int64_t number, const char* what) {
   if (number != static_cast<int>(number))
-    fail<ValueError>(what, ": ", number, " is out of range; give a number of 32 bits");
+    fail<ValueError>(what, ": ", number, " is out of range; give a 32-bit integer");
   return static_cast<int>(number);
 }
 
@@ -118,7 +118,7 @@ namespace {
 
 Expr constant_from(HeldArray held) { return constant_of(held.keeper.is_valid() ? held.array.copy() : held.array); }
 
-// 2^53: up to it a double holds each whole number.
+// 2^53: a double represents all integers up to it.
 constexpr std::int64_t kLargestExact = std::int64_t{1} << std::numeric_limits<double>::digits;
 
 bool is_exact(const Array& number) {
@@ -138,21 +138,21 @@ bool holds_tensors(nb::handle sequence) {
 Expr expr_from(nb::handle value, std::optional<DType> dtype) {
   if (VariableTensor* variable = nullptr; nb::try_cast(value, variable) && variable != nullptr) return read(*variable);
   if (Tensor* x = nullptr; nb::try_cast(value, x) && x != nullptr) return x->expr;
-  if (value.is_none()) fail<ValueError>("a tensor expected, not None");
-  // K.prod([x, y]): the entries become the elements along a new first axis.
+  if (value.is_none()) fail<ValueError>("expected a tensor, got None");
+  // As in K.prod([x, y]): the entries are stacked along a new first axis.
   if (is_sequence(value) && holds_tensors(value)) return stack(alike_exprs_from(value, dtype));
   return constant_from(dtype ? array_beside(value, *dtype) : array_from(value));
 }
 
 const Expr& tensor_of(nb::handle x, const char* caller) {
   Tensor* found = nullptr;
-  if (!nb::try_cast(x, found) || found == nullptr) fail<ValueError>(caller, ": ", repr_of(x), " is no tensor");
+  if (!nb::try_cast(x, found) || found == nullptr) fail<ValueError>(caller, ": ", repr_of(x), " is not a tensor");
   return found->expr;
 }
 
 const Variable& variable_of(nb::handle x, const char* caller) {
   VariableTensor* found = nullptr;
-  if (!nb::try_cast(x, found) || found == nullptr) fail<ValueError>(caller, ": ", repr_of(x), " is no variable");
+  if (!nb::try_cast(x, found) || found == nullptr) fail<ValueError>(caller, ": ", repr_of(x), " is not a variable");
   return found->variable;
 }
 
@@ -167,7 +167,7 @@ Operands operands_from(nb::handle x, nb::handle y) {
     const Operands swapped = operands_from(y, x);
     return {swapped.y, swapped.x};
   }
-  // Arrays and numbers alone, as NumPy has it: the number takes the array's dtype.
+  // Without tensors, as in NumPy, a number takes the dtype of the array.
   if (is_python_number(y) && !is_python_number(x)) {
     Expr left = expr_from(x);
     return {left, expr_from(y, left.dtype())};
@@ -209,14 +209,15 @@ Expr optional_expr_from(nb::handle value) { return value.is_none() ? Expr{} : ex
 Expr Parameter::as(DType dtype) const {
   if (!number) return tensor.dtype() == dtype ? tensor : cast(tensor, dtype);
   if (is_integer(dtype) && *number != std::trunc(*number))
-    fail<DTypeError>("the number ", *number, " for a tensor of ", dtype, "; cast the tensor to a floating dtype first");
+    fail<DTypeError>("the number ", *number, " does not fit a tensor of ", dtype,
+                     "; cast the tensor to a floating dtype first");
   return scalar(*number, dtype);
 }
 
 Parameter parameter_from(nb::handle value) {
   if (PyFloat_CheckExact(value.ptr())) return {PyFloat_AS_DOUBLE(value.ptr()), {}};
   if (is_tensor(value) || (is_sequence(value) && holds_tensors(value))) return {{}, expr_from(value)};
-  if (value.is_none()) fail<ValueError>("a number or a tensor expected, not None");
+  if (value.is_none()) fail<ValueError>("expected a number or a tensor, got None");
   HeldArray held = array_from(value);
   if (held.array.size() == 1 && is_exact(held.array)) return {held.array.item(), {}};
   return {{}, constant_from(std::move(held))};

@@ -1,4 +1,4 @@
-// The ranks of a job, as Python sees them: one communicator for the process, joined when the package is imported.
+// The ranks of a job: one communicator for the process, joined when the Python package is imported.
 #include "python/binding/distributed.h"
 
 #include <nanobind/nanobind.h>
@@ -35,10 +35,10 @@ namespace {
 
 struct Wires {
   std::unique_ptr<comm::Communicator> job;
-  std::vector<std::unique_ptr<comm::Communicator>> groups;  // of some of the ranks, in the order of their making
+  std::vector<std::unique_ptr<comm::Communicator>> groups;  // of subsets of the ranks, in the order of creation
 };
 
-// Lives longer than what join() leaves to the end of the process.
+// Constructed before join() registers its exit handler, so it is destroyed after the handler has run.
 Wires& wires() {
   static Wires all;
   return all;
@@ -48,8 +48,7 @@ std::unique_ptr<comm::Communicator>& wire() { return wires().job; }
 
 comm::Communicator& joined() {
   if (!wire())
-    fail<CommError>(
-        "this process has not joined the job's ranks; a worker process of a rank (multiprocessing) is none");
+    fail<CommError>("this process has not joined the job's ranks; a worker process (multiprocessing) is not a rank");
   return *wire();
 }
 
@@ -60,13 +59,13 @@ void disconnect() {
   wire().reset();
 }
 
-// Says that this rank's program has come to its end.
+// Starts the collective with which each rank reports the end of its program.
 comm::Ticket say_goodbye() {
   static std::int32_t nothing = 0;
   return joined().all_reduce({.plan = comm::kEndOfProgram}, &nothing, 1, DType::kInt32, comm::Reduce::kMax);
 }
 
-// Whether every other rank's program ends within `patience` too. Throws CommError if one goes on with something else.
+// True if every other rank's program ends within `patience` too. Throws CommError if one submits another collective.
 bool all_end(comm::Ticket goodbye, Seconds patience) {
   const auto begin = std::chrono::steady_clock::now();
   for (Seconds waited{0}; !joined().done(goodbye); waited = std::chrono::steady_clock::now() - begin) {
@@ -76,13 +75,13 @@ bool all_end(comm::Ticket goodbye, Seconds patience) {
   return true;
 }
 
-// The end of the program with this exit code. A good end waits for the other ranks as a step does, with its reports and
-// its limit. A bad one that is not everybody's ends the job.
+// Ends the program with this exit code. With status 0 it waits for the other ranks like a step, with reports and limit.
+// With another status, unless all ranks end within 3 s, it ends the job.
 void leave(int status) {
   if (!wire()) return;
   const bool good = status == 0;
   bool told = false;
-  std::string others = "while others go on";
+  std::string others = "other ranks still run";
   int code = status;
   try {
     const comm::Ticket goodbye = say_goodbye();
@@ -93,21 +92,21 @@ void leave(int status) {
     others = error.what();
     if (good) code = exit_code_of(error);
   }
-  if (good && !told) return disconnect();  // an error of the wire, which the program has seen and taken as no reason
-  // Who goes on has the same error and ends the job, with a traceback that shows where.
+  if (good && !told) return disconnect();  // the wire failed earlier, and the program ignored it
+  // The ranks that still run get the same error and end the job, with a traceback of the place.
   if (good) std::this_thread::sleep_for(std::chrono::seconds(10));
   std::fprintf(stderr, "syncline: rank %d of %d ended with exit code %d: %s\n", joined().rank(), joined().size(),
                status, others.c_str());
   joined().abort_job(code);
 }
 
-// As one of several ranks: over MPI, and from now on functions are computed by all ranks together. True if MPI was
-// initialised before, by somebody who will finalize it when Python ends; then leave() must come before that. Otherwise
-// it comes last, with the exit code, which Python tells nobody earlier.
+// Joins the job's ranks; from then on all ranks compute functions together. Returns true if MPI was initialized before,
+// by other code that finalizes it when Python ends: then the caller must run leave() before that. Otherwise an exit
+// handler of the process runs leave(), because only there the exit code is known.
 bool join() {
   const bool others_mpi = comm::mpi_is_initialized();
-  // A script may well let rank 0 work for minutes while the others wait for the next step; a rank that ends is noticed
-  // at once, whatever the limit.
+  // In scripts rank 0 may work for minutes while the others wait for the next step. A rank that ends is noticed at
+  // once, whatever the limit.
   constexpr double kWaitLimit = 1800;  // seconds
   comm::Settings settings = keras_json().comm;
   if (!settings.wait_limit) settings.wait_limit = kWaitLimit;
@@ -121,13 +120,13 @@ bool join() {
   return others_mpi;
 }
 
-// Around a fork no step runs, so that the child's copy of the session is whole and its mutex free.
+// No step runs during a fork, so the child's copy of the session is consistent.
 void before_fork() {
   nb::gil_scoped_release release;
   session_mutex().lock();
 }
 
-// A forked child shares the parent's connections and must not touch them, not even to close them.
+// A forked child shares the parent's connections and must not use or close them: the communicators are leaked.
 void after_fork_in_child() {
   session_mutex().unlock();
   Session::current().undistribute();
@@ -180,7 +179,7 @@ void bind_distributed(nb::module_& m) {
     nb::gil_scoped_release release;
     return wire.take_note();
   });
-  // For telling accidents apart: 32 bits that follow from the bytes and from `begun`.
+  // A checksum of 32 bits of the bytes, starting from `begun`; not secure against deliberate collisions.
   m.def("digest",
         [](const nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& bytes,
            std::uint64_t begun) { return attrs::mix(begun, kernels::digest(bytes.data(), bytes.size())) >> 32; });

@@ -1,4 +1,4 @@
-// The communicators of the process, for what programs do together beside their functions.
+// The communicators of the process, for a program's collectives outside of functions.
 #pragma once
 
 #include <span>
@@ -7,10 +7,11 @@
 
 namespace syncline::python {
 
-// The communicator of all ranks (0) or of a group that make_group numbered. Throws CommError if this process has not
+// The communicator of all ranks (0) or of a group (the result of make_group). Throws CommError if this process has not
 // joined the ranks.
 comm::Communicator& wire_of(int group);
-// A communicator of these ranks (ascending), who all call this, and nobody else. It lives until this rank leaves.
+// Makes a communicator of these ranks (ascending) and returns its number. Exactly these ranks call it. The
+// communicator lives until this rank leaves.
 int make_group(std::span<const int> ranks);
 
 }  // namespace syncline::python

@@ -1,4 +1,4 @@
-// The extension module: the one place where our errors become Python's.
+// The extension module, with the translation of C++ errors to Python's.
 #include <nanobind/nanobind.h>
 
 #include "python/binding/binding.h"
@@ -22,7 +22,7 @@ void translate(const std::exception_ptr& error, void*) {
   }
 }
 
-// Those that a program may want to tell apart: RuntimeErrors with a class of their own.
+// Subclasses of RuntimeError for errors that a program may handle separately.
 template <class E>
 void bind_error(nanobind::module_& m, const char* name, const char* doc) {
   nanobind::exception<E> type(m, name, PyExc_RuntimeError);
@@ -39,9 +39,10 @@ NB_MODULE(_core, m) {
   nanobind::register_exception_translator(&translate);
   bind_error<syncline::DisagreementError>(
       m, "DisagreementError",
-      "Ranks did different things, or hold different values. All ranks get it, and it ends the job.");
-  bind_error<syncline::StallError>(m, "StallError", "Another rank did not come within the limit.");
-  // Tensors live in Keras's modules until the interpreter ends; that is no leak worth a message.
+      "Ranks did different things, or hold different values. All ranks raise it, and it ends the job.");
+  bind_error<syncline::StallError>(m, "StallError",
+                                   "Another rank did not arrive within wait_limit, or has left or died.");
+  // Keras's modules hold tensors until the interpreter ends, which nanobind would report as leaks.
   nanobind::set_leak_warnings(false);
   bind_tensors(m);
   bind_config(m);

@@ -14,7 +14,7 @@ namespace {
 
 namespace nb = nanobind;
 
-// Python's handler only notes a signal; a run hears of it through ours, which stands before it while the run lasts.
+// During a run our handler replaces Python's, which only records the signal: it sets the flag, then calls Python's.
 std::atomic<bool> signal_came = false;
 struct sigaction python_action;
 

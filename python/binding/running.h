@@ -1,9 +1,10 @@
-// What touches the session, seen from Python. One thread at a time may use it, and meanwhile holds no GIL.
+// Access to the session from Python. One thread at a time uses the session, without the GIL.
 //
-// On the main thread of a process that is the whole job, Ctrl-C stops a step between two nodes, before it has changed a
-// variable. Python's handlers then run, as ever, with nothing held: they may compute, fork, or change variables. What
-// they raise (KeyboardInterrupt) ends the call; otherwise the step is computed anew, since it has changed nothing but
-// what print_tensor printed. A rank of several ends its step first, for the others would wait for it.
+// On the main thread of a single process, Ctrl-C stops a step between two nodes, before the step has changed a
+// variable. Python's signal handlers then run without the session and its mutex: they may compute, fork, or change
+// variables. An exception of a handler (KeyboardInterrupt) ends the call. Otherwise the step is computed again, because
+// it has changed nothing; print_tensor may print twice. One of several ranks ends its step before it runs handlers,
+// because the other ranks would wait for it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,10 +14,10 @@
 
 namespace syncline::python {
 
-// Whoever holds it is alone with the session. Nobody waits for it with the GIL in hand.
+// Guards the session. No thread waits for it while holding the GIL.
 std::mutex& session_mutex();
 
-// While one lives, its thread has given up the GIL and, where it uses the session or its wire, is alone with them.
+// During its lifetime the thread does not hold the GIL and, if `uses_session`, holds the session's mutex.
 class Alone {
  public:
   explicit Alone(bool uses_session = true) : lock_(session_mutex(), std::defer_lock) {
@@ -24,14 +25,14 @@ class Alone {
   }
 
  private:
-  nanobind::gil_scoped_release release_;  // first: nobody waits for the session with the GIL in hand
+  nanobind::gil_scoped_release release_;  // first: no thread waits for the session with the GIL
   std::unique_lock<std::mutex> lock_;
 };
 
-// A step that a signal has stopped.
+// Thrown by a step that a signal has stopped.
 struct Interrupted {};
 
-// Alone, and, if `wanted`, steps listen to signals: they throw Interrupted.
+// Alone; if `wanted`, steps throw Interrupted after SIGINT.
 class Listening {
  public:
   explicit Listening(bool wanted);
@@ -44,20 +45,20 @@ class Listening {
   bool listens_ = false;
 };
 
-// Runs Python's handlers of the signals that have come; throws what they raise. With the GIL.
+// Runs Python's handlers of pending signals and throws their exceptions. Needs the GIL.
 void run_handlers();
 
-// A text of print_tensor, from a step. It is kept until the session is free again: sys.stdout may be an object of the
-// program's, and handlers run while it writes. All of that may compute.
+// Stores a text of print_tensor during a step. It is written when the session is free, because sys.stdout may be an
+// object of the program, and signal handlers run while it writes; both may compute.
 void keep_text(const std::string& text);
-// Writes what is kept to sys.stdout, which notebooks and tests replace. With the GIL, without the session. Throws what
-// a handler raises, and Error if it cannot be written.
+// Writes the stored text to sys.stdout, which notebooks and tests replace. Needs the GIL, and the session must be free.
+// Throws the exceptions of handlers, and Error if sys.stdout cannot be written.
 void write_texts();
-// The same where an error is on its way already, which is the one to tell.
+// The same, without exceptions of its own: for use while another error is being handled.
 void write_texts_beside_error() noexcept;
 
-// What `compute` returns, which takes steps, alone with the session; anew if a signal has stopped it, and then to the
-// end: signals that come again and again do not keep it from that.
+// Returns compute(), which runs steps while it holds the session. If a signal stops it, it runs once more, without
+// interruption, so that repeated signals cannot prevent its end.
 template <class Compute>
 auto run_alone(const Compute& compute) {
   for (bool listens = true;; listens = false) {

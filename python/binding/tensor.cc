@@ -12,15 +12,16 @@
 namespace syncline::python {
 namespace {
 
-// Blocks within blocks: each with its own updates behind those of the blocks around it. The last update of a variable
-// counts.
+// A stack of nested blocks. The updates of a block follow those of the enclosing blocks; the last update of a variable
+// applies.
 std::vector<std::shared_ptr<const std::vector<Update>>>& updates_in_force() {
   thread_local std::vector<std::shared_ptr<const std::vector<Update>>> blocks;
   return blocks;
 }
 
 nb::object shape_of(const Tensor& x) {
-  static nb::object& type = *new nb::object(nb::module_::import_("syncline.keras_support.tensor_shape").attr("TensorShape"));
+  static nb::object& type =
+      *new nb::object(nb::module_::import_("syncline.keras_support.tensor_shape").attr("TensorShape"));
   return type(shape_to(x.expr.shape()));
 }
 
@@ -87,31 +88,32 @@ Expr read(const VariableTensor& x) {
 void bind_tensors(nb::module_& m) {
   nb::class_<Tensor> tensor_class(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable());
   tensor_class.doc() =
-      "A value of the graph: what a step of a function computes. Compared and hashed by identity; equal(x, y)\n"
-      "compares elements. Any attribute may be set on it.";
+      "A symbolic value of the graph, computed by a step of a function. Compared and hashed by identity; equal(x, y)\n"
+      "compares elements. Any attribute can be set on it.";
   tensor_class.def_prop_ro("name", &name_of)
       .def_prop_ro(
-          "dtype", [](const Tensor& x) { return name_of_dtype(x.expr.dtype()); }, "Its NumPy name: 'float32'.")
-      .def_prop_ro("shape", &shape_of, "A tuple; None where it comes with a feed.")
+          "dtype", [](const Tensor& x) { return name_of_dtype(x.expr.dtype()); },
+          "Name of the NumPy dtype, for example 'float32'.")
+      .def_prop_ro("shape", &shape_of, "A tuple of sizes; None for a size that is fed.")
       .def("get_shape", &shape_of, "The shape.")
       .def_prop_ro("ndim", [](const Tensor& x) { return x.expr.ndim(); })
       .def("__repr__", &repr);
   bind_operators(tensor_class);
 
   nb::class_<VariableTensor, Tensor>(m, "Variable", nb::dynamic_attr(),
-                                     "A tensor whose value outlives steps; the same on every rank.")
+                                     "A tensor whose value persists between steps; equal on all ranks.")
       .def_prop_ro("name", [](const VariableTensor& x) { return x.variable.name() + ":0"; })
-      .def("assign", assigning(&update), nb::arg("value"), "The update that gives it a new value.")
-      .def("assign_add", assigning(&update_add), nb::arg("delta"), "The update that adds to it.")
-      .def("assign_sub", assigning(&update_sub), nb::arg("delta"), "The update that subtracts from it.")
+      .def("assign", assigning(&update), nb::arg("value"), "An update that gives it a new value.")
+      .def("assign_add", assigning(&update_add), nb::arg("delta"), "An update that adds to it.")
+      .def("assign_sub", assigning(&update_sub), nb::arg("delta"), "An update that subtracts from it.")
       .def("__repr__", [](const VariableTensor& x) {
         return join_text("<Variable '", x.variable.name(), ":0' shape=", shape_text(x), " dtype=", x.expr.dtype(), '>');
       });
   nb::class_<SparseVariableTensor, Tensor>(m, "SparseVariable", nb::dynamic_attr(),
-                                           "A sparse matrix whose value outlives steps.");
+                                           "A sparse matrix whose value persists between steps.");
   nb::class_<UpdateTensor, Tensor>(m, "Update", nb::dynamic_attr(),
-                                   "A variable's new value. A function that gets it among its updates or outputs, and\n"
-                                   "eval, store it.")
+                                   "A variable's new value. A function with it among its updates or outputs stores\n"
+                                   "it, and so does eval.")
       .def("__repr__", [](const UpdateTensor& x) {
         return join_text("<Update of '", x.update.target.name(), ":0' shape=", shape_text(x), '>');
       });

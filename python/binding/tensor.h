@@ -1,6 +1,6 @@
-// The Python types Tensor, Variable, SparseVariable and Update: handles of values in a graph, which Keras hangs its own
-// attributes on. A Python object owns a reference to its node; no node owns a Python object, so a graph is freed when
-// Python forgets it.
+// The Python types Tensor, Variable, SparseVariable and Update: handles of values in a graph. Keras sets attributes on
+// them. A Python object owns a reference to its node; no node owns a Python object, so a graph is freed with its last
+// Python object.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +20,7 @@ namespace nb = nanobind;
 
 struct Tensor {
   Expr expr;
-  // Updates that a step carries out when it computes this tensor: it was made while they were in force. Null: none.
+  // The updates in force when the tensor was made, which a step that computes it applies. Null: none.
   std::shared_ptr<const std::vector<Update>> after;
 };
 
@@ -34,7 +34,7 @@ struct SparseVariableTensor : Tensor {
   SparseVariable variable;
 };
 
-// "The variable gets this value": a tensor of the new value, for functions to carry out.
+// A variable's new value, a tensor; functions apply it.
 struct UpdateTensor : Tensor {
   explicit UpdateTensor(Update u) : Tensor{u.value, {}}, update(std::move(u)) {}
   Update update;
@@ -46,15 +46,15 @@ inline bool is_tensor(nb::handle value) { return nb::isinstance<Tensor>(value); 
 // "dense_1/kernel:0", "add_12:0"
 std::string name_of(const Tensor& x);
 
-// What Keras's control_dependencies means here: while updates are in force, reading their variables gives the new
-// values, and a function whose output is a tensor made meanwhile, or eval of it, stores them. Of the calling thread.
+// For Keras's control_dependencies, by thread. While updates are in force, reading their variables gives the new
+// values; a function with an output made meanwhile, or eval of such a tensor, stores them.
 void push_updates(std::vector<Update> updates);
 void pop_updates();
-// The variable's value as the graph is to read it now.
+// The variable's expression, or its new value if an update is in force.
 Expr read(const VariableTensor& x);
 
 void bind_tensors(nb::module_& m);
-// The parts of the class of tensors that Python's operators stand for.
+// Defines Python's operators on the class.
 void bind_operators(nb::class_<Tensor>& tensor);
 
 }  // namespace syncline::python

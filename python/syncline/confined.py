@@ -1,5 +1,5 @@
-"""HDF5 files that nobody vouches for are read by a process with limits first: a damaged one can make HDF5 loop, crash, or ask for all
-memory, and takes nothing with it there. As tools/confined.h does it; a process that computes cannot be forked for that, for it has threads.
+"""Checks of untrusted HDF5 files. A process with limits reads the file first, because a damaged file can make HDF5 loop, crash, or
+allocate all memory. tools/confined.h does the same with fork, which is not possible here: this process has threads.
 """
 
 import os
@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 
-# Of processor time, beside 1 for each 20 MB of the file; memory beside 4 times the file's size. A file system that many ranks read
-# from may be slow, so the wall time has a limit ten times as long.
+# The limits are 60 s of processor time plus 1 s for each 20 MB of the file, and 1 GiB of memory plus 4 times the file's size. The limit
+# of wall time is ten times that of processor time, because a file system that many ranks read from may be slow.
 _SECONDS = 60
 _MEMORY = 1 << 30
-_REFUSED = 3  # the reader's exit status; any other one above 0 means that it could not start
+_REFUSED = 3  # the reader's exit status for an unreadable file; other positive ones mean that the reader could not start
 
 _READER = """
 import sys
@@ -32,7 +32,7 @@ def read(item):
         item.attrs[name]
     if isinstance(item, h5py.Dataset):
         if item.is_virtual or item.external:
-            raise OSError(f"the values of '{item.name}' lie in other files")
+            raise OSError(f"the values of '{item.name}' are in other files")
         item[()]
     if isinstance(item, h5py.Group):
         for name in item:
@@ -53,21 +53,21 @@ except Exception as error:
 
 
 def check_hdf5(path):
-    """Returns if all of the file can be read, or if no process can be started to find out. Raises OSError that says why not."""
+    """Raises OSError with the reason if some of the file cannot be read. Returns without a check if the reader cannot be started."""
     if not os.path.isfile(path):
-        raise OSError("it is no regular file")
+        raise OSError("it is not a regular file")
     size = os.path.getsize(path)
     seconds = _SECONDS + size // 20_000_000
     command = [sys.executable or "python3", "-S", "-c", _READER, path, str(_MEMORY + 4 * size), str(seconds), *sys.path]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=10 * seconds, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
-        raise OSError(f"reading it was not done within {10 * seconds} s and was ended") from None
+        raise OSError(f"reading it took more than {10 * seconds} s and was stopped") from None
     except OSError:
         return
     if done.returncode == -signal.SIGXCPU:
-        raise OSError(f"reading it was not done within {seconds} s of processor time and was ended; it is damaged")
+        raise OSError(f"reading it took more than {seconds} s of processor time and was stopped; the file is damaged")
     if done.returncode < 0:
-        raise OSError(f"the process that read it was ended by signal {-done.returncode}; it is damaged")
+        raise OSError(f"the process that read it was killed by signal {-done.returncode}; the file is damaged")
     if done.returncode == _REFUSED:
         raise OSError(done.stderr.strip().rpartition("\n")[2])

@@ -1,11 +1,11 @@
-"""The ranks of a job, for programs that want to know of them.
+"""The ranks of a job: their numbers, collectives and data.
 
-A Keras script needs nothing of this. Started as one of several ranks (mpirun, srun, PBS), the process joins the others when
-`syncline` is imported; from then on every function is one step of the whole job: each rank hands over the same global batch,
-computes its share, and gets the same results. numpy's and random's generators begin with rank 0's state, only rank 0 prints
-(SYNCLINE_OUTPUT=all: everyone) and writes what Keras writes, and an uncaught exception on one rank ends the job.
+A Keras script does not need this module. A process launched as one of several ranks (mpirun, srun, PBS) joins the others when
+`syncline` is imported. From then on every function is one step of the whole job: each rank receives the same global batch, computes
+its share, and gets the same results. The generators of `numpy.random` and `random` start with rank 0's state. Only rank 0 prints
+(SYNCLINE_OUTPUT=all: every rank) and writes the files that Keras writes. An uncaught exception on one rank ends the job.
 
-`local_feeds` is for those who want each rank to load only its rows.
+With `local_feeds` each rank loads only its own rows.
 """
 
 from syncline.distribution import data, ending, feeds, files, quiet, ranks

@@ -5,8 +5,8 @@
     model, epoch = load_latest("run") or (build(), 0)
     model.fit(x, y, epochs=12, initial_epoch=epoch, callbacks=[Checkpoints("run")])
 
-SIGUSR1, SIGUSR2 or SIGTERM to any rank ends the training on all ranks after the same batch, with a checkpoint and exit code 75:
-start it again and it goes on. `status.json` in the folder tells a batch script (docs/jobs.md).
+SIGUSR1, SIGUSR2 or SIGTERM to any rank ends the training on all ranks after the same batch, with a checkpoint and exit code 75.
+Started again, the training resumes. Batch scripts read `status.json` in the folder (docs/jobs.md).
 """
 
 import contextlib
@@ -33,39 +33,39 @@ from syncline.whole_files import FolderLock, replace_in_place, sync_folder, writ
 EXIT_SAVED = 75
 
 _SIGNALS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
-_COUNTS = ("epoch", "step", "global_step")  # of the status
-_NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # finished epochs, finished batches of the next one
+_COUNTS = ("epoch", "step", "global_step")  # fields of status.json
+_NAME = re.compile(r"epoch-(\d{4,})(?:-batch-\d{6,})?\.h5")  # numbers of finished epochs and of finished batches of the next epoch
 
-_training = []  # the Checkpoints of fits that go on
+_training = []  # the Checkpoints of running fits
 
 
 def load_latest(folder, custom_objects=None):
-    """(model, epochs that it has been trained for) of the newest whole checkpoint, or None if the folder has none.
+    """Returns (model, number of finished epochs) of the newest readable checkpoint, or None if the folder has no checkpoint.
 
-    A checkpoint from the middle of an epoch goes on at that epoch's beginning, with its later weights: the order of Keras's
-    batches cannot be entered in the middle. Files that cannot be read are passed over, with a line on standard error.
+    A training resumes from a checkpoint in the middle of an epoch at that epoch's beginning, with the later weights, because Keras
+    cannot enter an epoch in the middle. Unreadable files are skipped, with a line each on standard error.
 
     # Raises
-        OSError: if there are checkpoints, but none can be read: a training from the beginning would remove them.
+        OSError: if there are checkpoints and all are unreadable: a training from the beginning would remove them.
     """
     paths = _newest_first(folder)
     latest = os.path.join(folder, "latest")
     if os.path.lexists(latest) and _latest(folder) not in paths[:1]:
-        then = f"going back to '{os.path.basename(paths[0])}'" if paths else "there is no checkpoint"
-        print(f"'{latest}' leads to no checkpoint of this folder; {then}", file=sys.stderr)
+        then = f"using '{os.path.basename(paths[0])}' instead" if paths else "the folder has no checkpoint"
+        print(f"'{latest}' is not a link to a checkpoint in this folder; {then}", file=sys.stderr)
     for path in paths:
         try:
             check_hdf5(path)
             model = load_model(path, custom_objects=custom_objects)
-        except Exception as error:  # h5py and Keras have many for a damaged file
+        except Exception as error:  # damaged files raise many types in h5py and Keras
             print(f"checkpoint '{path}' cannot be read: {type(error).__name__}: {error}", file=sys.stderr)
             continue
         return model, _epochs(path)
     names = ", ".join(os.path.basename(path) for path in paths if os.path.isfile(path))
     if names:
         raise OSError(
-            f"load_latest: '{os.fspath(folder)}' has checkpoints, but none can be read, for the reasons above: {names}. Give the custom_objects "
-            "that they need, or put back a copy that is whole; to train from the beginning, move them away"
+            f"load_latest: '{os.fspath(folder)}' has checkpoints, but none can be read, for the reasons above: {names}. Give the "
+            "custom_objects that they need, or restore an intact copy; to train from the beginning, move them away"
         )
     return None
 
@@ -75,12 +75,12 @@ def _epochs(path):
 
 
 def _latest(folder):
-    """What `latest` points at, as a file of the folder."""
+    """The target of the link `latest`, as a path in the folder."""
     return os.path.join(folder, os.path.basename(os.path.realpath(os.path.join(folder, "latest"))))
 
 
 def _newest_first(folder):
-    """What `latest` points at, then the others."""
+    """Paths of the checkpoints: first the target of `latest`, then the others, newest first."""
     if not os.path.isdir(folder):
         return []
     paths = [os.path.join(folder, name) for name in os.listdir(folder) if _NAME.fullmatch(name)]
@@ -90,29 +90,29 @@ def _newest_first(folder):
 
 
 class Checkpoints(Callback):
-    """Saves the model after each epoch as `epoch-0003.h5`, points the link `latest` at it, keeps the last few, and ends the
-    training with a checkpoint when a signal asks for it.
+    """Saves the model after each epoch as `epoch-0003.h5`, points the link `latest` at it, and keeps the last `keep` checkpoints. After a
+    signal it saves a checkpoint and ends the training.
 
-    Rank 0 writes; a file is whole before it gets its name. A save that fails is one line on standard error, and training goes
-    on; if the last one fails, fit raises OSError. While fit runs, no other job may use the folder. Put it behind the other
-    callbacks. Signals are taken while fit runs, and only if it runs in the main thread.
+    Rank 0 writes; checkpoints are atomic files. A failed save prints one line on standard error and training continues; if the last
+    save fails, fit raises OSError. While fit runs, no other job may use the folder. Put Checkpoints behind the other callbacks. Signals
+    are handled while fit runs, and only if it runs in the main thread.
 
     # Arguments
-        folder: made if it is missing.
-        keep: how many checkpoints stay.
+        folder: created if it is missing.
+        keep: number of checkpoints that remain in the folder.
     # Raises
-        ValueError: for keep below 1. fit raises OSError, on every rank, if rank 0 cannot make the folder, or if another job uses it.
+        ValueError: if keep is below 1. fit raises OSError on every rank if rank 0 cannot create the folder or if another job uses it.
     """
 
     def __init__(self, folder, keep=3):
         super().__init__()
         if keep < 1:
-            raise ValueError(f"Checkpoints: keep is {keep}; keep at least the last checkpoint")
+            raise ValueError(f"Checkpoints: keep is {keep}; give at least 1")
         self._folder, self._keep = os.fspath(folder), keep
         self._asked, self._before, self._thread = 0, {}, None
         self._epoch = self._batch = 0
         self._failure, self._kept = None, set()
-        self._saved = None  # where training goes on from the newest checkpoint: counts of the status
+        self._saved = None  # where training resumes from the newest checkpoint: values of _COUNTS
         self._lock = FolderLock(self._folder)
 
     def on_train_begin(self, logs=None):
@@ -150,13 +150,13 @@ class Checkpoints(Callback):
         self._end("finished", 0)
 
     def _take_folder(self):
-        """What keeps rank 0 from writing to the folder, or None."""
+        """Creates and locks the folder. Returns the error text if rank 0 cannot use the folder, else None."""
         try:
             os.makedirs(self._folder, exist_ok=True)
             self._lock.acquire()
             for name in os.listdir(self._folder):
                 if name.endswith(".tmp") and _NAME.fullmatch(name[: -len(".tmp")]):
-                    self._remove(os.path.join(self._folder, name))  # of a job that was killed
+                    self._remove(os.path.join(self._folder, name))  # left by a job that was killed
             newest = _newest_first(self._folder)
         except OSError as error:
             self._lock.release()
@@ -170,21 +170,21 @@ class Checkpoints(Callback):
     def _stop(self, reason):
         saved = self._save()
         if ranks.size() > 1:
-            saved = bool(ranks.all_reduce(int(saved), "min"))  # nobody leaves before rank 0 has written
+            saved = bool(ranks.all_reduce(int(saved), "min"))  # no rank leaves before rank 0 has written
         exit_code = EXIT_SAVED if saved else 1
         before, self._before = self._before, dict.fromkeys(self._before, signal.SIG_IGN)
         self._end("saved" if saved else "failed", exit_code, reason)
         raise _Leaving(exit_code, before)
 
     def _fail(self, error):
-        """When fit raises."""
+        """Writes the status after `error` ended fit."""
         exit_code = ending.exit_code(error)
         state = {0: "finished", EXIT_SAVED: "saved"}.get(exit_code, "failed")
         teller = ranks.rank()
-        if isinstance(error, StallError):  # another rank has ended: nothing is wrong with this one
-            exit_code, state = None, "saved"  # it can be started again
+        if isinstance(error, StallError):  # another rank has ended; this rank has no error of its own
+            exit_code, state = None, "saved"  # a restart can succeed
         if isinstance(error, (StallError, DisagreementError)) and self._is_told_by_another():
-            teller = None  # that was the cause
+            teller = None  # the status of the rank that caused the error stays
         self._end(state, exit_code, f"{type(error).__name__}: {error}".partition("\n")[0], teller)
 
     def _is_told_by_another(self):
@@ -195,7 +195,7 @@ class Checkpoints(Callback):
             return False
 
     def _end(self, state, exit_code, reason="", teller=0):
-        """Once a training, however it ends."""
+        """Called once per training, however it ends."""
         _training.remove(self)
         _set_handlers(self._before)
         self._before = {}
@@ -205,7 +205,7 @@ class Checkpoints(Callback):
             self._lock.release()
 
     def _save(self):
-        """Whether it could be done; True on other ranks than the first."""
+        """Returns whether the checkpoint was saved; always True on ranks other than 0."""
         if ranks.rank() != 0:
             self._saved = self._counts()
             return True
@@ -231,13 +231,13 @@ class Checkpoints(Callback):
     def _write(self, path):
         while True:
             try:
-                # To a file of ours, by way of memory: HDF5 does not survive a write that fails.
+                # Keras makes the HDF5 file in memory and writes its bytes to our file: HDF5 cannot recover from a failed write.
                 return write_whole(path, self.model.save)
             except OSError as error:
                 older = _newest_first(self._folder)[1:]
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not older or not self._remove(older[-1]):
                     raise
-                print(f"syncline: the disk is full: '{older[-1]}' has made room for '{path}'", file=sys.stderr)
+                print(f"syncline: the disk is full: removed '{older[-1]}' to make room for '{path}'", file=sys.stderr)
 
     def _remove_surplus(self):
         try:
@@ -249,7 +249,7 @@ class Checkpoints(Callback):
             self._remove(path)
 
     def _remove(self, path):
-        """Whether it could be done. Says once if not."""
+        """Returns whether the file was removed. Prints only the first failure for a path."""
         try:
             os.remove(path)
             return True
@@ -289,17 +289,17 @@ class Checkpoints(Callback):
 
 
 class _Leaving(SystemExit):
-    """Ends the program, with signals ignored on the way: a further one would end it with another code. Who catches this and goes on has
-    the handlers back when it is forgotten."""
+    """Ends the program. Meanwhile signals are ignored, because another one would change the exit code. If the program catches this
+    exception and continues, its signal handlers are restored when the exception object is deleted."""
 
     def __init__(self, code, handlers):
         super().__init__(code)
         self._handlers = handlers
 
     def __del__(self):
-        # If nobody catches it, the interpreter forgets it behind all of the program's code.
+        # An uncaught exception is deleted without a calling frame, when all of the program's code has ended.
         if sys._getframe().f_back is not None:
-            with contextlib.suppress(ValueError):  # in another thread
+            with contextlib.suppress(ValueError):  # not the main thread
                 _set_handlers(self._handlers)
 
 
@@ -316,7 +316,7 @@ def _raise_alike(problem):
 
 
 def _watched(train):
-    """Keras tells callbacks nothing of an exception that ends fit."""
+    """Wraps a training loop: if it raises, its Checkpoints write the status. Keras does not report exceptions to callbacks."""
 
     @functools.wraps(train)
     def function(*arguments, **keywords):
@@ -325,7 +325,7 @@ def _watched(train):
             return train(*arguments, **keywords)
         except BaseException as error:
             for checkpoints in [each for each in _training if each not in before and each._thread == threading.get_ident()]:
-                with contextlib.suppress(Exception):  # the first error is the one to tell
+                with contextlib.suppress(Exception):  # report the first error
                     checkpoints._fail(error)
             raise
 

@@ -11,17 +11,17 @@ _COLORS = {
 
 
 def plot_graph(fn, to_file=None):
-    """Draws the plan of a function: its steps, in running order, and the values between them, with their placement over
-    ranks, and the buckets in which gradients are reduced.
+    """Draws the plan of a function: its steps in running order, the values between them with their placement over ranks, and
+    the buckets in which gradients are reduced.
 
     # Arguments
-        fn: what function(...) returned, after its first call (a plan is made for the shapes that are fed); or a Keras
-            model that has been fitted, evaluated or asked for predictions.
-        to_file: where to write it: .svg, .png or .pdf (Graphviz must be installed), .dot, or .txt.
+        fn: result of function(...), after its first call (the plan is made for the fed shapes); or a Keras model after fit, evaluate
+            or predict.
+        to_file: path of the file to write: .svg, .png or .pdf (which need Graphviz), .dot, or .txt; None: no file.
     # Returns
-        A Picture: a notebook shows it as a graph where Graphviz is installed, print(...) as text.
+        Picture: shown as a graph in a notebook if Graphviz is installed, and as text by print(...).
     # Raises
-        ValueError: if the function has not been called, or the file's kind is unknown. RuntimeError: without Graphviz.
+        ValueError: if the function has not been called, or the file's suffix is unknown. RuntimeError: if Graphviz is missing.
     """
     picture = Picture(_steps(fn))
     if to_file is not None:
@@ -48,7 +48,7 @@ class Picture:
         self._steps = steps
 
     def __str__(self):
-        """A line a step: number, what it is, operands -> results."""
+        """One entry per step: number and label; on the next line operands -> results."""
         lines = []
         for number, step in enumerate(self._steps, 1):
             reads, writes = (", ".join(_text(v) for v in step[side]) for side in ("reads", "writes"))
@@ -58,7 +58,7 @@ class Picture:
     __repr__ = __str__
 
     def dot(self):
-        """The graph in Graphviz's language."""
+        """The graph in Graphviz's DOT language."""
         lines = ["digraph plan {", '  node [shape=box, style="rounded,filled", fontname="sans-serif", fontsize=10];']
         lines.append('  edge [fontname="sans-serif", fontsize=8];')
         written_by = {}
@@ -78,10 +78,10 @@ class Picture:
         return "\n".join(lines + ["}", ""])
 
     def save(self, path):
-        """Writes the picture in the format that the file's name ends with."""
+        """Writes the picture to `path` in the format of its suffix."""
         kind = path.rsplit(".", 1)[-1]
         if kind not in ("txt", "dot", "svg", "png", "pdf"):
-            raise ValueError(f"plot_graph: {path}: unknown kind of file; give .svg, .png, .pdf, .dot or .txt")
+            raise ValueError(f"plot_graph: {path}: unknown suffix; give .svg, .png, .pdf, .dot or .txt")
         if kind in ("txt", "dot"):
             content = (str(self) + "\n" if kind == "txt" else self.dot()).encode()
         else:
@@ -90,7 +90,7 @@ class Picture:
             file.write(content)
 
     def _drawn(self, kind):
-        import subprocess  # here: it would take a twentieth of the time that it takes to import the backend
+        import subprocess  # here, because it adds a twentieth to the time of `import syncline`
 
         try:
             done = subprocess.run(["dot", f"-T{kind}"], input=self.dot().encode(), capture_output=True, check=True)
@@ -101,7 +101,7 @@ class Picture:
         return done.stdout
 
     def _repr_svg_(self):
-        """For notebooks, which show the text where this returns None."""
+        """For notebooks, which show the text if this returns None."""
         try:
             return self._drawn("svg").decode()
         except RuntimeError:

@@ -7,17 +7,17 @@ import numpy as np
 from syncline._core import Tensor, Update, Variable
 
 Array = np.ndarray
-# What becomes a constant where a tensor is expected.
+# A value that becomes a constant where a tensor is expected.
 Value = Union[np.ndarray, np.generic, float, int, bool, Sequence[Any]]
 TensorLike = Union[Tensor, Value]
 # A number, or a tensor that a step computes.
 Parameter = Union[float, int, np.ndarray, np.generic, Tensor]
 # 'float32', numpy.float32, numpy.dtype('float32'), or a tensor's dtype.
 DType = Union[str, type, np.dtype]
-# A size is a number, a scalar tensor, or None where it is not known.
+# A size is a number, a scalar tensor, or None if unknown.
 Size = Union[int, Tensor, None]
 Sizes = Union[Sequence[Size], Tensor]
-# One axis, or several.
+# One axis, or several; None: all.
 Axis = Union[int, Sequence[int], None]
 # A tensor, or a function without arguments that makes one.
 Side = Union[TensorLike, Callable[[], Tensor]]

@@ -1,21 +1,21 @@
-"""Files that are whole before they get their name, and a lock that keeps a folder to one job."""
+"""Atomic files, and a lock that reserves a folder for one job."""
 
 import contextlib
 import fcntl
 import os
 import time
 
-# How long a job that has just been ended may take to let go of its folder.
+# Seconds that acquire() waits for a job that is just ending to release its folder.
 _PATIENCE = 5.0
 
-_held = set()  # (process, folder): a POSIX lock does not keep a process from itself
+_held = set()  # (process, folder): a POSIX lock does not exclude the process that holds it
 
 
 def write_whole(path, write, temporary=None):
-    """Gives a new file this name, in place of an old one, once write(file) has filled it and it is on the disk.
+    """Writes an atomic file: write(file) fills a temporary file, which replaces `path` when its data are on the disk.
 
-    The temporary file (`path`.tmp) is always a new one, so that a link of that name is not written through. It is removed where
-    something fails. Raises OSError, and what write raises.
+    The temporary file (`path`.tmp) is always a new file, so a link of that name is not followed. It is removed after an error. Raises
+    OSError, and the exceptions of `write`.
     """
     temporary = temporary or path + ".tmp"
     with contextlib.suppress(FileNotFoundError):
@@ -35,7 +35,7 @@ def write_whole(path, write, temporary=None):
 
 
 def replace_in_place(path, text):
-    """Where the disk is full: writes over the file in one piece, and what the new text is shorter by is blank. For short texts.
+    """Overwrites a short file in place, with one write; for full disks. Spaces pad the text to the length of the old one.
 
     Raises OSError.
     """
@@ -47,7 +47,7 @@ def replace_in_place(path, text):
 
 
 def sync_folder(folder):
-    """Names that files in the folder have got or lost are on the disk afterwards."""
+    """Flushes the folder to the disk: names of files that were added, replaced or removed."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -56,20 +56,20 @@ def sync_folder(folder):
 
 
 class FolderLock:
-    """Keeps a folder to this process while it is held. The file `.lock` in the folder names the holder.
+    """Reserves a folder for this process while it is held. The file `.lock` in the folder names the holder.
 
-    It is a POSIX lock, the same as C++ trainings take (io/files/folder_lock.h): it ends with the process however that ends, children do
-    not inherit it, and network file systems have it. Where the file system has no locks, it locks nothing.
+    It is the POSIX lock that C++ trainings take (io/files/folder_lock.h): it ends with the process however that ends, children do not
+    inherit it, and network file systems support it. On a file system without locks it locks nothing.
     """
 
     def __init__(self, folder):
         self._path, self._descriptor, self._mine = os.path.join(folder, ".lock"), None, None
 
     def acquire(self):
-        """Waits a little for another holder. Raises BlockingIOError that names it, and OSError where the file cannot be made."""
+        """Waits up to _PATIENCE seconds, then raises BlockingIOError that names the holder. Raises OSError if `.lock` cannot be created."""
         folder = os.path.dirname(self._path)
         mine = (os.getpid(), os.path.realpath(folder))
-        if mine in _held:  # to open the file and to close it would end the lock
+        if mine in _held:  # opening and closing the file again would release the lock
             raise BlockingIOError(f"another training of this process writes to '{folder}'")
         end = time.monotonic() + _PATIENCE
         while not self._try():
@@ -80,7 +80,7 @@ class FolderLock:
         _held.add(mine)
 
     def release(self):
-        """Does nothing if it is not held. In a forked process it leaves the lock to the one that took it."""
+        """Does nothing if the lock is not held. In a forked process the parent keeps the lock."""
         if self._descriptor is not None:
             if self._mine[0] == os.getpid():
                 with contextlib.suppress(OSError):
@@ -97,13 +97,13 @@ class FolderLock:
             os.close(descriptor)
             return False
         except OSError:
-            self._descriptor = descriptor  # no locks here
+            self._descriptor = descriptor  # the file system has no locks
             return True
-        if not self._is_at_its_place(descriptor):  # its holder has removed it meanwhile
+        if not self._is_at_its_place(descriptor):  # the holder has removed the file meanwhile
             os.close(descriptor)
             return False
         self._descriptor = descriptor
-        with contextlib.suppress(OSError):  # a full disk: the lock holds without a name
+        with contextlib.suppress(OSError):  # the disk is full: the lock holds without the text
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {os.uname().nodename}, since {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
         return True

@@ -133,7 +133,7 @@ def test_nested_and_surplus_feeds():
         assert [v.shape for v in f(feeds)] == [(1, 2), (3,), ()] and f(feeds)[2] == 4
     assert K.function([x], [x])([[[1.0, 2.0]]])[0].tolist() == [[1, 2]]  # a list is one value if its axes fit
     for cut in ([[[1.0, 2.0], [3.0, 4.0]]], [[np.ones(2), np.ones(2)]]):
-        with pytest.raises(ValueError, match="rows: input 0 of shape .* is fed a list of 2 axes, of which 1 of 2 entries would be taken"):
+        with pytest.raises(ValueError, match="rows: input 0 of shape .* is fed a list of 2 axes, of which only 1 of 2 entries would be used"):
             K.function([y], [y * 2], name="rows")(cut)
 
 
@@ -217,5 +217,5 @@ def test_sides_of_several_tensors_in_a_phase():
 
 def test_what_is_no_tensor_has_no_gradient():
     x = K.variable([1.0, 2.0])
-    with pytest.raises(ValueError, match="gradients: 3 is no tensor"):
+    with pytest.raises(ValueError, match="gradients: 3 is not a tensor"):
         K.gradients(K.sum(x), [x, 3])

@@ -48,12 +48,12 @@ def test_a_function_is_made_once():
 
 
 @pytest.mark.parametrize("call, error, words", [
-    (lambda s, x: s.run("x:0"), TypeError, "'x:0' in fetches is no tensor"),
-    (lambda s, x: s.run([x, None], {x: 1}), TypeError, "None in fetches is no tensor"),
-    (lambda s, x: s.run(x, {"x:0": 1}), TypeError, "'x:0' in feed_dict is no tensor"),
+    (lambda s, x: s.run("x:0"), TypeError, "'x:0' in fetches is not a tensor"),
+    (lambda s, x: s.run([x, None], {x: 1}), TypeError, "None in fetches is not a tensor"),
+    (lambda s, x: s.run(x, {"x:0": 1}), TypeError, "'x:0' in feed_dict is not a tensor"),
     (lambda s, x: s.run(x * 2), ValueError, "is needed but not among the inputs"),
     (lambda s, x: s.run(x, {K.variable(1.0): 2}), ValueError, "cannot be fed"),
-    (lambda s, x: s.graph.as_graph_def(), AttributeError, "the session has no 'graph': it has run"),
+    (lambda s, x: s.graph.as_graph_def(), AttributeError, "the session has no attribute 'graph', only run"),
 ])  # fmt: skip
 def test_refused(call, error, words):
     with pytest.raises(error, match=words):

@@ -54,7 +54,7 @@ def test_a_disk_that_stays_full(ranks, small_disk):  # noqa: F811
 def test_old_checkpoints_make_room(ranks, small_disk):  # noqa: F811
     ended = train(ranks, "train(width=20_000, keep=10, epochs=8)", small_disk)
     assert ended.code == 0 and "cannot save" not in ended.err, ended
-    assert f"the disk is full: '{small_disk}/epoch-0001.h5' has made room for " in ended.err
+    assert f"the disk is full: removed '{small_disk}/epoch-0001.h5' to make room for " in ended.err
     assert state(small_disk) == ("finished", 0)
     names = [f"epoch-000{epoch}.h5" for epoch in range(1, 9) if (small_disk / f"epoch-000{epoch}.h5").exists()]
     assert len(names) >= 2

@@ -60,7 +60,7 @@ PROGRAMS = {
         losses = network().evaluate_generator(Batches(make), workers=workers)
         assert losses == network().evaluate_generator(Batches(rank_0s), workers=workers)
         same(network().predict_generator(Batches(lambda i: make(i)[0]), workers=workers))
-    expect_told(1, "the ranks' generators give different batches. Every rank takes those of rank 0")
+    expect_told(1, "the ranks' generators return different batches. Every rank uses those of rank 0")
     """,
     "generator": """
     def batches(shift):

@@ -66,5 +66,5 @@ def test_a_name_that_is_not_rank_0s(tmp_path):
     """
     ended = launch(2, program, folder=tmp_path, limit=60)
     assert ended.code == 0 and len(list(tmp_path.iterdir())) == 4, ended
-    assert ended.err.count("syncline: rank 1 writes '0.1.h5' itself, for rank 0 writes no file of this name. ") == 1, ended
+    assert ended.err.count("syncline: rank 1 writes '0.1.h5' itself, because rank 0 writes no file of this name. ") == 1, ended
     assert ended.err.count("syncline.distributed.broadcast(name)") == 1, ended

@@ -13,8 +13,8 @@
 namespace syncline::python {
 namespace {
 
-// Keras keeps floatx, epsilon and the data format itself (keras.backend.common) and lets no backend override them, so
-// where Keras is loaded its module says what holds. Null: there is no Keras.
+// The dict of keras.backend.common, null without Keras. Keras stores floatx, epsilon and the data format there, and a
+// backend cannot override them; so its values apply if Keras is loaded.
 PyObject* keras_state() {
   PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "keras.backend.common");
   return module == nullptr ? nullptr : PyModule_GetDict(module);
@@ -29,8 +29,8 @@ void follow(PyObject* state, Config& config) {
   if (format != nullptr && PyUnicode_Check(format)) config.image_data_format = PyUnicode_AsUTF8(format);
 }
 
-// The configuration that everything reads while a graph is built. A step that makes a plan meanwhile, without the GIL,
-// goes on with what held before.
+// The configuration for building graphs. It follows Keras only with the GIL: a step, which makes plans without the GIL,
+// uses the last values.
 Config& config() {
   Config& config = Session::current().config();
   if (PyGILState_Check() != 0)

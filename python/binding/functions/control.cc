@@ -1,4 +1,4 @@
-// Control flow. Python's functions are called while the graph is built, with the GIL held; none is kept.
+// Control flow. Python functions are called while the graph is built, with the GIL held, and are not stored.
 #include "syncline/backend/control.h"
 
 #include <nanobind/stl/optional.h>
@@ -21,7 +21,7 @@ TensorOrFunction side_from(nb::handle value, std::optional<DType> dtype) {
   return std::function<Expr()>([value, dtype] { return expr_from(value(), dtype); });
 }
 
-// A side that is no tensor takes the other one's dtype.
+// A side that is not a tensor takes the dtype of the other side.
 std::optional<DType> dtype_of_side(nb::handle value) {
   if (!nb::isinstance<Tensor>(value)) return {};
   return nb::cast<Tensor&>(value).expr.dtype();
@@ -33,7 +33,7 @@ nb::list list_of(const std::vector<Expr>& exprs) {
   return result;
 }
 
-// Of a scalar condition; sides of lists give a list, unless it has one value, as TensorFlow's cond has it.
+// For a scalar condition. Sides that are lists give a list, or a tensor if it has one value, as TensorFlow's cond.
 nb::object choose_side(const Expr& condition, nb::handle then_expression, nb::handle else_expression) {
   const auto values_of = [](nb::handle side, nb::handle other) -> SeveralValues {
     return [side, other] {
@@ -97,7 +97,7 @@ nb::object fold_over(nb::callable fn, nb::handle elems, nb::handle initializer, 
     const bool several = is_sequence(result) && !(one && accumulators.size() == 1);
     return several ? exprs_from(result) : std::vector<Expr>{expr_from(result)};
   };
-  // Beside one tensor a list of numbers is a vector.
+  // If elems is one tensor, a list of numbers is a vector.
   std::vector<Expr> first;
   if (is_sequence(initializer) && (!one || holds_tensors(initializer))) first = exprs_from(initializer);
   else if (!initializer.is_none()) first = {expr_from(initializer)};

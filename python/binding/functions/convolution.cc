@@ -14,12 +14,13 @@ namespace {
 
 using Text = const std::string&;
 
-// n numbers; a single one stands for all.
+// n numbers; a single one applies to all axes.
 template <std::size_t n>
 std::array<int, n> numbers(nb::handle value, const char* what) {
   const std::vector<std::int64_t> given = integers_from(value);
   std::array<int, n> result{};
-  if (given.size() != n && given.size() != 1) fail<ValueError>(what, ": ", given.size(), " numbers for ", n, " axes");
+  if (given.size() != n && given.size() != 1)
+    fail<ValueError>(what, ": ", given.size(), " numbers for ", n, " axes; give one number, or one per axis");
   for (std::size_t i = 0; i < n; ++i) result[i] = int_from(given[given.size() == 1 ? 0 : i], what);
   return result;
 }
@@ -36,8 +37,8 @@ Conv3DOptions options_3d(nb::handle strides, Text padding, Text data_format, nb:
   return {numbers<3>(strides, "strides"), padding, data_format, numbers<3>(dilation_rate, "dilation_rate")};
 }
 
-// rule(x, kernel, output_shape), when the sizes among output_shape that are tensors are known. Until then the number of
-// rows is x's.
+// Calls rule(x, kernel, output_shape) when the sizes of output_shape that are tensors are known. Until then an unknown
+// number of rows is x's.
 template <class Rule>
 Tensor transposed(const char* name, nb::handle x, nb::handle kernel, nb::handle output_shape, Rule rule) {
   const Dims dims = dims_from(output_shape);

@@ -20,12 +20,12 @@
 namespace syncline::python {
 namespace {
 
-// The updates of a function, each variable once. All read the values from before the step, so of several that give a
-// variable a value the last one counts: a weight that an optimizer was given twice makes one step. Several that move it
-// (running statistics) do so in order, each from where the one before it ended.
+// The updates of a function, one for each variable. All read the values from before the step. Of several updates that
+// set a variable the last one applies: a weight that occurs twice in an optimizer's list makes one step. Several
+// updates that move a variable (running statistics) apply in order, each to the result of the one before.
 class Updates {
  public:
-  // An Update, a pair (variable, new value), or a sequence of such. None is nothing.
+  // Adds an Update, a pair (variable, new value), or a sequence of these. Ignores None.
   void add(nb::handle item) {
     if (item.is_none()) return;
     if (UpdateTensor* update = nullptr; nb::try_cast(item, update) && update != nullptr) return add(update->update);
@@ -38,10 +38,10 @@ class Updates {
       return;
     }
     fail<ValueError>("function: the update ", nb::cast<std::string>(nb::str(nb::repr(item))),
-                     " is neither what update(...) returns nor a pair (variable, new value)");
+                     " is neither a result of update(...) nor a pair (variable, new value)");
   }
 
-  // What computing a value carries out: an Update itself, a tensor the updates that it was made after.
+  // Adds the updates that computing a value applies: an Update itself, or those in force when the tensor was made.
   void add_of(nb::handle value) {
     if (nb::isinstance<UpdateTensor>(value)) return add(value);
     const Tensor* x = nullptr;
@@ -96,7 +96,7 @@ nb::list steps_of(const Plan& plan) {
 
 class FunctionObject {
  public:
-  // `pack` makes of the list of results what a call returns; None: the list.
+  // `pack` converts the list of results to the return value of a call; None: the list is returned.
   FunctionObject(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name, nb::object pack)
       : function_(make(inputs, outputs, updates, name, inputs_)), pack_(std::move(pack)), name_(name) {}
 
@@ -120,8 +120,8 @@ class FunctionObject {
   }
 
  private:
-  // `fed`: the inputs, with placeholders for those that are no placeholders: what is computed from such a tensor is
-  // computed from its feed.
+  // Sets `fed` to the inputs, with a new placeholder for each input that is not one. In the graph the placeholder
+  // replaces that tensor.
   static Function make(nb::handle inputs, nb::handle outputs, nb::handle updates, const std::string& name,
                        std::vector<Expr>& fed) {
     Replacements replaced;
@@ -148,25 +148,26 @@ class FunctionObject {
     return Function(fed, std::move(values), std::move(changes), name);
   }
 
-  // What one call is fed with, and what must outlive it.
+  // The feeds of one call, and the owners of their memory.
   struct Fed {
     std::vector<Feed> feeds;
-    std::vector<nb::object> keepers;  // of arrays that are borrowed
-    std::vector<Array> converted;     // one an input: the value if it had to be converted
+    std::vector<nb::object> keepers;  // owners of the arrays that are used in place
+    std::vector<Array> converted;     // for each input: its value, if it was converted
   };
 
-  // Axes of a value that may be a list of lists.
+  // The number of axes of a value, which may be a list of lists.
   static int axes_of(nb::handle value) {
     if (is_sequence(value)) return 1 + (nb::len(value) == 0 ? 0 : axes_of(value[0]));
     const nb::object ndim = nb::getattr(value, "ndim", nb::none());
     return ndim.is_none() ? 0 : nb::cast<int>(ndim);
   }
 
-  // A value an input. As TensorFlow has it, lists within the list are gone into and surplus values left out; but a list
-  // of as many axes as the input is a value, and so is what is no list where there is one input.
+  // Lists one value for each input. As in TensorFlow, nested lists are flattened and surplus values ignored. But a list
+  // with at most as many axes as the input is one value, and a function of one input also takes a value without a list.
   void flatten(nb::handle values, std::vector<nb::object>& flat) const {
     if (PyDict_Check(values.ptr()))
-      fail<ValueError>(name_, ": the inputs are given as a dict; give a list of ", inputs_.size(), " values in order");
+      fail<ValueError>(name_, ": the inputs are a dict; give a list of ", inputs_.size(),
+                       " values in the order of inputs");
     if (inputs_.size() == 1 && !is_sequence(values)) return flat.push_back(nb::borrow(values));
     for (nb::handle value : nb::iter(values)) {
       if (flat.size() == inputs_.size()) return;
@@ -178,16 +179,16 @@ class FunctionObject {
     const std::size_t first = flat.size();
     if (!is_sequence(value) || axes_of(value) <= inputs_[first].ndim()) return flat.push_back(nb::borrow(value));
     for (nb::handle entry : nb::iter(value)) {
-      // What is left out of a list within the list would be rows.
+      // The values to be ignored in a nested list would be rows of the input.
       if (flat.size() == inputs_.size())
         fail<ValueError>(name_, ": input ", first, " of shape ", inputs_[first].shape(), " is fed a list of ",
-                         axes_of(value), " axes, of which ", inputs_.size() - first, " of ", nb::len(value),
-                         " entries would be taken; give one value of ", inputs_[first].ndim(), " axes for each input");
+                         axes_of(value), " axes, of which only ", inputs_.size() - first, " of ", nb::len(value),
+                         " entries would be used; give one value of ", inputs_[first].ndim(), " axes for each input");
       add_flat(entry, flat);
     }
   }
 
-  // Takes what the last call converted into: a second thread's call meanwhile finds nothing, and allocates.
+  // Takes the converted arrays of the last call as memory. A simultaneous call of another thread allocates new ones.
   Fed feeds_from(nb::handle values) {
     Fed fed;
     fed.converted = std::move(converted_);
@@ -207,7 +208,7 @@ class FunctionObject {
       else memory = held.array;
       feeds.emplace_back(std::move(held.array));
     }
-    // Keras hands over no learning phase once it is set; what was built before then runs as in testing.
+    // Keras passes no learning phase after set_learning_phase; a function built before that runs as in testing.
     while (feeds.size() < inputs_.size() && Session::is_learning_phase(inputs_[feeds.size()]))
       feeds.emplace_back(Array(inputs_[feeds.size()].dtype(), Shape{}));
     return fed;
@@ -217,7 +218,7 @@ class FunctionObject {
   Function function_;
   nb::object pack_;
   std::string name_;
-  std::vector<Array> converted_;  // one an input: memory that the next call may convert its value into
+  std::vector<Array> converted_;  // for each input: memory in which the next call may convert its value
 };
 
 nb::object evaluate(nb::handle x) {
@@ -247,12 +248,12 @@ void bind_function(nb::module_& m) {
       .def(nb::init<nb::handle, nb::handle, nb::handle, const std::string&, nb::object>(), nb::arg("inputs"),
            nb::arg("outputs"), nb::arg("updates").none(), nb::arg("name"), nb::arg("pack") = nb::none())
       .def("__call__", &FunctionObject::call, nb::arg("inputs"),
-           "One value for each input. Returns a list: a NumPy value for each output.")
+           "Takes one value for each input. Returns a list with a NumPy value for each output.")
       .def("steps", &FunctionObject::steps,
-           "The steps of the plan that was used last, as dicts: 'label', 'kind', and 'reads' and 'writes', lists of\n"
+           "The steps of the last used plan, as dicts: 'label', 'kind', and 'reads' and 'writes', lists of\n"
            "(number, name, dtype, shape, placement, assigned variable). Empty before the first call.")
       .def("describe", &FunctionObject::describe, nb::arg("inputs"),
-           "The plan for values of these shapes, a line a step.");
+           "The plan for values of these shapes, one line per step.");
   m.def("eval", &evaluate);
   m.def("gradients", &gradients_of);
 }

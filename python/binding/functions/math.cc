@@ -90,7 +90,7 @@ void bind_reductions(nb::module_& m) {
   const auto arg = [&m](const char* name, Expr (*op)(const Expr&, int)) {
     m.def(
         name,
-        [op](nb::handle x, nb::handle axis) {  // None: the first, as TensorFlow has it
+        [op](nb::handle x, nb::handle axis) {  // None: the first axis, as in TensorFlow
           return tensor(op(expr_from(x), axis.is_none() ? 0 : int_from(axis, "axis")));
         },
         nb::arg(), nb::arg().none());

@@ -13,7 +13,7 @@ namespace {
 
 using Binary = Expr (*)(const Expr&, const Expr&);
 
-// What Python cannot make a tensor of is left to the other operand.
+// False for None and str, which are left to the methods of the other operand.
 bool is_operand(nb::handle y) { return !y.is_none() && !PyUnicode_Check(y.ptr()); }
 
 template <Binary op>
@@ -35,11 +35,11 @@ void bind_binary(nb::class_<Tensor>& c, const char* name, const char* reflected)
 
 Expr logical_or(const Expr& x, const Expr& y) { return logical_not(logical_and(logical_not(x), logical_not(y))); }
 Expr logical_xor(const Expr& x, const Expr& y) {
-  if (x.dtype() != DType::kBool) fail<DTypeError>("x ^ y: x is ", x.dtype(), "; give truth values");
+  if (x.dtype() != DType::kBool) fail<DTypeError>("x ^ y: x is ", x.dtype(), "; give tensors of bool");
   return not_equal(x, y);
 }
 
-// Python cuts a bound outside the axis to it, however large the number.
+// As in Python, a bound may exceed the axis and the range of 64 bits.
 std::optional<Dim> bound(nb::handle value) {
   if (value.is_none()) return {};
   if (is_tensor(value) || !PyLong_Check(value.ptr())) return dim_from(value);
@@ -55,9 +55,10 @@ Subscript subscript_from(nb::handle key) {
     if (!step.is_none()) range.step = int64_from(step);
     return range;
   }
-  if (PyBool_Check(key.ptr())) fail<DTypeError>("x[", nb::cast<bool>(key) ? "True" : "False", "]: bool is no index");
+  if (PyBool_Check(key.ptr()))
+    fail<DTypeError>("x[", nb::cast<bool>(key) ? "True" : "False", "]: a bool is not an index");
   if (nb::isinstance<Tensor>(key)) return expr_from(key);
-  if (PyIndex_Check(key.ptr()) != 0) {  // arrays say yes, and then fail unless they hold one number
+  if (PyIndex_Check(key.ptr()) != 0) {  // true for every array; PyNumber_Index may fail
     if (const nb::object number = nb::steal(PyNumber_Index(key.ptr())); number.is_valid()) return int64_from(number);
     PyErr_Clear();
   }
@@ -97,9 +98,9 @@ void bind_operators(nb::class_<Tensor>& c) {
       "__getitem__", [](nb::handle x, nb::handle key) { return tensor(get_item(x, key)); }, nb::arg("key").none());
   c.def("__bool__", [](const Tensor& x) -> bool {
     fail<DTypeError>("the tensor '", name_of(x), "' has no truth value while the graph is built; use switch(...), or ",
-                     "`x is None` to ask whether there is one");
+                     "`x is None` to test for None");
   });
-  // NumPy's operators leave the work to ours: array + tensor is tensor.__radd__.
+  // Makes NumPy's operators return NotImplemented: array + tensor calls tensor.__radd__.
   c.attr("__array_ufunc__") = nb::none();
   c.def(
       "__array__",

@@ -1,5 +1,5 @@
-// Random tensors. Python draws the seed where the caller gives none, from NumPy's generator as Keras does, so that
-// numpy.random.seed makes a run reproducible.
+// Random tensors. Without a seed, the Python code draws one from NumPy's generator, as Keras does, so numpy.random.seed
+// makes a run reproducible.
 #include "syncline/backend/random.h"
 
 #include "python/binding/binding.h"
@@ -10,11 +10,11 @@
 namespace syncline::python {
 namespace {
 
-// Tells the streams of Python's seeds apart from those of C++'s. Keras's tests ask for an accuracy after a few epochs
-// from a fixed seed, which one stream in six or so misses; with this one all of them pass.
+// Distinguishes the random streams of Python from those of C++ with equal seeds. Keras's tests require an accuracy
+// after a few epochs from a fixed seed. About one stream in six fails them; this one passes all.
 constexpr std::uint64_t kStream = 7;
 
-// `drawn`: by this process's NumPy, which the other ranks' need not agree with.
+// `drawn`: the seed was drawn from this process's NumPy and may differ between ranks; rank 0's applies.
 RandomKey key_of(std::uint64_t seed, bool drawn) {
   const RandomKey key = Session::current().next_random_key(seed);
   key.op()->op = kStream;
@@ -22,7 +22,7 @@ RandomKey key_of(std::uint64_t seed, bool drawn) {
   return key;
 }
 
-// A distribution of two parameters: of numbers where both are, otherwise of tensors.
+// A distribution of two parameters: `of_numbers` if both are numbers, otherwise `of_tensors`.
 template <class Options>
 void bind_distribution(nb::module_& m, const char* name,
                        Expr (*of_numbers)(const Dims&, const RandomKey&, const Options&),
@@ -41,7 +41,7 @@ void bind_distribution(nb::module_& m, const char* name,
 }  // namespace
 
 void bind_random(nb::module_& m) {
-  nb::class_<RandomKey>(m, "RandomKey", "A random operation, which has not run yet.");
+  nb::class_<RandomKey>(m, "RandomKey", "A random operation that has not run yet.");
   m.def("random_key", &key_of);
   bind_distribution<UniformOptions>(m, "random_uniform", &random_uniform, &random_uniform);
   bind_distribution<NormalOptions>(m, "random_normal", &random_normal, &random_normal);

@@ -1,4 +1,4 @@
-// Functions that rearrange elements, and what is known of a tensor while the graph is built.
+// Functions that rearrange elements, and static properties of tensors.
 #include "syncline/backend/shape.h"
 
 #include <nanobind/stl/string.h>
@@ -16,7 +16,7 @@ namespace {
 
 Pads pads_from(nb::handle pair) {
   const Shape numbers = shape_from(pair);
-  if (numbers.ndim() != 2) fail<ValueError>("padding: ", numbers, " is no pair (before, after)");
+  if (numbers.ndim() != 2) fail<ValueError>("padding: ", numbers, " is not a pair (before, after)");
   return {int_from(numbers[0], "padding"), int_from(numbers[1], "padding")};
 }
 
@@ -28,7 +28,7 @@ std::array<Pads, n> pads_of(nb::handle padding) {
     if (i < n) pads[i] = pads_from(pair);
     ++i;
   }
-  if (i != n) fail<ValueError>("padding: ", i, " pairs for ", n, " axes");
+  if (i != n) fail<ValueError>("padding: ", i, " pairs for ", n, " axes; give one pair per axis");
   return pads;
 }
 
@@ -38,7 +38,7 @@ DType dtype_of_number(nb::handle x) {
   return array_from(x).array.dtype();
 }
 
-// The dtype int32, which stands for none, gives way to the widest of the numbers, as TensorFlow has it.
+// As in TensorFlow, the widest dtype of the numbers replaces int32, the default.
 Expr range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype) {
   DType widest = DType::kInt32;
   bool has_tensors = false;
@@ -58,7 +58,7 @@ Expr range(nb::handle start, nb::handle stop, nb::handle step, nb::handle dtype)
     return stop.is_none() ? arange(0, number(start), number(step), type)
                           : arange(number(start), number(stop), number(step), type);
   }
-  const auto scalar = [](nb::handle x) {  // Keras passes tensors of (1,) as well
+  const auto scalar = [](nb::handle x) {  // Keras also passes tensors of shape (1,)
     if (!nb::isinstance<Tensor>(x)) return dim_from(x);
     return Dim(reshape(expr_from(x), Shape{}));
   };

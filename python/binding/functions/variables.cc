@@ -35,7 +35,7 @@ Expr make_constant(nb::handle value, nb::handle dtype, nb::handle shape, const s
   return constant(array_from(value, type).array, type, wanted, name);
 }
 
-// Zeros or ones: a variable; with a tensor among the sizes a tensor, for a variable's shape is fixed.
+// Zeros or ones: a variable, or a tensor if a size is a tensor, because a variable's shape is fixed.
 nb::object filled(double value, nb::handle shape, nb::handle dtype, const std::string& name) {
   const Dims dims = dims_from(shape);
   const DType type = dtype_from(dtype);
@@ -85,7 +85,7 @@ void set_all(nb::handle pairs) {
   batch_set_value(values);
 }
 
-// Of one moment: no step and no other thread comes between.
+// Reads all values while it holds the session, so no step runs in between.
 nb::list get_all(nb::handle xs) {
   std::vector<std::variant<Variable, SparseVariable>> variables;
   for (nb::handle x : nb::iter(xs)) {

@@ -1,1 +1,1 @@
-"""What several ranks do together: their batches, files, output and end. `syncline.distributed` is its interface."""
+"""Jobs of several ranks: batches, files, output, end of the job. The interface is `syncline.distributed`."""

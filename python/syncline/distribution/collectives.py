@@ -1,4 +1,4 @@
-"""What ranks do together with arrays: all of them, or a group."""
+"""Collectives of arrays and objects over all ranks or a group."""
 
 import pickle
 
@@ -8,14 +8,14 @@ from syncline import _core
 
 _OPS = ("sum", "mean", "max", "min")
 
-_LARGE = 64 << 10  # bytes of an array
+_LARGE = 64 << 10  # bytes from which broadcast sends an array separately, without a copy into the pickle
 
 
 class Group:
-    """Some of the job's ranks, which communicate among themselves; made by `syncline.distributed.group`.
+    """A subset of the job's ranks with its own collectives; made by `syncline.distributed.group`.
 
-    Its methods are collectives of its ranks: each of them calls them, in the same order, and nobody else does. Groups work beside each
-    other and beside the job's own collectives. A group lasts until the job ends. Within it ranks count from 0.
+    All ranks of the group, and no others, call the methods in the same order. The collectives of different groups, and of the whole job,
+    are independent. A group lasts until the job ends. Its ranks are numbered from 0.
     """
 
     def __init__(self, ranks, number, core):
@@ -37,57 +37,57 @@ class Group:
         """Returns when every rank has called it.
 
         # Raises
-            RuntimeError: in a worker process of a rank; where another rank does something else, or ends. So do the others.
+            RuntimeError: this process is a worker process of a rank; another rank calls something else, or has ended. This applies to
+                all collectives.
         """
         if self.size() > 1:
             _core.barrier(self._core)
 
     def all_reduce(self, value, op="sum"):
-        """The sum, mean, max or min over ranks of an array or a number, element by element, the same on each. The dtype stays, but for
-        the mean of integers, which is float64.
+        """The elementwise sum, mean, max or min over ranks of an array or a number, the same on each rank. It has the dtype of `value`;
+        the mean of integers is float64.
 
         # Raises
-            ValueError: for another op. TypeError: for bool and float16. RuntimeError: as barrier, and where ranks differ in shape or
-                dtype.
+            ValueError: unknown op. TypeError: bool and float16. RuntimeError: as barrier; shapes or dtypes differ between ranks.
         """
         value = self._summand("all_reduce", value, op)
         return value[()].copy() if self.size() == 1 else _core.all_reduce(self._core, value, "sum" if op == "mean" else op)
 
     def all_gather(self, value):
-        """The ranks' arrays one after the other along their first axis, the same on each. Ranks may give different numbers of rows; of
-        numbers it makes an array.
+        """The concatenation of the ranks' arrays along axis 0, the same on each rank. Numbers of rows may differ; a number counts as an
+        array of one row.
 
         # Raises
-            ValueError: on every rank, where dtypes or the shapes of rows differ. RuntimeError: as barrier.
+            ValueError: on every rank, if dtypes or the shapes of rows differ. RuntimeError: as barrier.
         """
         value = np.atleast_1d(np.asarray(value))
         return value.copy() if self.size() == 1 else _core.all_gather(self._core, value)
 
     def reduce_scatter(self, value, op="sum"):
-        """This rank's rows of what all_reduce gives. Each rank hands over an array of the same shape; rows are shared out as
-        numpy.array_split does: of n rows the first n % size() ranks get one more.
+        """This rank's rows of the result of all_reduce. Arrays have the same shape on each rank. Rows are divided as in
+        numpy.array_split: of n rows the first n % size() ranks get one more.
 
         # Raises
-            ValueError: for another op, and for a number; on every rank, where shapes or dtypes differ. TypeError: for bool and float16.
+            ValueError: unknown op; value is a number; on every rank, if shapes or dtypes differ. TypeError: bool and float16.
                 RuntimeError: as barrier.
         """
         value = self._summand("reduce_scatter", value, op)
         if value.ndim == 0:
-            raise ValueError("reduce_scatter: numbers have no rows; give arrays")
+            raise ValueError("reduce_scatter: the value is a number, which has no rows; give an array")
         return value.copy() if self.size() == 1 else _core.reduce_scatter(self._core, value, "sum" if op == "mean" else op)
 
     def broadcast(self, value, root=0):
-        """Rank `root`'s value for every rank: an array, or any object that pickle takes.
+        """Rank `root`'s value on every rank: an array, or any object that pickle accepts.
 
         # Raises
-            ValueError: for a root that is no rank of the group. RuntimeError: as barrier.
+            ValueError: root is not a rank of the group. RuntimeError: as barrier.
         """
         if not 0 <= root < self.size():
-            raise ValueError(f"broadcast: root {root} of {self.size()} ranks")
+            raise ValueError(f"broadcast: root is {root}; give a rank from 0 to {self.size() - 1}")
         if self.size() == 1:
             return value
         own = self.rank() == root
-        parts = []  # large arrays, also within other objects, travel as they lie
+        parts = []  # large arrays, also inside other objects, are sent from their own memory
 
         def takes_small(buffer):
             part = np.frombuffer(buffer.raw(), np.uint8) if buffer.raw().nbytes >= _LARGE else None
@@ -108,7 +108,7 @@ class Group:
             raise ValueError(f"{caller}: unknown op {op!r}; give sum, mean, max or min")
         value = np.asarray(value)
         if value.dtype.kind == "b" or value.dtype == np.float16:
-            raise TypeError(f"{caller}: {value.dtype} is not added up over ranks; convert it, to float32 for example")
+            raise TypeError(f"{caller}: values of dtype {value.dtype} cannot be reduced over ranks; cast them, for example to float32")
         if op == "mean":
             return value / (value.dtype.type(self.size()) if value.dtype.kind == "f" else self.size())
         return value

@@ -1,4 +1,4 @@
-"""For programs in which each rank loads only its own rows."""
+"""Feeds and data sets of programs in which each rank loads only its own rows."""
 
 import contextlib
 
@@ -11,19 +11,19 @@ from syncline.keras_support.import_hook import after_import
 
 @contextlib.contextmanager
 def local_feeds():
-    """Context manager: within it each rank hands over its own rows only, and the global batch is the ranks' rows one after the other.
+    """Context manager: inside it each rank feeds only its own rows. The global batch is the concatenation of the ranks' rows.
 
-    Enter and leave it on all ranks alike, and call the same functions within. Of Keras:
+    All ranks enter and leave it at the same place, and call the same functions inside. Rules for Keras's methods:
 
-    - `fit(x, y, batch_size=b)` with this rank's rows (see `shard`): a step is of size() * b rows. Every rank has to make the same
-      number of steps, so hand over equal numbers of rows; what is given as `steps_per_epoch` is the same number everywhere.
-      Loss, metrics and statistics are those of the global batch, on every rank, and so are an epoch's logs.
-    - `fit_generator(s)`, `evaluate_generator(s)`: a batch of `s` is this rank's part of the global batch (see `ShardedSequence`). Ranks
-      that have different numbers of batches agree on one before the epoch (see `EvenSteps`, `agree_steps`).
-    - `validation_data`, `validation_split` and `evaluate` work alike. Batches are weighted by this rank's rows, which is exact where
-      ranks have equal numbers of them.
-    - `predict` gives the rows of all ranks for each batch, which Keras has no room for: predict under global feeds.
-    - `train_on_batch`, `test_on_batch`, `K.function`: outputs are global; a rank may hand over fewer rows than others, or none.
+    - `fit(x, y, batch_size=b)` with this rank's rows (see `shard`): a step has size() * b rows. All ranks must make the same number of
+      steps, so give equal numbers of rows, or the same `steps_per_epoch`, on all ranks. Loss, metrics, statistics and the logs of an
+      epoch are those of the global batches, on every rank.
+    - `fit_generator(s)`, `evaluate_generator(s)`: a batch of `s` is this rank's part of the global batch (see `ShardedSequence`). If
+      ranks have different numbers of batches, they agree on one before the epoch (see `EvenSteps`, `agree_steps`).
+    - `validation_data`, `validation_split` and `evaluate` follow the same rules. Batches are weighted by this rank's rows, which is exact
+      if all ranks have equal numbers of rows.
+    - `predict` returns the rows of all ranks for each batch, which do not fit Keras's result array: use it outside of `local_feeds`.
+    - `train_on_batch`, `test_on_batch`, `K.function`: outputs are global; a rank may feed fewer rows than others, or none.
     """
     before = _core.local_feeds()
     _core.set_local_feeds(True)
@@ -34,22 +34,22 @@ def local_feeds():
 
 
 def shard(*values):
-    """This rank's rows: of n rows n // size() in one piece, rank 0's first. The last n % size() rows are nobody's, so that all
-    ranks have equal numbers of them.
+    """This rank's rows: n // size() consecutive rows of n, rank 0's first. The last n % size() rows are left out, so all ranks have
+    equal numbers of rows.
 
     # Arguments
-        values: arrays, or lists, tuples and dicts of such (what Keras takes as x and y), all of n rows; None stays None.
+        values: arrays of n rows, or lists, tuples and dicts of such arrays (as x and y in Keras); None stays None.
     # Returns
-        The same for one value, else a tuple. Slices, so arrays are views.
+        The rows of one value, or a tuple of the rows of several values. Arrays are sliced, so the results are views.
     # Raises
         ValueError: if the numbers of rows differ, or there are fewer rows than ranks.
     """
     lengths = sorted({len(array) for array in _arrays(values)})
     if len(lengths) > 1:
-        raise ValueError(f"shard: arrays of {lengths} rows; all must have the same number")
+        raise ValueError(f"shard: the arrays have {lengths} rows; give arrays with equal numbers of rows")
     each = lengths[0] // ranks.size() if lengths else 0
     if lengths and each == 0:
-        raise ValueError(f"shard: {lengths[0]} rows for {ranks.size()} ranks; each needs at least one")
+        raise ValueError(f"shard: {lengths[0]} rows for {ranks.size()} ranks; give at least one row for each rank")
     own = _map(lambda array: array[ranks.rank() * each : (ranks.rank() + 1) * each], values)
     return own[0] if len(values) == 1 else own
 
@@ -71,31 +71,31 @@ def _map(function, values):
 
 
 class ShardedSequence:
-    """A Sequence for fit_generator, evaluate_generator under `local_feeds`: each rank loads its rows of each global batch.
+    """A Sequence for fit_generator and evaluate_generator under `local_feeds`: each rank loads its rows of each global batch.
 
-    Epoch for epoch the global batches are those that one process would make of `rows` rows, except that up to size() - 1 rows of the
-    last one are left out, so that all ranks have equal parts. It needs no Keras to be made, and may be used by worker processes.
+    In each epoch the global batches are those of one process with `rows` rows, except that up to size() - 1 rows of the last batch are
+    left out, so all ranks have equal parts. The class does not import Keras, and worker processes may use it.
 
     # Arguments
-        load: function of an array of row numbers, which returns (x, y) or (x, y, sample_weights) of these rows. Called in worker
-            processes or threads if Keras is told so.
-        rows: how many rows there are.
-        batch_size: of the global batch, a multiple of size().
-        shuffle: whether rows are put into a new order before each epoch; the same on all ranks.
-        seed: of that order.
+        load: function of an array of row numbers, which returns (x, y) or (x, y, sample_weights) of these rows. With `workers` or
+            `use_multiprocessing` Keras calls it in threads or worker processes.
+        rows: int, number of rows of the data set.
+        batch_size: int, number of rows of the global batch; a multiple of size().
+        shuffle: bool, whether rows get a new order before each epoch, the same on all ranks.
+        seed: int, seed of this order.
     # Raises
-        ValueError: for a batch_size that is no positive multiple of size(), or fewer rows than ranks.
+        ValueError: batch_size is not a positive multiple of size(), or there are fewer rows than ranks.
     """
 
     use_sequence_api = True
 
     def __init__(self, load, rows, batch_size, shuffle=False, seed=0):
         if batch_size < 1 or batch_size % ranks.size():
-            raise ValueError(f"ShardedSequence: batch_size {batch_size}; give a positive multiple of {ranks.size()}, the number of ranks")
+            raise ValueError(f"ShardedSequence: batch_size is {batch_size}; give a multiple of {ranks.size()}, the number of ranks")
         if rows < ranks.size():
-            raise ValueError(f"ShardedSequence: {rows} rows for {ranks.size()} ranks; each needs at least one")
+            raise ValueError(f"ShardedSequence: {rows} rows for {ranks.size()} ranks; give at least one row for each rank")
         self._load, self._batch_size = load, int(batch_size)
-        # Kept here: a worker process asks for batches too.
+        # Kept here, because worker processes, which are not ranks, make batches too.
         self._rank, self._size = ranks.rank(), ranks.size()
         self._order = np.arange(rows - rows % self._size)
         self._generator = np.random.RandomState(seed) if shuffle else None
@@ -111,7 +111,7 @@ class ShardedSequence:
 
     def __getitem__(self, index):
         if not 0 <= index < len(self):
-            raise IndexError(f"ShardedSequence: batch {index} of {len(self)}")
+            raise IndexError(f"ShardedSequence: there is no batch {index}; the number of batches is {len(self)}")
         batch = self._order[index * self._batch_size : (index + 1) * self._batch_size]
         each = len(batch) // self._size
         return self._load(batch[self._rank * each : (self._rank + 1) * each])
@@ -125,17 +125,17 @@ class ShardedSequence:
 
 
 class EvenSteps:
-    """A Sequence for fit_generator under `local_feeds` with as many batches on each rank as on all others, made of ranks' own Sequences,
-    which may have different numbers of them. A step's global batch is the ranks' batches one after the other.
+    """A Sequence for fit_generator under `local_feeds` with the same number of batches on all ranks. It wraps the rank's own Sequence; the
+    numbers of batches of these may differ. A step's global batch is the concatenation of the ranks' batches.
 
-    All ranks make it at the same time, and agree on the number then. Nothing is exchanged later, so that worker processes may use it.
+    The constructor is a collective of all ranks, which agree on the number. Later calls do not communicate, so worker processes may use it.
 
     # Arguments
-        sequence: with `len(sequence)` and `sequence[i]`, as (x, y) or (x, y, sample_weights) of arrays, or lists or dicts of arrays.
-        how: "max": as many as the rank with the most has; the others take part in the last steps without rows, so that every row is
-            used. "min": as many as the rank with the fewest has; the others' last batches are left out.
+        sequence: object with `len(sequence)` and `sequence[i]`: (x, y) or (x, y, sample_weights) of arrays, or lists or dicts of arrays.
+        how: "max": the largest number of batches of any rank; ranks with fewer feed empty arrays in the last steps, so every row is
+            used. "min": the smallest number of batches of any rank; the last batches of the others are left out.
     # Raises
-        ValueError: on every rank if one has no batch at all; for another `how`.
+        ValueError: on every rank, if one has no batches; `how` is neither "max" nor "min".
     """
 
     use_sequence_api = True
@@ -144,19 +144,19 @@ class EvenSteps:
         self._sequence, self._own, self._without_rows = sequence, len(sequence), None
         fewest, self._steps = ranks.agree_steps(self._own), ranks.agree_steps(self._own, how)
         if fewest == 0:
-            raise ValueError("EvenSteps: a rank has no batch; each needs at least one, to know what a batch without rows looks like")
+            raise ValueError("EvenSteps: a rank has no batches; give each rank at least one, which defines the shapes of empty batches")
 
     def __len__(self):
         return self._steps
 
     def __getitem__(self, index):
         if not 0 <= index < len(self):
-            raise IndexError(f"EvenSteps: batch {index} of {len(self)}")
+            raise IndexError(f"EvenSteps: there is no batch {index}; the number of batches is {len(self)}")
         if index < self._own:
             return self._sequence[index]
         if self._without_rows is None:
             x, *others = _map(lambda array: array[:0], tuple(self._sequence[0]))
-            # Keras counts an empty array as one row, but not a list of such.
+            # Keras counts an empty array as one row, but a list of empty arrays as none.
             self._without_rows = (x if isinstance(x, (list, dict)) else [x], *others)
         return self._without_rows
 
@@ -171,9 +171,9 @@ class EvenSteps:
 
 def _epoch_logs(module):
     if hasattr(module, "__path__"):
-        return  # a package, which has the class from elsewhere
-    # An epoch's logs are averages over the rows that this process has seen, and what is decided by them is decided by each rank:
-    # under local feeds they are made equal.
+        return  # a package, which imports the class from its module
+    # An epoch's logs are averages over this process's rows. Callbacks on each rank decide by them, so under local feeds the ranks'
+    # logs are made equal.
     original = module.BaseLogger.on_epoch_end
 
     def on_epoch_end(self, epoch, logs=None):
@@ -192,6 +192,6 @@ def _epoch_logs(module):
 
 
 def equalize():
-    """From now on the ranks' logs are equal under local feeds too."""
+    """Makes the ranks' logs equal under local feeds from now on."""
     after_import("keras.callbacks", _epoch_logs)  # Keras 2.2
     after_import("keras.callbacks.callbacks", _epoch_logs)

@@ -1,6 +1,6 @@
-"""How a job of several ranks ends: an exception that nobody catches ends it on every rank, and its traceback is printed once.
+"""Uncaught exceptions of a job of several ranks: one ends the job on every rank, and its traceback is printed once.
 
-Exit codes need nothing here: leave() in python/binding/distributed.cc gets them. What is here is told earlier, prints, and does not wait.
+leave() in python/binding/distributed.cc handles exit codes. The hooks of this file run before it, print, and do not wait.
 """
 
 import os
@@ -12,16 +12,16 @@ import time
 from syncline import _core
 from syncline.distribution import quiet, ranks
 
-# Where a thread waits for another one.
+# Modules whose functions wait for another thread.
 _WAITING = ("threading", "queue", "multiprocessing", "concurrent", "asyncio", "selectors")
 
-# After a thread has died the main one is watched for a while. If it then waits so long, it waits in vain.
+# After a thread has died, the main thread is watched for _WATCHED_SECONDS. If it waits at one place for _IN_VAIN_SECONDS, the job ends.
 _WATCHED_SECONDS = 60.0
 _IN_VAIN_SECONDS = 4.0
 
 
 def watch():
-    """From now on uncaught exceptions end the job."""
+    """Installs hooks that end the job on an uncaught exception."""
     process = os.getpid()
     previous, previous_in_thread = sys.excepthook, threading.excepthook
 
@@ -47,12 +47,12 @@ def watch():
 
 
 def _delay(error):
-    # That another rank has ended is an effect; the cause, if it is an error, is that rank's to tell.
+    # That another rank has ended is a consequence: the rank with the cause prints first.
     return _core.report_delay() + (0.5 if "has ended, while rank" in str(error) else 0)
 
 
 def exit_code(error):
-    """What a program that this exception ends exits with, as docs/exit_codes.md says."""
+    """The exit code of a program that ends with this exception (docs/exit_codes.md)."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     if isinstance(error, _core.DisagreementError):
@@ -71,12 +71,12 @@ def _end(exit_code):
         try:
             stream.flush()
         except (OSError, ValueError):
-            pass  # closed, or its reader is gone
+            pass  # the stream is closed, or its reader is gone
     _core.abort(exit_code)
 
 
 def _end_if_waited_for():
-    """A program may do without a thread, but not if its main thread then waits for another one, and nothing comes."""
+    """Ends the job if the main thread waits for another thread without progress. A program may otherwise continue without the thread."""
     watched_until = time.monotonic() + _WATCHED_SECONDS
     main = threading.main_thread().ident
     place, since = None, 0.0
@@ -95,5 +95,5 @@ def _end_if_waited_for():
     else:
         return
     with quiet.speaking():
-        _say("ends the job: its main thread waits for another thread, and one has died, see above")
+        _say("ends the job: its main thread waits for another thread, and a thread has died (see above)")
     _end(1)

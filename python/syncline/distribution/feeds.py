@@ -1,11 +1,10 @@
-"""What a script computes is what rank 0 computes: where the ranks' values for a function differ, or the batches that Keras's generators
-give, every rank takes those of rank 0.
+"""Equal data on all ranks. If the feeds of a function, or the batches of Keras's generators, differ between ranks, every rank uses those
+of rank 0.
 
-Batches and what functions are fed with are compared one by one: threads that draw from NumPy's generator part the ranks without the
-program's doing. Within Keras's loops over arrays, which every rank cuts alike, functions compare at calls 1, 2, 4, 8, ..., and each time
-once a difference was found. Before each fit and each loop over generators, and after those with threads, the random generators of all
-ranks get rank 0's state. Under `local_feeds` each rank
-keeps what it has.
+The ranks compare digests of each batch of a generator and of each feed, because threads that draw from NumPy's generator make different
+batches on each rank. Inside Keras's loops a function compares its feeds at calls 1, 2, 4, 8, ..., and at every call after a difference,
+because all ranks cut arrays in the same way. Before each fit and each loop over generators, and after loops with threads, the random
+generators of all ranks get rank 0's state. Under `local_feeds` nothing is compared.
 """
 
 import functools
@@ -19,12 +18,13 @@ from syncline import _core
 from syncline.distribution import ranks
 from syncline.keras_support.import_hook import after_import
 
-# At the end of a loop threads are not waited for longer.
+# At the end of a loop its threads are joined for at most this long.
 _SECONDS_FOR_A_BATCH = 30
 
 _ADVICE = (
-    "Every rank takes those of rank 0, which costs sending them. Seed every generator alike, sort what comes from a set or a folder, "
-    "and draw random numbers outside of threads. Or let each rank bring its own rows, under syncline.distributed.local_feeds()"
+    "Every rank uses those of rank 0, which costs a transfer. To avoid it, seed every generator with the same number, sort the "
+    "entries of sets and folders, and draw no random numbers in threads. Or let each rank feed its own rows: "
+    "syncline.distributed.local_feeds()"
 )
 
 
@@ -33,7 +33,7 @@ def _follows():
 
 
 def _digest(value, digest=0):
-    """Of arrays and numbers, also in lists and dicts; of what else there is it sees nothing."""
+    """A checksum of arrays and numbers, also inside lists and dicts. Other objects do not change it."""
     if isinstance(value, dict):
         value = list(value.items())
     if isinstance(value, (list, tuple)):
@@ -51,16 +51,16 @@ def _digest(value, digest=0):
 
 
 def _first_difference(values):
-    """The number of the first value that is not equal on all ranks, None if there is none. Every rank asks, with as many values."""
+    """Index of the first value that differs between ranks, or None. A collective of all ranks, with equal numbers of values."""
     digests = [_digest(value) for value in values]
     return None if ranks.first_difference([zlib.crc32(repr(digests).encode())]) is None else ranks.first_difference(digests)
 
 
-_call = _core.Function.__call__  # found once: a call takes a few microseconds
+_call = _core.Function.__call__  # looked up once, because a call takes only a few microseconds
 
 
 class Function(_core.Function):
-    """A function of several ranks."""
+    """A function of several ranks, which compares its feeds."""
 
     def __init__(self, inputs, outputs, updates, name, *others):
         super().__init__(inputs, outputs, updates, name, *others)
@@ -90,7 +90,7 @@ class Function(_core.Function):
 
 
 class _Batches:
-    """What an iterator gives on rank 0, on every rank."""
+    """An iterator that returns rank 0's batches on every rank."""
 
     told = False
 
@@ -110,7 +110,7 @@ class _Batches:
         if _first_difference([batch]) is not None:
             if not _Batches.told:
                 _Batches.told = True
-                warnings.warn(f"the ranks' generators give different batches. {_ADVICE}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"the ranks' generators return different batches. {_ADVICE}", RuntimeWarning, stacklevel=2)
             batch = ranks.broadcast(batch)
         if not batch:
             raise StopIteration
@@ -118,7 +118,7 @@ class _Batches:
 
 
 def _enqueuer(kind):
-    """Keras's class of queues for batches, for several ranks."""
+    """Subclass of Keras's queue of batches `kind` for several ranks."""
 
     class Enqueuer(kind):
         _pool = None
@@ -140,7 +140,7 @@ def _enqueuer(kind):
 
         def stop(self, timeout=None):
             super().stop(timeout)
-            # Keras lets its threads finish what is queued, and draw random numbers meanwhile.
+            # Keras's threads would finish the queued batches, and draw random numbers meanwhile.
             if self._pool is not None and not self.use_multiprocessing:
                 self._pool.terminate()
                 end = time.monotonic() + _SECONDS_FOR_A_BATCH
@@ -151,8 +151,8 @@ def _enqueuer(kind):
 
 
 class _Loop:
-    """One of Keras's loops begins with rank 0's random state if it draws, and ends with it if batches come from threads, unless it is
-    part of another one."""
+    """Context of one of Keras's loops. An outermost loop begins with rank 0's random state if it draws random numbers, and ends with it
+    if threads make the batches."""
 
     depth = 0
 
@@ -175,7 +175,7 @@ def _in_loop(function, threads=True, draws=True):
     def loop(model, source, *arguments, **keywords):
         from keras.engine.training_utils import is_sequence
 
-        # Of a Sequence, which may be an iterator too, Keras takes batches by their numbers: iter_sequence_infinite.
+        # Keras indexes a Sequence, even one that is also an iterator: iter_sequence_infinite, replaced below.
         in_turn = keywords.get("workers") == 0 and hasattr(source, "__next__") and not is_sequence(source)
         if in_turn and not isinstance(source, _Batches):
             source = _Batches(source)
@@ -201,6 +201,6 @@ def _arrays(module):
 
 
 def follow_rank_0():
-    """From now on the batches of Keras's generators are rank 0's."""
+    """Makes Keras's generators return rank 0's batches from now on."""
     after_import("keras.engine.training_generator", _generators)
     after_import("keras.engine.training_arrays", _arrays)

@@ -1,9 +1,9 @@
-"""Only rank 0 writes the files that Keras writes: saved models and weights, checkpoints, logs, pictures.
+"""Files that Keras writes (saved models and weights, checkpoints, logs, pictures): only rank 0 writes them.
 
-On the other ranks the same calls write to memory or nowhere, and return when rank 0's file is complete, so that what follows finds it
-on every rank. Nobody waits for a rank that may not come: rank 0 never waits, and only who was told to write the same file waits for
-it. So a script that saves behind `if rank() == 0` does not hang. A file of another name than rank 0's (tempfile, uuid) each rank
-writes itself; so does what a program opens itself.
+On the other ranks the same calls write to memory or nowhere, and return when rank 0's file is complete, so later code finds it on every
+rank. Rank 0 never waits; another rank waits only if it calls the same function with the same name. So a script that saves behind
+`if rank() == 0` does not hang. A file whose name is not rank 0's (tempfile, uuid), and files that the script opens itself, are written
+by each rank.
 """
 
 import collections
@@ -21,14 +21,14 @@ from syncline.distribution import folders, own_files, quiet, ranks
 from syncline.keras_support.compat import called_from_keras
 from syncline.keras_support.import_hook import after_import
 
-# How long another rank waits for the next news of rank 0's file: once rank 0 writes it; while it has written nothing that this rank
-# does not know; when it has written something else, so the names may differ. After that the rank writes its own file.
+# How long another rank waits for the next note of rank 0: after rank 0 has begun the file; before it has; and if rank 0 has begun another
+# file that this rank does not write, so the names may differ. Then the rank writes its own file.
 _SECONDS_WHILE_WRITTEN, _SECONDS, _SECONDS_AFTER_OTHERS = 600, 60, 5
 
-# By a file's number, on other ranks: how often it was to be written here, and rank 0 has begun and ended to do so, as far as known.
+# On ranks other than 0, by a file's number: how often this rank was to write it, and how often rank 0 has begun and completed it.
 _ours, _begun, _ended = collections.Counter(), collections.Counter(), collections.Counter()
 
-_temporary_names = {}  # the latest last
+_temporary_names = {}  # random names made by tempfile, the latest last
 _TEMPORARY_NAMES = 1000
 
 _told_of_names = _told_of_folders = False
@@ -39,7 +39,7 @@ def _is_path(path):
 
 
 def _number(path):
-    # As the program names it. A note of this number says that the file is begun, of the next one that it is complete.
+    # Of the path as the program spells it. A note with this number means that rank 0 has begun the file, with number | 1: completed.
     return int.from_bytes(hashlib.blake2b(os.fsencode(path), digest_size=8).digest(), "little") & ~3
 
 
@@ -48,7 +48,7 @@ def _is_of_this_process(path):
 
 
 def _begin(path):
-    """Before a file is written by rank 0, dropped by the others."""
+    """Called before a file that rank 0 writes and the other ranks drop."""
     if not ranks.is_rank():
         return
     if ranks.rank() == 0:
@@ -58,7 +58,7 @@ def _begin(path):
 
 
 def take_note():
-    """Takes a note of rank 0's, if there is one, and returns it."""
+    """Takes the next note of rank 0 and returns it; None if there is none."""
     note = _core.take_note()
     if note is not None:
         if note & own_files.KIND:
@@ -69,7 +69,7 @@ def take_note():
 
 
 def _end(path, tell=True):
-    """Tells the others that the file is complete, or waits to be told. False: rank 0 does not write it."""
+    """On rank 0: posts that the file is complete. On others: waits for this. Returns False if rank 0 does not write the file."""
     if not ranks.is_rank():
         return True
     number = _number(path)
@@ -101,8 +101,8 @@ def _tell_of_names(path):
     if ranks.rank() == 1 and not _told_of_names:
         _told_of_names = True
         quiet.say(
-            f"rank 1 writes '{os.fsdecode(path)}' itself, for rank 0 writes no file of this name. Where a name comes from the "
-            "clock, take rank 0's: name = syncline.distributed.broadcast(name)",
+            f"rank 1 writes '{os.fsdecode(path)}' itself, because rank 0 writes no file of this name. If the name depends on the "
+            "clock, use rank 0's: name = syncline.distributed.broadcast(name)",
         )
 
 
@@ -111,8 +111,8 @@ def _tell_of_folders(path):
     if ranks.local_rank() == 0 and not _told_of_folders and not os.path.exists(path):
         _told_of_folders = True
         quiet.say(
-            f"rank {ranks.rank()} does not find '{os.fsdecode(path)}', which rank 0 has written. Unless the script has removed "
-            "it: save to a folder that all nodes share",
+            f"rank {ranks.rank()} does not find '{os.fsdecode(path)}', which rank 0 has written. If the script has not removed "
+            "it, save to a folder that all nodes share",
         )
 
 
@@ -145,10 +145,10 @@ def _hdf5(h5py):
         opened = name
         if ours and ranks.rank() != 0:
             if mode not in ("a", "r+") or not os.path.exists(name):
-                # HDF5 would read an old file of that name first, which rank 0 cuts off meanwhile: it loops for ever then.
+                # HDF5 would first read an old file of that name, which rank 0 truncates meanwhile: HDF5 then loops forever.
                 mode, opened = "w", f"{os.fspath(name)}.rank{ranks.rank()}"
             keywords.update(driver="core", backing_store=False)
-        # Handed on as it came: what no mode means depends on h5py's version, and syncline.keras_support.compat has a say in it.
+        # A missing mode stays missing: its meaning depends on h5py's version and on syncline.keras_support.compat.
         original(self, opened, *(() if mode is None else (mode,)), *arguments, **keywords)
         if ours:
             self._name_for_all = name
@@ -173,7 +173,7 @@ def _hdf5(h5py):
 
 
 def _open(path, mode="r", *arguments, **keywords):
-    """open() for modules of Keras."""
+    """open() for modules of Keras: rank 0 writes the file, other ranks write to /dev/null."""
     if not _is_path(path) or not set(mode) & set("wax+") or _is_of_this_process(path):
         return io.open(path, mode, *arguments, **keywords)
     _begin(path)
@@ -191,7 +191,7 @@ def _open(path, mode="r", *arguments, **keywords):
 
 
 class _Io:
-    """The module io with another open()."""
+    """The module io with _open() as open()."""
 
     open = staticmethod(_open)
 
@@ -201,14 +201,14 @@ class _Io:
 
 def _callbacks(module):
     if hasattr(module, "__path__"):
-        return  # a package, which opens nothing itself
+        return  # a package, which opens no files itself
     module.open = _open
     if hasattr(module, "io"):
         module.io = _Io()
 
 
 def _by_rank_0(module, name, parameter):
-    """Lets only rank 0 run a function that writes the file which this parameter names."""
+    """Lets only rank 0 run a function that writes the file named by this parameter."""
     original = getattr(module, name)
     signature = inspect.signature(original)
 
@@ -236,7 +236,7 @@ class _NoPicture:
 
 
 def _saved_batches(module):
-    # These modules make pictures only to save them.
+    # These modules make pictures only to save them; only rank 0 does.
     if ranks.rank() != 0:
         module.array_to_img = lambda *arguments, **keywords: _NoPicture()
 
@@ -248,7 +248,7 @@ def _questions(module):
 
 @contextlib.contextmanager
 def _alone_in(folder):
-    """A lock among all processes that fetch files to Keras's folder. Gives the lock's file; None where none can be made."""
+    """Context manager: a lock among all processes that fetch files to Keras's folder. Yields its file, or None if it cannot be made."""
     with contextlib.ExitStack() as held:
         try:
             os.makedirs(folder, exist_ok=True)
@@ -260,7 +260,7 @@ def _alone_in(folder):
 
 
 def _downloads(module):
-    """One rank fetches and unpacks, the others find what it has done: a lock, so that any of them may be the first or the only."""
+    """Lets one rank fetch and unpack a file that the others then find. A lock decides, so any rank may be the first or the only one."""
     original = module.get_file
     signature = inspect.signature(original)
 
@@ -283,15 +283,15 @@ def _downloads(module):
         with _alone_in(os.path.expanduser(folder)) as lock:
             if not ranks.is_rank():
                 return original(*arguments, **keywords)
-            if lock is None:  # then rank 0 comes first
+            if lock is None:  # then rank 0 is the first
                 return after_rank_0(bound)
-            # The file says what this job has unpacked.
+            # The lock file lists the files that this job has unpacked.
             lock.seek(0)
             job, *unpacked = lock.read().splitlines() or [""]
             unpacked = unpacked if job == ranks.job() else []
             if bound.arguments.get("extract") and bound.arguments["fname"] in unpacked:
                 bound.arguments["extract"] = False
-            with quiet.printing():  # whoever fetches it
+            with quiet.printing():  # on the rank that fetches it
                 path = original(*bound.args, **bound.kwargs)
             if bound.arguments.get("extract"):
                 lock.truncate(0)
@@ -302,7 +302,7 @@ def _downloads(module):
 
 
 def divide():
-    """From now on, what Keras writes rank 0 writes."""
+    """Lets rank 0 write the files of Keras from now on."""
     folders.share()
     own_files.watch()
     after_import("tempfile", _temporary_files)

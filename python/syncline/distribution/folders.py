@@ -1,16 +1,16 @@
-"""Ranks that all look for a folder and then make it: one of them is the first, and the others take its folder for theirs.
+"""Folders that every rank looks for and then makes: os.mkdir succeeds on all of them, although only one rank makes the folder.
 
-Only who has looked, and found nothing, is told that it has made the folder. So one that was there before stays an error, and mkdir
-stays a lock for those who make the folder without looking.
+mkdir of an existing folder succeeds only if this rank has looked for the folder before and not found it. Otherwise it raises
+FileExistsError as usual, so mkdir without a look still works as a lock.
 """
 
 import functools
 import os
 import pathlib
 
-_KEPT = 1000
+_KEPT = 1000  # entries of _missing
 
-_missing = {}  # folders that this process has looked for in vain, the latest last
+_missing = {}  # paths that this process has looked for and not found, the latest last
 
 
 def _is_path(path):
@@ -47,14 +47,14 @@ def _making(mkdir):
                 raise
             if not looked:
                 if hasattr(error, "add_note"):
-                    error.add_note("Another rank may have made this folder: ask os.path.isdir first, or os.makedirs(..., exist_ok=True).")
+                    error.add_note("Another rank may have made this folder: call os.path.isdir first, or os.makedirs(..., exist_ok=True).")
                 raise
 
     return make
 
 
 def share():
-    """From now on a rank takes a folder that has appeared since it looked as made."""
+    """Makes os.mkdir succeed from now on for a folder that has appeared since this rank looked for it."""
     for module, name in ((os.path, "exists"), (os.path, "isdir"), (pathlib.Path, "exists"), (pathlib.Path, "is_dir")):
         setattr(module, name, _remembering(getattr(module, name)))
     os.mkdir = _making(os.mkdir)

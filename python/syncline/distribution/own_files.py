@@ -1,7 +1,7 @@
-"""What a script opens itself, every rank opens: two ranks that write one file are told of, once.
+"""A warning, printed once, about files that the script itself opens for writing on several ranks.
 
-Rank 0 notes the files that it opens for writing, rank 1 compares them with its own. Other files than equally named ones are nobody's
-business: a rank may write what it likes. Nothing is changed.
+Every rank opens such files. Rank 0 posts a note for each file that it opens for writing, and rank 1 compares them with its own. Files
+with different names are not reported. No file operation is changed.
 """
 
 import atexit
@@ -17,13 +17,13 @@ from syncline.distribution import quiet, ranks
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 
-# So many files are enough to find the habit.
+# The first files of a program are enough to find a case.
 _KEPT = 1000
 
-# How long a note of rank 0's may be on its way.
+# How long rank 1 waits at its end for notes of rank 0 that are still in transit.
 _SECONDS_AT_THE_END = 0.3
 
-# Notes of this kind beside those of syncline.distribution.files.
+# The lowest bits of notes of this kind, which differ from those of syncline.distribution.files.
 KIND = 2
 
 _by_rank_0, _here, _told = set(), {}, False
@@ -34,23 +34,23 @@ def _number(path):
 
 
 def _opened(event, arguments):
-    """Python's audit hook."""
+    """Audit hook of Python."""
     if event != "open" or not arguments[2] & _WRITES or _told or len(_here) >= _KEPT:
         return
     try:
         if isinstance(arguments[0], (str, bytes)) and ranks.is_rank():
             _note(os.path.abspath(os.fsdecode(arguments[0])))
     except Exception:
-        pass  # at the end of the program; the file is opened all the same
+        pass  # for example at the end of the program; the file must be opened anyway
 
 
 def _note(path):
-    # Caches and settings are not the script's, what stands in /dev is no file.
+    # Ignores caches and settings, which are not the script's, and devices.
     if path.startswith(("/dev/", "/proc/", "/sys/")) or "/." in path or "/__pycache__/" in path:
         return
     with contextlib.suppress(OSError):
         if stat.S_ISDIR(os.stat(path).st_mode):
-            return  # a temporary file in there
+            return  # an unnamed temporary file (O_TMPFILE) in this folder
     number = _number(path)
     new = number not in _here
     _here[number] = path
@@ -61,12 +61,12 @@ def _note(path):
 
 
 def heard(note):
-    """To be told of the notes of this kind that others take."""
+    """Called by others that take a note of this kind."""
     _by_rank_0.add(note)
 
 
 def _hear():
-    """Takes what rank 0 has noted, and says if both have written a file."""
+    """Takes the notes of rank 0, and prints the warning if both ranks have opened a file."""
     from syncline.distribution import files
 
     while files.take_note() is not None:
@@ -88,13 +88,13 @@ def _tell():
     if both and not _told:
         _told = True
         quiet.say(
-            f"every rank writes '{both[0]}', as each file that the script opens itself; the last one wins. "
-            "Let one rank do it, behind `if syncline.distributed.rank() == 0`, or put the rank into the name",
+            f"every rank writes '{both[0]}', and the file of the last rank remains: all ranks open the files that the script opens itself. "
+            "Write it on one rank, behind `if syncline.distributed.rank() == 0`, or put the rank into the name",
         )
 
 
 def watch():
-    """From now on files are noted."""
+    """Installs the hook on ranks 0 and 1."""
     if ranks.rank() < 2:
         sys.addaudithook(_opened)
     if ranks.rank() == 1:

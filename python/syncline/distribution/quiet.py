@@ -1,5 +1,5 @@
-"""Only rank 0 prints. On the other ranks what goes to sys.stdout and sys.stderr is dropped, tracebacks excepted; sys.__stdout__ and
-sys.__stderr__ are left alone. SYNCLINE_OUTPUT=all in the environment lets every rank print."""
+"""Output of rank 0 only. The other ranks discard text written to sys.stdout, and to sys.stderr except tracebacks; sys.__stdout__ and
+sys.__stderr__ are not changed. SYNCLINE_OUTPUT=all in the environment lets every rank print."""
 
 import contextlib
 import io
@@ -7,11 +7,11 @@ import os
 import sys
 
 _speaks = False
-_dropped = None  # what sys.stdout is where it is silenced
+_dropped = None  # the object that replaces sys.stdout on a silenced rank
 
 
 def _is_wanted():
-    """Of what is written to standard error, tracebacks are, and what the interpreter writes itself, as the text of SystemExit."""
+    """True for text of tracebacks, and of the interpreter itself, such as the text of SystemExit."""
     try:
         return sys._getframe(2).f_globals.get("__name__") == "traceback"
     except ValueError:
@@ -19,7 +19,7 @@ def _is_wanted():
 
 
 class _Tracebacks(io.TextIOBase):
-    """A standard error that lets only the module `traceback` through, and all while somebody is `speaking`."""
+    """A standard error that passes only the text of tracebacks, and inside `speaking` all text."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -37,12 +37,12 @@ class _Tracebacks(io.TextIOBase):
         self._stream.flush()
 
     def fileno(self):
-        # For faulthandler, which writes past us.
+        # For faulthandler, which writes to the descriptor.
         return self._stream.fileno()
 
 
 def hush():
-    """Silences this process."""
+    """Silences this process, unless SYNCLINE_OUTPUT=all."""
     if os.environ.get("SYNCLINE_OUTPUT", "") == "all":
         return
     if sys.stdout is not None:
@@ -55,7 +55,7 @@ def hush():
 
 @contextlib.contextmanager
 def speaking():
-    """Lets everything through to standard error meanwhile."""
+    """Context manager: inside it all text passes to standard error."""
     global _speaks
     _speaks = True
     try:
@@ -65,14 +65,14 @@ def speaking():
 
 
 def say(text):
-    """A line on this rank's standard error, whatever rank it is."""
+    """Prints a line on standard error, on any rank."""
     with speaking():
         print(f"syncline: {text}", file=sys.stderr)
 
 
 @contextlib.contextmanager
 def printing():
-    """Lets print through meanwhile."""
+    """Context manager: inside it print() writes to the original standard output on any rank."""
     with contextlib.redirect_stdout(sys.__stdout__ if sys.stdout is _dropped and _dropped is not None else sys.stdout):
         yield
         sys.stdout.flush()

@@ -1,8 +1,8 @@
-"""This process among the ranks of its job.
+"""This process as a rank of its job.
 
-Started as one of several (mpirun, srun, PBS), a process joins the others when `syncline` is imported. Its worker processes
-(multiprocessing by fork, spawn or forkserver, or any Python that it starts) inherit its environment, but are no ranks: they know its
-number, take no part in collectives, and compute by themselves.
+A process launched as one of several (mpirun, srun, PBS) joins the others when `syncline` is imported. Its worker processes
+(multiprocessing by fork, spawn or forkserver, or any Python process that it starts) inherit its environment, but are not ranks: they
+have its number, take no part in collectives, and compute alone.
 """
 
 import operator
@@ -16,37 +16,37 @@ import numpy as np
 from syncline import _core
 from syncline.distribution.collectives import Group
 
-# Marks the environment of all that a rank starts.
+# The environment variable that marks processes started by a rank.
 _MARK = "SYNCLINE_RANK"
 
-# What tells one launch from another one inside it.
+# Environment variables that distinguish a launch from another launch inside it.
 _JOB = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID", "PALS_APID")
 
 _rank, _size, _local_rank, _job = 0, 1, 0, ""
 
 
 def rank():
-    """This process's number among the ranks, 0 alone. A worker process has the number of the rank that it works for."""
+    """This process's rank; 0 for a single process. A worker process has the number of the rank that it works for."""
     return _rank
 
 
 def size():
-    """The number of ranks: 1 alone."""
+    """The number of ranks; 1 for a single process."""
     return _size
 
 
 def local_rank():
-    """This process's number among the ranks of its node: 0 alone."""
+    """This process's number among the ranks of its node; 0 for a single process."""
     return _local_rank
 
 
 def job():
-    """A name that this job's ranks have in common, and no other job has."""
+    """A random name of this job, the same on all ranks."""
     return _job
 
 
 def is_rank():
-    """Whether this process is one of several ranks itself, not alone and no worker process of a rank."""
+    """True if this process is one of several ranks, not a single process or a worker process of a rank."""
     return _core.ranks() > 1
 
 
@@ -60,12 +60,12 @@ def barrier():
 
 
 def all_reduce(value, op="sum"):
-    """The sum, mean, max or min over ranks of an array or a number, the same on each: Group.all_reduce of all ranks."""
+    """The sum, mean, max or min over ranks of an array or a number: Group.all_reduce of all ranks."""
     return _all().all_reduce(value, op)
 
 
 def all_gather(value):
-    """The ranks' arrays one after the other along their first axis, the same on each: Group.all_gather of all ranks."""
+    """The concatenation of the ranks' arrays along axis 0: Group.all_gather of all ranks."""
     return _all().all_gather(value)
 
 
@@ -75,51 +75,53 @@ def reduce_scatter(value, op="sum"):
 
 
 def broadcast(value, root=0):
-    """Rank `root`'s value, an array or any object that pickle takes, for every rank: Group.broadcast of all ranks."""
+    """Rank `root`'s value, an array or any object that pickle accepts, on every rank: Group.broadcast of all ranks."""
     return _all().broadcast(value, root)
 
 
 def group(ranks):
-    """A Group of these ranks. All of them call this alike, in the same order where there are several groups; the others may call it too.
+    """Makes a Group of these ranks. All of them call it with the same ranks, and make several groups in the same order. Other ranks may
+    call it too.
 
     # Arguments
-        ranks: numbers of ranks, each once.
+        ranks: ints, numbers of ranks, each once.
     # Returns
-        The group, in which ranks count from 0 in ascending order; None on a rank that is not among them.
+        Group: its ranks are numbered from 0 in ascending order; None on a rank outside of the group.
     # Raises
-        ValueError: for no ranks, a rank twice, and what is no rank. RuntimeError: as barrier.
+        ValueError: ranks is empty, contains a rank twice, or a number that is not a rank. RuntimeError: as barrier.
     """
     wanted = sorted(operator.index(number) for number in ranks)
     if not wanted or len(set(wanted)) < len(wanted) or not 0 <= wanted[0] <= wanted[-1] < size():
-        raise ValueError(f"group: {wanted} of {size()} ranks; give numbers of ranks, each once")
+        raise ValueError(f"group: ranks are {wanted}; give numbers from 0 to {size() - 1}, each once")
     if rank() not in wanted:
         return None
     return Group(wanted, wanted.index(rank()), _core.make_group(wanted) if len(wanted) > 1 else 0)
 
 
 def agree_steps(steps, how="min"):
-    """How many steps an epoch has where ranks have different numbers of batches: the least ("min") or the most ("max") of `steps`. To be
-    asked by every rank before the epoch, under `local_feeds`. A rank that runs out before the most hands over arrays without rows.
+    """The number of steps of an epoch if ranks have different numbers of batches: the smallest ("min") or largest ("max") `steps` of any
+    rank. A collective of all ranks, to be called before the epoch. With "max", under `local_feeds`, a rank without further batches feeds
+    empty arrays.
 
     # Raises
-        ValueError: for a negative number, and for another `how`. RuntimeError: as barrier.
+        ValueError: steps is negative; how is neither "min" nor "max". RuntimeError: as barrier.
     """
     steps = operator.index(steps)
     if steps < 0:
-        raise ValueError(f"agree_steps: {steps} steps; give a number that is not negative")
+        raise ValueError(f"agree_steps: steps is {steps}; give 0 or more")
     if how not in ("min", "max"):
-        raise ValueError(f"agree_steps: unknown how {how!r}; give min or max")
+        raise ValueError(f"agree_steps: how is {how!r}; give 'min' or 'max'")
     return int(all_reduce(steps, how))
 
 
 def join():
-    """Joins the other ranks, if this process is one of several. Returns whether it is."""
+    """Joins the other ranks if this process was launched as one of several. Returns True if it has joined them."""
     global _rank, _size, _local_rank, _job
     _rank, _size, _local_rank, _ = _core.launched()
     if _size == 1 or _is_worker():
         _size = max(_size, 1)
         if os.environ.get("SYNCLINE_TRACE") and not _is_worker():
-            _enter()  # alone, for the timeline
+            _enter()  # as a single rank, which writes the timeline
         return False
     _enter()
     _rank, _size = _core.rank(), _core.ranks()
@@ -145,7 +147,7 @@ def _identity():
 
 
 def _is_worker():
-    # Who is started by multiprocessing has it loaded; forkserver's server has no parent, but says that it inherits.
+    # A process started by multiprocessing has loaded it. The server of forkserver has no parent, but its _inheriting is set.
     process = sys.modules.get("multiprocessing.process")
     if process is not None and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False)):
         return True
@@ -155,7 +157,7 @@ def _is_worker():
 
 
 def _share_processors():
-    """Bounds this rank's threads by its share of the processors that it may use: each counts for all ranks that may use it."""
+    """Limits this rank's threads to its share of processors: a processor that n ranks of the node may use counts 1/n for each of them."""
     own = [processor for processor in os.sched_getaffinity(0) if processor < 1024]
     table = np.zeros((size(), 1025), np.int32)
     table[rank(), own] = 1
@@ -167,28 +169,28 @@ def _share_processors():
 
 
 def align_random_states():
-    """Gives all ranks rank 0's state of the generators that nobody may have seeded: unseeded shuffles then agree."""
+    """Sets the state of `random` and `numpy.random` to rank 0's on all ranks, so unseeded shuffles agree."""
     import random
 
     state, numpy_state = random.getstate(), np.random.get_state()
-    digest = hash((state[1], state[2] or 0.0)) & 0xFFFFFFFF  # of numbers alone, so the same in every process
+    digest = hash((state[1], state[2] or 0.0)) & 0xFFFFFFFF  # hashes of numbers are the same in every process
     if first_difference([zlib.crc32(pickle.dumps(numpy_state), digest)]) is None:
         return
     state, numpy_state = broadcast((state, numpy_state))
-    if rank() != 0:  # there a thread may have drawn meanwhile
+    if rank() != 0:  # a thread of rank 0 may have drawn meanwhile
         random.setstate(state)
         np.random.set_state(numpy_state)
 
 
 def first_difference(numbers):
-    """Which of these whole numbers is the first that is not the same on every rank; None if all are. Every rank asks, with as many."""
-    # The largest is the smallest where all are equal.
+    """Index of the first integer that differs between ranks, or None. A collective of all ranks, with equal numbers of integers."""
+    # A number is equal on all ranks if its maximum is its minimum.
     largest = all_reduce(np.array([*numbers, *(-number for number in numbers)], np.int64), "max").tolist()
     return next((i for i in range(len(numbers)) if largest[i] != -largest[i + len(numbers)]), None)
 
 
 def _align_entropy():
-    """Of numpy's unseeded generators: default_rng(), RandomState(), seed()."""
+    """Gives numpy's unseeded generators the same entropy on all ranks: default_rng(), RandomState(), seed()."""
     import random
 
     entropy = np.random.bit_generator

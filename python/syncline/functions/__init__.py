@@ -1,1 +1,1 @@
-"""The documented functions of keras.backend, a module a subject."""
+"""The documented functions of keras.backend, one module per subject."""

@@ -1,4 +1,4 @@
-"""Activations, losses and normalization. Tensors are floating where nothing else is said."""
+"""Activations, losses and normalization. Tensors are floating unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def relu(
         x: tensor of any shape and any dtype but bool.
         alpha: float, or tensor of x's dtype whose shape broadcasts with x's: the slope below the threshold.
         max_value: float >= 0, tensor of x's dtype whose shape broadcasts with x's, or None: no upper bound.
-        threshold: float, or tensor of x's dtype whose shape broadcasts with x's: where the slope begins to be 1.
+        threshold: float, or tensor of x's dtype whose shape broadcasts with x's: the value of x from which the slope is 1.
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is bool, or holds integers while a parameter is a fraction.
+        TypeError: x is bool, or x is an integer tensor and a parameter a fraction.
         ValueError: max_value is negative, or x is sparse.
     See: ops/nn/activations.cc
     Example:
@@ -35,8 +35,8 @@ def elu(x: TensorLike, alpha: Parameter = 1.0) -> Tensor:
 
     Args:
         x: tensor of any shape and floating dtype.
-        alpha: float, or tensor of x's dtype whose shape broadcasts with x's: the result nears -alpha for very negative
-            x.
+        alpha: float, or tensor of x's dtype whose shape broadcasts with x's: the result approaches -alpha for very
+            negative x.
     Returns:
         Tensor of x's shape and dtype.
     Raises:
@@ -94,7 +94,7 @@ def softsign(x: TensorLike) -> Tensor:
     Args:
         x: tensor of any shape and any dtype but bool.
     Returns:
-        Tensor of x's shape and dtype; of integers in the dtype of x / x, float32 or float64.
+        Tensor of x's shape and dtype; for integers in the dtype of x / x, float32 or float64.
     Raises:
         TypeError: x is bool.
         ValueError: x is sparse.
@@ -167,12 +167,12 @@ def categorical_crossentropy(
 
     Args:
         target: tensor of output's shape and dtype: the true probabilities.
-        output: tensor of at least one axis; floating: probabilities, which are divided by their sum and kept in
+        output: tensor of at least one axis; floating: probabilities, which are divided by their sum and limited to
             [epsilon(), 1 - epsilon()]; logits if from_logits.
-        from_logits: bool: whether `output` holds logits, of which a softmax is taken.
+        from_logits: bool: whether `output` holds logits, to which softmax is applied.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
-        Tensor of output's shape without the axis, in its dtype: one value a sample.
+        Tensor of output's shape without the axis, in its dtype: one value per sample.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not broadcast, there is no such axis, or a tensor is sparse.
@@ -187,20 +187,20 @@ def categorical_crossentropy(
 def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
-    """The cross-entropy of distributions over classes where the true classes are given by number: -log(output[class]).
+    """The cross-entropy of distributions over classes for true classes given by index: -log(output[class]).
 
     Args:
-        target: tensor of output's shape without `axis`, or with 1 there; any dtype: the numbers of the true classes.
-        output: tensor of at least one axis; floating: probabilities, which are divided by their sum and kept in
+        target: tensor of output's shape without `axis`, or with 1 there; any dtype: the indices of the true classes.
+        output: tensor of at least one axis; floating: probabilities, which are divided by their sum and limited to
             [epsilon(), 1 - epsilon()]; logits if from_logits.
-        from_logits: bool: whether `output` holds logits, of which a softmax is taken.
+        from_logits: bool: whether `output` holds logits, to which softmax is applied.
         axis: int: the axis of the classes; negative ones count from the end.
     Returns:
-        Tensor of output's shape without the axis, in its dtype: one value a sample.
+        Tensor of output's shape without the axis, in its dtype: one value per sample.
     Raises:
         TypeError: output is not floating.
         ValueError: the shapes do not fit, there is no such axis, or a tensor is sparse. When the step runs: a target is
-            no class.
+            not a class.
     See: ops/nn/crossentropy.cc
     Example:
         >>> K.eval(K.sparse_categorical_crossentropy([1, 0], [[0.5, 0.5], [0.9, 0.1]])).round(3)
@@ -213,10 +213,10 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
     """The cross-entropy of truth values: -(target * log(output) + (1 - target) * log(1 - output)), element by element.
 
     Args:
-        target: tensor of output's shape and dtype: 0, 1 or what lies between.
-        output: tensor of any shape; floating: probabilities, which are kept in [epsilon(), 1 - epsilon()]; logits if
+        target: tensor of output's shape and dtype: numbers from 0 to 1.
+        output: tensor of any shape; floating: probabilities, which are limited to [epsilon(), 1 - epsilon()]; logits if
             from_logits.
-        from_logits: bool: whether `output` holds logits, of which a sigmoid is taken.
+        from_logits: bool: whether `output` holds logits, to which sigmoid is applied.
     Returns:
         Tensor of output's shape and dtype.
     Raises:
@@ -231,13 +231,13 @@ def binary_crossentropy(target: TensorLike, output: TensorLike, from_logits: boo
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: int) -> Tensor:
-    """Whether the true class is among the k likeliest, sample by sample. Classes as likely as the k-th are among them.
-    False for a target that is no class, and in a row with a value that is not finite.
+    """Whether the true class of each sample is among the k classes of largest prediction. Classes with the prediction of
+    the k-th are included. False for a target that is not a class, and in a row with a prediction that is not finite.
 
     Args:
         predictions: tensor (samples, classes); floating.
-        targets: tensor (samples,) of int32 or int64: the numbers of the true classes.
-        k: int: how many classes.
+        targets: tensor (samples,) of int32 or int64: the indices of the true classes.
+        k: int: the number of classes.
     Returns:
         bool tensor (samples,).
     Raises:
@@ -252,7 +252,7 @@ def in_top_k(predictions: TensorLike, targets: TensorLike, k: int) -> Tensor:
 
 
 def l2_normalize(x: TensorLike, axis: Axis = None) -> Tensor:
-    """x / sqrt(max(sum(x * x), 1e-12)): vectors of length 1 along axes; zeros stay.
+    """x / sqrt(max(sum(x * x), 1e-12)): vectors of length 1 along axes; zeros remain zeros.
 
     Args:
         x: tensor of any shape and floating dtype.
@@ -280,18 +280,18 @@ def batch_normalization(
     axis: int = -1,
     epsilon: Parameter = 1e-3,
 ) -> Tensor:
-    """x normalized with given statistics: (x - mean) / sqrt(var + epsilon) * gamma + beta.
+    """Normalizes x with given statistics: (x - mean) / sqrt(var + epsilon) * gamma + beta.
 
     Args:
         x: tensor of at least one axis; floating.
-        mean: tensor (n,) along `axis`, or one whose shape broadcasts with x's; x's dtype, as the three that follow.
-        var: tensor: the variance, in a shape such as mean's; x's dtype.
-        beta: tensor: the offset, in a shape such as mean's, or None: 0; x's dtype.
-        gamma: tensor: the scale, in a shape such as mean's, or None: 1; x's dtype.
-        axis: int: the axis that vectors lie along; negative ones count from the end.
-        epsilon: float, or tensor of x's dtype whose shape broadcasts with x's: what is added to the variance.
+        mean: tensor (n,) along `axis`, or one whose shape broadcasts with x's; x's dtype.
+        var: tensor: the variance, of a shape allowed for mean; x's dtype.
+        beta: tensor: the offset, of a shape allowed for mean, or None: 0; x's dtype.
+        gamma: tensor: the scale, of a shape allowed for mean, or None: 1; x's dtype.
+        axis: int: the axis of x that vectors belong to; negative ones count from the end.
+        epsilon: float, or tensor of x's dtype whose shape broadcasts with x's: added to the variance.
     Returns:
-        Tensor of the shape that all of them broadcast to, as a rule x's, and x's dtype.
+        Tensor of the broadcast shape of all arguments, usually x's, and x's dtype.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, x has no such axis, or a tensor is sparse.
@@ -310,20 +310,20 @@ def normalize_batch_in_training(
     reduction_axes: Sequence[int],
     epsilon: float = 1e-3,
 ) -> Tuple[Tensor, Tensor, Tensor]:
-    """x normalized with its own mean and variance: those of the whole batch, on however many ranks it lies.
+    """Normalizes x with its own mean and variance, which are those of the whole batch on any number of ranks.
 
     Args:
         x: tensor of at least one axis; floating.
         gamma: tensor: the scale, of x's shape without the reduction axes, or None: 1; x's dtype.
         beta: tensor: the offset, of x's shape without the reduction axes, or None: 0; x's dtype.
-        reduction_axes: list of ints: the axes to take the statistics over; at least one.
-        epsilon: float: what is added to the variance before its root is taken.
+        reduction_axes: list of ints: the axes over which the statistics are taken; at least one.
+        epsilon: float: added to the variance before the square root.
     Returns:
-        Tuple of three tensors of x's dtype: x normalized, in x's shape; its mean and its variance (divided by n, not n
-        - 1), of x's shape without the reduction axes.
+        Tuple of three tensors of x's dtype: the normalized x, of x's shape; its mean and its variance (divided by n, not
+        n - 1), of x's shape without the reduction axes.
     Raises:
         TypeError: the dtypes differ or are not floating.
-        ValueError: the shapes do not fit, x has no such axis, no axis is named, or a tensor is sparse.
+        ValueError: the shapes do not fit, x has no such axis, reduction_axes is empty, or a tensor is sparse.
     See: ops/nn/normalization.cc
     Example:
         >>> y, mean, variance = K.normalize_batch_in_training([[1., 2.], [3., 6.]], None, None, [0])

@@ -1,4 +1,4 @@
-"""Configuration: floatx, epsilon, the image data format. Where Keras is loaded they are Keras's own state."""
+"""Configuration: floatx, epsilon, the image data format. If Keras is loaded, they are Keras's own state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncline.types import Array, DType, Value
 
 
 def _keras_state():
-    """Keras's module that keeps the configuration and lets no backend override it; None without Keras."""
+    """Keras's module with the configuration, which a backend cannot override; None without Keras."""
     return sys.modules.get("keras.backend.common")
 
 
@@ -29,21 +29,21 @@ def epsilon() -> float:
     """The small number that keeps divisions and logarithms finite.
 
     Returns:
-        float: 1e-7 unless keras.json or set_epsilon says otherwise.
+        float: 1e-7 unless keras.json or set_epsilon changes it.
     See: runtime/session/config.cc
     """
     return _core.epsilon()
 
 
 def set_epsilon(e: float) -> None:
-    """Sets the small number that keeps divisions and logarithms finite, for graphs that are built from now on.
+    """Sets the small number that keeps divisions and logarithms finite, for graphs built later.
 
     Args:
         e: float: finite, 0 or more.
     Returns:
         None.
     Raises:
-        TypeError: e is no number.
+        TypeError: e is not a number.
         ValueError: e is negative or not finite.
     See: runtime/session/config.cc
     Example:
@@ -57,24 +57,24 @@ def set_epsilon(e: float) -> None:
 
 
 def floatx() -> str:
-    """The dtype of tensors for which none is given.
+    """The default dtype of tensors.
 
     Returns:
-        str: 'float16', 'float32' or 'float64'; 'float32' unless keras.json or set_floatx says otherwise.
+        str: 'float16', 'float32' or 'float64'; 'float32' unless keras.json or set_floatx changes it.
     See: runtime/session/config.cc
     """
     return _core.floatx()
 
 
 def set_floatx(floatx: DType) -> None:
-    """Sets the dtype of tensors for which none is given, for those that are made from now on.
+    """Sets the default dtype of tensors made later.
 
     Args:
         floatx: str: 'float16', 'float32' or 'float64'.
     Returns:
         None.
     Raises:
-        ValueError: another dtype.
+        ValueError: any other dtype.
     See: runtime/session/config.cc
     Example:
         >>> K.set_floatx('float64')
@@ -90,12 +90,12 @@ def cast_to_floatx(x: Value) -> Array:
     """A value as a NumPy array of dtype floatx().
 
     Args:
-        x: number, list or NumPy array of any shape and dtype; no tensor (for those there is cast).
+        x: number, list or NumPy array of any shape and dtype; not a tensor (use cast).
     Returns:
         NumPy array of x's shape and dtype floatx().
     Raises:
-        TypeError: x is no value.
-        ValueError: x is a tensor, or text that is no number.
+        TypeError: x cannot be converted to numbers.
+        ValueError: x is a tensor, or text that is not a number.
     See: python/syncline/functions/configuration.py
     Example:
         >>> K.cast_to_floatx([1, 2])
@@ -105,17 +105,17 @@ def cast_to_floatx(x: Value) -> Array:
 
 
 def image_data_format() -> str:
-    """Where images have their channels unless a function is told.
+    """The default position of the channels axis of images.
 
     Returns:
-        str: 'channels_last' or 'channels_first'; the first unless keras.json or set_image_data_format says otherwise.
+        str: 'channels_last' or 'channels_first'; the former unless keras.json or set_image_data_format changes it.
     See: runtime/session/config.cc
     """
     return _core.image_data_format()
 
 
 def set_image_data_format(data_format: str) -> None:
-    """Sets where images have their channels, for graphs that are built from now on.
+    """Sets the default position of the channels axis of images, for graphs built later.
 
     Args:
         data_format: str: 'channels_last' or 'channels_first'.
@@ -135,7 +135,7 @@ def set_image_data_format(data_format: str) -> None:
 
 
 def image_dim_ordering() -> str:
-    """The image data format in the words of Keras 1.
+    """The image data format by its name in Keras 1.
 
     Returns:
         str: 'tf' for 'channels_last', 'th' for 'channels_first'.
@@ -145,7 +145,7 @@ def image_dim_ordering() -> str:
 
 
 def set_image_dim_ordering(dim_ordering: str) -> None:
-    """Sets the image data format in the words of Keras 1.
+    """Sets the image data format by its name in Keras 1.
 
     Args:
         dim_ordering: str: 'tf' for 'channels_last', 'th' for 'channels_first'.

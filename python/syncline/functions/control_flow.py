@@ -1,5 +1,5 @@
-"""Control flow: choice, recurrence, folds; and print_tensor. Functions that are passed in are called while the graph is
-built, with tensors."""
+"""Control flow: choice, recurrence, folds; and print_tensor. Functions given as arguments are called with tensors while the
+graph is built."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ def rnn(
     unroll: bool = False,
     input_length: Optional[int] = None,
 ) -> Tuple[Tensor, Tensor, List[Tensor]]:
-    """Goes through inputs along time and carries states from turn to turn.
+    """Iterates over the time axis of inputs and passes states from each iteration to the next.
 
     Args:
         step_function: function of (input, states) that returns (output, new states): `input` is a tensor (samples,
-            ...), `states` a list of tensors, which the constants follow; the new states have the old ones' shapes and
-            dtypes. It is called while the graph is built.
+            ...), `states` a list of the state tensors and then the constants; the new states have the shapes and dtypes
+            of the old ones. It is called while the graph is built.
         inputs: tensor (samples, time, ...) of at least three axes; any dtype.
         initial_states: list of tensors (samples, ...); any dtype.
-        go_backwards: bool: from the last input to the first; the outputs then come in that order.
-        mask: tensor (samples, time) or (samples, time, 1) of any dtype, or None: 0 where an input does not count; there
-            the states stay, and the output is that of the turn before, or 0 in the first.
-        constants: list of tensors of any shape and dtype that every turn gets, or None.
-        unroll: bool: make every turn a part of the graph; for few turns, whose number is known.
-        input_length: int: the number of turns, where `unroll` cannot see it from inputs; or None.
+        go_backwards: bool: whether to iterate from the last input to the first; the outputs are in that order.
+        mask: tensor (samples, time) or (samples, time, 1) of any dtype, or None: 0 for an ignored input, which keeps the
+            states and repeats the output of the previous iteration (0 in the first).
+        constants: list of tensors of any shape and dtype, given to every iteration; or None.
+        unroll: bool: whether every iteration becomes part of the graph; for few iterations of known number.
+        input_length: int: the number of iterations for `unroll`, if the shape of inputs does not have it; or None.
     Returns:
         Tuple: the last output, a tensor (samples, ...); all outputs, a tensor (samples, time, ...); the list of the
         last states.
     Raises:
-        TypeError: step_function is no function, or states are no list of tensors.
-        ValueError: inputs of fewer than three axes; a mask, input_length or new state that does not fit; a mask without
-            states; `unroll` with an unknown number of turns.
+        TypeError: step_function is not a function, or states are not a list of tensors.
+        ValueError: inputs have fewer than three axes; a mask, input_length or new state does not fit; there is a mask but
+            no state; `unroll` with an unknown number of iterations.
     See: ops/control/rnn.cc
     Example:
         >>> def running_sum(x, states):
@@ -63,11 +63,11 @@ def rnn(
 
 
 def switch(condition: TensorLike, then_expression: Side, else_expression: Side) -> Tensor:
-    """then_expression where the condition holds (is not 0), else_expression elsewhere.
+    """then_expression where the condition is not 0, else_expression elsewhere.
 
-    A scalar condition takes one side as a whole, and only that side is computed in a step; the sides may then be lists,
-    or functions that return lists, and so is the result. A condition with axes chooses element by element: its axes are
-    the first ones of the expressions.
+    A scalar condition selects one side, and a step computes only that side. The sides may then be lists, or functions
+    that return lists; the result is a list too. A condition with axes selects element by element; its axes are the
+    first axes of the expressions.
 
     Args:
         condition: tensor of shape () or of the first axes of the expressions; any dtype.
@@ -93,9 +93,9 @@ def in_train_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) ->
     Args:
         x: tensor of any shape and dtype, or a function without arguments that makes one.
         alt: tensor of x's shape and dtype, or a function without arguments that makes one.
-        training: bool, int or scalar tensor of any dtype: whether the model is training; None: learning_phase().
+        training: bool, int or scalar tensor of any dtype: whether the model is being trained; None: learning_phase().
     Returns:
-        Tensor of x's shape and dtype. Where the phase is known, it is the side itself, and no other function is called.
+        Tensor of x's shape and dtype. If the phase is known, it is the side itself, and only that side's function is called.
     Raises:
         TypeError: the dtypes differ.
         ValueError: the shapes differ, or `training` has several elements.
@@ -123,9 +123,9 @@ def in_test_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> 
     Args:
         x: tensor of any shape and dtype, or a function without arguments that makes one.
         alt: tensor of x's shape and dtype, or a function without arguments that makes one.
-        training: bool, int or scalar tensor of any dtype: whether the model is training; None: learning_phase().
+        training: bool, int or scalar tensor of any dtype: whether the model is being trained; None: learning_phase().
     Returns:
-        Tensor of x's shape and dtype. Where the phase is known, it is the side itself, and no other function is called.
+        Tensor of x's shape and dtype. If the phase is known, it is the side itself, and only that side's function is called.
     Raises:
         TypeError: the dtypes differ.
         ValueError: the shapes differ, or `training` has several elements.
@@ -135,19 +135,19 @@ def in_test_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> 
 
 
 def map_fn(fn: Callable[..., Any], elems: TensorLike, name: Optional[str] = None, dtype: Optional[DType] = None) -> Any:
-    """Calls a function with each element along the first axis, and stacks what it returns.
+    """Calls a function with each element along the first axis, and stacks the results.
 
     Args:
-        fn: function of one element, a tensor, that returns a tensor or a list of tensors; where `elems` are several, of
-            a list of tensors. It is called while the graph is built.
-        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of one length.
-        name: str, or None; not used.
+        fn: function of one element, a tensor, that returns a tensor or a list of tensors; if `elems` is a list, a
+            function of a list of tensors. It is called while the graph is built.
+        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of equal length.
+        name: str, or None; ignored.
         dtype: str or NumPy dtype to cast the result to, or None.
     Returns:
-        Tensor (elements, ...): what fn returns for each one. Where fn returns a list: a list of such tensors.
+        Tensor (elements, ...): the results of fn. If fn returns a list: a list of such tensors.
     Raises:
-        TypeError: fn is no function, or the dtype is unknown.
-        ValueError: a tensor is a scalar or sparse, the lengths differ, or there is no tensor.
+        TypeError: fn is not a function, or the dtype is unknown.
+        ValueError: a tensor is a scalar or sparse, the lengths differ, or `elems` is empty.
     See: ops/control/fold.cc
     Example:
         >>> K.eval(K.map_fn(lambda row: K.sum(row * row), K.constant([[1., 2.], [3., 4.]])))
@@ -163,16 +163,16 @@ def foldl(
     en).
 
     Args:
-        fn: function of (accumulator, element), two tensors, that returns the new accumulator, of the old one's shape
-            and dtype. It is called while the graph is built.
-        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of one length: fn
-            then gets a list of elements.
+        fn: function of (accumulator, element), two tensors, that returns the new accumulator, of the same shape and
+            dtype. It is called while the graph is built.
+        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of equal length:
+            fn then gets a list of elements.
         initializer: tensor of any shape and dtype: the first accumulator; None: the first element.
-        name: str, or None; not used.
+        name: str, or None; ignored.
     Returns:
-        Tensor: the last accumulator, of the first one's shape and dtype. With several initializers a list of tensors.
+        Tensor: the last accumulator, of the first one's shape and dtype; with several initializers a list of tensors.
     Raises:
-        TypeError: fn is no function, or the dtypes do not fit.
+        TypeError: fn is not a function, or the dtypes do not fit.
         ValueError: the accumulator changes its shape, a tensor is a scalar or sparse, or there are neither elements nor
             an initializer.
     See: ops/control/fold.cc
@@ -190,16 +190,16 @@ def foldr(
     e0).
 
     Args:
-        fn: function of (accumulator, element), two tensors, that returns the new accumulator, of the old one's shape
-            and dtype. It is called while the graph is built.
-        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of one length: fn
-            then gets a list of elements.
+        fn: function of (accumulator, element), two tensors, that returns the new accumulator, of the same shape and
+            dtype. It is called while the graph is built.
+        elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of equal length:
+            fn then gets a list of elements.
         initializer: tensor of any shape and dtype: the first accumulator; None: the last element.
-        name: str, or None; not used.
+        name: str, or None; ignored.
     Returns:
-        Tensor: the last accumulator, of the first one's shape and dtype. With several initializers a list of tensors.
+        Tensor: the last accumulator, of the first one's shape and dtype; with several initializers a list of tensors.
     Raises:
-        TypeError: fn is no function, or the dtypes do not fit.
+        TypeError: fn is not a function, or the dtypes do not fit.
         ValueError: the accumulator changes its shape, a tensor is a scalar or sparse, or there are neither elements nor
             an initializer.
     See: ops/control/fold.cc
@@ -211,15 +211,15 @@ def foldr(
 
 
 def print_tensor(x: TensorLike, message: str = "") -> Tensor:
-    """Prints a tensor's value in each step that uses the result: to sys.stdout, when the step is over, once whatever the number of ranks.
+    """Prints a tensor's value to sys.stdout after each step that uses the result, once for all ranks.
 
     Args:
         x: tensor of any shape and dtype.
-        message: str: what is printed before the value.
+        message: str: printed before the value.
     Returns:
-        Tensor: x itself, in shape, dtype and value.
+        Tensor of the shape, dtype and value of x.
     Raises:
-        TypeError: x holds no numbers, or the message is no str.
+        TypeError: x is not numeric, or the message is not a str.
         ValueError: x is sparse.
     See: ops/control/print.cc
     Example:

@@ -1,8 +1,8 @@
 """Convolution and biases.
 
 Images are (samples, space..., channels), or (samples, channels, space...) with data_format 'channels_first'; None means
-image_data_format(). Kernels have the same layout with both. padding: 'valid' or 'same', for conv1d also 'causal'.
-ValueError for anything else, and for shapes that do not fit.
+image_data_format(). Kernels have the same layout for both data formats. padding is 'valid' or 'same', for conv1d also
+'causal'. Other values, and shapes that do not fit, raise ValueError.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ def conv1d(
     data_format: Optional[str] = None,
     dilation_rate: int = 1,
 ) -> Tensor:
-    """Slides a window over time and gives, for each filter, the sum of its elements times the kernel's. The kernel is
-    not flipped.
+    """Convolution along time: for each window of x and each filter, the sum of the window's elements times the kernel's.
+    The kernel is not flipped.
 
     Args:
         x: tensor (samples, time, channels), or (samples, channels, time); floating.
-        kernel: tensor (window, channels, filters) of x's dtype, whatever the data_format.
+        kernel: tensor (window, channels, filters) of x's dtype; this layout for both data formats.
         strides: int >= 1: the window's step.
         padding: str: 'valid' (windows lie inside x), 'same' (zeros around x) or 'causal' (all zeros before x).
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: int >= 1: the distance of the kernel's elements in x.
     Returns:
-        Tensor (samples, new time, filters), in x's format and dtype. New sizes: 'valid' (size-reach)//stride+1, where a
-        window reaches over (window-1)*dilation_rate+1; 'same' and 'causal' size/stride, rounded up.
+        Tensor (samples, new time, filters), in x's data format and dtype. New sizes: 'valid' (size-reach)//stride+1
+        with reach = (window-1)*dilation_rate+1; 'same' and 'causal' size/stride, rounded up.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -53,19 +53,19 @@ def conv2d(
     data_format: Optional[str] = None,
     dilation_rate: Sequence[int] = (1, 1),
 ) -> Tensor:
-    """Slides a window over images and gives, for each filter, the sum of its elements times the kernel's. The kernel is
-    not flipped.
+    """Convolution of images: for each window of x and each filter, the sum of the window's elements times the kernel's.
+    The kernel is not flipped.
 
     Args:
         x: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); floating.
-        kernel: tensor (window rows, window columns, channels, filters) of x's dtype, whatever the data_format.
+        kernel: tensor (window rows, window columns, channels, filters) of x's dtype; this layout for both data formats.
         strides: pair of ints >= 1, or one int: the window's steps along rows and columns.
         padding: str: 'valid' (windows lie inside x) or 'same' (zeros around x).
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: pair of ints >= 1, or one int: the distances of the kernel's elements in x.
     Returns:
-        Tensor (samples, new rows, new columns, filters), in x's format and dtype. New sizes: 'valid'
-        (size-reach)//stride+1, where a window reaches over (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
+        Tensor (samples, new rows, new columns, filters), in x's data format and dtype. New sizes: 'valid'
+        (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -88,15 +88,15 @@ def conv2d_transpose(
     data_format: Optional[str] = None,
     dilation_rate: Sequence[int] = (1, 1),
 ) -> Tensor:
-    """The gradient of conv2d with respect to its images, as a function: it enlarges where conv2d makes smaller.
+    """The transposed convolution: the gradient of conv2d with respect to its images. It enlarges images.
 
     Args:
         x: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); floating.
-        kernel: tensor (window rows, window columns, filters, channels) of x's dtype, whatever the data_format.
-        output_shape: tuple of 4 ints, scalar integer tensors or None (size * stride, with 'valid' plus what the window
-            reaches beyond its stride): the result's shape, in data_format's order.
+        kernel: tensor (window rows, window columns, filters, channels) of x's dtype; this layout for both data formats.
+        output_shape: tuple of 4 ints, scalar integer tensors or None (size * stride, with 'valid' plus
+            max((window - 1) * dilation_rate + 1 - stride, 0)): the result's shape, in data_format's order.
         strides: pair of ints >= 1, or one int: the window's steps along rows and columns.
-        padding: str: 'valid' or 'same': that of the convolution whose gradient it is.
+        padding: str: 'valid' or 'same': the padding of the convolution.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: pair of ints >= 1, or one int: the distances of the kernel's elements in x.
     Returns:
@@ -125,14 +125,14 @@ def conv3d(
 
     Args:
         x: tensor (samples, depth, rows, columns, channels), or with the channels second; floating.
-        kernel: tensor (window depth, rows, columns, channels, filters) of x's dtype, whatever the data_format.
+        kernel: tensor (window depth, rows, columns, channels, filters) of x's dtype; this layout for both data formats.
         strides: three ints >= 1, or one int: the window's steps along depth, rows and columns.
         padding: str: 'valid' (windows lie inside x) or 'same' (zeros around x).
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: three ints >= 1, or one int: the distances of the kernel's elements in x.
     Returns:
-        Tensor (samples, new depth, new rows, new columns, filters), in x's format and dtype. New sizes: 'valid'
-        (size-reach)//stride+1, where a window reaches over (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
+        Tensor (samples, new depth, new rows, new columns, filters), in x's data format and dtype. New sizes: 'valid'
+        (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -149,15 +149,15 @@ def conv3d_transpose(
     padding: str = "valid",
     data_format: Optional[str] = None,
 ) -> Tensor:
-    """The gradient of conv3d with respect to its volumes, as a function.
+    """The transposed convolution: the gradient of conv3d with respect to its volumes. It enlarges volumes.
 
     Args:
         x: tensor (samples, depth, rows, columns, channels), or with the channels second; floating.
-        kernel: tensor (window depth, rows, columns, filters, channels) of x's dtype, whatever the data_format.
-        output_shape: tuple of 5 ints, scalar integer tensors or None (size * stride, with 'valid' plus what the window
-            reaches beyond its stride): the result's shape, in data_format's order.
+        kernel: tensor (window depth, rows, columns, filters, channels) of x's dtype; this layout for both data formats.
+        output_shape: tuple of 5 ints, scalar integer tensors or None (size * stride, with 'valid' plus
+            max(window - stride, 0)): the result's shape, in data_format's order.
         strides: three ints >= 1, or one int: the window's steps along depth, rows and columns.
-        padding: str: 'valid' or 'same': that of the convolution whose gradient it is.
+        padding: str: 'valid' or 'same': the padding of the convolution.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
         Tensor of the shape output_shape and x's dtype.
@@ -178,7 +178,7 @@ def separable_conv1d(
     data_format: Optional[str] = None,
     dilation_rate: int = 1,
 ) -> Tensor:
-    """A convolution of each channel by itself, then one of single places that mixes the channels.
+    """A depthwise convolution (each channel alone), then a pointwise convolution (window 1) that mixes the channels.
 
     Args:
         x: tensor (samples, time, channels), or (samples, channels, time); floating.
@@ -189,8 +189,8 @@ def separable_conv1d(
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: int >= 1: the distance of the kernel's elements in x.
     Returns:
-        Tensor (samples, new time, filters), in x's format and dtype. New sizes: 'valid' (size-reach)//stride+1, where a
-        window reaches over (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
+        Tensor (samples, new time, filters), in x's data format and dtype. New sizes: 'valid' (size-reach)//stride+1
+        with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -210,7 +210,7 @@ def separable_conv2d(
     data_format: Optional[str] = None,
     dilation_rate: Sequence[int] = (1, 1),
 ) -> Tensor:
-    """A convolution of each channel by itself, then one of single places that mixes the channels.
+    """A depthwise convolution (each channel alone), then a pointwise convolution (window 1) that mixes the channels.
 
     Args:
         x: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); floating.
@@ -221,8 +221,8 @@ def separable_conv2d(
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: pair of ints >= 1, or one int: the distances of the kernel's elements in x.
     Returns:
-        Tensor (samples, new rows, new columns, filters), in x's format and dtype. New sizes: 'valid'
-        (size-reach)//stride+1, where a window reaches over (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
+        Tensor (samples, new rows, new columns, filters), in x's data format and dtype. New sizes: 'valid'
+        (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -244,7 +244,7 @@ def depthwise_conv2d(
     data_format: Optional[str] = None,
     dilation_rate: Sequence[int] = (1, 1),
 ) -> Tensor:
-    """A convolution of each channel by itself: channel c gives channels c * multiplier and following.
+    """A convolution of each channel alone: channel c gives the channels from c * multiplier to (c + 1) * multiplier - 1.
 
     Args:
         x: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); floating.
@@ -254,8 +254,8 @@ def depthwise_conv2d(
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         dilation_rate: pair of ints >= 1, or one int: the distances of the kernel's elements in x.
     Returns:
-        Tensor (samples, new rows, new columns, channels * multiplier), in x's format and dtype. New sizes: 'valid'
-        (size-reach)//stride+1, where a window reaches over (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
+        Tensor (samples, new rows, new columns, channels * multiplier), in x's data format and dtype. New sizes: 'valid'
+        (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -274,16 +274,16 @@ def local_conv1d(
     strides: Sequence[int],
     data_format: Optional[str] = None,
 ) -> Tensor:
-    """conv1d with another kernel at each place and without zeros around.
+    """conv1d with a separate kernel for each place, without padding.
 
     Args:
         inputs: tensor (samples, time, channels), or (samples, channels, time); floating.
         kernel: tensor (places, window * channels, filters) of inputs' dtype.
-        kernel_size: tuple of one int >= 1, or an int: the window.
+        kernel_size: tuple of one int >= 1, or an int: the window's size.
         strides: tuple of one int >= 1, or an int: the window's step.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
-        Tensor (samples, places, filters), in inputs' format and dtype.
+        Tensor (samples, places, filters), in inputs' data format and dtype.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -303,18 +303,18 @@ def local_conv2d(
     output_shape: Sizes,
     data_format: Optional[str] = None,
 ) -> Tensor:
-    """conv2d with another kernel at each place and without zeros around.
+    """conv2d with a separate kernel for each place, without padding.
 
     Args:
         inputs: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); floating.
-        kernel: tensor (places, window elements * channels, filters) of inputs' dtype: places row by row, a window's
-            elements in the order of data_format.
+        kernel: tensor (places, window elements * channels, filters) of inputs' dtype: places in row-major order, a
+            window's elements in the order of data_format.
         kernel_size: pair of ints >= 1, or one int: the rows and columns of the window.
         strides: pair of ints >= 1, or one int: the window's steps along rows and columns.
         output_shape: pair of ints: the rows and columns of the result.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
-        Tensor (samples, output rows, output columns, filters), in inputs' format and dtype.
+        Tensor (samples, output rows, output columns, filters), in inputs' data format and dtype.
     Raises:
         TypeError: the dtypes differ or are not floating.
         ValueError: the shapes do not fit, or an option is unknown or below 1.
@@ -330,10 +330,10 @@ def bias_add(x: TensorLike, bias: TensorLike, data_format: Optional[str] = None)
     """x + bias.
 
     Args:
-        x: tensor (samples, space..., channels), or (samples, channels, space...); any dtype but bool; with two axes or
-            fewer the channels are last.
-        bias: tensor (channels,), or (space..., channels): a value for each place; x's dtype. With 'channels_first' the
-            elements of the latter are read as (channels, space...).
+        x: tensor (samples, space..., channels), or (samples, channels, space...); any dtype but bool; with at most two
+            axes the channels are last.
+        bias: tensor (channels,), or (space..., channels) with a value for each place; x's dtype. With 'channels_first'
+            the elements of the second form are read as (channels, space...).
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
         Tensor of x's shape and dtype.

@@ -1,5 +1,5 @@
-"""Connectionist temporal classification. The blank is the last class. y_pred: (samples, time, classes), the
-probabilities of a softmax; lengths: (samples, 1) or (samples,)."""
+"""Connectionist temporal classification. The blank is the last class. y_pred is (samples, time, classes), the
+probabilities of a softmax; lengths are (samples, 1) or (samples,)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def ctc_label_dense_to_sparse(labels: TensorLike, label_lengths: TensorLike) -> 
 
     Args:
         labels: tensor (samples, n); any dtype.
-        label_lengths: tensor (samples,) or (samples, 1); integers: how many elements of each row count, kept in [0, n].
+        label_lengths: tensor (samples,) or (samples, 1); integers: the number of elements used of each row, limited to [0, n].
     Returns:
         Sparse tensor (samples, n) of labels' dtype.
     Raises:
-        TypeError: an argument holds no numbers.
+        TypeError: an argument is not numeric.
         ValueError: the shapes do not fit, or an argument is sparse.
     See: ops/ctc/labels.cc
     Example:
@@ -34,18 +34,18 @@ def ctc_batch_cost(
     labels with the time steps. The blank is the last class.
 
     Args:
-        y_true: tensor (samples, labels); any dtype but bool: class numbers, of which the first label_length count.
+        y_true: tensor (samples, labels); any dtype but bool: class numbers; the first label_length of each row are used.
         y_pred: tensor (samples, time, classes); floating: the probabilities of a softmax.
-        input_length: tensor (samples, 1) or (samples,); integers, or floating and cut to whole numbers: how many time
-            steps count.
-        label_length: tensor (samples, 1) or (samples,); integers, or floating and cut to whole numbers: how many labels
-            count.
+        input_length: tensor (samples, 1) or (samples,); integers, or floating and truncated to integers: the number of
+            time steps used.
+        label_length: tensor (samples, 1) or (samples,); integers, or floating and truncated to integers: the number of
+            labels used.
     Returns:
         Tensor (samples, 1) of y_pred's dtype.
     Raises:
         TypeError: y_pred is not floating, or y_true is bool.
-        ValueError: the shapes do not fit, or an argument is sparse. When the step runs: a label that is no class; a
-            length that is negative or larger than there are steps or labels; fewer steps than the labels need.
+        ValueError: the shapes do not fit, or an argument is sparse. When the step runs: a label is not a
+            class; a length is negative or larger than the number of steps or labels; the labels need more steps.
     See: ops/ctc/cost.cc
     Example:
         >>> K.eval(K.ctc_batch_cost([[0]], [[[0.5, 0.5], [0.5, 0.5]]], [[2]], [[1]])).round(3)
@@ -62,23 +62,23 @@ def ctc_decode(
     top_paths: int = 1,
     merge_repeated: bool = False,
 ) -> Tuple[List[Tensor], Tensor]:
-    """The likeliest label sequences. The blank is the last class.
+    """The most probable label sequences. The blank is the last class.
 
     Args:
         y_pred: tensor (samples, time, classes); floating: the probabilities of a softmax.
-        input_length: tensor (samples,) or (samples, 1); integers: how many time steps count.
+        input_length: tensor (samples,) or (samples, 1); integers: the number of time steps used.
         greedy: bool: take the best class of each step, merge equal neighbours and drop blanks; otherwise a beam search.
-        beam_width: int >= 1: how many sequences a beam search keeps after each step.
-        top_paths: int from 1 to beam_width: how many sequences a beam search returns.
-        merge_repeated: bool: whether equal neighbours in a beam search's result become one.
+        beam_width: int >= 1: the number of sequences that a beam search keeps after each step.
+        top_paths: int from 1 to beam_width: the number of sequences that a beam search returns.
+        merge_repeated: bool: whether equal neighbours in the result of a beam search are merged.
     Returns:
-        Tuple: a list of int64 tensors (samples, time), filled up with -1, the likeliest sequences first (greedy: one);
+        Tuple: a list of int64 tensors (samples, time), padded with -1, most probable sequences first (greedy: one);
         and their log probabilities, a tensor (samples, top_paths) of y_pred's dtype (greedy: -log P of the path,
         (samples, 1)).
     Raises:
         TypeError: y_pred is not floating, or an option has another type.
         ValueError: the shapes do not fit, an argument is sparse, or top_paths is larger than beam_width or below 1.
-            When the step runs: a length that is negative or larger than there are steps.
+            When the step runs: a length is negative or larger than the number of steps.
     See: ops/ctc/decode.cc; the beam search ops/ctc/beam.cc
     Example:
         >>> decoded, log_probability = K.ctc_decode([[[0.9, 0.1], [0.1, 0.9], [0.8, 0.2]]], [3])

@@ -1,4 +1,4 @@
-"""Elementwise functions. Operands broadcast as in NumPy; what is no tensor takes the other operand's dtype. Two
+"""Elementwise functions. Operands broadcast as in NumPy; a value that is not a tensor takes the other operand's dtype. Two
 tensors of different dtypes raise TypeError: cast one. Integers wrap around (docs/dtypes.md)."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def square(x: TensorLike) -> Tensor:
 
 
 def abs(x: TensorLike) -> Tensor:
-    """The absolute value, element by element. The lowest number of an integer dtype stays as it is.
+    """The absolute value, element by element. The lowest number of an integer dtype does not change.
 
     Args:
         x: tensor of any shape and any dtype but bool.
@@ -89,7 +89,7 @@ def log(x: TensorLike) -> Tensor:
 
 
 def round(x: TensorLike) -> Tensor:
-    """The nearest whole number, element by element; halves go to the even one. Integers stay as they are.
+    """The nearest integer, element by element; halves are rounded to the even integer. Integers do not change.
 
     Args:
         x: tensor of any shape and any dtype but bool.
@@ -133,9 +133,9 @@ def pow(x: TensorLike, a: TensorLike) -> Tensor:
     Returns:
         Tensor of the broadcast shape, in x's dtype.
     Raises:
-        TypeError: the dtypes differ, an operand is bool, or x holds integers and `a` a fraction.
-        ValueError: the shapes do not broadcast, or an operand is sparse. When the step runs: an integer to a negative
-            power.
+        TypeError: the dtypes differ, an operand is bool, or x holds integers and `a` is a fraction.
+        ValueError: the shapes do not broadcast, or an operand is sparse. When the step runs: a negative power of an
+            integer.
     See: ops/math/arithmetic.cc
     Example:
         >>> K.eval(K.pow([1., 2., 3.], 2))
@@ -154,7 +154,7 @@ def clip(x: TensorLike, min_value: Optional[Parameter], max_value: Optional[Para
     Returns:
         Tensor of x's shape (with tensors as bounds: the broadcast shape) and dtype.
     Raises:
-        TypeError: x is bool, a bound is a tensor of another dtype, or a fraction bounds integers.
+        TypeError: x is bool, a bound is a tensor of another dtype, or a bound of integers is a fraction.
         ValueError: the shapes do not broadcast, or x is sparse.
     See: ops/math/clip.cc
     Example:
@@ -169,7 +169,7 @@ def equal(x: TensorLike, y: TensorLike) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         bool tensor of the broadcast shape.
     Raises:
@@ -188,7 +188,7 @@ def not_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         bool tensor of the broadcast shape.
     Raises:
@@ -204,7 +204,7 @@ def greater(x: TensorLike, y: TensorLike) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         bool tensor of the broadcast shape.
     Raises:
@@ -223,7 +223,7 @@ def greater_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         bool tensor of the broadcast shape.
     Raises:
@@ -239,7 +239,7 @@ def less(x: TensorLike, y: TensorLike) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         bool tensor of the broadcast shape.
     Raises:
@@ -255,7 +255,7 @@ def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         bool tensor of the broadcast shape.
     Raises:
@@ -267,11 +267,11 @@ def less_equal(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def maximum(x: TensorLike, y: TensorLike) -> Tensor:
-    """The larger one of x and y, element by element; NaN if one is NaN.
+    """The larger of x and y, element by element; NaN if one is NaN.
 
     Args:
         x: tensor of any shape and any dtype but bool.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         Tensor of the broadcast shape, in x's dtype.
     Raises:
@@ -286,11 +286,11 @@ def maximum(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def minimum(x: TensorLike, y: TensorLike) -> Tensor:
-    """The smaller one of x and y, element by element; NaN if one is NaN.
+    """The smaller of x and y, element by element; NaN if one is NaN.
 
     Args:
         x: tensor of any shape and any dtype but bool.
-        y: tensor of x's dtype whose shape broadcasts with x's. What is no tensor takes the tensor's dtype.
+        y: tensor of x's dtype whose shape broadcasts with x's. A value that is not a tensor takes the dtype of the other operand.
     Returns:
         Tensor of the broadcast shape, in x's dtype.
     Raises:

@@ -1,4 +1,4 @@
-"""Functions of images and volumes that move elements: enlarging, and zeros around them."""
+"""Enlarging and zero padding of images and volumes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ def _format(data_format):
 def resize_images(
     x: TensorLike, height_factor: int, width_factor: int, data_format: Optional[str], interpolation: str = "nearest"
 ) -> Tensor:
-    """Enlarges images by whole factors.
+    """Enlarges images by integer factors.
 
     Args:
         x: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); any dtype.
-        height_factor: int >= 1: how many times as many rows.
-        width_factor: int >= 1: how many times as many columns.
+        height_factor: int >= 1: factor of the number of rows.
+        width_factor: int >= 1: factor of the number of columns.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
         interpolation: str: 'nearest' repeats elements; 'bilinear' (floating x) interpolates: element i of the result
             lies at i / factor in x, and equals x's last element beyond it.
     Returns:
-        Tensor (samples, rows * height_factor, columns * width_factor, channels) in x's format and dtype.
+        Tensor (samples, rows * height_factor, columns * width_factor, channels) in x's data format and dtype.
     Raises:
-        TypeError: a factor is no int, or x is not floating with 'bilinear'.
-        ValueError: x has not four axes or is sparse; a factor below 1; an unknown data_format or interpolation.
+        TypeError: a factor is not an int, or x is not floating with 'bilinear'.
+        ValueError: x does not have four axes or is sparse; a factor below 1; an unknown data_format or interpolation.
     See: ops/convolution/resize.cc
     Example:
         >>> K.resize_images(K.zeros((1, 4, 5, 3)), 2, 3, 'channels_last').shape
@@ -38,19 +38,19 @@ def resize_images(
 def resize_volumes(
     x: TensorLike, depth_factor: int, height_factor: int, width_factor: int, data_format: Optional[str]
 ) -> Tensor:
-    """Enlarges volumes by whole factors: elements are repeated.
+    """Enlarges volumes by integer factors, by repeating elements.
 
     Args:
         x: tensor (samples, depth, rows, columns, channels), or with the channels second; any dtype.
-        depth_factor: int >= 1: how many times as deep.
-        height_factor: int >= 1: how many times as many rows.
-        width_factor: int >= 1: how many times as many columns.
+        depth_factor: int >= 1: factor of the depth.
+        height_factor: int >= 1: factor of the number of rows.
+        width_factor: int >= 1: factor of the number of columns.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
-        Tensor of x's dtype and shape, the three axes of space multiplied by the factors.
+        Tensor of x's dtype and shape, with the three spatial axes multiplied by the factors.
     Raises:
-        TypeError: a factor is no int.
-        ValueError: x has not five axes or is sparse; a factor below 1; an unknown data_format.
+        TypeError: a factor is not an int.
+        ValueError: x does not have five axes or is sparse; a factor below 1; an unknown data_format.
     See: ops/convolution/resize.cc
     Example:
         >>> K.resize_volumes(K.zeros((1, 2, 3, 4, 1)), 2, 2, 2, 'channels_last').shape
@@ -64,12 +64,12 @@ def temporal_padding(x: TensorLike, padding: Sequence[int] = (1, 1)) -> Tensor:
 
     Args:
         x: tensor (samples, time, features); any dtype.
-        padding: pair of ints >= 0: how many zeros before and after.
+        padding: pair of ints >= 0: numbers of zeros before and after.
     Returns:
         Tensor (samples, before + time + after, features) of x's dtype.
     Raises:
-        TypeError: `padding` holds no integers.
-        ValueError: x has not three axes or is sparse; `padding` is no pair of numbers of 0 or more.
+        TypeError: `padding` does not consist of integers.
+        ValueError: x does not have three axes or is sparse; `padding` is not a pair, or a number is negative.
     See: ops/convolution/resize.cc
     Example:
         >>> K.temporal_padding(K.zeros((1, 4, 3)), (1, 2)).shape
@@ -88,11 +88,11 @@ def spatial_2d_padding(
         padding: pair of pairs of ints >= 0: before and after the rows, before and after the columns.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
-        Tensor of x's dtype and shape with as many more rows and columns.
+        Tensor of x's dtype and shape, with more rows and columns.
     Raises:
-        TypeError: `padding` holds no pairs of integers.
-        ValueError: x has not four axes or is sparse; `padding` is not two pairs of numbers of 0 or more; an unknown
-            data_format.
+        TypeError: `padding` does not consist of pairs of integers.
+        ValueError: x does not have four axes or is sparse; `padding` is not two pairs, or a number is negative; an
+            unknown data_format.
     See: ops/convolution/resize.cc
     Example:
         >>> K.spatial_2d_padding(K.zeros((1, 4, 4, 3)), ((1, 0), (2, 2))).shape
@@ -111,11 +111,11 @@ def spatial_3d_padding(
         padding: three pairs of ints >= 0: before and after the depth, the rows and the columns.
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
     Returns:
-        Tensor of x's dtype and shape, the three axes of space as much longer.
+        Tensor of x's dtype and shape, with larger spatial axes.
     Raises:
-        TypeError: `padding` holds no pairs of integers.
-        ValueError: x has not five axes or is sparse; `padding` is not three pairs of numbers of 0 or more; an unknown
-            data_format.
+        TypeError: `padding` does not consist of pairs of integers.
+        ValueError: x does not have five axes or is sparse; `padding` is not three pairs, or a number is negative; an
+            unknown data_format.
     See: ops/convolution/resize.cc
     Example:
         >>> K.spatial_3d_padding(K.zeros((1, 2, 2, 2, 3))).shape

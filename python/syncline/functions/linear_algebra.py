@@ -1,4 +1,4 @@
-"""Products and rows of tables."""
+"""Matrix products, transposition and rows of tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from syncline.types import Axis, Tensor, TensorLike
 
 
 def dot(x: TensorLike, y: TensorLike) -> Tensor:
-    """The product of tensors: the sum over the last axis of x and the last but one of y (the only one of a vector).
+    """The product of tensors: sums over the last axis of x and the second last axis of y (of a vector its only axis).
 
     Args:
         x: tensor (..., k); any dtype but bool; may be sparse: (n, k), floating.
         y: tensor (k,), (k, n) or (..., k, n) of x's dtype.
     Returns:
-        Tensor of x's dtype: x's axes but the last, then y's axes but the one that was summed over.
+        Tensor of x's dtype: x's axes without the last, then y's axes without the summed one.
     Raises:
         TypeError: the dtypes differ, or the tensors are bool.
         ValueError: the axes have different sizes, an operand is a scalar, or y is sparse.
@@ -28,18 +28,18 @@ def dot(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def batch_dot(x: TensorLike, y: TensorLike, axes: Axis = None) -> Tensor:
-    """The product of tensors sample by sample: the sum over axis axes[0] of x and axis axes[1] of y.
+    """The product of tensors, separately for each sample: sums over axis axes[0] of x and axis axes[1] of y.
 
     Args:
         x: tensor of at least two axes, samples first; any dtype but bool.
         y: tensor of at least two axes, samples first; x's dtype.
-        axes: pair of ints, one int for both, or None: the last of x and the last but one of y (its last, if y has two
-            axes). The two axes have equal sizes; neither is the samples' (0).
+        axes: pair of ints, one int for both, or None: the last of x and the second last of y (the last, if y has two
+            axes). The two axes have equal sizes; neither is axis 0, the samples.
     Returns:
         Tensor of x's dtype: x's axes without the summed one, then y's without the summed one and the samples; (samples,
-        1) where only the samples would be left.
+        1) if only the samples would remain.
     Raises:
-        TypeError: the dtypes differ, the tensors are bool, or `axes` holds no integers.
+        TypeError: the dtypes differ, the tensors are bool, or `axes` does not consist of integers.
         ValueError: the axes have different sizes, one is 0 or does not exist; a tensor has fewer than two axes or is
             sparse.
     See: ops/linalg/batch_dot.cc
@@ -54,14 +54,14 @@ def batch_dot(x: TensorLike, y: TensorLike, axes: Axis = None) -> Tensor:
 
 
 def transpose(x: TensorLike) -> Tensor:
-    """x with its axes in the opposite order.
+    """x with its axes in reverse order.
 
     Args:
         x: tensor of any shape and any dtype.
     Returns:
         Tensor of x's dtype and its shape reversed.
     Raises:
-        TypeError: x holds no numbers.
+        TypeError: x is not numeric.
         ValueError: x is sparse.
     See: ops/shape/permute.cc
     Example:
@@ -72,7 +72,7 @@ def transpose(x: TensorLike) -> Tensor:
 
 
 def gather(reference: TensorLike, indices: TensorLike) -> Tensor:
-    """Rows of a table: its elements along the first axis, by number.
+    """Rows of a table, that is elements along its first axis, by index.
 
     Args:
         reference: tensor of at least one axis, rows first; any dtype.
@@ -81,7 +81,7 @@ def gather(reference: TensorLike, indices: TensorLike) -> Tensor:
         Tensor of reference's dtype: the shape of the indices, then that of a row.
     Raises:
         TypeError: the indices are not integers.
-        ValueError: the reference is a scalar, or a tensor is sparse. When the step runs: an index is no row.
+        ValueError: the reference is a scalar, or a tensor is sparse. When the step runs: an index is out of range.
     See: ops/linalg/rows.cc
     Example:
         >>> K.eval(K.gather([[1, 2], [3, 4]], [1, 0, 1]))

@@ -15,17 +15,17 @@ def pool2d(
     data_format: Optional[str] = None,
     pool_mode: str = "max",
 ) -> Tensor:
-    """The largest element of each window of images, or the mean of its elements.
+    """The largest element, or the mean, of each window of images.
 
     Args:
         x: tensor (samples, rows, columns, channels), or (samples, channels, rows, columns); floating.
         pool_size: pair of ints >= 1, or one int: the rows and columns of the window.
         strides: pair of ints >= 1, or one int: the window's steps along rows and columns.
-        padding: str: 'valid' (windows lie inside x) or 'same' (they reach over its edges).
+        padding: str: 'valid' (windows lie inside x) or 'same' (windows may extend beyond x).
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
-        pool_mode: str: 'max', or 'avg': the mean of those elements of the window that lie inside x.
+        pool_mode: str: 'max', or 'avg': the mean of the window's elements inside x.
     Returns:
-        Tensor (samples, new rows, new columns, channels), in x's format and dtype. New sizes: 'valid'
+        Tensor (samples, new rows, new columns, channels), in x's data format and dtype. New sizes: 'valid'
         (size-pool_size)//stride+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: x is not floating.
@@ -46,17 +46,17 @@ def pool3d(
     data_format: Optional[str] = None,
     pool_mode: str = "max",
 ) -> Tensor:
-    """The largest element of each window of volumes, or the mean of its elements.
+    """The largest element, or the mean, of each window of volumes.
 
     Args:
         x: tensor (samples, depth, rows, columns, channels), or with the channels second; floating.
         pool_size: three ints >= 1, or one int: the depth, rows and columns of the window.
         strides: three ints >= 1, or one int: the window's steps along depth, rows and columns.
-        padding: str: 'valid' (windows lie inside x) or 'same' (they reach over its edges).
+        padding: str: 'valid' (windows lie inside x) or 'same' (windows may extend beyond x).
         data_format: str: 'channels_last' or 'channels_first', or None: image_data_format().
-        pool_mode: str: 'max', or 'avg': the mean of those elements of the window that lie inside x.
+        pool_mode: str: 'max', or 'avg': the mean of the window's elements inside x.
     Returns:
-        Tensor (samples, new depth, new rows, new columns, channels), in x's format and dtype. New sizes: 'valid'
+        Tensor (samples, new depth, new rows, new columns, channels), in x's data format and dtype. New sizes: 'valid'
         (size-pool_size)//stride+1; 'same' size/stride, rounded up.
     Raises:
         TypeError: x is not floating.

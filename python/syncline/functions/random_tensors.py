@@ -1,7 +1,6 @@
-"""Random tensors and dropout. Without a seed one is drawn from NumPy's generator, as Keras does, so numpy.random.seed
-makes a run reproducible; under several ranks it is rank 0's. Each run of an operation draws anew, as the seed and the
-number of its runs say: operations of equal seeds draw equal sequences, whatever else has run, on any number of ranks
-and threads."""
+"""Random tensors and dropout. A missing seed is drawn from NumPy's generator, as in Keras, so numpy.random.seed makes a run
+reproducible; all ranks use the seed of rank 0. Each run of an operation draws new numbers, which depend only on the seed
+and the number of its runs. So operations with equal seeds draw equal sequences, on any number of ranks and threads."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from syncline.types import DType, Optional, Parameter, Sizes, Tensor, TensorLike
 
 
 def _key(seed):
-    # A new operation: it draws the sequence of its seed from the beginning.
+    # The key of a new operation, which draws the sequence of its seed from the beginning.
     if seed is None:
         return _core.random_key(int(np.random.randint(10_000_000)), True)
     return _core.random_key(int(seed) % 2**64, False)
@@ -31,18 +30,17 @@ def random_uniform_variable(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        low: float: the lower end; or tensor, as the next: its shape broadcasts to the result's, its dtype is the
-            result's.
-        high: float >= low, or tensor: the upper end, which is not drawn.
-        dtype: str or NumPy dtype: floating or integer; None: floatx().
+        low: float, or tensor of the result's dtype whose shape broadcasts to the result's: the lower bound.
+        high: float >= low, or tensor as low: the upper bound, which is never drawn.
+        dtype: str or NumPy dtype, floating or integer; None: floatx().
         name: str, or None; made unique.
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
         Variable of this shape and dtype.
     Raises:
-        TypeError: a parameter is no number, or the dtype is not of numbers.
-        ValueError: the shape is not known, a size is negative, or the interval is none.
+        TypeError: a parameter is not a number, or the dtype is bool.
+        ValueError: the shape is not known, a size is negative, or the bounds are not an interval.
     See: ops/random/random.cc
     Example:
         >>> K.random_uniform_variable((2, 3), -1, 1).shape
@@ -63,17 +61,17 @@ def random_normal_variable(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
-        scale: float >= 0, or tensor: the standard deviation.
-        dtype: str or NumPy dtype: floating; None: floatx().
+        mean: float, or tensor of the result's dtype whose shape broadcasts to the result's: the mean.
+        scale: float >= 0, or tensor as mean: the standard deviation.
+        dtype: str or NumPy dtype, floating; None: floatx().
         name: str, or None; made unique.
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
         Variable of this shape and dtype.
     Raises:
-        TypeError: a parameter is no number, or the dtype is not floating.
-        ValueError: the shape is not known, a size is negative, or so is the scale.
+        TypeError: a parameter is not a number, or the dtype is not floating.
+        ValueError: the shape is not known, or a size or the scale is negative.
     See: ops/random/random.cc
     Example:
         >>> K.random_normal_variable((2, 3), 0, 0.05).shape
@@ -89,17 +87,17 @@ def random_normal(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
-        stddev: float >= 0, or tensor: the standard deviation.
-        dtype: str or NumPy dtype: floating; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        mean: float, or tensor of the result's dtype whose shape broadcasts to the result's: the mean.
+        stddev: float >= 0, or tensor as mean: the standard deviation.
+        dtype: str or NumPy dtype, floating; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
-        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
-        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+        Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
+        only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: a parameter is no number, or the dtype is not floating.
-        ValueError: the shape is not known, a size is negative, or so is stddev.
+        TypeError: a parameter is not a number, or the dtype is not floating.
+        ValueError: the shape is not known, or a size or stddev is negative.
     See: ops/random/random.cc
     Example:
         >>> bool(K.eval(K.random_normal((1000,), mean=5., stddev=0.1, seed=1)).mean().round(1) == 5)
@@ -115,18 +113,17 @@ def random_uniform(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        minval: float: the lower end; or tensor, as the next: its shape broadcasts to the result's, its dtype is the
-            result's.
-        maxval: float >= minval, or tensor: the upper end, which is not drawn.
-        dtype: str or NumPy dtype: floating or integer; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        minval: float, or tensor of the result's dtype whose shape broadcasts to the result's: the lower bound.
+        maxval: float >= minval, or tensor as minval: the upper bound, which is never drawn.
+        dtype: str or NumPy dtype, floating or integer; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
-        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
-        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+        Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
+        only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: a parameter is no number, or the dtype is not of numbers.
-        ValueError: the shape is not known, a size is negative, or the interval is none.
+        TypeError: a parameter is not a number, or the dtype is bool.
+        ValueError: the shape is not known, a size is negative, or the bounds are not an interval.
     See: ops/random/random.cc
     Example:
         >>> int(K.eval(K.random_uniform((1000,), 0, 6, dtype='int32', seed=1)).max())
@@ -141,15 +138,15 @@ def random_binomial(shape: Sizes, p: Parameter = 0.0, dtype: Optional[DType] = N
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
         p: float from 0 to 1: the probability of 1; or a floating tensor whose shape broadcasts to the result's.
-        dtype: str or NumPy dtype: any; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        dtype: str or NumPy dtype; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
-        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
-        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+        Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
+        only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: p is no number, or the dtype is unknown.
-        ValueError: the shape is not known, a size is negative, or p is no probability.
+        TypeError: p is not a number, or the dtype is unknown.
+        ValueError: the shape is not known, a size is negative, or p is not in [0, 1].
     See: ops/random/random.cc
     Example:
         >>> K.eval(K.random_binomial((3,), p=1.))
@@ -161,21 +158,21 @@ def random_binomial(shape: Sizes, p: Parameter = 0.0, dtype: Optional[DType] = N
 def truncated_normal(
     shape: Sizes, mean: Parameter = 0.0, stddev: Parameter = 1.0, dtype: Optional[DType] = None, seed: Optional[int] = None
 ) -> Tensor:
-    """Numbers drawn from a normal distribution without what lies farther than two standard deviations from the mean.
+    """Numbers drawn from a normal distribution that is truncated two standard deviations from the mean.
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        mean: float: the mean; or tensor, as the next: its shape broadcasts to the result's, its dtype is the result's.
-        stddev: float >= 0, or tensor: the standard deviation.
-        dtype: str or NumPy dtype: floating; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        mean: float, or tensor of the result's dtype whose shape broadcasts to the result's: the mean.
+        stddev: float >= 0, or tensor as mean: the standard deviation.
+        dtype: str or NumPy dtype, floating; None: floatx().
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
-        Tensor of this shape and dtype: new numbers in each run, which follow from the seed and the number of the run:
-        calls with equal seeds draw equal numbers, on any number of ranks and threads.
+        Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
+        only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: a parameter is no number, or the dtype is not floating.
-        ValueError: the shape is not known, a size is negative, or so is stddev.
+        TypeError: a parameter is not a number, or the dtype is not floating.
+        ValueError: the shape is not known, or a size or stddev is negative.
     See: ops/random/random.cc
     Example:
         >>> bool(abs(K.eval(K.truncated_normal((1000,), seed=1))).max() <= 2)
@@ -185,20 +182,20 @@ def truncated_normal(
 
 
 def dropout(x: TensorLike, level: Parameter, noise_shape: Optional[Sizes] = None, seed: Optional[int] = None) -> Tensor:
-    """x with elements drawn anew in each step set to 0 and the others scaled by 1 / (1 - level). It does so in every
-    phase: see in_train_phase.
+    """Sets random elements of x, drawn in each step, to 0 and scales the others by 1 / (1 - level). It does so in
+    training and testing: see in_train_phase.
 
     Args:
         x: tensor of any shape and floating dtype.
-        level: float in [0, 1): the probability of an element to become 0; or a scalar tensor.
-        noise_shape: tuple of ints, one an axis of x: 1 where one draw serves the whole axis, otherwise x's size, -1 or
-            None; fewer belong to the last axes.
-        seed: int >= 0; None: drawn from NumPy's generator, so that numpy.random.seed makes a run repeatable; under
-            several ranks rank 0's.
+        level: float in [0, 1): the probability that an element becomes 0; or a scalar tensor.
+        noise_shape: tuple of ints, one per axis of x: 1 for an axis with one draw for all elements, otherwise x's size,
+            -1 or None; a shorter tuple belongs to the last axes.
+        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
+            a run reproducible.
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is not floating, or the level is no number.
+        TypeError: x is not floating, or the level is not a number.
         ValueError: the level is outside [0, 1), noise_shape does not fit, or x is sparse.
     See: ops/random/dropout.cc
     Example:

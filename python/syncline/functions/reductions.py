@@ -1,5 +1,5 @@
-"""Reductions and scans. `axis`: an integer, several, or None for all; an empty list reduces nothing; negative axes count
-from the end. With keepdims the reduced axes stay as ones. ValueError for an axis that x has not."""
+"""Reductions and scans. `axis` is an integer, several, or None for all; an empty list reduces no axis; negative axes count
+from the end. With keepdims the reduced axes remain, with size 1. An axis that x does not have raises ValueError."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from syncline.types import Axis, Tensor, TensorLike
 
 
 def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The largest element along axes: NaN if one is NaN. Elements that tie share the gradient.
+    """The largest element along axes; NaN if an element is NaN. Equal largest elements share the gradient.
 
     Args:
         x: tensor of any shape; any dtype but bool.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
         TypeError: x is bool; cast it first.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
         >>> K.eval(K.max([[1., 5.], [7., 2.]], axis=1))
@@ -28,17 +28,17 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The smallest element along axes: NaN if one is NaN. Elements that tie share the gradient.
+    """The smallest element along axes; NaN if an element is NaN. Equal smallest elements share the gradient.
 
     Args:
         x: tensor of any shape; any dtype but bool.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
         TypeError: x is bool; cast it first.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
         >>> K.eval(K.min([[1., 5.], [7., 2.]], axis=1))
@@ -48,17 +48,17 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The sum along axes. Integers wrap around; float16 is added up in float32.
+    """The sum along axes. Integers wrap around; float16 is summed in float32.
 
     Args:
         x: tensor of any shape; any dtype but bool.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
         TypeError: x is bool; cast it first.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/sum.cc
     Example:
         >>> K.eval(K.sum([[1., 2.], [3., 4.]], axis=0))
@@ -74,13 +74,13 @@ def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Args:
         x: tensor of any shape; any dtype but bool.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
         TypeError: x is bool; cast it first.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
         >>> K.eval(K.prod([[1., 2.], [3., 4.]], axis=0))
@@ -94,13 +94,13 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Args:
         x: tensor of any shape; any dtype.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
-        Tensor of x's shape without the axes; x's dtype, or floatx() if x is of integers or bool.
+        Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        TypeError: x is not numeric.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
         >>> K.eval(K.var([[1., 3.], [2., 2.]], axis=1))
@@ -114,13 +114,13 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
     Args:
         x: tensor of any shape; any dtype.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
-        Tensor of x's shape without the axes; x's dtype, or floatx() if x is of integers or bool.
+        Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        TypeError: x is not numeric.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
         >>> K.eval(K.std([[1., 5.], [2., 2.]], axis=1))
@@ -130,17 +130,17 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The mean along axes; NaN where there are no elements.
+    """The mean along axes; NaN for zero elements.
 
     Args:
         x: tensor of any shape; any dtype.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
-        Tensor of x's shape without the axes; x's dtype, or floatx() if x is of integers or bool.
+        Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        TypeError: x is not numeric.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
         >>> K.eval(K.mean([[1, 2], [3, 4]], axis=1))
@@ -150,17 +150,17 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether an element along axes is not 0. False where there are no elements.
+    """Whether any element along axes is not 0. False for zero elements.
 
     Args:
         x: tensor of any shape; any dtype.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
         Tensor of x's shape without the axes; bool.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        TypeError: x is not numeric.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
         >>> K.eval(K.any([[0, 2], [0, 0]], axis=1))
@@ -170,17 +170,17 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Whether no element along axes is 0. True where there are no elements.
+    """Whether all elements along axes are not 0. True for zero elements.
 
     Args:
         x: tensor of any shape; any dtype.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
         Tensor of x's shape without the axes; bool.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        TypeError: x is not numeric.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
         >>> K.eval(K.all([[1, 2], [0, 3]], axis=1))
@@ -194,13 +194,13 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
     Args:
         x: tensor of any shape; any dtype.
-        axis: int, or a list of ints: the axes to go over, negative ones counted from the end; None: all.
-        keepdims: bool: whether the axes stay, with one element each.
+        axis: int, or a list of ints: the axes to reduce, negative ones counted from the end; None: all.
+        keepdims: bool: whether the reduced axes remain, with size 1.
     Returns:
-        Tensor of x's shape without the axes; x's dtype, or floatx() if x is of integers or bool.
+        Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x has no such axis, one is named twice, or x is sparse.
+        TypeError: x is not numeric.
+        ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
         >>> K.eval(K.logsumexp([1000., 1000.], keepdims=True)).round(3)
@@ -210,15 +210,15 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 def argmax(x: TensorLike, axis: int = -1) -> Tensor:
-    """The index of the largest element along an axis; of equal ones the first. NaN counts as the largest.
+    """The index of the largest element along an axis, of equal ones the first. NaN counts as the largest.
 
     Args:
         x: tensor of at least one axis; any dtype.
-        axis: int: the axis to go along; negative ones count from the end; None: the first.
+        axis: int: the axis to search; negative ones count from the end; None: the first.
     Returns:
         int64 tensor of x's shape without the axis.
     Raises:
-        TypeError: x holds no numbers, or `axis` is no int.
+        TypeError: x is not numeric, or `axis` is not an int.
         ValueError: x has no such axis, the axis is empty, or x is sparse.
     See: ops/reduce/arg.cc
     Example:
@@ -229,15 +229,15 @@ def argmax(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 def argmin(x: TensorLike, axis: int = -1) -> Tensor:
-    """The index of the smallest element along an axis; of equal ones the first. NaN counts as the smallest.
+    """The index of the smallest element along an axis, of equal ones the first. NaN counts as the smallest.
 
     Args:
         x: tensor of at least one axis; any dtype.
-        axis: int: the axis to go along; negative ones count from the end; None: the first.
+        axis: int: the axis to search; negative ones count from the end; None: the first.
     Returns:
         int64 tensor of x's shape without the axis.
     Raises:
-        TypeError: x holds no numbers, or `axis` is no int.
+        TypeError: x is not numeric, or `axis` is not an int.
         ValueError: x has no such axis, the axis is empty, or x is sparse.
     See: ops/reduce/arg.cc
     Example:
@@ -252,11 +252,11 @@ def cumsum(x: TensorLike, axis: int = 0) -> Tensor:
 
     Args:
         x: tensor of at least one axis; any dtype but bool.
-        axis: int: the axis to go along; negative ones count from the end.
+        axis: int: the axis of the scan; negative ones count from the end.
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is bool, or `axis` is no int.
+        TypeError: x is bool, or `axis` is not an int.
         ValueError: x has no such axis, or x is sparse.
     See: ops/reduce/scan.cc
     Example:
@@ -271,11 +271,11 @@ def cumprod(x: TensorLike, axis: int = 0) -> Tensor:
 
     Args:
         x: tensor of at least one axis; any dtype but bool.
-        axis: int: the axis to go along; negative ones count from the end.
+        axis: int: the axis of the scan; negative ones count from the end.
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is bool, or `axis` is no int.
+        TypeError: x is bool, or `axis` is not an int.
         ValueError: x has no such axis, or x is sparse.
     See: ops/reduce/scan.cc
     Example:

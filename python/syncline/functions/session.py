@@ -5,19 +5,19 @@ from __future__ import annotations
 from syncline import _core
 from syncline.types import Any
 
-# The phase as the graph knows it: None (not asked for yet), a placeholder, or the number that was set.
+# The learning phase: None (not used yet), a placeholder, or the number set by set_learning_phase.
 _phase = None
 
 
 def get_uid(prefix: str = "") -> int:
-    """Numbers for the names of layers and the like: each call with a prefix gives the next one.
+    """Numbers for the names of layers: each call with a prefix returns the next number of that prefix.
 
     Args:
-        prefix: str: what is counted.
+        prefix: str: the name to number.
     Returns:
         int: 1, 2, 3, ...
     Raises:
-        TypeError: the prefix is no str.
+        TypeError: the prefix is not a str.
     See: runtime/session/config.cc
     Example:
         >>> K.reset_uids()
@@ -28,7 +28,7 @@ def get_uid(prefix: str = "") -> int:
 
 
 def reset_uids() -> None:
-    """Lets get_uid begin anew for every prefix.
+    """Restarts the numbers of get_uid for all prefixes.
 
     Returns:
         None.
@@ -38,8 +38,8 @@ def reset_uids() -> None:
 
 
 def clear_session() -> None:
-    """Forgets names, uids and the learning phase. Tensors, variables and functions that somebody holds stay usable; the
-    others are gone already, for no graph is owned by the session.
+    """Resets names, uids and the learning phase. Tensors, variables and functions that are still referenced stay usable;
+    others are already freed, because the session owns no graph.
 
     Returns:
         None.
@@ -49,7 +49,7 @@ def clear_session() -> None:
         >>> K.zeros((2,), name='weights').name
         'weights:0'
     """
-    from syncline.keras_support import evaluation  # which is made of functions that are made of this
+    from syncline.keras_support import evaluation  # here, because it imports this module
 
     global _phase
     _phase = None
@@ -58,15 +58,15 @@ def clear_session() -> None:
 
 
 def manual_variable_initialization(value: bool) -> None:
-    """Whether the program initializes variables itself. Kept for programs that set it: it changes nothing, for a
-    variable has its initial value from the start.
+    """Sets whether the program initializes variables itself. It has no effect, because a variable always has its initial
+    value; it exists for programs that call it.
 
     Args:
         value: bool.
     Returns:
         None.
     Raises:
-        TypeError: the value is a tensor, which is neither true nor false yet.
+        TypeError: the value is a tensor, which has no truth value.
         ValueError: the value is an array of several elements.
     See: runtime/session/config.cc
     """
@@ -77,8 +77,8 @@ def learning_phase() -> Any:
     """Whether the model is training (1) or testing (0).
 
     Returns:
-        The int that set_learning_phase was given; unless it was called, a bool placeholder of shape (). A function that
-        has it among its inputs is fed with it; for others it is 0.
+        The int given to set_learning_phase; if that was not called, a bool placeholder of shape (). A function with this
+        placeholder among its inputs is fed with it; for other functions it is 0.
     See: runtime/execution/function.cc
     Example:
         >>> K.clear_session()
@@ -94,7 +94,7 @@ def learning_phase() -> Any:
 
 
 def set_learning_phase(value: int) -> None:
-    """Fixes the learning phase for graphs that are built from now on.
+    """Fixes the learning phase for graphs built later.
 
     Args:
         value: int: 0 (testing) or 1 (training).
@@ -110,7 +110,7 @@ def set_learning_phase(value: int) -> None:
     """
     global _phase
     if value not in (0, 1):
-        raise ValueError(f"set_learning_phase: {value!r}; give 0 (testing) or 1 (training)")
+        raise ValueError(f"set_learning_phase: value is {value!r}; give 0 (testing) or 1 (training)")
     _phase = int(value)
 
 
@@ -131,16 +131,16 @@ class name_scope:
 
     @classmethod
     def scoped(cls, name):
-        """`name` within the scopes that are open."""
+        """`name` with the names of the open scopes as prefix."""
         return "/".join([scope for scope in cls._stack if scope] + [name])
 
 
 class control_dependencies:
-    """Context manager: within it, reading a variable that one of the updates changes gives its new value.
+    """Context manager: inside it, reading a variable that one of the updates changes gives its new value.
 
     # Arguments
-        control_inputs: what update, update_add, update_sub or moving_average_update returned, or (nested) lists of
-            such; tensors that are no update do not matter.
+        control_inputs: results of update, update_add, update_sub or moving_average_update, or (nested) lists of them;
+            other tensors have no effect.
     """
 
     def __init__(self, control_inputs):

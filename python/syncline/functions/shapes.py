@@ -1,5 +1,5 @@
-"""Functions that rearrange, join, cut and repeat elements. All take every dtype. Axes may be negative; sizes may be
-scalar tensors where they follow from shapes. ValueError for shapes and axes that do not fit."""
+"""Functions that rearrange, join, cut and repeat elements of any dtype. Axes may be negative; sizes may be scalar tensors.
+Shapes and axes that do not fit raise ValueError."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from syncline.types import Axis, DType, Optional, Sequence, Size, Sizes, Tensor,
 
 
 def concatenate(tensors: Sequence[TensorLike], axis: int = -1) -> Tensor:
-    """Joins tensors along an axis, one after the other.
+    """Concatenates tensors along an axis.
 
     Args:
-        tensors: list of tensors of one dtype (any), whose shapes agree but for the axis. Sparse ones alone give a
-            sparse tensor; beside dense ones they are made dense.
+        tensors: list of tensors of one dtype (any), whose shapes differ in the axis at most. If all are sparse, so is
+            the result; otherwise sparse ones are converted to dense.
         axis: int: the axis to join along; negative ones count from the end.
     Returns:
-        Tensor of their dtype and shape, the axis as long as all together.
+        Tensor of their dtype and shape; the length of the axis is the sum of theirs.
     Raises:
-        TypeError: the dtypes differ, or `tensors` is no list of tensors.
+        TypeError: the dtypes differ, or `tensors` is not a list of tensors.
         ValueError: there are no tensors, their shapes do not fit, or there is no such axis.
     See: ops/shape/join.cc
     Example:
@@ -32,12 +32,13 @@ def reshape(x: TensorLike, shape: Sizes) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        shape: tuple of ints or scalar integer tensors, or an integer vector; one entry may be -1 or None: what is left.
+        shape: tuple of ints or scalar integer tensors, or an integer vector; one entry may be -1 or None: the
+            remaining size.
     Returns:
         Tensor of this shape and x's dtype.
     Raises:
-        TypeError: x holds no numbers, or `shape` no integers.
-        ValueError: the shape has another number of elements, more than one open entry, or x is sparse.
+        TypeError: x is not numeric, or `shape` does not consist of integers.
+        ValueError: the shape has another number of elements or more than one entry -1, or x is sparse.
     See: ops/shape/view.cc
     Example:
         >>> K.reshape(K.placeholder((None, 6)), (-1, 2, 3)).shape
@@ -51,12 +52,12 @@ def permute_dimensions(x: TensorLike, pattern: Sequence[int]) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        pattern: tuple of ints: each axis of x once.
+        pattern: tuple of ints: every axis of x, once.
     Returns:
         Tensor of x's dtype whose shape is (x.shape[pattern[0]], x.shape[pattern[1]], ...).
     Raises:
-        TypeError: x holds no numbers, or `pattern` no integers.
-        ValueError: the pattern does not name each axis once, or x is sparse.
+        TypeError: x is not numeric, or `pattern` does not consist of integers.
+        ValueError: the pattern does not contain each axis once, or x is sparse.
     See: ops/shape/permute.cc
     Example:
         >>> K.permute_dimensions(K.zeros((2, 3, 4)), (2, 0, 1)).shape
@@ -70,12 +71,12 @@ def repeat_elements(x: TensorLike, rep: int, axis: int) -> Tensor:
 
     Args:
         x: tensor of at least one axis; any dtype.
-        rep: int >= 0: how often each element stands in a row.
-        axis: int: the axis to go along; negative ones count from the end.
+        rep: int >= 0: the number of copies of each element.
+        axis: int: the axis along which elements are repeated; negative ones count from the end.
     Returns:
-        Tensor of x's dtype and shape, the axis `rep` times as long.
+        Tensor of x's dtype and shape; the axis is `rep` times as long.
     Raises:
-        TypeError: `rep` or `axis` is no int.
+        TypeError: `rep` or `axis` is not an int.
         ValueError: x has no such axis or is sparse; `rep` is negative.
     See: ops/shape/repeat.cc
     Example:
@@ -83,7 +84,7 @@ def repeat_elements(x: TensorLike, rep: int, axis: int) -> Tensor:
         array([[1, 1, 2, 2]], dtype=int32)
     """
     result = _core.repeat_elements(x, rep, axis)
-    result._keras_shape = tuple(result.shape)  # as Keras's own backends leave it
+    result._keras_shape = tuple(result.shape)  # as Keras's own backends set it
     return result
 
 
@@ -97,7 +98,7 @@ def repeat(x: TensorLike, n: Size) -> Tensor:
         Tensor (samples, n, dim) of x's dtype.
     Raises:
         TypeError: n is a tensor that is not of integers.
-        ValueError: x has not two axes or is sparse; n is negative or no whole number.
+        ValueError: x does not have two axes or is sparse; n is negative or not an integer.
     See: ops/shape/repeat.cc
     Example:
         >>> K.repeat(K.placeholder((None, 3)), 4).shape
@@ -109,19 +110,19 @@ def repeat(x: TensorLike, n: Size) -> Tensor:
 def arange(
     start: TensorLike, stop: Optional[TensorLike] = None, step: TensorLike = 1, dtype: DType = "int32"
 ) -> Tensor:
-    """start, start + step, ... up to but without `stop`. One number alone is `stop`; then start is 0.
+    """The numbers start, start + step, ... without `stop`. A single argument is `stop`, and start is 0.
 
     Args:
         start: number or scalar tensor of integers: the first element.
         stop: number or scalar tensor of integers, or None.
         step: number or scalar tensor of integers, not 0; negative to count down.
-        dtype: str or NumPy dtype of the result; 'int32' gives way to a wider dtype of the numbers: that of int64 or
-            floating ones.
+        dtype: str or NumPy dtype of the result; instead of 'int32' the result has the dtype of int64 or floating
+            arguments.
     Returns:
-        Tensor (n,) of this dtype; without elements if `stop` is not beyond `start`.
+        Tensor (n,) of this dtype; empty if `stop` is not beyond `start`.
     Raises:
         TypeError: the dtype is unknown.
-        ValueError: the step is 0, or an argument is not finite or no scalar.
+        ValueError: the step is 0, or an argument is not finite or not a scalar.
     See: ops/shape/numbers.cc
     Example:
         >>> K.eval(K.arange(1, 10, 3))
@@ -135,12 +136,12 @@ def tile(x: TensorLike, n: Sizes) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        n: tuple of ints >= 0 or scalar integer tensors: how many copies along each axis. One int, or fewer numbers than
-            axes, belong to the last axes.
+        n: tuple of ints >= 0 or scalar integer tensors: the number of copies along each axis. One int, or fewer numbers
+            than axes, belong to the last axes.
     Returns:
         Tensor of x's dtype whose axis i has x.shape[i] * n[i] elements.
     Raises:
-        TypeError: x holds no numbers, or n no integers.
+        TypeError: x is not numeric, or n does not consist of integers.
         ValueError: there are more numbers than axes, one is negative, or x is sparse.
     See: ops/shape/repeat.cc
     Example:
@@ -152,14 +153,14 @@ def tile(x: TensorLike, n: Sizes) -> Tensor:
 
 
 def flatten(x: TensorLike) -> Tensor:
-    """All elements along one axis, in row-major order.
+    """Reshapes to one axis, in row-major order.
 
     Args:
         x: tensor of any shape and any dtype.
     Returns:
         Tensor (number of elements,) of x's dtype.
     Raises:
-        TypeError: x holds no numbers.
+        TypeError: x is not numeric.
         ValueError: x is sparse.
     See: ops/shape/view.cc
     Example:
@@ -170,14 +171,14 @@ def flatten(x: TensorLike) -> Tensor:
 
 
 def batch_flatten(x: TensorLike) -> Tensor:
-    """All elements of each sample along one axis.
+    """Reshapes each sample to one axis.
 
     Args:
         x: tensor of at least one axis, samples first; any dtype.
     Returns:
         Tensor (samples, elements of a sample) of x's dtype.
     Raises:
-        TypeError: x holds no numbers.
+        TypeError: x is not numeric.
         ValueError: x is a scalar.
     See: ops/shape/view.cc
     Example:
@@ -188,15 +189,15 @@ def batch_flatten(x: TensorLike) -> Tensor:
 
 
 def expand_dims(x: TensorLike, axis: int = -1) -> Tensor:
-    """x with a new axis of one element.
+    """Inserts an axis of size 1.
 
     Args:
         x: tensor of any shape and any dtype.
-        axis: int: where the new axis is in the result; negative ones count from its end.
+        axis: int: the position of the new axis in the result; negative ones count from its end.
     Returns:
-        Tensor of x's dtype with one axis more.
+        Tensor of x's dtype and shape with one more axis.
     Raises:
-        TypeError: x holds no numbers, or `axis` is no int.
+        TypeError: x is not numeric, or `axis` is not an int.
         ValueError: the result has no such axis, or x is sparse.
     See: ops/shape/view.cc
     Example:
@@ -207,16 +208,16 @@ def expand_dims(x: TensorLike, axis: int = -1) -> Tensor:
 
 
 def squeeze(x: TensorLike, axis: int) -> Tensor:
-    """x without an axis of one element.
+    """Removes an axis of size 1.
 
     Args:
         x: tensor of at least one axis; any dtype.
-        axis: int: the axis to drop; negative ones count from the end.
+        axis: int: the axis to remove; negative ones count from the end.
     Returns:
-        Tensor of x's dtype with one axis less.
+        Tensor of x's dtype and shape without the axis.
     Raises:
-        TypeError: x holds no numbers, or `axis` is no int.
-        ValueError: x has no such axis, it has not one element, or x is sparse.
+        TypeError: x is not numeric, or `axis` is not an int.
+        ValueError: x has no such axis, the size of the axis is not 1, or x is sparse.
     See: ops/shape/view.cc
     Example:
         >>> K.squeeze(K.zeros((2, 1, 3)), 1).shape
@@ -230,11 +231,11 @@ def stack(x: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
     Args:
         x: list of tensors of one shape and dtype (any). Numbers among them take the tensors' dtype.
-        axis: int: where the new axis is in the result; negative ones count from its end.
+        axis: int: the position of the new axis in the result; negative ones count from its end.
     Returns:
-        Tensor of their dtype with one axis more, of len(x) elements.
+        Tensor of their dtype and shape with one more axis, of size len(x).
     Raises:
-        TypeError: the dtypes differ, or x is no list of tensors.
+        TypeError: the dtypes differ, or x is not a list of tensors.
         ValueError: there are no tensors, their shapes differ, one is sparse, or the result has no such axis.
     See: ops/shape/join.cc
     Example:
@@ -245,16 +246,16 @@ def stack(x: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 
 def one_hot(indices: TensorLike, num_classes: int) -> Tensor:
-    """1 at the index, 0 elsewhere, along a new last axis. An index outside gives zeros only.
+    """1 at the index, 0 elsewhere, along a new last axis. An index out of range gives only zeros.
 
     Args:
         indices: tensor of any shape; integers.
-        num_classes: int, or a scalar integer tensor: the length of the new axis.
+        num_classes: int, or a scalar integer tensor: the size of the new axis.
     Returns:
-        float32 tensor of indices' shape and then (num_classes,).
+        float32 tensor of shape indices.shape + (num_classes,).
     Raises:
         TypeError: `indices` are not integers.
-        ValueError: num_classes is negative or no whole number, or `indices` are sparse.
+        ValueError: num_classes is negative or not an integer, or `indices` are sparse.
     See: ops/shape/numbers.cc
     Example:
         >>> K.eval(K.one_hot([2, 0], 3))
@@ -265,7 +266,7 @@ def one_hot(indices: TensorLike, num_classes: int) -> Tensor:
 
 
 def reverse(x: TensorLike, axes: Axis) -> Tensor:
-    """x with its elements in the opposite order along axes.
+    """x with its elements in reverse order along axes.
 
     Args:
         x: tensor of at least one axis; any dtype.
@@ -273,7 +274,7 @@ def reverse(x: TensorLike, axes: Axis) -> Tensor:
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x holds no numbers, or `axes` no integers.
+        TypeError: x is not numeric, or `axes` does not consist of integers.
         ValueError: x has no such axis, `axes` is None, or x is sparse.
     See: ops/shape/permute.cc
     Example:
@@ -288,13 +289,13 @@ def slice(x: TensorLike, start: TensorLike, size: Sizes) -> Tensor:
 
     Args:
         x: tensor of any shape and any dtype.
-        start: tuple of ints or scalar integer tensors, or an integer vector: where the part begins on each axis.
-        size: tuple of ints or scalar integer tensors, or an integer vector: its length on each axis; -1: to the end.
+        start: tuple of ints or scalar integer tensors, or an integer vector: the first index on each axis.
+        size: tuple of ints or scalar integer tensors, or an integer vector: the size on each axis; -1: to the end.
     Returns:
         Tensor of x's dtype and the shape `size`.
     Raises:
-        TypeError: `start` or `size` holds no integers.
-        ValueError: not one entry an axis, the part reaches outside x, or x is sparse.
+        TypeError: `start` or `size` does not consist of integers.
+        ValueError: not one entry per axis, the part is outside x, or x is sparse.
     See: ops/shape/slice.cc
     Example:
         >>> K.eval(K.slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, -1)))

@@ -1,4 +1,4 @@
-"""Tensors without storage (placeholders, constants, copies), and what is known of any tensor while the graph is built."""
+"""Tensors without storage (placeholders, constants, copies), and static properties of tensors (shape, dtype)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _name(name, default):
 
 
 def _marked(x, constraint=None):
-    """x with the attributes that Keras expects on variables and placeholders."""
+    """Sets the attributes that Keras expects on variables and placeholders, and returns x."""
     x._keras_shape = tuple(x.shape)
     x._uses_learning_phase = False
     if is_variable(x):
@@ -25,19 +25,19 @@ def _marked(x, constraint=None):
 def constant(
     value: Value, dtype: Optional[DType] = None, shape: Optional[Sequence[int]] = None, name: Optional[str] = None
 ) -> Tensor:
-    """A tensor that never changes.
+    """A tensor with a fixed value.
 
     Args:
-        value: number, list or NumPy array of any shape; no tensor.
+        value: number, list or NumPy array of any shape; not a tensor.
         dtype: str or NumPy dtype of the tensor; None: floatx().
-        shape: tuple of ints >= 0: the tensor's shape, which `value` has the elements for, or one that fills it; None:
-            value's.
+        shape: tuple of ints >= 0: the tensor's shape; `value` has as many elements, or one element, which fills it;
+            None: value's shape.
         name: str, or None.
     Returns:
         Tensor of this shape and dtype.
     Raises:
-        TypeError: the value holds no numbers, or the dtype is unknown.
-        ValueError: the value does not fill the shape, or is a tensor.
+        TypeError: the value is not numeric, or the dtype is unknown.
+        ValueError: the value has another number of elements than the shape, or is a tensor.
     See: runtime/execution/function.cc
     Example:
         >>> K.eval(K.constant(7, dtype='int32', shape=(2, 2)))
@@ -54,19 +54,19 @@ def placeholder(
     sparse: bool = False,
     name: Optional[str] = None,
 ) -> Tensor:
-    """A tensor whose value comes with each call of a function.
+    """A tensor whose value is fed with each call of a function.
 
     Args:
-        shape: tuple of ints >= 0 or None for sizes that come with the value; without shape and ndim: ().
-        ndim: int >= 0: the number of axes, all of open size, where no shape is given; or None.
+        shape: tuple of ints >= 0, or None for sizes that are fed; without shape and ndim: ().
+        ndim: int >= 0: the number of axes, all of unknown size, if no shape is given; or None.
         dtype: str or NumPy dtype: values are cast to it; None: floatx().
-        sparse: bool: a sparse matrix, which has two axes.
-        name: str, or None; made unique, and put into the open name scopes.
+        sparse: bool: whether the tensor is a sparse matrix, which has two axes.
+        name: str, or None; made unique and prefixed with the open name scopes.
     Returns:
         Tensor of this shape and dtype.
     Raises:
-        TypeError: the shape holds no integers, or the dtype is unknown.
-        ValueError: ndim is negative, or a sparse tensor has not two axes.
+        TypeError: the shape does not consist of integers, or the dtype is unknown.
+        ValueError: ndim is negative, or a sparse tensor does not have two axes.
     See: runtime/execution/function.cc
     Example:
         >>> x = K.placeholder((None, 2))
@@ -103,7 +103,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def is_variable(x: Any) -> bool:
-    """Whether x is a variable. Any Python object may be asked."""
+    """Whether x, any Python object, is a variable."""
     return isinstance(x, (Variable, _core.SparseVariable))
 
 
@@ -115,7 +115,7 @@ def is_keras_tensor(x: Any) -> bool:
     Returns:
         bool.
     Raises:
-        ValueError: x is no tensor.
+        ValueError: x is not a tensor.
     See: python/syncline/functions/tensors.py
     Example:
         >>> K.is_keras_tensor(K.placeholder((2,)))
@@ -123,8 +123,8 @@ def is_keras_tensor(x: Any) -> bool:
     """
     if not is_tensor(x):
         raise ValueError(
-            f"is_keras_tensor: {type(x).__name__} is no tensor; give a placeholder, a variable, or what a function of "
-            "the backend returned"
+            f"is_keras_tensor: x is of type {type(x).__name__}, not a tensor; give a placeholder, a variable or a result of "
+            "a backend function"
         )
     return hasattr(x, "_keras_history")
 
@@ -145,12 +145,12 @@ def is_sparse(tensor: Tensor) -> bool:
 
 
 def to_dense(tensor: Tensor) -> Tensor:
-    """A sparse tensor with its zeros.
+    """Converts a sparse tensor to a dense one.
 
     Args:
-        tensor: tensor of any shape and dtype; what is not sparse is returned as it is.
+        tensor: tensor of any shape and dtype; a dense one is returned unchanged.
     Returns:
-        Tensor of the same shape and dtype. Entries that name one place several times are summed.
+        Tensor of the same shape and dtype. Several entries of one place are summed.
     See: ops/sparse/tensor.cc
     Example:
         >>> K.is_sparse(K.to_dense(K.placeholder((2, 3), sparse=True)))
@@ -160,14 +160,14 @@ def to_dense(tensor: Tensor) -> Tensor:
 
 
 def shape(x: TensorLike) -> Tensor:
-    """The shape as a tensor, whose values are known where feeds are.
+    """The shape as a tensor; its values are known when a function is called.
 
     Args:
         x: tensor of any shape and dtype.
     Returns:
         int32 tensor (number of axes,).
     Raises:
-        TypeError: x holds no numbers.
+        TypeError: x is not numeric.
     See: ops/core/core.cc
     Example:
         >>> K.eval(K.shape(K.zeros((2, 3))))
@@ -182,12 +182,12 @@ def size(x: TensorLike, name: Optional[str] = None) -> Tensor:
 
 
 def int_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
-    """The shape as it is known while the graph is built. What a Keras layer says (`_keras_shape`) counts more.
+    """The static shape. A shape set by a Keras layer (`_keras_shape`) takes precedence.
 
     Args:
-        x: tensor of any shape and dtype, or any value that NumPy takes.
+        x: tensor of any shape and dtype, or any value that NumPy accepts.
     Returns:
-        Tuple of ints, and of None for sizes that come with the feeds.
+        Tuple of ints, with None for sizes that are fed.
     See: python/syncline/functions/tensors.py
     Example:
         >>> K.int_shape(K.placeholder((None, 3)))
@@ -199,12 +199,12 @@ def int_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
 
 
 def get_variable_shape(x: TensorLike) -> Tuple[Optional[int], ...]:
-    """int_shape by its old name.
+    """The old name of int_shape.
 
     Args:
-        x: tensor of any shape and dtype, or any value that NumPy takes.
+        x: tensor of any shape and dtype, or any value that NumPy accepts.
     Returns:
-        Tuple of ints, and of None for sizes that come with the feeds.
+        Tuple of ints, with None for sizes that are fed.
     See: python/syncline/functions/tensors.py
     """
     return int_shape(x)
@@ -214,7 +214,7 @@ def ndim(x: TensorLike) -> int:
     """The number of axes.
 
     Args:
-        x: tensor of any shape and dtype, or any value that NumPy takes.
+        x: tensor of any shape and dtype, or any value that NumPy accepts.
     Returns:
         int.
     See: python/syncline/functions/tensors.py
@@ -229,9 +229,9 @@ def dtype(x: TensorLike) -> str:
     """The name of the dtype.
 
     Args:
-        x: tensor of any shape and dtype, or any value that NumPy takes.
+        x: tensor of any shape and dtype, or any value that NumPy accepts.
     Returns:
-        str: 'float32' for example.
+        str: for example 'float32'.
     See: python/syncline/functions/tensors.py
     Example:
         >>> K.dtype(K.placeholder((2,), dtype='int64'))
@@ -248,7 +248,7 @@ def count_params(x: TensorLike) -> int:
     Returns:
         int.
     Raises:
-        TypeError: x holds no numbers.
+        TypeError: x is not numeric.
         ValueError: a size is not known while the graph is built.
     See: ops/core/core.cc
     Example:
@@ -268,7 +268,7 @@ def zeros_like(x: TensorLike, dtype: Optional[DType] = None, name: Optional[str]
     Returns:
         Tensor of x's shape and this dtype.
     Raises:
-        TypeError: x holds no numbers, or the dtype is unknown.
+        TypeError: x is not numeric, or the dtype is unknown.
     See: ops/core/core.cc
     Example:
         >>> K.eval(K.zeros_like([[5., 6.]]))
@@ -287,7 +287,7 @@ def ones_like(x: TensorLike, dtype: Optional[DType] = None, name: Optional[str] 
     Returns:
         Tensor of x's shape and this dtype.
     Raises:
-        TypeError: x holds no numbers, or the dtype is unknown.
+        TypeError: x is not numeric, or the dtype is unknown.
     See: ops/core/core.cc
     Example:
         >>> K.eval(K.ones_like([[5., 6.]], dtype='int32'))
@@ -305,23 +305,23 @@ def identity(x: TensorLike, name: Optional[str] = None) -> Tensor:
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x holds no numbers.
+        TypeError: x is not numeric.
     See: ops/core/core.cc
     """
     return _core.identity(x, name or "")
 
 
 def cast(x: TensorLike, dtype: DType) -> Tensor:
-    """x in another dtype. Fractions are cut towards zero, bool becomes 0 and 1, what is not 0 becomes True;
-    docs/dtypes.md says what becomes of numbers that do not fit.
+    """Converts x to another dtype. Fractions are truncated towards zero; False and True become 0 and 1; numbers other
+    than 0 become True. docs/dtypes.md describes numbers that do not fit.
 
     Args:
-        x: tensor of any shape and dtype; a sparse one stays sparse.
+        x: tensor of any shape and dtype; a sparse tensor stays sparse.
         dtype: str or NumPy dtype of the result.
     Returns:
         Tensor of x's shape and this dtype.
     Raises:
-        TypeError: x holds no numbers, or the dtype is unknown.
+        TypeError: x is not numeric, or the dtype is unknown.
     See: ops/math/cast.cc
     Example:
         >>> K.eval(K.cast([1.7, -1.7], 'int32'))
@@ -331,14 +331,14 @@ def cast(x: TensorLike, dtype: DType) -> Tensor:
 
 
 def stop_gradient(variables: Any) -> Any:
-    """The same tensors, which gradients() takes for constants.
+    """Tensors of the same values that gradients() treats as constants.
 
     Args:
         variables: tensor of any shape and dtype, or a list of tensors.
     Returns:
-        Tensor of the same shape, dtype and value; of a list, a list.
+        Tensor of the same shape, dtype and value; for a list, a list of tensors.
     Raises:
-        TypeError: an argument holds no numbers.
+        TypeError: an argument is not numeric.
         ValueError: a tensor is sparse.
     See: ops/core/core.cc
     Example:

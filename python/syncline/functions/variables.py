@@ -1,4 +1,4 @@
-"""Variables: making, reading, setting and updating them; functions and gradients."""
+"""Variables: creating, reading, setting and updating; functions and gradients."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def variable(
     name: Optional[str] = None,
     constraint: Optional[Callable[[Tensor], Tensor]] = None,
 ) -> Variable:
-    """A variable: a tensor whose value lasts between calls of functions, and can be set.
+    """A variable: a tensor whose value persists between calls of functions and can be set.
 
     Args:
-        value: number, list or NumPy array of any shape; a SciPy sparse matrix (the variable is sparse then); or a
-            tensor that needs no feeds, such as random_uniform(...), which is computed at once.
+        value: number, list or NumPy array of any shape; a SciPy sparse matrix, which gives a sparse variable; or a
+            tensor that needs no feeds, such as random_uniform(...), which is computed immediately.
         dtype: str or NumPy dtype of the variable; None: floatx().
-        name: str, or None; made unique, and put into the open name scopes.
-        constraint: function of a tensor that returns one, or None: what optimizers project new values with; kept as
-            `constraint` of the result.
+        name: str, or None; made unique and prefixed with the open name scopes.
+        constraint: function of a tensor that returns a tensor, or None: optimizers apply it to new values. It is the
+            attribute `constraint` of the result.
     Returns:
         Variable of the value's shape and this dtype. Under several ranks its value is rank 0's.
     Raises:
-        TypeError: the value holds no numbers, or the dtype is unknown.
+        TypeError: the value is not numeric, or the dtype is unknown.
         ValueError: the value is a tensor that needs feeds.
     See: runtime/execution/variable.cc; of a sparse value runtime/execution/sparse_variable.cc
     Example:
@@ -57,7 +57,7 @@ def variable(
 
 
 def zeros(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None) -> Any:
-    """A variable of zeros; with a tensor among the sizes a tensor, for a variable's shape is fixed.
+    """A variable of zeros; a tensor of zeros if a size is a tensor, because the shape of a variable is fixed.
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector.
@@ -66,7 +66,7 @@ def zeros(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = Non
     Returns:
         Variable (or tensor) of this shape and dtype.
     Raises:
-        TypeError: the shape holds no integers, or the dtype is unknown.
+        TypeError: the shape does not consist of integers, or the dtype is unknown.
         ValueError: a size is None or negative.
     See: runtime/execution/variable.cc
     Example:
@@ -78,7 +78,7 @@ def zeros(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = Non
 
 
 def ones(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None) -> Any:
-    """A variable of ones; with a tensor among the sizes a tensor, for a variable's shape is fixed.
+    """A variable of ones; a tensor of ones if a size is a tensor, because the shape of a variable is fixed.
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector.
@@ -87,7 +87,7 @@ def ones(shape: Sizes, dtype: Optional[DType] = None, name: Optional[str] = None
     Returns:
         Variable (or tensor) of this shape and dtype.
     Raises:
-        TypeError: the shape holds no integers, or the dtype is unknown.
+        TypeError: the shape does not consist of integers, or the dtype is unknown.
         ValueError: a size is None or negative.
     See: runtime/execution/variable.cc
     Example:
@@ -106,13 +106,13 @@ def eye(size: Any, dtype: Optional[DType] = None, name: Optional[str] = None) ->
     """A variable that holds an identity matrix.
 
     Args:
-        size: int >= 0: rows and columns; or a pair of ints.
+        size: int >= 0, number of rows and columns; or a pair of ints (rows, columns).
         dtype: str or NumPy dtype of the variable; None: floatx().
         name: str, or None; made unique.
     Returns:
         Variable (rows, columns) of this dtype.
     Raises:
-        TypeError: the size holds no integers, or the dtype is unknown.
+        TypeError: the size does not consist of integers, or the dtype is unknown.
         ValueError: the size is negative, or not one or two numbers.
     See: runtime/execution/variable.cc
     Example:
@@ -124,15 +124,15 @@ def eye(size: Any, dtype: Optional[DType] = None, name: Optional[str] = None) ->
 
 
 def eval(x: TensorLike) -> Any:
-    """The value of a tensor that needs no feeds. Of an update: it is carried out, and the new value returned.
+    """The value of a tensor that needs no feeds. An update is applied, and its new value returned.
 
     Args:
         x: tensor of any shape and dtype.
     Returns:
-        NumPy array of x's shape and dtype; a NumPy number where the shape is (). Sparse tensors come with their zeros.
+        NumPy array of x's shape and dtype; a NumPy number if the shape is (). Sparse tensors are returned dense.
     Raises:
-        TypeError: x holds no numbers.
-        ValueError: x needs a placeholder's value, which function() takes; or a step finds a value that it refuses.
+        TypeError: x is not numeric.
+        ValueError: x depends on a placeholder, which needs function(); or the step rejects a value.
     See: runtime/execution/function.cc
     Example:
         >>> K.eval(K.variable([1., 2.]) * 3)
@@ -147,8 +147,8 @@ def get_value(x: TensorLike) -> Any:
     Args:
         x: Variable or tensor of any shape and dtype.
     Returns:
-        NumPy array of its shape and dtype, a NumPy number where the shape is (); of a sparse variable a
-        scipy.sparse.csr_matrix.
+        NumPy array of its shape and dtype, a NumPy number if the shape is (); a scipy.sparse.csr_matrix for a sparse
+        variable.
     Raises:
         ValueError: x is a placeholder or needs one.
     See: runtime/execution/variable.cc
@@ -160,14 +160,14 @@ def get_value(x: TensorLike) -> Any:
 
 
 def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
-    """Copies of the values of several variables, and the values of tensors that need no feeds: all of one moment.
+    """Copies of the values of several variables and tensors that need no feeds, all from the same state of variables.
 
     Args:
         ops: list of Variables or tensors of any shapes and dtypes.
     Returns:
         List of NumPy arrays, as get_value returns them.
     Raises:
-        TypeError: `ops` is no list.
+        TypeError: `ops` is not a list.
         ValueError: an entry is a placeholder or needs one.
     See: runtime/execution/variable.cc
     Example:
@@ -175,7 +175,7 @@ def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
         [array([0., 0.], dtype=float32), array([1.], dtype=float32)]
     """
     values = list(ops)
-    if any(is_tensor(x) and not is_variable(x) for x in values):  # the step that computes some gives the variables of its moment
+    if any(is_tensor(x) and not is_variable(x) for x in values):  # one step computes the tensors and reads the variables
         chosen = [i for i, x in enumerate(values) if is_tensor(x) and not isinstance(x, _core.SparseVariable)]
         for i, value in zip(chosen, _core.Function([], [values[i] for i in chosen], [], "batch_get_value")([])):
             values[i] = value
@@ -186,7 +186,7 @@ def batch_get_value(ops: Sequence[TensorLike]) -> List[Any]:
 
 
 def set_value(x: Variable, value: Value) -> None:
-    """Sets a variable's value. If it raises, nothing is changed.
+    """Sets a variable's value. After an error the old value remains.
 
     Args:
         x: Variable of any shape and dtype.
@@ -194,8 +194,8 @@ def set_value(x: Variable, value: Value) -> None:
     Returns:
         None.
     Raises:
-        TypeError: the value holds no numbers.
-        ValueError: x is no variable, the value has another shape, or it is a tensor.
+        TypeError: the value is not numeric.
+        ValueError: x is not a variable, the value has another shape, or it is a tensor.
     See: runtime/execution/variable.cc
     Example:
         >>> x = K.zeros((2,))
@@ -207,7 +207,7 @@ def set_value(x: Variable, value: Value) -> None:
 
 
 def batch_set_value(tuples: Sequence[Tuple[Variable, Value]]) -> None:
-    """Sets the values of several variables: all of them, or none if it raises.
+    """Sets the values of several variables. After an error all old values remain.
 
     Args:
         tuples: list of pairs (Variable, value): the value is a number, which fills the variable, or a list or NumPy
@@ -215,8 +215,8 @@ def batch_set_value(tuples: Sequence[Tuple[Variable, Value]]) -> None:
     Returns:
         None.
     Raises:
-        TypeError: `tuples` is no list of pairs, or a value holds no numbers.
-        ValueError: an entry is no variable, or a value has another shape or is a tensor.
+        TypeError: `tuples` is not a list of pairs, or a value is not numeric.
+        ValueError: an entry is not a variable, or a value has another shape or is a tensor.
     See: runtime/execution/variable.cc
     Example:
         >>> x, y = K.zeros((2,)), K.zeros((1,))
@@ -228,7 +228,7 @@ def batch_set_value(tuples: Sequence[Tuple[Variable, Value]]) -> None:
 
 
 def update(x: Variable, new_x: TensorLike) -> Update:
-    """The update that gives a variable a new value, for the `updates` of a function.
+    """An update that gives a variable a new value, for the `updates` of a function.
 
     Args:
         x: Variable of any shape and dtype.
@@ -236,8 +236,8 @@ def update(x: Variable, new_x: TensorLike) -> Update:
     Returns:
         Update: a tensor of the new value, which function() and eval() carry out.
     Raises:
-        TypeError: new_x holds no numbers.
-        ValueError: x is no variable, or new_x has another shape.
+        TypeError: new_x is not numeric.
+        ValueError: x is not a variable, or new_x has another shape.
     See: runtime/execution/variable.cc
     Example:
         >>> x = K.variable([1., 2.])
@@ -250,7 +250,7 @@ def update(x: Variable, new_x: TensorLike) -> Update:
 
 
 def update_add(x: Variable, increment: TensorLike) -> Update:
-    """The update that adds to a variable, for the `updates` of a function.
+    """An update that adds to a variable, for the `updates` of a function.
 
     Args:
         x: Variable of any shape and any dtype but bool.
@@ -258,8 +258,8 @@ def update_add(x: Variable, increment: TensorLike) -> Update:
     Returns:
         Update: a tensor of the new value, which function() and eval() carry out.
     Raises:
-        TypeError: the increment holds no numbers, or x is bool.
-        ValueError: x is no variable, or the shapes do not fit.
+        TypeError: the increment is not numeric, or x is bool.
+        ValueError: x is not a variable, or the shapes do not fit.
     See: runtime/execution/variable.cc
     Example:
         >>> K.eval(K.update_add(K.variable([1., 2.]), 10.))
@@ -269,7 +269,7 @@ def update_add(x: Variable, increment: TensorLike) -> Update:
 
 
 def update_sub(x: Variable, decrement: TensorLike) -> Update:
-    """The update that subtracts from a variable, for the `updates` of a function.
+    """An update that subtracts from a variable, for the `updates` of a function.
 
     Args:
         x: Variable of any shape and any dtype but bool.
@@ -277,8 +277,8 @@ def update_sub(x: Variable, decrement: TensorLike) -> Update:
     Returns:
         Update: a tensor of the new value, which function() and eval() carry out.
     Raises:
-        TypeError: the decrement holds no numbers, or x is bool.
-        ValueError: x is no variable, or the shapes do not fit.
+        TypeError: the decrement is not numeric, or x is bool.
+        ValueError: x is not a variable, or the shapes do not fit.
     See: runtime/execution/variable.cc
     Example:
         >>> K.eval(K.update_sub(K.variable([1., 2.]), [0., 2.]))
@@ -288,18 +288,18 @@ def update_sub(x: Variable, decrement: TensorLike) -> Update:
 
 
 def moving_average_update(x: Variable, value: TensorLike, momentum: Parameter) -> Update:
-    """The update of a moving average, x = momentum * x + (1 - momentum) * value, for the `updates` of a function.
+    """An update of a moving average, x = momentum * x + (1 - momentum) * value, for the `updates` of a function.
 
     Args:
         x: Variable of any shape and any dtype but bool.
         value: tensor whose shape broadcasts to x's; cast to x's dtype.
-        momentum: float, or tensor of x's dtype whose shape broadcasts with x's: how much of the old value stays.
+        momentum: float, or tensor of x's dtype whose shape broadcasts with x's: the weight of the old value.
     Returns:
         Update: a tensor of the new value, which function() and eval() carry out.
     Raises:
-        TypeError: x is bool, or holds integers while the momentum is a fraction; the value or the momentum is no
-            number.
-        ValueError: x is no variable, or the shapes do not fit.
+        TypeError: x is bool, or holds integers while the momentum is a fraction; the value or the momentum is not
+            numeric.
+        ValueError: x is not a variable, or the shapes do not fit.
     See: runtime/execution/variable.cc
     Example:
         >>> K.eval(K.moving_average_update(K.variable([1.]), [3.], 0.5))
@@ -309,17 +309,17 @@ def moving_average_update(x: Variable, value: TensorLike, momentum: Parameter) -
 
 
 def gradients(loss: Tensor, variables: Sequence[Tensor]) -> List[Optional[Tensor]]:
-    """The derivatives of the sum of a loss. They may be differentiated again.
+    """The derivatives of the sum of a loss with respect to tensors. They can be differentiated again.
 
     Args:
         loss: tensor of any shape and floating dtype.
-        variables: list of tensors of any shapes and floating dtypes: variables, placeholders or what lies between.
+        variables: list of tensors of any shapes and floating dtypes: variables, placeholders or intermediate tensors.
     Returns:
-        List of tensors of their shapes and dtypes; None for those that the loss does not depend on, or only through
-        functions without a gradient, such as round and argmax.
+        List of tensors of their shapes and dtypes; None for a tensor that the loss does not depend on, or depends on
+        only through functions without a gradient, such as round and argmax.
     Raises:
         TypeError: the loss is not floating.
-        ValueError: one of the variables is no tensor.
+        ValueError: one of the variables is not a tensor.
     See: ops/graph/gradients.cc
     Example:
         >>> x = K.variable([1., 2., 3.])
@@ -336,24 +336,25 @@ def function(
     name: Optional[str] = None,
     **kwargs: Any,
 ) -> Callable[[Any], Any]:
-    """A callable that computes tensors from fed values and updates variables on the way.
+    """A callable that computes tensors from fed values and updates variables.
 
-    Called with a list of values, one an input (cast to the input's dtype), it returns a list of NumPy arrays, one an
-    output (of a bare output the array). Outputs see the variables' values from before the updates. Under several ranks
-    all ranks call the same functions in the same order with the same (global) batch, and get the same results.
+    It is called with a list of values, one for each input (cast to the input's dtype), and returns a list of NumPy
+    arrays, one for each output (if `outputs` is not a list: the array). Outputs are computed from the variables' values
+    before the updates. All ranks call the same functions in the same order with the same (global) batch, and get the
+    same results.
 
     Args:
-        inputs: list of placeholders, or of other tensors, whose fed values then take the place of computed ones, of any
-            shapes and dtypes; may be nested. learning_phase() is 0 where it is not among them.
-        outputs: tensor, or list of tensors, of any shapes and dtypes; may be nested lists, tuples and dicts, and
-            results have the same form.
-        updates: list of what update() and its like return, or of pairs (Variable, new value); or None.
+        inputs: list of placeholders, or of other tensors, whose fed values replace the computed ones, of any shapes and
+            dtypes; may be nested. Without learning_phase() among the inputs it is 0.
+        outputs: tensor, or list of tensors, of any shapes and dtypes; nested lists, tuples and dicts give results of
+            the same structure.
+        updates: list of results of update(), update_add() and so on, or of pairs (Variable, new value); or None.
         name: str for messages, or None.
     Returns:
-        Function: see above. A call raises ValueError for values that do not fit the inputs.
+        Function: as described above. A call raises ValueError for values that do not fit the inputs.
     Raises:
-        TypeError: an input or output is no tensor and holds no numbers.
-        ValueError: an input cannot be fed, an update is none, or an argument is unknown.
+        TypeError: an input or output is neither a tensor nor numeric.
+        ValueError: an input cannot be fed, an entry of updates is not an update, or an argument is unknown.
     See: runtime/execution/function.cc
     Example:
         >>> x, total = K.placeholder((None,)), K.zeros(())
@@ -362,7 +363,7 @@ def function(
         ([3.0, 3.0], 6.0)
     """
     if kwargs:
-        raise ValueError(f"function: unknown arguments {sorted(kwargs)}; inputs, outputs, updates and name are known")
+        raise ValueError(f"function: unknown arguments {sorted(kwargs)}; the arguments are inputs, outputs, updates and name")
     pack = None
     if not isinstance(outputs, list) or any(isinstance(x, _NESTS) for x in outputs):
         pack = _packer(outputs, count())
@@ -387,7 +388,7 @@ def _flat(nest):
 
 
 def _packer(nest, numbers):
-    # What gives a list of results the form of `nest`.
+    # A function that arranges a list of results in the structure of `nest`.
     if not isinstance(nest, _NESTS):
         return itemgetter(next(numbers))
     parts = [_packer(entry, numbers) for entry in _entries(nest)]

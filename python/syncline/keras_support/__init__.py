@@ -1,1 +1,1 @@
-"""What Keras 2.3.1 and programs for it expect of Python, TensorFlow 1 and each other."""
+"""Compatibility of Keras 2.3.1 and its programs with newer versions of Python packages and with TensorFlow 1's session."""

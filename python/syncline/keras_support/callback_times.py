@@ -1,7 +1,7 @@
-"""Keras's clock of its callbacks, cheaper.
+"""A faster median for Keras's timing of its callbacks.
 
-Keras takes numpy.median of the last ten times of its callbacks twice a batch, to warn of slow ones: 50 microseconds, more than a
-step of a small network. Its deque of times answers that one function itself, to the same number.
+Twice a batch Keras calls numpy.median on the last ten times of its callbacks, to warn about slow ones. This takes 50 microseconds, more
+than a step of a small network. The deque of times that replaces Keras's computes the same median itself.
 """
 
 import collections
@@ -26,4 +26,4 @@ def _use_times(module):
 
 
 after_import("keras.callbacks.callbacks", _use_times)
-after_import("keras.callbacks", _use_times)  # one file until Keras 2.2.5
+after_import("keras.callbacks", _use_times)  # until Keras 2.2.5 one file

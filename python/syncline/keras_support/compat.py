@@ -1,8 +1,8 @@
-"""Gives Keras 2.2.5 and 2.3.1 what newer Python, numpy and h5py took away. Imported by `syncline` before anything else.
+"""Provides to Keras 2.2.5 and 2.3.1 what newer versions of Python, numpy and h5py have removed. `syncline` imports this module first.
 
-No file of Keras is changed. What is mended is mended for callers in Keras only: a look at the calling frame decides, so that other
-code in the same process meets today's Python, numpy and h5py. Nothing heavy is imported here; h5py, numpy and Keras's modules are
-mended when somebody imports them. Worker processes that are spawned import Keras, and with it this module, again.
+No file of Keras is changed. Replacements are visible only to callers in Keras, which the calling frame shows; other code in the process
+sees the unchanged Python, numpy and h5py. This module imports nothing large: h5py, numpy and Keras's modules are patched when they are
+imported. Spawned worker processes import Keras, and so this module, again.
 """
 
 import collections
@@ -15,24 +15,24 @@ from syncline.keras_support.import_hook import after_import
 
 _KERAS = ("keras", "keras_applications", "keras_preprocessing")
 
-# Frames between Keras and what it asks for.
+# Modules whose frames may lie between Keras and the patched function.
 _BETWEEN = ("importlib._bootstrap", "_frozen_importlib", "_collections_abc", "collections.abc", "h5py._hl.base", "syncline.distribution.files")
 
 
 def called_from_keras(depth=2):
-    """True if the caller of the function that asks (depth 2), or that function's caller's caller (3), is code of Keras 2."""
+    """True if the function that called our caller (depth 2), or the next function up the stack (depth 3), is code of Keras 2."""
     frame = sys._getframe(depth)
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
         if name not in _BETWEEN:
-            # Keras 3 has all its code below keras.src and needs none of this.
+            # Keras 3 has all its code in keras.src and needs no patches.
             return name.partition(".")[0] in _KERAS and not name.startswith("keras.src")
         frame = frame.f_back
     return False
 
 
 def _offer(module, names):
-    """Lets callers in Keras see attributes that the module has no longer: {name: value}."""
+    """Makes removed attributes of the module, {name: value}, visible to callers in Keras."""
     previous = module.__dict__.get("__getattr__")
     if hasattr(previous, "syncline_names"):
         previous.syncline_names.update(names)
@@ -50,25 +50,25 @@ def _offer(module, names):
 
 
 def _mend_collections(collections):
-    # Python 3.10 removed the abstract classes here.
+    # Python 3.10 removed the abstract classes from this module.
     _offer(collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__})
 
 
 def _mend_inspect(inspect):
-    # Python 3.11 removed it.
+    # Python 3.11 removed ArgSpec.
     if not hasattr(inspect, "ArgSpec"):
         _offer(inspect, {"ArgSpec": collections.namedtuple("ArgSpec", "args varargs keywords defaults")})
 
 
 def _mend_numpy(numpy):
-    # numpy 1.24 removed the names of Python's own types, 2.0 the older names of its own.
+    # numpy 1.24 removed the names of Python's types, 2.0 older names of its own types.
     names = {"bool": bool, "int": int, "float": float, "complex": complex, "object": object, "str": str}
     names.update(Inf=numpy.inf, NaN=numpy.nan, string_=numpy.bytes_, unicode_=numpy.str_, float_=numpy.float64)
     _offer(numpy, names)
 
 
 class _RaggedArrays:
-    """numpy as it was when an array of lists of different lengths was an array of objects without being asked for."""
+    """numpy with array() of old versions: lists of different lengths give an array of dtype object."""
 
     def __init__(self, numpy):
         self._numpy = numpy
@@ -79,7 +79,7 @@ class _RaggedArrays:
     def array(self, values, *arguments, **keywords):
         if arguments or keywords:
             return self._numpy.array(values, *arguments, **keywords)
-        # numpy until 1.23 warned, newer ones raise.
+        # numpy until 1.23 warns; newer versions raise ValueError.
         warning = getattr(self._numpy, "exceptions", self._numpy).VisibleDeprecationWarning
         try:
             with warnings.catch_warnings():
@@ -110,8 +110,8 @@ def _file_id(file):
 def _writable_in_memory(original):
     @functools.wraps(original)
     def __init__(self, name, *arguments, **keywords):
-        # h5py 2 opened for writing where it could, h5py 3 for reading. Of Keras's two calls without a mode one writes to a file in
-        # memory; the other one, HDF5Matrix, only reads, and reading several processes can do at a time.
+        # Without a mode h5py 2 opened a file for writing if possible, h5py 3 opens it for reading. Keras has two such calls: one writes
+        # to a file in memory; HDF5Matrix only reads, which several processes may do at the same time.
         if not arguments and "mode" not in keywords and keywords.get("driver") == "core" and called_from_keras():
             keywords["mode"] = "a"
         original(self, name, *arguments, **keywords)
@@ -120,7 +120,7 @@ def _writable_in_memory(original):
 
 
 def _bytes_as_written(h5py, original):
-    """h5py 3 decodes all strings of variable length; h5py 2 did so only where the file says UTF-8, and Keras decodes the others."""
+    """h5py 3 decodes all strings of variable length; h5py 2 decoded only those marked as UTF-8, and Keras decodes the others."""
 
     @functools.wraps(original)
     def __getitem__(self, name):
@@ -139,7 +139,7 @@ def _bytes_as_written(h5py, original):
     return __getitem__
 
 
-# What is in our module and documented, but not taken over by keras/backend/__init__.py from a backend that is not its own.
+# Documented functions that keras/backend/__init__.py does not import from backends other than Keras's own.
 _NOT_EXPORTED = (
     "clear_session",
     "get_session",
@@ -160,7 +160,7 @@ def _complete_backend(backend):
         return
 
     def __getattr__(name):
-        # Looked up when it is asked for: Keras imports us while our module and this one are still being made.
+        # Looked up late, because Keras imports `syncline` while both modules are still being executed.
         if name in _NOT_EXPORTED and _keras_uses_us():
             return getattr(sys.modules["syncline"], name)
         raise AttributeError(f"module {backend.__name__!r} has no attribute {name!r}")
@@ -174,7 +174,7 @@ def _infer_shape_of_lambda(core):
         return
 
     def compute_output_shape(self, input_shape):
-        # Keras infers for two backends by name and takes the input's shape for all others.
+        # Keras infers the shape for two backends by name and returns the input's shape for all others.
         if self._output_shape is not None or not _keras_uses_us():
             return original(self, input_shape)
         K = core.K

@@ -1,4 +1,4 @@
-"""What programs for Keras 2 on TensorFlow 1 ask a session for: `K.get_session().run(fetches, feed_dict)` and `tensor.eval(feed_dict)`."""
+"""The part of TensorFlow 1's session that programs for Keras 2 use: `K.get_session().run(fetches, feed_dict)`, `tensor.eval(feed_dict)`."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from syncline.types import Any, Optional, Tensor
 from syncline.functions.variables import _flat, _packer, function
 
 
-@lru_cache(maxsize=32)  # they are asked for again and again, and making one takes longer than a call
+@lru_cache(maxsize=32)  # making a function takes longer than a call of it
 def _function(inputs, outputs):
     return function(list(inputs), list(outputs), name="Session.run")
 
 
 class Session:
-    """Computes tensors. There is nothing else to a session here: a tensor itself owns the graph that it is computed from."""
+    """Computes tensors. It has no other state: a tensor owns the graph that it is computed from."""
 
     def run(self, fetches: Any, feed_dict: Optional[dict] = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """The values of tensors, computed in one step; updates among them are carried out.
+        """Computes the values of tensors in one step, which also applies updates among them.
 
         Args:
-            fetches: tensor of any shape and dtype, or nested lists, tuples and dicts of such.
-            feed_dict: dict: {tensor: its value}, for placeholders and for tensors that are computed; or None.
-            options, run_metadata: not looked at.
+            fetches: tensor of any shape and dtype, or nested lists, tuples and dicts of tensors.
+            feed_dict: dict {tensor: its value} of placeholders and computed tensors; or None.
+            options, run_metadata: ignored.
         Returns:
-            NumPy array of the tensor's shape and dtype; of a nest, one of the same form.
+            NumPy array of the tensor's shape and dtype; for a nested structure, the same structure of arrays.
         Raises:
-            TypeError: a fetch or a key of feed_dict is no tensor.
-            ValueError: a placeholder is not fed, or a value does not fit.
+            TypeError: a fetch or a key of feed_dict is not a tensor.
+            ValueError: a placeholder is not fed, or a value does not fit its tensor.
         """
         feeds, wanted = dict(feed_dict or {}), list(_flat(fetches))
         for what, given in (("fetches", wanted), ("feed_dict", feeds)):
             for x in given:
                 if not is_tensor(x):
-                    raise TypeError(f"Session.run: {x!r} in {what} is no tensor; give tensors and updates, not names or operations of TensorFlow")
+                    raise TypeError(f"Session.run: {x!r} in {what} is not a tensor; give tensors and updates, not TensorFlow names or operations")
         return _packer(fetches, count())(_function(tuple(feeds), tuple(wanted))(list(feeds.values())))
 
     def close(self) -> None:
         """Does nothing."""
 
     def as_default(self) -> Session:
-        """The session itself, which is the default always: for `with`."""
+        """Returns the session, for `with`. It is always the default."""
         return self
 
     def __enter__(self):
@@ -54,8 +54,8 @@ class Session:
 
     def __getattr__(self, name):
         raise AttributeError(
-            f"the session has no {name!r}: it has run(fetches, feed_dict), and Syncline keeps no graph, operations or devices of TensorFlow. "
-            "Give tensors to run, or to K.function; K.plot_graph(function) shows what is computed"
+            f"the session has no attribute {name!r}, only run(fetches, feed_dict): Syncline has no TensorFlow graph, operations or devices. "
+            "Give tensors to run or to K.function; K.plot_graph(function) shows the computation"
         )
 
 
@@ -63,10 +63,10 @@ _session = Session()
 
 
 def get_session() -> Session:
-    """What computes tensors for programs that were written for TensorFlow's session: `get_session().run(fetches, feed_dict)`.
+    """The session for programs written for TensorFlow 1: `get_session().run(fetches, feed_dict)`.
 
     Returns:
-        Session: always the same one.
+        Session: the same object at each call.
     Example:
         >>> x = K.placeholder((None,))
         >>> K.get_session().run(2 * x, feed_dict={x: [1., 2.]})
@@ -76,7 +76,7 @@ def get_session() -> Session:
 
 
 def _eval(self, feed_dict=None, session=None):
-    """The tensor's value, with what feed_dict gives: {tensor: its value}, or None."""
+    """The tensor's value. feed_dict is {tensor: its value} or None."""
     return _session.run(self, feed_dict) if feed_dict else _core.eval(self)
 
 

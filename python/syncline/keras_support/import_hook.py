@@ -1,7 +1,7 @@
-"""Runs a function on a module right after its import, or at once if it is imported already.
+"""Calls a function with a module right after its import, or at once if it is already imported.
 
-A finder in front of sys.meta_path lets the other finders find the module and gives the loader they return one more thing to do. Nothing
-is imported here that is not asked for, an import that fails stays failed, and a module that is reloaded is mended again.
+A finder in front of sys.meta_path lets the other finders find the module and extends the loader that they return. The hook imports no
+modules itself, a failed import stays failed, and a reloaded module is patched again.
 """
 
 import sys
@@ -12,7 +12,7 @@ _actions = {}
 
 
 class _AfterImport:
-    """The finder. Thread-safe as far as imports are: Python holds the module's lock while it looks for it."""
+    """The finder. Thread-safe, because Python holds the module's lock while it searches for it."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in _actions:
@@ -31,7 +31,7 @@ def _extend(loader, name):
     original = loader.exec_module
 
     def exec_module(module):
-        # The loader becomes what it was: others look at module.__loader__.
+        # Restores the loader, which is visible as module.__loader__.
         loader.__dict__.pop("exec_module", None)
         original(module)
         for action in _actions[name]:
@@ -40,15 +40,15 @@ def _extend(loader, name):
     try:
         loader.exec_module = exec_module
     except AttributeError:
-        pass  # a class or an extension type as loader: built in or frozen, none of which we mend
+        pass  # the loader is a class or extension type (built-in and frozen modules, which are not patched)
 
 
 def after_import(name, action):
-    """Calls action(module) when the module `name` has been executed, after the actions that were given for it before."""
+    """Calls action(module) when the module `name` has been executed, after the actions registered for it earlier."""
     _actions.setdefault(name, []).append(action)
     if not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterImport())
     module = sys.modules.get(name)
-    # A module that is just being imported gets its action here too: it is not found again.
+    # A module whose import is in progress gets its action now too: the finder does not see it again.
     if module is not None:
         action(module)

@@ -2,7 +2,7 @@
 
 
 class TensorShape(tuple):
-    """A tuple of sizes, None where a size comes with a feed. As TensorFlow's shapes it gives a list."""
+    """A tuple of sizes; None for a size that is fed. It has the methods of TensorFlow's shapes that Keras programs use."""
 
     __slots__ = ()
 
