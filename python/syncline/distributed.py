@@ -49,9 +49,9 @@ __all__ = [
 
 if ranks.join():
     ending.watch()
-    data.equalize()
+    data.share_epoch_logs()
     feeds.follow_rank_0()
 if size() > 1:
-    files.divide()
+    files.write_on_primary()
 if rank() != 0:
-    quiet.hush()
+    quiet.silence()

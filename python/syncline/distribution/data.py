@@ -191,7 +191,7 @@ def _epoch_logs(module):
     module.BaseLogger.on_epoch_end = on_epoch_end
 
 
-def equalize():
+def share_epoch_logs():
     """Makes the ranks' logs equal under local feeds from now on."""
     after_import("keras.callbacks", _epoch_logs)  # Keras 2.2
     after_import("keras.callbacks.callbacks", _epoch_logs)

@@ -29,7 +29,7 @@ def watch():
         if os.getpid() != process:
             return previous(kind, value, trace)
         time.sleep(_delay(value))
-        with quiet.speaking():
+        with quiet.unsilenced():
             _say("ends the job:")
             previous(kind, value, trace)
         _end(exit_code(value))
@@ -37,7 +37,7 @@ def watch():
     def thread_excepthook(what):
         if os.getpid() != process or issubclass(what.exc_type, SystemExit):
             return previous_in_thread(what)
-        with quiet.speaking():
+        with quiet.unsilenced():
             _say("has lost a thread:")
             previous_in_thread(what)
         threading.Thread(target=_end_if_waited_for, name="syncline-ending", daemon=True).start()
@@ -94,6 +94,6 @@ def _end_if_waited_for():
         del frame
     else:
         return
-    with quiet.speaking():
+    with quiet.unsilenced():
         _say("ends the job: its main thread waits for another thread, and a thread has died (see above)")
     _end(1)

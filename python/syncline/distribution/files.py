@@ -301,7 +301,7 @@ def _downloads(module):
     module.get_file = get_file
 
 
-def divide():
+def write_on_primary():
     """Lets rank 0 write the files of Keras from now on."""
     folders.share()
     own_files.watch()

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 
-_speaks = False
+_unsilenced = False
 _dropped = None  # the object that replaces sys.stdout on a silenced rank
 
 
@@ -19,7 +19,7 @@ def _is_wanted():
 
 
 class _Tracebacks(io.TextIOBase):
-    """A standard error that passes only the text of tracebacks, and inside `speaking` all text."""
+    """A standard error that passes only the text of tracebacks, and inside `unsilenced` all text."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -28,7 +28,7 @@ class _Tracebacks(io.TextIOBase):
     errors = property(lambda self: self._stream.errors)
 
     def write(self, text):
-        return self._stream.write(text) if _speaks or _is_wanted() else len(text)
+        return self._stream.write(text) if _unsilenced or _is_wanted() else len(text)
 
     def writable(self):
         return True
@@ -41,7 +41,7 @@ class _Tracebacks(io.TextIOBase):
         return self._stream.fileno()
 
 
-def hush():
+def silence():
     """Silences this process, unless SYNCLINE_OUTPUT=all."""
     if os.environ.get("SYNCLINE_OUTPUT", "") == "all":
         return
@@ -54,19 +54,19 @@ def hush():
 
 
 @contextlib.contextmanager
-def speaking():
+def unsilenced():
     """Context manager: inside it all text passes to standard error."""
-    global _speaks
-    _speaks = True
+    global _unsilenced
+    _unsilenced = True
     try:
         yield
     finally:
-        _speaks = False
+        _unsilenced = False
 
 
 def say(text):
     """Prints a line on standard error, on any rank."""
-    with speaking():
+    with unsilenced():
         print(f"syncline: {text}", file=sys.stderr)
 
 
