@@ -63,21 +63,21 @@ def ring(cluster, nodes, size):
     ranks = nodes * cluster.ranks_a_node
     if ranks == 1:
         return 0.0
-    turn = cluster.inside.message(size / ranks) if cluster.ranks_a_node > 1 else 0.0
+    step = cluster.inside.message(size / ranks) if cluster.ranks_a_node > 1 else 0.0
     if nodes > 1:
-        turn = max(turn, cluster.between.message(size / ranks))
-    return 2 * (ranks - 1) * turn
+        step = max(step, cluster.between.message(size / ranks))
+    return 2 * (ranks - 1) * step
 
 
 def tree(cluster, nodes, size, piece=PIECE):
     """Pieces form a pipeline: the first passes all levels; each further one ends one round of the slowest level later."""
     pieces = max(1, math.ceil(size / piece))
-    turns = []
+    steps = []
     for link, members in ((cluster.between, nodes), (cluster.inside, cluster.ranks_a_node)):
-        turns += [min(2, members - 1) * link.message(size / pieces)] * int(math.log2(members))
-    if not turns:
+        steps += [min(2, members - 1) * link.message(size / pieces)] * int(math.log2(members))
+    if not steps:
         return 0.0
-    return 2 * (sum(turns) + (pieces - 1) * max(turns))
+    return 2 * (sum(steps) + (pieces - 1) * max(steps))
 
 
 def hierarchical(cluster, nodes, size):

@@ -42,7 +42,7 @@ def dropout(x, rate, key):
 def lstm(layers, x):
     (table, _), (kernel, bias), (recurrent, _), (w, b) = layers
 
-    def turn(state, z):
+    def step(state, z):
         h, c = state
         i, f, g, o = jnp.split(z + h @ recurrent, 4, axis=1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -50,14 +50,14 @@ def lstm(layers, x):
 
     z = jnp.swapaxes(table[x] @ kernel + bias, 0, 1)
     start = jnp.zeros((x.shape[0], 128))
-    (h, _), _ = lax.scan(turn, (start, start), z)
+    (h, _), _ = lax.scan(step, (start, start), z)
     return h @ w + b
 
 
 def gru(layers, x):
     (kernel, input_bias), (recurrent, recurrent_bias), (w, b) = layers
 
-    def turn(h, z):
+    def step(h, z):
         update, reset, candidate = jnp.split(z, 3, axis=1)
         own_update, own_reset, own_candidate = jnp.split(h @ recurrent + recurrent_bias, 3, axis=1)
         update = jax.nn.sigmoid(update + own_update)
@@ -65,7 +65,7 @@ def gru(layers, x):
         return update * h + (1 - update) * candidate, None
 
     z = jnp.swapaxes(x @ kernel + input_bias, 0, 1)
-    h, _ = lax.scan(turn, jnp.zeros((x.shape[0], 256)), z)
+    h, _ = lax.scan(step, jnp.zeros((x.shape[0], 256)), z)
     return h @ w + b
 
 

@@ -46,7 +46,7 @@ class WholeSequences {
  public:
   explicit WholeSequences(const Replacements& outside) : outside_(outside) {}
 
-  // Returns the values of all turns, stacked, or empty.
+  // Returns the values of all iterations, stacked, or empty.
   Expr of(const Expr& e) {
     if (const auto known = whole_.find(e); known != whole_.end()) return known->second;
     return whole_[e] = build(e);
@@ -56,7 +56,7 @@ class WholeSequences {
   static bool is_product(const Expr& e) { return e.op().name == "dot"; }
 
  private:
-  // Returns the outside value of `e` if it is equal in every turn, otherwise empty.
+  // Returns the outside value of `e` if it is equal in every iteration, otherwise empty.
   Expr fixed(const Expr& e) const {
     if (is_constant(e)) return e;
     const auto found = outside_.find(e);

@@ -20,10 +20,10 @@ BEGIN = """
 PROGRAMS = {
     # The model is large, so that writing takes a while; the code after the call must find the whole file.
     "saved_file_is_there": """
-    for turn in range(5):
+    for trial in range(5):
         model = network(300000)
         model.fit(x, y, epochs=1, verbose=0)
-        path = "model%d.h5" % turn
+        path = "model%d.h5" % trial
         model.save(path)
         assert os.path.exists(path)
         size = os.path.getsize(path)

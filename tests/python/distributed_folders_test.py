@@ -42,7 +42,7 @@ def test_mkdir_is_a_lock(tmp_path):
         import os, sys, time
         from syncline import distributed as d
         begin, folder = time.monotonic(), sys.argv[1]
-        for turn in range(20):
+        for trial in range(20):
             while True:
                 try:
                     os.mkdir(os.path.join(folder, "lock"))
@@ -50,7 +50,7 @@ def test_mkdir_is_a_lock(tmp_path):
                 except FileExistsError:
                     time.sleep(0.001)
                     assert time.monotonic() - begin < 30
-            path = os.path.join(folder, "count.%d" % turn)
+            path = os.path.join(folder, "count.%d" % trial)
             assert not os.path.exists(path) or open(path).read() == "1"
             with open(path, "a") as file:
                 assert file.tell() < 2
@@ -67,16 +67,16 @@ IDIOMS = """
     import os, pathlib, sys
     from syncline import distributed as d
     path = pathlib.Path(sys.argv[1])
-    for turn in range(5):
+    for trial in range(5):
         for made in ("exists", "isdir", "Path.exists", "Path.is_dir"):
-            name = path / (made + str(turn))
+            name = path / (made + str(trial))
             if made.startswith("Path"):
                 looked = getattr(name, made[5:])()
             else:
                 looked = getattr(os.path, made)(str(name))
             d.barrier()
             if not looked:
-                name.mkdir() if turn % 2 else os.mkdir(name)
+                name.mkdir() if trial % 2 else os.mkdir(name)
             assert name.is_dir()
     print(len(list(path.iterdir())))
 """

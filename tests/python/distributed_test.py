@@ -112,9 +112,9 @@ PRINTS = """
     import syncline as K
     rank = K.distributed.rank()
     d = K.distributed
-    for turn in range(d.size()):  # one after the other: mpirun mixes lines
+    for trial in range(d.size()):  # one after the other: mpirun mixes lines
         d.barrier()
-        if turn == rank:
+        if trial == rank:
             sys.stdout.write("out %d\\n" % rank)
             sys.stdout.flush()
             sys.stderr.write("err %d\\n" % rank)
@@ -167,7 +167,7 @@ WORKERS = """
 
     if __name__ == "__main__":
         big = np.random.rand(512, 512).astype("float32")
-        for turn in range(2):
+        for trial in range(2):
             twice([np.ones((64, 2))])
             K.eval(K.dot(K.constant(big), K.constant(big)))  # the pool of threads is there
             with multiprocessing.get_context(method).Pool(2) as pool:

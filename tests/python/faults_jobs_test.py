@@ -113,7 +113,7 @@ def test_handlers_are_given_back(ranks, tmp_path):
             train(At(1, 1, fail))
         except KeyError:
             return True
-    for turn in range(2):
+    for trial in range(2):
         assert raised()
         assert signal.getsignal(signal.SIGUSR1) is mine and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     train()

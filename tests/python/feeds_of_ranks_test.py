@@ -64,8 +64,8 @@ PROGRAMS = {
     """,
     "generator": """
     def batches(shift):
-        for turn in range(100):
-            yield x[:16] + turn * shift, {"dense_%d" % outputs: y[:16]}, np.ones(16)
+        for trial in range(100):
+            yield x[:16] + trial * shift, {"dense_%d" % outputs: y[:16]}, np.ones(16)
     for workers in (0, 1):
         outputs = 2 + 4 * workers
         losses = network().fit_generator(batches(1 + rank), 10, epochs=2, verbose=0, workers=workers).history["loss"]
@@ -105,7 +105,7 @@ PROGRAMS = {
     same(seen)
     same(losses["loss"] + losses["val_loss"])
     told.clear()
-    for turn in range(3):
+    for trial in range(3):
         same(np.random.rand(4))  # the states are alike again
         time.sleep(0.05)
     same(network().fit(x, y, batch_size=8, epochs=2, verbose=0).history["loss"])
@@ -132,9 +132,9 @@ PROGRAMS = {
     # The ranks' data differ at one call only, in the middle of the training.
     "a_call_in_the_middle": """
     model, whole = network(), network()
-    for turn in range(12):
-        mine = x + rank * (turn == 6)
-        assert model.train_on_batch(mine, y) == whole.train_on_batch(x, y), turn
+    for trial in range(12):
+        mine = x + rank * (trial == 6)
+        assert model.train_on_batch(mine, y) == whole.train_on_batch(x, y), trial
     expect_told(1, "for input 0 (dense_")
     """,
     "function": """

@@ -40,7 +40,7 @@ SILENT = {
 
 @pytest.mark.parametrize("action", TOLD)
 def test_one_line(action, tmp_path):
-    program = BEGIN + "    for turn in range(3):\n        " + TOLD[action] + "\n        d.barrier()\n"
+    program = BEGIN + "    for trial in range(3):\n        " + TOLD[action] + "\n        d.barrier()\n"
     ended = launch(3, program, folder=tmp_path)
     assert ended.code == 0 and ended.err.count(LINE) == 1, ended
     assert "/same." in ended.err and "syncline.distributed.rank() == 0" in ended.err, ended
@@ -61,8 +61,8 @@ def test_a_name_that_is_not_rank_0s(tmp_path):
     program = BEGIN + """
     from keras import layers, models
     model = models.Sequential([layers.Dense(1, input_shape=(2,))])
-    for turn in range(2):
-        model.save_weights('%d.%d.h5' % (turn, rank))
+    for trial in range(2):
+        model.save_weights('%d.%d.h5' % (trial, rank))
     """
     ended = launch(2, program, folder=tmp_path, limit=60)
     assert ended.code == 0 and len(list(tmp_path.iterdir())) == 4, ended

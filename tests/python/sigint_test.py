@@ -30,13 +30,13 @@ WITHIN_FUNCTIONS = """
     thread = threading.Thread(target=disturb, daemon=True)
     thread.start()
     end = time.monotonic() + 2
-    turns = 0
+    calls = 0
     while time.monotonic() < end:
         more([]); long([])
-        turns += 1
+        calls += 1
     stop.set()
     thread.join()
-    assert K.eval(count) == turns and len(seen) >= 3, (K.eval(count), turns, len(seen))
+    assert K.eval(count) == calls and len(seen) >= 3, (K.eval(count), calls, len(seen))
     print("done")
 """
 

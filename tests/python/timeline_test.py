@@ -13,7 +13,7 @@ PROGRAM = """
     x, w = K.placeholder((None, 3)), K.variable(np.ones((3, 2)))
     loss = K.mean(K.square(K.dot(x, w)))
     step = K.function([x], [loss], [K.update_sub(w, 0.1 * K.gradients(loss, [w])[0])])
-    for turn in range(5):
+    for trial in range(5):
         step([np.ones((4, 3))])
     child = multiprocessing.get_context("fork").Process(target=step, args=([np.ones((4, 3))],))
     child.start()

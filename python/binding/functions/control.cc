@@ -57,11 +57,11 @@ nb::object choose(nb::handle condition, nb::handle then_expression, nb::handle e
 
 nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, nb::handle mask,
                 nb::handle constants, bool unroll, std::optional<std::int64_t> input_length) {
-  const RnnStep turn = [step](const Expr& x, const std::vector<Expr>& states) {
+  const RnnStep iteration = [step](const Expr& x, const std::vector<Expr>& states) {
     const nb::object result = step(tensor(x), list_of(states));
     return std::pair{expr_from(result[0]), exprs_from(result[1])};
   };
-  const RnnResult result = rnn(turn, expr_from(inputs), exprs_from(initial_states),
+  const RnnResult result = rnn(iteration, expr_from(inputs), exprs_from(initial_states),
                                {.go_backwards = go_backwards,
                                 .mask = optional_expr_from(mask),
                                 .constants = constants.is_none() ? std::vector<Expr>{} : exprs_from(constants),

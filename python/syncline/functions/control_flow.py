@@ -50,13 +50,13 @@ def rnn(
     """
     phase = [False]
 
-    def turn(x, states):
+    def iteration(x, states):
         output, new_states = step_function(x, states)
         phase[0] = phase[0] or getattr(output, "_uses_learning_phase", False)
         return output, list(new_states)
 
     last_output, outputs, new_states = _core.rnn(
-        turn, inputs, list(initial_states), bool(go_backwards), mask, constants, bool(unroll), input_length
+        iteration, inputs, list(initial_states), bool(go_backwards), mask, constants, bool(unroll), input_length
     )
     last_output._uses_learning_phase = phase[0]
     return last_output, outputs, new_states
