@@ -25,7 +25,7 @@ std::vector<std::string> read_unique_names(const Hdf5Group& group, const std::st
   std::set<std::string_view> seen;
   for (const std::string& name : names)
     if (name.empty() || !seen.insert(name).second)
-      fail_at(group.place_of(attribute), join_text("lists '", name, "' twice or is empty; the file is damaged"));
+      fail_at(group.location_of(attribute), join_text("lists '", name, "' twice or is empty; the file is damaged"));
   return names;
 }
 
@@ -67,7 +67,7 @@ Hdf5File open_checkpoint(const std::string& path, KerasFiles others = KerasFiles
   Hdf5File file = Hdf5File::open(path);
   if (file.root().has(kStateGroup)) file.refuse_variable_texts();
   else if (others == KerasFiles::kRefused)
-    fail_at(file.root().place(), "holds weights only, not where training stood; train without resuming it");
+    fail_at(file.root().location(), "holds weights only, not where training stood; train without resuming it");
   return file;
 }
 
@@ -77,7 +77,7 @@ CheckpointHead read_head_of(const Hdf5Group& root) {
   if (!head.has_state) return head;
   const Hdf5Group group = root.group(kStateGroup);
   if (group.has_attribute(kShard))
-    fail_at(root.place(), "is one shard of a checkpoint; use the file without '.shard-...' in its name");
+    fail_at(root.location(), "is one shard of a checkpoint; use the file without '.shard-...' in its name");
   return read_head(group);
 }
 

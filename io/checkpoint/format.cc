@@ -53,14 +53,14 @@ std::vector<std::string> names_of(const std::string& path, const auto& items) {
 
 void write_weights(const Hdf5Group& group, const std::vector<Weight>& weights, const WriteWeight& write,
                    std::vector<ArrayHeader>& headers) {
-  group.write_names("weight_names", names_of(group.place().file, weights));
+  group.write_names("weight_names", names_of(group.location().file, weights));
   for (const Weight& weight : weights) headers.push_back(write(group, weight));
 }
 
 void write_layers(const Hdf5Group& root, const std::vector<Layer>& layers, const WriteWeight& write,
                   std::vector<ArrayHeader>& headers) {
   const Hdf5Group group = root.make_group(kWeightsGroup);
-  group.write_names("layer_names", names_of(group.place().file, layers));
+  group.write_names("layer_names", names_of(group.location().file, layers));
   group.write_text("backend", kBackend);
   group.write_text("keras_version", kKerasVersion);
   for (const Layer& layer : layers) write_weights(group.make_group(layer.name), layer.weights, write, headers);
@@ -92,7 +92,7 @@ struct WriteField {
     if (value) group.write_real(name, *value);
   }
   void operator()(const char* name, const Notes& value, bool) const {
-    if (!value.empty()) group.write_text(name, text_of_notes(group.place().file, value));
+    if (!value.empty()) group.write_text(name, text_of_notes(group.location().file, value));
   }
 };
 
@@ -101,7 +101,7 @@ struct ReadField {
 
   void operator()(const char* name, std::int64_t& value) const {
     value = group.read_integer(name);
-    if (value < 0) fail_at(group.place_of(name), join_text("is ", value, "; the file is damaged"));
+    if (value < 0) fail_at(group.location_of(name), join_text("is ", value, "; the file is damaged"));
   }
   void operator()(const char* name, std::uint64_t& value) const { value = group.read_unsigned(name); }
   void operator()(const char* name, auto& value, bool required) const {
@@ -114,7 +114,7 @@ struct ReadField {
     try {
       value = nlohmann::json::parse(group.read_text(name)).get<Notes>();
     } catch (const nlohmann::json::exception&) {
-      fail_at(group.place_of(name), "is no JSON of texts by name; the file is damaged");
+      fail_at(group.location_of(name), "is no JSON of texts by name; the file is damaged");
     }
   }
 };
@@ -162,8 +162,8 @@ void write_shard(const Hdf5File& file, const TrainingState& state, int number,
 TrainingState read_state(const Hdf5Group& group) {
   const std::int64_t format = group.read_integer(kFormatName);
   if (format < 1 || format > kIndexFormat)
-    fail_at(group.place(), join_text("has format ", format, ", this program reads 1 to ", kIndexFormat,
-                                     "; use the version of Syncline that wrote the file"));
+    fail_at(group.location(), join_text("has format ", format, ", this program reads 1 to ", kIndexFormat,
+                                        "; use the version of Syncline that wrote the file"));
   TrainingState state;
   for_each_state_field(state, ReadField{group});
   return state;
@@ -182,11 +182,11 @@ void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers)
   if (group.read_integer(kFormatName) == 1) return;
   for (const ArrayHeader& header : headers)
     if (header.digest.empty())
-      fail_at({root.place().file, header.path}, "has lost its digest: the dataset was damaged or replaced");
+      fail_at({root.location().file, header.path}, "has lost its digest: the dataset was damaged or replaced");
   const std::string found = root_digest(headers), written = group.read_text(kRootDigest);
   if (found != written)
-    fail_at(group.place_of(kRootDigest), join_text("the datasets are not those that were written: their digest is ",
-                                                   found, ", ", written, " was written; use another checkpoint"));
+    fail_at(group.location_of(kRootDigest), join_text("the datasets are not those that were written: their digest is ",
+                                                      found, ", ", written, " was written; use another checkpoint"));
 }
 
 }  // namespace syncline::io

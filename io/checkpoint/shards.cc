@@ -74,7 +74,7 @@ std::map<std::string, ArrayHeader> read_shard(const std::string& path, const Che
   const Hdf5File file = Hdf5File::open(path);
   const Hdf5Group group = file.root().group(kStateGroup);
   if (group.read_integer(kShard) != shard.number || read_state(group) != checkpoint.state)
-    fail_at(file.root().place(), "is of another step; save the checkpoint again");
+    fail_at(file.root().location(), "is of another step; save the checkpoint again");
   std::map<std::string, ArrayHeader> headers;
   std::vector<ArrayHeader> listed;
   for_each_weight(checkpoint, shard, [&](const std::string& name, const Weight& weight) {
@@ -145,7 +145,7 @@ void save_index(const std::string& path, const Checkpoint& checkpoint, int count
   }
   Hdf5File file = Hdf5File::create(path);
   const auto link = [&](const Hdf5Group& group, const Weight& weight) {
-    const auto& [header, name] = places.at(group.place_of(weight.name).object);
+    const auto& [header, name] = places.at(group.location_of(weight.name).object);
     const auto [parent, leaf] = split_path(weight.name);
     group.make_group(parent).make_external_link(std::string(leaf), {name, header.path});
     return header;

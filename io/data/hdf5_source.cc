@@ -18,12 +18,12 @@ Hdf5File open_file(const std::string& path) { return Hdf5File::open(path, "data 
 
 // The bytes of all chunks that one row touches; 0 for a dataset without chunks, and on overflow.
 std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
-  const Hdf5Location& place = dataset.place();
+  const Hdf5Location& location = dataset.location();
   const Hdf5Handle properties =
-      checked(H5Dget_create_plist(dataset.id()), H5Pclose, place, "read the dataset's properties");
+      checked(H5Dget_create_plist(dataset.id()), H5Pclose, location, "read the dataset's properties");
   if (H5Pget_layout(properties.get()) != H5D_CHUNKED) return 0;
   std::vector<hsize_t> chunk(header.shape.dims().size());
-  checked(H5Pget_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()), place,
+  checked(H5Pget_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()), location,
           "read the chunks' shape");
   std::size_t bytes = size_of(header.dtype) * chunk[0];
   for (std::size_t i = 1; i < chunk.size(); ++i) {
@@ -35,24 +35,26 @@ std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
 
 // Opens a dataset with a cache for one row of chunks: HDF5 unpacks an uncached chunk again for each read. No other
 // handle of the dataset may be open, or HDF5 would keep its old cache.
-Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Location& place, std::size_t bytes) {
+Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Location& location, std::size_t bytes) {
   constexpr std::size_t kSlots = 10007;  // prime, and many per chunk
-  const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, place, "make access properties");
+  const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, location, "make access properties");
   if (bytes > 0 && bytes <= kLargestChunks)
-    checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), place, "size the chunk cache");
-  return checked(H5Dopen2(file.root().id(), place.object.c_str(), access.get()), H5Dclose, place, "open the dataset");
+    checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), location,
+            "size the chunk cache");
+  return checked(H5Dopen2(file.root().id(), location.object.c_str(), access.get()), H5Dclose, location,
+                 "open the dataset");
 }
 
 // Holds the HDF5 lock while it reads, because another thread may save a checkpoint.
 class DatasetSource : public Source {
  public:
-  DatasetSource(Column column, std::int64_t rows, Hdf5Location place, std::size_t chunks)
-      : Source({std::move(column)}, rows), place_(std::move(place)) {
+  DatasetSource(Column column, std::int64_t rows, Hdf5Location location, std::size_t chunks)
+      : Source({std::move(column)}, rows), location_(std::move(location)) {
     const Hdf5Session session;
-    open_.emplace(open_file(place_.file));
-    open_->dataset = open_with_chunks(open_->file, place_, chunks);
-    open_->space = checked(H5Dget_space(open_->dataset.get()), H5Sclose, place_, "read the dataset's shape");
-    open_->type = memory_type(columns()[0].dtype, place_);
+    open_.emplace(open_file(location_.file));
+    open_->dataset = open_with_chunks(open_->file, location_, chunks);
+    open_->space = checked(H5Dget_space(open_->dataset.get()), H5Sclose, location_, "read the dataset's shape");
+    open_->type = memory_type(columns()[0].dtype, location_);
   }
   ~DatasetSource() override {
     const Hdf5Session session;
@@ -68,13 +70,13 @@ class DatasetSource : public Source {
     std::vector<hsize_t> start(extent.size(), 0);
     start[0] = static_cast<hsize_t>(begin);
     checked(H5Sselect_hyperslab(open_->space.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr),
-            place_, "choose rows");
+            location_, "choose rows");
     const Hdf5Handle memory =
-        checked(H5Screate_simple(shape.ndim(), extent.data(), nullptr), H5Sclose, place_, "make the shape of rows");
+        checked(H5Screate_simple(shape.ndim(), extent.data(), nullptr), H5Sclose, location_, "make the shape of rows");
     if (H5Dread(open_->dataset.get(), open_->type.get(), memory.get(), open_->space.get(), H5P_DEFAULT, target.data()) <
         0)
-      fail_hdf5(place_, join_text("read rows ", begin, " to ", begin + count - 1));
-    check_bools(place_.file, columns()[0].name, targets[0].rows(at, at + count));
+      fail_hdf5(location_, join_text("read rows ", begin, " to ", begin + count - 1));
+    check_bools(location_.file, columns()[0].name, targets[0].rows(at, at + count));
   }
 
  private:
@@ -83,7 +85,7 @@ class DatasetSource : public Source {
     Hdf5File file;
     Hdf5Handle dataset, space, type;
   };
-  Hdf5Location place_;
+  Hdf5Location location_;
   std::optional<Open> open_;  // optional, to close it under the lock
 };
 
@@ -91,25 +93,25 @@ std::vector<std::string> datasets_of(const Hdf5Group& root) {
   std::vector<std::string> names;
   for (const std::string& name : root.links())
     if (H5Iget_type(root.open(name).get()) == H5I_DATASET) names.push_back(name);
-  if (names.empty()) fail_at(root.place(), "holds no dataset outside its groups; name those that are wanted");
+  if (names.empty()) fail_at(root.location(), "holds no dataset outside its groups; name those that are wanted");
   return names;
 }
 
 std::unique_ptr<Source> dataset_source(const Hdf5File& file, const std::string& name) {
   std::optional<Hdf5Group> dataset = open_dataset(file.root(), name);
-  const Hdf5Location place = dataset->place();
+  const Hdf5Location location = dataset->location();
   const ArrayHeader header = header_of(*dataset);
-  if (header.shape.ndim() == 0) fail_at(place, "is a scalar and has no rows");
+  if (header.shape.ndim() == 0) fail_at(location, "is a scalar and has no rows");
   const std::int64_t rows = header.shape[0];
-  Column column{name, header.dtype, row_shape(place.file, header.dtype, header.shape)};
+  Column column{name, header.dtype, row_shape(location.file, header.dtype, header.shape)};
   if (const std::optional<std::uint64_t> address = place_of_bytes(*dataset, header)) {
     std::vector<RowFile> files;
-    files.push_back({std::move(column), rows, open_random_access_file(place.file), *address, false});
-    return row_file_source(place.file, std::move(files));
+    files.push_back({std::move(column), rows, open_random_access_file(location.file), *address, false});
+    return row_file_source(location.file, std::move(files));
   }
   const std::size_t chunks = row_of_chunks(*dataset, header);
   dataset.reset();  // see open_with_chunks
-  return std::make_unique<DatasetSource>(std::move(column), rows, place, chunks);
+  return std::make_unique<DatasetSource>(std::move(column), rows, location, chunks);
 }
 
 }  // namespace
@@ -121,7 +123,7 @@ std::unique_ptr<Source> open_hdf5_source(const std::string& path, const SourceOp
   for (const std::string& name : options.columns.empty() ? datasets_of(file.root()) : options.columns) {
     const Source& source = *sources.emplace_back(dataset_source(file, name));
     if (source.rows() != sources[0]->rows())
-      fail_at(file.root().place_of(name),
+      fail_at(file.root().location_of(name),
               join_text("has ", source.rows(), " rows, '", sources[0]->columns()[0].name, "' ", sources[0]->rows(),
                         "; name the datasets that belong together"));
   }

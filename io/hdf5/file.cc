@@ -39,7 +39,7 @@ Hdf5Handle open_root(hid_t file, const Hdf5Location& location) {
 }
 
 Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
-  const Hdf5Location location = parent.place_of(name);
+  const Hdf5Location location = parent.location_of(name);
   const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, location, "make group properties");
   drop_times(properties.get(), location);
   return checked(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose, location,
@@ -48,7 +48,7 @@ Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
 
 Hdf5Group open_group_at(const Hdf5Group& parent, const std::string& name) {
   Hdf5Handle handle = parent.open(name);
-  Hdf5Location location = parent.place_of(name);
+  Hdf5Location location = parent.location_of(name);
   if (H5Iget_type(handle.get()) != H5I_GROUP) fail_at(location, "is not a group, as a checkpoint has it there");
   return {std::move(handle), std::move(location)};
 }
@@ -102,22 +102,22 @@ std::vector<std::string> read_variable(hid_t attribute, hid_t type, hid_t space,
 
 }  // namespace
 
-Hdf5Location Hdf5Group::place_of(std::string_view name) const {
-  return {place_.file, join_text(place_.object, place_.object.ends_with('/') ? "" : "/", name), place_.kind,
-          place_.fixed_texts};
+Hdf5Location Hdf5Group::location_of(std::string_view name) const {
+  return {location_.file, join_text(location_.object, location_.object.ends_with('/') ? "" : "/", name), location_.kind,
+          location_.fixed_texts};
 }
 
 bool Hdf5Group::has(std::string_view name) const {
-  return checked(H5Lexists(id(), std::string(name).c_str(), H5P_DEFAULT), place_, "look up a link") > 0;
+  return checked(H5Lexists(id(), std::string(name).c_str(), H5P_DEFAULT), location_, "look up a link") > 0;
 }
 
 std::vector<std::string> Hdf5Group::links() const {
   H5G_info_t info;
-  checked(H5Gget_info(id(), &info), place_, "count the links");
+  checked(H5Gget_info(id(), &info), location_, "count the links");
   std::vector<std::string> names;
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const auto name_at = [&](char* text, std::size_t size) {
-      return checked(H5Lget_name_by_idx(id(), ".", H5_INDEX_NAME, H5_ITER_INC, i, text, size, H5P_DEFAULT), place_,
+      return checked(H5Lget_name_by_idx(id(), ".", H5_INDEX_NAME, H5_ITER_INC, i, text, size, H5P_DEFAULT), location_,
                      "read a link's name");
     };
     std::string& name = names.emplace_back(static_cast<std::size_t>(name_at(nullptr, 0)), '\0');
@@ -127,7 +127,7 @@ std::vector<std::string> Hdf5Group::links() const {
 }
 
 Hdf5Handle Hdf5Group::open(std::string_view name) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   const std::string key(name);
   if (!has(key)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
   H5L_info_t link;
@@ -140,18 +140,18 @@ Hdf5Handle Hdf5Group::open(std::string_view name) const {
 std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::string& name) const {
   H5L_info_t link;
   if (!has(name)) return std::nullopt;
-  checked(H5Lget_info(id(), name.c_str(), &link, H5P_DEFAULT), place_, "read the link");
+  checked(H5Lget_info(id(), name.c_str(), &link, H5P_DEFAULT), location_, "read the link");
   if (link.type != H5L_TYPE_EXTERNAL) return std::nullopt;
   std::vector<char> value(link.u.val_size);
   const char *file = nullptr, *object = nullptr;
-  checked(H5Lget_val(id(), name.c_str(), value.data(), value.size(), H5P_DEFAULT), place_, "read the link");
-  checked(H5Lunpack_elink_val(value.data(), value.size(), nullptr, &file, &object), place_, "read the link");
+  checked(H5Lget_val(id(), name.c_str(), value.data(), value.size(), H5P_DEFAULT), location_, "read the link");
+  checked(H5Lunpack_elink_val(value.data(), value.size(), nullptr, &file, &object), location_, "read the link");
   return ExternalLink{file, object};
 }
 
 void Hdf5Group::make_external_link(const std::string& name, const ExternalLink& target) const {
   checked(H5Lcreate_external(target.file.c_str(), target.object.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
-          place_of(name), "make the link");
+          location_of(name), "make the link");
 }
 
 Hdf5Group Hdf5Group::group(std::string_view path) const { return descend(*this, path, open_group_at); }
@@ -159,12 +159,12 @@ Hdf5Group Hdf5Group::group(std::string_view path) const { return descend(*this, 
 Hdf5Group Hdf5Group::make_group(std::string_view path) const {
   return descend(*this, path, [](const Hdf5Group& parent, const std::string& name) -> Hdf5Group {
     if (parent.has(name)) return open_group_at(parent, name);
-    return {make_group_at(parent, name), parent.place_of(name)};
+    return {make_group_at(parent, name), parent.location_of(name)};
   });
 }
 
 bool Hdf5Group::has_attribute(const std::string& name) const {
-  return checked(H5Aexists(id(), name.c_str()), place_, "look up an attribute") > 0;
+  return checked(H5Aexists(id(), name.c_str()), location_, "look up an attribute") > 0;
 }
 
 void Hdf5Group::write_text(const std::string& name, std::string_view text) const {
@@ -174,7 +174,7 @@ void Hdf5Group::write_text(const std::string& name, std::string_view text) const
 
 std::string Hdf5Group::read_text(const std::string& name) const {
   std::vector<std::string> texts = read_strings(name);
-  if (texts.size() != 1) fail_at(place_of(name), "is not one text; the file is no checkpoint, or damaged");
+  if (texts.size() != 1) fail_at(location_of(name), "is not one text; the file is no checkpoint, or damaged");
   return std::move(texts[0]);
 }
 
@@ -204,7 +204,7 @@ double Hdf5Group::read_real(const std::string& name) const {
 }
 
 void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, location, "make a scalar");
   const Hdf5Handle attribute = checked(H5Acreate2(id(), name.c_str(), file_type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
                                        H5Aclose, location, "make the attribute");
@@ -212,7 +212,7 @@ void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t mem
 }
 
 void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   if (!has_attribute(name)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
   const Hdf5Handle attribute =
       checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
@@ -227,7 +227,7 @@ void Hdf5Group::write_names(const std::string& name, std::span<const std::string
   std::size_t width = 1;
   for (const std::string& text : names) width = std::max(width, text.size());
   if (width > kAttributeLimit)
-    fail<ValueError>("checkpoint '", place_.file, "', ", place_.object, ": a name of ", width,
+    fail<ValueError>("checkpoint '", location_.file, "', ", location_.object, ": a name of ", width,
                      " bytes does not fit an attribute of ", kAttributeLimit, " bytes; use a shorter one");
   const std::size_t count = names.size();
   std::size_t parts = 1;
@@ -246,13 +246,13 @@ std::vector<std::string> Hdf5Group::read_names(const std::string& name) const {
   int part = 0;
   for (; has_attribute(join_text(name, part)); ++part)
     for (std::string& text : read_strings(join_text(name, part))) names.push_back(std::move(text));
-  if (part == 0) fail_at(place_of(name), "is missing; the file is no checkpoint in Keras's layout");
+  if (part == 0) fail_at(location_of(name), "is missing; the file is no checkpoint in Keras's layout");
   return names;
 }
 
 void Hdf5Group::write_strings(const std::string& name, std::span<const std::string> texts, std::size_t width,
                               bool scalar) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   const Hdf5Handle type = string_type(width, location);
   const hsize_t count = texts.size();
   const Hdf5Handle space = checked(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), H5Sclose,
@@ -267,7 +267,7 @@ void Hdf5Group::write_strings(const std::string& name, std::span<const std::stri
 }
 
 std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   if (!has_attribute(name)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
   const Hdf5Handle attribute =
       checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");

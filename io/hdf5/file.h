@@ -29,12 +29,12 @@ class Hdf5Group {
   friend class Hdf5File;
 
  public:
-  Hdf5Group(Hdf5Handle handle, Hdf5Location location) : handle_(std::move(handle)), place_(std::move(location)) {}
+  Hdf5Group(Hdf5Handle handle, Hdf5Location location) : handle_(std::move(handle)), location_(std::move(location)) {}
 
   hid_t id() const { return handle_.get(); }
-  const Hdf5Location& location() const { return place_; }
-  // The place of a member, for messages.
-  Hdf5Location place_of(std::string_view name) const;
+  const Hdf5Location& location() const { return location_; }
+  // The location of a member, for messages.
+  Hdf5Location location_of(std::string_view name) const;
 
   // The names of its links, sorted.
   std::vector<std::string> links() const;
@@ -78,7 +78,7 @@ class Hdf5Group {
   void read_number(const std::string& name, hid_t memory_type, void* value) const;
 
   Hdf5Handle handle_;
-  Hdf5Location place_;
+  Hdf5Location location_;
 };
 
 class Hdf5File {
@@ -94,7 +94,7 @@ class Hdf5File {
 
   const Hdf5Group& root() const { return root_; }
   // Refuses variable-length text from now on: if it is damaged, HDF5 crashes or reads endlessly.
-  void refuse_variable_texts() { root_.place_.fixed_texts = true; }
+  void refuse_variable_texts() { root_.location_.fixed_texts = true; }
 
   // In a new file: writes all values of a contiguous dataset with allocated space, as the little-endian bytes of the
   // file, and returns their digest. Throws IoError if the write fails.
