@@ -24,7 +24,7 @@ constexpr std::size_t kLarge = kHugePage / 2;
 class OutOfMemory : public std::bad_alloc {
  public:
   explicit OutOfMemory(std::size_t bytes)
-      : text_(join_text("array: ", bytes, " bytes are more memory than there is; give smaller sizes")) {}
+      : text_(join_text("array: cannot allocate ", bytes, " bytes: not enough memory; use smaller sizes")) {}
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
@@ -74,7 +74,7 @@ Array Array::borrow(DType dtype, Shape shape, void* bytes) {
 }
 
 double Array::item() const {
-  if (size() != 1) fail<ShapeError>("array: item() of shape ", shape_, "; one element expected");
+  if (size() != 1) fail<ShapeError>("array: item() needs exactly one element, but the shape is ", shape_);
   return with_stored_dtype(dtype_, [&]<class T>(T) { return convert<double>(*data<T>()); });
 }
 
@@ -86,7 +86,8 @@ Array Array::copy() const {
 
 Array Array::reshaped(Shape shape) const {
   if (shape.size() != size())
-    fail<ShapeError>("array: ", shape_, " has ", size(), " elements and cannot take the shape ", shape);
+    fail<ShapeError>("array: shape ", shape_, " has ", size(), " elements and cannot become ", shape,
+                     "; the numbers of elements must be equal");
   Array a = *this;
   a.shape_ = std::move(shape);
   return a;
@@ -94,7 +95,7 @@ Array Array::reshaped(Shape shape) const {
 
 Array Array::rows(std::int64_t begin, std::int64_t end) const {
   if (shape_.ndim() == 0 || begin < 0 || end < begin || end > shape_[0])
-    fail<ShapeError>("array: rows ", begin, " to ", end, " of shape ", shape_);
+    fail<ShapeError>("array: rows ", begin, " to ", end, " are out of range for shape ", shape_);
   Array a = *this;
   a.shape_[0] = end - begin;
   const std::size_t row = size_of(dtype_) * static_cast<std::size_t>(shape_.product(1, shape_.ndim()));
@@ -110,7 +111,8 @@ Array Array::cast(DType dtype) const {
 
 void Array::cast_into(Array& target, std::int64_t begin, std::int64_t end) const {
   target.check_count(static_cast<std::size_t>(size()));
-  if (begin < 0 || end > size()) fail<ShapeError>("array: elements ", begin, " to ", end, " of shape ", shape_);
+  if (begin < 0 || end > size())
+    fail<ShapeError>("array: elements ", begin, " to ", end, " are out of range for shape ", shape_);
   with_stored_dtype(dtype_, [&]<class From>(From) {
     with_stored_dtype(target.dtype(), [&]<class To>(To) {
       const From* from = data<From>();
@@ -121,12 +123,12 @@ void Array::cast_into(Array& target, std::int64_t begin, std::int64_t end) const
 }
 
 void Array::check_type(DType wanted) const {
-  if (wanted != dtype_) fail<DTypeError>("array: read as ", wanted, " but holds ", dtype_, "; cast it first");
+  if (wanted != dtype_) fail<DTypeError>("array: it is read as ", wanted, ", but holds ", dtype_, "; cast it first");
 }
 
 void Array::check_count(std::size_t count) const {
   if (count != static_cast<std::size_t>(size()))
-    fail<ShapeError>("array: ", count, " values for shape ", shape_, " of ", size(), " elements");
+    fail<ShapeError>("array: ", count, " values are given for shape ", shape_, ", which has ", size(), " elements");
 }
 
 }  // namespace syncline

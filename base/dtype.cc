@@ -29,7 +29,7 @@ DType parse_dtype(std::string_view name) {
   for (const Row& row : kRows)
     if (row.name == name) return row.dtype;
   fail<DTypeError>("unknown dtype '", name,
-                   "'; known are bool, uint8, int8, int16, int32, int64, float16, float32, "
+                   "'; the known dtypes are bool, uint8, int8, int16, int32, int64, float16, float32, "
                    "float64");
 }
 

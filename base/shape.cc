@@ -75,7 +75,7 @@ std::int64_t size_product(std::string_view op, std::int64_t a, std::int64_t b) {
   if (a == kUnknown || b == kUnknown) return kUnknown;
   std::int64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result) || result > kLargestSize)
-    fail<ShapeError>(op, ": a size of ", a, " times ", b, " is beyond 2^47; give smaller numbers");
+    fail<ShapeError>(op, ": a size of ", a, " times ", b, " exceeds 2^47; give smaller numbers");
   return result;
 }
 
@@ -83,7 +83,7 @@ std::int64_t size_sum(std::string_view op, std::int64_t a, std::int64_t b) {
   if (a == kUnknown || b == kUnknown) return kUnknown;
   std::int64_t result = 0;
   if (__builtin_add_overflow(a, b, &result) || result > kLargestSize)
-    fail<ShapeError>(op, ": a size of ", a, " plus ", b, " is beyond 2^47; give smaller numbers");
+    fail<ShapeError>(op, ": a size of ", a, " plus ", b, " exceeds 2^47; give smaller numbers");
   return result;
 }
 

@@ -11,10 +11,10 @@ constexpr std::string_view kName = "sparse array";
 
 void check(const Shape& shape, std::size_t columns, const Array& values) {
   if (shape.ndim() != 2 || !shape.is_known())
-    fail<ShapeError>(kName, ": the shape is ", shape, "; it must be two known dimensions");
+    fail<ShapeError>(kName, ": the shape is ", shape, "; it must have two known dimensions");
   if (values.shape().ndim() != 1 || static_cast<std::size_t>(values.size()) != columns)
-    fail<ShapeError>(kName, ": ", columns, " columns and values of shape ", values.shape(),
-                     "; give one value an entry");
+    fail<ShapeError>(kName, ": there are ", columns, " columns and values of shape ", values.shape(),
+                     "; give one value per entry");
 }
 
 void check_inside(std::string_view what, std::span<const std::int64_t> numbers, std::int64_t size) {
@@ -25,10 +25,12 @@ void check_inside(std::string_view what, std::span<const std::int64_t> numbers, 
 
 void check_splits(std::span<const std::int64_t> splits, std::int64_t rows, std::size_t entries) {
   if (static_cast<std::int64_t>(splits.size()) != rows + 1)
-    fail<ShapeError>(kName, ": ", splits.size(), " row splits for ", rows, " rows; give one more than rows");
+    fail<ShapeError>(kName, ": there are ", splits.size(), " row splits for ", rows,
+                     " rows; give one more row split than rows");
   for (std::size_t i = 0; i + 1 < splits.size(); ++i)
     if (splits[i] > splits[i + 1])
-      fail<ValueError>(kName, ": row splits fall from ", splits[i], " to ", splits[i + 1], " at row ", i);
+      fail<ValueError>(kName, ": row splits decrease from ", splits[i], " to ", splits[i + 1], " at row ", i,
+                       "; they must not decrease");
   if (splits.front() != 0 || splits.back() != static_cast<std::int64_t>(entries))
     fail<ValueError>(kName, ": row splits run from ", splits.front(), " to ", splits.back(),
                      "; they must run from 0 to ", entries, ", the number of entries");
@@ -64,7 +66,8 @@ SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, st
                              const Array& values) {
   check(shape, columns.size(), values);
   if (rows.size() != columns.size())
-    fail<ShapeError>(kName, ": ", rows.size(), " rows and ", columns.size(), " columns; give one of each an entry");
+    fail<ShapeError>(kName, ": there are ", rows.size(), " row numbers and ", columns.size(),
+                     " column numbers; give one of each per entry");
   check_inside("row", rows, shape[0]);
   check_inside("column", columns, shape[1]);
   std::vector<std::size_t> order(columns.size());
@@ -104,7 +107,7 @@ SparseArray SparseArray::coo(Shape shape, std::span<const std::int64_t> rows, st
 
 SparseArray SparseArray::from_dense(const Array& matrix) {
   if (matrix.shape().ndim() != 2)
-    fail<ShapeError>(kName, ": a value of shape ", matrix.shape(), " is no matrix; two dimensions are needed");
+    fail<ShapeError>(kName, ": the value has the shape ", matrix.shape(), "; it must be a matrix, with two dimensions");
   SparseArray result;
   result.shape_ = matrix.shape();
   const std::int64_t rows = matrix.shape()[0], columns = matrix.shape()[1];
@@ -148,7 +151,7 @@ SparseArray SparseArray::cast(DType dtype) const {
 
 SparseArray SparseArray::slice_rows(std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || end < begin || end > rows())
-    fail<ShapeError>(kName, ": rows ", begin, " to ", end, " of shape ", shape_);
+    fail<ShapeError>(kName, ": rows ", begin, " to ", end, " are out of range for shape ", shape_);
   SparseArray result;
   result.shape_ = Shape{end - begin, columns()};
   result.row_splits_ = row_splits_.rows(begin, end + 1).copy();

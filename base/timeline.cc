@@ -123,9 +123,9 @@ void Recorder::start(const std::string& directory, int rank, int ranks, const st
   const std::lock_guard hold(file_mutex_);
   if (forgotten_ || file_.is_open()) return;
   if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
-    fail<IoError>("SYNCLINE_TRACE: the folder ", directory, " cannot be made: ", std::strerror(errno));
+    fail<IoError>("SYNCLINE_TRACE: cannot create the folder ", directory, ": ", std::strerror(errno));
   const std::string path = join_text(directory, "/rank", rank, ".json");
-  if (!file_.open(path)) fail<IoError>("SYNCLINE_TRACE: ", path, " cannot be written: ", std::strerror(errno));
+  if (!file_.open(path)) fail<IoError>("SYNCLINE_TRACE: cannot write ", path, ": ", std::strerror(errno));
   rank_ = rank;
   begin_ = now();
   char host[256] = {};
@@ -225,7 +225,8 @@ const char* Recorder::keep(std::string_view text) {
 void Recorder::write() {
   if (const int error = file_.write(); error != 0) {
     recording = false;
-    std::fprintf(stderr, "syncline: the timeline ends here: its file cannot be written: %s\n", std::strerror(error));
+    std::fprintf(stderr, "syncline: cannot write the timeline's file: %s; the timeline ends here\n",
+                 std::strerror(error));
   }
 }
 

@@ -41,7 +41,8 @@ std::optional<int> read_number(const Getenv& getenv, const char* name) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < 0)
-    fail<CommError>("environment: ", name, "='", text, "' is no number of ranks; unset it, or start the program anew");
+    fail<CommError>("environment: ", name, "='", text,
+                    "' is not a number of ranks; unset it, or start the program from a fresh shell");
   return number;
 }
 
@@ -99,9 +100,9 @@ void check_launch(const Launch& launch, int mpi_size) {
   if (launch.launcher.empty() || launch.size == 0 || launch.size == mpi_size) return;
   if (mpi_size == 1)
     fail<CommError>("launch: ", launch.launcher, " started ", launch.size,
-                    " ranks, but each sees itself alone in MPI; the launcher belongs to another MPI than the one that "
-                    "the program is linked with. Use mpirun of Open MPI 4 ('mpirun --version'), or with Slurm 'srun "
-                    "--mpi=pmix' (or pmi2), if 'srun --mpi=list' has it");
+                    " ranks, but each is alone in MPI; the launcher belongs to another MPI than the one that the "
+                    "program is linked with. Use mpirun of Open MPI 4 ('mpirun --version'), or with Slurm 'srun "
+                    "--mpi=pmix' (or pmi2), if 'srun --mpi=list' lists it");
   fail<CommError>("launch: ", launch.launcher, " started ", launch.size, " ranks, but MPI sees ", mpi_size,
                   "; start the program once, with one launcher");
 }

@@ -39,7 +39,7 @@ class SingleCommunicator : public Communicator {
   }
 
   void wait(Ticket ticket) override {
-    if (ticket > last_) fail("wait: ticket ", ticket, " was never given, the last one is ", last_);
+    if (ticket > last_) fail("wait: ticket ", ticket, " was never issued, the last one is ", last_);
   }
   bool done(Ticket) const override { return true; }
   std::byte* shared_memory(std::size_t) override { return nullptr; }

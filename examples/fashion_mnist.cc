@@ -61,12 +61,13 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
   examples::require_equal_options(options, wire);
   const bool first = wire.rank() == 0;
   if (first)
-    fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads a rank {}\n", options.model, options.optimizer,
+    fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads per rank {}\n", options.model, options.optimizer,
                options.batch, wire.size(), kernels::thread_count());
   examples::Data data;
   if (!succeeds_on_all(wire, [&] { data = examples::read_data(options); })) return 1;
   if (const std::int64_t rows = data.train.images.shape()[0]; first && options.batch > rows)
-    fmt::print("a batch of {} is more than the {} rows there are: a step takes them all\n", options.batch, rows);
+    fmt::print("the batch of {} is larger than the training set of {} rows: each step takes all rows\n", options.batch,
+               rows);
   const std::string folder = checkpoint_folder(options, wire);
   std::unique_ptr<training::FoundCheckpoint> found;
   if (options.resume && !succeeds_on_all(wire, [&] { found = find_checkpoint(options, folder, wire); })) return 1;
@@ -75,9 +76,9 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
   if (first && found)
     fmt::print("resumed {} at epoch {}, step {}\n", found->path(), found->state().epoch + 1, found->state().step);
   if (first && !found && options.resume)
-    fmt::print("no checkpoint in {} yet: training starts from the beginning\n", folder);
+    fmt::print("no checkpoint in {}: training starts from the beginning\n", folder);
   if (training.run() == training::Ended::kPaused) {
-    if (first) fmt::print("stopped after step {}; --resume goes on\n", training.state().global_step);
+    if (first) fmt::print("stopped after step {}; --resume continues\n", training.state().global_step);
     return kExitSaved;
   }
   const training::Logs score = training.evaluate();

@@ -19,7 +19,7 @@ CLI::Validator whole(Number least, Number most = std::numeric_limits<Number>::ma
             const char* end = text.data() + text.size();
             const auto [stop, error] = std::from_chars(text.data(), end, value);
             if (error == std::errc() && stop == end && value >= least && value <= most) return std::string();
-            return fmt::format("a whole number from {} to {} expected, not '{}'", least, most, text);
+            return fmt::format("give a whole number from {} to {}, not '{}'", least, most, text);
           },
           fmt::format("at least {}", least)};
 }
@@ -29,7 +29,7 @@ CLI::Validator at_least(std::int64_t least) { return whole(least); }
 }  // namespace
 
 int parse_options(int argc, char** argv, bool quiet, Options& o) {
-  CLI::App app("Trains a network on Fashion-MNIST, alone or on several ranks under mpirun.", "fashion_mnist");
+  CLI::App app("Trains a network on Fashion-MNIST, in one process or on several ranks under mpirun.", "fashion_mnist");
   app.add_option("--model", o.model, "softmax, mlp or cnn")
       ->check(CLI::IsMember({"softmax", "mlp", "cnn"}))
       ->capture_default_str();
@@ -38,35 +38,36 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
       ->capture_default_str();
   app.add_option("--data", o.data, "folder of the IDX files")->capture_default_str();
   app.add_option("--epochs", o.epochs, "passes over the training set")->check(at_least(1))->capture_default_str();
-  app.add_option("--batch", o.batch, "rows of a step, over all ranks")->check(at_least(1))->capture_default_str();
+  app.add_option("--batch", o.batch, "rows per step, over all ranks")->check(at_least(1))->capture_default_str();
   app.add_option("--checkpoint", o.checkpoint,
-                 "folder for checkpoints and status.json; signals end the training with one")
+                 "folder for checkpoints and status.json; signals end the training after a save")
       ->type_name("FOLDER");
   app.add_flag("--resume", o.resume,
-               "go on from the newest checkpoint if there is one; FOLDER may be a file.h5, then that");
-  app.add_option("--save-every", o.save_every, "steps between saves, beside one after each epoch")
+               "continue from the newest checkpoint in FOLDER, if any; if FOLDER is an .h5 file, from that file");
+  app.add_option("--save-every", o.save_every, "steps between saves, in addition to the save after each epoch")
       ->check(at_least(1))
       ->capture_default_str();
-  app.add_option("--shards", o.shards, "files of a checkpoint, each written by another rank")
+  app.add_option("--shards", o.shards, "files per checkpoint, each written by a different rank")
       ->check(whole(1))
       ->capture_default_str();
-  app.add_option("--seed", o.seed, "of initial values, data order and dropout")
+  app.add_option("--seed", o.seed, "seed of initial values, data order and dropout")
       ->check(whole<std::uint64_t>(0))
       ->capture_default_str();
-  app.add_option("--threads", o.threads, "threads of a rank; 0: as many as its processors")
+  app.add_option("--threads", o.threads, "threads per rank; 0: as many as its processors")
       ->check(whole(0))
       ->capture_default_str();
   app.add_option("--floatx", o.floatx, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();
-  app.add_option("--max-steps", o.max_steps, "stop after so many steps; 0: no limit")->check(at_least(0));
+  app.add_option("--max-steps", o.max_steps, "stop after this many steps; 0: no limit")->check(at_least(0));
   app.add_option("--samples", o.samples, "rows of the training set to use; 0: all")->check(at_least(0));
-  app.add_option("--csv", o.csv, "table of the epochs to write");
+  app.add_option("--csv", o.csv, "CSV file to write, one row per epoch");
   app.add_option("--tensorboard", o.tensorboard, "folder for TensorBoard's event files")->type_name("FOLDER");
-  app.add_option("--metrics", o.metrics, "file for a node exporter to write, NAME.prom");
-  app.add_option("--early-stopping", o.early_stopping, "stop after so many epochs without a better test loss; 0: never")
+  app.add_option("--metrics", o.metrics, "metrics file to write for a node exporter, NAME.prom");
+  app.add_option("--early-stopping", o.early_stopping,
+                 "stop after this many epochs without a better test loss; 0: never")
       ->check(at_least(0));
-  app.add_flag("--verbose", o.verbose, "rank 0 says on standard error how the ranks are joined");
+  app.add_flag("--verbose", o.verbose, "rank 0 prints to standard error how the ranks are connected");
   app.add_flag("--digest", o.digest, "every rank prints a digest of its variables at the end");
   try {
     app.parse(argc, argv);

@@ -71,7 +71,8 @@ ArrayDifference compare_values(std::span<const T> a, std::span<const T> b, const
 
 ArrayDifference compare(const Array& a, const Array& b, const Tolerances& tolerances) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape())
-    fail<ValueError>("compare: arrays of ", a.dtype(), " ", a.shape(), " and ", b.dtype(), " ", b.shape());
+    fail<ValueError>("compare: the arrays are ", a.dtype(), " ", a.shape(), " and ", b.dtype(), " ", b.shape(),
+                     "; they must have the same dtype and shape");
   return with_stored_dtype(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
     return compare_values<T>(a.values<T>(), b.values<T>(), tolerances);

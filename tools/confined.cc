@@ -151,9 +151,9 @@ class Child {
   const int status = child.end();
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (late || signal == SIGXCPU)
-    fail<ConfinementError>("'", file, "': reading it was not done within ", limits.seconds,
-                           " s and was ended; --seconds raises the limit");
-  if (signal == 0) fail<ConfinementError>("'", file, "': the process that read it ended without an answer");
+    fail<ConfinementError>("'", file, "': reading it took more than ", limits.seconds,
+                           " s and was stopped; --seconds raises the limit");
+  if (signal == 0) fail<ConfinementError>("'", file, "': the process that read it ended without a result");
   fail<ConfinementError>("'", file, "': the process that read it crashed (signal ", signal, ", ", ::strsignal(signal),
                          "); the file is damaged or hostile");
 }
@@ -191,9 +191,10 @@ std::string take_answer(const std::string& file, Child& child, const Limits& lim
 }  // namespace
 
 void add_limits(CLI::App& command, Limits& limits) {
-  command.add_option("--memory", limits.memory, "Most memory for reading, in MiB [1024 and 4 times the file's size]")
+  command
+      .add_option("--memory", limits.memory, "Limit of memory for reading, in MiB [1024 and 4 times the file's size]")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
-  command.add_option("--seconds", limits.seconds, "Most time for reading, in seconds [60 and 1 for each 20 MB]")
+  command.add_option("--seconds", limits.seconds, "Limit of time for reading, in seconds [60 and 1 for each 20 MB]")
       ->check(CLI::Range(1, 1'000'000));
 }
 
@@ -201,7 +202,7 @@ std::string run_confined(const std::vector<std::string>& files, const Limits& li
                          const std::function<std::string()>& work) {
   const Limits used = resolved(limits, files);
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) fail<IoError>("cannot make a pipe: ", std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail<IoError>("cannot create a pipe: ", std::strerror(errno));
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {

@@ -35,7 +35,7 @@ Format format_of(const std::string& path) {
   if (path.ends_with(".npz")) return Format::kNpz;
   if (path.ends_with(".safetensors")) return Format::kSafetensors;
   if (path.ends_with(".h5") || path.ends_with(".hdf5")) return Format::kCheckpoint;
-  fail<ValueError>("convert: '", path, "' does not say its format; let it end in .h5, .hdf5, .npz or .safetensors");
+  fail<ValueError>("convert: '", path, "' has an unknown ending; use .h5, .hdf5, .npz or .safetensors");
 }
 
 std::vector<io::NamedArray> all_of(io::ArrayFile& file) {
@@ -58,8 +58,7 @@ std::string content_of(const std::string& path) {
 void tell_of_model(const Options& options) {
   std::error_code missing;
   if (std::filesystem::equivalent(options.in, options.out, missing))
-    fail<ValueError>("convert: '", options.in,
-                     "' holds a Keras model, of which only the arrays are converted; give the ",
+    fail<ValueError>("convert: '", options.in, "' holds a Keras model, and only its arrays are converted; give the ",
                      "new file another name");
   fmt::print(stderr, "syncline: convert: '{}' holds a Keras model; only its arrays are converted\n", options.in);
 }
@@ -93,7 +92,7 @@ void add_convert(CLI::App& program) {
   const auto options = std::make_shared<Options>();
   command->add_option("IN", options->in, "A file with arrays")->required();
   command
-      ->add_option("OUT", options->out, "The new file; its ending, .h5, .hdf5, .npz or .safetensors, says the format")
+      ->add_option("OUT", options->out, "The new file; its ending selects the format: .h5, .hdf5, .npz or .safetensors")
       ->required();
   command->add_flag("--force", options->force, "Replace OUT if it exists");
   add_limits(*command, options->limits);

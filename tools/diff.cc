@@ -159,15 +159,15 @@ void diff(const Options& options) {
 
 void add_diff(CLI::App& program) {
   CLI::App* command =
-      program.add_subcommand("diff", "Compare the arrays of two files; exit status 0 same, 1 different, 2 trouble");
+      program.add_subcommand("diff", "Compare the arrays of two files. Exit status: 0 same, 1 different, 2 error");
   const auto options = std::make_shared<Options>();
   command->add_option("A", options->a, "A file with arrays")->required();
-  command->add_option("B", options->b, "Another one")->required();
+  command->add_option("B", options->b, "Another file with arrays")->required();
   command->add_option("--atol", options->tolerances.atol, "Allow |a - b| up to this [0]")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--rtol", options->tolerances.rtol, "... plus this times the larger of |a|, |b| [0]")
+  command->add_option("--rtol", options->tolerances.rtol, "... plus this times the larger of |a| and |b| [0]")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--ulps", options->tolerances.ulps, "Or up to this many steps between floats [0]");
+  command->add_option("--ulps", options->tolerances.ulps, "Or allow up to this many ULPs (steps between floats) [0]");
   command->add_flag("--json", options->json, "Print JSON");
   add_limits(*command, options->limits);
   command->callback([options] { diff(*options); });

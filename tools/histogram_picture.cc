@@ -84,7 +84,7 @@ std::vector<std::byte> draw_histograms(std::span<const HistogramPanel> panels) {
   if (panels.empty()) fail<ValueError>("there are no arrays to draw");
   if (panels.size() > kMostPanels)
     fail<ValueError>("there are ", panels.size(), " arrays; a picture shows at most ", kMostPanels,
-                     ": give the names of those to draw");
+                     ": give the names of the arrays to draw");
   const int columns = std::min(kPanelsARow, static_cast<int>(panels.size()));
   const int rows = (static_cast<int>(panels.size()) + columns - 1) / columns;
   const Picture picture(columns * kPanelWidth, rows * kPanelHeight);

@@ -142,7 +142,7 @@ void list(const Options& options) {
 }  // namespace
 
 void add_ls(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("ls", "List the arrays of a checkpoint and where its training stands");
+  CLI::App* command = program.add_subcommand("ls", "List the arrays of a checkpoint and the position of its training");
   const auto options = std::make_shared<Options>();
   command->add_option("FILE", options->file, "The checkpoint")->required();
   command->add_flag("--json", options->json, "Print JSON");

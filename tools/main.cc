@@ -35,7 +35,7 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program("Looks at Syncline's files.", "syncline");
+  CLI::App program("Inspects the files of Syncline.", "syncline");
   program.require_subcommand(1);
   syncline::tools::add_ls(program);
   syncline::tools::add_show(program);
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    return report(fmt::format("{} (syncline --help lists what there is)", error.what()).c_str(), kTrouble);
+    return report(fmt::format("{} (syncline --help lists the commands and options)", error.what()).c_str(), kTrouble);
   } catch (const syncline::tools::ConfinementError& error) {
     return report(error.what(), kTrouble);
   } catch (const std::exception& error) {

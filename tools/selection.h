@@ -15,7 +15,7 @@ inline std::size_t find_entry(const std::string& path, const io::ArrayFile& file
   const auto found =
       std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end())
-    fail<ValueError>("'", path, "' has no array '", name, "'; syncline stat lists what it has");
+    fail<ValueError>("'", path, "' has no array '", name, "'; syncline stat lists its arrays");
   return static_cast<std::size_t>(found - entries.begin());
 }
 

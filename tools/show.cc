@@ -41,7 +41,7 @@ std::int64_t parse_row(const std::string& rows, std::string_view text, std::int6
   std::int64_t row = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
   if (error != std::errc() || end != text.data() + text.size() || row < 0)
-    fail<ValueError>("--rows '", rows, "': write FIRST:END, as 0:10, or one row's number");
+    fail<ValueError>("--rows '", rows, "': give FIRST:END, such as 0:10, or the number of one row");
   return row;
 }
 

@@ -182,10 +182,10 @@ void stat(Options options) {
 }  // namespace
 
 void add_stat(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("stat", "NaNs, infinities, range, mean and norm of a file's arrays");
+  CLI::App* command = program.add_subcommand("stat", "Print NaNs, infinities, range, mean and norm of a file's arrays");
   const auto options = std::make_shared<Options>();
   command->add_option("FILE", options->file, "A checkpoint")->required();
-  command->add_option("NAME", options->names, "Arrays to look at [all]");
+  command->add_option("NAME", options->names, "The arrays to examine [all]");
   command->add_flag("--histogram", options->histogram, "Count the values in equal parts of their range");
   command->add_option("--bins", options->bins, "Parts of the histogram [10, in a picture 50]")
       ->check(CLI::Range(1, 1000));

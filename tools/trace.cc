@@ -41,15 +41,15 @@ std::vector<TraceFile> read_job(const std::string& directory) {
   std::vector<TraceFile> files;
   for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
     if (!is_trace_name(entry.path().filename().string())) continue;
-    if (std::filesystem::is_empty(entry.path())) warn(entry.path().string() + " is empty and left out");
+    if (std::filesystem::is_empty(entry.path())) warn(entry.path().string() + " is empty and ignored");
     else files.push_back(read_trace_file(entry.path().string()));
   }
   if (error) fail<IoError>(directory, ": ", error.message());
   if (files.empty())
-    fail<IoError>(directory, ": holds no timeline; SYNCLINE_TRACE=", directory, " writes rank*.json there");
+    fail<IoError>(directory, ": contains no timeline; SYNCLINE_TRACE=", directory, " writes rank*.json there");
   std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   std::erase_if(files, [job = files.front().job](const TraceFile& file) {
-    if (file.job != job) warn(file.path + " belongs to another job and is left out");
+    if (file.job != job) warn(file.path + " belongs to another job and is ignored");
     return file.job != job;
   });
   const auto ranks = static_cast<std::size_t>(files.front().ranks);
@@ -136,7 +136,7 @@ Written write(const std::vector<TraceFile>& files, const Json& about, const std:
     written.time = std::max(written.time, event->end - begin);
   }
   out << "\n]}\n";
-  if (!out.flush()) fail<IoError>(path, ": cannot be written");
+  if (!out.flush()) fail<IoError>(path, ": cannot write the file");
   return written;
 }
 
@@ -149,7 +149,7 @@ void merge(Options options) {
              files.size() == 1 ? "rank" : "ranks", written.events, static_cast<double>(written.time) * 1e-9,
              about["clock_error_ns"].get<double>() * 1e-3);
   for (const TraceFile& file : files) {
-    if (!file.complete) fmt::print("rank {} did not come to its end\n", file.rank);
+    if (!file.complete) fmt::print("rank {} ended before its timeline was complete\n", file.rank);
     if (file.left_out > 0) fmt::print("rank {}: {} events did not fit into its memory\n", file.rank, file.left_out);
   }
   for (const Json& rank : about["ranks"]) {

@@ -38,7 +38,7 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : in_(path) {
     file_.path = path;
-    if (!in_) fail<IoError>(path, ": cannot be read");
+    if (!in_) fail<IoError>(path, ": cannot read the file");
   }
 
   TraceFile read() {
@@ -47,8 +47,8 @@ class Reader {
       ++number_;
       take(line, !in_.eof());
     }
-    if (in_.bad()) fail<IoError>(file_.path, ": cannot be read");
-    if (file_.ranks == 0) fail<IoError>(file_.path, ": holds no event; the process ended before it wrote any");
+    if (in_.bad()) fail<IoError>(file_.path, ": cannot read the file");
+    if (file_.ranks == 0) fail<IoError>(file_.path, ": contains no event; the process ended before it wrote any");
     align();
     return std::move(file_);
   }
@@ -62,19 +62,20 @@ class Reader {
     const Json event = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (event.is_discarded() && !ended) return;
     try {
-      if (event.is_discarded()) fail<IoError>("it is no JSON");
+      if (event.is_discarded()) fail<IoError>("it is not JSON");
       take(event);
     } catch (const Json::exception& error) {
-      fail<IoError>(file_.path, ":", number_, ": this is no event of Syncline's timeline: ", error.what());
+      fail<IoError>(file_.path, ":", number_, ": this is not an event of Syncline's timeline: ", error.what());
     } catch (const IoError& error) {
-      fail<IoError>(file_.path, ":", number_, ": this is no event of Syncline's timeline: ", error.what());
+      fail<IoError>(file_.path, ":", number_, ": this is not an event of Syncline's timeline: ", error.what());
     }
   }
 
   void take(Json event) {
     const std::string kind = event.at("ph"), name = event.at("name");
     if (file_.ranks == 0) {
-      if (name != "syncline" || event.at("args").at("format") != 1) fail<IoError>("it does not begin as one");
+      if (name != "syncline" || event.at("args").at("format") != 1)
+        fail<IoError>("the file does not begin as a timeline");
       begin_file(event.at("args"));
     } else if (kind == "M") {
       describe(name, event);

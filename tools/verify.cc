@@ -17,10 +17,10 @@ namespace {
 constexpr int kFine = 0, kDamaged = 1, kUnreadable = 2;
 
 std::string verdict(const io::VerifyReport& report) {
-  if (!report.problems.empty()) return fmt::format("damaged, {} found", report.problems.size());
+  if (!report.problems.empty()) return fmt::format("damaged, {} problems found", report.problems.size());
   if (report.has_digests) return fmt::format("fine, {} arrays, {} bytes", report.arrays, report.bytes);
-  return fmt::format("readable, {} arrays, {} bytes; it has no digests, and checksums, if any, fit", report.arrays,
-                     report.bytes);
+  return fmt::format("readable, {} arrays, {} bytes; it has no digests; its checksums, if any, are correct",
+                     report.arrays, report.bytes);
 }
 
 struct Options {
@@ -61,7 +61,8 @@ int verify_all(const Options& options) {
 
 void add_verify(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "verify", "Tell whether checkpoints are whole. Exit status: 0 all are, 1 one is damaged, 2 one cannot be read");
+      "verify",
+      "Check whether checkpoints are undamaged. Exit status: 0 all are, 1 one is damaged, 2 one cannot be read");
   const auto options = std::make_shared<Options>();
   command->add_option("FILE", options->files, "The checkpoints")->required();
   add_limits(*command, options->limits);

@@ -52,7 +52,7 @@ std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, co
   std::vector<int> nodes = options.node_of_rank;
   if (nodes.empty()) nodes.resize(static_cast<std::size_t>(size), 0);
   if (static_cast<int>(nodes.size()) != size)
-    fail("make_local_communicators: ", nodes.size(), " nodes given for ", size, " ranks; give one a rank");
+    fail("make_local_communicators: ", nodes.size(), " nodes are given for ", size, " ranks; give one per rank");
   const auto job = std::make_shared<LocalJob>(std::move(nodes));
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (int r = 0; r < size; ++r) ranks.push_back(std::make_unique<LocalCommunicator>(job, r, options));

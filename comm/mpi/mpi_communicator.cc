@@ -81,9 +81,10 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
   if (options.share_memory && neighbours > 1) {
     parts.control = memory->allocate(bytes);
     if (!parts.control && local == 0)
-      std::fprintf(stderr,
-                   "syncline: the %d ranks of rank %d's node exchange messages, which is slower than memory: %s\n",
-                   neighbours, rank, memory->why().c_str());
+      std::fprintf(
+          stderr,
+          "syncline: the %d ranks of rank %d's node exchange messages, which is slower than shared memory: %s\n",
+          neighbours, rank, memory->why().c_str());
   }
   const bool shares = parts.control != nullptr;
   parts.topology = topology_of(job, memory->node(), shares);
@@ -108,8 +109,8 @@ class MpiCommunicator : public WorkerCommunicator {
     const StallWatch watch(
         options_.worker,
         [&] {
-          return Missing{
-              join_text("rank ", rank(), " of ", size(), " for all ranks of a group of ", ranks.size(), " to make it")};
+          return Missing{join_text("rank ", rank(), " of ", size(), " waits for all ", ranks.size(),
+                                   " ranks of a group to create it")};
         },
         abort_mpi);
     return std::make_unique<MpiCommunicator>(handle_of(ranks), options_);
@@ -154,9 +155,9 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
       options.worker,
       [&] {
         const std::string of = launch.size > 0 ? join_text(" of ", launch.size) : "";
-        return Missing{
-            join_text("rank ", launch.rank, of,
-                      ", at its start, for the other ranks to join: one has ended before it did, or comes late")};
+        return Missing{join_text(
+            "rank ", launch.rank, of,
+            " is starting and waits for the other ranks to join: one has ended before it joined, or starts late")};
       },
       [](int exit_code) {
         std::fflush(nullptr);

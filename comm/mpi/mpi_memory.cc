@@ -88,12 +88,12 @@ std::unique_ptr<Window> MpiMemory::allocate(std::size_t bytes_a_rank) {
   struct statvfs room {};
   const bool known = ::statvfs(directory.c_str(), &room) == 0;
   const std::size_t free_bytes = known ? room.f_bavail * room.f_frsize : needed;
-  why_ = join_text(directory, " has ", free_bytes >> 10, " KiB left, ", needed >> 10, " are needed");
+  why_ = join_text(directory, " has ", free_bytes >> 10, " KiB left, ", needed >> 10, " KiB are needed");
   if (!everybody(free_bytes >= needed)) return nullptr;
   // The memory of a window is one file.
   rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
   ::getrlimit(RLIMIT_FSIZE, &limit);
-  why_ = join_text("files may have ", limit.rlim_cur >> 10, " KiB (ulimit -f), ", needed >> 10, " are needed");
+  why_ = join_text("files may have ", limit.rlim_cur >> 10, " KiB (ulimit -f), ", needed >> 10, " KiB are needed");
   if (!everybody(limit.rlim_cur >= needed)) return nullptr;
 
   std::unique_ptr<MpiWindow> window;

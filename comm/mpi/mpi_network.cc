@@ -265,7 +265,7 @@ bool MpiNetwork::close(bool clean, const std::function<Missing()>& missing) noex
           [&] {
             Missing others = missing();
             others.text = join_text("rank ", topology_.rank, " of ", topology_.size(),
-                                    ", at its end, for the other ranks to come to theirs",
+                                    " is at its end and waits for the other ranks to end",
                                     others.text.empty() ? "" : ": " + others.text);
             return others;
           },

@@ -13,8 +13,9 @@ namespace {
 
 void require_level(int level) {
   if (level >= MPI_THREAD_SERIALIZED) return;
-  fail<CommError>("MPI has thread level ", level, ", but calls come from two threads in turn: MPI_THREAD_SERIALIZED (",
-                  MPI_THREAD_SERIALIZED, ") is needed; initialise with MPI_Init_thread, or leave it to Syncline");
+  fail<CommError>("MPI has thread level ", level,
+                  ", but Syncline calls it from two threads in turn and needs MPI_THREAD_SERIALIZED (",
+                  MPI_THREAD_SERIALIZED, "); initialize MPI with MPI_Init_thread, or let Syncline initialize it");
 }
 
 // Ranks that wait inside MPI yield the core to other threads. A user's own setting wins.
@@ -79,7 +80,7 @@ int MpiHandle::size() const {
 MpiSession::MpiSession() {
   int flag = 0;
   check_mpi(MPI_Finalized(&flag), "MPI_Finalized", "start");
-  if (flag != 0) fail<CommError>("MPI was finalized before; keep one communicator for the whole run");
+  if (flag != 0) fail<CommError>("MPI is already finalized; keep one communicator for the whole run");
   check_mpi(MPI_Initialized(&flag), "MPI_Initialized", "start");
   int level = MPI_THREAD_SINGLE;
   if (flag != 0) {

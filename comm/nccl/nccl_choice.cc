@@ -40,7 +40,7 @@ void look(const NcclOptions& options, NcclLibrary& library, NcclAvailability& fo
   load_cudart(library, options.cudart_library);
   int gpus = 0;
   check_cuda(library, library.cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-  if (gpus < 1) fail<CommError>("NCCL: no GPU is visible here");
+  if (gpus < 1) fail<CommError>("NCCL: no GPU is visible to this process");
   found.device = options.local_rank % gpus;
   check_cuda(library, library.cudaDeviceGetPCIBusId(found.gpu.data(), static_cast<int>(found.gpu.size()), found.device),
              "cudaDeviceGetPCIBusId");
@@ -68,19 +68,20 @@ std::string find_shared_gpu(std::span<const NcclAvailability> ranks) {
   for (std::size_t b = 1; b < ranks.size(); ++b)
     for (std::size_t a = 0; a < b; ++a)
       if (same_gpu(ranks[a], ranks[b]))
-        return join_text("ranks ", a, " and ", b, " share the GPU ", ranks[a].gpu.data(), " of a node");
+        return join_text("ranks ", a, " and ", b, " share the GPU ", ranks[a].gpu.data(), " of one node");
   return "";
 }
 
 // The reason why NCCL would refuse several ranks on one GPU, or "".
 std::string find_refusal_to_share(std::span<const NcclAvailability> ranks) {
   if (ranks[0].version < kSharesGpus)
-    return "NCCL " + name_nccl_version(ranks[0].version) + " takes one rank a GPU, 2.30 is the first that takes more";
+    return "NCCL " + name_nccl_version(ranks[0].version) +
+           " supports one rank per GPU; 2.30 is the first version that supports more";
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     if (ranks[r].many_ranks_a_gpu == 0)
-      return join_text("NCCL takes them only with NCCL_MULTI_RANK_GPU_ENABLE=1, which rank ", r, " does not have");
+      return join_text("NCCL supports this only with NCCL_MULTI_RANK_GPU_ENABLE=1, which rank ", r, " does not set");
     if (ranks[r].multicast_forced != 0)
-      return join_text("NCCL_NVLS_ENABLE=1, which rank ", r, " has, rules that out: unset it");
+      return join_text("NCCL does not support this with NCCL_NVLS_ENABLE=1, which rank ", r, " sets: unset it");
   }
   return "";
 }
@@ -111,9 +112,9 @@ NcclDecision decide_on_nccl(std::span<const NcclAvailability> ranks) {
   for (std::size_t r = 1; r < ranks.size(); ++r) {
     if (ranks[r].required != ranks[0].required)
       fail<DisagreementError>("NCCL: it is required on rank ", ranks[r].required != 0 ? r : 0, ", but not on rank ",
-                              ranks[r].required != 0 ? 0 : r, "; set SYNCLINE_TRANSPORT on all ranks");
+                              ranks[r].required != 0 ? 0 : r, "; give all ranks the same SYNCLINE_TRANSPORT");
     if (ranks[r].settings != ranks[0].settings)
-      fail<DisagreementError>("NCCL: ranks 0 and ", r, " have other sizes of pieces; give all ranks the same options");
+      fail<DisagreementError>("NCCL: ranks 0 and ", r, " have different piece sizes; give all ranks the same options");
   }
   const bool required = ranks[0].required != 0;
   std::string obstacle = find_obstacle(ranks);
@@ -122,13 +123,14 @@ NcclDecision decide_on_nccl(std::span<const NcclAvailability> ranks) {
   if (!shared.empty()) {
     const std::string refusal = find_refusal_to_share(ranks);
     if (!refusal.empty()) obstacle = shared + "; " + refusal;
-    else if (!required) obstacle = shared + ", which is slower than without";
+    else if (!required) obstacle = shared + ", where NCCL is slower than the other transports";
   }
   if (!obstacle.empty() && required)
     fail<CommError>("NCCL: cannot be used: ", obstacle,
                     "; start as many ranks as there are GPUs, or set SYNCLINE_TRANSPORT=auto");
   if (!obstacle.empty()) return {false, obstacle};
-  return {true, "NCCL " + name_nccl_version(ranks[0].version) + (shared.empty() ? ", a GPU a rank" : "; " + shared)};
+  return {true,
+          "NCCL " + name_nccl_version(ranks[0].version) + (shared.empty() ? ", one GPU per rank" : "; " + shared)};
 }
 
 }  // namespace syncline::comm

@@ -34,7 +34,7 @@ NcclAvailability look_for_gpus(const NcclOptions& options, NcclLibrary& library)
 
 struct NcclDecision {
   bool use = false;
-  std::string why;  // "NCCL 2.28.9, a GPU a rank", or why not
+  std::string why;  // "NCCL 2.28.9, one GPU per rank", or why not
 };
 
 // Takes the reports of all ranks, in rank order. Throws CommError if NCCL is required and cannot be used,

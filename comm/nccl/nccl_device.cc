@@ -8,7 +8,7 @@
 namespace syncline::comm {
 namespace {
 
-constexpr const char* kAdvice = "; NCCL_DEBUG=WARN makes NCCL say more, SYNCLINE_TRANSPORT=mpi does without it";
+constexpr const char* kAdvice = "; NCCL_DEBUG=WARN makes NCCL print details, SYNCLINE_TRANSPORT=mpi avoids NCCL";
 
 int nccl_type(DType dtype) {
   switch (dtype) {
@@ -22,7 +22,7 @@ int nccl_type(DType dtype) {
     case DType::kInt16:
     case DType::kFloat16: break;
   }
-  fail<InternalError>("NCCL has no ", dtype);
+  fail<InternalError>("NCCL does not support ", dtype);
 }
 
 int nccl_reduction(Reduce reduce) {
@@ -163,7 +163,7 @@ void NcclDevice::pause(const char* call, Deadline& deadline) const {
                        deadline.seconds(), " s on the GPU ", gpu_,
                        ": another rank died, or its GPU or the network between them hangs", kAdvice);
     case Deadline::End::kWithdrawn:
-      fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": given up during ", call);
+      fail<CommError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": cancelled during ", call);
   }
 }
 
@@ -201,7 +201,7 @@ std::string NcclDevice::end(std::shared_ptr<NcclDevice> device, bool clean, std:
       return ended.get();
     }
     helper.detach();
-    return join_text("ncclCommAbort has not returned after ", abort_limit.count(), " s, and is left alone");
+    return join_text("ncclCommAbort has not returned after ", abort_limit.count(), " s, and is abandoned");
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -21,7 +21,7 @@ Loaded open_library(const std::vector<std::string>& names, const char* variable)
     if (void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) return {handle, name};
     problems += (problems.empty() ? "" : "; ") + std::string(dlerror());
   }
-  fail<CommError>("NCCL: cannot load ", names.front(), " (", problems, "); ", variable, " names another file");
+  fail<CommError>("NCCL: cannot load ", names.front(), " (", problems, "); ", variable, " can name another file");
 }
 
 template <class Function>
@@ -29,7 +29,7 @@ void find(Function& function, const char* symbol, const Loaded& library) {
   function = reinterpret_cast<Function>(dlsym(library.handle, symbol));
   if (function == nullptr)
     fail<CommError>("NCCL: ", library.name, " has no ", symbol,
-                    "; NCCL 2.14 and CUDA 11 are the oldest that can be used");
+                    "; NCCL 2.14 and CUDA 11 are the oldest supported versions");
 }
 
 void find_cuda(NcclLibrary& f, const Loaded& library) {

@@ -47,10 +47,10 @@ void NcclWire::transfer(const Collective& collective) {
   }
   if (agreement_moves_) inner_->transfer(agreement_);
   if (device_ == nullptr)
-    fail<CommError>("NCCL: ", comm::describe(collective.header), " comes after the communicator was aborted");
+    fail<CommError>("NCCL: ", comm::describe(collective.header), " was called after the communicator was aborted");
   const auto with_end = [&](const CommError& error) {
     const std::string problem = end_device(/*clean=*/false);
-    return join_text(error.what(), "; aborted", problem.empty() ? "" : ", but: ", problem);
+    return join_text(error.what(), "; aborted", problem.empty() ? "" : ", with an error: ", problem);
   };
   try {
     all_reduce(collective);
@@ -83,7 +83,7 @@ void NcclWire::all_reduce(const Collective& collective) {
 
 void NcclWire::copy(void* to, const void* from, std::int64_t bytes) {
   const std::lock_guard hold(buffers_);
-  if (withdrawn_) fail<CommError>("NCCL: rank ", rank(), ": given up");
+  if (withdrawn_) fail<CommError>("NCCL: rank ", rank(), ": cancelled");
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 

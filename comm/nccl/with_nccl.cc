@@ -57,7 +57,8 @@ class Start {
       if (deadline.pause() == Deadline::End::kNotYet) continue;
       const std::string missing = wire_.missing().text;
       fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", deadline.seconds(), " s for ",
-                       describe(collective.header), ": ", missing.empty() ? "not every other rank has come" : missing);
+                       describe(collective.header), ": ",
+                       missing.empty() ? "at least one other rank has not arrived" : missing);
     }
   }
 
@@ -130,7 +131,7 @@ std::shared_ptr<NcclDevice> Start::run() {
     throw;
   }
   const std::string problem = NcclDevice::end(std::move(device), /*clean=*/false, options_.limit, options_.abort_limit);
-  if (!problem.empty()) why_ += "; aborted, but: " + problem;
+  if (!problem.empty()) why_ += "; aborted, with an error: " + problem;
   if (options_.required && stalled_) fail<StallError>(why_);
   if (options_.required) fail<CommError>(why_);
   return nullptr;
@@ -154,7 +155,7 @@ std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& 
     if (!inner->close(/*clean=*/false)) static_cast<void>(inner.release());
     throw;
   }
-  if (options.tell) options.tell((device == nullptr ? "no NCCL: " : "large all-reduces go by ") + start.why());
+  if (options.tell) options.tell((device == nullptr ? "NCCL is not used: " : "large all-reduces use ") + start.why());
   if (device == nullptr) return inner;
   return std::make_unique<NcclWire>(std::move(inner), std::move(device), options);
 }

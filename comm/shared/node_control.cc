@@ -133,7 +133,7 @@ ProcessState NodeControl::state_of(int l) const {
 }
 
 std::string describe_rank(int rank, ProcessState state, const Position& position) {
-  const char* how = "it runs";
+  const char* how = "running";
   if (state == ProcessState::kGone) how = "its process is gone";
   if (state == ProcessState::kStopped) how = "stopped by a signal or a debugger";
   return join_text("rank ", rank, " (", how, describe_position(position), ')');
@@ -142,7 +142,7 @@ std::string describe_rank(int rank, ProcessState state, const Position& position
 std::string NodeControl::describe(int l) const {
   const int rank = topology_.own()[static_cast<std::size_t>(l)];
   if (of(l).left == Left::kExited) return join_text("rank ", rank, " (its program called exit())");
-  if (of(l).left != Left::kNo) return join_text("rank ", rank, " (it has left the job)");
+  if (of(l).left != Left::kNo) return join_text("rank ", rank, " (has left the job)");
   return describe_rank(rank, state_of(l), position_of(l));
 }
 
@@ -169,7 +169,7 @@ std::string NodeControl::behind() const {
     if (l != topology_.local && (of(l).staged < own().staged || of(l).reduced < own().reduced ||
                                  of(l).left != Left::kNo || state_of(l) != ProcessState::kRuns))
       slow.push_back(describe(l));
-  return say_of(slow, "does not go on with it", "do not go on with it");
+  return say_of(slow, "does not continue it", "do not continue it");
 }
 
 Missing NodeControl::not_ended() const {
@@ -180,7 +180,7 @@ Missing NodeControl::not_ended() const {
     if (left == Left::kNo) late.push_back(describe(l));
     may_come = may_come && (left == Left::kNo || left == Left::kClosed) && runs(l);
   }
-  return {.text = say_of(late, "has not", "have not"), .may_come = may_come};
+  return {.text = say_of(late, "has not ended", "have not ended"), .may_come = may_come};
 }
 
 Position NodeControl::position_of(int l) const {

@@ -65,7 +65,7 @@ std::uint64_t NodeWire::offset_of(const Collective& collective) const {
 }
 
 Wire::Progress NodeWire::poll(const Collective& collective) {
-  if (cancelled_) fail<CommError>(comm::describe(collective.header), ": given up");
+  if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
   if (asked_) reports_.exchange(round_);
   if (phase_ == Phase::kArriving || phase_ == Phase::kAgreeing) {
     if (!agree(collective)) return Progress::kWaiting;
@@ -294,14 +294,14 @@ void NodeWire::make_region(const Collective& collective) {
   if (region_) region_bytes_ = bytes(collective.bytes);
   else if (control_.ranks() > 1 && leads())
     std::fprintf(stderr,
-                 "syncline: rank %d: no shared memory for %lld bytes a rank (%s): all-reduces copy their data\n",
+                 "syncline: rank %d: no shared memory for %lld bytes per rank (%s): all-reduces copy their data\n",
                  rank(), static_cast<long long>(collective.bytes), memory_->why().c_str());
 }
 
 // Blocks, but reacts to cancel() and ask_around().
 void NodeWire::wait_until(const Collective& collective, const std::function<bool()>& condition) {
   for (Backoff backoff; !condition(); backoff.next()) {
-    if (cancelled_) fail<CommError>(comm::describe(collective.header), ": given up");
+    if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
     if (asked_) reports_.exchange(round_);
   }
   asked_ = false;
@@ -326,7 +326,7 @@ Missing NodeWire::missing() const {
   Missing missing = control_.missing(round_);
   if (missing.text.empty()) missing = reports_.missing(round_);
   if (missing.text.empty()) missing = {control_.behind()};
-  if (missing.text.empty()) missing = {"every rank that is heard of has called it"};
+  if (missing.text.empty()) missing = {"every rank that answers has called it"};
   missing.is_reporter = control_.is_reporter(round_);
   return missing;
 }

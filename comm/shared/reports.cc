@@ -70,7 +70,7 @@ Missing Reports::missing(std::uint64_t round) const {
   std::string text;
   for (const std::string& part :
        {say_of(late, "has not called it", "have not called it"),
-        say_of(stuck, "does not go on with it", "do not go on with it"),
+        say_of(stuck, "does not continue it", "do not continue it"),
         say_of(silent,
                "of another node does not answer: it computes, or is stopped, or its node or the network is down",
                "of other nodes do not answer: they compute, or are stopped, or their nodes or the network are down")})

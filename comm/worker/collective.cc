@@ -52,10 +52,10 @@ std::uint64_t digest_of(std::span<const std::int64_t> counts) {
 
 std::int64_t total_of(const char* where, std::span<const std::int64_t> counts, int size) {
   if (static_cast<int>(counts.size()) != size)
-    fail(where, ": ", counts.size(), " counts given for ", size, " ranks; give one a rank");
+    fail(where, ": ", counts.size(), " counts are given for ", size, " ranks; give one per rank");
   std::int64_t total = 0;
   for (const std::int64_t count : counts) {
-    if (count < 0) fail(where, ": count ", count, " is negative");
+    if (count < 0) fail(where, ": the count ", count, " is negative; give 0 or more");
     total += count;
   }
   return total;
@@ -67,7 +67,7 @@ Collective make_reduction(Kind kind, const Tag& tag, void* data, std::int64_t co
   if (dtype == DType::kFloat16) fail<DTypeError>(where, ": float16 has no reduction; add up float32 and round once");
   const auto width = static_cast<std::int64_t>(size_of(dtype));
   if (count < 0 || count > std::numeric_limits<std::int64_t>::max() / width)
-    fail(where, ": count ", count, " of ", dtype, " is not a number of elements");
+    fail(where, ": the count ", count, " of ", dtype, " elements is negative or too large");
   Collective collective;
   collective.kind = kind;
   collective.dtype = dtype;
@@ -131,8 +131,8 @@ Collective make_all_gather(const Tag& tag, const void* send, void* receive, std:
 }
 
 Collective make_broadcast(const Tag& tag, void* data, std::int64_t bytes, int root, int size) {
-  if (root < 0 || root >= size) fail("broadcast: root ", root, " is none of the ranks 0 to ", size - 1);
-  if (bytes < 0) fail("broadcast: ", bytes, " bytes is not a size");
+  if (root < 0 || root >= size) fail("broadcast: root ", root, " is not one of the ranks 0 to ", size - 1);
+  if (bytes < 0) fail("broadcast: the size of ", bytes, " bytes is negative");
   Collective collective;
   collective.kind = Kind::kBroadcast;
   collective.root = root;
@@ -149,19 +149,20 @@ const char* name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(k
 int place_in_group(std::span<const int> ranks, int rank, int size) {
   int place = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0 || ranks[i] >= size) fail("group: there is no rank ", ranks[i], " among ", size);
+    if (ranks[i] < 0 || ranks[i] >= size)
+      fail("group: rank ", ranks[i], " does not exist; the ranks are 0 to ", size - 1);
     if (i > 0 && ranks[i] <= ranks[i - 1])
       fail("group: rank ", ranks[i], " follows rank ", ranks[i - 1], "; give ascending ranks, each once");
     if (ranks[i] == rank) place = static_cast<int>(i);
   }
-  if (place < 0) fail("group: rank ", rank, " is not among the group's ranks; only they call group");
+  if (place < 0) fail("group: rank ", rank, " is not among the group's ranks; only the group's ranks may call group");
   return place;
 }
 
 std::string describe(const Header& header) {
   if (!is_readable(header))
-    return join_text("a call that cannot be read (", std::hex, header.what,
-                     "), as of a processor of another byte order or another version of Syncline");
+    return join_text("an unreadable call (", std::hex, header.what,
+                     ") from a processor with another byte order or from another version of Syncline");
   if (has_ended(header)) return "the other ranks' programs to end";
   const Kind kind = kind_of(header);
   std::ostringstream text;

@@ -42,7 +42,7 @@ void StallWatch::run() {
     if (missing.may_come) could_come = next;
     const bool last = next - could_come >= limit;
     const std::string text = join_text(std::fixed, std::setprecision(1), next.count(), " s: ", missing.text,
-                                       last ? ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more" : "");
+                                       last ? ". wait_limit (SYNCLINE_WAIT_LIMIT) is reached" : "");
     std::fprintf(stderr, "syncline: waited %s\n", text.c_str());
     if (last) end_(kExitStall);
   }

@@ -129,11 +129,12 @@ std::string verdict(const std::vector<Report>& reports) {
   const Straggler straggler = find_straggler(reports);
   const auto waited_less = [](const Report& a, const Report& b) { return a.for_others < b.for_others; };
   const auto [least, most] = std::minmax_element(reports.begin(), reports.end(), waited_less);
-  std::string text = join_text("rank ", most - reports.begin(), " waited longest, ", seconds(most->waited), ", of it ",
-                               seconds(most->for_others), " for other ranks");
+  std::string text = join_text("rank ", most - reports.begin(), " waited longest, ", seconds(most->waited), ", ",
+                               seconds(most->for_others), " of this for other ranks");
   std::int64_t rank = straggler.rank;
   if (rank >= 0) {
-    text += join_text("; ranks waited most for rank ", rank, ", ", seconds(straggler.time), " in all, mostly before ");
+    text +=
+        join_text("; ranks waited most for rank ", rank, ", ", seconds(straggler.time), " in total, mostly before ");
     const bool bucket = straggler.mostly.bucket < std::int64_t{1} << 30;  // false: a message of its own
     if (bucket || straggler.mostly.names == 0) text += join_text("bucket ", straggler.mostly.bucket);
     if (straggler.mostly.names != 0)
@@ -153,11 +154,11 @@ std::string summary(const std::vector<Report>& reports, int ranks) {
                                         [](const Report& a, const Report& b) { return a.elapsed < b.elapsed; });
   std::string text = join_text(with_commas(elapsed->steps), elapsed->steps == 1 ? " step" : " steps", " in ",
                                seconds(elapsed->elapsed));
-  if (ranks == 1) return text + join_text(", ", seconds(elapsed->between), " of it between steps");
-  text += join_text(" on ", ranks, " ranks: transfers ", seconds(mean(reports, &Report::transfers)), " a rank, ",
-                    seconds(mean(reports, &Report::hidden)), " of it behind computation; ");
+  if (ranks == 1) return text + join_text(", ", seconds(elapsed->between), " of this between steps");
+  text += join_text(" on ", ranks, " ranks: transfers ", seconds(mean(reports, &Report::transfers)), " per rank, ",
+                    seconds(mean(reports, &Report::hidden)), " of this hidden behind computation; ");
   if (reports.size() == 1)
-    return text + join_text("rank 0 waited ", seconds(reports[0].waited), " (the other ranks did not say)");
+    return text + join_text("rank 0 waited ", seconds(reports[0].waited), " (the other ranks did not report)");
   return text + verdict(reports);
 }
 
@@ -212,7 +213,7 @@ void end_trace(Communicator& communicator, const WaitStats* stats, bool clean) n
     }
     timeline::recording = true;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "syncline: the timeline has no summary: %s\n", error.what());
+    std::fprintf(stderr, "syncline: cannot write the timeline's summary: %s\n", error.what());
   }
 }
 

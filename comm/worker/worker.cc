@@ -97,7 +97,7 @@ bool Worker::done(Ticket ticket) {
 void Worker::wait(Ticket ticket) {
   throw_if_failed();
   if (finished_ >= ticket) return;
-  if (ticket > submitted_) fail("wait: ticket ", ticket, " was never given, the last one is ", submitted_.load());
+  if (ticket > submitted_) fail("wait: ticket ", ticket, " was never issued, the last one is ", submitted_.load());
 
   struct Urgency {
     Worker& worker;
@@ -145,7 +145,7 @@ void Worker::watch(Clock::duration waited, Looks& looks) {
 std::string Worker::describe_wait(Clock::duration waited, const Missing& missing) const {
   return join_text("rank ", wire_->rank(), " of ", wire_->size(), " has waited ", std::fixed, std::setprecision(1),
                    std::chrono::duration<double>(waited).count(), " s for ", describe(slot(finished_ + 1).header), ": ",
-                   missing.text.empty() ? "not every other rank has called it" : missing.text);
+                   missing.text.empty() ? "at least one other rank has not called it" : missing.text);
 }
 
 std::byte* Worker::shared_memory(std::size_t bytes) {
@@ -275,8 +275,7 @@ void Worker::throw_if_failed() {
 }
 
 void Worker::give_up(Clock::duration waited, const Missing& missing) {
-  const std::string text =
-      join_text(describe_wait(waited, missing), ". wait_limit (SYNCLINE_WAIT_LIMIT) allows no more");
+  const std::string text = join_text(describe_wait(waited, missing), ". wait_limit (SYNCLINE_WAIT_LIMIT) is reached");
   store_error(std::make_exception_ptr(StallError(text)));
   let_thread_go_off();
   throw_if_failed();

@@ -36,7 +36,7 @@ class Axes {
 
   static int narrow(std::int64_t axis) {
     if (axis < std::numeric_limits<int>::min() || axis > std::numeric_limits<int>::max())
-      fail<ValueError>("axis ", axis, " is out of range: no tensor has so many dimensions");
+      fail<ValueError>("axis ", axis, " is out of range: no tensor has that many dimensions");
     return static_cast<int>(axis);
   }
 

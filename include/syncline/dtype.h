@@ -82,7 +82,7 @@ decltype(auto) with_dtype(DType dtype, F&& f) {
     case DType::kFloat32: return f(float{});
     case DType::kFloat64: return f(double{});
   }
-  fail<InternalError>("a kernel met elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
+  fail<InternalError>("a kernel does not support elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
 }
 
 // The same for the dtypes of with_dtype but bool.
@@ -99,7 +99,7 @@ decltype(auto) with_number(DType dtype, F&& f) {
     case DType::kBool:
     case DType::kFloat16: break;
   }
-  fail<InternalError>("a kernel met elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
+  fail<InternalError>("a kernel does not support elements of dtype ", dtype, " (code ", static_cast<int>(dtype), ")");
 }
 
 // The same for float32 and float64. Callers have checked is_floating in their shape and dtype rule.
@@ -107,7 +107,7 @@ template <class F>
 decltype(auto) with_floating(DType dtype, F&& f) {
   if (dtype == DType::kFloat32) return f(float{});
   if (dtype == DType::kFloat64) return f(double{});
-  fail<InternalError>("floating dtype expected, got ", dtype);
+  fail<InternalError>("a kernel needs a floating dtype, not ", dtype);
 }
 
 // The same for int32 and int64, the dtypes of indices.
@@ -115,7 +115,7 @@ template <class F>
 decltype(auto) with_index(DType dtype, F&& f) {
   if (dtype == DType::kInt32) return f(std::int32_t{});
   if (dtype == DType::kInt64) return f(std::int64_t{});
-  fail<InternalError>("index dtype expected, got ", dtype);
+  fail<InternalError>("a kernel needs an index dtype (int32 or int64), not ", dtype);
 }
 
 }  // namespace syncline

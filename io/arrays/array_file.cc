@@ -59,7 +59,7 @@ std::vector<ArrayEntry> entries_of(const std::string& path, const ModelSpec& mod
   std::set<std::string> seen;
   const auto add = [&](const std::string& owner, const WeightSpec& weight) {
     const std::string name = uses[weight.name] == 1 ? weight.name : owner + "/" + weight.name;
-    if (!seen.insert(name).second) refuse("checkpoint '", path, "': two arrays are called '", name, "'");
+    if (!seen.insert(name).second) refuse("checkpoint '", path, "': two arrays have the name '", name, "'");
     entries.push_back({name, weight.dtype, weight.shape});
   };
   for (const LayerSpec& layer : model.layers)

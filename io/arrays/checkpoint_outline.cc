@@ -72,7 +72,7 @@ std::string outline_text(const std::string& path, const CheckpointSummary& summa
   try {
     return json.dump();
   } catch (const nlohmann::json::exception&) {
-    refuse("checkpoint '", path, "': a name is not UTF-8, which other formats demand");
+    refuse("checkpoint '", path, "': a name is not UTF-8, which other formats require");
   }
 }
 
@@ -83,13 +83,13 @@ Checkpoint checkpoint_of(const std::string& path, ArrayFile& file) {
   for (std::size_t i = 0; i < file.entries().size(); ++i) indices.emplace(file.entries()[i].name, i);
   const std::vector<ArrayEntry> wanted = entries_of(path, summary.spec);
   if (wanted.size() != indices.size())
-    refuse("file '", path, "': its outline names ", wanted.size(), " arrays, it has ", indices.size());
+    refuse("file '", path, "': its outline names ", wanted.size(), " arrays, but it has ", indices.size());
   std::size_t next = 0;
   const auto take = [&](const std::vector<WeightSpec>& specs, std::vector<Weight>& weights) {
     for (const WeightSpec& spec : specs) {
       const auto found = indices.find(wanted[next++].name);
       if (found == indices.end())
-        refuse("file '", path, "': its outline names '", wanted[next - 1].name, "', which it has not");
+        refuse("file '", path, "': its outline names '", wanted[next - 1].name, "', which the file does not have");
       weights.push_back({spec.name, file.read(found->second)});
     }
   };

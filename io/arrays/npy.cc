@@ -49,7 +49,7 @@ class HeaderParser {
       }
     }
     skip();
-    if (found != 3 || !text_.empty()) fail_here("is incomplete, or has more than it should");
+    if (found != 3 || !text_.empty()) fail_here("is incomplete, or has surplus content");
     return header;
   }
 
@@ -81,7 +81,7 @@ class HeaderParser {
   }
 
   void parse_type(NpyHeader& header) {
-    if (take("[")) fail_here("describes records, which are not read");
+    if (take("[")) fail_here("describes records, which are not supported");
     const std::string_view type = quoted();
     for (const TypeName& known : kTypes) {
       if (type.empty() || type.substr(1) != known.name || std::string_view("<>|=").find(type[0]) == type.npos) continue;
@@ -89,7 +89,8 @@ class HeaderParser {
       header.swapped = type[0] == '>' && size_of(known.dtype) > 1;
       return;
     }
-    fail_here("has type '", type, "', which is not read; known are bool, uint8, int8 to int64, float16 to float64");
+    fail_here("has type '", type,
+              "', which is not supported; supported are bool, uint8, int8 to int64, float16 to float64");
   }
 
   bool parse_bool() {
@@ -121,7 +122,7 @@ class HeaderParser {
 };
 
 std::size_t checked_bytes(const std::string& name, const NpyHeader& header) {
-  if (!is_possible(header.shape)) refuse(name, ": the impossible shape ", header.shape);
+  if (!is_possible(header.shape)) refuse(name, ": has the impossible shape ", header.shape);
   return static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
 }
 
@@ -147,14 +148,14 @@ Array transposed(const Array& reversed, const Shape& shape) {
 NpyHeader parse_npy_header(const std::string& name, std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto byte_at = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(text[i])}; };
-  if (text.size() < 12 || !text.starts_with(kMagic)) refuse(name, ": is no npy array");
+  if (text.size() < 12 || !text.starts_with(kMagic)) refuse(name, ": is not an npy array");
   const std::size_t version = byte_at(6);
-  if (version < 1 || version > 3) refuse(name, ": version ", version, " of npy is not known");
+  if (version < 1 || version > 3) refuse(name, ": npy version ", version, " is not supported; versions 1 to 3 are");
   const std::size_t begin = version == 1 ? 10 : 12;
   std::size_t length = byte_at(8) | byte_at(9) << 8;
   if (version > 1) length |= byte_at(10) << 16 | byte_at(11) << 24;
   if (length > text.size() - begin || begin + length > kLongestNpyHeader)
-    refuse(name, ": the npy header claims ", length, " bytes");
+    refuse(name, ": the npy header claims ", length, " bytes, more than there are or than is allowed");
   NpyHeader header = HeaderParser(name, text.substr(begin, length)).parse();
   header.bytes = begin + length;
   checked_bytes(name, header);
@@ -165,7 +166,8 @@ Array parse_npy(const std::string& name, std::span<const std::byte> bytes) {
   const NpyHeader header = parse_npy_header(name, bytes);
   const std::size_t wanted = checked_bytes(name, header), there = bytes.size() - header.bytes;
   if (there != wanted)
-    refuse(name, ": shape ", header.shape, " of ", header.dtype, " needs ", wanted, " bytes, ", there, " are there");
+    refuse(name, ": shape ", header.shape, " of ", header.dtype, " needs ", wanted, " bytes, but ", there,
+           " are there");
   Array value = Array::uninitialized(header.dtype, header.shape);
   if (wanted > 0) std::memcpy(value.raw(), bytes.data() + header.bytes, wanted);
   if (header.swapped) swap_bytes({value.raw(), value.bytes()}, size_of(value.dtype()));

@@ -106,17 +106,18 @@ class Directory {
     std::string name = status.name;
     if (status.encryption_method != ZIP_EM_NONE) fail_at(path_, "'", name, "' is encrypted, which is refused");
     if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
-      fail_at(path_, "'", name, "' has compression ", status.comp_method, "; stored and deflated members are read");
+      fail_at(path_, "'", name, "' has compression ", status.comp_method,
+              "; only stored and deflated members are supported");
     if (status.size / kLargestCompression > status.comp_size)
-      fail_at(path_, "'", name, "' promises ", status.size, " bytes, ", status.comp_size, " are stored");
+      fail_at(path_, "'", name, "' claims ", status.size, " bytes, but only ", status.comp_size, " are stored");
     const Place place{index, status.size, status.comp_method == ZIP_CM_STORE};
     if (name == kOutline && outline_.empty() && place.size <= kLongestOutline) {
       outline_ = content(place, place.size);
       return;
     }
-    if (!name.ends_with(kSuffix)) fail_at(path_, "'", name, "' is no npy array");
+    if (!name.ends_with(kSuffix)) fail_at(path_, "'", name, "' is not an npy array");
     name.resize(name.size() - kSuffix.size());
-    if (!seen_.insert(name).second) fail_at(path_, "two arrays are called '", name, "'");
+    if (!seen_.insert(name).second) fail_at(path_, "two arrays have the name '", name, "'");
     const std::string begin = content(place, std::min<std::uint64_t>(place.size, kLongestNpyHeader));
     NpyHeader header = parse_npy_header(what(name), std::as_bytes(std::span(begin)));
     entries_.push_back({name, header.dtype, std::move(header.shape)});
@@ -182,7 +183,7 @@ class Writer {
  public:
   explicit Writer(const std::string& path) : path_(path), target_(zip_source_buffer_create(nullptr, 0, 0, nullptr)) {
     if (target_ != nullptr) archive_.reset(zip_open_from_source(target_.get(), ZIP_TRUNCATE, nullptr));
-    if (archive_ == nullptr) fail_at(path_, "cannot begin the archive");
+    if (archive_ == nullptr) fail_at(path_, "cannot start the archive");
     zip_source_keep(target_.get());  // the archive owns one reference
   }
 
@@ -196,20 +197,20 @@ class Writer {
     constexpr zip_uint16_t kMidnight = 0, kFirstDay = 1 << 5 | 1;  // of 1980, the earliest date in zip
     if (zip_set_file_compression(archive_.get(), member, ZIP_CM_STORE, 0) != 0 ||
         zip_file_set_dostime(archive_.get(), member, kMidnight, kFirstDay, 0) != 0)
-      fail_at(path_, "cannot set up '", name, "': ", zip_strerror(archive_.get()));
+      fail_at(path_, "cannot set the properties of '", name, "': ", zip_strerror(archive_.get()));
   }
 
   Array finish() {
-    if (zip_close(archive_.get()) != 0) fail_at(path_, "cannot make the archive: ", zip_strerror(archive_.get()));
+    if (zip_close(archive_.get()) != 0) fail_at(path_, "cannot create the archive: ", zip_strerror(archive_.get()));
     static_cast<void>(archive_.release());  // freed by zip_close
     zip_stat_t status;
     zip_source_t* source = target_.get();
     if (zip_source_stat(source, &status) != 0 || (status.valid & ZIP_STAT_SIZE) == 0 || zip_source_open(source) != 0)
-      fail_at(path_, "cannot take the archive: ", zip_error_strerror(zip_source_error(source)));
+      fail_at(path_, "cannot read the archive back: ", zip_error_strerror(zip_source_error(source)));
     Array image = Array::uninitialized(DType::kUint8, {static_cast<std::int64_t>(status.size)});
     const zip_int64_t got = zip_source_read(source, image.raw(), status.size);
     zip_source_close(source);
-    if (got != static_cast<zip_int64_t>(status.size)) fail_at(path_, "cannot take the archive");
+    if (got != static_cast<zip_int64_t>(status.size)) fail_at(path_, "cannot read the archive back");
     return image;
   }
 
@@ -242,8 +243,8 @@ std::vector<NpzMember> open_npz_members(const std::string& path, std::span<const
       continue;
     }
     if (place.size > memory)
-      fail_at(path, "'", name, "' is compressed, so its ", place.size, " bytes have to be held in memory, of which ",
-              memory, " are left; write it with numpy.savez");
+      fail_at(path, "'", name, "' is compressed, so its ", place.size, " bytes must be held in memory, but only ",
+              memory, " are left; write it with numpy.savez, which does not compress");
     memory -= place.size;
     members.push_back({name, random_access_file_of(what, directory->unpacked(place))});
   }
@@ -255,7 +256,7 @@ Array serialize_npz(const std::string& path, std::span<const NamedArray> arrays,
   std::set<std::string_view> seen;
   Writer writer(path);
   for (const auto& [name, value] : arrays) {
-    if (!seen.insert(name).second) fail_at(path, "two arrays are called '", name, "'");
+    if (!seen.insert(name).second) fail_at(path, "two arrays have the name '", name, "'");
     const std::string& header = headers.emplace_back(npy_header(value.dtype(), value.shape()));
     const zip_buffer_fragment_t parts[] = {part_of(header.data(), header.size()), part_of(value.raw(), value.bytes())};
     writer.add(name + std::string(kSuffix), std::span(parts, value.bytes() > 0 ? 2 : 1));

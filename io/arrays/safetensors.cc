@@ -46,7 +46,8 @@ struct Placed {
 DType parse_type(const std::string& path, const std::string& name, const std::string& type) {
   for (const TypeName& known : kTypes)
     if (type == known.name) return known.dtype;
-  fail_at(path, "array '", name, "' is of type ", type, ", which is not read; cast it to F32 where it was written");
+  fail_at(path, "array '", name, "' is of type ", type,
+          ", which is not supported; cast it to F32 and write the file again");
 }
 
 // Throws nlohmann's exceptions if a field has another type.
@@ -54,7 +55,7 @@ Placed placed_of(const std::string& path, const std::string& name, const nlohman
   Placed placed{{name, parse_type(path, name, fields.at("dtype").get_ref<const std::string&>()), {}}};
   std::uint64_t bytes = size_of(placed.entry.dtype);
   for (const nlohmann::json& dim : fields.at("shape")) {
-    if (!dim.is_number_unsigned()) fail_at(path, "array '", name, "' has a dimension that is no natural number");
+    if (!dim.is_number_unsigned()) fail_at(path, "array '", name, "' has a dimension that is not a natural number");
     const auto extent = dim.get<std::uint64_t>();
     if (extent > std::numeric_limits<std::int64_t>::max() || __builtin_mul_overflow(bytes, extent, &bytes))
       fail_at(path, "array '", name, "' has an impossible shape");
@@ -63,11 +64,11 @@ Placed placed_of(const std::string& path, const std::string& name, const nlohman
   if (!is_possible(placed.entry.shape)) fail_at(path, "array '", name, "' has an impossible shape");
   const nlohmann::json& offsets = fields.at("data_offsets");
   if (offsets.size() != 2 || !offsets.at(0).is_number_unsigned() || !offsets.at(1).is_number_unsigned())
-    fail_at(path, "array '", name, "' has no two data_offsets");
+    fail_at(path, "array '", name, "' does not have two data_offsets");
   placed.begin = offsets.at(0).get<std::uint64_t>();
   placed.end = offsets.at(1).get<std::uint64_t>();
   if (placed.end < placed.begin || placed.end - placed.begin != bytes)
-    fail_at(path, "array '", name, "' needs ", bytes, " bytes, its offsets are ", placed.begin, " to ", placed.end);
+    fail_at(path, "array '", name, "' needs ", bytes, " bytes, but its offsets are ", placed.begin, " to ", placed.end);
   return placed;
 }
 
@@ -96,7 +97,7 @@ class HeaderCheck : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool enter() {
-    if (++depth_ > 8) fail_at(path_, "the header is nested too deep");
+    if (++depth_ > 8) fail_at(path_, "the header is nested too deeply");
     return true;
   }
 
@@ -137,7 +138,7 @@ Header header_of(const std::string& path, const std::string& text, std::uint64_t
       fail_at(path, "array '", placed.entry.name, "' begins at ", placed.begin, ", not at ", next);
     next = placed.end;
   }
-  if (next != data_bytes) fail_at(path, "the arrays have ", next, " bytes, the file has ", data_bytes);
+  if (next != data_bytes) fail_at(path, "the arrays have ", next, " bytes, but the file has ", data_bytes);
   return header;
 }
 
@@ -192,7 +193,8 @@ std::string header_text(const std::string& path, std::span<const NamedArray> arr
   std::uint64_t next = 0;
   std::set<std::string_view> seen{kMetadata};
   for (const auto& [name, value] : arrays) {
-    if (!seen.insert(name).second) fail_at(path, "two arrays are called '", name, "', or one as the format's metadata");
+    if (!seen.insert(name).second)
+      fail_at(path, "two arrays have the name '", name, "', or one has the name of the format's metadata");
     header.get_ref<Json::object_t&>().push_back({name,
                                                  {{"dtype", type_name(value.dtype())},
                                                   {"shape", value.shape().dims()},
@@ -203,7 +205,7 @@ std::string header_text(const std::string& path, std::span<const NamedArray> arr
   try {
     text = header.dump();
   } catch (const nlohmann::json::exception&) {
-    fail_at(path, "a name is not UTF-8, which the format demands");
+    fail_at(path, "a name is not UTF-8, which the format requires");
   }
   text.append((kPrefix - text.size() % kPrefix) % kPrefix, ' ');  // aligns the values
   if (text.size() > kLongestHeader)

@@ -87,8 +87,8 @@ bool among(const std::vector<std::string>& names, const std::string& name) {
 CheckpointFolder::CheckpointFolder(std::string directory, FolderOptions options)
     : directory_(std::move(directory)), options_(options) {
   if (options.keep_last < 1 || options.keep_best < 0)
-    fail<ValueError>("CheckpointFolder('", directory_, "'): keep_last is ", options.keep_last, ", keep_best ",
-                     options.keep_best, "; keep at least the last one, and no less than 0 of the best");
+    fail<ValueError>("CheckpointFolder('", directory_, "'): keep_last is ", options.keep_last, " and keep_best ",
+                     options.keep_best, "; keep_last must be 1 or more, keep_best 0 or more");
 }
 
 std::string CheckpointFolder::save(const Checkpoint& checkpoint) const {
@@ -226,8 +226,8 @@ std::string CheckpointFolder::lost_latest() const {
   const std::filesystem::path link = path_of(kLatest);
   const std::filesystem::file_type kind = std::filesystem::symlink_status(link, missing).type();
   if (kind == std::filesystem::file_type::not_found || !latest().empty()) return {};
-  if (kind != std::filesystem::file_type::symlink) return "'latest' is no symbolic link";
-  return join_text("'latest' points at '", target_of(link), "', which is no checkpoint of this folder");
+  if (kind != std::filesystem::file_type::symlink) return "'latest' is not a symbolic link";
+  return join_text("'latest' points at '", target_of(link), "', which is not a checkpoint of this folder");
 }
 
 std::optional<FolderLoad> CheckpointFolder::load() const {
@@ -240,22 +240,24 @@ std::optional<FolderLoad> CheckpointFolder::load() const {
     names.insert(names.begin(), latest_name);
   }
   if (names.empty() && !lost.empty())
-    fail<IoError>("checkpoint folder '", directory_, "': ", lost,
-                  ", and there is no other; name the checkpoint to go on from, or remove 'latest' to begin anew");
+    fail<IoError>(
+        "checkpoint folder '", directory_, "': ", lost,
+        ", and there is no other checkpoint; give the path of the checkpoint to resume, or remove 'latest' to start "
+        "from the beginning");
   if (names.empty()) return std::nullopt;
   for (const std::string& name : names) {
     try {
       FolderLoad loaded{load_checkpoint(path_of(name), KerasFiles::kRefused), path_of(name), {}};
       if (name != latest_name)
         loaded.warning = join_text("checkpoint folder '", directory_, "': going back to '", name,
-                                   "', the newest whole one, because ", reason);
+                                   "', the newest undamaged checkpoint, because ", reason);
       return loaded;
     } catch (const IoError& error) {
       if (name == latest_name) reason = error.what();
     }
   }
-  fail<IoError>("checkpoint folder '", directory_, "': none of its ", names.size(), " checkpoints is whole: ", reason,
-                "; look at them with syncline verify");
+  fail<IoError>("checkpoint folder '", directory_, "': none of its ", names.size(),
+                " checkpoints is undamaged: ", reason, "; check them with syncline verify");
 }
 
 }  // namespace syncline::io

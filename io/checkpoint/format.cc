@@ -35,7 +35,7 @@ void check_name(const std::string& path, const std::string& name) {
     std::string shown = name;
     std::replace(shown.begin(), shown.end(), '\0', '?');  // a NUL would end the message
     fail<ValueError>("save_checkpoint('", path, "'): '", shown,
-                     "' is no name for a layer or weight: use parts divided by single slashes");
+                     "' is not a valid name of a layer or weight: use parts separated by single slashes");
   }
 }
 
@@ -73,7 +73,7 @@ std::string text_of_notes(const std::string& path, const Notes& notes) {
   try {
     text = nlohmann::json(notes).dump();
   } catch (const nlohmann::json::exception& error) {
-    fail<ValueError>("save_checkpoint('", path, "'): the notes are no text in UTF-8: ", error.what());
+    fail<ValueError>("save_checkpoint('", path, "'): the notes are not text in UTF-8: ", error.what());
   }
   if (text.size() > kMostNotes)
     fail<ValueError>("save_checkpoint('", path, "'): the notes take ", text.size(), " bytes; keep them within ",
@@ -114,7 +114,7 @@ struct ReadField {
     try {
       value = nlohmann::json::parse(group.read_text(name)).get<Notes>();
     } catch (const nlohmann::json::exception&) {
-      fail_at(group.location_of(name), "is no JSON of texts by name; the file is damaged");
+      fail_at(group.place_of(name), "is not a JSON object of texts; the file is damaged");
     }
   }
 };
@@ -162,8 +162,8 @@ void write_shard(const Hdf5File& file, const TrainingState& state, int number,
 TrainingState read_state(const Hdf5Group& group) {
   const std::int64_t format = group.read_integer(kFormatName);
   if (format < 1 || format > kIndexFormat)
-    fail_at(group.location(), join_text("has format ", format, ", this program reads 1 to ", kIndexFormat,
-                                        "; use the version of Syncline that wrote the file"));
+    fail_at(group.place(), join_text("has format ", format, ", but this program reads formats 1 to ", kIndexFormat,
+                                     "; use the version of Syncline that wrote the file"));
   TrainingState state;
   for_each_state_field(state, ReadField{group});
   return state;
@@ -185,8 +185,8 @@ void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers)
       fail_at({root.location().file, header.path}, "has lost its digest: the dataset was damaged or replaced");
   const std::string found = root_digest(headers), written = group.read_text(kRootDigest);
   if (found != written)
-    fail_at(group.location_of(kRootDigest), join_text("the datasets are not those that were written: their digest is ",
-                                                      found, ", ", written, " was written; use another checkpoint"));
+    fail_at(group.place_of(kRootDigest), join_text("the datasets are not those that were written: their digest is ",
+                                                   found, ", but ", written, " was written; use another checkpoint"));
 }
 
 }  // namespace syncline::io

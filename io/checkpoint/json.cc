@@ -33,7 +33,7 @@ struct ReadField {
   void operator()(const char* name, Value& value) const {
     const Json& number = json.at(name);
     if (!number.is_number_unsigned() || !std::in_range<Value>(number.get<std::uint64_t>()))
-      fail<IoError>("the outline's ", name, " is no natural number that fits");
+      fail<IoError>("the outline's ", name, " is not a natural number, or is too large");
     value = number.get<Value>();
   }
   template <class Value>

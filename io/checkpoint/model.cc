@@ -10,7 +10,7 @@ namespace {
 
 [[noreturn]] void fail_other(const std::string& path, std::string_view difference) {
   refuse("checkpoint '", path, "' is of another model or optimizer: ", difference,
-         "; resume with the options it was saved with, or choose another checkpoint");
+         "; resume with the options that it was saved with, or use another checkpoint");
 }
 
 std::string describe(const WeightSpec& weight) { return join_text(weight.dtype, " ", weight.shape); }
@@ -23,7 +23,8 @@ void require_same_names(const std::string& path, std::string_view kind, std::str
     if (i >= found.size())
       fail_other(path, join_text(kind, " '", expected[i].name, "' of the ", owner, " is missing in the file"));
     if (i >= expected.size())
-      fail_other(path, join_text("the file has the ", kind, " '", found[i].name, "', which the ", owner, " has not"));
+      fail_other(path,
+                 join_text("the file has the ", kind, " '", found[i].name, "', which the ", owner, " does not have"));
     if (found[i].name != expected[i].name)
       fail_other(path, join_text(kind, " ", i, " is '", found[i].name, "' in the file, '", expected[i].name,
                                  "' in the ", owner));

@@ -11,11 +11,11 @@ namespace {
 
 BatchSplit split_of(const Source& source, const LoaderOptions& options) {
   if (options.rows < 0 || options.rows > source.rows())
-    fail<ValueError>("loader: the first ", options.rows, " rows were asked for, the data set has ", source.rows());
+    fail<ValueError>("loader: the first ", options.rows, " rows are requested, but the data set has ", source.rows());
   if (source.rows() == 0) fail<ValueError>("loader: the data set has no rows");
   if (options.batch < 1 || options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
     fail<ValueError>("loader: batch ", options.batch, ", rank ", options.rank, " of ", options.ranks,
-                     "; a positive batch and a rank below their number expected");
+                     "; give a positive batch and a rank below the number of ranks");
   if (options.prefetch < 0) fail<ValueError>("loader: prefetch ", options.prefetch, " must not be negative");
   return {options.rows > 0 ? options.rows : source.rows(), options.batch, options.rank, options.ranks};
 }
@@ -37,8 +37,8 @@ BatchReader::BatchReader(std::unique_ptr<Source> source, const LoaderOptions& op
   const std::size_t needed = batches + (shuffled_ ? shuffled_->memory() : 0);
   if (needed > options.memory)
     fail<ValueError>("loader: ", options.prefetch, " prefetched batches of ", split_.largest_own(), " rows of ", row,
-                     " bytes", shuffled_ ? " and the shuffled windows" : "", " need ", needed, " bytes, ",
-                     options.memory, " are allowed; take ", shuffled_ ? "a smaller window" : "smaller batches",
+                     " bytes", shuffled_ ? " and the shuffled windows" : "", " need ", needed, " bytes, but ",
+                     options.memory, " are allowed; use ", shuffled_ ? "a smaller window" : "smaller batches",
                      " or more memory");
 }
 

@@ -36,8 +36,8 @@ void CsvScanner::scan(std::string_view text, std::vector<CsvRecord>& records) {
     blank_ = blank_ && std::all_of(line.begin(), line.end(), is_blank);
     record_.end = offset_ + line.size();
     if (record_.end - record_.begin > kLongestRecord)
-      fail<IoError>("data file '", path_, "', line ", record_.line, ": a record of more than ", kLongestRecord,
-                    " bytes; a quote is not closed, or this is no CSV file");
+      fail<IoError>("data file '", path_, "', line ", record_.line, ": a record has more than ", kLongestRecord,
+                    " bytes; a quote is not closed, or this is not a CSV file");
     const bool whole = line.size() < text.size();
     text.remove_prefix(line.size() + whole);
     offset_ = record_.end + whole;

@@ -50,7 +50,7 @@ class RecordParser {
 
  private:
   void start() {
-    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) != 0) fail<IoError>("libcsv does not start");
+    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) != 0) fail<IoError>("cannot initialize libcsv");
     csv_set_delim(&parser_, static_cast<unsigned char>(delimiter_));
   }
   // Exceptions must not pass through libcsv.
@@ -121,7 +121,7 @@ class CsvSource : public Source {
     const std::string problem = parser_.parse(trimmed(text));
     if (!problem.empty()) fail_here(problem);
     if (parser_.fields() != fields_.size())
-      fail_here(parser_.fields(), " fields, the file's first line has ", fields_.size());
+      fail_here("has ", parser_.fields(), " fields, but the file's first line has ", fields_.size());
   }
 
   void load(std::size_t group) {
@@ -135,7 +135,7 @@ class CsvSource : public Source {
     scanner.finish(records_);
     const std::int64_t end = group + 1 < index_.groups() ? index_.group(group + 1).first_row : rows();
     if (records_.size() != static_cast<std::size_t>(end - place.first_row))
-      fail<IoError>("data file '", file_->path(), "', line ", place.line, ": has changed since it was opened");
+      fail<IoError>("data file '", file_->path(), "', line ", place.line, ": the file has changed since it was opened");
     loaded_ = group;
   }
 
@@ -147,7 +147,7 @@ class CsvSource : public Source {
       const std::optional<T> value = number_of<T>(text);
       if (!value)
         fail_here("field ", range.first + i + 1, " ('", shortened(fields_[range.first + i]), "') is '", shortened(text),
-                  "', a finite ", dtype_of<T>(), " expected");
+                  "', not a finite ", dtype_of<T>());
       values[i] = *value;
     }
   }
@@ -199,7 +199,7 @@ std::vector<CsvColumn> wanted_columns(const std::string& path, const SourceOptio
   std::set<std::string_view> seen;
   for (const std::string& name : options.columns.empty() ? fields : std::span(options.columns)) {
     if (options.columns.empty() && !seen.insert(name).second)
-      refuse("data file '", path, "': two fields are called '", name, "'; name the columns that are wanted");
+      refuse("data file '", path, "': two fields have the name '", name, "'; give the columns to read");
     columns.push_back({name, name, {}});
   }
   return columns;
@@ -213,7 +213,7 @@ FieldRange range_of(const std::string& path, const CsvColumn& column, std::span<
   };
   const std::size_t first = find(column.first), last = column.last.empty() ? first : find(column.last);
   if (last < first)
-    fail<ValueError>("data file '", path, "': column '", column.name, "': field '", column.first, "' stands behind '",
+    fail<ValueError>("data file '", path, "': column '", column.name, "': field '", column.first, "' comes after '",
                      column.last, "'");
   return {first, last - first + 1};
 }

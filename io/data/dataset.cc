@@ -14,23 +14,23 @@ std::string find_file(const std::string& directory, const std::string& name) {
   const std::string plain = join_text(directory, directory.ends_with('/') ? "" : "/", name), gzipped = plain + ".gz";
   if (::access(gzipped.c_str(), F_OK) == 0) return gzipped;
   if (::access(plain.c_str(), F_OK) == 0) return plain;
-  fail<IoError>("data set: neither '", gzipped, "' nor '", name, "' is there; install the Debian package ",
+  fail<IoError>("data set: neither '", gzipped, "' nor '", name, "' exists; install the Debian package ",
                 "dataset-fashion-mnist, which puts it into ", kFashionMnistDirectory,
-                ", or name the directory that has it");
+                ", or give the directory that contains it");
 }
 
 void require_shape(const std::string& path, const Array& array, const Shape& wanted) {
   if (array.dtype() != DType::kUint8 || !accepts(wanted, array.shape()))
-    fail<IoError>("data file '", path, "': holds ", array.dtype(), " of shape ", array.shape(), ", uint8 of shape ",
-                  wanted, " expected; it is not a file of Fashion-MNIST");
+    fail<IoError>("data file '", path, "': holds ", array.dtype(), " of shape ", array.shape(), ", not uint8 of shape ",
+                  wanted, "; it is not a file of Fashion-MNIST");
 }
 
 void require_range(const std::string& path, const Array& labels) {
   const std::span<const std::uint8_t> values = labels.values<std::uint8_t>();
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] >= kFashionMnistClasses)
-      fail<IoError>("data file '", path, "': label ", i, " is ", int{values[i]}, ", 0 to ", kFashionMnistClasses - 1,
-                    " expected; the file is damaged, fetch it again");
+      fail<IoError>("data file '", path, "': label ", i, " is ", int{values[i]}, ", not 0 to ",
+                    kFashionMnistClasses - 1, "; the file is damaged: download it again");
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ LabeledImages load_fashion_mnist(const std::string& directory, Split split) {
   require_shape(labels_path, data.labels, {kUnknown});
   if (data.images.shape()[0] != data.labels.shape()[0])
     fail<IoError>("data file '", labels_path, "': holds ", data.labels.shape()[0], " labels for ",
-                  data.images.shape()[0], " images in '", images_path, "'; the two are not of one data set");
+                  data.images.shape()[0], " images in '", images_path, "'; they belong to different data sets");
   require_range(labels_path, data.labels);
   return data;
 }

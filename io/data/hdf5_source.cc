@@ -37,12 +37,11 @@ std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
 // handle of the dataset may be open, or HDF5 would keep its old cache.
 Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Location& location, std::size_t bytes) {
   constexpr std::size_t kSlots = 10007;  // prime, and many per chunk
-  const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, location, "make access properties");
+  const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, place, "create access properties");
   if (bytes > 0 && bytes <= kLargestChunks)
-    checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), location,
-            "size the chunk cache");
-  return checked(H5Dopen2(file.root().id(), location.object.c_str(), access.get()), H5Dclose, location,
-                 "open the dataset");
+    checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), place,
+            "set the size of the chunk cache");
+  return checked(H5Dopen2(file.root().id(), place.object.c_str(), access.get()), H5Dclose, place, "open the dataset");
 }
 
 // Holds the HDF5 lock while it reads, because another thread may save a checkpoint.
@@ -70,9 +69,9 @@ class DatasetSource : public Source {
     std::vector<hsize_t> start(extent.size(), 0);
     start[0] = static_cast<hsize_t>(begin);
     checked(H5Sselect_hyperslab(open_->space.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr),
-            location_, "choose rows");
-    const Hdf5Handle memory =
-        checked(H5Screate_simple(shape.ndim(), extent.data(), nullptr), H5Sclose, location_, "make the shape of rows");
+            place_, "select rows");
+    const Hdf5Handle memory = checked(H5Screate_simple(shape.ndim(), extent.data(), nullptr), H5Sclose, place_,
+                                      "create the shape of the rows");
     if (H5Dread(open_->dataset.get(), open_->type.get(), memory.get(), open_->space.get(), H5P_DEFAULT, target.data()) <
         0)
       fail_hdf5(location_, join_text("read rows ", begin, " to ", begin + count - 1));
@@ -93,7 +92,8 @@ std::vector<std::string> datasets_of(const Hdf5Group& root) {
   std::vector<std::string> names;
   for (const std::string& name : root.links())
     if (H5Iget_type(root.open(name).get()) == H5I_DATASET) names.push_back(name);
-  if (names.empty()) fail_at(root.location(), "holds no dataset outside its groups; name those that are wanted");
+  if (names.empty())
+    fail_at(root.place(), "holds no dataset outside its groups; give the names of the datasets to read");
   return names;
 }
 
@@ -123,9 +123,9 @@ std::unique_ptr<Source> open_hdf5_source(const std::string& path, const SourceOp
   for (const std::string& name : options.columns.empty() ? datasets_of(file.root()) : options.columns) {
     const Source& source = *sources.emplace_back(dataset_source(file, name));
     if (source.rows() != sources[0]->rows())
-      fail_at(file.root().location_of(name),
-              join_text("has ", source.rows(), " rows, '", sources[0]->columns()[0].name, "' ", sources[0]->rows(),
-                        "; name the datasets that belong together"));
+      fail_at(file.root().place_of(name),
+              join_text("has ", source.rows(), " rows, but '", sources[0]->columns()[0].name, "' has ",
+                        sources[0]->rows(), "; give datasets with equal numbers of rows"));
   }
   return join_sources(std::move(sources));
 }

@@ -53,8 +53,8 @@ class GzipReader {
     while (!target.empty()) {
       const std::size_t got = read_some(target);
       if (got == 0)
-        fail_here("is truncated: ", part, " needs ", wanted, " bytes, ", wanted - target.size(),
-                  " are there; fetch the file again");
+        fail_here("is truncated: ", part, " needs ", wanted, " bytes, but ", wanted - target.size(),
+                  " are there; download the file again");
       target = target.subspan(got);
     }
   }
@@ -62,7 +62,8 @@ class GzipReader {
   // Throws if bytes are left. Reading to the end makes zlib check the stream's checksum.
   void require_end() {
     std::byte extra{};
-    if (read_some({&extra, 1}) != 0) fail_here("has more bytes than its header promises; it is damaged or no IDX file");
+    if (read_some({&extra, 1}) != 0)
+      fail_here("has more bytes than its header claims; it is damaged or not an IDX file");
   }
 
  private:
@@ -73,10 +74,10 @@ class GzipReader {
     // zlib puts the descriptor's number before the message.
     std::string_view message = gzerror(file_, &code);
     if (const std::size_t colon = message.find(": "); colon != message.npos) message.remove_prefix(colon + 2);
-    if (code == Z_BUF_ERROR) fail_here("is truncated: the gzip stream ends too early; fetch the file again");
+    if (code == Z_BUF_ERROR) fail_here("is truncated: the gzip stream ends too early; download the file again");
     if (got < 0 || code < 0)
       fail_here("cannot read: ", code == Z_ERRNO ? std::string_view(std::strerror(errno)) : message,
-                "; fetch the file again");
+                "; download the file again");
     return static_cast<std::size_t>(got);
   }
 
@@ -118,8 +119,8 @@ IdxHeader read_header(GzipReader& file) {
     possible = possible && !__builtin_mul_overflow(bytes, dim, &bytes);
   }
   if (!possible || !is_possible(header.shape) || bytes / kLargestCompression > file.size())
-    file.fail_here("promises the shape ", header.shape, " of ", header.dtype, ", more than ", file.size(),
-                   " bytes can hold; it is damaged or no IDX file");
+    file.fail_here("claims the shape ", header.shape, " of ", header.dtype, ", more than its ", file.size(),
+                   " bytes can hold; it is damaged or not an IDX file");
   header.bytes = magic.size() * (1 + static_cast<std::size_t>(header.shape.ndim()));
   header.compressed = !file.is_plain();
   return header;

@@ -20,7 +20,7 @@ namespace {
 
 std::string column_name(const std::string& path, const SourceOptions& options) {
   if (options.columns.size() > 1)
-    fail<ValueError>("data file '", path, "': holds one array, ", options.columns.size(), " columns were asked for");
+    fail<ValueError>("data file '", path, "': holds one array, but ", options.columns.size(), " columns are requested");
   if (options.columns.size() == 1) return options.columns[0];
   const std::string name = std::filesystem::path(path).filename();
   return name.substr(0, name.find('.'));
@@ -32,7 +32,7 @@ RowFile npy_rows(std::string name, std::unique_ptr<RandomAccessFile> file) {
   const std::string place = join_text("data file '", file->path(), "'");
   const NpyHeader header = parse_npy_header(place, begin);
   if (header.fortran && header.shape.ndim() > 1)
-    refuse(place, ": is in Fortran order, so its rows do not lie together; save numpy.ascontiguousarray(it)");
+    refuse(place, ": is in Fortran order, so its rows are not contiguous; save numpy.ascontiguousarray(array)");
   return make_row_file(std::move(name), header.dtype, header.shape, std::move(file), header.bytes, header.swapped);
 }
 
@@ -51,7 +51,7 @@ std::unique_ptr<Source> open_idx_source(const std::string& path, const SourceOpt
   // No overflow: row_shape has checked the shape.
   const std::size_t bytes = static_cast<std::size_t>(header.shape.size()) * size_of(header.dtype);
   if (bytes > options.memory)
-    fail<IoError>("data file '", path, "': is gzipped, so its ", bytes, " bytes have to be held in memory, of which ",
+    fail<IoError>("data file '", path, "': is gzipped, so its ", bytes, " bytes must be held in memory, but only ",
                   options.memory, " are allowed; unpack it with gunzip");
   return array_source({{name, read_idx(path)}});
 }

@@ -38,7 +38,7 @@ Shape row_shape(const std::string& path, DType dtype, const Shape& shape) {
   row.erase(0);
   // Check the row too: in a file without rows it may have any shape.
   if (!is_possible(dtype, row) || !is_possible(dtype, shape))
-    fail<IoError>("data file '", path, "': its header promises the impossible shape ", shape);
+    fail<IoError>("data file '", path, "': its header claims the impossible shape ", shape);
   return row;
 }
 
@@ -49,8 +49,8 @@ RowFile make_row_file(std::string name, DType dtype, const Shape& shape, std::un
   const std::uint64_t there = file->size() - std::min(begin, file->size());
   if (bytes != there)
     fail<IoError>("data file '", file->path(),
-                  "': ", bytes < there ? "has more than" : "is truncated:", " its header promises shape ", shape,
-                  " of ", dtype, "; ", there, " bytes follow it");
+                  "': ", bytes < there ? "has more than" : "is truncated:", " its header claims shape ", shape, " of ",
+                  dtype, "; ", there, " bytes follow it");
   return {{std::move(name), dtype, std::move(row)}, shape[0], std::move(file), begin, swapped};
 }
 
@@ -59,8 +59,8 @@ std::unique_ptr<Source> row_file_source(const std::string& path, std::vector<Row
   std::vector<Column> columns;
   for (const RowFile& file : files) {
     if (file.rows != files[0].rows)
-      refuse("data file '", path, "': '", file.column.name, "' has ", file.rows, " rows, '", files[0].column.name, "' ",
-             files[0].rows, "; name the columns that belong together");
+      refuse("data file '", path, "': '", file.column.name, "' has ", file.rows, " rows, but '", files[0].column.name,
+             "' has ", files[0].rows, "; give columns with equal numbers of rows");
     columns.push_back(file.column);
   }
   return std::make_unique<RowFileSource>(std::move(columns), std::move(files));

@@ -17,7 +17,7 @@ RowOrder::RowOrder(std::int64_t rows, Shuffle shuffle, std::uint64_t seed, Block
     : rows_(rows), shuffle_(shuffle), seed_(seed), blocks_(blocks) {
   if (rows < 0 || blocks.block < 1 || blocks.window < 1)
     fail<ValueError>("row order: ", rows, " rows in blocks of ", blocks.block, ", ", blocks.window,
-                     " of them together; positive numbers expected");
+                     " of them in a window; these numbers must be positive");
 }
 
 std::int64_t RowOrder::rows_of_block(std::int64_t block) const {

@@ -75,10 +75,11 @@ Shape Column::shape_of(std::int64_t rows) const {
 }
 
 Source::Source(std::vector<Column> columns, std::int64_t rows) : columns_(std::move(columns)), rows_(rows) {
-  if (columns_.empty()) fail<ValueError>("data source: no column");
+  if (columns_.empty()) fail<ValueError>("data source: there are no columns; give at least one");
   std::set<std::string_view> seen;
   for (const Column& column : columns_) {
-    if (!seen.insert(column.name).second) fail<ValueError>("data source: two columns are called '", column.name, "'");
+    if (!seen.insert(column.name).second)
+      fail<ValueError>("data source: two columns have the name '", column.name, "'");
     // A file without rows can claim any row shape.
     if (!is_possible(column.dtype, column.row))
       fail<ValueError>("data source: column '", column.name, "' has rows of the impossible shape ", column.row);
@@ -99,7 +100,7 @@ std::vector<Array> Source::make_room(std::int64_t rows) const {
 
 void Source::check_range(std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || begin > end || end > rows_)
-    fail<ValueError>("data source: rows ", begin, " to ", end, " of ", rows_, " were asked for");
+    fail<ValueError>("data source: rows ", begin, " to ", end, " are requested, but there are ", rows_);
 }
 
 void Source::read(std::span<const std::int64_t> rows, std::span<Array> targets, std::int64_t at) {
@@ -129,8 +130,8 @@ std::unique_ptr<Source> array_source(std::vector<NamedRows> values) {
   for (const auto& [name, array] : values) {
     if (array.shape().ndim() == 0) fail<ValueError>("data source: column '", name, "' is a scalar and has no rows");
     if (array.shape()[0] != values[0].values.shape()[0])
-      fail<ValueError>("data source: column '", name, "' has ", array.shape()[0], " rows, '", values[0].name, "' ",
-                       values[0].values.shape()[0]);
+      fail<ValueError>("data source: column '", name, "' has ", array.shape()[0], " rows, but '", values[0].name,
+                       "' has ", values[0].values.shape()[0]);
     Shape row = array.shape();
     row.erase(0);
     columns.push_back({name, array.dtype(), std::move(row)});
@@ -143,8 +144,9 @@ std::unique_ptr<Source> join_sources(std::vector<std::unique_ptr<Source>> source
   std::vector<Column> columns;
   for (const std::unique_ptr<Source>& source : sources) {
     if (source->rows() != sources[0]->rows())
-      fail<ValueError>("data source: column '", source->columns()[0].name, "' has ", source->rows(), " rows, '",
-                       sources[0]->columns()[0].name, "' ", sources[0]->rows(), "; they are not of one data set");
+      fail<ValueError>("data source: column '", source->columns()[0].name, "' has ", source->rows(), " rows, but '",
+                       sources[0]->columns()[0].name, "' has ", sources[0]->rows(),
+                       "; they belong to different data sets");
     columns.insert(columns.end(), source->columns().begin(), source->columns().end());
   }
   const std::int64_t rows = sources.empty() ? 0 : sources[0]->rows();

@@ -29,13 +29,13 @@ void AppendFile::append(std::string_view bytes) {
   }
   const bool taken_back = written.bytes == 0 || ::ftruncate(file_.get(), static_cast<off_t>(size_)) == 0;
   fail<IoError>("cannot write '", path_, "': ", reason_of_write(written.error),
-                taken_back ? "" : "; it ends in the middle of a record now");
+                taken_back ? "" : "; the file now ends in the middle of a record");
 }
 
 void AppendFile::cut(std::uint64_t size) {
   if (size >= size_) return;
   if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0)
-    fail<IoError>("cannot cut '", path_, "' to ", size, " bytes: ", std::strerror(errno));
+    fail<IoError>("cannot truncate '", path_, "' to ", size, " bytes: ", std::strerror(errno));
   size_ = size;
 }
 

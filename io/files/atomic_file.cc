@@ -20,11 +20,11 @@ namespace syncline::io {
 namespace {
 
 [[noreturn]] void fail_save(const std::string& path, std::string_view action, std::string_view reason) {
-  fail<IoError>("cannot save '", path, "': ", action, ": ", reason, "; what stood there before is unchanged");
+  fail<IoError>("cannot save '", path, "': ", action, ": ", reason, "; the previous file, if any, is unchanged");
 }
 [[noreturn]] void fail_save(const std::string& path, std::string_view action, int error) {
   const std::string text = join_text("cannot save '", path, "': ", action, ": ", reason_of_write(error),
-                                     "; what stood there before is unchanged");
+                                     "; the previous file, if any, is unchanged");
   if (error == ENOSPC || error == EDQUOT) throw DiskFullError(text);
   throw IoError(text);
 }
@@ -46,7 +46,7 @@ int open_temporary(const std::string& path, const std::string& temporary) {
   const bool locked = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
   if (!locked && errno == EWOULDBLOCK) {
     ::close(descriptor);
-    fail_save(path, join_text("opening '", temporary, "'"), "another process is saving to this path right now");
+    fail_save(path, join_text("opening '", temporary, "'"), "another process is saving to this path");
   }
   if (!is_still(temporary, descriptor)) {
     ::close(descriptor);
@@ -68,7 +68,7 @@ void sync_directory(const std::string& path) {
   // EINVAL: this file system cannot sync a directory.
   if (descriptor.get() < 0 || (::fsync(descriptor.get()) != 0 && errno != EINVAL))
     fail<IoError>("saving '", path, "': fsync of directory '", directory, "': ", std::strerror(errno),
-                  "; the new file stands but may not survive a power cut");
+                  "; the new file is in place, but may not survive a power failure");
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ class AtomicFile::Temporary {
     if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
     renamed_ = true;
     if (descriptor_.close() != 0)
-      fail<IoError>("saving '", path_, "': close: ", std::strerror(errno), "; the new file stands, check it");
+      fail<IoError>("saving '", path_, "': close: ", std::strerror(errno), "; the new file is in place, but check it");
   }
 
   const std::string& path() const { return path_; }
@@ -173,11 +173,11 @@ void replace_text_in_place(const std::string& path, std::string text) {
   const Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    fail<IoError>("'", path, "': cannot write over it: ", std::strerror(errno));
+    fail<IoError>("'", path, "': cannot overwrite it: ", std::strerror(errno));
   text.resize(std::max(text.size(), static_cast<std::size_t>(status.st_size)), ' ');
   const HoldFileSizeSignal hold;
   const Written written = write_whole(descriptor.get(), 0, std::as_bytes(std::span(text)));
-  if (written.error != 0) fail<IoError>("'", path, "': cannot write over it: ", reason_of_write(written.error));
+  if (written.error != 0) fail<IoError>("'", path, "': cannot overwrite it: ", reason_of_write(written.error));
 }
 
 void make_directory_durably(const std::string& directory) {
@@ -186,7 +186,7 @@ void make_directory_durably(const std::string& directory) {
   if (::mkdir(name.c_str(), 0777) == 0) return sync_directory(name);
   const int error = errno;
   if (error != EEXIST || ::stat(name.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    fail<IoError>("checkpoint folder '", directory, "': cannot make it: ", std::strerror(error));
+    fail<IoError>("checkpoint folder '", directory, "': cannot create it: ", std::strerror(error));
 }
 
 void write_link_durably(const std::string& path, const std::string& target) {

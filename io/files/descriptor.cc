@@ -16,7 +16,7 @@ RegularFile open_regular(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return {-1, 0, std::strerror(errno)};
-  if (!S_ISREG(status.st_mode)) return {-1, 0, "it is no regular file"};
+  if (!S_ISREG(status.st_mode)) return {-1, 0, "it is not a regular file"};
   return {file.release(), static_cast<std::uint64_t>(status.st_size), {}};
 }
 

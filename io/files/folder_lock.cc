@@ -41,8 +41,8 @@ std::pair<dev_t, ino_t> folder_of(const std::string& folder) {
 }
 
 [[noreturn]] void fail_held(const std::string& folder, const std::string& holder) {
-  fail<IoError>("checkpoint folder '", folder, "': another training saves into it right now (", holder,
-                "); wait until it has ended, or give another folder");
+  fail<IoError>("checkpoint folder '", folder, "': another training saves into it (", holder,
+                "); wait until that training ends, or give another folder");
 }
 
 }  // namespace
@@ -84,8 +84,8 @@ void FolderLock::leave_in_process() const {
 bool FolderLock::try_lock() {
   Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (file.get() < 0)
-    fail<IoError>("cannot open '", path_, "', which keeps others off: ", std::strerror(errno),
-                  errno == EACCES ? "; if a training of another user has left it, remove it" : "");
+    fail<IoError>("cannot open '", path_, "', which locks the folder: ", std::strerror(errno),
+                  errno == EACCES ? "; if another user's training left it behind, remove it" : "");
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;

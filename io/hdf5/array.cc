@@ -16,19 +16,19 @@ constexpr hsize_t kLargestCompression = 1100;
 
 // h5py's representation of NumPy's bool.
 Hdf5Handle bool_type(const Hdf5Location& location) {
-  Hdf5Handle type = checked(H5Tenum_create(H5T_STD_I8LE), H5Tclose, location, "make the type of bool");
+  Hdf5Handle type = checked(H5Tenum_create(H5T_STD_I8LE), H5Tclose, location, "create the type of bool");
   const signed char no = 0, yes = 1;
-  checked(H5Tenum_insert(type.get(), "FALSE", &no), location, "make the type of bool");
-  checked(H5Tenum_insert(type.get(), "TRUE", &yes), location, "make the type of bool");
+  checked(H5Tenum_insert(type.get(), "FALSE", &no), location, "create the type of bool");
+  checked(H5Tenum_insert(type.get(), "TRUE", &yes), location, "create the type of bool");
   return type;
 }
 
 // h5py's representation of NumPy's float16, in the byte order of the 4-byte float `single`. HDF5 has no predefined one.
 Hdf5Handle half_type(hid_t single, const Hdf5Location& location) {
-  Hdf5Handle type = checked(H5Tcopy(single), H5Tclose, location, "make the type of float16");
-  checked(H5Tset_fields(type.get(), 15, 10, 5, 0, 10), location, "make the type of float16");
-  checked(H5Tset_size(type.get(), 2), location, "make the type of float16");
-  checked(H5Tset_ebias(type.get(), 15), location, "make the type of float16");
+  Hdf5Handle type = checked(H5Tcopy(single), H5Tclose, location, "create the type of float16");
+  checked(H5Tset_fields(type.get(), 15, 10, 5, 0, 10), location, "create the type of float16");
+  checked(H5Tset_size(type.get(), 2), location, "create the type of float16");
+  checked(H5Tset_ebias(type.get(), 15), location, "create the type of float16");
   return type;
 }
 
@@ -66,7 +66,7 @@ DType dtype_of_dataset(hid_t dataset, const Hdf5Location& location) {
   if (H5Tequal(type.get(), bool_type(location).get()) > 0) return DType::kBool;
   for (const hid_t single : {H5T_IEEE_F32LE, H5T_IEEE_F32BE})
     if (H5Tequal(type.get(), half_type(single, location).get()) > 0) return DType::kFloat16;
-  fail_at(location, "has an element type that is not read; known are bool, uint8, int8 to int64, float16 to float64");
+  fail_at(location, "has an unsupported element type; supported are bool, uint8, int8 to int64, float16 to float64");
 }
 
 Shape shape_of_dataset(hid_t dataset, const Hdf5Location& location) {
@@ -101,8 +101,8 @@ hsize_t storage_limit(hid_t dataset, const Hdf5Location& location) {
         location, "read a filter");
     if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_FLETCHER32)
       fail_at(location, join_text("is stored with filter ", filter,
-                                  ", which is refused; known are deflate, shuffle and "
-                                  "fletcher32"));
+                                  ", which is refused; supported are deflate, shuffle "
+                                  "and fletcher32"));
   }
   const hsize_t stored = H5Dget_storage_size(dataset);
   return filters > 0 ? stored * kLargestCompression : stored;
@@ -114,7 +114,7 @@ void check_size(const ArrayHeader& type, hsize_t limit, const Hdf5Location& loca
   const auto bytes = static_cast<hsize_t>(type.shape.size()) * size_of(type.dtype);
   if (bytes > limit)
     fail_at(location, join_text("is short of data: shape ", type.shape, " of ", type.dtype, " needs ", bytes,
-                                " bytes, at most ", limit, " are stored"));
+                                " bytes, but at most ", limit, " are stored"));
 }
 
 // Arrays are stored and digested as little-endian bytes, copied without conversion.
@@ -150,19 +150,19 @@ Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path) {
 ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view path, const Array& value) {
   const auto [parent, name] = split_path(path);
   const Hdf5Group home = group.make_group(parent);
-  const Hdf5Location location = home.location_of(name);
-  const Hdf5Handle properties = checked(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, location, "make dataset properties");
-  checked(H5Pset_obj_track_times(properties.get(), false), location, "leave out object times");
-  checked(H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER), location, "leave out the fill value");
+  const Hdf5Location location = home.place_of(name);
+  const Hdf5Handle properties = checked(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, location, "create dataset properties");
+  checked(H5Pset_obj_track_times(properties.get(), false), location, "turn off object times");
+  checked(H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER), location, "turn off fill values");
   checked(H5Pset_alloc_time(properties.get(), H5D_ALLOC_TIME_EARLY), location, "reserve space");
   const std::vector<hsize_t> dims(value.shape().begin(), value.shape().end());
   const Hdf5Handle space = checked(
       dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
-      H5Sclose, location, "make the dataset's shape");
+      H5Sclose, location, "create the dataset's shape");
   const Hdf5Group dataset(
       checked(H5Dcreate2(home.id(), std::string(name).c_str(), type_of(value.dtype(), true, location).get(),
                          space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
-              H5Dclose, location, "make the dataset"),
+              H5Dclose, location, "create the dataset"),
       location);
   ArrayHeader header{location.object, value.dtype(), value.shape(),
                      file.write_contents(dataset, {value.raw(), value.bytes()})};

@@ -44,7 +44,7 @@ std::string read_bytes(int descriptor, std::uint64_t address, std::span<std::byt
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_at(location, join_text("cannot be read: ", std::strerror(errno)));
     if (got == 0)
-      fail_at(location, join_text("is cut off: the file ends after ", begin, " of ", bytes.size(), " bytes"));
+      fail_at(location, join_text("is truncated: the file ends after ", begin, " of ", bytes.size(), " bytes"));
     digest.add(block.first(static_cast<std::size_t>(got)));
     begin += static_cast<std::size_t>(got);
   }
@@ -57,7 +57,7 @@ std::uint32_t checksum_of(const Array& value) {
 }
 
 [[noreturn]] void fail_damaged(const Hdf5Location& location, const char* kind, const auto& found, const auto& written) {
-  fail_at(location, join_text("is damaged: its bytes have ", kind, " ", found, ", ", written,
+  fail_at(location, join_text("is damaged: its bytes have ", kind, " ", found, ", but ", written,
                               " was written; use another checkpoint"));
 }
 

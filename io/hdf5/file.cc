@@ -31,7 +31,7 @@ void set_format(hid_t access, const Hdf5Location& location) {
 
 // Omits creation times, so that equal contents give equal bytes.
 void drop_times(hid_t properties, const Hdf5Location& location) {
-  checked(H5Pset_obj_track_times(properties, false), location, "leave out object times");
+  checked(H5Pset_obj_track_times(properties, false), location, "turn off object times");
 }
 
 Hdf5Handle open_root(hid_t file, const Hdf5Location& location) {
@@ -39,17 +39,18 @@ Hdf5Handle open_root(hid_t file, const Hdf5Location& location) {
 }
 
 Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
-  const Hdf5Location location = parent.location_of(name);
-  const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, location, "make group properties");
+  const Hdf5Location location = parent.place_of(name);
+  const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, location, "create group properties");
   drop_times(properties.get(), location);
   return checked(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose, location,
-                 "make the group");
+                 "create the group");
 }
 
 Hdf5Group open_group_at(const Hdf5Group& parent, const std::string& name) {
   Hdf5Handle handle = parent.open(name);
-  Hdf5Location location = parent.location_of(name);
-  if (H5Iget_type(handle.get()) != H5I_GROUP) fail_at(location, "is not a group, as a checkpoint has it there");
+  Hdf5Location location = parent.place_of(name);
+  if (H5Iget_type(handle.get()) != H5I_GROUP)
+    fail_at(location, "is not a group; the file is not a checkpoint, or is damaged");
   return {std::move(handle), std::move(location)};
 }
 
@@ -67,9 +68,9 @@ Hdf5Group descend(const Hdf5Group& start, std::string_view path, Step step) {
 }
 
 Hdf5Handle string_type(std::size_t width, const Hdf5Location& location) {
-  Hdf5Handle type = checked(H5Tcopy(H5T_C_S1), H5Tclose, location, "make a string type");
-  checked(H5Tset_size(type.get(), width), location, "size a string type");
-  checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), location, "pad a string type");
+  Hdf5Handle type = checked(H5Tcopy(H5T_C_S1), H5Tclose, location, "create a string type");
+  checked(H5Tset_size(type.get(), width), location, "set the size of a string type");
+  checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), location, "set the padding of a string type");
   return type;
 }
 
@@ -129,7 +130,7 @@ std::vector<std::string> Hdf5Group::links() const {
 Hdf5Handle Hdf5Group::open(std::string_view name) const {
   const Hdf5Location location = location_of(name);
   const std::string key(name);
-  if (!has(key)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
+  if (!has(key)) fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
   H5L_info_t link;
   checked(H5Lget_info(id(), key.c_str(), &link, H5P_DEFAULT), location, "read the link");
   if (link.type != H5L_TYPE_HARD)
@@ -151,7 +152,7 @@ std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::strin
 
 void Hdf5Group::make_external_link(const std::string& name, const ExternalLink& target) const {
   checked(H5Lcreate_external(target.file.c_str(), target.object.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
-          location_of(name), "make the link");
+          place_of(name), "create the link");
 }
 
 Hdf5Group Hdf5Group::group(std::string_view path) const { return descend(*this, path, open_group_at); }
@@ -174,7 +175,7 @@ void Hdf5Group::write_text(const std::string& name, std::string_view text) const
 
 std::string Hdf5Group::read_text(const std::string& name) const {
   std::vector<std::string> texts = read_strings(name);
-  if (texts.size() != 1) fail_at(location_of(name), "is not one text; the file is no checkpoint, or damaged");
+  if (texts.size() != 1) fail_at(place_of(name), "is not a single text; the file is not a checkpoint, or is damaged");
   return std::move(texts[0]);
 }
 
@@ -204,22 +205,23 @@ double Hdf5Group::read_real(const std::string& name) const {
 }
 
 void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const {
-  const Hdf5Location location = location_of(name);
-  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, location, "make a scalar");
+  const Hdf5Location location = place_of(name);
+  const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, location, "create a scalar");
   const Hdf5Handle attribute = checked(H5Acreate2(id(), name.c_str(), file_type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
-                                       H5Aclose, location, "make the attribute");
+                                       H5Aclose, location, "create the attribute");
   checked(H5Awrite(attribute.get(), memory_type, value), location, "write the attribute");
 }
 
 void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
-  const Hdf5Location location = location_of(name);
-  if (!has_attribute(name)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
+  const Hdf5Location location = place_of(name);
+  if (!has_attribute(name))
+    fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
   const Hdf5Handle attribute =
       checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
   const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
   const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, location, "read the attribute's type");
   if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tget_class(type.get()) != H5Tget_class(memory_type))
-    fail_at(location, "is not one number of its kind; the file is no checkpoint, or damaged");
+    fail_at(location, "is not a single number of the expected type; the file is not a checkpoint, or is damaged");
   checked(H5Aread(attribute.get(), memory_type, value), location, "read the attribute");
 }
 
@@ -227,8 +229,8 @@ void Hdf5Group::write_names(const std::string& name, std::span<const std::string
   std::size_t width = 1;
   for (const std::string& text : names) width = std::max(width, text.size());
   if (width > kAttributeLimit)
-    fail<ValueError>("checkpoint '", location_.file, "', ", location_.object, ": a name of ", width,
-                     " bytes does not fit an attribute of ", kAttributeLimit, " bytes; use a shorter one");
+    fail<ValueError>("checkpoint '", place_.file, "', ", place_.object, ": a name of ", width,
+                     " bytes does not fit an attribute of ", kAttributeLimit, " bytes; use a shorter name");
   const std::size_t count = names.size();
   std::size_t parts = 1;
   while ((count + parts - 1) / parts * width > kAttributeLimit) ++parts;
@@ -246,7 +248,7 @@ std::vector<std::string> Hdf5Group::read_names(const std::string& name) const {
   int part = 0;
   for (; has_attribute(join_text(name, part)); ++part)
     for (std::string& text : read_strings(join_text(name, part))) names.push_back(std::move(text));
-  if (part == 0) fail_at(location_of(name), "is missing; the file is no checkpoint in Keras's layout");
+  if (part == 0) fail_at(place_of(name), "is missing; the file is not a checkpoint in Keras's layout");
   return names;
 }
 
@@ -256,19 +258,20 @@ void Hdf5Group::write_strings(const std::string& name, std::span<const std::stri
   const Hdf5Handle type = string_type(width, location);
   const hsize_t count = texts.size();
   const Hdf5Handle space = checked(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &count, nullptr), H5Sclose,
-                                   location, "make the attribute's shape");
+                                   location, "create the attribute's shape");
   std::vector<char> bytes(std::max<std::size_t>(width * texts.size(), 1), '\0');
   for (std::size_t i = 0; i < texts.size(); ++i)
     std::memcpy(bytes.data() + i * width, texts[i].data(), texts[i].size());
   const Hdf5Handle attribute =
       checked(H5Acreate2(id(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose, location,
-              "make the attribute");
+              "create the attribute");
   checked(H5Awrite(attribute.get(), type.get(), bytes.data()), location, "write the attribute");
 }
 
 std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
-  const Hdf5Location location = location_of(name);
-  if (!has_attribute(name)) fail_at(location, join_text("is missing; the file is no ", location.kind, ", or damaged"));
+  const Hdf5Location location = place_of(name);
+  if (!has_attribute(name))
+    fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
   const Hdf5Handle attribute =
       checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
   const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
@@ -276,8 +279,10 @@ std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const 
   const hssize_t count = checked(H5Sget_simple_extent_npoints(space.get()), location, "count the attribute's elements");
   // For a layer without weights, Keras writes an empty list of doubles.
   if (count == 0) return {};
-  if (H5Tget_class(type.get()) != H5T_STRING) fail_at(location, "is not text; the file is no checkpoint, or damaged");
-  if (H5Aget_storage_size(attribute.get()) > kLongestAttribute) fail_at(location, "is longer than any list of names");
+  if (H5Tget_class(type.get()) != H5T_STRING)
+    fail_at(location, "is not text; the file is not a checkpoint, or is damaged");
+  if (H5Aget_storage_size(attribute.get()) > kLongestAttribute)
+    fail_at(location, "is too long for a list of names; the file is damaged");
   const htri_t variable = checked(H5Tis_variable_str(type.get()), location, "read the attribute's type");
   const auto elements = static_cast<std::size_t>(count);
   if (variable > 0 && location.fixed_texts)
@@ -304,20 +309,20 @@ Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
 Hdf5File Hdf5File::create(const std::string& path) {
   const Hdf5Location location{path, ""};
   auto making = std::make_unique<Making>(path);
-  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "make access properties");
-  const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, location, "make creation properties");
+  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "create access properties");
+  const Hdf5Handle create = checked(H5Pcreate(H5P_FILE_CREATE), H5Pclose, location, "create creation properties");
   set_format(access.get(), location);
   drop_times(create.get(), location);
   making->layout.use_in(access.get(), location);
-  Hdf5Handle file =
-      checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, location, "make the file");
+  Hdf5Handle file = checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, create.get(), access.get()), H5Fclose, location,
+                            "create the file");
   return {std::move(making), std::move(file), location};
 }
 
 std::string Hdf5File::write_contents(const Hdf5Group& dataset, std::span<const std::byte> bytes) {
   if (bytes.empty()) return content_digest(bytes);
   const haddr_t address = H5Dget_offset(dataset.id());
-  if (address == HADDR_UNDEF) fail_hdf5(dataset.location(), "find the place of the dataset");
+  if (address == HADDR_UNDEF) fail_hdf5(dataset.location(), "find the offset of the dataset");
   if (bytes.size() < kLargeArray) {
     making_->layout.write(address, bytes);
     return content_digest(bytes);
@@ -334,9 +339,9 @@ std::string Hdf5File::write_contents(const Hdf5Group& dataset, std::span<const s
 
 void Hdf5File::commit() {
   const Hdf5Location& location = root_.location();
-  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), location, "lay out the headers");
+  checked(H5Fflush(file_.get(), H5F_SCOPE_LOCAL), location, "write the headers");
   hsize_t size = 0;
-  checked(H5Fget_filesize(file_.get(), &size), location, "measure the file");
+  checked(H5Fget_filesize(file_.get(), &size), location, "read the size of the file");
   making_->layout.write_to(making_->disk, size);
   making_->disk.commit();
 }
@@ -348,13 +353,14 @@ Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   if (found.descriptor < 0) fail_unreadable(location, found.refused);
   ::close(found.descriptor);
   const htri_t recognised = H5Fis_hdf5(path.c_str());
-  if (recognised == 0) fail_at(location, join_text("is no HDF5 file, or its beginning is damaged; use another ", kind));
+  if (recognised == 0)
+    fail_at(location, join_text("is not an HDF5 file, or its beginning is damaged; use another ", kind));
   // Set the driver explicitly, so that the environment cannot change it: ArrayReader uses its descriptor.
-  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "make access properties");
+  const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "create access properties");
   checked(H5Pset_fapl_sec2(access.get()), location, "choose the file driver");
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   if (file < 0 && system_refused())
-    fail_unreadable(location, "somebody is writing it, or has it locked, or too many files are open");
+    fail_unreadable(location, "another process writes or locks it, or too many files are open");
   return {nullptr, checked(file, H5Fclose, location, "open the HDF5 file (damaged or truncated)"), location};
 }
 

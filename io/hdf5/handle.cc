@@ -47,7 +47,7 @@ std::string where(const Hdf5Location& location) {
 
 Hdf5Session::Hdf5Session() : lock_(library_mutex()) {
   if (H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_) < 0 || H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) < 0)
-    fail<IoError>("HDF5: the library does not start; check the installation of libhdf5");
+    fail<IoError>("HDF5: cannot initialize the library; check the installation of libhdf5");
 }
 
 Hdf5Session::~Hdf5Session() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }

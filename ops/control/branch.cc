@@ -31,7 +31,7 @@ Meta merge_sides(const Meta& x, const Meta& alt) {
   }
   if (!fits)
     fail<ShapeError>("switch: then_expression has the shape ", x.shape, " and else_expression ", alt.shape,
-                     "; both must have one shape");
+                     "; both must have the same shape");
   return merged;
 }
 
@@ -62,8 +62,8 @@ std::vector<Expr> side_gradients(const std::vector<Expr>& outputs, std::span<con
 
 Meta Condition::infer(const Attrs&, std::span<const Meta> in) {
   if (in[0].shape.ndim() != 0)
-    fail<ShapeError>("switch: the condition has the shape ", in[0].shape, "; to choose between functions it must be a ",
-                     "scalar");
+    fail<ShapeError>("switch: the condition has the shape ", in[0].shape,
+                     "; a condition that chooses between functions must be a scalar");
   return {DType::kBool, Shape{}};
 }
 
@@ -154,8 +154,8 @@ std::vector<Expr> make_branch(const Expr& condition, const BodyFunction& then_bo
   const std::vector<Expr> other = else_body();
   const auto count = std::ssize(roots);
   if (std::ssize(other) != count)
-    fail<ValueError>("switch: then_expression gives ", count, " values and else_expression ", other.size(),
-                     "; both must give as many");
+    fail<ValueError>("switch: then_expression returns ", count, " values and else_expression ", other.size(),
+                     "; both must return the same number");
   roots.insert(roots.end(), other.begin(), other.end());
   for (const Expr& root : roots)
     if (!root) fail<ValueError>("switch: a function returned no tensor");

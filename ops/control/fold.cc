@@ -15,9 +15,10 @@ void check_elems(std::string_view op, const Exprs& elems) {
   if (elems.empty()) fail<ValueError>(op, ": there are no elems; give at least one tensor");
   std::int64_t length = kUnknown;
   for (const Expr& e : elems) {
-    if (e.ndim() == 0) fail<ShapeError>(op, ": elems must have a first axis to go along, got a scalar");
+    if (e.ndim() == 0) fail<ShapeError>(op, ": an elem is a scalar; elems must have a first axis to iterate over");
     if (length >= 0 && e.shape()[0] >= 0 && e.shape()[0] != length)
-      fail<ShapeError>(op, ": elems of ", length, " and ", e.shape()[0], " rows; they must be equally long");
+      fail<ShapeError>(op, ": elems have ", length, " and ", e.shape()[0],
+                       " rows; they must have the same number of rows");
     length = std::max(length, e.shape()[0]);
   }
 }
@@ -41,7 +42,7 @@ Exprs fold(std::string_view op, const FoldFunctionOfMany& fn, Exprs elems, Exprs
   if (initializers.empty()) {
     for (Expr& e : elems) {
       if (e.shape()[0] == 0)
-        fail<ShapeError>(op, ": elems of shape ", e.shape(), " hold no element, and there is no initializer; give one");
+        fail<ShapeError>(op, ": elems of shape ", e.shape(), " have no rows, and no initializer is given; give one");
       initializers.push_back(from_last ? last_of(e) : first_of(e));
       e = without_one(e, from_last);
     }
@@ -54,7 +55,8 @@ Exprs fold(std::string_view op, const FoldFunctionOfMany& fn, Exprs elems, Exprs
   for (const Expr& e : parts.initial_states) parts.states.push_back(stand_in(e));
   parts.next_states = fn(parts.states, parts.elements);
   if (parts.next_states.size() != parts.states.size())
-    fail<ValueError>(op, ": fn turns ", parts.states.size(), " accumulators into ", parts.next_states.size());
+    fail<ValueError>(op, ": fn takes ", parts.states.size(), " accumulators, but returns ", parts.next_states.size(),
+                     "; it must return as many as it takes");
   const std::size_t count = parts.states.size();
   const Expr loop = make_loop(std::move(parts));
   Exprs result;
@@ -79,7 +81,8 @@ std::vector<Expr> map_fn(const MapFunctionOfMany& fn, const std::vector<Expr>& e
   const Exprs values = fn(parts.elements);
   if (values.empty()) fail<ValueError>("map_fn: fn returns nothing; it must return at least one tensor");
   if (!dtypes.empty() && dtypes.size() != values.size())
-    fail<ValueError>("map_fn: ", dtypes.size(), " dtypes for the ", values.size(), " tensors that fn returns");
+    fail<ValueError>("map_fn: ", dtypes.size(), " dtypes are given, but fn returns ", values.size(),
+                     " tensors; give one dtype per tensor");
   for (std::size_t i = 0; i < values.size(); ++i)
     parts.residuals.push_back(
         {dtypes.empty() || dtypes[i] == values[i].dtype() ? values[i] : cast(values[i], dtypes[i])});

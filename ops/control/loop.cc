@@ -34,7 +34,8 @@ std::int64_t common_time(const LoopBody& body, std::span<const Meta> in) {
     const Shape& shape = in[i].shape;
     if (shape.ndim() == 0) fail<ShapeError>(Loop::kName, ": sequence ", i, " is a scalar; its first axis must be time");
     if (time >= 0 && shape[0] >= 0 && shape[0] != time)
-      fail<ShapeError>(Loop::kName, ": sequences of ", time, " and ", shape[0], " elements; they must be equally long");
+      fail<ShapeError>(Loop::kName, ": sequences have ", time, " and ", shape[0],
+                       " elements; they must have the same length");
     time = std::max(time, shape[0]);
   }
   return time;
@@ -59,8 +60,8 @@ Meta merge_state(std::size_t i, const Meta& now, const Meta& next) {
 BodyMetas infer_body(const LoopBody& body, std::span<const Meta> in) {
   const std::vector<Expr> leaves = leaves_of(body);
   if (in.size() != leaves.size())
-    fail<ValueError>(Loop::kName, ": ", in.size(), " inputs for a body of ", body.elements.size(), " sequences, ",
-                     body.states.size(), " states and ", body.captures.size(), " captured values");
+    fail<ValueError>(Loop::kName, ": ", in.size(), " inputs are given for a body of ", body.elements.size(),
+                     " sequences, ", body.states.size(), " states and ", body.captures.size(), " captured values");
   std::vector<Meta> metas(in.begin(), in.end());
   for (std::size_t i = 0; i < body.elements.size(); ++i) metas[i].shape = of_one_iteration(metas[i].shape);
   return infer_under(Loop::kName, body.roots(), leaves, metas);
@@ -158,12 +159,12 @@ std::string LoopBody::describe() const {
 
 std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
   const LoopBody& body = *a.body;
-  if (body.elements.empty()) fail<ValueError>(kName, ": there is no sequence to go through; give at least one");
+  if (body.elements.empty()) fail<ValueError>(kName, ": there is no sequence to iterate over; give at least one");
   if (in.size() < body.elements.size()) fail<ValueError>(kName, ": a sequence is missing");
   const std::int64_t time = common_time(body, in);
   const BodyMetas metas = infer_body(body, in);
   if (body.next_states.size() != body.states.size())
-    fail<ValueError>(kName, ": the body has ", body.states.size(), " states, but makes ", body.next_states.size());
+    fail<ValueError>(kName, ": the body has ", body.states.size(), " states, but returns ", body.next_states.size());
   std::vector<Meta> out;
   for (std::size_t i = 0; i < body.states.size(); ++i)
     out.push_back(merge_state(i, in[body.elements.size() + i], meta_of(metas, body.next_states[i])));

@@ -57,12 +57,12 @@ class Recurrence {
     const std::int64_t time = inputs.shape()[1], promised = options.input_length.value_or(time);
     if (promised < 0 ? options.input_length.has_value() : time >= 0 && promised != time)
       fail<ShapeError>("rnn: input_length is ", promised, ", but inputs are ", inputs.shape(),
-                       "; it is the length of their second axis");
+                       "; it must be the length of their second axis");
     if (!options.mask) return;
     if (states.empty())
       fail<ValueError>(
-          "rnn: a mask is given, but there are no initial states; masked inputs leave the states as they are, so there "
-          "must be some");
+          "rnn: a mask is given without initial states; a masked time step keeps the previous states, so give initial "
+          "states");
     mask_ = checked_mask(options.mask, inputs);
   }
 
@@ -71,8 +71,8 @@ class Recurrence {
     if (time < 0) time = options_.input_length.value_or(kUnknown);
     if (time == 0) return looped();
     if (time < 0)
-      fail<ValueError>("rnn: unroll needs a fixed number of iterations, but inputs are ", inputs_.shape(),
-                       "; give that dimension, or loop");
+      fail<ValueError>("rnn: unroll needs a known number of time steps, but inputs are ", inputs_.shape(),
+                       "; give that dimension, or do not unroll");
     std::vector<Expr> states = initial_, outputs;
     Expr output;
     for (std::int64_t iteration = 0; iteration < time; ++iteration) {
@@ -131,9 +131,10 @@ class Recurrence {
     std::vector<Expr> given = states;
     given.insert(given.end(), options_.constants.begin(), options_.constants.end());
     auto [output, next] = step_(x, given);
-    if (!output) fail<ValueError>("rnn: the step function gives no output");
+    if (!output) fail<ValueError>("rnn: the step function returns no output");
     if (next.size() != initial_.size())
-      fail<ValueError>("rnn: the step function turns ", initial_.size(), " states into ", next.size());
+      fail<ValueError>("rnn: the step function takes ", initial_.size(), " states, but returns ", next.size(),
+                       "; it must return as many as it takes");
     states = std::move(next);
     return output;
   }

@@ -32,12 +32,12 @@ bool check_shapes(const Expr& condition, const Expr& x, const Expr& alt) {
   }
   if (!fits)
     fail<ShapeError>("switch: then_expression has the shape ", x.shape(), " and else_expression ", alt.shape(),
-                     "; both must have one shape");
+                     "; both must have the same shape");
   for (int axis = 0; axis < condition.ndim(); ++axis) {
     const std::int64_t have = condition.shape()[axis], wanted = x.shape()[axis];
     if (have != 1 && have >= 0 && wanted >= 0 && have != wanted)
       fail<ShapeError>("switch: a condition of shape ", condition.shape(), " does not fit expressions of shape ",
-                       x.shape(), "; its axes are their first ones, each as long or of one element");
+                       x.shape(), "; its axes must have the sizes of their first axes, or size 1");
     decided = decided && (have == 1 || have == wanted);
   }
   return decided;

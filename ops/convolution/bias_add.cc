@@ -27,8 +27,9 @@ Expr bias_add(const Expr& x, const Expr& bias, const std::string& data_format) {
     fits = !known || shape[axis] == x.shape()[axis];
   }
   if (!fits)
-    fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " for x of shape ", x.shape(), " with ", data_format,
-                     "; give a vector of its channels, or ", ndim - 1, " dimensions, its space and channels");
+    fail<ShapeError>(kName, ": bias of shape ", bias.shape(), " does not fit x of shape ", x.shape(), " with ",
+                     data_format, "; give a vector with one value per channel, or ", ndim - 1,
+                     " dimensions: those of space and the channels");
   if (decided) return vector_axis == ndim - 1 ? x + bias : x + reshape(bias, std::move(shape));
   const Meta operands[] = {x.meta(), {bias.dtype(), shape}};
   return once_known(std::string(kName), {x, bias}, infer_arithmetic(kName, operands),

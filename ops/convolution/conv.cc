@@ -78,7 +78,7 @@ void clear_unused_taps(const kernels::ConvGeometry& g, Index elements, T* dw) {
 void check_dtypes(std::string_view op, std::span<const Meta> in) {
   for (const Meta& m : in)
     if (!is_floating(m.dtype) || m.dtype != in[0].dtype)
-      fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; both must be of one floating dtype");
+      fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; both must have the same floating dtype");
 }
 
 void check_kernel(std::string_view op, const ConvAttrs& a, const Shape& kernel, int kernel_ndim) {
@@ -92,8 +92,8 @@ void check_kernel(std::string_view op, const ConvAttrs& a, const Shape& kernel, 
 
 void check_channels(std::string_view op, const Shape& image, Index channels, const Shape& kernel) {
   if (image.back() != channels && image.back() != kUnknown && channels != kUnknown)
-    fail<ShapeError>(op, ": an image of shape ", image, " and a kernel of shape ", kernel, " disagree: ", image.back(),
-                     " and ", channels, " channels");
+    fail<ShapeError>(op, ": an image of shape ", image, " and a kernel of shape ", kernel,
+                     " have different numbers of channels: ", image.back(), " and ", channels);
 }
 
 // dy must have the spatial shape that a convolution of an image of `size` gives.
@@ -101,8 +101,8 @@ void check_positions(std::string_view op, const ConvAttrs& a, const Shape& dy, c
   for (int i = 0; i < spatial_of(a); ++i) {
     const Index want = window_positions(op, size[i], window(a, i, kernel[i]));
     if (dy[i + 1] != want && dy[i + 1] != kUnknown && want != kUnknown)
-      fail<ShapeError>(op, ": an image of shape ", dy, " does not belong to one of size ", size,
-                       " under a kernel of size ", kernel, ", which would have ", want, " positions on axis ", i + 1);
+      fail<ShapeError>(op, ": a kernel of size ", kernel, " has ", want, " positions on axis ", i + 1,
+                       " of an image of size ", size, ", but the convolved image has the shape ", dy);
   }
 }
 

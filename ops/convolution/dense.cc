@@ -18,8 +18,9 @@ Expr transposed(std::string_view op, const Expr& x, const Expr& kernel, const Sh
   const int spatial = static_cast<int>(attrs.strides.size());
   const bool first = is_channels_first(op, data_format);
   if (output_shape.ndim() != spatial + 2)
-    fail<ShapeError>(op, ": output_shape ", output_shape, " has not ", spatial + 2,
-                     " dimensions; name batch, channels and the ", spatial, " of space in the order of data_format");
+    fail<ShapeError>(op, ": output_shape ", output_shape, " does not have ", spatial + 2,
+                     " dimensions; give the sizes of batch, channels and the ", spatial,
+                     " spatial axes in the order of data_format");
   for (int axis = 0; axis < spatial; ++axis) attrs.size.push_back(output_shape[axis + (first ? 2 : 1)]);
   const Expr y = with_channels_last(op, x, spatial, data_format,
                                     [&](const Expr& image) { return transposed_conv(kernel, image, attrs); });

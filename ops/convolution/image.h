@@ -37,7 +37,7 @@ struct Window {
 };
 
 [[noreturn]] inline void fail_window(std::string_view op, std::int64_t in, const Window& w) {
-  fail<ShapeError>(op, ": a window that reaches over ", w.reach(), " does not fit into an image of ", in,
+  fail<ShapeError>(op, ": a window that spans ", w.reach(), " elements does not fit into an image of ", in,
                    "; use padding 'same' or a smaller window");
 }
 
@@ -99,7 +99,7 @@ inline bool is_channels_first(std::string_view op, std::string_view data_format)
 inline void check_image(std::string_view op, const Shape& x, int spatial) {
   if (x.ndim() != spatial + 2)
     fail<ShapeError>(op, ": x has the shape ", x, "; it needs ", spatial + 2, " dimensions: batch, channels and ",
-                     spatial, " of space");
+                     spatial, " spatial ones");
 }
 
 // Keeps a batch split of operand `image` in the result; gathers the other operands.

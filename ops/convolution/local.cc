@@ -67,7 +67,8 @@ struct Local {
 
 void check_operands(std::string_view op, std::span<const Meta> in, int first_ndim, int second_ndim) {
   if (!is_floating(in[0].dtype) || in[0].dtype != in[1].dtype)
-    fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; both must be of one floating dtype");
+    fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", in[1].dtype,
+                     "; both must have the same floating dtype");
   if (in[0].shape.ndim() != first_ndim || in[1].shape.ndim() != second_ndim)
     fail<ShapeError>(op, ": operands of shapes ", in[0].shape, " and ", in[1].shape, "; they need ", first_ndim,
                      " and ", second_ndim, " dimensions");
@@ -79,7 +80,7 @@ void check_windows(std::string_view op, const LocalAttrs& a, const Shape& x) {
     const auto k = static_cast<std::size_t>(i);
     const Index reach = (a.positions[k] - 1) * a.strides[k] + a.kernel_size[k];
     if (x[i + 1] != kUnknown && a.positions[k] > 0 && reach > x[i + 1])
-      fail<ShapeError>(op, ": ", a.positions[k], " positions of a window of ", a.kernel_size[k], " reach over ", reach,
+      fail<ShapeError>(op, ": ", a.positions[k], " positions of a window of ", a.kernel_size[k], " span ", reach,
                        " elements, but the image has ", x[i + 1], "; give fewer positions");
   }
 }
@@ -88,9 +89,10 @@ void check_kernel(std::string_view op, const LocalAttrs& a, const Shape& w, Inde
   const Index positions = a.positions[0] * a.positions[1], window = a.kernel_size[0] * a.kernel_size[1];
   const bool features = channels == kUnknown || w[1] == kUnknown || w[1] == window * channels;
   if ((w[0] != positions && w[0] != kUnknown) || !features)
-    fail<ShapeError>(op, ": a kernel of shape ", w, " does not belong to ", positions, " positions of windows of ",
-                     window, " places and ", channels,
-                     " channels; its first dimensions are positions and their product");
+    fail<ShapeError>(
+        op, ": a kernel of shape ", w, " does not fit ", positions, " positions of windows of ", window, " places and ",
+        channels,
+        " channels; its first dimension must be the number of positions, its second one places times channels");
 }
 
 Expr local_grad_input(const LocalAttrs& a, const Expr& w, const Expr& dy, const Expr& x);

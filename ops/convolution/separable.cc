@@ -14,11 +14,11 @@ Expr depthwise(std::string_view op, const Expr& x, const Expr& kernel, const Con
   const Shape& k = kernel.shape();
   if (k.ndim() != spatial + 2 || k.back() == kUnknown)
     fail<ShapeError>(op, ": the depthwise kernel has the shape ", k, "; it needs ", spatial + 2,
-                     " dimensions: those of space, channels, and a known multiplier");
+                     " dimensions: the spatial ones, channels, and a known multiplier");
   const auto channels = k[spatial], multiplier = k[spatial + 1];
   if (x.shape().back() != channels && x.shape().back() != kUnknown && channels != kUnknown)
     fail<ShapeError>(op, ": x with channels last, of shape ", x.shape(), ", and a depthwise kernel of shape ", k,
-                     " disagree: ", x.shape().back(), " and ", channels, " channels");
+                     " have different numbers of channels: ", x.shape().back(), " and ", channels);
   const Expr image = multiplier == 1 ? x : repeat_elements(x, static_cast<int>(multiplier), -1);
   const Expr y = depthwise_conv(image, merge_axes(kernel, spatial), attrs);
   if (multiplier > 0 || (x.shape().back() != kUnknown && channels != kUnknown)) return y;

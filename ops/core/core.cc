@@ -24,7 +24,7 @@ struct Identity {
 
 struct StopGradient : Identity {
   static constexpr std::string_view kName = "stop_gradient";
-  static constexpr NoGradient grad{"that is what it is for"};
+  static constexpr NoGradient grad{"it stops gradients by definition"};
 };
 
 struct ShapeOf {
@@ -83,7 +83,7 @@ Expr fill(const Dims& shape, double value, DType dtype) {
     if (!numbers.is_known())
       fail<ShapeError>("fill: the shape ", numbers,
                        " has a size that is negative or unknown; give sizes of 0 or more, or ",
-                       "fill_like a tensor, whose shape may be open");
+                       "use fill_like with a tensor, whose shape may be unknown");
     return apply<Fill>({}, {value, dtype, numbers});
   });
 }

@@ -186,9 +186,10 @@ void check_operands(std::string_view op, std::span<const Meta> in) {
     fit = fit && in[static_cast<std::size_t>(i)].shape.ndim() >= 1 &&
           !sizes_differ(in[static_cast<std::size_t>(i)].shape[0], logits[0]);
   if (!fit)
-    fail<ShapeError>(op, ": y_true ", labels, ", y_pred ", logits, ", input_length ", in[kInputLength].shape,
-                     " and label_length ", in[kLabelLength].shape,
-                     "; give (samples, labels), (samples, time, classes) and lengths of (samples, 1)");
+    fail<ShapeError>(
+        op, ": y_true ", labels, ", y_pred ", logits, ", input_length ", in[kInputLength].shape, " and label_length ",
+        in[kLabelLength].shape,
+        " do not fit together; give (samples, labels), (samples, time, classes) and lengths of (samples, 1)");
 }
 
 Placed place_samples(const PlaceArgs& args) {
@@ -221,13 +222,13 @@ void check_values(std::string_view op, const KernelArgs& k) {
       if (label[j] < 0)
         fail<ValueError>(op, ": label ", label[j], " at (", sample, ", ", j, ") is negative; give class numbers");
       if (j > labels && label[j] < classes - 1)
-        fail<ValueError>(op, ": label ", label[j], " at (", sample, ", ", j, ") stands behind ", label[labels],
+        fail<ValueError>(op, ": label ", label[j], " at (", sample, ", ", j, ") follows ", label[labels],
                          ", which ends the labels: the last of the ", classes, " classes is the blank");
       needed += j > 0 && j < labels && label[j] == label[j - 1];
     }
     if (needed > time)
       fail<ValueError>(op, ": the ", labels, " labels of sample ", k.slice.begin + i, " need ", needed,
-                       " steps (one more between equal labels), but its input_length is ", time);
+                       " time steps (one more between equal labels), but its input_length is ", time);
   }
 }
 

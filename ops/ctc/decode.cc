@@ -19,7 +19,7 @@ void check_operands(std::span<const Meta> in) {
   ctc::check_logits(kDecode, in[0]);
   if (in[1].shape.ndim() != 1 || sizes_differ(in[1].shape[0], in[0].shape[0]))
     fail<ShapeError>(kDecode, ": y_pred ", in[0].shape, " and input_length ", in[1].shape,
-                     "; give (samples, time, classes) and lengths of (samples) or (samples, 1)");
+                     " do not fit together; give (samples, time, classes) and lengths of (samples) or (samples, 1)");
 }
 
 Placed place_samples(const PlaceArgs& args) {

@@ -14,7 +14,7 @@ Expr ctc_label_dense_to_sparse(const Expr& labels, const Expr& label_lengths) {
   const Expr lengths = ctc::flat_lengths(kName, label_lengths);
   if (labels.ndim() != 2 || sizes_differ(labels.shape()[0], lengths.shape()[0]))
     fail<ShapeError>(kName, ": labels ", labels.shape(), " and label_lengths ", label_lengths.shape(),
-                     "; give (samples, labels) and one length a sample");
+                     " do not fit together; give (samples, labels) and one length per sample");
   const Expr most = count(labels, {1}, DType::kInt32);
   const Expr entries = cast(minimum(maximum(lengths, zeros_like(most)), most), DType::kInt64);
   const Expr columns = cumsum(fill_like(labels, 1, DType::kInt32), 1) - 1;

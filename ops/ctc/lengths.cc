@@ -15,7 +15,7 @@ void check_logits(std::string_view op, const Meta& y_pred) {
 Expr flat_lengths(std::string_view op, const Expr& lengths) {
   const bool column = lengths.ndim() == 2 && (lengths.shape()[1] == 1 || lengths.shape()[1] == kUnknown);
   if (lengths.ndim() != 1 && !column)
-    fail<ShapeError>(op, ": lengths of shape ", lengths.shape(), "; they must be (samples) or (samples, 1)");
+    fail<ShapeError>(op, ": lengths have the shape ", lengths.shape(), "; it must be (samples) or (samples, 1)");
   if (lengths.dtype() == DType::kBool) fail<DTypeError>(op, ": lengths are bool; cast them to an integer dtype");
   return cast(column ? squeeze(lengths, 1) : lengths, DType::kInt32);
 }

@@ -18,7 +18,7 @@ Dims Dims::of_numbers(std::string_view function, std::initializer_list<Dim> entr
   for (const Dim& entry : entries)
     if (!entry.is_number() && entry.tensor().ndim() != 0)
       fail<ShapeError>(function, ": a tensor of shape ", entry.tensor().shape(),
-                       " where one number is wanted; give a scalar");
+                       " is given where one number is needed; give a scalar");
   return Dims(entries);
 }
 

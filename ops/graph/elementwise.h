@@ -10,7 +10,7 @@ inline Meta infer_arithmetic(std::string_view op, std::span<const Meta> in) {
   for (const Meta& m : in) {
     if (m.dtype != in[0].dtype)
       fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", m.dtype, "; cast one of them");
-    if (m.dtype == DType::kBool) fail<DTypeError>(op, ": arithmetic on bool; cast it to a number first");
+    if (m.dtype == DType::kBool) fail<DTypeError>(op, ": operands are bool; cast them to a number first");
   }
   Meta out = in[0];
   for (const Meta& m : in.subspan(1)) out.shape = broadcast(op, out.shape, m.shape);

@@ -52,10 +52,10 @@ std::shared_ptr<const Node> make_node(const OpDef& op, std::shared_ptr<const voi
   std::vector<Meta> metas;
   metas.reserve(inputs.size());
   for (const Expr& input : inputs) {
-    if (!input) fail<ValueError>(op.name, ": an input is empty (the gradient of something that has none?)");
+    if (!input) fail<ValueError>(op.name, ": an input is empty; it may be the gradient of an expression that has none");
     if (input.op().sparse)
-      fail<ValueError>(op.name, ": does not take the sparse tensor '", input.name(), "' of shape ", input.shape(),
-                       "; give it to_dense(x)");
+      fail<ValueError>(op.name, ": does not accept the sparse tensor '", input.name(), "' of shape ", input.shape(),
+                       "; give to_dense(x) instead");
     metas.push_back(input.meta());
   }
   auto node = std::make_shared<Node>();

@@ -29,9 +29,10 @@ struct BatchDot {
     const Shape &x = in[0].shape, &y = in[1].shape;
     if (in[0].dtype != in[1].dtype)
       fail<DTypeError>(kName, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; cast one of them");
-    if (in[0].dtype == DType::kBool) fail<DTypeError>(kName, ": operands of bool; cast them to numbers first");
+    if (in[0].dtype == DType::kBool) fail<DTypeError>(kName, ": operands are bool; cast them to numbers first");
     if (!agree(x[0], y[0]))
-      fail<ShapeError>(kName, ": x ", x, " has ", x[0], " samples and y ", y, " has ", y[0], "; they must be as many");
+      fail<ShapeError>(kName, ": x ", x, " has ", x[0], " samples and y ", y, " has ", y[0],
+                       "; both must have the same number");
     const int x_at = summed_at(a.summed_first_x, x, a.summed), y_at = summed_at(a.summed_first_y, y, a.summed);
     for (int i = 0; i < a.summed; ++i)
       if (!agree(x[x_at + i], y[y_at + i]))
@@ -129,7 +130,7 @@ Expr batch_dot(const Expr& x, const Expr& y, std::array<int, 2> axes) {
   const int a = wrap_axis("batch_dot", axes[0], x.ndim()), b = wrap_axis("batch_dot", axes[1], y.ndim());
   if (a == 0 || b == 0)
     fail<ValueError>("batch_dot: axes ", axes[0], " and ", axes[1],
-                     ": axis 0 holds the samples and cannot be summed; expand_dims(x, 0) adds such an axis");
+                     ": axis 0 holds the samples and cannot be summed; expand_dims(x, 0) adds an axis of samples");
   const Expr product =
       apply<BatchDot>({axis_at_border(x, a), axis_at_border(y, b)}, {1, a == 1 && x.ndim() > 2, b == 1});
   return product.ndim() == 1 ? expand_dims(product, 1) : product;

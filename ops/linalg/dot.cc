@@ -18,7 +18,7 @@ using kernels::Trans;
 void check_product(std::string_view op, std::span<const Meta> in) {
   if (in[0].dtype != in[1].dtype)
     fail<DTypeError>(op, ": operands of ", in[0].dtype, " and ", in[1].dtype, "; cast one of them");
-  if (in[0].dtype == DType::kBool) fail<DTypeError>(op, ": operands of bool; cast them to numbers first");
+  if (in[0].dtype == DType::kBool) fail<DTypeError>(op, ": operands are bool; cast them to numbers first");
 }
 
 // Rows of a tensor viewed as a matrix with the last axis as columns.
@@ -84,7 +84,7 @@ struct DotKernelGrad {
     const Shape &a = in[0].shape, &b = in[1].shape;
     bool fits = a.ndim() >= 1 && a.ndim() == b.ndim();
     for (int axis = 0; fits && axis + 1 < a.ndim(); ++axis) fits = !sizes_differ(a[axis], b[axis]);
-    if (!fits) fail<ShapeError>(kName, ": ", a, " and ", b, " must have equal dimensions but for the last");
+    if (!fits) fail<ShapeError>(kName, ": ", a, " and ", b, " must be equal in all dimensions but the last");
     return {in[0].dtype, Shape{a.back(), b.back()}};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) {
@@ -140,7 +140,8 @@ Expr dot(const Expr& x, const Expr& y) {
   if (is_sparse(x)) return sparse_dot(x, y);
   if (y.ndim() == 1) return squeeze(dot(x, expand_dims(y, 1)), x.ndim() - 1);
   if (x.ndim() < 1 || y.ndim() < 1)
-    fail<ShapeError>("dot: x ", x.shape(), " and y ", y.shape(), " must have an axis each; multiply scalars instead");
+    fail<ShapeError>("dot: x ", x.shape(), " and y ", y.shape(),
+                     " must have at least one axis each; multiply scalars by x * y");
   return y.ndim() > 2 ? dot_many(x, y) : apply<Dot>({x, y}, {false});
 }
 Expr dot_transposed(const Expr& x, const Expr& w) { return apply<Dot>({x, w}, {true}); }

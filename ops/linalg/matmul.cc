@@ -37,7 +37,7 @@ Shape product_shape(const Shape& x, const Shape& y) {
   for (int axis = 0; axis < ndim - 2; ++axis) fits = fits && broadcasts(a[axis], b[axis]);
   if (!fits)
     fail<ShapeError>("matmul: x is ", x, " and y is ", y,
-                     "; the last axis of x must be as long as the last but one of y, ",
+                     "; the last axis of x must be as long as the second-to-last axis of y, ",
                      "and the axes before the last two must broadcast");
   a[ndim - 1] = b[ndim - 2] = 1;
   return broadcast("matmul", a, b);

@@ -6,7 +6,7 @@
 namespace syncline {
 namespace {
 
-constexpr NoGradient kMadeByPlans{"plans make it of a dot whose gradient has been taken"};
+constexpr NoGradient kMadeByPlans{"a plan inserts it after differentiation"};
 
 // float16 counts as float32, in which it is packed and multiplied.
 std::int64_t panel_columns(DType dtype) {

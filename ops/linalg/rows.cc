@@ -85,7 +85,8 @@ void check_rows(std::string_view op, const Meta& values, const Meta& indices, co
   Shape wanted = indices.shape;
   for (const std::int64_t dim : row) wanted.push_back(dim);
   if (!accepts(wanted, values.shape) && !accepts(values.shape, wanted))
-    fail<ShapeError>(op, ": values ", values.shape, " do not fit the indices ", indices.shape, " and rows of ", row);
+    fail<ShapeError>(op, ": values ", values.shape, " do not fit the indices ", indices.shape, " and rows of shape ",
+                     row);
 }
 
 Shape row_of(const Shape& shape, int leading) {

@@ -77,7 +77,9 @@ struct PowF : Stateless {
   }
   template <class T>
   static T power(T x, T y) {
-    if (y < 0) fail<ValueError>("pow: an integer to the power ", +y, "; cast to a floating dtype first");
+    if (y < 0)
+      fail<ValueError>("pow: an integer cannot be raised to the negative power ", +y,
+                       "; cast to a floating dtype first");
     T result = 1;
     for (; y > 0; y = static_cast<T>(y >> 1)) {
       if ((y & 1) != 0) result = static_cast<T>(wrapping(result) * wrapping(x));
@@ -263,7 +265,7 @@ Expr pow(const Expr& x, double a) { return pow(x, scalar_like(a, x)); }
 Expr scalar_like(double value, const Expr& x) {
   if (!is_integer(x.dtype())) return scalar(value, x.dtype());
   if (!std::isfinite(value) || value != std::trunc(value))
-    fail<DTypeError>("the number ", value, " for a tensor of ", x.dtype(),
+    fail<DTypeError>("the number ", value, " cannot be used with a tensor of ", x.dtype(),
                      "; cast the tensor to a floating dtype first");
   const double wrapped =
       with_number(x.dtype(), [&]<class T>(T) { return convert<double>(convert<T>(convert<std::int64_t>(value))); });

@@ -177,7 +177,7 @@ struct Select : Comparison<Select> {
     if (in[0].dtype != DType::kBool)
       fail<DTypeError>(kName, ": the condition is ", in[0].dtype, "; compare it with a value first");
     if (in[1].dtype != in[2].dtype)
-      fail<DTypeError>(kName, ": branches of ", in[1].dtype, " and ", in[2].dtype, "; cast one of them");
+      fail<DTypeError>(kName, ": the branches are ", in[1].dtype, " and ", in[2].dtype, "; cast one of them");
     return {in[1].dtype, broadcast(kName, broadcast(kName, in[1].shape, in[2].shape), in[0].shape)};
   }
   static Placed place(const Attrs&, const PlaceArgs& args) {

@@ -91,7 +91,7 @@ SYNCLINE_REGISTER_OP(Softsign)
 
 Expr relu(const Expr& x, const ReluOptions& options) {
   const auto& [alpha, max_value, threshold] = options;
-  if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give one of 0 or more");
+  if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give 0 or more");
   // The gradient at 0 is alpha, as in TensorFlow; the other forms have 0 there.
   if (alpha != 0 && threshold == 0 && !max_value) return select(positive(x), x, x * alpha);
   // less_equal is false for NaN, so NaN stays NaN; maximum's gradient then goes to the bound: 0 for x, as in relu.

@@ -53,8 +53,8 @@ NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, co
                                             double epsilon) {
   constexpr std::string_view kName = "normalize_batch_in_training";
   if (reduction_axes.are_all() || reduction_axes.of(x.ndim()).empty())
-    fail<ValueError>(kName, ": no reduction_axes for x of shape ", x.shape(),
-                     "; name the axes to take statistics over");
+    fail<ValueError>(kName, ": no reduction_axes are given for x of shape ", x.shape(),
+                     "; give the axes over which the statistics are computed");
   std::vector<bool> reduced(static_cast<std::size_t>(x.ndim()), false);
   for (const int axis : reduction_axes.of(x.ndim()))
     reduced[static_cast<std::size_t>(wrap_axis(kName, axis, x.ndim()))] = true;

@@ -32,7 +32,7 @@ struct DropoutMask {
       fits = noise == 1 || noise == kUnknown || x[axis] == kUnknown || noise == x[axis];
     }
     if (!fits)
-      fail<ShapeError>("dropout: noise_shape ", a.noise_shape, " for x of shape ", x,
+      fail<ShapeError>("dropout: noise_shape ", a.noise_shape, " does not fit x of shape ", x,
                        "; give 1, x's size or -1 for each axis");
     Shape out = x;
     for (int axis = 0; axis < x.ndim(); ++axis)

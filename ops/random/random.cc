@@ -35,10 +35,12 @@ struct Random {
 
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     const bool allowed = is_floating(a.dtype) || (Self::kIntegers && is_integer(a.dtype));
-    if (!allowed) fail<DTypeError>(Self::kName, ": draws no numbers of ", a.dtype, "; cast the result");
+    if (!allowed)
+      fail<DTypeError>(Self::kName, ": cannot draw numbers of ", a.dtype, "; draw another dtype and cast the result");
     const Shape& shape = in.empty() ? a.shape : in[0].shape;
     if (in.empty() && !shape.is_known())
-      fail<ShapeError>(Self::kName, ": the shape ", shape, " has an unknown dimension; draw one like a tensor instead");
+      fail<ShapeError>(Self::kName, ": the shape ", shape,
+                       " has an unknown dimension; draw numbers in the shape of a tensor instead");
     return {a.dtype, shape};
   }
   // The operand provides only its shape, so any placement works.
@@ -157,18 +159,19 @@ void check_range(const UniformOptions& o) {
     if constexpr (std::is_integral_v<T>) high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // it is excluded
     const bool far = std::is_floating_point_v<T> && o.maxval - o.minval > high;
     if (o.minval < low || o.maxval > high || far)
-      fail<ValueError>("random_uniform: the numbers from ", o.minval, " to ", o.maxval, " reach beyond ", o.dtype,
-                       "; give bounds from ", low, " to ", high, far ? " whose difference is a number too" : "");
+      fail<ValueError>("random_uniform: minval ", o.minval, " and maxval ", o.maxval, " exceed the range of ", o.dtype,
+                       "; give bounds from ", low, " to ", high, far ? " whose difference is finite too" : "");
   });
 }
 
 RandomAttrs attrs_of(const UniformOptions& o, const RandomKey& key, Shape shape) {
   if (!(o.minval <= o.maxval) || !std::isfinite(o.maxval - o.minval))
-    fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " is no interval; give minval <= maxval");
+    fail<ValueError>("random_uniform: minval ", o.minval, " and maxval ", o.maxval,
+                     " are not an interval; give finite numbers, minval <= maxval");
   if (is_integer(o.dtype) &&
       (std::floor(o.minval) != o.minval || std::floor(o.maxval) != o.maxval || o.minval == o.maxval))
-    fail<ValueError>("random_uniform: from ", o.minval, " to ", o.maxval, " in ", o.dtype,
-                     "; give two whole numbers, the first below the second");
+    fail<ValueError>("random_uniform: minval ", o.minval, " and maxval ", o.maxval, " do not fit ", o.dtype,
+                     "; give two whole numbers, minval < maxval");
   check_range(o);
   return {o.minval, o.maxval, o.dtype, std::move(shape), key.op()};
 }

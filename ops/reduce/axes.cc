@@ -10,7 +10,7 @@ AxisMask axis_mask(std::string_view op, const std::vector<int>& axes, int ndim) 
   mask.ndim = ndim;
   for (const int axis : axes) {
     bool& on = mask.on[static_cast<std::size_t>(wrap_axis(op, axis, ndim))];
-    if (on) fail<ValueError>(op, ": axis ", axis, " is named twice");
+    if (on) fail<ValueError>(op, ": axis ", axis, " is given twice");
     on = true;
   }
   return mask;

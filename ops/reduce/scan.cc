@@ -87,10 +87,10 @@ struct LinearScan {
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     if (in[0].dtype != in[1].dtype || !is_floating(in[0].dtype))
       fail<DTypeError>(kName, ": operands of ", in[0].dtype, " and ", in[1].dtype,
-                       "; both must have one floating dtype");
+                       "; both must have the same floating dtype");
     wrap_axis(kName, a.axis, in[0].shape.ndim());
     if (!accepts(in[0].shape, in[1].shape) && !accepts(in[1].shape, in[0].shape))
-      fail<ShapeError>(kName, ": operands of shapes ", in[0].shape, " and ", in[1].shape, " must have one shape");
+      fail<ShapeError>(kName, ": operands of shapes ", in[0].shape, " and ", in[1].shape, " must have the same shape");
     return in[1];
   }
   static Placed place(const Attrs& a, const PlaceArgs& args) {

@@ -88,7 +88,7 @@ struct StridedSlice {
       std::int64_t& size = out.shape[axis];
       if (a.step[i] == 0) fail<ValueError>("index: the step of axis ", axis, " is 0; give another number");
       const bool outside = a.picked[i] != 0 && size >= 0 && (a.start[i] >= size || a.start[i] < -size);
-      if (outside) fail<ValueError>("index: ", a.start[i], " is outside axis ", axis, " of x ", in[0].shape);
+      if (outside) fail<ValueError>("index: the index ", a.start[i], " is outside axis ", axis, " of x ", in[0].shape);
       if (a.picked[i] != 0) size = 1;
       else if (size >= 0) size = cut_of(a, axis, size).count;
     }
@@ -186,7 +186,7 @@ Expr cut(const Expr& x, const Dims& bounds, const std::vector<int>& picked) {
 // Gathers elements along `axis`; the axes of `indices` replace it.
 Expr gather_along(const Expr& x, int axis, const Expr& indices) {
   if (!is_integer(indices.dtype()))
-    fail<DTypeError>("index: a tensor of ", indices.dtype(), " is no index; give integers, or bool for a mask");
+    fail<DTypeError>("index: a tensor of ", indices.dtype(), " is not an index; give integers, or bool for a mask");
   std::vector<int> front{axis}, back;
   for (int i = 0; i < x.ndim(); ++i)
     if (i != axis) front.push_back(i);
@@ -268,8 +268,8 @@ std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& 
     axes += axes_of(s);
   }
   if (axes > x.ndim() || ellipses > 1)
-    fail<ValueError>("index: subscripts for ", axes, " axes and ", ellipses, " ellipses for x ", x.shape(),
-                     "; at most one subscript an axis and one ellipsis");
+    fail<ValueError>("index: there are subscripts for ", axes, " axes and ", ellipses, " ellipses for x ", x.shape(),
+                     "; give at most one subscript per axis and one ellipsis");
   std::vector<Subscript> result;
   const auto fill_up = [&] { result.insert(result.end(), static_cast<std::size_t>(x.ndim() - axes), Range{}); };
   for (const Subscript& s : subscripts) {

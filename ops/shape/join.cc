@@ -16,7 +16,7 @@ namespace {
 
 // The meta of the concatenation of `in`.
 Meta infer_joined(std::string_view op, int axis, std::span<const Meta> in) {
-  if (in.empty()) fail<ValueError>(op, ": there are no tensors to join");
+  if (in.empty()) fail<ValueError>(op, ": there are no tensors to join; give at least one");
   Meta out = in[0];
   const int joined = wrap_axis(op, axis, out.shape.ndim());
   if (out.shape.ndim() > kMaxDims) fail<ShapeError>(op, ": ", out.shape, " has more than ", kMaxDims, " dimensions");

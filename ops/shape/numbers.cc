@@ -80,7 +80,7 @@ Expr numbers_between(Number start, Number stop, Number step, DType dtype) {
   const std::int64_t count = count_between(start, stop, step);
   if (count > kLargestSize)
     fail<ShapeError>(text(), (static_cast<double>(stop) - static_cast<double>(start)) / static_cast<double>(step),
-                     " elements are beyond 2^47; give fewer");
+                     " elements exceed 2^47; give fewer");
   Array values(dtype, Shape{count});
   with_stored_dtype(dtype, [&]<class T>(T) {
     for (std::int64_t i = 0; i < count; ++i)

@@ -119,7 +119,7 @@ Expr transpose(const Expr& x) {
   return apply<Permute>({x}, {std::move(pattern)});
 }
 Expr reverse(const Expr& x, Axes axes) {
-  if (axes.are_all()) fail<ValueError>(Reverse::kName, ": no axes are given; name those to reverse");
+  if (axes.are_all()) fail<ValueError>(Reverse::kName, ": no axes are given; give the axes to reverse");
   return apply<Reverse>({x}, {axes.of(x.ndim())});
 }
 

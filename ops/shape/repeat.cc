@@ -44,7 +44,7 @@ struct BroadcastAxis {
 SYNCLINE_REGISTER_OP(BroadcastAxis)
 
 void check_times(std::string_view op, std::int64_t n) {
-  if (n < 0) fail<ValueError>(op, ": ", n, " repetitions; the number must not be negative");
+  if (n < 0) fail<ValueError>(op, ": the number of repetitions is ", n, "; it must not be negative");
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Expr repeat(const Expr& x, const Dim& n) {
 
 Expr tile(const Expr& x, const Dims& n) {
   if (n.size() > x.ndim())
-    fail<ShapeError>("tile: ", n.size(), " numbers for x ", x.shape(), ", which has ", x.ndim(), " axes");
+    fail<ShapeError>("tile: n has ", n.size(), " numbers, but x ", x.shape(), " has only ", x.ndim(), " axes");
   const int lead = x.ndim() - n.size();
   Meta unknown = x.meta();
   for (int i = 0; i < n.size(); ++i) {

@@ -212,7 +212,9 @@ Expr slice(const Expr& x, const Dims& start, const Dims& size) {
     const auto middle = numbers.begin() + operands[0].ndim();
     const Numbers from(numbers.begin(), middle), count(middle, numbers.end());
     for (const std::int64_t n : count)
-      if (n < -1) fail<ValueError>("slice: size ", text_of(count), " holds ", n, "; sizes count elements, or are -1");
+      if (n < -1)
+        fail<ValueError>("slice: size ", text_of(count), " contains ", n,
+                         "; give numbers of elements, or -1 for all that remain");
     return apply<SliceOp>({operands[0]}, {from, count});
   });
 }

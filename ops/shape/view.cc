@@ -43,7 +43,7 @@ struct Reshape {
     const Shape& from = in[0].shape;
     const auto open = std::count_if(a.shape.begin(), a.shape.end(), [](auto dim) { return dim < 0; });
     if (open > 1)
-      fail<ShapeError>(kName, ": the target ", a.shape, " leaves ", open, " dimensions open; give all but one");
+      fail<ShapeError>(kName, ": the target ", a.shape, " leaves ", open, " dimensions unknown; give all but one");
     if (!from.is_known()) return {in[0].dtype, a.shape};
     const std::int64_t total = from.size(), fixed = known_product(a.shape);
     const bool fits = open == 0 ? fixed == total : fixed != 0 && total % fixed == 0;
@@ -131,7 +131,7 @@ static void check_target(const Shape& to) {
   for (const std::int64_t size : to)
     if (size < kUnknown)
       fail<ShapeError>("reshape: the target has the size ", size,
-                       "; give sizes of 0 or more, and -1 for one that follows");
+                       "; give sizes of 0 or more, and at most one -1, which is computed");
 }
 
 Expr reshape(const Expr& x, const Dims& shape) {

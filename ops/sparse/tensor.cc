@@ -136,7 +136,8 @@ bool is_sparse(const Expr& tensor) { return tensor.is<SparseTensor>(); }
 Expr to_dense(const Expr& tensor) { return is_sparse(tensor) ? apply<SparseToDense>(tensor.node().inputs) : tensor; }
 
 Expr sparse_values(const Expr& tensor) {
-  if (!is_sparse(tensor)) fail<ValueError>("sparse_values: the tensor '", tensor.name(), "' is dense");
+  if (!is_sparse(tensor))
+    fail<ValueError>("sparse_values: the tensor '", tensor.name(), "' is dense; give a sparse tensor");
   return tensor.input(kValues);
 }
 

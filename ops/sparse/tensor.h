@@ -35,7 +35,7 @@ struct SparseTensor {
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in);
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static constexpr NoGradient grad{"its values have one"};
+  static constexpr NoGradient grad{"its values have the gradient"};
 };
 
 Expr sparse_tensor(const SparseParts& parts, std::string name = {});

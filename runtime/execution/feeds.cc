@@ -36,7 +36,8 @@ FedInputs::FedInputs(std::string function, std::vector<Expr> inputs)
 }
 
 void FedInputs::check_count(std::size_t count) const {
-  if (count != inputs_.size()) fail<ValueError>(function_, ": ", count, " values for ", inputs_.size(), " inputs");
+  if (count != inputs_.size())
+    fail<ValueError>(function_, ": ", count, " values are given for ", inputs_.size(), " inputs");
 }
 
 void FedInputs::check_meta(const Expr& input, DType dtype, const Shape& shape) const {

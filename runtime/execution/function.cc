@@ -44,8 +44,8 @@ Expr placeholder(PlaceholderOptions options) {
   if (options.ndim && options.shape.ndim() == 0)
     options.shape = Shape(std::vector<std::int64_t>(static_cast<std::size_t>(std::max(0, *options.ndim)), kUnknown));
   if (options.ndim && options.shape.ndim() != *options.ndim)
-    fail<ValueError>("placeholder: the shape ", options.shape, " has not ", *options.ndim,
-                     " dimensions; give shape or ndim");
+    fail<ValueError>("placeholder: the shape ", options.shape, " does not have ", *options.ndim,
+                     " dimensions; give either shape or ndim");
   std::string name = Session::current().unique_name(options.name.empty() ? "placeholder" : options.name);
   if (options.sparse) return sparse_placeholder(options, name);
   return apply<Placeholder>({}, {options.dtype, std::move(options.shape), next_placeholder_key()}, std::move(name));
@@ -61,7 +61,7 @@ Expr constant(const Array& value, std::optional<DType> dtype, const std::optiona
   if (own.size() == 1) return identity(broadcast_like(reshape(constant_of(own), {}), fill(*shape, 0)), std::move(name));
   if (!shape->is_known() || shape->size() != own.size())
     fail<ShapeError>("constant: a value of shape ", own.shape(), " does not fill the shape ", *shape,
-                     "; give as many elements, or one");
+                     "; give as many elements as the shape has, or one");
   return constant_of(own.reshaped(*shape), std::move(name));
 }
 Expr constant(double value, DType dtype, const Shape& shape, std::string name) {
@@ -71,7 +71,8 @@ Expr constant(double value, DType dtype, const Shape& shape, std::string name) {
 
 Expr learning_phase() { return Session::current().learning_phase(); }
 void set_learning_phase(int value) {
-  if (value != 0 && value != 1) fail<ValueError>("set_learning_phase: ", value, "; give 0 (testing) or 1 (training)");
+  if (value != 0 && value != 1)
+    fail<ValueError>("set_learning_phase: the phase is ", value, "; give 0 (testing) or 1 (training)");
   Session::current().set_learning_phase(value != 0);
 }
 
@@ -96,7 +97,7 @@ struct Function::Impl {
 
   void check_outputs(std::span<const Array> arrays, const Plan& plan) const {
     if (arrays.size() != plan.outputs())
-      fail<ValueError>(plans.name(), ": ", arrays.size(), " arrays for ", plan.outputs(), " outputs");
+      fail<ValueError>(plans.name(), ": ", arrays.size(), " arrays are given for ", plan.outputs(), " outputs");
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       const Meta& meta = plan.output_meta(i);
       if (arrays[i].dtype() != meta.dtype)
@@ -153,7 +154,7 @@ Function::Function(std::vector<Expr> inputs, std::vector<Expr> outputs, std::vec
   for (const Expr& output : outputs)
     if (is_sparse(output))
       fail<ValueError>(name, ": output '", output.name(), "' of shape ", output.shape(),
-                       " is a sparse tensor; ask for to_dense(x)");
+                       " is a sparse tensor; use to_dense(x)");
   impl_ = std::make_unique<Impl>(
       Impl{FunctionPlans(std::move(name), std::move(inputs), std::move(outputs), std::move(updates))});
 }

@@ -185,7 +185,8 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
       const Expr& value = values[static_cast<std::ptrdiff_t>(i)];
       if (value.shape() != updates_[i].target.shape())
         fail<ShapeError>(name_, ": the new value of variable '", updates_[i].target.name(), "' of shape ",
-                         updates_[i].target.shape(), " has the shape ", value.shape());
+                         updates_[i].target.shape(), " has the shape ", value.shape(),
+                         "; an update must keep the shape");
       request.updates.push_back({updates_[i].target, value});
     }
     request.wanted = wanted_placements();

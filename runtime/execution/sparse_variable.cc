@@ -28,14 +28,15 @@ SparseArray get_value(const SparseVariable& x) {
 
 void set_value(const SparseVariable& x, const SparseArray& value) {
   if (value.dtype() != x.dtype())
-    fail<DTypeError>("set_value: variable '", x.name(), "' holds ", x.dtype(), ", the value is ", value.dtype(),
-                     "; cast it");
+    fail<DTypeError>("set_value: variable '", x.name(), "' holds ", x.dtype(), ", but the value is ", value.dtype(),
+                     "; cast the value");
   if (value.shape() != x.shape())
-    fail<ShapeError>("set_value: variable '", x.name(), "' has the shape ", x.shape(), ", the value ", value.shape());
+    fail<ShapeError>("set_value: variable '", x.name(), "' has the shape ", x.shape(), ", but the value has ",
+                     value.shape());
   const Shape& memory = x.values().shape();
   if (value.count() > memory.size())
-    fail<ValueError>("set_value: variable '", x.name(), "' has memory for ", memory.size(), " entries, the value has ",
-                     value.count(), "; make a new variable");
+    fail<ValueError>("set_value: variable '", x.name(), "' has memory for ", memory.size(),
+                     " entries, but the value has ", value.count(), "; create a new variable");
   PackedSparse packed;
   pack(value, memory[1], std::array<std::int64_t, 2>{0, value.rows()}, packed);
   for (std::size_t i = 0; i < 3; ++i) set_value(x.parts()[i], packed[i]);

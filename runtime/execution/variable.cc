@@ -36,10 +36,11 @@ VariableState& Variable::state() const { return *leaf_.attrs<VariableLeaf::Attrs
 Array Value::for_variable(const std::string& caller, const Variable& x) const {
   const Array value = number_ ? array_.cast(x.dtype()) : array_;
   if (value.dtype() != x.dtype())
-    fail<DTypeError>(caller, ": variable '", x.name(), "' holds ", x.dtype(), ", the value is ", value.dtype(),
-                     "; cast it");
+    fail<DTypeError>(caller, ": variable '", x.name(), "' holds ", x.dtype(), ", but the value is ", value.dtype(),
+                     "; cast the value");
   if (value.shape() != x.shape())
-    fail<ShapeError>(caller, ": variable '", x.name(), "' has the shape ", x.shape(), ", the value ", value.shape());
+    fail<ShapeError>(caller, ": variable '", x.name(), "' has the shape ", x.shape(), ", but the value has ",
+                     value.shape());
   return value;
 }
 
@@ -89,10 +90,11 @@ void batch_set_value(std::span<const std::pair<Variable, Value>> values) {
 
 Update update(const Variable& x, const Expr& new_x) {
   if (new_x.dtype() != x.dtype())
-    fail<DTypeError>("update: variable '", x.name(), "' holds ", x.dtype(), ", the new value is ", new_x.dtype(),
-                     "; cast it");
+    fail<DTypeError>("update: variable '", x.name(), "' holds ", x.dtype(), ", but the new value is ", new_x.dtype(),
+                     "; cast the new value");
   if (!accepts(new_x.shape(), x.shape()))
-    fail<ShapeError>("update: variable '", x.name(), "' has the shape ", x.shape(), ", the new value ", new_x.shape());
+    fail<ShapeError>("update: variable '", x.name(), "' has the shape ", x.shape(), ", but the new value has ",
+                     new_x.shape());
   return {x, new_x};
 }
 

@@ -385,7 +385,7 @@ Concrete concretize(std::span<const Expr> roots, const Bindings& bindings, bool 
   }
   constexpr std::size_t kMostRuns = 32;  // run k repeats runs 1 to k - 1
   if (known.size() > kMostRuns)
-    fail<ValueError>("sizes follow from one another more than ", kMostRuns, " times; compute them from fewer others");
+    fail<ValueError>("more than ", kMostRuns, " sizes depend on one another; compute them from fewer others");
   if (concretizer.sizes().missing().empty()) return {finished(concrete, simplify), {}};
   return {{}, finished(concretizer.sizes().missing(), simplify)};
 }
@@ -393,7 +393,7 @@ Concrete concretize(std::span<const Expr> roots, const Bindings& bindings, bool 
 std::vector<Expr> concretize(std::span<const Expr> roots, const Bindings& bindings, bool simplify) {
   Concrete concrete = concretize(roots, bindings, simplify, {});
   for (const Expr& size : concrete.sizes)
-    fail<ValueError>("a size is computed, by ", size.op().name, ", from values that only a step knows");
+    fail<ValueError>("the op ", size.op().name, " computes a size from values that are known only when a step runs");
   return std::move(concrete.roots);
 }
 

@@ -35,15 +35,15 @@ Expr IterationValue::stacked() const {
   for (const IterationValue& value : iterations) values.push_back(value.stacked());
   for (const Expr& value : values)
     if (value.shape() != values[0].shape())
-      fail<ShapeError>("loop: iterations give values of shapes ", values[0].shape(), " and ", value.shape(),
-                       ", which are no one tensor; give them one shape");
+      fail<ShapeError>("loop: iterations return values of shapes ", values[0].shape(), " and ", value.shape(),
+                       ", which cannot be stacked; give them one shape");
   return stack(values, 0);
 }
 
 Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const RewriteBody& rewrite) {
   if (!is_repeatable(loop.node()))
-    fail<ValueError>("a loop has sizes that differ between iterations, and draws random numbers or prints; draw and ",
-                     "print outside of it");
+    fail<ValueError>("loop: its sizes differ between iterations, so it cannot draw random numbers or print; do both ",
+                     "outside the loop");
   const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
   const std::size_t n_states = body.states.size();
   Unrolled result{inputs.initial_states, {}};
@@ -65,8 +65,8 @@ Unrolled unroll_loop(const Expr& loop, const UnrolledInputs& inputs, const Rewri
     for (std::size_t i = 0; i < n_states; ++i) {
       result.states[i] = roots[i].is_known() ? roots[i].stacked() : Expr{};
       if (result.states[i] && !accepts(outputs[i].shape, result.states[i].shape()))
-        fail<ShapeError>("loop: a state of shape ", outputs[i].shape, " becomes one of ", result.states[i].shape(),
-                         "; keep its shape, or begin with a value whose shape is unknown");
+        fail<ShapeError>("loop: a state of shape ", outputs[i].shape, " changes its shape to ",
+                         result.states[i].shape(), "; keep its shape, or begin with a value whose shape is unknown");
     }
     for (std::size_t i = 0; i < body.residuals.size(); ++i) {
       const IterationValue& value = roots[n_states + i];

@@ -53,7 +53,7 @@ const char* denormal_mode() {
 // What ranks must agree on besides the graph. One line each, phrased to follow "rank 0 has".
 std::string describe_process(const Session& session, const Strategy& ranks) {
   return join_text(describe_arithmetic(session, &ranks), "seed ", session.seed(), '\n', session.random_step(),
-                   " steps behind it that drew random numbers\n");
+                   " finished steps that drew random numbers\n");
 }
 
 // The first words that differ, as " (seed=1 against seed=7)"; "" if the lines have different numbers of words.

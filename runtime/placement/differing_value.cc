@@ -126,7 +126,7 @@ void explain_values(Strategy& ranks, std::span<const std::shared_ptr<VariableSta
   fail<DisagreementError>("ranks hold different values of variable '", state.name(), "' after step ", step,
                           "; the first difference is at ", place_text(value.shape(), element), " (element ", element,
                           " of ", value.size(), "): ", who_has_what(value.dtype(), values), others,
-                          "; the memory of a rank is damaged, or something wrote to the variable beside Syncline");
+                          "; the memory of a rank is damaged, or code outside Syncline wrote to the variable");
 }
 
 }  // namespace syncline

@@ -60,7 +60,7 @@ std::uint64_t number_in(std::string_view fault, std::string_view text, std::stri
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    fail<ValueError>("SYNCLINE_FAULT: ", what, " '", text, "' in '", fault, "' is no number; give RANK:STEP:WHAT");
+    fail<ValueError>("SYNCLINE_FAULT: ", what, " '", text, "' in '", fault, "' is not a number; give RANK:STEP:WHAT");
   return number;
 }
 
@@ -71,7 +71,7 @@ Fault parse_fault(std::string_view text) {
   if (form == kForms.end()) {
     std::string known;
     for (const Form& f : kForms) known += join_text(known.empty() ? "" : ", ", f.usage);
-    fail<ValueError>("SYNCLINE_FAULT: unknown fault '", parts[2], "' in '", text, "'; known are ", known);
+    fail<ValueError>("SYNCLINE_FAULT: unknown fault '", parts[2], "' in '", text, "'; the known faults are ", known);
   }
   Fault fault{.kind = form->kind, .text = std::string(text)};
   fault.rank = static_cast<int>(number_in(text, parts[0], "the rank"));

@@ -44,12 +44,13 @@ class Verifier {
       if (task.kind != Task::kWait) continue;
       const auto start = starts.find(task.transfer);
       if (start == starts.end()) broken(t, "waits for a transfer that has not started");
-      if (schedule_.tasks[start->second].guards != task.guards) broken(t, "waits under other guards than the start's");
+      if (schedule_.tasks[start->second].guards != task.guards)
+        broken(t, "waits under guards that differ from those of its start");
       if (!waits.emplace(task.transfer, t).second) broken(t, "waits again");
     }
     if (waits.empty()) return;  // the pass `wait` has not run yet
     for (const auto& [transfer, t] : starts)
-      if (!waits.contains(transfer)) broken(t, "starts a transfer that nobody waits for");
+      if (!waits.contains(transfer)) broken(t, "starts a transfer that no task waits for");
   }
 
   // All ranks have equal transfers in equal order.
@@ -64,7 +65,8 @@ class Verifier {
     }
     if (!all_equal(gather_numbers(*schedule_.request.strategy, digest_bytes(transfers.data(), transfers.size()),
                                   "transfers of a plan")))
-      fail<InternalError>("plan, pass ", pass_, ": ranks have other transfers; this one has\n", transfers);
+      fail<InternalError>("plan, pass ", pass_, ": ranks have different transfers; those of this rank are\n",
+                          transfers);
   }
 
   // A task reads leaves, fills (fused programs only), and values written before it.
@@ -77,7 +79,7 @@ class Verifier {
         const bool number = task.kind == Task::kFused && base.is<Fill>();
         if (use.writer == kNoTask && !base.op().leaf && !number)
           broken(t, "reads what no task writes: ", base.op().name);
-        if (use.available >= static_cast<int>(t)) broken(t, "reads ", base.op().name, " before it is there");
+        if (use.available >= static_cast<int>(t)) broken(t, "reads ", base.op().name, " before it is written");
       };
       for (const Expr& read : task.reads) check(read);
       for (const Guard& guard : task.guards) check(guard.condition);

@@ -64,7 +64,7 @@ KerasJson read(const std::string& path) {
   try {
     return values_of(Json::parse(text), path);
   } catch (const Json::parse_error& e) {
-    fail<IoError>(path, ": is no JSON at ", position(text, e.byte), "; correct it, or remove it");
+    fail<IoError>(path, ": is not valid JSON at ", position(text, e.byte), "; correct it, or remove it");
   }
 }
 

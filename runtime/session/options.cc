@@ -32,7 +32,7 @@ void set_name(const Json& value, KerasJson& found) {
 }
 
 void set_check_steps(const Json& value, KerasJson& found) {
-  if (!value.is_number_unsigned()) fail<ValueError>("give a number of steps, or 0");
+  if (!value.is_number_unsigned()) fail<ValueError>("give a number of steps, or 0 for never");
   found.check_steps = value.get<std::uint64_t>();
 }
 
@@ -57,7 +57,7 @@ void set_bytes(const Json& value, KerasJson& found) {
   constexpr double kMost = 0x1p40;
   const std::optional<double> bytes = bytes_of(value);
   if (!bytes || !(*bytes >= 1) || !(*bytes <= kMost) || *bytes != std::floor(*bytes))
-    fail<ValueError>("give a number of bytes, as 4096 or \"25MiB\" (B, KiB, MiB, GiB)");
+    fail<ValueError>("give a number of bytes, such as 4096 or \"25MiB\" (B, KiB, MiB, GiB)");
   found.*Member = static_cast<std::int64_t>(*bytes);
 }
 
@@ -100,7 +100,7 @@ void read_options(const Json& options, const std::string& path, KerasJson& found
       if (key == option.key) known = &option;
       names += (names.empty() ? "" : ", ") + std::string(option.key);
     }
-    if (known == nullptr) fail<ValueError>(place("syncline." + key), " is no option; known are ", names);
+    if (known == nullptr) fail<ValueError>(place("syncline." + key), " is not an option; the options are ", names);
     set(*known, value, place("syncline." + key), value.dump(), found);
   }
 }

@@ -16,8 +16,9 @@ Update Accumulation::when_due(const Update& update) const {
 Accumulation accumulate_gradients(std::span<const Expr> gradients, std::span<const Variable> variables,
                                   std::int64_t steps) {
   if (gradients.size() != variables.size())
-    fail<ValueError>("accumulate_gradients: ", gradients.size(), " gradients of ", variables.size(), " variables");
-  if (steps < 1) fail<ValueError>("accumulate_gradients: ", steps, " steps; give a positive number");
+    fail<ValueError>("accumulate_gradients: ", gradients.size(), " gradients are given for ", variables.size(),
+                     " variables");
+  if (steps < 1) fail<ValueError>("accumulate_gradients: the number of steps is ", steps, "; give 1 or more");
   Accumulation a;
   const Variable count = variable(Array::scalar<std::int64_t>(0), {.name = "accumulated/batches"});
   a.state = {count};

@@ -16,8 +16,8 @@ namespace {
 
 void check_batches(const char* caller, const Batches& batches) {
   if (batches.samples < 1 || batches.batch < 1 || !batches.read)
-    fail<ValueError>(caller, ": batches of ", batches.batch, " rows of ", batches.samples,
-                     batches.read ? "" : ", without a function that reads them", "; give at least one row of each");
+    fail<ValueError>(caller, ": there are ", batches.samples, " samples in batches of ", batches.batch,
+                     batches.read ? "" : ", without a function that reads them", "; give at least one of each");
 }
 
 void check_outputs(const char* caller, const std::vector<Array>& outputs, const std::vector<std::string>& names) {
@@ -37,9 +37,9 @@ void warn_of_other_feeds(std::string_view of_what, std::span<const Array> feeds)
   }
   const std::vector<std::size_t> unequal = unequal_places(gather_numbers(*ranks, own), own.size());
   if (unequal.empty() || unequal[0] % 2 == 0 || ranks->rank() != 0) return;
-  say(join_text("ranks were given different values for input ", unequal[0] / 2, " of ", of_what,
-                ", and each takes its rows of its own; read the same data on all ranks, or "
-                "let each bring its own rows (Strategy::set_feeds_local)"));
+  say(join_text("the ranks feed different values for input ", unequal[0] / 2, " of ", of_what,
+                ", and each rank uses its rows of its own values; feed the same data on all ranks, or "
+                "let each rank feed only its own rows (Strategy::set_feeds_local)"));
 }
 
 }  // namespace
@@ -99,10 +99,10 @@ void Fit::set_state(FitState state) {
   if (there.batch != options_.batches.batch || there.samples != options_.batches.samples)
     fail<ValueError>("it was written with batches of ", there.batch, " on ", there.samples,
                      " samples; this run has batches of ", options_.batches.batch, " on ", options_.batches.samples,
-                     ": the place in the epoch would be another");
+                     ": the position in the epoch would differ");
   if (there.step > steps_of_epoch() || (!state.sums.empty() && state.sums.size() != options_.names.size()))
-    fail<ValueError>("it stands at step ", there.step, " of ", steps_of_epoch(), " with sums of ", state.sums.size(),
-                     " values, of which a step has ", options_.names.size(), ": this is another training's");
+    fail<ValueError>("it is at step ", there.step, " of ", steps_of_epoch(), " and has sums of ", state.sums.size(),
+                     " values, but a step has ", options_.names.size(), ": it belongs to another training");
   Session::current().set_random_step(state.counts.random_step);
   Session::current().set_random_runs(state.random_runs);
   state_ = std::move(state);

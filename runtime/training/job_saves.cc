@@ -83,7 +83,7 @@ std::string Job::Saves::state() const { return fmt::format("{:016x}\n{}", plan_,
 
 void Job::Saves::set_state(const std::string& state) {
   if (std::sscanf(state.c_str(), "%16lx", &plan_before_) != 1)
-    fail<ValueError>("'", state, "' is no plan's fingerprint");
+    fail<ValueError>("'", state, "' is not a plan's fingerprint");
   const std::size_t end = state.find('\n');  // absent in older checkpoints
   setting_before_ = end == state.npos ? "" : state.substr(end + 1);
 }
@@ -101,8 +101,8 @@ void Job::Saves::compare_setting() {
   if (!saved) return;
   if (saved->empty())
     return say(join_text("'", options_.folder,
-                         "': the checkpoint does not say what its bits depend on, as those of earlier versions: the "
-                         "training may end with other bits"));
+                         "': the checkpoint is from an earlier version and does not record the settings that decide "
+                         "the bits: the result may not be bitwise identical"));
   const std::vector<std::string> before = deciding_lines(*saved);
   const std::vector<std::string> now = deciding_lines(setting());
   std::string was, is;
@@ -112,8 +112,8 @@ void Job::Saves::compare_setting() {
     is += (is.empty() ? "" : ", ") + now[i];
   }
   if (!was.empty())
-    say(join_text("'", options_.folder, "': the training was saved with ", was, ", and goes on with ", is,
-                  ": it may end with other bits"));
+    say(join_text("'", options_.folder, "': the training was saved with ", was, " and continues with ", is,
+                  ": the result may not be bitwise identical"));
 }
 
 void Job::Saves::on_train_begin(Fit& fit) {
@@ -178,8 +178,8 @@ void Job::Saves::note_plan(const Fit& fit) {
   plan_ = fit.options().step->last_plan()->fingerprint();
   if (plan_before_ != 0 && plan_ != 0 && plan_ != plan_before_ && first_)
     say(join_text("'", options_.folder,
-                  "': the training that goes on computes another function than the one that "
-                  "was saved, or an operation has changed: it may end with other bits"));
+                  "': the resumed training computes another function than the saved one, or an "
+                  "operation has changed: the result may not be bitwise identical"));
   plan_before_ = 0;
 }
 

@@ -22,7 +22,7 @@ Start start(const std::string& name, const Expr& loss, std::span<const Variable>
   for (std::size_t i = 0; i < wrt.size(); ++i)
     if (!s.gradients[i])
       fail<ValueError>(name, ": the loss does not depend on variable '", variables[i].name(),
-                       "'; leave it out or use it");
+                       "'; remove it from the variables, or use it in the loss");
   s.iterations = variable(Array::scalar<std::int64_t>(0), {.name = name + "/iterations"});
   s.optimizer.learning_rate = variable(Array::scalar(learning_rate).cast(loss.dtype()), {.name = name + "/lr"});
   s.optimizer.variables.assign(variables.begin(), variables.end());

@@ -48,8 +48,8 @@ std::string ShardSaves::write(const io::Checkpoint& checkpoint) {
   const bool room = all == kNoRoom && folder_.make_room();
   if (error && !room) std::rethrow_exception(error);
   fail<IoError>("the checkpoint of step ", checkpoint.state.global_step,
-                " is given up: not every rank has written its shard",
-                room ? "; a disk is full, and the oldest checkpoint has made room for the next one" : "");
+                " is discarded: not every rank has written its shard",
+                room ? "; a disk is full, and the oldest checkpoint was removed to make room for the next one" : "");
 }
 
 std::string ShardSaves::write_index(const io::Checkpoint& checkpoint) {

@@ -30,7 +30,7 @@ void end_what_hangs() {
   std::int64_t before = 0;
   if (terminated_at.compare_exchange_strong(before, now) || heard || now - before < patience) return;
   constexpr char kText[] =
-      "syncline: ended in the middle of a step by a second SIGTERM; the newest checkpoint stands\n";
+      "syncline: ended in the middle of a step by a second SIGTERM; the newest checkpoint is intact\n";
   static_cast<void>(write(STDERR_FILENO, kText, sizeof kText - 1) == 0);
   signal(SIGTERM, SIG_DFL);
   raise(SIGTERM);  // delivered when the handler returns
@@ -49,7 +49,7 @@ void handle(int signal) {
 }  // namespace
 
 Signals::Signals(std::chrono::nanoseconds patience_with_steps) {
-  if (installed.exchange(true)) fail<ValueError>("Signals: there is one already; a process has one");
+  if (installed.exchange(true)) fail<ValueError>("Signals: this process already has a Signals object; use only one");
   save_asked = false;
   stopped_by = 0;
   heard = false;

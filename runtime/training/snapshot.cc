@@ -184,8 +184,8 @@ void restore_parts(const std::vector<io::Weight>& parts, const SavedModel& model
   copy_from_first_rank(&wire, "whether a checkpoint has what each rank holds", &fit, sizeof fit);
   if (!fit) {
     if (is_first(&wire) && parts.empty())
-      say("the checkpoint has accumulated gradients as one sum, as those of earlier versions and of one process: the "
-          "training may end with other bits");
+      say("the checkpoint has accumulated gradients as one sum, because an earlier version or a single process wrote "
+          "it: the result may not be bitwise identical");
     return;
   }
   for (std::size_t i = 0; i < partial.size(); ++i) {
@@ -224,7 +224,7 @@ void restore(const std::string& path, const io::Checkpoint& checkpoint, const st
   } catch (const ValueError& error) {
     fail<IoError>(path, ": ", error.what());
   } catch (const nlohmann::json::exception& error) {
-    fail<IoError>(path, ": its notes are not those of a training: ", error.what());
+    fail<IoError>(path, ": its notes are not from a training: ", error.what());
   }
   const std::vector<Variable> variables = variables_of(model);
   std::vector<std::pair<Variable, Value>> pairs;

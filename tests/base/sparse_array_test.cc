@@ -70,7 +70,7 @@ TEST(SparseArray, Empty) {
 TEST(SparseArray, Refusals) {
   expect_refused<ShapeError>([] { SparseArray::coo({3}, Indices{}, Indices{}, floats({})); }, "(3,)");
   expect_refused<ShapeError>([] { SparseArray::coo({3, 2}, Indices{0}, Indices{0}, floats({})); }, "1 columns");
-  expect_refused<ShapeError>([] { SparseArray::coo({3, 2}, Indices{}, Indices{0}, floats({1})); }, "0 rows");
+  expect_refused<ShapeError>([] { SparseArray::coo({3, 2}, Indices{}, Indices{0}, floats({1})); }, "0 row numbers");
   expect_refused<ValueError>(
       [] {
         SparseArray::coo({3, 2}, Indices{3}, Indices{0}, floats({1}));
@@ -82,9 +82,9 @@ TEST(SparseArray, Refusals) {
       [] {
         SparseArray::csr({2, 2}, Indices{0, 1, 0}, Indices{0}, floats({1}));
       },
-      "fall from 1");
+      "decrease from 1");
   expect_refused<ValueError>([] { SparseArray::csr({1, 2}, Indices{0, 2}, Indices{0}, floats({1})); }, "from 0 to 2");
-  expect_refused<ShapeError>([] { SparseArray::from_dense(Array(DType::kFloat32, {2})); }, "no matrix");
+  expect_refused<ShapeError>([] { SparseArray::from_dense(Array(DType::kFloat32, {2})); }, "it must be a matrix");
   expect_refused<ShapeError>([] { SparseArray().slice_rows(0, 1); }, "rows 0 to 1");
 }
 

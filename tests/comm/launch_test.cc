@@ -95,7 +95,7 @@ std::string refusal(const Launch& launch, int mpi_size) {
 
 TEST(CheckLaunch, RefusesLonelySingletons) {
   const std::string text = refusal(read(kSrun), 1);
-  EXPECT_NE(text.find("srun started 6 ranks, but each sees itself alone"), text.npos) << text;
+  EXPECT_NE(text.find("srun started 6 ranks, but each is alone in MPI"), text.npos) << text;
   EXPECT_NE(text.find("srun --mpi=pmix"), text.npos) << text;
   EXPECT_NE(refusal(read(kOpenMpi), 3).find("MPI sees 3"), text.npos);
 }

@@ -143,7 +143,7 @@ TEST(LocalCommunicator, LimitNamesTheMissingRanks) {
   EXPECT_LT(Clock::now() - begin, 5s);
   EXPECT_NE(text.find("has waited 0.3"), text.npos) << text;
   EXPECT_NE(text.find("all_reduce of plan beef step 4 bucket 2, sum of float32 x 1"), text.npos) << text;
-  EXPECT_NE(text.find("rank 1 (it runs), rank 3 (it runs) have not called it"), text.npos) << text;
+  EXPECT_NE(text.find("rank 1 (running), rank 3 (running) have not called it"), text.npos) << text;
 }
 
 // A rank whose program has ended waits for the ranks that still run, beyond the limit.
@@ -167,7 +167,7 @@ TEST(LocalCommunicator, LateRankLeavesAloneWhoGaveUp) {
                   while (c.rank() == 2 && gave_up < 2) std::this_thread::sleep_for(1ms);
                   const std::string text =
                       error_of([&] { c.wait(c.all_reduce({}, data.data(), count, DType::kFloat32, Reduce::kSum)); });
-                  const std::string wanted = c.rank() == 2 ? "has left the job" : "rank 2 (it runs) has not called it";
+                  const std::string wanted = c.rank() == 2 ? "has left the job" : "rank 2 (running) has not called it";
                   EXPECT_NE(text.find(wanted), text.npos) << text;
                   if (c.rank() == 2) told = true;
                   else ++gave_up;

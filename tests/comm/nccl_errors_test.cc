@@ -102,7 +102,8 @@ TEST_F(NcclErrors, AutomaticDoesWithoutAFailedStart) {
     options.required = false;
     for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); })) {
       EXPECT_EQ(end.error, "");
-      EXPECT_TRUE(contains(end.told, "no NCCL: ") && contains(end.told, std::string(call) + " failed")) << end.told;
+      EXPECT_TRUE(contains(end.told, "NCCL is not used: ") && contains(end.told, std::string(call) + " failed"))
+          << end.told;
     }
     EXPECT_EQ(calls_of("ncclAllReduce"), 0);
     expect_in_order();
@@ -163,7 +164,9 @@ TEST_F(NcclErrors, AnAbortThatFailsIsTold) {
   int told = 0;
   for (const RankEnd& end : run_nccl_ranks(2, hasty_options(), [](Communicator& c) { check_sum(c, kCount); })) {
     EXPECT_TRUE(end.stall) << end.error;
-    told += contains(end.error, "; aborted, but: NCCL: rank ") && contains(end.error, "ncclCommAbort failed") ? 1 : 0;
+    told += contains(end.error, "; aborted, with an error: NCCL: rank ") && contains(end.error, "ncclCommAbort failed")
+                ? 1
+                : 0;
   }
   EXPECT_EQ(told, 1);
 }

@@ -32,7 +32,7 @@ class Nccl : public testing::Test {
   static void run(int size, const std::function<void(Communicator&)>& body) {
     for (const RankEnd& end : run_nccl_ranks(size, stand_in_options(), body)) {
       EXPECT_EQ(end.error, "");
-      EXPECT_EQ(end.told, "large all-reduces go by NCCL 2.28.9, a GPU a rank\n");
+      EXPECT_EQ(end.told, "large all-reduces use NCCL 2.28.9, one GPU per rank\n");
     }
   }
 };
@@ -89,7 +89,7 @@ TEST_F(Nccl, AutomaticTakesAGpuARank) {
   options.required = false;
   for (const RankEnd& end : run_nccl_ranks(3, options, [](Communicator& c) { check_sum(c, kCount); })) {
     EXPECT_EQ(end.error, "");
-    EXPECT_EQ(end.told, "large all-reduces go by NCCL 2.28.9, a GPU a rank\n");
+    EXPECT_EQ(end.told, "large all-reduces use NCCL 2.28.9, one GPU per rank\n");
   }
   EXPECT_EQ(calls_of("ncclAllReduce"), 3 * 6);
 }
@@ -104,7 +104,7 @@ void expect_refusal(const Behaviour& behaviour, const NcclOptions& options, cons
     for (const RankEnd& end : run_nccl_ranks(2, own, [](Communicator& c) { check_sum(c, kCount); })) {
       EXPECT_EQ(end.comm, required) << end.error;
       EXPECT_NE((required ? end.error : end.told).find(reason), std::string::npos) << end.error << end.told;
-      EXPECT_EQ(end.told.find("no NCCL: ") == 0, !required) << end.told;
+      EXPECT_EQ(end.told.find("NCCL is not used: ") == 0, !required) << end.told;
     }
     EXPECT_EQ(calls_of("ncclCommInitRankConfig"), 0);
   }
@@ -113,15 +113,15 @@ void expect_refusal(const Behaviour& behaviour, const NcclOptions& options, cons
 TEST_F(Nccl, RefusesWhatCannotBe) {
   NcclOptions options = stand_in_options();
   expect_refusal({.one_gpu = true}, options,
-                 "ranks 0 and 1 share the GPU 0000:01:00.0 of a node; NCCL 2.28.9 takes one rank a GPU");
+                 "ranks 0 and 1 share the GPU 0000:01:00.0 of one node; NCCL 2.28.9 supports one rank per GPU");
   expect_refusal({.devices = 1}, options, "ranks 0 and 1 share the GPU 0000:01:00.0");
   expect_refusal({.version = 23007, .one_gpu = true}, options, "only with NCCL_MULTI_RANK_GPU_ENABLE=1, which rank 0");
-  expect_refusal({.devices = 0}, options, "rank 0: NCCL: no GPU is visible here");
+  expect_refusal({.devices = 0}, options, "rank 0: NCCL: no GPU is visible to this process");
   expect_refusal({.fail = "cudaGetDeviceCount", .fail_at = 1, .fail_code = 35}, options, "(code 35)");
   options.many_ranks_a_gpu = options.multicast_forced = true;
-  expect_refusal({.version = 23007, .one_gpu = true}, options, "NCCL_NVLS_ENABLE=1, which rank 0 has");
+  expect_refusal({.version = 23007, .one_gpu = true}, options, "NCCL_NVLS_ENABLE=1, which rank 0 sets");
   options.nccl_library = "/nowhere/libnccl.so.2";
-  expect_refusal({}, options, "SYNCLINE_NCCL_LIBRARY names another file");
+  expect_refusal({}, options, "SYNCLINE_NCCL_LIBRARY can name another file");
 }
 
 TEST_F(Nccl, RanksShareAGpuWhereNcclAllowsIt) {
@@ -137,7 +137,7 @@ TEST_F(Nccl, RanksShareAGpuWhereNcclAllowsIt) {
   EXPECT_GT(calls_of("ncclAllReduce"), 0);
   options.required = false;  // allowed, but `auto` does not choose it
   for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); }))
-    EXPECT_NE(end.told.find("which is slower than without"), std::string::npos) << end.told;
+    EXPECT_NE(end.told.find("where NCCL is slower than the other transports"), std::string::npos) << end.told;
   unsetenv("NCCL_MULTI_RANK_GPU_ENABLE");
 }
 

@@ -305,7 +305,7 @@ TEST(NodeWire, StallIsReportedAndGoesOn) {
               },
               {.stall_limit = 300ms, .node_of_rank = {0, 0, 1}});
   const std::string text = testing::internal::GetCapturedStderr();
-  const std::string named = "rank 1 (it runs, in step 7 of plan abc at conv2d) has not called it";
+  const std::string named = "rank 1 (running, in step 7 of plan abc at conv2d) has not called it";
   EXPECT_NE(text.find("rank 0 of 3 has waited"), text.npos) << text;
   EXPECT_NE(text.find(named), text.npos) << text;
   EXPECT_NE(text.find("rank 2 of 3 has waited"), text.npos) << text;
@@ -322,10 +322,10 @@ TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
     collectives.push_back(make_all_reduce(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
   for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(collectives[r]);
   for (std::size_t r = 0; r < 2; ++r) ASSERT_EQ(wires[r]->poll(collectives[r]), Wire::Progress::kReady);
-  EXPECT_EQ(wires[0]->missing().text, "every rank that is heard of has called it");
+  EXPECT_EQ(wires[0]->missing().text, "every rank that answers has called it");
   wires[1]->publish({0xabc, 7, "conv2d"});
   std::thread first([&] { wires[0]->transfer(collectives[0]); });
-  const std::string wanted = "rank 1 (it runs, in step 7 of plan abc at conv2d) does not go on with it";
+  const std::string wanted = "rank 1 (running, in step 7 of plan abc at conv2d) does not continue it";
   const auto until = std::chrono::steady_clock::now() + 10s;
   while (wires[0]->missing().text != wanted && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);

@@ -69,7 +69,7 @@ TEST_F(BadInput, WrongMagicNumber) {
 
 TEST_F(BadInput, LabelOutOfRange) {
   overwrite("train-labels-idx1-ubyte", 8 + 17, "\x0b");
-  expect_refused(job(), "label 17 is 11, 0 to 9 expected");
+  expect_refused(job(), "label 17 is 11, not 0 to 9");
 }
 
 TEST_F(BadInput, ImagesAndLabelsOfDifferentNumber) {
@@ -104,7 +104,7 @@ TEST_F(BadInput, CheckpointFolderIsAFile) {
   JobOptions options = job();
   io::write_file(path("file"), "");
   options.arguments = fmt::format("--data {0} --model softmax --epochs 1 --checkpoint {0}/file", scratch_.directory());
-  expect_refused(options, "cannot make it: File exists");
+  expect_refused(options, "cannot create it: File exists");
 }
 
 TEST_F(BadInput, FullDisk) {
@@ -121,22 +121,22 @@ TEST_F(BadInput, TooLittleAddressSpace) {
   JobOptions options = job("--model softmax");
   options.ranks = 1;
   options.prelude = "ulimit -v 180000";
-  expect_refused(options, "the address space is limited to 175 MiB (RLIMIT_AS, ulimit -v), too few for 128 MiB");
+  expect_refused(options, "the address space is limited to 175 MiB (RLIMIT_AS, ulimit -v), but OpenBLAS needs 128 MiB");
 }
 
 TEST_F(BadInput, BatchOfNoRows) {
-  expect_refused(job("--batch 0"), "--batch: a whole number from 1 to 9223372036854775807 expected, not '0'");
+  expect_refused(job("--batch 0"), "--batch: give a whole number from 1 to 9223372036854775807, not '0'");
 }
 TEST_F(BadInput, NumbersThatDoNotFit) {
-  expect_refused(job("--batch 9223372036854775808"), "--batch: a whole number from 1 to 9223372036854775807 expected");
-  expect_refused(job("--seed -1"), "--seed: a whole number from 0 to 18446744073709551615 expected, not '-1'");
+  expect_refused(job("--batch 9223372036854775808"), "--batch: give a whole number from 1 to 9223372036854775807");
+  expect_refused(job("--seed -1"), "--seed: give a whole number from 0 to 18446744073709551615, not '-1'");
   expect_refused(job("--seed 18446744073709551616"), "not '18446744073709551616'");
-  expect_refused(job("--threads 2147483648"), "--threads: a whole number from 0 to 2147483647 expected");
+  expect_refused(job("--threads 2147483648"), "--threads: give a whole number from 0 to 2147483647");
 }
 TEST_F(BadInput, ABatchOfMoreRowsThanThereAre) {
   const Ended ended = run_job(scratch_, job("--model softmax --batch 9223372036854775807"));
   expect_success(ended);
-  EXPECT_CONTAINS(ended.out, "is more than the 100 rows there are");
+  EXPECT_CONTAINS(ended.out, "is larger than the training set of 100 rows");
   EXPECT_EQ(io::summarize_checkpoint(path("old/latest")).state.global_step, 1);
 }
 TEST_F(BadInput, UnknownModel) { expect_refused(job("--model vgg"), "--model"); }
@@ -180,7 +180,7 @@ TEST_F(BadInput, RanksWithDifferentData) {
     const Ended ended = run_job(scratch_, options);
     EXPECT_EQ(ended.code, 0) << ended.trace;
     ASSERT_FALSE(ended.complaints.empty()) << ended.trace;
-    EXPECT_CONTAINS(ended.complaints[0], "ranks were given different values for input 0 of " + of_what);
+    EXPECT_CONTAINS(ended.complaints[0], "the ranks feed different values for input 0 of " + of_what);
   }
 }
 

@@ -112,7 +112,7 @@ TEST_F(Signals, SigtermToMpirunIsAnsweredInTime) {
   const Ended resumed = run_job(scratch_, job(3, "run", arguments, kEndless, "one_node"));
   EXPECT_EQ(resumed.code, 0) << resumed.trace;
   ASSERT_EQ(resumed.complaints.size(), 1u) << resumed.trace;
-  EXPECT_CONTAINS(resumed.complaints[0], "was saved with ranks 0-1, and goes on with ranks 0-2");
+  EXPECT_CONTAINS(resumed.complaints[0], "was saved with ranks 0-1 and continues with ranks 0-2");
 }
 
 // Slurm's srun and kill(1) may signal a single rank.

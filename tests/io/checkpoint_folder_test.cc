@@ -104,7 +104,8 @@ TEST_F(Folder, HigherMayBeBetter) {
 }
 
 TEST_F(Folder, OptionsAreChecked) {
-  EXPECT_CONTAINS(message_of<ValueError>([] { CheckpointFolder("a", {.keep_last = 0}); }), "keep at least the last");
+  EXPECT_CONTAINS(message_of<ValueError>([] { CheckpointFolder("a", {.keep_last = 0}); }),
+                  "keep_last must be 1 or more");
   EXPECT_CONTAINS(message_of<ValueError>([] { CheckpointFolder("a", {.keep_best = -1}); }), "keep_best -1");
 }
 
@@ -123,13 +124,14 @@ TEST_F(Folder, GoesBackFromDamage) {
   for (const int step : {1, 2, 3}) folder.save(at_step(step));
   damage(3);
   EXPECT_EQ(loaded_step(), 2);
-  EXPECT_CONTAINS(warning_, "going back to '" + file_of(2) + "', the newest whole one, because checkpoint '" +
-                                path(file_of(3)) + "': cannot open the HDF5 file");
+  EXPECT_CONTAINS(warning_, "going back to '" + file_of(2) +
+                                "', the newest undamaged checkpoint, because checkpoint '" + path(file_of(3)) +
+                                "': cannot open the HDF5 file");
   damage(2);
   EXPECT_EQ(loaded_step(), 1);
   damage(1);
   const std::string message = message_of([&] { folder.load(); });
-  EXPECT_CONTAINS(message, "none of its 3 checkpoints is whole: checkpoint '" + path(file_of(3)));
+  EXPECT_CONTAINS(message, "none of its 3 checkpoints is undamaged: checkpoint '" + path(file_of(3)));
   EXPECT_ONE_LINE(message);
 }
 
@@ -164,10 +166,11 @@ TEST_F(Folder, OnlyALatestThatLeadsElsewhere) {
   std::filesystem::create_directory(directory_);
   std::filesystem::create_symlink("../elsewhere.h5", path("latest"));
   EXPECT_CONTAINS(message_of([&] { folder.load(); }),
-                  "'latest' points at '../elsewhere.h5', which is no checkpoint of");
+                  "'latest' points at '../elsewhere.h5', which is not a checkpoint of");
   std::filesystem::remove(path("latest"));
   save_checkpoint(path("latest"), at_step(1));
-  EXPECT_CONTAINS(message_of([&] { folder.load(); }), "'latest' is no symbolic link, and there is no other");
+  EXPECT_CONTAINS(message_of([&] { folder.load(); }),
+                  "'latest' is not a symbolic link, and there is no other checkpoint");
 }
 
 TEST_F(Folder, AFifoIsNotWaitedFor) {
@@ -178,7 +181,7 @@ TEST_F(Folder, AFifoIsNotWaitedFor) {
   std::filesystem::remove(path("latest"));
   std::filesystem::create_symlink(file_of(2), path("latest"));
   EXPECT_EQ(loaded_step(), 1);
-  EXPECT_CONTAINS(warning_, "it is no regular file");
+  EXPECT_CONTAINS(warning_, "it is not a regular file");
   ASSERT_EQ(::mkfifo(path(file_of(3) + ".tmp").c_str(), 0666), 0);
   EXPECT_CONTAINS(message_of([&] { folder.save(at_step(3)); }), file_of(3) + "': opening '");
   ::alarm(0);

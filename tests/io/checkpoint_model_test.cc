@@ -45,7 +45,7 @@ TEST(CheckpointModel, NamesAMissingLayer) {
   ModelSpec other = small_model();
   other.layers.push_back({"dense_3", {{"dense_3/bias:0", DType::kFloat32, Shape{2}}}});
   EXPECT_CONTAINS(refusal(small_model(), other), "layer 'dense_3' of the model is missing in the file");
-  EXPECT_CONTAINS(refusal(other, small_model()), "the file has the layer 'dense_3', which the model has not");
+  EXPECT_CONTAINS(refusal(other, small_model()), "the file has the layer 'dense_3', which the model does not have");
 }
 
 TEST(CheckpointModel, NamesALayerOfAnotherName) {

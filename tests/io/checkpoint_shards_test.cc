@@ -100,7 +100,7 @@ TEST_F(Shards, TheOldOneStandsUntilTheIndexIsThere) {
   expect_equal(load_checkpoint(path_), at_step(1));
   EXPECT_CONTAINS(message_of([&] { save_index(path_, at_step(2), 2); }), "shard-1-of-2-1.h5': cannot open");
   save_shard(path_, at_step(3), {1, 2});
-  EXPECT_CONTAINS(message_of([&] { save_index(path_, at_step(2), 2); }), "is of another step");
+  EXPECT_CONTAINS(message_of([&] { save_index(path_, at_step(2), 2); }), "belongs to another step");
   expect_equal(load_checkpoint(path_), at_step(1));
   save_shard(path_, at_step(2), {1, 2});
   save_index(path_, at_step(2), 2);

@@ -91,8 +91,8 @@ TEST(Checkpoint, RefusesNamesThatHdf5CannotHold) {
   for (const std::string& name : {std::string(), std::string("/a"), std::string("a/"), std::string("a//b"),
                                   std::string("."), std::string("a/../b"), nul}) {
     const auto save = [&](const Checkpoint& checkpoint) { save_checkpoint(scratch.path("a.h5"), checkpoint); };
-    EXPECT_CONTAINS(message_of<ValueError>([&] { save(one_weight(name, "w")); }), "is no name");
-    EXPECT_CONTAINS(message_of<ValueError>([&] { save(one_weight("layer", name)); }), "is no name");
+    EXPECT_CONTAINS(message_of<ValueError>([&] { save(one_weight(name, "w")); }), "is not a valid name");
+    EXPECT_CONTAINS(message_of<ValueError>([&] { save(one_weight("layer", name)); }), "is not a valid name");
   }
   EXPECT_TRUE(scratch.files().empty());
 }
@@ -121,7 +121,7 @@ TEST(Checkpoint, NoSuchFile) {
 
 TEST(Checkpoint, ADirectoryIsNoCheckpoint) {
   const Scratch scratch;
-  EXPECT_CONTAINS(message_of([&] { load_checkpoint(scratch.directory()); }), "no regular file");
+  EXPECT_CONTAINS(message_of([&] { load_checkpoint(scratch.directory()); }), "not a regular file");
   EXPECT_CONTAINS(message_of([&] { save_checkpoint(scratch.directory(), small_checkpoint()); }), "Is a directory");
 }
 
@@ -153,7 +153,7 @@ TEST(Checkpoint, RefusesNotesThatDoNotFit) {
   checkpoint.notes = {{"long", std::string(60'000, 'x')}};
   EXPECT_CONTAINS(message_of<ValueError>(save), "keep them within 60000");
   checkpoint.notes = {{"bytes", "\xff"}};
-  EXPECT_CONTAINS(message_of<ValueError>(save), "no text in UTF-8");
+  EXPECT_CONTAINS(message_of<ValueError>(save), "not text in UTF-8");
   EXPECT_TRUE(scratch.files().empty());
 }
 

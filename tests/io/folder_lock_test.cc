@@ -68,7 +68,7 @@ TEST_F(FolderLocks, KeepsOthersOffUntilItGoes) {
 TEST_F(FolderLocks, ASecondOneInTheProcessDoesNotEndTheFirst) {
   const FolderLock lock(folder_);
   EXPECT_CONTAINS(message_of([&] { FolderLock(scratch_.directory() + "/./run"); }),
-                  "another training saves into it right now (this process)");
+                  "another training saves into it (this process)");
   EXPECT_EQ(child_gets_it(), 0);
 }
 
@@ -110,7 +110,7 @@ TEST_F(FolderLocks, WaitsForOneThatIsAboutToEnd) {
 TEST_F(FolderLocks, ALinkIsNotFollowed) {
   write_file(scratch_.path("victim"), "precious");
   std::filesystem::create_symlink(scratch_.path("victim"), folder_ + "/.lock");
-  EXPECT_CONTAINS(message_of([&] { FolderLock lock(folder_); }), "run/.lock', which keeps others off: ");
+  EXPECT_CONTAINS(message_of([&] { FolderLock lock(folder_); }), "run/.lock', which locks the folder: ");
   EXPECT_EQ(read_file(scratch_.path("victim")), "precious");
 }
 
@@ -142,7 +142,7 @@ TEST_F(FolderLocks, AJobOfKerasRefuses) {
   ASSERT_TRUE(std::filesystem::exists(held));
   const int process = std::stoi(read_file(pid));
   EXPECT_CONTAINS(message_of([&] { FolderLock(folder_, 0s); }),
-                  join_text("another training saves into it right now (process ", process, " on "));
+                  join_text("another training saves into it (process ", process, " on "));
   EXPECT_EQ(::kill(process, SIGKILL), 0);
   const FolderLock lock(folder_, 30s);
 }

@@ -203,13 +203,13 @@ TEST_F(ForeignFile, UnknownType) {
     const Hdf5Handle dataset(H5Dcreate2(layer.id(), "w", H5T_C_S1, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                              H5Dclose);
   });
-  EXPECT_CONTAINS(refusal(), "has an element type that is not read");
+  EXPECT_CONTAINS(refusal(), "has an unsupported element type");
 }
 
 TEST_F(ForeignFile, NeverWritten) {
   write_dataset(
       H5T_IEEE_F32LE, [](hid_t) {}, /*fill=*/false);
-  EXPECT_CONTAINS(refusal(), "is short of data: shape (8,) of float32 needs 32 bytes, at most 0 are stored");
+  EXPECT_CONTAINS(refusal(), "is short of data: shape (8,) of float32 needs 32 bytes, but at most 0 are stored");
 }
 
 TEST_F(ForeignFile, HugeShape) {

@@ -64,7 +64,7 @@ TEST_F(Idx, ReadsNoRows) { EXPECT_EQ(read(idx(8, {0, 28, 28}, "")).shape(), (Sha
 TEST_F(Idx, NoSuchFile) {
   EXPECT_EQ(message_of([] { read_idx("/nowhere/data"); }),
             "data file '/nowhere/data': cannot open: No such file or directory");
-  EXPECT_CONTAINS(message_of([&] { read_idx(scratch_.directory()); }), "no regular file");
+  EXPECT_CONTAINS(message_of([&] { read_idx(scratch_.directory()); }), "not a regular file");
 }
 
 TEST_F(Idx, WrongMagic) {
@@ -77,7 +77,7 @@ TEST_F(Idx, TruncatedPlain) {
   const std::string bytes = idx(8, {2, 3}, "\1\2\3\4\5\6");
   for (std::size_t length = 0; length < bytes.size(); ++length)
     EXPECT_CONTAINS(refusal(bytes.substr(0, length)), "is truncated");
-  EXPECT_CONTAINS(refusal(bytes.substr(0, 15)), "the data needs 6 bytes, 3 are there");
+  EXPECT_CONTAINS(refusal(bytes.substr(0, 15)), "the data needs 6 bytes, but 3 are there");
 }
 
 TEST_F(Idx, TruncatedGzip) {
@@ -93,14 +93,14 @@ TEST_F(Idx, DamagedGzip) {
 }
 
 TEST_F(Idx, TrailingBytes) {
-  EXPECT_CONTAINS(refusal(idx(8, {2}, "abc")), "more bytes than its header promises");
-  EXPECT_CONTAINS(refusal(gzipped(scratch_, idx(8, {2}, "abc"))), "more bytes than its header promises");
+  EXPECT_CONTAINS(refusal(idx(8, {2}, "abc")), "more bytes than its header claims");
+  EXPECT_CONTAINS(refusal(gzipped(scratch_, idx(8, {2}, "abc"))), "more bytes than its header claims");
 }
 
 TEST_F(Idx, ImpossibleDimensions) {
   constexpr std::uint32_t kMost = 4294967295u;
-  EXPECT_CONTAINS(refusal(idx(8, {kMost, kMost, kMost}, "abc")), "more than 19 bytes can hold");
-  EXPECT_CONTAINS(refusal(idx(14, {kMost}, "abc")), "promises the shape (4294967295,) of float64");
+  EXPECT_CONTAINS(refusal(idx(8, {kMost, kMost, kMost}, "abc")), "more than its 19 bytes can hold");
+  EXPECT_CONTAINS(refusal(idx(14, {kMost}, "abc")), "claims the shape (4294967295,) of float64");
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ TEST(Trace, AFolderThatCannotBeMade) {
   io::write_file(scratch.path("trace"), "a file");
   const Outcome outcome = run_shell("SYNCLINE_TRACE=" + scratch.path("trace/more") + " " SYNCLINE_STRAGGLER " none");
   EXPECT_NE(outcome.status, 0);
-  EXPECT_CONTAINS(outcome.output, "SYNCLINE_TRACE: the folder");
+  EXPECT_CONTAINS(outcome.output, "SYNCLINE_TRACE: cannot create the folder");
 }
 
 }  // namespace

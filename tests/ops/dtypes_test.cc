@@ -42,10 +42,11 @@ TEST_F(Dtypes, OperandsOfTwoDtypesAreRefused) {
 
 TEST_F(Dtypes, FractionsForIntegersAreRefused) {
   expect_refused<DTypeError>([&] { static_cast<void>(int32_ + 2.5); },
-                             "the number 2.5 for a tensor of int32; cast the tensor");
-  expect_refused<DTypeError>([&] { pow(int32_, 0.5); }, "the number 0.5 for a tensor of int32");
+                             "the number 2.5 cannot be used with a tensor of int32; cast the tensor");
+  expect_refused<DTypeError>([&] { pow(int32_, 0.5); }, "the number 0.5 cannot be used with a tensor of int32");
   expect_refused<DTypeError>([&] { clip(int32_, 0.5, 2); }, "the number 0.5");
-  expect_refused<DTypeError>([&] { scalar_like(INFINITY, int32_); }, "the number inf for a tensor of int32");
+  expect_refused<DTypeError>([&] { scalar_like(INFINITY, int32_); },
+                             "the number inf cannot be used with a tensor of int32");
   EXPECT_EQ((int32_ + 2.0).dtype(), DType::kInt32);
 }
 
@@ -57,7 +58,7 @@ TEST_F(Dtypes, NumbersTakeTheTensorsDtype) {
 }
 
 TEST_F(Dtypes, BoolIsNoNumber) {
-  expect_refused<DTypeError>([&] { add(bool_, bool_); }, "arithmetic on bool; cast it to a number first");
+  expect_refused<DTypeError>([&] { add(bool_, bool_); }, "operands are bool; cast them to a number first");
   expect_refused<DTypeError>([&] { sum(bool_); }, "x is bool");
   expect_refused<DTypeError>([&] { cumsum(bool_); }, "x is bool");
   expect_refused<DTypeError>([&] { max(bool_); }, "x is bool");
@@ -68,7 +69,7 @@ TEST_F(Dtypes, FunctionsOfRealNumbersRefuseIntegers) {
   for (const auto& function : {sqrt, exp, log, sin, cos, sigmoid, tanh, softplus})
     expect_refused<DTypeError>([&] { function(int32_); }, "x is int32; cast it to a floating dtype first");
   expect_refused<DTypeError>([&] { softmax(int32_); }, "int32");
-  expect_refused<DTypeError>([&] { floormod(bool_, bool_); }, "floormod: arithmetic on bool");
+  expect_refused<DTypeError>([&] { floormod(bool_, bool_); }, "floormod: operands are bool");
 }
 
 TEST_F(Dtypes, IntegersHaveNoNegativePowers) {
@@ -76,8 +77,9 @@ TEST_F(Dtypes, IntegersHaveNoNegativePowers) {
   const Expr x = of(DType::kInt32, {});
   Function f({x}, {pow(two, x)});
   EXPECT_EQ(f({Array::scalar(std::int32_t{10})})[0].item(), 1024);
-  expect_refused<ValueError>([&] { f({Array::scalar(std::int32_t{-1})}); },
-                             "pow: an integer to the power -1; cast to a floating dtype first");
+  expect_refused<ValueError>(
+      [&] { f({Array::scalar(std::int32_t{-1})}); },
+      "pow: an integer cannot be raised to the negative power -1; cast to a floating dtype first");
 }
 
 TEST_F(Dtypes, ResultsWithDtypesOfTheirOwn) {

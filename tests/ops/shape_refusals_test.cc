@@ -40,8 +40,12 @@ TEST(Refusals, Dot) {
 
 TEST(Refusals, Bias) {
   expect_refused<ShapeError>([] { bias_add(of_shape({}), of_shape({kUnknown})); },
-                             "bias of shape (?,) for x of shape ()");
-  expect_refused<ShapeError>([] { bias_add(of_shape({2, 3}), of_shape({4})); }, "give a vector of its channels");
+                             "bias of shape (?,) does not fit x of shape ()");
+  expect_refused<ShapeError>(
+      [] {
+        bias_add(of_shape({2, 3}), of_shape({4}));
+      },
+      "give a vector with one value per channel");
 }
 
 TEST(Refusals, SumLike) {
@@ -62,7 +66,7 @@ TEST(Refusals, Subscripts) {
   expect_refused<ValueError>([&] { index(x, {0, 0, 0}); }, "subscripts for 3 axes");
   expect_refused<ValueError>([&] { index(x, {Ellipsis{}, Ellipsis{}}); }, "2 ellipses");
   expect_refused<ValueError>([&] { index(x, {Range{.step = 0}}); }, "the step of axis 0 is 0");
-  expect_refused<DTypeError>([&] { index(x, {of_shape({5}, DType::kFloat32)}); }, "is no index");
+  expect_refused<DTypeError>([&] { index(x, {of_shape({5}, DType::kFloat32)}); }, "is not an index");
   expect_refused<ShapeError>([&] { index(x, {of_shape({4}, DType::kBool)}); }, "a mask of shape (4,) does not fit");
   expect_refused<ValueError>([&] { index(x, {0, of_shape({3, 2}, DType::kBool)}); }, "subscripts for 3 axes");
 }
@@ -71,7 +75,7 @@ TEST(Refusals, Slices) {
   const Expr x = of_shape({5, 3});
   expect_refused<ShapeError>([&] { slice(x, {0}, {1}); }, "2 numbers in both lists");
   expect_refused<ShapeError>([&] { slice(x, {3, 0}, {3, 1}); }, "reach outside x");
-  expect_refused<ValueError>([&] { slice(x, {0, 0}, {-2, 1}); }, "sizes count elements");
+  expect_refused<ValueError>([&] { slice(x, {0, 0}, {-2, 1}); }, "give numbers of elements");
 }
 
 TEST(Refusals, Shapes) {
@@ -95,7 +99,7 @@ TEST(Refusals, Shapes) {
   expect_refused<ValueError>([&] { arange(0, 5, 0); }, "step must not be 0");
   expect_refused<ValueError>([&] { cumsum(x, 2); }, "out of range");
   expect_refused<ValueError>([&] { sum(x, 2); }, "out of range");
-  expect_refused<ValueError>([&] { sum(x, {0, -2}); }, "named twice");
+  expect_refused<ValueError>([&] { sum(x, {0, -2}); }, "given twice");
 }
 
 TEST(Refusals, TensorsWithAxesWhereOneNumberIsWanted) {

@@ -96,7 +96,7 @@ def test_switch_of_several_values():
     assert f([1.0]) == [1, 2, 1] and f([0.0]) == [2, 1, 0]
     assert K.is_tensor(K.switch(c, lambda: [a], lambda: [b]))
     assert len(K.switch(c, [a, b], [b, a])) == 2
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ValueError, match="both must return the same number"):
         K.switch(c, lambda: [a, b], lambda: [a])
 
 

@@ -243,7 +243,7 @@ def test_a_rank_that_never_joins_is_waited_for_within_the_limit(tmp_path):
     """
     ended = end(2, program, tmp_path, SYNCLINE_STALL_LIMIT="0.5", SYNCLINE_WAIT_LIMIT="2")
     assert ended.code == 66 and ended.seconds < LIMIT, ended
-    assert "rank 0 of 2, at its start, for the other ranks to join" in ended.err, ended
+    assert "rank 0 of 2 is starting and waits for the other ranks to join" in ended.err, ended
 
 
 def test_what_fails_everywhere_is_told_once(tmp_path):

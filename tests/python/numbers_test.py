@@ -144,7 +144,7 @@ def test_an_unfed_learning_phase_is_testing():
         assert f([ones, True])[0].max() == 2
         K.set_learning_phase(1)  # from now on Keras feeds no phase
         assert f([ones])[0].max() == 1
-        with pytest.raises(ValueError, match="0 values for 2 inputs|1 values for 2 inputs"):
+        with pytest.raises(ValueError, match="0 values are given for 2 inputs|1 values are given for 2 inputs"):
             K.function([x, K.placeholder((None, 3))], [x])([ones])
     finally:
         K.clear_session()

@@ -253,9 +253,9 @@ TEST(Accumulation, RefusesNoSteps) {
   on_one_process([] {
     const Model m;
     EXPECT_EQ(message_of<ValueError>([&] { accumulate(sgd(m.loss, m.variables), 0); }),
-              "accumulate_gradients: 0 steps; give a positive number");
+              "accumulate_gradients: the number of steps is 0; give 1 or more");
     EXPECT_EQ(message_of<ValueError>([&] { accumulate_gradients({}, m.variables, 2); }),
-              "accumulate_gradients: 0 gradients of 3 variables");
+              "accumulate_gradients: 0 gradients are given for 3 variables");
   });
 }
 

@@ -62,7 +62,7 @@ TEST_F(BackendTest, Constants) {
 TEST_F(BackendTest, Placeholders) {
   EXPECT_EQ(placeholder({.ndim = 3}).shape(), (Shape{kUnknown, kUnknown, kUnknown}));
   EXPECT_EQ(placeholder({.shape = {2, 3}, .ndim = 2}).shape(), (Shape{2, 3}));
-  expect_refused<ValueError>([] { placeholder({.shape = {2, 3}, .ndim = 3}); }, "has not 3 dimensions");
+  expect_refused<ValueError>([] { placeholder({.shape = {2, 3}, .ndim = 3}); }, "does not have 3 dimensions");
 }
 
 TEST_F(BackendTest, SettingValues) {
@@ -71,8 +71,8 @@ TEST_F(BackendTest, SettingValues) {
   EXPECT_EQ(get_value(scalar).item(), 7);
   batch_set_value({{scalar, 9}, {vector, Array::from<float>(Shape{2}, {1, 2})}});
   EXPECT_EQ(get_value(scalar).item(), 9);
-  expect_refused<ShapeError>([&] { set_value(vector, 1.5); }, "the value ()");
-  expect_refused<DTypeError>([&] { set_value(vector, doubles({1, 2})); }, "cast it");
+  expect_refused<ShapeError>([&] { set_value(vector, 1.5); }, "the value has ()");
+  expect_refused<DTypeError>([&] { set_value(vector, doubles({1, 2})); }, "cast the value");
 }
 
 TEST_F(BackendTest, UpdatesByNumbers) {
@@ -104,7 +104,7 @@ TEST_F(BackendTest, WhatATensorIs) {
   EXPECT_TRUE(is_variable(v) && is_variable(v.expr()));
   EXPECT_FALSE(is_variable(x) || is_variable(v.expr() + 1.0) || is_variable("w") || is_variable(nullptr));
   EXPECT_FALSE(is_keras_tensor(x) || is_keras_tensor(v));
-  expect_refused<ValueError>([] { is_keras_tensor(Array()); }, "x is no tensor");
+  expect_refused<ValueError>([] { is_keras_tensor(Array()); }, "x is not a tensor");
   EXPECT_EQ(count_params(zeros({3, 4})), 12);
   expect_refused<ShapeError>([] { count_params(placeholder({.ndim = 1})); }, "unknown dimension");
 }

@@ -179,7 +179,7 @@ TEST(ComputedSizes, OfTheElement) {
     EXPECT_EQ(Function({x}, {pieces})({integers({2, 2})})[0].shape(), (Shape{2, 2}));
     EXPECT_NE(message_of<ShapeError>([&] {
                 Function({x}, {pieces})({integers({2, 3})});
-              }).find("iterations give values of shapes (2,) and (3,)"),
+              }).find("iterations return values of shapes (2,) and (3,)"),
               std::string::npos);
     Session& session = Session::current();
     const Expr drawn = map_fn(
@@ -190,7 +190,7 @@ TEST(ComputedSizes, OfTheElement) {
         x, DType::kFloat64);
     EXPECT_NE(message_of<ValueError>([&] {
                 Function({x}, {drawn})({integers({2, 3})});
-              }).find("draws random numbers"),
+              }).find("cannot draw random numbers"),
               std::string::npos);
   });
 }
@@ -227,7 +227,7 @@ TEST(ComputedSizes, AStateThatGrows) {
     const Array rows = doubles({3, 2}, {1, 2, 3, 4, 1, -1});
     EXPECT_NE(message_of<ShapeError>([&] {
                 Function({x}, {grown(fill({1}, 0.5, DType::kFloat64))})({rows});
-              }).find("a state of shape (1,) becomes one of (3,)"),
+              }).find("a state of shape (1,) changes its shape to (3,)"),
               std::string::npos);
     const Expr start = input({kUnknown}, DType::kFloat64, "start"), y = grown(start);
     const auto out = Function({x, start}, {y, gradients(sum(square(y)), {x})[0]})({rows, doubles({0.5})});
@@ -302,9 +302,10 @@ TEST(ComputedSizes, ThatFollowFromOneAnother) {
     const Expr x = input({kUnknown}, DType::kInt32);
     Function f({x}, {foldl([](const Expr& n, const Expr& e) { return sum(fill({n}, 1, DType::kInt32)) + e; }, x)});
     EXPECT_EQ(f({integers(std::vector<std::int32_t>(12, 1))})[0].item(), 12);
-    EXPECT_NE(
-        message_of<ValueError>([&] { f({integers(std::vector<std::int32_t>(40, 1))}); }).find("more than 32 times"),
-        std::string::npos);
+    EXPECT_NE(message_of<ValueError>([&] {
+                f({integers(std::vector<std::int32_t>(40, 1))});
+              }).find("more than 32 sizes depend on one another"),
+              std::string::npos);
   });
 }
 

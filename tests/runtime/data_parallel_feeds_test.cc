@@ -163,7 +163,7 @@ TEST(LocalFeeds, AnEpochOfRanksWithDifferentData) {
 TEST(LocalFeeds, StepsAreRefusedIfTheyCannotBeRight) {
   on_ranks(1, [](comm::Communicator& wire) {
     EXPECT_EQ(message_of<ValueError>([&] { comm::agree_steps(wire, -1, comm::Reduce::kMin); }),
-              "agree_steps: -1 steps; give a number that is not negative");
+              "agree_steps: the number of steps is -1; give 0 or more");
     message_of<ValueError>([&] { comm::agree_steps(wire, 1, comm::Reduce::kSum); });
   });
 }

@@ -28,9 +28,9 @@ TEST(Faults, WhatIsWrongIsNamed) {
     EXPECT_NE(refusal(text).find(part), std::string::npos) << refusal(text);
   };
   expect("kill", "'kill' is too short; give RANK:STEP:WHAT");
-  expect("1:2:melt", "unknown fault 'melt' in '1:2:melt'; known are kill, exit0");
-  expect("one:2:kill", "the rank 'one' in 'one:2:kill' is no number");
-  expect("1::kill", "the step '' in '1::kill' is no number");
+  expect("1:2:melt", "unknown fault 'melt' in '1:2:melt'; the known faults are kill, exit0");
+  expect("one:2:kill", "the rank 'one' in 'one:2:kill' is not a number");
+  expect("1::kill", "the step '' in '1::kill' is not a number");
   expect("1:2:kill:3", "has 1 arguments; give RANK:STEP:kill");
   expect("1:2:sleep", "has 0 arguments; give RANK:STEP:sleep:MILLISECONDS");
   expect("1:2:flip:kernel:3", "has 2 arguments; give RANK:STEP:flip:VARIABLE:ELEMENT:BIT");

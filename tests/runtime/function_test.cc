@@ -83,7 +83,7 @@ TEST_F(FunctionTest, WrongFeedsAreNamedAndChangeNothing) {
   Function f({x}, {sum(x)}, {update(v, constant(1, DType::kFloat64, {1}))}, "train");
   const auto number = message_of<ValueError>([&] { f({}); });
   EXPECT_NE(number.find("train"), std::string::npos) << number;
-  EXPECT_NE(number.find("0 values for 1"), std::string::npos) << number;
+  EXPECT_NE(number.find("0 values are given for 1"), std::string::npos) << number;
   EXPECT_THROW(f({doubles(Shape{1, 2}, {1, 2}), doubles({1})}), ValueError);
   const auto shape = message_of<ShapeError>([&] { f({doubles(Shape{1, 3}, {1, 2, 3})}); });
   for (const char* part : {"train", "pixels", "(?, 2)", "(1, 3)"})

@@ -163,7 +163,7 @@ TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
   for (const char* wrong : {"0", "-1", "25MB", "MiB", "1.5", "nan", "2000GiB", "[1]", "true"}) {
     environment_["SYNCLINE_BUCKET"] = wrong;
     expect_contains(message_of<ValueError>([&] { load(); }),
-                    join_text("SYNCLINE_BUCKET is '", wrong, "'; give a number of bytes, as 4096 or \"25MiB\""));
+                    join_text("SYNCLINE_BUCKET is '", wrong, "'; give a number of bytes, such as 4096 or \"25MiB\""));
   }
   environment_.erase("SYNCLINE_BUCKET");
   expect_contains(refusal<ValueError>(R"({"syncline": {"bucket": "big"}})"),
@@ -175,8 +175,8 @@ TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
 
 TEST_F(KerasJsonFile, AMalformedFileNamesItselfAndThePlace) {
   expect_contains(refusal<IoError>("{\"floatx\": \"float32\",\n  epsilon: 1}"),
-                  path() + ": is no JSON at line 2, column 3");
-  expect_contains(refusal<IoError>(""), path() + ": is no JSON at line 1, column 1");
+                  path() + ": is not valid JSON at line 2, column 3");
+  expect_contains(refusal<IoError>(""), path() + ": is not valid JSON at line 1, column 1");
   expect_contains(refusal<ValueError>("[1]"), path() + ": holds [1]");
 }
 
@@ -188,7 +188,8 @@ TEST_F(KerasJsonFile, AMalformedValueNamesTheFileAndTheKey) {
   expect_contains(refusal<ValueError>(R"({"image_data_format": "th"})"), "unknown data_format 'th'");
   expect_contains(refusal<ValueError>(R"({"backend": null})"), path() + ": \"backend\" is null");
   expect_contains(refusal<ValueError>(R"({"syncline": 1})"), path() + ": \"syncline\" is 1; give an object");
-  expect_contains(refusal<ValueError>(R"({"syncline": {"wait": 1}})"), "\"syncline.wait\" is no option; known are");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"wait": 1}})"),
+                  "\"syncline.wait\" is not an option; the options are");
   expect_contains(refusal<ValueError>(R"({"syncline": {"wait_limit": 0}})"), "\"syncline.wait_limit\" is 0");
   expect_contains(refusal<ValueError>(R"({"syncline": {"background": 1}})"), "\"syncline.background\" is 1");
 }

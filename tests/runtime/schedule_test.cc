@@ -76,14 +76,14 @@ TEST(Verify, WhatIsReadWasWritten) {
   const Case c;
   Schedule s = c.listed({tanh(dot(c.x, c.y))});
   std::swap(s.tasks[0], s.tasks[1]);
-  expect_broken(s, "reads dot before it is there");
+  expect_broken(s, "reads dot before it is written");
   s = c.listed({tanh(dot(c.x, c.y))});
   s.tasks.erase(s.tasks.begin());
   expect_broken(s, "reads what no task writes: dot");
   s = c.listed({tanh(apply<AllReduce>({dot(c.x, c.y)}))});
   const std::size_t w = wait_of(s);
   std::swap(s.tasks[w], s.tasks[w + 1]);
-  expect_broken(s, "reads all_reduce before it is there");
+  expect_broken(s, "reads all_reduce before it is written");
 }
 
 TEST(Verify, TransfersStartOnceAndAreWaitedForOnce) {
@@ -91,7 +91,7 @@ TEST(Verify, TransfersStartOnceAndAreWaitedForOnce) {
   const std::vector<Expr> sums{apply<AllReduce>({dot(c.x, c.y)}), apply<AllReduce>({dot(c.y, c.x)})};
   Schedule s = c.listed(sums);
   s.tasks.erase(s.tasks.begin() + static_cast<std::ptrdiff_t>(wait_of(s)));
-  expect_broken(s, "starts a transfer that nobody waits for");
+  expect_broken(s, "starts a transfer that no task waits for");
   s = c.listed(sums);
   s.tasks.push_back(s.tasks[wait_of(s)]);
   expect_broken(s, "waits again");
@@ -100,7 +100,7 @@ TEST(Verify, TransfersStartOnceAndAreWaitedForOnce) {
   expect_broken(s, "starts a transfer again");
   s = c.listed(sums);
   s.tasks[wait_of(s)].guards = {{scalar(1, DType::kBool), true}};
-  expect_broken(s, "waits under other guards");
+  expect_broken(s, "waits under guards that differ");
   s = c.listed(sums);
   std::rotate(s.tasks.begin(), s.tasks.begin() + static_cast<std::ptrdiff_t>(wait_of(s)), s.tasks.end());
   expect_broken(s, "waits for a transfer that has not started");
@@ -161,7 +161,7 @@ TEST(Verify, RanksHaveTheSameTransfers) {
     try {
       verify(s, "test");
     } catch (const InternalError& error) {
-      if (std::string(error.what()).find("ranks have other transfers") != std::string::npos) ++found;
+      if (std::string(error.what()).find("ranks have different transfers") != std::string::npos) ++found;
     }
   });
   EXPECT_EQ(found, 2);

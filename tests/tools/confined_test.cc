@@ -64,7 +64,7 @@ TEST(Confined, ACrash) {
 }
 
 TEST(Confined, AnEndWithoutAnAnswer) {
-  EXPECT_CONTAINS(trouble(kLimits, []() -> std::string { ::_exit(0); }), "ended without an answer");
+  EXPECT_CONTAINS(trouble(kLimits, []() -> std::string { ::_exit(0); }), "ended without a result");
 }
 
 TEST(Confined, LoopsEnd) {
@@ -75,14 +75,14 @@ TEST(Confined, LoopsEnd) {
     return "";
   };
   EXPECT_EQ(trouble({.memory = 64, .seconds = 1}, loop),
-            "'a.h5': reading it was not done within 1 s and was ended; --seconds raises the limit");
+            "'a.h5': reading it took more than 1 s and was stopped; --seconds raises the limit");
 }
 
 TEST(Confined, SleepersEnd) {
   const auto sleep = []() -> std::string {
     for (;;) ::pause();
   };
-  EXPECT_CONTAINS(trouble({.memory = 64, .seconds = 1}, sleep), "not done within 1 s");
+  EXPECT_CONTAINS(trouble({.memory = 64, .seconds = 1}, sleep), "took more than 1 s");
 }
 
 TEST(Confined, MemoryIsLimited) {

@@ -81,7 +81,7 @@ TEST_F(Convert, AModelOfKeras) {
   const std::string before = io::read_file(path("a.h5"));
   const Outcome refused = convert("a.h5", "a.h5", "--force");
   EXPECT_EQ(refused.status, 1);
-  EXPECT_CONTAINS(refused.output, "holds a Keras model, of which only the arrays are converted");
+  EXPECT_CONTAINS(refused.output, "holds a Keras model, and only its arrays are converted");
   EXPECT_EQ(io::read_file(path("a.h5")), before);
   const Outcome told = convert("a.h5", "b.h5");
   EXPECT_EQ(told.status, 0);
@@ -176,14 +176,15 @@ TEST_F(Convert, HostileSafetensors) {
   const auto header = [&](const std::string& a) { return refusal(safetensors("{\"a\":{" + a + "}}", "xy")); };
   io::write_file(path("a.safetensors"), safetensors(one, "xy"));
   EXPECT_EQ(run("stat " + path("a.safetensors")).status, 0);
-  EXPECT_CONTAINS(refusal(safetensors(one, "x")), "the arrays have 2 bytes, the file has 1");
-  EXPECT_CONTAINS(refusal(safetensors(one, "xyz")), "the arrays have 2 bytes, the file has 3");
+  EXPECT_CONTAINS(refusal(safetensors(one, "x")), "the arrays have 2 bytes, but the file has 1");
+  EXPECT_CONTAINS(refusal(safetensors(one, "xyz")), "the arrays have 2 bytes, but the file has 3");
   EXPECT_CONTAINS(refusal(std::string(6, '\xff') + std::string(2, '\0') + "{}"), "the header claims");
   EXPECT_CONTAINS(refusal(std::string("\5\0\0\0\0\0\0\0{", 9)), "the header claims 5 bytes");
-  EXPECT_CONTAINS(refusal(safetensors(std::string("{\"a\":") + std::string(100000, '['), "")), "nested too deep");
+  EXPECT_CONTAINS(refusal(safetensors(std::string("{\"a\":") + std::string(100000, '['), "")), "nested too deeply");
   EXPECT_CONTAINS(refusal(safetensors("{\"a\":1}", "")), "the header is damaged");
-  EXPECT_CONTAINS(header(R"("dtype":"BF16","shape":[1],"data_offsets":[0,2])"), "is of type BF16, which is not read");
-  EXPECT_CONTAINS(header(R"("dtype":"U8","shape":[-1],"data_offsets":[0,2])"), "no natural number");
+  EXPECT_CONTAINS(header(R"("dtype":"BF16","shape":[1],"data_offsets":[0,2])"),
+                  "is of type BF16, which is not supported");
+  EXPECT_CONTAINS(header(R"("dtype":"U8","shape":[-1],"data_offsets":[0,2])"), "not a natural number");
   EXPECT_CONTAINS(header(R"("dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0])"), "impossible shape");
   EXPECT_CONTAINS(header(R"("dtype":"U8","shape":[2],"data_offsets":[0,1])"), "needs 2 bytes");
   EXPECT_CONTAINS(header(R"("dtype":"U8","shape":[1],"data_offsets":[1,2])"), "begins at 1, not at 0");
@@ -225,11 +226,12 @@ TEST_F(Convert, OutlinesOfOtherArrays) {
   };
   EXPECT_CONTAINS(refusal("{"), "its outline of a checkpoint is damaged");
   const std::string begin = R"({\"model\":\"\",\"metric\":null,\"state\":null,\"optimizer\":[],\"layers\":[)";
-  EXPECT_CONTAINS(refusal(begin + "]}"), "its outline names 0 arrays, it has 1");
+  EXPECT_CONTAINS(refusal(begin + "]}"), "its outline names 0 arrays, but it has 1");
   const std::string state = R"({\"model\":\"\",\"state\":{\"epoch\":)";
-  EXPECT_CONTAINS(refusal(state + "18446744073709551615}}"), "epoch is no natural number that fits");
+  EXPECT_CONTAINS(refusal(state + "18446744073709551615}}"), "epoch is not a natural number, or is too large");
   EXPECT_CONTAINS(refusal(R"({\"model\":\"\",\"notes\":{\"a\":1}})"), "its outline of a checkpoint is damaged");
-  EXPECT_CONTAINS(refusal(begin + R"({\"name\":\"l\",\"weights\":[\"b\"]}]})"), "names 'b', which it has not");
+  EXPECT_CONTAINS(refusal(begin + R"({\"name\":\"l\",\"weights\":[\"b\"]}]})"),
+                  "names 'b', which the file does not have");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Findings launched(const Variables& variables, int ranks) {
 }
 
 TEST(Doctor, RanksAgainstTasks) {
-  expect_one(launched({}, 1), Level::kOk, "one process, started by itself", "");
+  expect_one(launched({}, 1), Level::kOk, "one process, started without a launcher", "");
   expect_one(launched(kSlurmOf8, 1), Level::kWarn, "one process, in a batch job of 8 tasks", "srun --mpi=pmix");
   expect_one(launched(kSlurmOf8, 4), Level::kWarn, "4 ranks, started by mpirun of Open MPI, in a batch job of 8 tasks",
              "ask for 4 tasks");
@@ -59,7 +59,7 @@ TEST(Doctor, TimeOfTheJob) {
 }
 
 TEST(Doctor, ProcessorsOfARank) {
-  expect_one(check_processors(environment({}), 8, 8, 8.0), Level::kOk, "a rank has processors 8, threads 8", "");
+  expect_one(check_processors(environment({}), 8, 8, 8.0), Level::kOk, "processors 8 and threads 8 per rank", "");
   const Findings quota = check_processors(environment({}), 8, 8, 1.5);
   ASSERT_EQ(quota.size(), 2u);
   EXPECT_EQ(quota[1].text, "the control group allows 1.5 processors for 8 threads");
@@ -67,7 +67,7 @@ TEST(Doctor, ProcessorsOfARank) {
   const Findings bound = check_processors(environment({{"SLURM_CPUS_PER_TASK", "8"}}), 1, 1, {});
   ASSERT_EQ(bound.size(), 2u);
   EXPECT_EQ(bound[1].level, Level::kWarn);
-  EXPECT_CONTAINS(bound[1].text, "a task was given 8 processors, but the rank may use 1");
+  EXPECT_CONTAINS(bound[1].text, "the task has 8 processors, but the rank may use 1");
   EXPECT_CONTAINS(bound[1].advice, "slot:PE=8");
 }
 
@@ -92,7 +92,7 @@ TEST(Doctor, QuotaOfControlGroups) {
 TEST(Doctor, SharedMemory) {
   expect_one(check_shared_memory("/", 2, std::int64_t{1} << 60), Level::kWarn, "ranks on the node 2", "enlarge it");
   expect_one(check_shared_memory("/", 1, std::int64_t{1} << 60), Level::kOk, "/ has ", "");
-  expect_one(check_shared_memory("/no such folder", 2, 1), Level::kWarn, "cannot be looked at", "tmpfs");
+  expect_one(check_shared_memory("/no such folder", 2, 1), Level::kWarn, "cannot check /no such folder", "tmpfs");
 }
 
 TEST(Doctor, FolderOfCheckpoints) {
@@ -103,10 +103,10 @@ TEST(Doctor, FolderOfCheckpoints) {
   EXPECT_CONTAINS(found[1].text, "files are replaced durably");
   EXPECT_TRUE(std::filesystem::is_empty(scratch.path("new/folder")));
   io::write_file(scratch.path("file"), "");
-  expect_one(check_folder(scratch.path("file/folder")), Level::kFail, "cannot be made", "another --folder");
+  expect_one(check_folder(scratch.path("file/folder")), Level::kFail, "cannot be created", "another --folder");
   const Findings other = check_folder("/proc");
   EXPECT_EQ(other.back().level, Level::kFail);
-  EXPECT_CONTAINS(other.back().text, "a file cannot be made in it");
+  EXPECT_CONTAINS(other.back().text, "a file cannot be created in it");
 }
 
 TEST(Doctor, Versions) {
@@ -167,7 +167,7 @@ TEST(Doctor, VersionsThatDiffer) {
   EXPECT_EQ(diagnosis.worst(), Level::kFail);
   EXPECT_CONTAINS(diagnosis.text(), "fail  versions       ranks 0, 2: HDF5 1\n");
   EXPECT_CONTAINS(diagnosis.text(), "fail  versions       rank 1: HDF5 2\n");
-  EXPECT_CONTAINS(diagnosis.text(), "2 failed, 0 to look at\n");
+  EXPECT_CONTAINS(diagnosis.text(), "failures: 2, warnings: 0\n");
 }
 
 TEST(DoctorCommand, ExaminesOneProcess) {
@@ -192,7 +192,7 @@ TEST(DoctorCommand, FailsWhereATrainingWould) {
   const io::Outcome lonely = io::run_shell("PMI_SIZE=2 PMI_RANK=0 " + program + " doctor");
   EXPECT_EQ(lonely.status, 1) << lonely.output;
   EXPECT_CONTAINS(lonely.output, "fail  transport");
-  EXPECT_CONTAINS(lonely.output, "a PMI launcher started 2 ranks, but each sees itself alone");
+  EXPECT_CONTAINS(lonely.output, "a PMI launcher started 2 ranks, but each is alone in MPI");
   const io::Outcome mixed = io::run_shell("PMI_RANK=3 PMI_SIZE=2 " + program + " doctor");
   EXPECT_EQ(mixed.status, 1) << mixed.output;
   EXPECT_CONTAINS(mixed.output, "fail  launch");

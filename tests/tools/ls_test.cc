@@ -104,7 +104,7 @@ TEST(Ls, FailuresAreOneLineAndStatusOne) {
   const Outcome damaged = run("ls " + scratch.path("a.h5"));
   EXPECT_EQ(damaged.status, 1);
   EXPECT_EQ(damaged.output, "syncline: checkpoint '" + scratch.path("a.h5") +
-                                "': is no HDF5 file, or its beginning is damaged; use another checkpoint\n");
+                                "': is not an HDF5 file, or its beginning is damaged; use another checkpoint\n");
   const Outcome missing = run("ls /nowhere/a.h5");
   EXPECT_EQ(missing.status, 1);
   EXPECT_EQ(missing.output, "syncline: checkpoint '/nowhere/a.h5': cannot open: No such file or directory\n");

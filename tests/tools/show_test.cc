@@ -72,7 +72,7 @@ TEST_F(Show, Json) {
 TEST_F(Show, UnknownNames) {
   const Outcome outcome = show("x");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_EQ(outcome.output, "syncline: '" + path_ + "' has no array 'x'; syncline stat lists what it has\n");
+  EXPECT_EQ(outcome.output, "syncline: '" + path_ + "' has no array 'x'; syncline stat lists its arrays\n");
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST_F(Stat, EqualNamesAreToldApart) {
 TEST_F(Stat, UnknownNames) {
   const Outcome outcome = run("stat " + path_ + " d/bias:0");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_EQ(outcome.output, "syncline: '" + path_ + "' has no array 'd/bias:0'; syncline stat lists what it has\n");
+  EXPECT_EQ(outcome.output, "syncline: '" + path_ + "' has no array 'd/bias:0'; syncline stat lists its arrays\n");
 }
 
 TEST_F(Stat, DamagedValues) {

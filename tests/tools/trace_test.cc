@@ -96,7 +96,7 @@ TEST_F(Merge, FindsTheLastRankByTheAlignedClocks) {
   EXPECT_EQ(ranks[0]["hidden_ns"], 6000);
   EXPECT_EQ(ranks[0]["waited_ns"], 50000);
   EXPECT_EQ(ranks[0]["complete"], false);
-  EXPECT_CONTAINS(outcome_.output, "rank 0 did not come to its end");
+  EXPECT_CONTAINS(outcome_.output, "rank 0 ended before its timeline was complete");
 }
 
 TEST_F(Merge, LeavesOutALastLineThatIsCut) {
@@ -118,14 +118,14 @@ TEST_F(Merge, SaysWhatIsDamaged) {
     EXPECT_CONTAINS(outcome.output, part);
   };
   const std::string first = first_line(0, 1, 7, 0, 0, 0);
-  refused(first + "{\"name\":\n" + kEnd, "rank0.json:3: this is no event of Syncline's timeline: it is no JSON");
-  refused(first + "[1,2]\n" + kEnd, "rank0.json:3: this is no event");
-  refused(first + "{\"name\":\"a\",\"ph\":\"X\",\"pid\":0},\n" + kEnd, "rank0.json:3: this is no event");
+  refused(first + "{\"name\":\n" + kEnd, "rank0.json:3: this is not an event of Syncline's timeline: it is not JSON");
+  refused(first + "[1,2]\n" + kEnd, "rank0.json:3: this is not an event");
+  refused(first + "{\"name\":\"a\",\"ph\":\"X\",\"pid\":0},\n" + kEnd, "rank0.json:3: this is not an event");
   refused(first + "{\"name\":\"a\",\"ph\":\"B\",\"pid\":0},\n" + kEnd, "its kind is B");
-  refused("{\"traceEvents\": []}\n", "rank0.json:1: this is no event");
+  refused("{\"traceEvents\": []}\n", "rank0.json:1: this is not an event");
   refused(event(0, "a", "step", "1.000", "2.000"),
-          "rank0.json:1: this is no event of Syncline's timeline: it does not");
-  refused("[\n", "holds no event");
+          "rank0.json:1: this is not an event of Syncline's timeline: the file does not");
+  refused("[\n", "contains no event");
 }
 
 TEST_F(Merge, LeavesOutFilesOfOtherJobs) {
@@ -134,19 +134,19 @@ TEST_F(Merge, LeavesOutFilesOfOtherJobs) {
   write(12, "");
   write_file(scratch_.path("rank.json"), "not looked at");
   EXPECT_EQ(names(merged()), std::vector<std::string>{"a"});
-  EXPECT_CONTAINS(outcome_.output, "rank5.json belongs to another job and is left out");
-  EXPECT_CONTAINS(outcome_.output, "rank12.json is empty and left out");
+  EXPECT_CONTAINS(outcome_.output, "rank5.json belongs to another job and is ignored");
+  EXPECT_CONTAINS(outcome_.output, "rank12.json is empty and ignored");
   EXPECT_CONTAINS(outcome_.output, "1 of 2 ranks have no file");
 }
 
 TEST_F(Merge, SaysWhatIsMissing) {
-  EXPECT_CONTAINS(merge().output, "holds no timeline");
+  EXPECT_CONTAINS(merge().output, "contains no timeline");
   EXPECT_EQ(merge().status, 1);
   EXPECT_CONTAINS(io::run_shell(SYNCLINE_PROGRAM " trace merge /no/folder").output, "/no/folder: No such file");
   write(0, first_line(0, 1, 7, 0, 0, 0));
   const Outcome outcome = io::run_shell(SYNCLINE_PROGRAM " trace merge " + scratch_.directory() + " -o /no/folder/a");
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_CONTAINS(outcome.output, "/no/folder/a: cannot be written");
+  EXPECT_CONTAINS(outcome.output, "/no/folder/a: cannot write the file");
   EXPECT_EQ(io::run_shell(SYNCLINE_PROGRAM " trace").status, 2);
   EXPECT_EQ(io::run_shell(SYNCLINE_PROGRAM " trace merge").status, 2);
 }

@@ -124,7 +124,8 @@ std::vector<RankReport> meet(RankReport own) {
     for (const std::string& text : gather(*wire, to_text(own))) all.push_back(parse_report(text));
     return all;
   } catch (const std::exception& error) {
-    own.findings.push_back({Level::kFail, "transport", error.what(), "nothing runs on several ranks before this does"});
+    own.findings.push_back(
+        {Level::kFail, "transport", error.what(), "fix this first: no job can run on several ranks without it"});
     return {std::move(own)};
   }
 }
@@ -136,7 +137,7 @@ int examine(const Options& options) {
     launch = comm::read_launch_environment();
     own = look(options, launch);
   } catch (const CommError& error) {
-    own.findings.push_back({Level::kFail, "launch", error.what(), "start it from a fresh shell"});
+    own.findings.push_back({Level::kFail, "launch", error.what(), "start the program from a fresh shell"});
   }
   const Diagnosis diagnosis = diagnose(meet(std::move(own)));
   if (launch.rank == 0) fmt::print("{}", options.json ? diagnosis.json() : diagnosis.text());
@@ -147,9 +148,9 @@ int examine(const Options& options) {
 
 void add_doctor(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "doctor", "Tell whether a job that is started like this would run well: mpirun -n 4 syncline doctor");
+      "doctor", "Check whether a job that is started in the same way can run well: mpirun -n 4 syncline doctor");
   const auto options = std::make_shared<Options>();
-  command->add_option("--folder", options->folder, "Look at the folder that checkpoints are to go to");
+  command->add_option("--folder", options->folder, "Check this folder for checkpoints");
   command->add_option("--threads", options->threads, "Threads of a rank; 0: as many as its processors")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", options->json, "Print JSON");

@@ -29,7 +29,7 @@ struct FileSystem {
   const char* remark;  // nullptr: none
 };
 
-constexpr const char* kGone = "its files are gone with the node or container; keep checkpoints elsewhere";
+constexpr const char* kGone = "its files disappear with the node or container; keep checkpoints elsewhere";
 
 // Numbers from statfs(2), and from the headers of file systems that Linux does not ship.
 constexpr std::array kFileSystems{
@@ -55,7 +55,7 @@ Finding describe_file_system(const std::string& folder) {
   const std::string text = fmt::format("'{}' is on {}, {:.1f} GiB free", folder, name,
                                        static_cast<double>(free_bytes) / static_cast<double>(1 << 30));
   if (free_bytes < kLittleRoom)
-    return {Level::kWarn, kFolder, text, "a save needs room for one checkpoint more than is kept; make room"};
+    return {Level::kWarn, kFolder, text, "a save needs room for one more checkpoint than is kept; free some space"};
   if (remark != nullptr) return {Level::kWarn, kFolder, text, remark};
   return {Level::kOk, kFolder, text, ""};
 }
@@ -106,22 +106,22 @@ Findings check_folder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    return {{Level::kFail, kFolder, fmt::format("'{}' cannot be made: {}", folder, error.message()),
-             "give another --folder, or mend its rights"}};
+    return {{Level::kFail, kFolder, fmt::format("'{}' cannot be created: {}", folder, error.message()),
+             "give another --folder, or fix its permissions"}};
   Findings found{describe_file_system(folder)};
   const std::size_t before = found.size();
-  attempt(found, Level::kFail, "a file cannot be made in it", "mend its rights, or give another --folder", [&] {
+  attempt(found, Level::kFail, "a file cannot be created in it", "fix its permissions, or give another --folder", [&] {
     const Trial trial(folder);
     const std::array bytes{std::byte{1}, std::byte{2}};
     attempt(found, Level::kFail, "a file cannot be replaced durably", "keep checkpoints on another file system", [&] {
       io::write_file_durably(trial.file("file"), bytes);
       io::write_file_durably(trial.file("file"), bytes);
     });
-    attempt(found, Level::kFail, "no symbolic links, which `latest` is", "keep checkpoints on another file system",
+    attempt(found, Level::kFail, "no symbolic links, which `latest` needs", "keep checkpoints on another file system",
             [&] { io::write_link_durably(trial.file("latest"), "file"); });
     attempt(found, Level::kWarn, "no file locks", "set HDF5_USE_FILE_LOCKING=FALSE for h5ls, h5py and others",
             [&] { lock(trial.file("lock"), /*record=*/false); });
-    attempt(found, Level::kWarn, "no POSIX locks", "see to it yourself that no two trainings save into one folder",
+    attempt(found, Level::kWarn, "no POSIX locks", "make sure yourself that no two trainings save into one folder",
             [&] { lock(trial.file("record"), /*record=*/true); });
   });
   if (found.size() == before)

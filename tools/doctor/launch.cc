@@ -34,16 +34,16 @@ Findings check_launch_environment(const comm::Getenv& getenv, const comm::Launch
   if (launch.launcher.empty()) {
     if (tasks > 1)
       return {{Level::kWarn, kLaunch, fmt::format("one process, in a batch job of {} tasks", tasks),
-               "start it with mpirun, or with srun --mpi=pmix"}};
-    return {{Level::kOk, kLaunch, "one process, started by itself", ""}};
+               "start the program with mpirun, or with srun --mpi=pmix"}};
+    return {{Level::kOk, kLaunch, "one process, started without a launcher", ""}};
   }
   if (launch.size == 0) return {{Level::kOk, kLaunch, fmt::format("started by {}", launch.launcher), ""}};
   const std::string started =
       fmt::format("{} rank{}, started by {}", launch.size, launch.size == 1 ? "" : "s", launch.launcher);
   // Without PMI, Open MPI ends the process in MPI_Init, or each process is alone.
   if (launch.size > 1 && launch.launcher == "srun" && getenv("PMIX_RANK") == nullptr && getenv("PMI_RANK") == nullptr)
-    return {{Level::kFail, kLaunch, started + " without PMI: they cannot meet",
-             "srun --mpi=pmix, if 'srun --mpi=list' has it; otherwise mpirun"}};
+    return {{Level::kFail, kLaunch, started + " without PMI: they cannot connect",
+             "use srun --mpi=pmix, if 'srun --mpi=list' lists it; otherwise mpirun"}};
   if (tasks > 0 && tasks != launch.size)
     return {{Level::kWarn, kLaunch, fmt::format("{}, in a batch job of {} tasks", started, tasks),
              fmt::format("leave out mpirun's -n, or ask for {} tasks", launch.size)}};
@@ -59,10 +59,11 @@ Findings check_scheduler(const comm::Getenv& getenv, std::int64_t now) {
       text += fmt::format(", {} min left", left / 60);
       if (left < kLittleTime) return {{Level::kWarn, kScheduler, text, "ask for more time, or expect a requeue soon"}};
     }
-    return {{Level::kOk, kScheduler, text + "; its grace: scontrol show config | grep -E 'KillWait|preempt'", ""}};
+    return {{Level::kOk, kScheduler, text + "; grace period: scontrol show config | grep -E 'KillWait|preempt'", ""}};
   }
   if (const char* job = getenv("PBS_JOBID"); job != nullptr)
-    return {{Level::kOk, kScheduler, fmt::format("PBS job {}; it is warned by scripts/pbs/train.pbs only", job), ""}};
+    return {{Level::kOk, kScheduler, fmt::format("PBS job {}; only scripts/pbs/train.pbs warns it before its end", job),
+             ""}};
   return {{Level::kOk, kScheduler, "none: not in a job of Slurm or PBS", ""}};
 }
 

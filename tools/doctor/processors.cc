@@ -55,16 +55,16 @@ std::optional<double> processor_quota(const std::string& proc, const std::string
 
 Findings check_processors(const comm::Getenv& getenv, int processors, int threads, std::optional<double> quota) {
   Findings found{
-      {Level::kOk, kProcessors, fmt::format("a rank has processors {}, threads {}", processors, threads), ""}};
+      {Level::kOk, kProcessors, fmt::format("processors {} and threads {} per rank", processors, threads), ""}};
   if (quota && *quota < threads)
     found.push_back({Level::kWarn, kProcessors,
                      fmt::format("the control group allows {:.1f} processors for {} threads", *quota, threads),
-                     "give the job or container more processors, or programs fewer threads"});
+                     "give the job or container more processors, or the program fewer threads"});
   const char* promised = getenv("SLURM_CPUS_PER_TASK");
   if (promised != nullptr && std::atoi(promised) > processors)
     found.push_back({Level::kWarn, kProcessors,
-                     fmt::format("a task was given {} processors, but the rank may use {}", promised, processors),
-                     fmt::format("bind ranks to what they have: mpirun --map-by slot:PE={0} --bind-to core, or srun "
+                     fmt::format("the task has {} processors, but the rank may use {}", promised, processors),
+                     fmt::format("bind ranks to their processors: mpirun --map-by slot:PE={0} --bind-to core, or srun "
                                  "--cpus-per-task={0}",
                                  promised)});
   return found;

@@ -37,7 +37,7 @@ void compare_versions(std::vector<Diagnosis::Line>& lines, int ranks) {
   for (Diagnosis::Line& line : lines)
     if (line.finding.about == "versions" && static_cast<int>(line.ranks.size()) < ranks) {
       line.finding.level = Level::kFail;
-      line.finding.advice = "give all ranks the same libraries, on processors of one type";
+      line.finding.advice = "use the same libraries and processors of one type on all ranks";
     }
 }
 
@@ -66,7 +66,7 @@ void compare_processors(std::vector<Diagnosis::Line>& lines, std::span<const Ran
     }
     const int share = processors / ranks;
     const std::string advice =
-        share == 0 ? "start fewer ranks on it"
+        share == 0 ? "start fewer ranks on this host"
                    : fmt::format(
                          "give each rank processors and threads of its own: mpirun --map-by slot:PE={} --bind-to "
                          "core",
@@ -113,7 +113,7 @@ std::string Diagnosis::text() const {
     warnings += finding.level == Level::kWarn ? 1 : 0;
     failures += finding.level == Level::kFail ? 1 : 0;
   }
-  return printable(text + fmt::format("{} failed, {} to look at\n", failures, warnings), true);
+  return printable(text + fmt::format("failures: {}, warnings: {}\n", failures, warnings), true);
 }
 
 std::string Diagnosis::json() const {

@@ -21,15 +21,15 @@ constexpr const char* kVersions = "versions";
 Finding compare(const char* library, const std::string& built, const std::string& loaded) {
   if (built == loaded) return {Level::kOk, kVersions, fmt::format("{} {}", library, loaded), ""};
   return {Level::kWarn, kVersions, fmt::format("{} {}, built with {}", library, loaded, built),
-          "build anew, or look for a LD_LIBRARY_PATH that puts another library first"};
+          "build again, or check whether LD_LIBRARY_PATH puts another library first"};
 }
 
 Finding check_blas() {
   const std::string library = kernels::blas_library();
   const std::string text = fmt::format("{}, kernels for {}", library, kernels::blas_kernels());
   if (library.find("SINGLE_THREADED") != library.npos)
-    return {Level::kFail, kVersions, text + ", without threads: not safe to call from several",
-            "install libopenblas0-pthread, and look for a LD_LIBRARY_PATH that hides it"};
+    return {Level::kFail, kVersions, text + ", without threads: several threads cannot call it safely",
+            "install libopenblas0-pthread, and check that LD_LIBRARY_PATH does not hide it"};
   return {Level::kOk, kVersions, text, ""};
 }
 
@@ -57,7 +57,7 @@ Findings check_settings() {
              fmt::format("read; floatx {}, buckets of {} MiB", name_of(found.config.floatx), found.later_buckets >> 20),
              ""}};
   } catch (const std::exception& error) {
-    return {{Level::kFail, kSettings, error.what(), "mend the file or the variable that it names"}};
+    return {{Level::kFail, kSettings, error.what(), "fix the file or the variable that it names"}};
   }
 }
 
@@ -72,7 +72,7 @@ Findings check_gpus(const comm::Launch& launch) {
     return {{Level::kOk, kGpus,
              fmt::format("NCCL {}, GPU {}", comm::name_nccl_version(found.version), found.gpu.data()), ""}};
   } catch (const std::exception& error) {
-    return {{Level::kFail, kGpus, error.what(), "mend the variable that it names"}};
+    return {{Level::kFail, kGpus, error.what(), "fix the variable that it names"}};
   }
 }
 

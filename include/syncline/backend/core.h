@@ -57,7 +57,7 @@ bool is_variable(const T& x) {
 // outputs of its own. Throws ValueError if x is not a tensor.
 template <class T>
 bool is_keras_tensor(const T& x) {
-  if (!is_tensor(x)) fail<ValueError>("is_keras_tensor: x is no tensor; give a value of the graph");
+  if (!is_tensor(x)) fail<ValueError>("is_keras_tensor: x is not a tensor; give a value of the graph");
   return false;
 }
 

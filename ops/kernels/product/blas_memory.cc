@@ -34,9 +34,9 @@ std::string lacking_blas_memory() {
     return {};
   }
   return join_text("the address space is limited to ", limit.rlim_cur / kMiB,
-                   " MiB (RLIMIT_AS, ulimit -v), too few for ", wanted / kMiB,
-                   " MiB of OpenBLAS's buffers, 128 for each of ", thread_count(),
-                   " threads; raise the limit or take fewer threads");
+                   " MiB (RLIMIT_AS, ulimit -v), but OpenBLAS needs ", wanted / kMiB,
+                   " MiB for buffers, 128 MiB for each of ", thread_count(),
+                   " threads; raise the limit or use fewer threads");
 }
 
 void reserve_blas_memory() {

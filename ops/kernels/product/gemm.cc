@@ -53,9 +53,9 @@ void prepare_blas() {
   static const bool prepared = [] {
     if (openblas_get_parallel() == 0) {
       fail<Error>(
-          "gemm: the OpenBLAS that was loaded (", openblas_get_config(),
-          ") is built without threads and is not safe to call from several; install libopenblas0-pthread, and look "
-          "for a LD_LIBRARY_PATH that hides it");
+          "gemm: the loaded OpenBLAS (", openblas_get_config(),
+          ") is built without threads, so several threads cannot call it safely; install libopenblas0-pthread, and "
+          "check that LD_LIBRARY_PATH does not hide it");
     }
     openblas_set_num_threads(1);
     reserve_blas_memory();

@@ -27,7 +27,8 @@ std::int64_t epoch_of(const std::string& path, const std::string& row) {
   const char* end = row.data() + row.size();
   const auto [stop, error] = std::from_chars(row.data(), end, epoch);
   if (error != std::errc() || (stop != end && *stop != ','))
-    fail<IoError>("cannot add epochs to '", path, "': its row '", row, "' begins with none; give another file");
+    fail<IoError>("cannot add epochs to '", path, "': its row '", row,
+                  "' does not begin with an epoch; give another file");
   return epoch;
 }
 
@@ -90,8 +91,8 @@ void CsvLogger::on_epoch_end(Fit&, std::int64_t epoch, Logs& logs) {
     std::string header = "epoch";
     for (const std::string& name : names_) header.append(",").append(field(name));
     if (!header_.empty() && header_ != header)
-      fail<IoError>("cannot add epochs to '", path_, "': its columns are ", header_, ", those of this training ",
-                    header, "; give another file");
+      fail<IoError>("cannot add epochs to '", path_, "': its columns are ", header_,
+                    ", but those of this training are ", header, "; give another file");
     file_->append(header_.empty() ? header + '\n' + pending_ : pending_);
     header_ = header;
     pending_.clear();

@@ -40,8 +40,8 @@ void EarlyStopping::on_train_begin(Fit& fit) {
   if (fit.counts().global_step == 0) reset();
   if (stopped_) return fit.stop();
   if (!kept_.empty() && best_epoch_ >= 0 && get_value(kept_.back()).item() != static_cast<double>(best_epoch_))
-    fail<ValueError>("EarlyStopping: the values after epoch ", best_epoch_ + 1,
-                     ", to be restored, are not in the checkpoint; add kept() to its variables");
+    fail<ValueError>("EarlyStopping: the checkpoint lacks the values after epoch ", best_epoch_ + 1,
+                     ", which are to be restored; add kept() to the checkpoint's variables");
 }
 
 void EarlyStopping::on_epoch_end(Fit& fit, std::int64_t epoch, Logs& logs) {

@@ -39,7 +39,9 @@ void LearningRateScheduler::on_train_begin(Fit& fit) {
 void LearningRateScheduler::on_epoch_begin(Fit&, std::int64_t epoch) {
   if (epoch == asked_) return;
   const double rate = schedule_(epoch, rate_of(learning_rate_));
-  if (!std::isfinite(rate)) fail<ValueError>("LearningRateScheduler: the schedule gives ", rate, " for epoch ", epoch);
+  if (!std::isfinite(rate))
+    fail<ValueError>("LearningRateScheduler: the schedule gives ", rate, " for epoch ", epoch,
+                     "; it must give a finite number");
   set_value(learning_rate_, rate);
   asked_ = epoch;
 }
@@ -50,7 +52,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(Variable learning_rate, ReduceLROnPlateauOp
     : learning_rate_(std::move(learning_rate)),
       options_(std::move(options)),
       monitor_("ReduceLROnPlateau", options_.monitor, options_.mode) {
-  if (options_.factor >= 1) fail<ValueError>("ReduceLROnPlateau: factor is ", options_.factor, "; give one below 1");
+  if (options_.factor >= 1)
+    fail<ValueError>("ReduceLROnPlateau: factor is ", options_.factor, "; give a factor below 1");
   reset();
 }
 

@@ -84,8 +84,8 @@ void MetricsExporter::write(const Fit& fit, const char* state) {
       one("syncline_epochs_wanted", "epochs of the whole training", fit.options().epochs),
       one("syncline_steps", "finished steps since the beginning", counts.global_step),
       one("syncline_ranks", "processes that train together", options_.wire == nullptr ? 1 : options_.wire->size()),
-      one("syncline_samples_per_second", "rows of all ranks a second, of late", speed_),
-      one("syncline_written_timestamp_seconds", "when this was written", now(), "seconds"),
+      one("syncline_samples_per_second", "rows of all ranks per second, measured recently", speed_),
+      one("syncline_written_timestamp_seconds", "when this file was written", now(), "seconds"),
       of_logs(logs_),
       of_states(state)};
   if (const auto saved = last_save(options_.checkpoints))

@@ -14,7 +14,7 @@ double number_in(const nlohmann::json& text) {
   const auto& digits = text.get_ref<const std::string&>();
   double number = 0;
   const char* end = digits.data() + digits.size();
-  if (std::from_chars(digits.data(), end, number).ptr != end) fail<ValueError>("'", digits, "' is no number");
+  if (std::from_chars(digits.data(), end, number).ptr != end) fail<ValueError>("'", digits, "' is not a number");
   return number;
 }
 
@@ -23,7 +23,7 @@ void read_state(const std::string& name, const std::string& state,
   try {
     read(nlohmann::json::parse(state));
   } catch (const nlohmann::json::exception& error) {
-    fail<ValueError>("'", state, "' is no state of ", name, ": ", error.what());
+    fail<ValueError>("'", state, "' is not a saved state of ", name, ": ", error.what());
   }
 }
 

@@ -85,18 +85,18 @@ TEST_F(Csv, FindsRowsOfALongFile) {
 }
 
 TEST_F(Csv, SaysWhereANumberIsWrong) {
-  EXPECT_CONTAINS(refusal("a,b\n1,2\n3,four\n"), "line 3: field 2 ('b') is 'four', a finite float32 expected");
+  EXPECT_CONTAINS(refusal("a,b\n1,2\n3,four\n"), "line 3: field 2 ('b') is 'four', not a finite float32");
   EXPECT_CONTAINS(refusal("a,b\n\"1\n\",2\n"), "line 2: field 1 ('a') is '1?'");
   for (const std::string text : {"nan", "NaN", "inf", "", "1e99", "1.5x", "0x10", "1 2"})
     EXPECT_CONTAINS(refusal("a,b\n1," + text + "\n"), "line 2: field 2 ('b') is '" + text + "'");
   const CsvFormat bytes{.columns = {{"a", "a", "", DType::kUint8}}};
   for (const std::string text : {"256", "-1", "1.0"})
-    EXPECT_CONTAINS(refusal("a\n" + text + "\n", bytes), "is '" + text + "', a finite uint8 expected");
+    EXPECT_CONTAINS(refusal("a\n" + text + "\n", bytes), "is '" + text + "', not a finite uint8");
 }
 
 TEST_F(Csv, SaysWhereARowIsWrong) {
-  EXPECT_CONTAINS(refusal("a,b\n1,2\n3\n"), "line 3: 1 fields, the file's first line has 2");
-  EXPECT_CONTAINS(refusal("a,b\n1,2,\n"), "line 2: 3 fields");
+  EXPECT_CONTAINS(refusal("a,b\n1,2\n3\n"), "line 3: has 1 fields, but the file's first line has 2");
+  EXPECT_CONTAINS(refusal("a,b\n1,2,\n"), "line 2: has 3 fields");
   EXPECT_CONTAINS(refusal("a,b\n1,\"2\n3,4\n"), "line 2: a quote is not closed");
   EXPECT_CONTAINS(refusal("a,b\n1,2\"3\"\n"), "line 2: byte ");
   EXPECT_CONTAINS(refusal("a,b\n1,2\r3,4\n"), "line 2: a carriage return without a line feed");
@@ -123,14 +123,14 @@ TEST_F(Csv, RefusesWhatIsNoTable) {
   EXPECT_CONTAINS(message_of<ValueError>([&] {
                     open("a,b\n", {.columns = {{"x", "b", "a", DType::kInt32}}});
                   }),
-                  "field 'b' stands behind 'a'");
+                  "field 'b' comes after 'a'");
   EXPECT_CONTAINS(refusal("a\1b\n1\n"), "is neither text nor");
-  EXPECT_CONTAINS(refusal("a,b,a\n1,2,3\n"), "two fields are called 'a'");
+  EXPECT_CONTAINS(refusal("a,b,a\n1,2,3\n"), "two fields have the name 'a'");
   EXPECT_EQ(open("a,b\n")->rows(), 0);
 }
 
 TEST_F(Csv, RefusesARecordWithoutEnd) {
-  EXPECT_CONTAINS(refusal("a\n" + std::string((64u << 20) + 1, '1')), "line 2: a record of more than 67108864 bytes");
+  EXPECT_CONTAINS(refusal("a\n" + std::string((64u << 20) + 1, '1')), "line 2: a record has more than 67108864 bytes");
 }
 
 }  // namespace

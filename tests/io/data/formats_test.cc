@@ -131,7 +131,8 @@ TEST_F(DataFormats, RefuseRowsThatAreNotThere) {
     SCOPED_TRACE(name);
     std::vector<Array> columns = source->make_room(2);
     for (const std::vector<std::int64_t>& rows : {std::vector<std::int64_t>{kRows - 1, kRows}, {-1, 0}})
-      EXPECT_CONTAINS(message_of<ValueError>([&] { source->read(rows, columns); }), "of 1000 were asked for");
+      EXPECT_CONTAINS(message_of<ValueError>([&] { source->read(rows, columns); }),
+                      "are requested, but there are 1000");
   }
 }
 
@@ -163,22 +164,22 @@ TEST_F(DataFormats, RefuseWhatHasNoRows) {
   EXPECT_CONTAINS(refusal("fortran.npy"), "is in Fortran order");
   EXPECT_CONTAINS(refusal("scalar.npy"), "holds a scalar, which has no rows");
   EXPECT_CONTAINS(refusal("uneven.h5", {"c"}), "/c: is a scalar and has no rows");
-  EXPECT_CONTAINS(refusal("uneven.h5", {"a", "b"}), "/b: has 7 rows, 'a' 1000");
-  EXPECT_CONTAINS(refusal("uneven.npz"), "'b' has 7 rows, 'a' 1000");
+  EXPECT_CONTAINS(refusal("uneven.h5", {"a", "b"}), "/b: has 7 rows, but 'a' has 1000");
+  EXPECT_CONTAINS(refusal("uneven.npz"), "'b' has 7 rows, but 'a' has 1000");
   EXPECT_CONTAINS(refusal("uneven.h5", {"d"}), "/d: is missing");
   EXPECT_CONTAINS(refusal("uneven.npz", {"d"}), "has no array 'd'");
   EXPECT_CONTAINS(message_of<ValueError>([] {
                     open_source(path("images.npy"), {.columns = {"a", "b"}});
                   }),
-                  "holds one array, 2 columns were asked for");
+                  "holds one array, but 2 columns are requested");
 }
 
 TEST_F(DataFormats, RefuseToUnpackMoreThanMayBeHeld) {
   const auto refusal = [](const std::string& name) {
     return message_of([&] { open_source(path(name), {.memory = 5999}); });
   };
-  EXPECT_CONTAINS(refusal("images.gz"), "its 6000 bytes have to be held in memory, of which 5999 are allowed");
-  EXPECT_CONTAINS(refusal("deflated.npz"), "bytes have to be held in memory, of which 5999 are left");
+  EXPECT_CONTAINS(refusal("images.gz"), "its 6000 bytes must be held in memory, but only 5999 are allowed");
+  EXPECT_CONTAINS(refusal("deflated.npz"), "bytes must be held in memory, but only 5999 are left");
 }
 
 TEST(JoinedSources, RefuseRowsThatDiffer) {
@@ -193,8 +194,8 @@ TEST(JoinedSources, RefuseRowsThatDiffer) {
   };
   EXPECT_EQ(join("y", 5)->row_bytes(), 4u);
   EXPECT_EQ(message_of<ValueError>([&] { join("y", 4); }),
-            "data source: column 'y' has 4 rows, 'x' 5; they are not of one data set");
-  EXPECT_CONTAINS(message_of<ValueError>([&] { join("x", 5); }), "two columns are called 'x'");
+            "data source: column 'y' has 4 rows, but 'x' has 5; they belong to different data sets");
+  EXPECT_CONTAINS(message_of<ValueError>([&] { join("x", 5); }), "two columns have the name 'x'");
   EXPECT_CONTAINS(message_of<ValueError>([&] { array_source({{"x", Array::scalar(1)}}); }), "has no rows");
 }
 

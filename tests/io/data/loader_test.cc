@@ -249,12 +249,12 @@ TEST(Loader, RefusesOptionsThatMakeNoSense) {
   };
   EXPECT_CONTAINS(refusal(10, {.batch = 0}), "batch 0");
   EXPECT_CONTAINS(refusal(10, {.rank = 2, .ranks = 2}), "rank 2 of 2");
-  EXPECT_CONTAINS(refusal(10, {.rows = 11}), "the first 11 rows were asked for, the data set has 10");
+  EXPECT_CONTAINS(refusal(10, {.rows = 11}), "the first 11 rows are requested, but the data set has 10");
   EXPECT_CONTAINS(refusal(0, {}), "no rows");
   EXPECT_CONTAINS(refusal(10, {.prefetch = -1}), "prefetch -1");
   EXPECT_CONTAINS(refusal(1000, {.batch = 100, .memory = 6399}),
-                  "2 prefetched batches of 100 rows of 16 bytes need 6400 bytes, 6399 are allowed");
-  EXPECT_CONTAINS(refusal(1000, {.batch = 10, .shuffle = Shuffle::kBlocks, .memory = 10000}), "take a smaller window");
+                  "2 prefetched batches of 100 rows of 16 bytes need 6400 bytes, but 6399 are allowed");
+  EXPECT_CONTAINS(refusal(1000, {.batch = 10, .shuffle = Shuffle::kBlocks, .memory = 10000}), "use a smaller window");
 }
 
 }  // namespace

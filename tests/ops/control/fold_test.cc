@@ -50,9 +50,9 @@ TEST_F(Fold, RefusesWhatDoesNotFit) {
   const Expr scalar = placeholder({.shape = {}}), x = placeholder({.shape = {4, 2}}), y = placeholder({.shape = {3}});
   const Expr none = placeholder({.shape = {0, 2}}), open = placeholder({.shape = {kUnknown, 2}});
   const auto same = [](const Expr& e) { return e; };
-  expect_refused<ShapeError>([&] { map_fn(same, scalar); }, "got a scalar");
+  expect_refused<ShapeError>([&] { map_fn(same, scalar); }, "an elem is a scalar");
   expect_refused<ShapeError>([&] { foldl(&product, scalar); }, "foldl: elems");
-  expect_refused<ShapeError>([&] { foldr(&product, none); }, "there is no initializer");
+  expect_refused<ShapeError>([&] { foldr(&product, none); }, "no initializer is given");
   expect_refused<ShapeError>([&] { foldl(&product, x, placeholder({.shape = {3}})); }, "");
   expect_refused<ShapeError>([&] { foldl(&product, x, y); }, "(3,)");
   const auto widen = [](const Expr& a, const Expr& e) { return concatenate({a, e}); };
@@ -60,11 +60,15 @@ TEST_F(Fold, RefusesWhatDoesNotFit) {
   const MapFunctionOfMany empty = [](const Exprs&) { return Exprs{}; }, one = [](const Exprs&e) { return Exprs{e[0]}; };
   expect_refused<ValueError>([&] { map_fn(empty, Exprs{x}); }, "returns nothing");
   expect_refused<ValueError>([&] { map_fn(one, Exprs{}); }, "no elems");
-  expect_refused<ShapeError>([&] { map_fn(one, Exprs{x, y}); }, "equally long");
-  expect_refused<ValueError>([&] { map_fn(one, Exprs{x}, {DType::kInt32, DType::kInt32}); }, "2 dtypes for the 1");
+  expect_refused<ShapeError>([&] { map_fn(one, Exprs{x, y}); }, "the same number of rows");
+  expect_refused<ValueError>(
+      [&] {
+        map_fn(one, Exprs{x}, {DType::kInt32, DType::kInt32});
+      },
+      "2 dtypes are given, but fn returns 1");
   const FoldFunctionOfMany loses = [](const Exprs& a, const Exprs&) { return Exprs{a[0]}; };
-  expect_refused<ValueError>([&] { foldl(loses, Exprs{x, x}); }, "2 accumulators into 1");
-  // An empty batch is known only from its feed.
+  expect_refused<ValueError>([&] { foldl(loses, Exprs{x, x}); }, "2 accumulators, but returns 1");
+  // An empty batch shows only when it is fed.
   Function f({open}, {foldl(&product, open)});
   EXPECT_THROW(f({Array(DType::kFloat32, {0, 2})}), ShapeError);
 }

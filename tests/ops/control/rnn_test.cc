@@ -58,15 +58,15 @@ TEST_F(Rnn, RefusesWhatDoesNotFit) {
     return message_of<ValueError>([&] { rnn(&running_sum, inputs, states, options); });
   };
   EXPECT_NE(message(state, {state}, {}).find("fewer than 3 axes"), std::string::npos);
-  EXPECT_NE(message(open, {state}, {.unroll = true}).find("fixed number of iterations"), std::string::npos);
+  EXPECT_NE(message(open, {state}, {.unroll = true}).find("known number of time steps"), std::string::npos);
   const Expr mask = placeholder({.shape = {4, 3}, .dtype = DType::kBool});
-  EXPECT_NE(message(x, {}, {.mask = mask}).find("no initial states"), std::string::npos);
+  EXPECT_NE(message(x, {}, {.mask = mask}).find("without initial states"), std::string::npos);
   const Expr long_mask = placeholder({.shape = {4, 5}, .dtype = DType::kBool});
   EXPECT_NE(message(x, {state}, {.mask = long_mask}).find("(4, 5)"), std::string::npos);
   EXPECT_NE(message(x, {state}, {.input_length = 4}).find("input_length is 4"), std::string::npos);
   EXPECT_NE(message(open, {state}, {.unroll = true, .input_length = -1}).find("input_length is -1"), std::string::npos);
   const RnnStep loses = [](const Expr& e, const Exprs&) { return std::pair{e, Exprs{}}; };
-  EXPECT_NE(message_of<ValueError>([&] { rnn(loses, x, {state}); }).find("1 states into 0"), std::string::npos);
+  EXPECT_NE(message_of<ValueError>([&] { rnn(loses, x, {state}); }).find("1 states, but returns 0"), std::string::npos);
   const RnnStep widens = [](const Expr& e, const Exprs& s) { return std::pair{e, Exprs{concatenate({s[0], e})}}; };
   EXPECT_NE(message_of<ShapeError>([&] { rnn(widens, x, {state}); }).find("must keep"), std::string::npos);
 }

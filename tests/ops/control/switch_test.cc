@@ -60,13 +60,13 @@ TEST_F(Switch, RefusesWhatDoesNotFit) {
   expect_refused<ShapeError>([&] { switch_(of({5}), x, of({5})); }, "(5, 3) and else_expression (5,)");
   expect_refused<ShapeError>([&] { switch_(of({4}), x, x); }, "(4,) does not fit");
   expect_refused<ShapeError>([&] { switch_(of({5, 3}), of({5, 1}), of({5, 1})); }, "does not fit");
-  expect_refused<ShapeError>([&] { switch_(scalar, x, of({5, 4})); }, "must have one shape");
+  expect_refused<ShapeError>([&] { switch_(scalar, x, of({5, 4})); }, "must have the same shape");
   expect_refused<ShapeError>(
       [&] {
         switch_(
             scalar, [&] { return x; }, [&] { return of({3}); });
       },
-      "one shape");
+      "the same shape");
   expect_refused<DTypeError>([&] { switch_(scalar, x, of({5, 3}, DType::kInt32)); }, "cast one of them");
   expect_refused<ValueError>(
       [&] {

@@ -28,12 +28,12 @@ TEST(ConvolutionRefusals, Conv1d) {
   expect_refused<ShapeError>([&] { conv1d(x, of_shape({3, 2, 4})); }, "conv1d: an image of shape (2, 7, 3)");
   expect_refused<ShapeError>([&] { conv1d(of_shape({2, 7}), w); }, "needs 3 dimensions");
   expect_refused<ShapeError>([&] { conv1d(x, of_shape({3, 4})); }, "the kernel has the shape (3, 4)");
-  expect_refused<ShapeError>([&] { conv1d(x, w, {.dilation_rate = 4}); }, "reaches over 9");
+  expect_refused<ShapeError>([&] { conv1d(x, w, {.dilation_rate = 4}); }, "spans 9");
 }
 
 TEST(ConvolutionRefusals, Conv2d) {
   const Expr x = of_shape({2, 5, 6, 3}), w = of_shape({3, 3, 3, 4});
-  expect_refused<ShapeError>([&] { conv2d(of_shape({2, 5, 6, 2}), w); }, "2 and 3 channels");
+  expect_refused<ShapeError>([&] { conv2d(of_shape({2, 5, 6, 2}), w); }, "channels: 2 and 3");
   expect_refused<ShapeError>([&] { conv2d(of_shape({2, 5, 6}), w); }, "conv2d: x has the shape (2, 5, 6)");
   expect_refused<ShapeError>([&] { conv2d(of_shape({2, 2, 6, 3}), w); }, "does not fit into an image of 2");
   expect_refused<ShapeError>([&] { conv2d(x, of_shape({0, 3, 3, 4})); }, "1 or more");
@@ -54,26 +54,26 @@ TEST(ConvolutionRefusals, Conv3d) {
 
 TEST(ConvolutionRefusals, Transposed) {
   const Expr x = of_shape({2, 5, 6, 4}), w = of_shape({3, 3, 3, 4});
-  expect_refused<ShapeError>([&] { conv2d_transpose(x, w, {2, 7, 9, 3}); }, "would have 7 positions on axis 2");
+  expect_refused<ShapeError>([&] { conv2d_transpose(x, w, {2, 7, 9, 3}); }, "has 7 positions on axis 2");
   expect_refused<ShapeError>([&] { conv2d_transpose(x, w, {2, 7, 8, 5}); }, "output_shape is (2, 7, 8, 5)");
-  expect_refused<ShapeError>([&] { conv2d_transpose(x, w, {7, 8}); }, "has not 4 dimensions");
-  expect_refused<ShapeError>([&] { conv2d_transpose(of_shape({2, 5, 6, 3}), w, {2, 7, 8, 3}); }, "3 and 4 channels");
+  expect_refused<ShapeError>([&] { conv2d_transpose(x, w, {7, 8}); }, "does not have 4 dimensions");
+  expect_refused<ShapeError>([&] { conv2d_transpose(of_shape({2, 5, 6, 3}), w, {2, 7, 8, 3}); }, "channels: 3 and 4");
   expect_refused<ValueError>([&] { conv2d_transpose(x, w, {2, 7, 8, 3}, {.padding = "full"}); }, "'full'");
   expect_data_format([&](const char* format) { conv2d_transpose(x, w, {2, 7, 8, 3}, {.data_format = format}); });
   const Expr volume = of_shape({2, 3, 4, 5, 4}), w3 = of_shape({2, 2, 2, 3, 4});
   expect_data_format([&](const char* f) { conv3d_transpose(volume, w3, {2, 4, 5, 6, 3}, {.data_format = f}); });
-  expect_refused<ShapeError>([&] { conv3d_transpose(volume, w3, {2, 4, 5, 3}); }, "has not 5 dimensions");
+  expect_refused<ShapeError>([&] { conv3d_transpose(volume, w3, {2, 4, 5, 3}); }, "does not have 5 dimensions");
 }
 
 TEST(ConvolutionRefusals, DepthwiseAndSeparable) {
   const Expr x = of_shape({2, 5, 6, 3}), w = of_shape({3, 3, 3, 2}), p = of_shape({1, 1, 6, 4});
   expect_data_format([&](const char* format) { depthwise_conv2d(x, w, {.data_format = format}); });
   expect_refused<ValueError>([&] { depthwise_conv2d(x, w, {.padding = "full"}); }, "depthwise_conv2d: unknown padding");
-  expect_refused<ShapeError>([&] { depthwise_conv2d(x, of_shape({3, 3, 2, 2})); }, "3 and 2 channels");
+  expect_refused<ShapeError>([&] { depthwise_conv2d(x, of_shape({3, 3, 2, 2})); }, "channels: 3 and 2");
   expect_refused<ShapeError>([&] { depthwise_conv2d(x, of_shape({3, 3, 3})); }, "needs 4 dimensions");
   expect_data_format([&](const char* format) { separable_conv2d(x, w, p, {.data_format = format}); });
   expect_refused<ShapeError>([&] { separable_conv2d(x, w, of_shape({2, 1, 6, 4})); }, "the first 2 are 1");
-  expect_refused<ShapeError>([&] { separable_conv2d(x, w, of_shape({1, 1, 3, 4})); }, "6 and 3 channels");
+  expect_refused<ShapeError>([&] { separable_conv2d(x, w, of_shape({1, 1, 3, 4})); }, "channels: 6 and 3");
   const Expr line = of_shape({2, 5, 3}), w1 = of_shape({3, 3, 2}), p1 = of_shape({1, 6, 4});
   expect_data_format([&](const char* format) { separable_conv1d(line, w1, p1, {.data_format = format}); });
   expect_refused<ValueError>([&] { separable_conv1d(line, w1, p1, {.padding = "causal"}); }, "'causal'");
@@ -84,7 +84,7 @@ TEST(ConvolutionRefusals, Local) {
   const Expr w1 = of_shape({5, 9, 4}), w2 = of_shape({12, 27, 4});
   expect_data_format([&](const char* format) { local_conv1d(line, w1, 3, 1, format); });
   expect_data_format([&](const char* format) { local_conv2d(image, w2, {3, 3}, {1, 1}, {3, 4}, format); });
-  expect_refused<ShapeError>([&] { local_conv1d(line, w1, 3, 2); }, "reach over 11 elements, but the image has 7");
+  expect_refused<ShapeError>([&] { local_conv1d(line, w1, 3, 2); }, "span 11 elements, but the image has 7");
   expect_refused<ShapeError>([&] { local_conv1d(line, w1, 2, 1); }, "a kernel of shape (5, 9, 4)");
   expect_refused<ShapeError>([&] { local_conv1d(line, of_shape({kUnknown, 9, 4}), 3, 1); }, "the first of them known");
   expect_refused<ValueError>([&] { local_conv1d(line, w1, 0, 1); }, "a kernel_size of 0");

@@ -57,11 +57,7 @@ TEST_F(CtcRefusals, ShapesOfTheCost) {
 
 TEST_F(CtcRefusals, ValuesOfTheCost) {
   for (const bool gradient : {false, true}) {
-    expect_refused<ValueError>(
-        [&] {
-          cost_of({0, 1, 2, 0}, {4, 4}, {2, 2}, gradient);
-        },
-        "label 0 at (1, 1) stands behind 2");
+    expect_refused<ValueError>([&] { cost_of({0, 1, 2, 0}, {4, 4}, {2, 2}, gradient); }, "label 0 at (1, 1) follows 2");
     expect_refused<ValueError>([&] { cost_of({0, 1, -1, 0}, {4, 4}, {2, 2}, gradient); }, "label -1 at (1, 0)");
     expect_refused<ValueError>([&] { cost_of({0, 1, 2, -1}, {4, 4}, {2, 2}, gradient); }, "label -1 at (1, 1)");
     expect_refused<ValueError>(
@@ -75,9 +71,9 @@ TEST_F(CtcRefusals, ValuesOfTheCost) {
           cost_of({0, 1, 0, 1}, {4, 4}, {3, 2}, gradient);
         },
         "label_length 3 of sample 0 is outside [0, 2]");
-    expect_refused<ValueError>([&] { cost_of({0, 1, 0, 1}, {4, 1}, {2, 2}, gradient); }, "need 2 steps");
-    expect_refused<ValueError>([&] { cost_of({0, 0, 0, 1}, {2, 4}, {2, 2}, gradient); }, "need 3 steps");
-    cost_of({0, 0, 0, 7}, {3, 4}, {2, 1}, gradient);  // labels after label_length do not matter
+    expect_refused<ValueError>([&] { cost_of({0, 1, 0, 1}, {4, 1}, {2, 2}, gradient); }, "need 2 time steps");
+    expect_refused<ValueError>([&] { cost_of({0, 0, 0, 1}, {2, 4}, {2, 2}, gradient); }, "need 3 time steps");
+    cost_of({0, 0, 0, 7}, {3, 4}, {2, 1}, gradient);  // labels behind the last do not matter
   }
 }
 

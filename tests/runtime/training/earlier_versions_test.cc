@@ -47,7 +47,8 @@ TEST_P(EarlierVersions, GoOn) {
   const ordered_json wanted = ordered_json::parse(io::read_file(kFiles + "/expected.json")).at(name);
   testing::internal::CaptureStderr();
   const Trained resumed = train({.ranks = way.ranks, .resume = true}, scratch.path("run"));
-  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(), "the checkpoint does not say what its bits depend on");
+  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(),
+                  "the checkpoint is from an earlier version and does not record the settings that decide the bits");
   EXPECT_EQ(resumed.begun_step, wanted["step"]);
   EXPECT_EQ(resumed.begun, wanted["digest"]);
   const Trained unbroken = train({.ranks = way.ranks}, scratch.path("unbroken"));

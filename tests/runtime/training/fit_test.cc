@@ -195,7 +195,7 @@ TEST_F(FitTest, RefusesAStateOfOtherBatches) {
   EXPECT_CONTAINS(message_of<ValueError>([&] { small.fit->set_state(other); }), "batches of 7 on 42 samples");
   other = small.fit->state();
   other.sums = {1, 2, 3};
-  EXPECT_CONTAINS(message_of<ValueError>([&] { small.fit->set_state(other); }), "another training's");
+  EXPECT_CONTAINS(message_of<ValueError>([&] { small.fit->set_state(other); }), "it belongs to another training");
 }
 
 TEST_F(FitTest, RefusesOptionsThatMakeNoSense) {
@@ -207,7 +207,7 @@ TEST_F(FitTest, RefusesOptionsThatMakeNoSense) {
   EXPECT_CONTAINS(message_of<ValueError>([&] { Fit(options).run(); }), "no step function");
   options = small.fit->options();
   options.batches.batch = 0;
-  EXPECT_CONTAINS(message_of<ValueError>([&] { Fit(options).run(); }), "batches of 0 rows of 42");
+  EXPECT_CONTAINS(message_of<ValueError>([&] { Fit(options).run(); }), "42 samples in batches of 0");
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_F(JobTest, AFolderThatCannotBeMadeEndsItOnEveryRank) {
 TEST_F(JobTest, OneTrainingAtATimeInAFolder) {
   train(1, {});
   const io::FolderLock other(scratch_.path("run"));
-  EXPECT_CONTAINS(message_of([&] { train(2, {.resume = true}); }), "another training saves into it right now");
+  EXPECT_CONTAINS(message_of([&] { train(2, {.resume = true}); }), "another training saves into it");
 }
 
 // Every save of rank 1 fails, so no checkpoint is whole and rank 0's shards are removed.
@@ -217,7 +217,7 @@ TEST_F(JobTest, AShardThatCannotBeWrittenLeavesTheCheckpointBefore) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_CONTAINS(said, "shard-1-of-2-0.h5.tmp");
   EXPECT_CONTAINS(said,
-                  "the checkpoint of step 12 is given up: not every rank has written its shard; training goes on");
+                  "the checkpoint of step 12 is discarded: not every rank has written its shard; training goes on");
   EXPECT_FALSE(std::filesystem::exists(scratch_.path("run/step-0000000012.h5")));
   EXPECT_TRUE(std::filesystem::exists(scratch_.path("run/step-0000000006.h5")));
   EXPECT_EQ(latest().state, trained.state.counts);
@@ -232,7 +232,7 @@ TEST_F(JobTest, TheLastSaveInShardsIsMadeAgain) {
   ::testing::internal::CaptureStderr();
   train(2, {.shards = 2, .witness = &full});
   EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(),
-                  "a disk is full, and the oldest checkpoint has made room for the next one");
+                  "a disk is full, and the oldest checkpoint was removed to make room for the next one");
   EXPECT_EQ(latest().state.global_step, 18);
   EXPECT_FALSE(std::filesystem::exists(scratch_.path("run/step-0000000006.h5")));
   EXPECT_TRUE(std::filesystem::exists(scratch_.path("run/step-0000000012.h5")));

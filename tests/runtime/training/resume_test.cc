@@ -45,7 +45,7 @@ TEST_F(ResumeTest, BetweenTwoUpdatesOnAnotherNumberOfRanks) {
     train(3, {.request = Request::kStop, .before_step = 6, .accumulated = 4}, name);
     ::testing::internal::CaptureStderr();
     const Trained resumed = train(ranks, {.resume = true, .accumulated = 4}, name);
-    EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(), "was saved with ranks 0-2, and goes on with ranks 0");
+    EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(), "was saved with ranks 0-2 and continues with ranks 0");
     for (std::size_t i = 0; i < unbroken.values.size(); ++i)
       syncline::testing::expect_near(resumed.values[i], unbroken.values[i], 1e-4);
   }
@@ -59,9 +59,9 @@ TEST_F(ResumeTest, SaysThatRanksLieOtherwise) {
     ::testing::internal::CaptureStderr();
     train(3, {.resume = true, .node_of_rank = nodes}, name);
     EXPECT_CONTAINS(::testing::internal::GetCapturedStderr(),
-                    nodes[1] == 0 ? "': the training was saved with ranks 0-2, and goes on with ranks 0-1 | 2: it may "
-                                    "end with other bits"
-                                  : "and goes on with ranks 0,2 | 1: it may");
+                    nodes[1] == 0 ? "': the training was saved with ranks 0-2 and continues with ranks 0-1 | 2: the "
+                                    "result may not be bitwise identical"
+                                  : "and continues with ranks 0,2 | 1: the result may");
   }
   train(3, stop, "same");
   ::testing::internal::CaptureStderr();
@@ -90,8 +90,8 @@ TEST_F(Options, ThatChangeNoBitsAreNotSaid) { EXPECT_EQ(said({.check_steps = 7},
 
 TEST_F(Options, ThatDifferAreAllSaid) {
   EXPECT_CONTAINS(said({.by_rows_from = 12345, .check_steps = 7}, "channels_last", {0, 1}),
-                  "': the training was saved with ranks 0-1, gradients by rows from 1048576 bytes, and goes on with "
-                  "ranks 0 | 1, gradients by rows from 12345 bytes: it may end with other bits");
+                  "': the training was saved with ranks 0-1, gradients by rows from 1048576 bytes and continues with "
+                  "ranks 0 | 1, gradients by rows from 12345 bytes: the result may not be bitwise identical");
 }
 
 TEST_F(ResumeTest, AVariableMayBeCalledLikeAPart) {

@@ -44,7 +44,8 @@ TEST(ShardSaves, OnlyRankZeroMakesRoom) {
   EXPECT_EQ(one.state(), ShardSaves::kNoRoom);
   EXPECT_TRUE(is_there(1));
   for (ShardSaves* rank : {&zero, &one}) rank->tell(ShardSaves::kNoRoom);
-  EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(4)); }), "the oldest checkpoint has made room for the next");
+  EXPECT_CONTAINS(io::message_of([&] { zero.write(at_step(4)); }),
+                  "the oldest checkpoint was removed to make room for the next");
   EXPECT_FALSE(is_there(1));
   EXPECT_TRUE(is_there(2) && is_there(3));
   EXPECT_TRUE(zero.lacked_room() && one.lacked_room());

@@ -71,8 +71,8 @@ TEST_F(DecidingTest, AResumeWithoutTheBestWeightsIsRefused) {
   EarlyStopping after({.monitor = "loss", .patience = 9, .restore = {fit.weight}});
   after.set_state(before.state());
   EXPECT_EQ(message_of<ValueError>([&] { fit.run({&after}, &state); }),
-            "EarlyStopping: the values after epoch 1, to be restored, are not in the checkpoint; add kept() to its "
-            "variables");
+            "EarlyStopping: the checkpoint lacks the values after epoch 1, which are to be restored; add kept() to the "
+            "checkpoint's variables");
 }
 
 TEST_F(DecidingTest, AMissingLogIsNamed) {
@@ -129,7 +129,7 @@ TEST_F(DecidingTest, RefusesWhatIsNoRate) {
   EXPECT_EQ(message_of<ValueError>([&] { fit.run({&callback}); }),
             "LearningRateScheduler: the schedule gives nan for epoch 0");
   EXPECT_EQ(message_of<ValueError>([&] { ReduceLROnPlateau(fit.learning_rate, {.factor = 1}); }),
-            "ReduceLROnPlateau: factor is 1; give one below 1");
+            "ReduceLROnPlateau: factor is 1; give a factor below 1");
 }
 
 TEST_F(DecidingTest, RefusesAStateOfAnotherKind) {

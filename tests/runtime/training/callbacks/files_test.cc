@@ -75,8 +75,9 @@ TEST_F(FilesTest, ATableOfSomethingElseIsLeftAlone) {
   ScriptedFit fit({5, 4, 3, 2});
   const FitState state = fit.run({}, nullptr, 2);
   const std::vector<std::pair<std::string, std::string>> tables{
-      {"epoch,error\n0,5\n", ": its columns are epoch,error, those of this training epoch,loss; give another file"},
-      {"name\nx,5\n", ": its row 'x,5' begins with none; give another file"}};
+      {"epoch,error\n0,5\n",
+       ": its columns are epoch,error, but those of this training are epoch,loss; give another file"},
+      {"name\nx,5\n", ": its row 'x,5' does not begin with an epoch; give another file"}};
   for (const auto& [table, reason] : tables) {
     io::write_file(csv_, table);
     CsvLogger logger(csv_, nullptr);
@@ -96,7 +97,7 @@ TEST_F(FilesTest, ADirectoryThatIsMissing) {
   EXPECT_EQ(train(fit, {&logger}),
             "syncline: cannot write '" + csv + "': No such file or directory; training goes on\n");
   EXPECT_EQ(train(fit, {&exporter}), "syncline: cannot save '" + metrics + "': opening '" + metrics +
-                                         ".tmp': No such file or directory; what stood there before is unchanged; "
+                                         ".tmp': No such file or directory; the previous file, if any, is unchanged; "
                                          "training goes on\n");
   // When the directory exists, the rows whose write failed are written too.
   struct Makes : Callback {
