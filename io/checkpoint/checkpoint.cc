@@ -67,7 +67,7 @@ Hdf5File open_checkpoint(const std::string& path, KerasFiles others = KerasFiles
   Hdf5File file = Hdf5File::open(path);
   if (file.root().has(kStateGroup)) file.refuse_variable_texts();
   else if (others == KerasFiles::kRefused)
-    fail_at(file.root().place(), "holds weights only, not the position of a training; train without resuming it");
+    fail_at(file.root().location(), "holds weights only, not the position of a training; train without resuming it");
   return file;
 }
 

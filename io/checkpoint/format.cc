@@ -114,7 +114,7 @@ struct ReadField {
     try {
       value = nlohmann::json::parse(group.read_text(name)).get<Notes>();
     } catch (const nlohmann::json::exception&) {
-      fail_at(group.place_of(name), "is not a JSON object of texts; the file is damaged");
+      fail_at(group.location_of(name), "is not a JSON object of texts; the file is damaged");
     }
   }
 };
@@ -162,8 +162,8 @@ void write_shard(const Hdf5File& file, const TrainingState& state, int number,
 TrainingState read_state(const Hdf5Group& group) {
   const std::int64_t format = group.read_integer(kFormatName);
   if (format < 1 || format > kIndexFormat)
-    fail_at(group.place(), join_text("has format ", format, ", but this program reads formats 1 to ", kIndexFormat,
-                                     "; use the version of Syncline that wrote the file"));
+    fail_at(group.location(), join_text("has format ", format, ", but this program reads formats 1 to ", kIndexFormat,
+                                        "; use the version of Syncline that wrote the file"));
   TrainingState state;
   for_each_state_field(state, ReadField{group});
   return state;
@@ -185,8 +185,9 @@ void verify_root(const Hdf5Group& root, const std::vector<ArrayHeader>& headers)
       fail_at({root.location().file, header.path}, "has lost its digest: the dataset was damaged or replaced");
   const std::string found = root_digest(headers), written = group.read_text(kRootDigest);
   if (found != written)
-    fail_at(group.place_of(kRootDigest), join_text("the datasets are not those that were written: their digest is ",
-                                                   found, ", but ", written, " was written; use another checkpoint"));
+    fail_at(group.location_of(kRootDigest),
+            join_text("the datasets are not those that were written: their digest is ", found, ", but ", written,
+                      " was written; use another checkpoint"));
 }
 
 }  // namespace syncline::io

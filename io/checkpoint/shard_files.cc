@@ -22,7 +22,7 @@ ShardFiles::ShardFiles(const Hdf5File& file) {
   directory_ = std::filesystem::canonical(file.root().location().file, error).parent_path().string();
   for (const std::string& name : group.read_names(kShards)) {
     if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
-      fail_at(group.place_of(kShards),
+      fail_at(group.location_of(kShards),
               join_text("lists '", name, "', which is not the name of a file in the same folder"));
     files_[name];
   }
@@ -49,11 +49,13 @@ Hdf5Group ShardFiles::open(const Hdf5Group& group, const std::string& name) {
   const auto [parent, leaf] = split_path(name);
   const Hdf5Group home = group.group(parent);
   const std::optional<Hdf5Group::ExternalLink> link = home.external_link(std::string(leaf));
-  const Hdf5Location place = home.place_of(leaf);
-  if (!link) fail_at(place, "is not a link to a shard, as each weight in an index must be; the file is damaged");
-  if (link->object != place.object)
-    fail_at(place, join_text("is a link to '", link->object, "', which is refused: it has another name in the shard"));
-  const Hdf5Group shard_home = shard(link->file, place).root().group(std::string_view(home.place().object).substr(1));
+  const Hdf5Location location = home.location_of(leaf);
+  if (!link) fail_at(location, "is not a link to a shard, as each weight in an index must be; the file is damaged");
+  if (link->object != location.object)
+    fail_at(location,
+            join_text("is a link to '", link->object, "', which is refused: it has another name in the shard"));
+  const Hdf5Group shard_home =
+      shard(link->file, location).root().group(std::string_view(home.location().object).substr(1));
   return open_dataset(shard_home, leaf);
 }
 

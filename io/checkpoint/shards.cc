@@ -74,7 +74,7 @@ std::map<std::string, ArrayHeader> read_shard(const std::string& path, const Che
   const Hdf5File file = Hdf5File::open(path);
   const Hdf5Group group = file.root().group(kStateGroup);
   if (group.read_integer(kShard) != shard.number || read_state(group) != checkpoint.state)
-    fail_at(file.root().place(), "belongs to another step; save the checkpoint again");
+    fail_at(file.root().location(), "belongs to another step; save the checkpoint again");
   std::map<std::string, ArrayHeader> headers;
   std::vector<ArrayHeader> listed;
   for_each_weight(checkpoint, shard, [&](const std::string& name, const Weight& weight) {

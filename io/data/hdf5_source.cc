@@ -37,11 +37,12 @@ std::size_t row_of_chunks(const Hdf5Group& dataset, const ArrayHeader& header) {
 // handle of the dataset may be open, or HDF5 would keep its old cache.
 Hdf5Handle open_with_chunks(const Hdf5File& file, const Hdf5Location& location, std::size_t bytes) {
   constexpr std::size_t kSlots = 10007;  // prime, and many per chunk
-  const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, place, "create access properties");
+  const Hdf5Handle access = checked(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, location, "create access properties");
   if (bytes > 0 && bytes <= kLargestChunks)
-    checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), place,
+    checked(H5Pset_chunk_cache(access.get(), kSlots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT), location,
             "set the size of the chunk cache");
-  return checked(H5Dopen2(file.root().id(), place.object.c_str(), access.get()), H5Dclose, place, "open the dataset");
+  return checked(H5Dopen2(file.root().id(), location.object.c_str(), access.get()), H5Dclose, location,
+                 "open the dataset");
 }
 
 // Holds the HDF5 lock while it reads, because another thread may save a checkpoint.
@@ -69,8 +70,8 @@ class DatasetSource : public Source {
     std::vector<hsize_t> start(extent.size(), 0);
     start[0] = static_cast<hsize_t>(begin);
     checked(H5Sselect_hyperslab(open_->space.get(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr),
-            place_, "select rows");
-    const Hdf5Handle memory = checked(H5Screate_simple(shape.ndim(), extent.data(), nullptr), H5Sclose, place_,
+            location_, "select rows");
+    const Hdf5Handle memory = checked(H5Screate_simple(shape.ndim(), extent.data(), nullptr), H5Sclose, location_,
                                       "create the shape of the rows");
     if (H5Dread(open_->dataset.get(), open_->type.get(), memory.get(), open_->space.get(), H5P_DEFAULT, target.data()) <
         0)
@@ -93,7 +94,7 @@ std::vector<std::string> datasets_of(const Hdf5Group& root) {
   for (const std::string& name : root.links())
     if (H5Iget_type(root.open(name).get()) == H5I_DATASET) names.push_back(name);
   if (names.empty())
-    fail_at(root.place(), "holds no dataset outside its groups; give the names of the datasets to read");
+    fail_at(root.location(), "holds no dataset outside its groups; give the names of the datasets to read");
   return names;
 }
 
@@ -123,7 +124,7 @@ std::unique_ptr<Source> open_hdf5_source(const std::string& path, const SourceOp
   for (const std::string& name : options.columns.empty() ? datasets_of(file.root()) : options.columns) {
     const Source& source = *sources.emplace_back(dataset_source(file, name));
     if (source.rows() != sources[0]->rows())
-      fail_at(file.root().place_of(name),
+      fail_at(file.root().location_of(name),
               join_text("has ", source.rows(), " rows, but '", sources[0]->columns()[0].name, "' has ",
                         sources[0]->rows(), "; give datasets with equal numbers of rows"));
   }

@@ -150,7 +150,7 @@ Hdf5Group open_dataset(const Hdf5Group& group, std::string_view path) {
 ArrayHeader write_array(Hdf5File& file, const Hdf5Group& group, std::string_view path, const Array& value) {
   const auto [parent, name] = split_path(path);
   const Hdf5Group home = group.make_group(parent);
-  const Hdf5Location location = home.place_of(name);
+  const Hdf5Location location = home.location_of(name);
   const Hdf5Handle properties = checked(H5Pcreate(H5P_DATASET_CREATE), H5Pclose, location, "create dataset properties");
   checked(H5Pset_obj_track_times(properties.get(), false), location, "turn off object times");
   checked(H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER), location, "turn off fill values");

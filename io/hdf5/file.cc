@@ -39,7 +39,7 @@ Hdf5Handle open_root(hid_t file, const Hdf5Location& location) {
 }
 
 Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
-  const Hdf5Location location = parent.place_of(name);
+  const Hdf5Location location = parent.location_of(name);
   const Hdf5Handle properties = checked(H5Pcreate(H5P_GROUP_CREATE), H5Pclose, location, "create group properties");
   drop_times(properties.get(), location);
   return checked(H5Gcreate2(parent.id(), name.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Gclose, location,
@@ -48,7 +48,7 @@ Hdf5Handle make_group_at(const Hdf5Group& parent, const std::string& name) {
 
 Hdf5Group open_group_at(const Hdf5Group& parent, const std::string& name) {
   Hdf5Handle handle = parent.open(name);
-  Hdf5Location location = parent.place_of(name);
+  Hdf5Location location = parent.location_of(name);
   if (H5Iget_type(handle.get()) != H5I_GROUP)
     fail_at(location, "is not a group; the file is not a checkpoint, or is damaged");
   return {std::move(handle), std::move(location)};
@@ -152,7 +152,7 @@ std::optional<Hdf5Group::ExternalLink> Hdf5Group::external_link(const std::strin
 
 void Hdf5Group::make_external_link(const std::string& name, const ExternalLink& target) const {
   checked(H5Lcreate_external(target.file.c_str(), target.object.c_str(), id(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
-          place_of(name), "create the link");
+          location_of(name), "create the link");
 }
 
 Hdf5Group Hdf5Group::group(std::string_view path) const { return descend(*this, path, open_group_at); }
@@ -175,7 +175,8 @@ void Hdf5Group::write_text(const std::string& name, std::string_view text) const
 
 std::string Hdf5Group::read_text(const std::string& name) const {
   std::vector<std::string> texts = read_strings(name);
-  if (texts.size() != 1) fail_at(place_of(name), "is not a single text; the file is not a checkpoint, or is damaged");
+  if (texts.size() != 1)
+    fail_at(location_of(name), "is not a single text; the file is not a checkpoint, or is damaged");
   return std::move(texts[0]);
 }
 
@@ -205,7 +206,7 @@ double Hdf5Group::read_real(const std::string& name) const {
 }
 
 void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   const Hdf5Handle space = checked(H5Screate(H5S_SCALAR), H5Sclose, location, "create a scalar");
   const Hdf5Handle attribute = checked(H5Acreate2(id(), name.c_str(), file_type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
                                        H5Aclose, location, "create the attribute");
@@ -213,7 +214,7 @@ void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t mem
 }
 
 void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   if (!has_attribute(name))
     fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
   const Hdf5Handle attribute =
@@ -229,7 +230,7 @@ void Hdf5Group::write_names(const std::string& name, std::span<const std::string
   std::size_t width = 1;
   for (const std::string& text : names) width = std::max(width, text.size());
   if (width > kAttributeLimit)
-    fail<ValueError>("checkpoint '", place_.file, "', ", place_.object, ": a name of ", width,
+    fail<ValueError>("checkpoint '", location_.file, "', ", location_.object, ": a name of ", width,
                      " bytes does not fit an attribute of ", kAttributeLimit, " bytes; use a shorter name");
   const std::size_t count = names.size();
   std::size_t parts = 1;
@@ -248,7 +249,7 @@ std::vector<std::string> Hdf5Group::read_names(const std::string& name) const {
   int part = 0;
   for (; has_attribute(join_text(name, part)); ++part)
     for (std::string& text : read_strings(join_text(name, part))) names.push_back(std::move(text));
-  if (part == 0) fail_at(place_of(name), "is missing; the file is not a checkpoint in Keras's layout");
+  if (part == 0) fail_at(location_of(name), "is missing; the file is not a checkpoint in Keras's layout");
   return names;
 }
 
@@ -269,7 +270,7 @@ void Hdf5Group::write_strings(const std::string& name, std::span<const std::stri
 }
 
 std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
-  const Hdf5Location location = place_of(name);
+  const Hdf5Location location = location_of(name);
   if (!has_attribute(name))
     fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
   const Hdf5Handle attribute =
