@@ -55,18 +55,15 @@ bool sums(const Expr& node) {
                                                 "ctc_beam_search",
                                                 "random_normal",
                                                 "truncated_normal",
-                                                "pow",  // a plan squares by a product
-                                                "max",
-                                                "min"};
+                                                "pow"};  // a plan squares by a product
   const std::string_view name = node.op().name;
-  if (name == "max" || name == "min") return false;
   return kSums.contains(name) || name.find("conv") != std::string_view::npos ||
          name.find("broadcast_axis") != std::string_view::npos;
 }
 
 namespace {
 
-// True for a gradient that a plan keeps as rows and indices (docs/design.md, sparse gradients).
+// True for a gradient that a plan keeps as rows and indices (docs/graph.md, sparse gradients).
 bool is_rows(const Expr& e) {
   const std::string_view op = is_deferred(e.node()) ? deferred_name(e.node()) : e.op().name;
   if (op == "scatter_rows" || op == "scatter_rows_like") return true;

@@ -34,10 +34,7 @@ const std::map<std::string_view, Function>& functions() {
       {"sub", [](const double* x) { return x[0] - x[1]; }},
       {"mul", [](const double* x) { return x[0] * x[1]; }},
       {"div", [](const double* x) { return x[0] / x[1]; }},
-      {"maximum",
-       [](const double* x) { return std::isnan(x[0]) || x[0] > x[1] ? x[0]
-                                    : std::isnan(x[1])              ? x[1]
-                                                                    : x[1]; }},
+      {"maximum", [](const double* x) { return std::isnan(x[0]) || x[0] > x[1] ? x[0] : x[1]; }},
       {"minimum", [](const double* x) { return std::isnan(x[0]) || x[0] < x[1] ? x[0] : x[1]; }},
       {"neg", [](const double* x) { return -x[0]; }},
       {"square", [](const double* x) { return x[0] * x[0]; }},

@@ -167,9 +167,13 @@ class Shrinker {
 
   bool plainer_bodies() {
     bool any = false;
+    // An accepted change may also remove lines that nothing reads any more.
+    const auto stands = [&](std::size_t i, std::size_t b) {
+      return i < best_.lines.size() && b < best_.lines[i].bodies.size();
+    };
     for (std::size_t i = 0; i < best_.lines.size(); ++i)
-      for (std::size_t b = 0; b < best_.lines[i].bodies.size(); ++b)
-        for (int l = static_cast<int>(best_.lines[i].bodies[b].lines.size()) - 1; l >= 0; --l)
+      for (std::size_t b = 0; stands(i, b); ++b)
+        for (int l = static_cast<int>(best_.lines[i].bodies[b].lines.size()) - 1; l >= 0 && stands(i, b); --l)
           any = offer_changed([&](Program& p) { drop_body_line(p.lines[i].bodies[b], l); }) || any;
     return any;
   }

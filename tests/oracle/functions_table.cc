@@ -38,7 +38,7 @@ std::string cell(const std::string& text) {
 std::string row_of(const std::string& function, const std::string& group) {
   const Signature signature = signature_of(SYNCLINE_ROOT, function);
   const std::vector<OracleCase> cases = oracle_cases(function);
-  if (signature.declarations.empty()) fail(function, ": no declaration in ops/*.h and runtime/*.h");
+  if (signature.declarations.empty()) fail(function, ": no declaration in include/syncline/backend/*.h");
   if (cases.empty()) fail(function, ": no oracle case");
   std::string declarations;
   for (const std::string& text : signature.declarations)

@@ -127,7 +127,7 @@ def terminate_on_nan():
     y = y.copy()
     y[20] = np.inf
     history = fit(model, x, y, shuffle=False, callbacks=[callbacks.TerminateOnNaN()])
-    return {"epochs": len(history["loss"]), "infinite": float(np.isfinite(history["loss"][-1]))}
+    return {"epochs": len(history["loss"]), "finite": float(np.isfinite(history["loss"][-1]))}
 
 
 @scenario
