@@ -7,6 +7,7 @@
 
 #include "comm/local/local_job.h"
 #include "comm/shared/node_wire.h"
+#include "syncline/distributed/ending.h"
 
 namespace syncline::comm {
 namespace {
@@ -62,19 +63,22 @@ std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, co
 void spawn_ranks(int size, const std::function<void(Communicator&)>& body, const LocalOptions& options) {
   auto ranks = make_local_communicators(size, options);
   std::mutex mutex;
-  std::exception_ptr first;
+  std::exception_ptr cause, consequence;
   const auto run_rank = [&](std::unique_ptr<Communicator> rank) {
     try {
       body(*rank);
+    } catch (const RankGone&) {
+      const std::lock_guard lock(mutex);
+      if (!consequence) consequence = std::current_exception();
     } catch (...) {
       const std::lock_guard lock(mutex);
-      if (!first) first = std::current_exception();
+      if (!cause) cause = std::current_exception();
     }
   };
   std::vector<std::thread> threads;
   for (auto& rank : ranks) threads.emplace_back(run_rank, std::move(rank));
   for (std::thread& thread : threads) thread.join();
-  if (first) std::rethrow_exception(first);
+  if (cause || consequence) std::rethrow_exception(cause ? cause : consequence);
 }
 
 }  // namespace syncline::comm

@@ -30,8 +30,9 @@ std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, co
 // Returns one wire per rank, all on one node, for code that is built on a wire. The caller must close each wire.
 std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
 
-// Runs `body` once per rank, each in its own thread, and joins all threads. Rethrows the first exception. A rank that
-// throws leaves the job, so its peers get an error. A rank waits at most `limit` for the others.
+// Runs `body` once per rank, each in its own thread, and joins all threads. A rank that throws leaves the job, so its
+// peers get RankGone. Rethrows the first exception, RankGone only if there is no other. A rank waits at most `limit`
+// for the others.
 void spawn_ranks(int size, const std::function<void(Communicator&)>& body, const LocalOptions& options = {});
 
 }  // namespace syncline::comm

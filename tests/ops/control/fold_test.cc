@@ -51,7 +51,7 @@ TEST_F(Fold, RefusesWhatDoesNotFit) {
   const Expr none = placeholder({.shape = {0, 2}}), open = placeholder({.shape = {kUnknown, 2}});
   const auto same = [](const Expr& e) { return e; };
   expect_refused<ShapeError>([&] { map_fn(same, scalar); }, "an elem is a scalar");
-  expect_refused<ShapeError>([&] { foldl(&product, scalar); }, "foldl: elems");
+  expect_refused<ShapeError>([&] { foldl(&product, scalar); }, "foldl: an elem");
   expect_refused<ShapeError>([&] { foldr(&product, none); }, "no initializer is given");
   expect_refused<ShapeError>([&] { foldl(&product, x, placeholder({.shape = {3}})); }, "");
   expect_refused<ShapeError>([&] { foldl(&product, x, y); }, "(3,)");
