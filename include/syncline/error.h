@@ -1,7 +1,8 @@
 // Errors: one exception tree below syncline::Error, thrown with `fail<E>(parts...)`.
 //
 // A message says what was called, what is wrong (shapes, values), and what to do. Bindings map ValueError and
-// ShapeError to Python's ValueError, DTypeError to TypeError, the others to RuntimeError.
+// ShapeError to Python's ValueError, DTypeError to TypeError, IoError to OSError, the others to
+// RuntimeError.
 #pragma once
 
 #include <sstream>

@@ -22,7 +22,7 @@ void check_index(std::string_view op, const Shape& values, int axis, const Meta&
   for (int i = 0; fits && i < slices.ndim(); ++i)
     fits = slices[i] == values[i] || slices[i] == kUnknown || values[i] == kUnknown;
   if (!fits)
-    fail<ShapeError>(op, ": index has the shape ", index.shape, ", but the lanes along axis ", axis, " are ", values,
+    fail<ShapeError>(op, ": index has the shape ", index.shape, ", but the slices along axis ", axis, " are ", values,
                      "; give one index for each");
 }
 

@@ -33,7 +33,7 @@ HWY_INLINE HWY_ATTR V exp_of_negative(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
 }
 
-// Softmax of one contiguous lane. y may be x.
+// Softmax of one contiguous slice. y may be x.
 template <class T>
 HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   const hn::ScalableTag<T> d;
@@ -66,7 +66,7 @@ HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   if (left > 0) store_first(d, hn::Mul(last, scale), y + whole, left);
 }
 
-// Softmax of n <= Lanes(d) neighbouring lanes: element i of lane j is x[i * stride + j]. y may be x.
+// Softmax of n <= Lanes(d) neighbouring slices: element i of slice j is x[i * stride + j]. y may be x.
 template <class T>
 HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_t stride, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -89,7 +89,7 @@ HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_
   for (std::int64_t i = 0; i < length; ++i) store(hn::Mul(load(y + i * stride), scale), y + i * stride);
 }
 
-// Softmax of lanes [begin, end) of a value viewed as (outer, length, inner); lane l is (l / inner, :, l % inner).
+// Softmax of slices [begin, end) of a value viewed as (outer, length, inner); slice l is (l / inner, :, l % inner).
 template <class T>
 HWY_ATTR void softmax_slices(const T* x, T* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
                              std::int64_t end) {
@@ -146,7 +146,7 @@ struct Softmax {
     return in[0];
   }
 
-  // Each lane needs all of its elements; lanes are independent of each other.
+  // Each slice needs all of its elements; slices are independent of each other.
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     std::vector<int> axis_out(static_cast<std::size_t>(args.in[0].shape.ndim()));
     for (std::size_t axis = 0; axis < axis_out.size(); ++axis) axis_out[axis] = static_cast<int>(axis);
