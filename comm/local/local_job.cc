@@ -62,8 +62,8 @@ class HeapNetwork : public Network {
 
   bool has_come(int channel, int node) const override {
     const auto& open = open_[static_cast<std::size_t>(channel)];
-    return std::none_of(open.begin(), open.end(), [&](const Exchange& p) {
-      return p.node == node && !job_->has({peer(node), topology_.rank, channel});
+    return std::none_of(open.begin(), open.end(), [&](const Exchange& exchange) {
+      return exchange.node == node && !job_->has({peer(node), topology_.rank, channel});
     });
   }
 

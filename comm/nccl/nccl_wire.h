@@ -1,4 +1,4 @@
-// NcclWire: runs large all-reduces on NCCL and passes all other jobs to an inner wire.
+// NcclWire: runs large all-reduces on NCCL and passes all other collectives to an inner wire.
 //
 // Use it for ranks with one GPU each and an interconnect that NCCL knows best (NVLink, a network card beside the GPU).
 // The data are in host memory, so every piece is staged. For a large all-reduce the inner wire still compares the

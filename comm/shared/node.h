@@ -29,7 +29,7 @@ struct Topology {
   int local_size() const { return static_cast<int>(own().size()); }
   // "ranks 0-1 | 2,4" for two nodes. For a large job: the beginning and a digest.
   std::string describe() const;
-  // The number of ranks per node that exchange data with other nodes: local rank l with local rank l of each node.
+  // The number of rails. Rail l is local rank l of each node; its ranks exchange data. Every node has all rails.
   int rails() const;
 };
 
@@ -79,11 +79,11 @@ class Network {
  public:
   virtual ~Network() = default;
 
-  // Starts to send and receive the parcels. Both sides of a pair start the same number of parcels on a channel, in the
-  // same order. Do not reuse a channel or a exchange's buffers before test() has returned true.
+  // Starts the exchanges. Both sides of a pair start the same number of exchanges on a channel, in the same order. Do
+  // not reuse a channel or an exchange's buffers before test() has returned true for the channel.
   virtual void start(int channel, std::span<const Exchange> exchanges) = 0;
   virtual bool test(int channel) = 0;
-  // Whether the parcels to and from this node have completed.
+  // Whether the exchange with this node has completed.
   virtual bool has_come(int channel, int node) const = 0;
 
   // Among all ranks of the job, one at a time. They work like Communicator's; test_all() is true when the operation is

@@ -1,10 +1,10 @@
-// NodeControl: the part of a node's shared memory in which its ranks meet. It holds each rank's progress counters, the
-// headers of its collectives, small payloads, and two halves of staging memory per rank for data outside the shared
-// region.
+// NodeControl: a node's control block, the part of its shared memory that coordinates its ranks. It holds each rank's
+// progress counters, the headers of its collectives, small payloads, and two halves of staging memory per rank for data
+// outside the shared region.
 //
 // Counters only grow. Round data are double-buffered: other ranks read what a rank writes for round n until they arrive
 // at round n + 1. A rank writes only its own part, with one exception: it writes results of reductions to the staging
-// memory of all parts, after all ranks have staged the chunk and before it counts the chunk as worked.
+// memory of all parts, after all ranks have staged the chunk and before it counts the chunk as reduced.
 //
 // Ownership: a control block owns its window. Threads: publish, leave and the queries that name ranks use only atomics;
 // any thread may call them at any time. Only the thread that drives the wire makes the other calls.
@@ -76,7 +76,7 @@ class NodeControl {
   }
   std::size_t half_bytes() const { return half_bytes_; }
 
-  // Call it once all ranks have made their control blocks. From then on a process that is gone counts as a dead rank,
+  // Call it after all ranks have made their control blocks. From then on a process that is gone counts as a dead rank,
   // unless this process could not see it at this call.
   void look_around();
 

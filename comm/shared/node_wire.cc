@@ -135,7 +135,7 @@ void NodeWire::send_header() {
     own.differing = static_cast<std::uint32_t>(l);
     own.other = control_.of(l).header[parity];
   }
-  header_sent_ = own;  // a copy: all ranks of the node read the one on the control block
+  header_sent_ = own;  // a copy: all ranks of the node read the one in the control block
   exchanges_.clear();
   for (int n = 0; n < topology_.node_count(); ++n)
     if (n != topology_.node)

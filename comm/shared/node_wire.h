@@ -1,6 +1,6 @@
 // NodeWire: collectives over memory shared within a node and messages between nodes.
 //
-// Ranks meet on the node's control block (comm/shared/node_control.h). Between nodes, the first rank of each node
+// Ranks meet in the node's control block (comm/shared/node_control.h). Between nodes, the first rank of each node
 // compares headers with the others, and the rest of its node waits for it. Then
 // - a small reduction: every rank reads all ranks' values from the control block and adds them up itself; between nodes
 //   the first ranks exchange their nodes' sums.
@@ -97,7 +97,7 @@ class NodeWire : public Wire {
   Reduction reduction_;
   Reports reports_;
 
-  std::atomic<std::uint64_t> round_ = 0;  // jobs begun
+  std::atomic<std::uint64_t> round_ = 0;  // collectives begun
   Phase phase_ = Phase::kIdle;
   bool direct_ = false;       // no staging: the data lie at the same offset of every rank's part of the region, or
                               // the rank is alone on its node

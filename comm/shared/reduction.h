@@ -37,7 +37,7 @@ class Reduction {
   Reduction(const Topology& topology, NodeControl& control, Network& network, WireFormat format);
 
   // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
-  // chunks may be large. `done`: the number of chunks that the control block has seen; run() updates it.
+  // chunks may be large. `done`: the number of chunks that all ranks have finished; run() updates it.
   void run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
            const Wait& wait);
 

@@ -1,6 +1,6 @@
-// Backoff: back-off of a thread that polls for the progress of another. It spins first, for waits of a few
-// microseconds. Then it yields the core between polls. Then it sleeps between polls, so that a long wait costs little.
-// Use one object per wait, from one thread.
+// Backoff: the waits of a polling thread between two polls. At first the thread spins, for waits of a few microseconds.
+// Then it yields the core between polls. Then it sleeps between polls, so that a long wait costs little. Use one object
+// per wait, from one thread.
 #pragma once
 
 #include <sched.h>

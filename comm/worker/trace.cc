@@ -187,8 +187,7 @@ void begin_trace(Communicator& communicator) {
   const Tag tag{.names = remember_names("the name of the job's timeline")};
   communicator.wait(communicator.broadcast(tag, &job, sizeof job, 0));
   const ClockOffset clock = measure_clock(communicator, timeline::now);
-  timeline::start(directory, communicator.rank(), communicator.size(),
-                  join_text("\"job\":", job, ',', members(clock)));
+  timeline::start(directory, communicator.rank(), communicator.size(), join_text("\"job\":", job, ',', members(clock)));
   traced_since = timeline::now();
   timeline::detail = detail != nullptr && detail != std::string_view("0");
 }

@@ -13,7 +13,7 @@ namespace syncline::comm {
 void begin_trace(Communicator& communicator);
 
 // For the destructor of a communicator that still works. If the communicator was traced, gathers where the ranks' time
-// went; rank 0 prints it as a line on stderr. `account`: null for a single rank. `clean`: no error, nothing under way;
+// went; rank 0 prints it as a line on stderr. `stats`: null for a single rank. `clean`: no error, nothing under way;
 // otherwise rank 0 prints only its own times. Never throws.
 void end_trace(Communicator& communicator, const WaitStats* stats, bool clean) noexcept;
 

@@ -2,7 +2,7 @@
 // the program waited, and for which rank. It also records the wire's events (syncline/timeline.h).
 //
 // A worker owns it and reports to it. All calls do nothing while the timeline is off. Threads: the holder of the wire's
-// lock calls arrive, meet and finish. The communicator's caller uses Wait, and totals while nothing is under way.
+// lock calls arrive, agree and finish. The communicator's caller uses Wait, and totals while nothing is under way.
 #pragma once
 
 #include <array>
@@ -47,8 +47,8 @@ class WaitStats {
   void agree() {
     if (arrived_ != 0 && met_ == 0) met_ = timeline::now();
   }
-  // `last`: empty if the wire does not know. Then no rank is blamed, and a collective without meet() counts as all
-  // waiting.
+  // `last`: empty if the wire does not know. Then no rank is blamed, and a collective without agree() counts as
+  // all waiting.
   void finish(const Collective& collective, const std::optional<Arrival>& last) {
     if (arrived_ != 0) count(collective, last);
   }

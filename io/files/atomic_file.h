@@ -45,7 +45,7 @@ class AtomicFile {
   std::unique_ptr<Temporary> temporary_;
 };
 
-// Replaces `path` by `bytes` through a AtomicFile.
+// Replaces `path` by `bytes` through an AtomicFile.
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes);
 
 // The same without fsync: readers always see a whole file, but a power cut may leave an empty one. For files that are

@@ -1,4 +1,4 @@
-// The offsets between clocks, and the account of the waiting times between ranks.
+// The offsets between clocks, and the statistics of the waiting times between ranks.
 #include "comm/worker/clocks.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST_F(WaitStatsTest, NobodyIsBlamedWithoutKnowing) {
   EXPECT_EQ(stats_.totals().late[0].time, 0);
 }
 
-// Each communicator has a worker with its own account; all record into one file.
+// Each communicator has a worker with its own WaitStats; all record into one file.
 TEST(AccountsOfThreads, HaveRowsOfTheirOwn) {
   const io::Scratch scratch;
   timeline::start(scratch.path("trace"), 0, 3);

@@ -120,27 +120,27 @@ void check_broadcast(Communicator& comm) {
 }
 
 void check_many_tickets(Communicator& comm) {
-  constexpr int kJobs = 3000;
-  const auto count_of = [](int job) { return job % 100 == 99 ? 20000 : job % 7; };
-  std::vector<std::vector<std::int32_t>> data(kJobs);
-  std::vector<Ticket> tickets(kJobs);
-  for (int job = 0; job < kJobs; ++job) {
-    data[job].assign(count_of(job) + 1, job + comm.rank());
-    const Tag tag{5, static_cast<std::uint64_t>(job), static_cast<std::uint32_t>(job % 3)};
-    if (job % 2 == 0) tickets[job] = comm.broadcast(tag, data[job].data(), 4 * count_of(job), job % comm.size());
-    else tickets[job] = comm.all_reduce(tag, data[job].data(), count_of(job), DType::kInt32, Reduce::kSum);
-    EXPECT_TRUE(job == 0 || tickets[job] == tickets[job - 1] + 1);
+  constexpr int kCollectives = 3000;
+  const auto count_of = [](int i) { return i % 100 == 99 ? 20000 : i % 7; };
+  std::vector<std::vector<std::int32_t>> data(kCollectives);
+  std::vector<Ticket> tickets(kCollectives);
+  for (int i = 0; i < kCollectives; ++i) {
+    data[i].assign(count_of(i) + 1, i + comm.rank());
+    const Tag tag{5, static_cast<std::uint64_t>(i), static_cast<std::uint32_t>(i % 3)};
+    if (i % 2 == 0) tickets[i] = comm.broadcast(tag, data[i].data(), 4 * count_of(i), i % comm.size());
+    else tickets[i] = comm.all_reduce(tag, data[i].data(), count_of(i), DType::kInt32, Reduce::kSum);
+    EXPECT_TRUE(i == 0 || tickets[i] == tickets[i - 1] + 1);
   }
-  comm.wait(tickets[kJobs / 2]);
+  comm.wait(tickets[kCollectives / 2]);
   comm.wait(tickets[3]);
   comm.wait(tickets.back());
   const int size = comm.size();
-  for (int job = 0; job < kJobs; ++job) {
-    EXPECT_TRUE(comm.done(tickets[job]));
-    if (count_of(job) == 0) continue;
-    const int expected = job % 2 == 0 ? job + job % size : size * job + size * (size - 1) / 2;
-    ASSERT_EQ(data[job].front(), expected) << "job " << job;
-    ASSERT_EQ(data[job][count_of(job) - 1], expected) << "job " << job;
+  for (int i = 0; i < kCollectives; ++i) {
+    EXPECT_TRUE(comm.done(tickets[i]));
+    if (count_of(i) == 0) continue;
+    const int expected = i % 2 == 0 ? i + i % size : size * i + size * (size - 1) / 2;
+    ASSERT_EQ(data[i].front(), expected) << "collective " << i;
+    ASSERT_EQ(data[i][count_of(i) - 1], expected) << "collective " << i;
   }
 }
 

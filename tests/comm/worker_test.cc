@@ -91,7 +91,7 @@ TEST(Worker, EndDuringATransferIsToldToTheOthers) {
   wires[1]->close(false);
 }
 
-// The other rank runs at the first look (missing()) and not at the later ones. The job is done after more than
+// The other rank runs at the first look (missing()) and not at the later ones. The collective is done after more than
 // `slow_looks` looks.
 class EndingWire : public SlowWire {
  public:

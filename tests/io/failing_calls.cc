@@ -85,7 +85,9 @@ int sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags) {
 }
 
 int mkdir(const char* path, mode_t mode) noexcept { return call(path, SYS_mkdirat, AT_FDCWD, path, mode); }
-int rename(const char* from, const char* to) noexcept { return call(from, SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0); }
+int rename(const char* from, const char* to) noexcept {
+  return call(from, SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
 int symlink(const char* target, const char* path) noexcept { return call(path, SYS_symlinkat, target, AT_FDCWD, path); }
 int unlink(const char* path) noexcept { return call(path, SYS_unlinkat, AT_FDCWD, path, 0); }
 

@@ -133,7 +133,8 @@ def test_nested_and_surplus_feeds():
         assert [v.shape for v in f(feeds)] == [(1, 2), (3,), ()] and f(feeds)[2] == 4
     assert K.function([x], [x])([[[1.0, 2.0]]])[0].tolist() == [[1, 2]]  # a list is one value if its axes fit
     for cut in ([[[1.0, 2.0], [3.0, 4.0]]], [[np.ones(2), np.ones(2)]]):
-        with pytest.raises(ValueError, match="rows: input 0 of shape .* is fed a list of 2 axes, of which only 1 of 2 entries would be used"):
+        refusal = "rows: input 0 of shape .* is fed a list of 2 axes, of which only 1 of 2 entries would be used"
+        with pytest.raises(ValueError, match=refusal):
             K.function([y], [y * 2], name="rows")(cut)
 
 

@@ -44,8 +44,10 @@ PROGRAM = """
         check(g.all_reduce(np.array([1, me]), "mean"), np.array([1, sum(range(k)) / k]))
         check(g.all_gather(np.array([True, me == 0])), np.array([[True, m == 0] for m in range(k)]).ravel())
         check(g.all_gather(np.float16([[me]])), np.float16([[m] for m in range(k)]))
-        check(g.all_gather(np.arange(6 * me).reshape(-1, 3)[:, ::-1]), np.concatenate([np.arange(6 * m).reshape(-1, 3)[:, ::-1] for m in range(k)]))
-        for value in [np.array([1 + 2j]), np.arange(4).reshape(2, 2).T, np.array(["2026"], "datetime64[Y]"), np.array([{1: 2}, None]), {"a": [1]}, "text"]:
+        reversed_rows = [np.arange(6 * m).reshape(-1, 3)[:, ::-1] for m in range(k)]
+        check(g.all_gather(reversed_rows[me]), np.concatenate(reversed_rows))
+        objects = [np.array(["2026"], "datetime64[Y]"), np.array([{1: 2}, None]), {"a": [1]}, "text"]
+        for value in [np.array([1 + 2j]), np.arange(4).reshape(2, 2).T, *objects]:
             got = g.broadcast(value if me == k - 1 else None, k - 1)
             assert type(got) is type(value) and np.array_equal(got, value), got
         x = np.zeros(3)

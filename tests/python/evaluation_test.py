@@ -15,7 +15,8 @@ from launching import run
 def test_tensors_have_values():
     x = K.placeholder((None, 2))
     assert K.constant([1.0, 2.0]).eval().tolist() == [1, 2] and (K.variable(3.0) * 2).eval() == 6
-    assert (x * 2).eval({x: [[1, 2]]}).tolist() == [[2, 4]] and (x * 2).eval(feed_dict={x: np.ones((1, 2))}, session=K.get_session()).sum() == 4
+    assert (x * 2).eval({x: [[1, 2]]}).tolist() == [[2, 4]]
+    assert (x * 2).eval(feed_dict={x: np.ones((1, 2))}, session=K.get_session()).sum() == 4
     with pytest.raises(ValueError, match="is needed but not among the inputs"):
         (x * 2).eval()
 

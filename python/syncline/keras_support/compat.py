@@ -16,7 +16,14 @@ from syncline.keras_support.import_hook import after_import
 _KERAS = ("keras", "keras_applications", "keras_preprocessing")
 
 # Modules whose frames may lie between Keras and the patched function.
-_BETWEEN = ("importlib._bootstrap", "_frozen_importlib", "_collections_abc", "collections.abc", "h5py._hl.base", "syncline.distribution.files")
+_BETWEEN = (
+    "importlib._bootstrap",
+    "_frozen_importlib",
+    "_collections_abc",
+    "collections.abc",
+    "h5py._hl.base",
+    "syncline.distribution.files",
+)
 
 
 def called_from_keras(depth=2):

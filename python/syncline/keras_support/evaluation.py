@@ -36,7 +36,9 @@ class Session:
         for what, given in (("fetches", wanted), ("feed_dict", feeds)):
             for x in given:
                 if not is_tensor(x):
-                    raise TypeError(f"Session.run: {x!r} in {what} is not a tensor; give tensors and updates, not TensorFlow names or operations")
+                    raise TypeError(
+                        f"Session.run: {x!r} in {what} is not a tensor; give tensors and updates, not TensorFlow names or operations"
+                    )
         return _packer(fetches, count())(_function(tuple(feeds), tuple(wanted))(list(feeds.values())))
 
     def close(self) -> None:
@@ -54,8 +56,8 @@ class Session:
 
     def __getattr__(self, name):
         raise AttributeError(
-            f"the session has no attribute {name!r}, only run(fetches, feed_dict): Syncline has no TensorFlow graph, operations or devices. "
-            "Give tensors to run or to K.function; K.plot_graph(function) shows the computation"
+            f"the session has no attribute {name!r}, only run(fetches, feed_dict): Syncline has no TensorFlow graph, operations or devices."
+            " Give tensors to run or to K.function; K.plot_graph(function) shows the computation"
         )
 
 

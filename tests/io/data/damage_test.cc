@@ -113,7 +113,8 @@ TEST(DamagedHdf5, IsRefusedWhereItIs) {
   write_file(scratch.path("writer.py"), R"(
 import sys, h5py, numpy as np
 with h5py.File(sys.argv[1], "w") as f:
-    f.create_dataset("a", data=np.random.RandomState(0).rand(1000, 8), chunks=(100, 8), compression="gzip", fletcher32=True)
+    f.create_dataset("a", data=np.random.RandomState(0).rand(1000, 8), chunks=(100, 8),
+                     compression="gzip", fletcher32=True)
     f["b"] = np.arange(1000)
     f["linked"] = h5py.ExternalLink("other.h5", "/a")
     f.create_dataset("elsewhere", (1000,), "f4", external=[("/etc/hostname", 0, 4000)])
