@@ -202,7 +202,8 @@ def main():
     if not seen:
         sys.exit(f"interleave.py: no row's name matches {args.only!r}; see {os.path.join('benchmarks', 'rows.json')}")
 
-    result = {"machine": machine(), "rounds": args.rounds, "only": args.only, "before": args.before, "tables": tables, "load": [], "runs": []}
+    result = {"machine": machine(), "rounds": args.rounds, "only": args.only, "before": args.before, "tables": tables}
+    result.update({"load": [], "runs": []})
     for round_number in range(1, args.rounds + 1):
         result["load"].append(os.getloadavg()[0])
         for key, measured in run_round(round_number, groups, contenders, args):

@@ -32,7 +32,8 @@ def options(description, epochs, batch_size, samples):
     parser.add_argument("--batch-size", type=at_least(1), default=batch_size, help="of all ranks (%(default)s)")
     parser.add_argument("--samples", type=at_least(1), default=samples, help="of the training set (%(default)s)")
     parser.add_argument("--seed", type=at_least(0), default=1, help="of weights, data order, dropout (%(default)s)")
-    parser.add_argument("--checkpoint", metavar="FOLDER", help="write the model to FOLDER/epoch-0001.h5 and so on, and when a signal ends the training")
+    parser.add_argument("--checkpoint", metavar="FOLDER",
+                        help="write the model to FOLDER/epoch-0001.h5 and so on, and when a signal ends the training")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint if there is one")
     parser.add_argument("--history", metavar="FILE", help="write each epoch's losses and metrics to this CSV file")
     parser.add_argument("--verbose", type=int, choices=(0, 1, 2), default=2, help="what fit prints (%(default)s)")

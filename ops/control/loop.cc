@@ -142,7 +142,7 @@ Placement of_residual(Placement p, bool sum) { return p.is_split() && !sum ? Pla
 
 std::vector<Expr> LoopBody::roots() const {
   std::vector<Expr> all = next_states;
-  for (const Residual& t : residuals) all.push_back(t.value);
+  for (const Residual& r : residuals) all.push_back(r.value);
   return all;
 }
 
@@ -153,7 +153,7 @@ std::string LoopBody::describe() const {
   name_leaves(names, captures, "capture");
   std::string text = (reverse ? "backwards {" : "{") + describe_nodes(names, roots());
   for (const Expr& next : next_states) text += " next " + name_of(names, next) + ';';
-  for (const Residual& t : residuals) text += (t.sum ? " sum " : " stack ") + name_of(names, t.value) + ';';
+  for (const Residual& r : residuals) text += (r.sum ? " sum " : " stack ") + name_of(names, r.value) + ';';
   return text + " }";
 }
 
@@ -168,9 +168,9 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
   std::vector<Meta> out;
   for (std::size_t i = 0; i < body.states.size(); ++i)
     out.push_back(merge_state(i, in[body.elements.size() + i], meta_of(metas, body.next_states[i])));
-  for (const Residual& t : body.residuals) {
-    Meta meta = meta_of(metas, t.value);
-    if (!t.sum) meta.shape = of_all_iterations(meta.shape, time);
+  for (const Residual& r : body.residuals) {
+    Meta meta = meta_of(metas, r.value);
+    if (!r.sum) meta.shape = of_all_iterations(meta.shape, time);
     out.push_back(std::move(meta));
   }
   return out;
@@ -209,7 +209,7 @@ Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
     placed.in[n_elements + i] = leaves[n_elements + i];
     placed.out.push_back(leaves[n_elements + i]);
   }
-  for (const Residual& t : body.residuals) placed.out.push_back(of_residual(body_placer.at(t.value), t.sum));
+  for (const Residual& r : body.residuals) placed.out.push_back(of_residual(body_placer.at(r.value), r.sum));
   return placed;
 }
 

@@ -141,7 +141,7 @@ Expr element_of(const Expr& sequence) {
 
 Expr make_loop(LoopParts parts) {
   std::vector<Expr> roots = parts.next_states;
-  for (const Residual& t : parts.residuals) roots.push_back(t.value);
+  for (const Residual& r : parts.residuals) roots.push_back(r.value);
   std::vector<Expr> values = find_captures(parts, roots), captures;
   Replacements inside, outside;
   for (const Expr& value : values) {

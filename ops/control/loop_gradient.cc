@@ -240,7 +240,7 @@ class LoopGradient {
       parts_.initial_states.push_back(dy_[i] ? dy_[i] : zeros_like(output(i)));
       roots.push_back(before ? before : zeros_like(cotangent_[i]));
     }
-    for (const Residual& t : parts_.residuals) roots.push_back(t.value);
+    for (const Residual& r : parts_.residuals) roots.push_back(r.value);
     roots = substitute(roots, replacements_);
     const auto active = static_cast<std::ptrdiff_t>(parts_.states.size());
     parts_.next_states.assign(roots.begin(), roots.begin() + active);

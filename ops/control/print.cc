@@ -36,7 +36,7 @@ std::shared_ptr<const void> silent_attrs(const Node& node) {
     if (!has_effect(old.roots())) return node.attrs;
     auto body = std::make_shared<LoopBody>(old);
     body->next_states = without_prints(old.next_states);
-    for (Residual& t : body->residuals) t.value = without_prints({t.value})[0];
+    for (Residual& r : body->residuals) r.value = without_prints({r.value})[0];
     return std::make_shared<Loop::Attrs>(Loop::Attrs{std::move(body)});
   }
   return node.attrs;

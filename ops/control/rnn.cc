@@ -114,12 +114,12 @@ class Recurrence {
       parts.next_states.push_back(output);
     }
     parts.residuals = {{output, false}};
-    const int first_tap = static_cast<int>(parts.next_states.size());
+    const int first_residual = static_cast<int>(parts.next_states.size());
     const bool is_a_state = same != states.end();
     const Expr loop = make_loop(std::move(parts));
     Expr last_output(loop.handle(), last);
     if (is_a_state) last_output = zeros_without_iterations(last_output);
-    RnnResult result{last_output, time_and_samples(Expr(loop.handle(), first_tap)), {}};
+    RnnResult result{last_output, time_and_samples(Expr(loop.handle(), first_residual)), {}};
     if (options_.go_backwards) result.outputs = reverse(result.outputs, {1});
     for (int i = 0; i < static_cast<int>(initial_.size()); ++i) result.new_states.push_back(Expr(loop.handle(), i));
     return result;

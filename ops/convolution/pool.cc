@@ -71,7 +71,7 @@ Placed place_rows(const PlaceArgs& args) {
   return gathered(args);
 }
 
-// For each cell of the pooled image: the element of `g` where x first equals y, the element that max_pool_grad picks.
+// For each cell of the pooled image: the element of `g` where x first equals y, to which max_pool_grad adds dy.
 template <class T>
 void gather_maxima(const kernels::PoolGeometry& p, const T* x, const T* y, const T* g, T* out) {
   const Index lines = p.batch * p.out_d * p.out_h, line = p.out_w * p.channels;

@@ -46,7 +46,7 @@ struct Slices {
   std::int64_t length, inner;
 };
 
-// Calls f(slice, position of its picked element in the full value) for all slices. All indices must be in range.
+// Calls f(slice, position of its selected element in the full value) for all slices. All indices must be in range.
 template <class F>
 void for_gathered(const Shape& full, int axis, const KernelArgs& k, F f) {
   const Slices l{full[axis], full.product(axis + 1, full.ndim())};
@@ -150,8 +150,8 @@ Expr scatter_along_axis(const Expr& values, const Expr& index, int axis, std::in
 
 Expr gather_along_axis(const Expr& x, const Expr& index, int axis) {
   GatherAlongAxis::infer({axis}, std::vector{x.meta(), index.meta()});
-  const Dim slice = dim(x, wrap_axis(GatherAlongAxis::kName, axis, x.ndim()));
-  return apply<GatherAlongAxis>({x, checked_index(std::string(GatherAlongAxis::kName), index, slice)}, {axis});
+  const Dim depth = dim(x, wrap_axis(GatherAlongAxis::kName, axis, x.ndim()));
+  return apply<GatherAlongAxis>({x, checked_index(std::string(GatherAlongAxis::kName), index, depth)}, {axis});
 }
 
 }  // namespace syncline

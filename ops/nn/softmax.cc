@@ -66,7 +66,7 @@ HWY_ATTR void softmax_row(const T* x, T* y, std::int64_t length) {
   if (left > 0) store_first(d, hn::Mul(last, scale), y + whole, left);
 }
 
-// Softmax of n <= Lanes(d) neighbouring slices: element i of slice j is x[i * stride + j]. y may be x.
+// Softmax of n <= Lanes(d) neighbouring slices, one per lane: element i of slice j is x[i * stride + j]. y may be x.
 template <class T>
 HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_t stride, std::int64_t n) {
   const hn::ScalableTag<T> d;
@@ -89,7 +89,7 @@ HWY_ATTR void softmax_columns(const T* x, T* y, std::int64_t length, std::int64_
   for (std::int64_t i = 0; i < length; ++i) store(hn::Mul(load(y + i * stride), scale), y + i * stride);
 }
 
-// Softmax of slices [begin, end) of a value viewed as (outer, length, inner); slice l is (l / inner, :, l % inner).
+// Softmax of slices [begin, end) of a value viewed as (outer, length, inner); slice s is (s / inner, :, s % inner).
 template <class T>
 HWY_ATTR void softmax_slices(const T* x, T* y, std::int64_t length, std::int64_t inner, std::int64_t begin,
                              std::int64_t end) {

@@ -113,7 +113,7 @@ Expr dropout(const Expr& x, double level, const RandomKey& key, const std::optio
 Expr dropout(const Expr& x, const Expr& level, const RandomKey& key, const std::optional<Dims>& noise_shape) {
   check_floating(x);
   const Expr mask = dropout_mask(x, level, key, noise_shape);
-  const Expr kept = 1.0 - cast(level, x.dtype());  // 0 if every element is dropped; the quotient's gradient would be NaN
+  const Expr kept = 1.0 - cast(level, x.dtype());  // 0 if all is dropped; the quotient's gradient would be NaN
   return select(mask, x / select(equal(kept, scalar_like(0, kept)), scalar_like(1, kept), kept), scalar_like(0, x));
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "ops/graph/op.h"
 #include "ops/graph/deferred.h"
+#include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
 
 namespace syncline {

@@ -22,7 +22,7 @@ using Numbers = std::vector<std::int64_t>;
 
 constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::min();  // an omitted bound
 
-// start : stop : step for each axis, as in NumPy. A `picked` axis (an integer subscript) gives exactly one element.
+// start : stop : step for each axis, as in NumPy. An axis with `picked` set (an integer subscript) gives one element.
 struct CutAttrs {
   Numbers start, stop, step;
   std::vector<int> picked;

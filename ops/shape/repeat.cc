@@ -1,4 +1,4 @@
-// repeat, repeat_elements and tile: they stretch an axis of one element; the last two merge it with a neighbour.
+// repeat, repeat_elements and tile: they broadcast an axis of one element; the last two merge it with a neighbour.
 #include "ops/graph/deferred.h"
 #include "ops/kernels/copy/permute.h"
 #include "ops/shape/merge.h"

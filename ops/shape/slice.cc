@@ -1,4 +1,4 @@
-// slice cuts a box out of a tensor, pad puts zeros around a tensor. Each is the other's gradient.
+// slice takes a range of each axis of a tensor, pad adds zeros around a tensor. Each is the other's gradient.
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -231,8 +231,8 @@ class Pruner {
     const Expr &x = sequence.input(0), &w = sequence.input(1);
     const Shape& shape = x.shape();
     if (shape.product(1, shape.ndim() - 1) < kFewestRows || shape.back() > sequence.shape().back()) return false;
-    const Expr iteration = element_of(x);
-    const std::vector<Expr> inputs{iteration, w};
+    const Expr element = element_of(x);
+    const std::vector<Expr> inputs{element, w};
     return sequence.op().prepare(sequence.node().attrs.get(), inputs, {false, true}).handle() != nullptr;
   }
 

@@ -294,7 +294,7 @@ class Emitter {
       step.args.in_meta = step.in_meta;
       step.args.out_meta = step.out_meta;
       step.args.is_primary = request_.strategy == nullptr || request_.strategy->rank() == 0;
-      if (step.kind != Step::kStart)  // a transfer writes only after the ranks meet
+      if (step.kind != Step::kStart)  // a transfer writes only when all ranks have started it
         step.writes_shared_from =
             schedule_.memory.first_shared_byte(std::span(slots_).subspan(first_slot_[i].second, step.out_meta.size()));
     }

@@ -6,7 +6,7 @@
 
 // A gather in place copies nothing: if only elementwise programs read the value and it lies in shared memory, they read
 // each rank's rows in that rank's memory, and the gather is only a barrier. The memory is leased to the other ranks
-// until all ranks meet again.
+// until a later transfer completes.
 namespace syncline {
 namespace {
 

@@ -131,7 +131,7 @@ class Plan {
 };
 
 // A loop within a plan. Operands: sequences, initial states, captures. Outputs: final states, stacks and sums of the
-// residuals that are read, then products. The scratch holds the body's arena, then states and passing stacks. A
+// residuals that are read, then products. The scratch holds the body's arena, then states and passing stacks. An
 // iteration writes its states where the next iteration reads them: in the stack of a residual with the same values, or
 // alternately in the output and in the scratch.
 struct LoopStep {

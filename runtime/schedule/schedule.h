@@ -45,7 +45,7 @@ struct Task {
     kAllReduce,  // starts one transfer for all `nodes`
     kAllGather,  // starts one transfer
     kWait,       // for `transfer`
-    kBarrier,    // meets all ranks (passes/commit.cc)
+    kBarrier,    // a transfer without data (passes/commit.cc)
     kLoop,
   };
   Kind kind = kKernel;
@@ -95,7 +95,7 @@ struct Schedule {
 // - Each transfer has one start and one wait, under equal guards. All ranks have equal transfers in equal order.
 // - A task that writes a variable comes after all tasks that may fail.
 // - No task overwrites a value's memory while the value has readers.
-// - No task writes memory that other ranks read until the ranks meet again.
+// - Only gathers in place and tasks that compute this rank's part of such a gather write leased memory.
 void verify(const Schedule& schedule, const char* pass);
 
 // The schedule as text for debugging: each task with shapes, placements, guards and memory.

@@ -150,7 +150,7 @@ class Verifier {
            });
   }
 
-  // Leased memory is written only by gathers in place and by tasks that compute this rank's part.
+  // Only gathers in place and tasks that compute this rank's part write leased memory.
   void check_leases() const {
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t)
       for (const Expr& value : schedule_.tasks[t].writes) {

@@ -242,7 +242,8 @@ def main():
             print(finding, flush=True)
         found += findings
         seed += ran
-    print(f"{seed - options.first} calls in {time.time() - start:.0f} s, {len(found)} findings;", ", ".join(f"{n} {end}" for end, n in sorted(ends.items(), key=lambda e: -e[1])))
+    counts = ", ".join(f"{n} {end}" for end, n in sorted(ends.items(), key=lambda e: -e[1]))
+    print(f"{seed - options.first} calls in {time.time() - start:.0f} s, {len(found)} findings;", counts)
     return 1 if found else 0
 
 

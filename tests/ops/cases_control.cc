@@ -97,7 +97,7 @@ struct Course {
 };
 
 // x: (samples, time, features). Returns the values of all_of.
-Tensor recur(const Step& iteration, const Tensor& x, std::vector<Tensor> initial, Course course = {}) {
+Tensor recur(const Step& step, const Tensor& x, std::vector<Tensor> initial, Course course = {}) {
   const std::int64_t samples = x.shape[0], time = x.shape[1], features = x.shape[2];
   Tensor result;
   for (std::int64_t s = 0; s < samples; ++s) {
@@ -107,7 +107,7 @@ Tensor recur(const Step& iteration, const Tensor& x, std::vector<Tensor> initial
     for (std::int64_t i = 0; i < time; ++i) {
       const std::int64_t t = course.go_backwards ? time - 1 - i : i;
       std::vector<Numbers> next = states;
-      const Numbers output = iteration(row_of(x, s * time + t, features), next);
+      const Numbers output = step(row_of(x, s * time + t, features), next);
       if (last.empty()) last.assign(output.size(), 0);
       if (course.mask == nullptr || course.mask->values[static_cast<std::size_t>(s * time + t)] != 0) {
         last = output;
@@ -232,7 +232,7 @@ OpCase constants_row() {
           .reference =
               [](std::span<const Tensor> in) {
                 // The constant is one more state, which does not change.
-                const Step iteration = [&](const Numbers& x, std::vector<Numbers>& s) {
+                const Step step = [&](const Numbers& x, std::vector<Numbers>& s) {
                   Numbers output = s[0];
                   for (std::size_t j = 0; j < x.size(); ++j) {
                     s[0][j] = std::tanh(s[0][j] * s[1][j] + x[j] * in[3].values[j]);
@@ -240,7 +240,7 @@ OpCase constants_row() {
                   }
                   return output;
                 };
-                Tensor y = recur(iteration, in[0], {in[1], in[2]});
+                Tensor y = recur(step, in[0], {in[1], in[2]});
                 Tensor without{{5, 18}, {}};
                 for (std::int64_t row = 0; row < 5; ++row) {
                   const Numbers kept = row_of(y, row, 21);
@@ -344,7 +344,7 @@ OpCase image_row() {
                   return z;
                 };
                 Tensor last{{3, 4, 3, 2}, Numbers(72)};
-                std::vector<Tensor> iterations;
+                std::vector<Tensor> outputs;
                 for (std::int64_t t = 0; t < 2; ++t) {
                   const Tensor x = tabulate({3, 4, 3, 2}, [&](const Index& i) {
                     return at(in[0], {i[0], t, i[1], i[2], i[3]});
@@ -355,10 +355,10 @@ OpCase image_row() {
                   });
                   last = tabulate({3, 4, 3, 2}, [&](const Index& i) { return counts(i) ? at(next, i) : at(last, i); });
                   h = tabulate({3, 4, 3, 2}, [&](const Index& i) { return counts(i) ? at(next, i) : at(h, i); });
-                  iterations.push_back(last);
+                  outputs.push_back(last);
                 }
                 return tabulate({3, 2, 4, 3, 2}, [&](const Index& i) {
-                  return at(iterations[static_cast<std::size_t>(i[1])], {i[0], i[2], i[3], i[4]});
+                  return at(outputs[static_cast<std::size_t>(i[1])], {i[0], i[2], i[3], i[4]});
                 });
               }};
 }

@@ -1,4 +1,4 @@
-// Op cases of activations, losses, pick and in_top_k.
+// Op cases of activations, losses, gather_along_axis and in_top_k.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,7 +41,7 @@ double log_of_sum_of_exp(const std::vector<double>& x) {
   return top + std::log(sum);
 }
 
-// One number per lane: f(lane of x along the axis, index of the lane with 0 at the axis).
+// One number per slice: f(slice of x along the axis, index of the slice with 0 at the axis).
 template <class F>
 Tensor by_lane(const Tensor& x, int axis, F f) {
   Shape kept = x.shape;

@@ -213,7 +213,7 @@ std::vector<OpCase> join_rows() {
   };
 }
 
-// The box of `shape` that begins at `start` in x; zeros outside x.
+// The elements of x at `start` plus the index, for the indices of `shape`; zeros outside x.
 Reference boxed(Numbers start, Shape shape) {
   return [start, shape](std::span<const Tensor> in) {
     return tabulate(shape, [&](Index index) {

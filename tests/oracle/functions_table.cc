@@ -15,16 +15,16 @@ namespace {
 
 constexpr const char* kHead = R"(# Functions
 
-The 152 functions of the Keras 2 backend. Written by `scripts/functions` from the headers, the operations' own statements and the
+The 152 functions of the Keras 2 backend. `scripts/functions` writes this file from the headers, the operations and the
 oracle cases (tests/oracle); a test fails if this file differs. `syncline/backend.h` includes all the headers.
 
-- **dtypes**: of the operands in the oracle cases, or those that a function without operands is asked for.
-- **gradient**: whether `gradients` goes through it, or why not; "–" where a result is no function of tensors.
-- **cases**: oracle cases, and how many of them compare gradients as well.
-- **several ranks**: what a plan does with operands whose rows (axis 0) are split over ranks, and in how many cases. *Row by row*: each rank
-  computes its own rows. *Sums over ranks*: one all-reduce of a result or a statistic. *Gathers*: rows are mixed, so that an operand is put together on
-  every rank first. *Independent of rows*: the result does not depend on where rows are. Every case gives one rank's result under 2 and 3 ranks, however its
-  operands are split.
+- **dtypes**: of the operands in the oracle cases; for a function without operands, of its argument `dtype`.
+- **gradient**: whether `gradients` goes through it, or why not; "–" where no result depends on an operand.
+- **cases**: the number of oracle cases, and of those that also compare gradients.
+- **several ranks**: what a plan does with operands whose rows (axis 0) are split over ranks, and in how many cases.
+  *Row by row*: each rank computes its own rows. *Sums over ranks*: one all-reduce of a result or a statistic.
+  *Gathers*: rows are mixed, so every rank first gathers an operand. *Independent of rows*: the result does not depend
+  on where rows are. Every case gives the result of one rank on 2 and 3 ranks too, however its operands are split.
 
 )";
 

@@ -123,7 +123,7 @@ TEST(Training, CountersAreExact) {
       0);
 }
 
-// The batch mean in the last iteration: the ranks meet in every iteration and nowhere else.
+// The batch mean in the last iteration: the ranks communicate in every iteration and nowhere else.
 Expr mean_of_last_iteration(const Expr& x) {
   const RnnStep cell = [](const Expr& in, const std::vector<Expr>& states) {
     const Expr h = tanh(in + states[0]);
@@ -137,7 +137,7 @@ TEST(Training, UpdatesComeBehindTheLoopsInWhichRanksMeet) {
     const Expr x = placeholder({.shape = {kUnknown, 4, 3}, .dtype = DType::kFloat64});
     const Variable large = variable(random_doubles({200, 60}, 1)), small = variable(random_doubles({3}, 2));
     const std::vector<Update> updates{update(large, large.expr() * 0.9), update(small, small.expr() * 0.9)};
-    // The ranks meet in a loop, and in a nested loop.
+    // The ranks communicate in a loop, and in a nested loop.
     const Expr last = mean_of_last_iteration(x);
     const Expr nested = foldl([&](const Expr& sum, const Expr& e) { return sum + e * mean_of_last_iteration(x); },
                               fill({2}, 1, DType::kFloat64), fill({3}, 0, DType::kFloat64));

@@ -113,7 +113,7 @@ TEST_F(PassesTest, ALoopsWeightIsPackedOnce) {
   EXPECT_EQ(count_lines(plan, "pack_matrix"), 1) << plan;
   EXPECT_LT(first_line(plan, "pack_matrix"), first_line(plan, "loop")) << plan;
   Expr h = fill({3, 20}, 0, DType::kFloat64);
-  for (int iteration = 0; iteration < 4; ++iteration) h = tanh(squeeze(slice_axis(x, 1, iteration, 1), 1) + dot(h, w));
+  for (int t = 0; t < 4; ++t) h = tanh(squeeze(slice_axis(x, 1, t, 1), 1) + dot(h, w));
   expect_near(f(feeds)[0], Function({x, w}, {h})(feeds)[0], 1e-12);
 }
 

@@ -181,9 +181,9 @@ TEST_F(UpdatesTest, ScalarCounters) {
 TEST_F(UpdatesTest, NobodyIsInterruptedOnceAVariableHasChanged) {
   const Variable v = variable(random_doubles({200, 60}, 1));
   const Update early = update(v, v.expr() * 0.9);
-  const Expr iterations = foldl([](const Expr& sum, const Expr& e) { return tanh(sum + e); },
-                                constant(random_doubles({20, 3}, 2)), constant(doubles({0, 0, 0})));
-  Function f({}, {iterations}, {early});
+  const Expr folded = foldl([](const Expr& sum, const Expr& e) { return tanh(sum + e); },
+                            constant(random_doubles({20, 3}, 2)), constant(doubles({0, 0, 0})));
+  Function f({}, {folded}, {early});
   const Array before = get_value(v);
   const std::atomic<bool> asked = true;
   int calls = 0;

@@ -26,7 +26,8 @@ CALLS = [
     Call("conv3d_transpose", Operand((3, 1, 3, 3, 3), open=(0,)), Operand((3, 4, 2, 1, 3), fixed=True),
          (Size(4), Size(3), Size(9), None, Size(1)), (3, 2, 1), "valid", "channels_last"),
     # Images fed without rows to an open size could not be interpolated.
-    Call("resize_images", Operand((4, 1, 4, 2), open=(0, 1, 2, 3)), 2, 3, "channels_last", "bilinear", others=[[(3, 0, 3, 3)]], gradient=True),
+    Call("resize_images", Operand((4, 1, 4, 2), open=(0, 1, 2, 3)), 2, 3, "channels_last", "bilinear",
+         others=[[(3, 0, 3, 3)]], gradient=True),
     # The documentation requires a noise_shape that broadcasts.
     Call("dropout", Operand((5, 2), open=(0,)), 0.5, (2,), others=[[(2, 2)]]),
     # A target with more axes than the output changed the axis of the classes.

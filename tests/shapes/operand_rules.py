@@ -199,11 +199,11 @@ def numbering(d):
 
 def sparse_crossentropy(target, output, from_logits, axis):
     no_axis_of_scalar(output, axis)
-    lanes = np.sum(output, axis=axis)
-    require(target.shape in (lanes.shape, np.sum(output, axis=axis, keepdims=True).shape))
-    if lanes.size > 0 and output.shape[axis] == 0:
+    sums = np.sum(output, axis=axis)
+    require(target.shape in (sums.shape, np.sum(output, axis=axis, keepdims=True).shape))
+    if sums.size > 0 and output.shape[axis] == 0:
         raise Later("a target is no class")
-    return lanes
+    return sums
 
 
 def ranking(d):

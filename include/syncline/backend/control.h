@@ -66,7 +66,7 @@ struct RnnOptions {
   // previous output (0 in the first iteration).
   Expr mask = {};
   std::vector<Expr> constants = {};
-  // Build every turn into the graph. For few turns; their number must be known.
+  // Build every iteration into the graph. For few iterations; their number must be known.
   bool unroll = false;
   // The number of iterations; needed only if `unroll` cannot take it from the shape of the inputs.
   std::optional<std::int64_t> input_length = {};

@@ -56,9 +56,9 @@ struct BinaryCrossentropyOptions {
 };
 Expr binary_crossentropy(const Expr& target, const Expr& output, const BinaryCrossentropyOptions& options = {});
 
-// x[..., index[...], ...]: one element of each lane along `axis`. x: any dtype; index: int32 or int64, in x's shape
+// x[..., index[...], ...]: one element of each slice along `axis`. x: any dtype; index: int32 or int64, in x's shape
 // without `axis` or with 1 there. The result has x's shape without `axis`. A step throws ValueError for an index
-// outside the lane.
+// outside the slice.
 Expr gather_along_axis(const Expr& x, const Expr& index, int axis = -1);
 
 // bool (batch): true if predictions[i, targets[i]] is among the k largest of predictions[i, :], ties included; false

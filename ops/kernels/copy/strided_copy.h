@@ -1,4 +1,4 @@
-// Copies strided boxes, for slicing, padding and concatenation.
+// Copies elements from strided to strided positions, for slicing, padding and concatenation.
 //
 // Thread-safe; allocates nothing; throws nothing. `in` and `out` must not overlap.
 #pragma once

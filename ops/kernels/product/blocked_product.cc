@@ -188,7 +188,7 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 
 bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
   // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
-  // each call, which takes 20 us in a virtual machine, and every small product asks.
+  // each call, which takes 20 us in a virtual machine, and every small product would make that call.
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
   // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing.
   constexpr std::int64_t kSmall = 1'000'000;

@@ -227,11 +227,11 @@ TEST_F(Rnn, TakesTheBranchOfTheLearningPhase) {
 // States that change places, and states of both kinds of dtypes that are updated.
 TEST_F(Rnn, StatesMayMove) {
   const Expr x = placeholder({.shape = {2, 5, 2}, .dtype = DType::kFloat64});
-  const Expr zero = sum(x, {1}) * 0.0, iterations = cast(zero, DType::kInt32);
+  const Expr zero = sum(x, {1}) * 0.0, count = cast(zero, DType::kInt32);
   const RnnStep step = [](const Expr& e, const Exprs& s) {
     return std::pair{e, Exprs{s[1], s[0], s[2] + e, s[3] + 1.0}};
   };
-  const RnnResult r = rnn(step, x, {zero + 1.0, zero + 2.0, zero, iterations});
+  const RnnResult r = rnn(step, x, {zero + 1.0, zero + 2.0, zero, count});
   const auto results = Function({x}, r.new_states)({counted({2, 5, 2})});
   EXPECT_EQ(results[0].data<double>()[0], 2);
   EXPECT_EQ(results[1].data<double>()[0], 1);

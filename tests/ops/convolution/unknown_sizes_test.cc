@@ -135,7 +135,7 @@ TEST(UnknownSizes, AWindowLargerThanTheImageThatIsFed) {
   expect_no_positions(mean, {2, 1, 5, 5, 3}, {}, {2, 0, 3, 3, 3});
 }
 
-// The first and last row of the kernel meet only padding: an infinite image must not make NaN there.
+// The first and last row of the kernel see only padding: an infinite image must not make NaN there.
 TEST(UnknownSizes, TapsOutsideTheImageHaveNoGradient) {
   Session session(3);
   SessionScope scope(session);

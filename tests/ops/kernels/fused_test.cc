@@ -1,5 +1,5 @@
-// Windows onto larger operands and parts of larger outputs, for rows of many lengths: blocks that lie within a row are
-// read and written in place, others are copied.
+// Strided views of larger operands and parts of larger outputs, for rows of many lengths: blocks that lie within a row
+// are read and written in place, others are copied.
 #include "ops/kernels/fused/fused.h"
 
 #include <gtest/gtest.h>

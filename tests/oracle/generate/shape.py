@@ -80,7 +80,8 @@ for shape in ((4,), (2, 3), (2, 3, 4), (1, 2, 1, 3), (0, 3)):
 other_dtypes("flatten", 2, 3)
 other_dtypes("batch_flatten", 2, 3, 2)
 
-for shape, axis in (((3,), 0), ((3,), 1), ((3,), -1), ((2, 3), 0), ((2, 3), 1), ((2, 3), 2), ((2, 3), -1), ((2, 3), -2), ((), 0), ((0,), 1)):
+for shape, axis in (((3,), 0), ((3,), 1), ((3,), -1), ((2, 3), 0), ((2, 3), 1), ((2, 3), 2), ((2, 3), -1), ((2, 3), -2), ((), 0),
+                    ((0,), 1)):
     for dtype in FLOATS:
         case("expand_dims", [real(*shape, dtype=dtype)], axis=axis)
 other_dtypes("expand_dims", 2, 3, axis=1)
