@@ -127,7 +127,7 @@ TEST_F(DecidingTest, RefusesWhatIsNoRate) {
   ScriptedFit fit({1});
   LearningRateScheduler callback(fit.learning_rate, [](std::int64_t, double) { return std::nan(""); });
   EXPECT_EQ(message_of<ValueError>([&] { fit.run({&callback}); }),
-            "LearningRateScheduler: the schedule gives nan for epoch 0");
+            "LearningRateScheduler: the schedule gives nan for epoch 0; it must give a finite number");
   EXPECT_EQ(message_of<ValueError>([&] { ReduceLROnPlateau(fit.learning_rate, {.factor = 1}); }),
             "ReduceLROnPlateau: factor is 1; give a factor below 1");
 }
