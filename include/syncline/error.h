@@ -1,8 +1,7 @@
 // Errors: one exception tree below syncline::Error, thrown with `fail<E>(parts...)`.
 //
-// A message says what was called, what is wrong (shapes, values), and what to do. Bindings map ValueError and
-// ShapeError to Python's ValueError, DTypeError to TypeError, IoError to OSError, the others to
-// RuntimeError.
+// A message says what was called, what is wrong (shapes, values), and what to do. In Python: ValueError and ShapeError
+// are ValueError, DTypeError is TypeError, IoError is OSError, the others are RuntimeError.
 #pragma once
 
 #include <sstream>
