@@ -48,7 +48,7 @@ std::vector<io::NamedArray> all_of(io::ArrayFile& file) {
 constexpr char kModel = 1, kArrays = 0;
 std::string content_of(const std::string& path) {
   const auto file = io::open_array_file(path);
-  const Array image = io::safetensors_image(path, all_of(*file), file->outline());
+  const Array image = io::serialize_safetensors(path, all_of(*file), file->outline());
   std::string content(reinterpret_cast<const char*>(image.raw()), image.bytes());
   content += file->holds_model() ? kModel : kArrays;
   return content;

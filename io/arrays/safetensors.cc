@@ -223,7 +223,7 @@ std::unique_ptr<ArrayFile> parse_safetensors(const std::string& path, Array byte
   return open_bytes(random_access_file_of(path, std::move(bytes)));
 }
 
-Array safetensors_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
+Array serialize_safetensors(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline) {
   const std::string header = header_text(path, arrays, outline);
   std::size_t total = kPrefix + header.size();
   for (const NamedArray& array : arrays) total += array.value.bytes();

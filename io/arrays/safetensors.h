@@ -18,6 +18,6 @@ std::unique_ptr<ArrayFile> open_safetensors(const std::string& path);
 std::unique_ptr<ArrayFile> parse_safetensors(const std::string& path, Array bytes);
 
 // The bytes of a file, as a uint8 array. `path` is for messages. Throws IoError for names that are not UTF-8.
-Array safetensors_image(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline);
+Array serialize_safetensors(const std::string& path, std::span<const NamedArray> arrays, const std::string& outline);
 
 }  // namespace syncline::io

@@ -206,9 +206,10 @@ void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t strid
   T* acc = static_cast<T*>(raw_acc);
   if constexpr (std::is_floating_point_v<T>)
     if (stride == 1 && w == 1 && m >= 64) return one_column<F, T>(x, m, acc);
-  if (stride == w && w < 32 && m * w >= 512) narrow_columns<F, T, 64>(x, m, w, acc);
-  else if (stride == w && w <= 8 && m * w >= 32) narrow_columns<F, T, 16>(x, m, w, acc);
-  else wide_columns<F, T>(x, m, w, stride, acc);
+  if (stride == w && w < 32 && m * w >= 512) return narrow_columns<F, T, 64>(x, m, w, acc);
+  if constexpr (std::is_floating_point_v<T>)
+    if (stride == w && w <= 8 && m * w >= 32) return narrow_columns<F, T, 16>(x, m, w, acc);
+  wide_columns<F, T>(x, m, w, stride, acc);
 }
 
 template <class F>

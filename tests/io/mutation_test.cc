@@ -77,7 +77,7 @@ TEST_P(Mutation, IsReadOrRefused) {
     const auto file = open_array_file(scratch.path("a.h5"));
     std::vector<NamedArray> arrays;
     for (std::size_t i = 0; i < file->entries().size(); ++i) arrays.push_back({file->entries()[i].name, file->read(i)});
-    const auto image_of = GetParam() == "npz" ? serialize_npz : safetensors_image;
+    const auto image_of = GetParam() == "npz" ? serialize_npz : serialize_safetensors;
     const Array image = image_of(path, arrays, file->outline());
     write_file(path, {reinterpret_cast<const char*>(image.raw()), image.bytes()});
   }
