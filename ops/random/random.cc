@@ -167,7 +167,7 @@ void check_range(const UniformOptions& o) {
 RandomAttrs attrs_of(const UniformOptions& o, const RandomKey& key, Shape shape) {
   if (!(o.minval <= o.maxval) || !std::isfinite(o.maxval - o.minval))
     fail<ValueError>("random_uniform: minval ", o.minval, " and maxval ", o.maxval,
-                     " are not an interval; give finite numbers, minval <= maxval");
+                     " are not an interval; give finite numbers with a finite difference, minval <= maxval");
   if (is_integer(o.dtype) &&
       (std::floor(o.minval) != o.minval || std::floor(o.maxval) != o.maxval || o.minval == o.maxval))
     fail<ValueError>("random_uniform: minval ", o.minval, " and maxval ", o.maxval, " do not fit ", o.dtype,

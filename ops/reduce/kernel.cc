@@ -207,6 +207,7 @@ void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t strid
   if constexpr (std::is_floating_point_v<T>)
     if (stride == 1 && w == 1 && m >= 64) return one_column<F, T>(x, m, acc);
   if (stride == w && w < 32 && m * w >= 512) return narrow_columns<F, T, 64>(x, m, w, acc);
+  // Integers give the same result in any order, and small sums of them are rare: one loop less to compile.
   if constexpr (std::is_floating_point_v<T>)
     if (stride == w && w <= 8 && m * w >= 32) return narrow_columns<F, T, 16>(x, m, w, acc);
   wide_columns<F, T>(x, m, w, stride, acc);

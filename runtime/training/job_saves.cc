@@ -95,7 +95,7 @@ std::string Job::Saves::setting() const {
                    describe_arithmetic(session, session.strategy()));
 }
 
-// Rank 0 only: warns if a resumed training may end with other bits.
+// Rank 0 only: warns if the result of a resumed training may not be bitwise identical.
 void Job::Saves::compare_setting() {
   const std::optional<std::string> saved = std::exchange(setting_before_, {});
   if (!saved) return;

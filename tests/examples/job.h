@@ -42,7 +42,7 @@ std::optional<int> process_of(const io::Scratch& scratch, int rank);
 // The digests that `--digest` made the ranks print. A test failure if not every rank printed one or if they differ.
 std::string common_digest(const Ended& ended, int ranks);
 
-// The job exits with 0, and its only complaint may be that a resumed training may end with other bits.
+// The job exits with 0, and its only complaint may be that a resumed result may not be bitwise identical.
 void expect_success(const Ended& ended);
 // One clear line, which contains `part`; every rank exits with a non-zero code within 10 s; no process is left.
 void expect_refusal(const io::Scratch& scratch, const Ended& ended, const std::string& part);

@@ -101,7 +101,7 @@ def test_different_data_is_told():
                 f([np.ones((4, 2)), large])
             raise SystemExit("no warning")
         except RuntimeWarning as warning:
-            assert "step: ranks were given different values for input 1 (targets)" in str(warning), warning
+            assert "step: the ranks feed different values for input 1 (targets)" in str(warning), warning
         print("told")
     """
     assert run(2, program) == "told\n"

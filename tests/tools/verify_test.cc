@@ -49,7 +49,7 @@ TEST_F(Verify, NamesEveryDamagedDataset) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_CONTAINS(outcome.output, "/model_weights/dense_1/dense_1/bias:0: is damaged: its bytes have XXH3 ");
   EXPECT_CONTAINS(outcome.output, "/optimizer_weights/training/Adam/dense_1/kernel/m:0: is damaged");
-  EXPECT_CONTAINS(outcome.output, damaged_ + ": damaged, 2 problems found\n");
+  EXPECT_CONTAINS(outcome.output, damaged_ + ": damaged; problems found: 2\n");
   EXPECT_CONTAINS(outcome.output, whole_ + ": fine");
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 4);
 }

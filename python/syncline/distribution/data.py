@@ -91,7 +91,7 @@ class ShardedSequence:
 
     def __init__(self, load, rows, batch_size, shuffle=False, seed=0):
         if batch_size < 1 or batch_size % ranks.size():
-            raise ValueError(f"ShardedSequence: batch_size is {batch_size}; give a multiple of {ranks.size()}, the number of ranks")
+            raise ValueError(f"ShardedSequence: batch_size is {batch_size}; give a positive multiple of {ranks.size()}, the number of ranks")
         if rows < ranks.size():
             raise ValueError(f"ShardedSequence: {rows} rows for {ranks.size()} ranks; give at least one row for each rank")
         self._load, self._batch_size = load, int(batch_size)

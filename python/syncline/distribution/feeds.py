@@ -82,7 +82,7 @@ class Function(_core.Function):
             self._differs = True
             names = dict(enumerate(self._names))
             warnings.warn(
-                f"{self._name}: ranks were given different values for input {difference} ({names.get(difference)}). {_ADVICE}",
+                f"{self._name}: the ranks feed different values for input {difference} ({names.get(difference)}). {_ADVICE}",
                 RuntimeWarning,
                 stacklevel=3,
             )
