@@ -16,7 +16,7 @@ namespace syncline::comm {
 
 class StallWatch {
  public:
-  // `what` returns the text of the wait, "rank 1 of 4 ..." and whether the missing ranks may come; the watch's thread calls
+  // `what` returns what this rank waits for, as text, and whether the missing ranks may come; the watch's thread calls
   // it. `end` gets the exit code, kExitStall, and must not return.
   StallWatch(const WorkerOptions& limits, std::function<Missing()> what, std::function<void(int)> end);
   ~StallWatch();
