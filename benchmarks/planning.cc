@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "syncline/backend/function.h"
@@ -20,7 +21,12 @@ namespace {
 struct Network {
   Expr x, loss;
   std::vector<Update> updates;
-  std::vector<Expr> roots;
+
+  std::int64_t nodes() const {
+    std::vector<Expr> roots{loss};
+    for (const Update& update : updates) roots.push_back(update.value);
+    return std::ssize(nodes_under(roots));
+  }
 };
 
 Network network_of(std::int64_t layers) {
@@ -28,38 +34,29 @@ Network network_of(std::int64_t layers) {
   Network net;
   net.x = placeholder({.shape = Shape{4, kUnits}, .dtype = DType::kFloat32});
   std::vector<Variable> weights;
-  std::vector<Expr> wrt;
   Expr h = net.x;
   for (std::int64_t i = 0; i < layers; ++i) {
     const Variable w = variable(Array(DType::kFloat32, Shape{kUnits, kUnits}));
     const Variable b = variable(Array(DType::kFloat32, Shape{kUnits}));
-    for (const Variable& v : {w, b}) {
-      weights.push_back(v);
-      wrt.push_back(v);
-    }
+    weights.insert(weights.end(), {w, b});
     h = tanh(dot(h, w) + b);
   }
   net.loss = mean(square(h));
-  net.roots.push_back(net.loss);
-  const std::vector<Expr> gradient = gradients(net.loss, wrt);
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    net.updates.push_back(update_sub(weights[i], gradient[i] * 0.1));
-    net.roots.push_back(net.updates.back().value);
-  }
+  const std::vector<Expr> gradient = gradients(net.loss, std::vector<Expr>(weights.begin(), weights.end()));
+  for (std::size_t i = 0; i < weights.size(); ++i) net.updates.push_back(update_sub(weights[i], gradient[i] * 0.1));
   return net;
 }
 
 void planning(benchmark::State& state) {
   // A layer adds the same number of nodes each time.
-  const auto one = nodes_under(network_of(1).roots).size();
-  const auto nodes_a_layer = static_cast<std::int64_t>(nodes_under(network_of(2).roots).size() - one);
+  const std::int64_t nodes_a_layer = network_of(2).nodes() - network_of(1).nodes();
   const Network net = network_of(state.range(0) / nodes_a_layer);
   const Array feed(DType::kFloat32, net.x.shape());
   for (auto _ : state) {
     Function f({net.x}, {net.loss}, net.updates);
     benchmark::DoNotOptimize(f({feed}));
   }
-  state.counters["nodes"] = static_cast<double>(nodes_under(net.roots).size());
+  state.counters["nodes"] = static_cast<double>(net.nodes());
 }
 BENCHMARK(planning)->Arg(12500)->Arg(25000)->Arg(50000)->Unit(benchmark::kMillisecond)->UseRealTime();
 

@@ -83,7 +83,7 @@ const Attrs& Expr::attrs() const {
   return *static_cast<const Attrs*>(node_->attrs.get());
 }
 
-// By id, not by address: consecutive nodes lie in neighbouring buckets, so a walk in order stays in the cache.
+// By id, not by address: the same in each run.
 struct ExprHash {
   std::size_t operator()(const Expr& e) const {
     return e.handle() ? e.handle()->id + (static_cast<std::size_t>(e.output()) << 40) : 0;

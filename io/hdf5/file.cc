@@ -213,14 +213,18 @@ void Hdf5Group::write_number(const std::string& name, hid_t file_type, hid_t mem
   checked(H5Awrite(attribute.get(), memory_type, value), location, "write the attribute");
 }
 
-void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
-  const Hdf5Location location = location_of(name);
+Hdf5Group::Attribute Hdf5Group::open_attribute(const std::string& name, const Hdf5Location& location) const {
   if (!has_attribute(name))
     fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
-  const Hdf5Handle attribute =
-      checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
-  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
-  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, location, "read the attribute's type");
+  Hdf5Handle attribute = checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
+  Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
+  Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, location, "read the attribute's type");
+  return {std::move(attribute), std::move(space), std::move(type)};
+}
+
+void Hdf5Group::read_number(const std::string& name, hid_t memory_type, void* value) const {
+  const Hdf5Location location = location_of(name);
+  const auto [attribute, space, type] = open_attribute(name, location);
   if (H5Sget_simple_extent_npoints(space.get()) != 1 || H5Tget_class(type.get()) != H5Tget_class(memory_type))
     fail_at(location, "is not a single number of the expected type; the file is not a checkpoint, or is damaged");
   checked(H5Aread(attribute.get(), memory_type, value), location, "read the attribute");
@@ -271,12 +275,7 @@ void Hdf5Group::write_strings(const std::string& name, std::span<const std::stri
 
 std::vector<std::string> Hdf5Group::read_strings(const std::string& name) const {
   const Hdf5Location location = location_of(name);
-  if (!has_attribute(name))
-    fail_at(location, join_text("is missing; the file is not a ", location.kind, ", or is damaged"));
-  const Hdf5Handle attribute =
-      checked(H5Aopen(id(), name.c_str(), H5P_DEFAULT), H5Aclose, location, "open the attribute");
-  const Hdf5Handle space = checked(H5Aget_space(attribute.get()), H5Sclose, location, "read the attribute's shape");
-  const Hdf5Handle type = checked(H5Aget_type(attribute.get()), H5Tclose, location, "read the attribute's type");
+  const auto [attribute, space, type] = open_attribute(name, location);
   const hssize_t count = checked(H5Sget_simple_extent_npoints(space.get()), location, "count the attribute's elements");
   // For a layer without weights, Keras writes an empty list of doubles.
   if (count == 0) return {};

@@ -72,6 +72,11 @@ class Hdf5Group {
   std::vector<std::string> read_names(const std::string& name) const;
 
  private:
+  struct Attribute {
+    Hdf5Handle attribute, space, type;
+  };
+  // Throws IoError if there is none; `location` is for messages.
+  Attribute open_attribute(const std::string& name, const Hdf5Location& location) const;
   void write_strings(const std::string& name, std::span<const std::string> texts, std::size_t width, bool scalar) const;
   std::vector<std::string> read_strings(const std::string& name) const;
   void write_number(const std::string& name, hid_t file_type, hid_t memory_type, const void* value) const;

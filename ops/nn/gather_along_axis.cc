@@ -5,6 +5,7 @@
 #include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/parallel.h"
+#include "ops/reduce/slices_along.h"
 #include "ops/shape/checked_index.h"
 #include "syncline/backend/nn.h"
 
@@ -42,17 +43,13 @@ GatherPlacement follow_rows(const PlaceArgs& args, const Shape& full, int axis, 
   return {Placement::split(along), narrow, index_is_full ? Placement::split(along) : narrow};
 }
 
-struct Slices {
-  std::int64_t length, inner;
-};
-
 // Calls f(slice, position of its selected element in the full value) for all slices. All indices must be in range.
 template <class F>
 void for_gathered(const Shape& full, int axis, const KernelArgs& k, F f) {
-  const Slices l{full[axis], full.product(axis + 1, full.ndim())};
+  const SlicesAlong l = slices_along(full, axis);
   with_index(k.in_dtype(1), [&]<class I>(I) {
     const I* index = k.input<I>(1);
-    kernels::parallel_for(full.product(0, axis) * l.inner, 2.0, [&](std::int64_t begin, std::int64_t end) {
+    kernels::parallel_for(l.outer * l.inner, 2.0, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t slice = begin; slice < end; ++slice) {
         const auto at = static_cast<std::int64_t>(index[slice]);
         f(slice, (slice / l.inner * l.length + at) * l.inner + slice % l.inner);
