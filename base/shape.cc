@@ -15,8 +15,13 @@ namespace {
 
 }  // namespace
 
+Shape::Shape(std::span<const std::int64_t> dims) {
+  resize(static_cast<int>(dims.size()));
+  std::ranges::copy(dims, data());
+}
+
 bool Shape::is_known() const {
-  return std::none_of(dims_.begin(), dims_.end(), [](auto dim) { return dim < 0; });
+  return std::none_of(begin(), end(), [](auto dim) { return dim < 0; });
 }
 
 std::int64_t Shape::size() const { return product(0, ndim()); }
@@ -30,6 +35,27 @@ std::int64_t Shape::product(int first, int last) const {
     else if (__builtin_mul_overflow(others, dim, &others) || others > kLargestSize) fail_size("shape", *this);
   }
   return empty ? 0 : others;
+}
+
+void Shape::insert(int axis, std::int64_t dim) {
+  resize(ndim_ + 1);
+  std::copy_backward(data() + axis, data() + ndim_ - 1, data() + ndim_);
+  data()[axis] = dim;
+}
+
+void Shape::erase(int axis) {
+  std::copy(data() + axis + 1, data() + ndim_, data() + axis);
+  resize(ndim_ - 1);
+}
+
+// Keeps the first dimensions; new ones are not set.
+void Shape::resize(int ndim) {
+  const bool was_inline = is_inline();
+  ndim_ = ndim;
+  if (was_inline && is_inline()) return;
+  if (was_inline) many_.assign(inline_.begin(), inline_.end());
+  if (is_inline()) std::copy_n(many_.begin(), ndim_, inline_.begin());
+  many_.resize(is_inline() ? 0 : count());
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {

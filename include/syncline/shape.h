@@ -1,6 +1,8 @@
 // Shape: the dimensions of a tensor. A dimension may be unknown (kUnknown) until values are fed. A value type.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <ostream>
@@ -17,16 +19,16 @@ inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 47;
 class Shape {
  public:
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims) : dims_(dims) {}
-  explicit Shape(std::vector<std::int64_t> dims) : dims_(std::move(dims)) {}
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const std::int64_t> dims);
 
-  int ndim() const { return static_cast<int>(dims_.size()); }
-  std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
-  std::int64_t& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
-  std::int64_t back() const { return dims_.back(); }
-  const std::vector<std::int64_t>& dims() const { return dims_; }
-  auto begin() const { return dims_.begin(); }
-  auto end() const { return dims_.end(); }
+  int ndim() const { return ndim_; }
+  std::int64_t operator[](int axis) const { return dims()[static_cast<std::size_t>(axis)]; }
+  std::int64_t& operator[](int axis) { return data()[axis]; }
+  std::int64_t back() const { return dims().back(); }
+  std::span<const std::int64_t> dims() const { return {is_inline() ? inline_.data() : many_.data(), count()}; }
+  const std::int64_t* begin() const { return dims().data(); }
+  const std::int64_t* end() const { return begin() + ndim_; }
 
   // True if no dimension is unknown.
   bool is_known() const;
@@ -35,14 +37,21 @@ class Shape {
   // Product of the dimensions [first, last), which must be known.
   std::int64_t product(int first, int last) const;
 
-  void push_back(std::int64_t dim) { dims_.push_back(dim); }
-  void insert(int axis, std::int64_t dim) { dims_.insert(dims_.begin() + axis, dim); }
-  void erase(int axis) { dims_.erase(dims_.begin() + axis); }
+  void push_back(std::int64_t dim) { insert(ndim_, dim); }
+  void insert(int axis, std::int64_t dim);
+  void erase(int axis);
 
-  friend bool operator==(const Shape&, const Shape&) = default;
+  friend bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a, b); }
 
  private:
-  std::vector<std::int64_t> dims_;
+  bool is_inline() const { return ndim_ <= static_cast<int>(inline_.size()); }
+  std::size_t count() const { return static_cast<std::size_t>(ndim_); }
+  std::int64_t* data() { return is_inline() ? inline_.data() : many_.data(); }
+  void resize(int ndim);
+
+  std::array<std::int64_t, 4> inline_{};  // avoids an allocation for most shapes
+  std::vector<std::int64_t> many_;        // all dimensions, if there are more
+  int ndim_ = 0;
 };
 
 // Prints as (2, ?, 3).

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -43,10 +44,14 @@ inline std::uint64_t hash_of(const std::string& v) { return std::hash<std::strin
 template <class T>
 requires std::is_integral_v<T> || std::is_enum_v<T> std::uint64_t hash_of(T v) { return static_cast<std::uint64_t>(v); }
 template <class T>
-std::uint64_t hash_of(const std::vector<T>& v) {
+std::uint64_t hash_of(std::span<const T> v) {
   std::uint64_t h = v.size();
   for (const T& item : v) h = mix(h, hash_of(item));
   return h;
+}
+template <class T>
+std::uint64_t hash_of(const std::vector<T>& v) {
+  return hash_of(std::span(v));
 }
 inline std::uint64_t hash_of(const Shape& v) { return hash_of(v.dims()); }
 template <class T>
@@ -91,6 +96,7 @@ bool equal(const void* left, const void* right) {
 
 template <class Op>
 std::string print(const void* raw) {
+  if constexpr (std::tuple_size_v<decltype(Op::fields)> == 0) return {};
   const auto& a = *static_cast<const typename Op::Attrs*>(raw);
   std::ostringstream out;
   std::apply(

@@ -108,7 +108,7 @@ struct StridedSlice {
     if (!x.is_known() || has_steps(a)) return {};
     Numbers begin;
     for (int axis = 0; axis < x.ndim(); ++axis) begin.push_back(cut_of(a, axis, x[axis]).begin);
-    return slice(in[0], begin, out.shape.dims());
+    return slice(in[0], begin, out.shape);
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };

@@ -14,14 +14,15 @@ namespace syncline {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
+using NumberSpan = std::span<const std::int64_t>;
 
-std::string text_of(const Numbers& numbers) {
+std::string text_of(NumberSpan numbers) {
   std::ostringstream out;
-  attrs::print_to(out, numbers);
+  attrs::print_to(out, Numbers(numbers.begin(), numbers.end()));
   return out.str();
 }
 
-void check_lengths(std::string_view op, const Shape& x, const Numbers& a, const Numbers& b) {
+void check_lengths(std::string_view op, const Shape& x, NumberSpan a, NumberSpan b) {
   const auto ndim = static_cast<std::size_t>(x.ndim());
   if (a.size() != ndim || b.size() != ndim || x.ndim() > kMaxDims)
     fail<ShapeError>(op, ": x ", x, " needs ", ndim, " numbers in both lists, got ", text_of(a), " and ", text_of(b));

@@ -188,10 +188,9 @@ Built broadcast_line(Choices& c) {
 
 Built reshape_like_line(Choices& c) {
   const Expr x = any_of(c, 1, 3);
-  Shape shape = x.shape();
-  std::reverse(const_cast<std::vector<std::int64_t>&>(shape.dims()).begin(),
-               const_cast<std::vector<std::int64_t>&>(shape.dims()).end());
-  const Expr like = c.of_shape("like", Type::kAny, shape);
+  std::vector<std::int64_t> dims(x.shape().begin(), x.shape().end());
+  std::reverse(dims.begin(), dims.end());
+  const Expr like = c.of_shape("like", Type::kAny, Shape(dims));
   return SYNCLINE_MADE(reshape_like(x, like));
 }
 
