@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <unordered_set>
+#include <utility>
+
+#include "ops/graph/value_map.h"
 
 namespace syncline {
 namespace {
@@ -32,18 +34,19 @@ Node::~Node() {
 }
 
 std::vector<std::shared_ptr<const Node>> nodes_under(std::span<const Expr> roots) {
-  std::vector<std::shared_ptr<const Node>> found;
-  std::unordered_set<const Node*> seen;
+  std::vector<std::pair<std::uint64_t, const Expr*>> found;  // ids, to sort without a look at the nodes
+  ValueSet seen;
   auto visit = [&](const Expr& e) {
-    if (e && seen.insert(&e.node()).second) found.push_back(e.handle());
+    if (e && seen.insert(e.node()).second) found.emplace_back(e.node().id, &e);
   };
   for (const Expr& root : roots) visit(root);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto node = found[i];  // `found` grows below
-    for (const Expr& input : node->inputs) visit(input);
-  }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a->id < b->id; });
-  return found;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    for (const Expr& input : found[i].second->node().inputs) visit(input);
+  std::sort(found.begin(), found.end());
+  std::vector<std::shared_ptr<const Node>> nodes;
+  nodes.reserve(found.size());
+  for (const auto& [id, value] : found) nodes.push_back(value->handle());
+  return nodes;
 }
 
 std::shared_ptr<const Node> make_node(const OpDef& op, std::shared_ptr<const void> attrs, std::vector<Expr> inputs,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_set>
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
@@ -12,6 +11,7 @@
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "ops/graph/substitute.h"
+#include "ops/graph/value_map.h"
 #include "runtime/graph/evaluate.h"
 #include "runtime/graph/half_precision.h"
 #include "runtime/graph/known_sizes.h"
@@ -27,7 +27,9 @@ namespace {
 
 class Concretizer {
  public:
-  Concretizer(const Bindings& bindings, bool saves_time) : saves_time_(saves_time), root_{bindings, {}, {}} {}
+  Concretizer(const Bindings& bindings, bool saves_time) : saves_time_(saves_time) {
+    for (const auto& [leaf, value] : bindings) root_.values[leaf] = value;
+  }
 
   // Returns nothing if sizes are missing.
   std::vector<Expr> run(std::span<const Expr> roots) {
@@ -48,8 +50,8 @@ class Concretizer {
 
   // Results so far. An empty value is unknown.
   struct Done {
-    Bindings values;
-    std::unordered_map<Expr, IterationValue, ExprHash> residuals;  // of unrolled loops
+    ValueMap<Expr> values;
+    ValueMap<IterationValue> residuals;  // of unrolled loops
     // One for each side of a branch and each iteration of an unrolled loop.
     std::map<std::pair<const Node*, std::int64_t>, Done> bodies;
   };
@@ -57,9 +59,9 @@ class Concretizer {
   // The nodes that a step may need. Excludes the sides of branches that known conditions rule out.
   Nodes live_nodes(std::span<const Expr> roots) const {
     Nodes found;
-    std::unordered_set<const Node*> seen;
+    ValueSet seen;
     auto visit = [&](const Expr& e) {
-      if (seen.insert(&e.node()).second && !is_done(e.handle())) found.push_back(e.handle());
+      if (seen.insert(e.node()).second && !is_done(e.handle())) found.push_back(e.handle());
     };
     for (const Expr& root : roots) visit(root);
     for (std::size_t i = 0; i < found.size(); ++i) {
@@ -80,8 +82,8 @@ class Concretizer {
   bool is_done(const std::shared_ptr<const Node>& node) const {
     for (int i = 0; i < static_cast<int>(node->outputs.size()); ++i) {
       if (done_->values.contains(Expr(node, i))) continue;
-      const auto residual = done_->residuals.find(Expr(node, i));
-      if (residual == done_->residuals.end() || !(node->op->leaf || residual->second.is_known())) return false;
+      const IterationValue* residual = done_->residuals.find(Expr(node, i));
+      if (residual == nullptr || !(node->op->leaf || residual->is_known())) return false;
     }
     return true;
   }
@@ -89,8 +91,8 @@ class Concretizer {
   // The condition's replacement. A fed or constant condition is known before any node is rewritten.
   Expr source_of(const Expr& condition) const {
     const Expr source = condition.is<Condition>() ? condition.input(0) : condition;
-    const auto found = done_->values.find(source);
-    return found == done_->values.end() || !found->second ? source : found->second;
+    const Expr* found = done_->values.find(source);
+    return found == nullptr || !*found ? source : *found;
   }
   bool is_known(const Expr& condition) const {
     double value = 0;
@@ -105,11 +107,11 @@ class Concretizer {
   // The indices of the captures that one side of a branch uses.
   static std::vector<std::size_t> captures_of(const Node& branch, bool side) {
     const BranchBodies& bodies = bodies_of(branch);
-    std::unordered_set<const Node*> used;
-    for (const auto& node : nodes_under(bodies.outputs(side))) used.insert(node.get());
+    ValueSet used;
+    for (const auto& node : nodes_under(bodies.outputs(side))) used.insert(*node);
     std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < bodies.captures.size(); ++i)
-      if (used.contains(&bodies.captures[i].node())) numbers.push_back(i);
+      if (used.contains(bodies.captures[i].node())) numbers.push_back(i);
     return numbers;
   }
 
@@ -118,9 +120,9 @@ class Concretizer {
   }
 
   Expr of(const Expr& old) {
-    if (const auto found = done_->values.find(old); found != done_->values.end() && found->second) return found->second;
-    if (const auto known = done_->residuals.find(old); known != done_->residuals.end() && known->second.is_known())
-      return done_->values[old] = simplify(known->second.stacked());
+    if (const Expr* found = done_->values.find(old); found != nullptr && *found) return *found;
+    if (const IterationValue* known = done_->residuals.find(old); known != nullptr && known->is_known())
+      return done_->values[old] = simplify(known->stacked());
     SYNCLINE_CHECK(!sizes_.missing().empty());
     throw SizeIsMissing();
   }
@@ -169,8 +171,8 @@ class Concretizer {
     given.iterations =
         is_residual(inputs[0]) ? std::ssize(done_->residuals.at(inputs[0]).iterations) : of(inputs[0]).shape()[0];
     given.element = [&](std::size_t i, std::int64_t t) {
-      if (const auto residual = done_->residuals.find(inputs[i]); residual != done_->residuals.end())
-        return residual->second.iterations[static_cast<std::size_t>(t)];
+      if (const IterationValue* residual = done_->residuals.find(inputs[i]))
+        return residual->iterations[static_cast<std::size_t>(t)];
       return IterationValue{simplify(squeeze(slice_axis(of(inputs[i]), 0, t, 1), 0))};
     };
     for (std::size_t i = body.elements.size(); i < inputs.size(); ++i)
@@ -199,9 +201,8 @@ class Concretizer {
     for (const auto& node : live_nodes(roots)) rewrite(node);
     std::vector<IterationValue> result;
     for (const Expr& root : roots) {
-      const auto whole = done.values.find(root);
-      if (whole != done.values.end()) result.push_back({whole->second});
-      else if (const auto it = done.residuals.find(root); it != done.residuals.end()) result.push_back(it->second);
+      if (const Expr* whole = done.values.find(root)) result.push_back({*whole});
+      else if (const IterationValue* residual = done.residuals.find(root)) result.push_back(*residual);
       else result.emplace_back();
     }
     done_ = outer;
@@ -284,7 +285,7 @@ class Concretizer {
   // Applies the op's rewrites until nothing changes. A rewrite may return several new nodes; their inputs are new or
   // already simplified.
   Expr simplify(const Expr& e) {
-    if (const auto known = simplified_.find(e); known != simplified_.end()) return known->second;
+    if (const Expr* known = simplified_.find(e)) return *known;
     if (e.node().outputs.size() > 1) return e;
     const Expr now = with_known_sizes(with_simple_inputs(e));
     const Node& node = now.node();
@@ -301,20 +302,18 @@ class Concretizer {
     }
     simplified_[e] = result;
     simplified_[result] = result;
-    keep_.push_back(e);
     return result;
   }
 
   Expr with_simple_inputs(const Expr& e) {
     const Node& node = e.node();
+    if (std::ranges::all_of(node.inputs, [&](const Expr& input) { return simplify(input) == input; })) return e;
     std::vector<Expr> inputs;
     for (const Expr& input : node.inputs) inputs.push_back(simplify(input));
-    return inputs == node.inputs ? e : Expr(make_node(*node.op, node.attrs, std::move(inputs), node.name));
+    return Expr(make_node(*node.op, node.attrs, std::move(inputs), node.name));
   }
 
-  static bool has_kernel(const Node& node) {
-    return node.op->run != nullptr || node.op->block != nullptr || node.op->view;
-  }
+  static bool has_kernel(const Node& n) { return n.op->run != nullptr || n.op->block != nullptr || n.op->view; }
 
   // Integers are always folded, because they may be sizes.
   bool foldable(const Node& node) const {
@@ -350,12 +349,13 @@ class Concretizer {
     const Node& node = e.node();
     std::uint64_t h = attrs::mix(reinterpret_cast<std::uint64_t>(node.op), node.op->hash(node.attrs.get()));
     for (const Expr& input : node.inputs) h = attrs::mix(h, ExprHash{}(input));
-    auto& same_hash = nodes_[h];
-    for (const auto& other : same_hash)
-      if (other->op == node.op && other->inputs == node.inputs && other->outputs == node.outputs &&
-          node.op->equal(other->attrs.get(), node.attrs.get()))
-        return Expr(other, e.output());
-    same_hash.push_back(e.handle());
+    for (auto [it, end] = nodes_.equal_range(h); it != end; ++it) {
+      const Node& other = *it->second;
+      if (other.op == node.op && other.inputs == node.inputs && other.outputs == node.outputs &&
+          node.op->equal(other.attrs.get(), node.attrs.get()))
+        return Expr(it->second, e.output());
+    }
+    nodes_.emplace(h, e.handle());
     return e;
   }
 
@@ -364,9 +364,8 @@ class Concretizer {
   Bindings expansions_;  // of deferred expressions
   Done root_;
   Done* done_ = &root_;  // for the graph or body that is being rewritten
-  std::unordered_map<Expr, Expr, ExprHash> simplified_;
-  std::unordered_map<std::uint64_t, std::vector<std::shared_ptr<const Node>>> nodes_;
-  std::vector<Expr> keep_;  // keeps nodes alive: their addresses are keys and must not be reused
+  ValueMap<Expr> simplified_;
+  std::unordered_multimap<std::uint64_t, std::shared_ptr<const Node>> nodes_;  // by hash
 };
 
 std::vector<Expr> finished(const std::vector<Expr>& roots, bool simplify) {

@@ -46,7 +46,7 @@ class Assigner {
       if (task(t).kind != Task::kWait) continue;
       for (const Expr& node : starts.at(task(t).transfer)->nodes)
         for (const Expr& value : {node, local_.resolve(node.input(0)).base})
-          if (const auto end = last_.find(value); end != last_.end()) end->second = std::max(end->second, t);
+          if (int* end = last_.find(value)) *end = std::max(*end, t);
     }
   }
 
@@ -62,7 +62,7 @@ class Assigner {
   bool may_be_shared(const Task& task) const {
     if (task.kind == Task::kAllReduce) return task.bucketed;
     const bool is_root = std::any_of(schedule_.roots.begin(), schedule_.roots.end(), [&](const Expr& root) {
-      const Expr base = local_.resolve(root).base;
+      const Expr& base = local_.resolve(root).base;
       return base == task.nodes[0] || (base.is<Interleave>() && base.input(0) == task.nodes[0]);
     });
     return !is_root && local_.bytes(task.nodes[0]) >= kSharedFrom;
@@ -76,7 +76,7 @@ class Assigner {
     for (const Expr& node : task.nodes) {
       last = std::max(last, last_.at(node));
       memory_.put(node, {region, bytes});
-      const Expr base = local_.resolve(node.input(0)).base;
+      const Expr& base = local_.resolve(node.input(0)).base;
       if (local_.bytes(base) == local_.bytes(node)) first = place_alone(base, {region, bytes}, first);
       bytes += static_cast<std::int64_t>(aligned(static_cast<std::size_t>(local_.bytes(node))));
     }
@@ -92,7 +92,7 @@ class Assigner {
     memory_.put(node, {region, 0});
     const std::int64_t size = part.shape()[local_.placement(part).axis];
     const std::int64_t before = size == 0 ? 0 : local_.bytes(node) / size * local_.shares().own_begin(size);
-    const Expr base = local_.resolve(part).base;
+    const Expr& base = local_.resolve(part).base;
     if (local_.bytes(base) == local_.bytes(part)) memory_[region].life.first = place_alone(base, {region, before}, t);
     return region;
   }
@@ -127,7 +127,7 @@ class Assigner {
   }
 
   bool may_write_in_place(const Variable& variable, const Expr& value, int t) const {
-    const std::vector<int>& readers = uses_.of(variable.expr()).readers;
+    const std::span<const int> readers = uses_.of(variable.expr()).readers;
     return t > last_failure_ && (readers.empty() || readers.back() <= t) &&
            overwrites_what_it_has_read(variable, value, task(t));
   }
@@ -219,7 +219,7 @@ class Assigner {
   // Locates the remaining operands and roots: variables, constants and feeds.
   void add_leaves() {
     const auto add = [&](const Expr& value) {
-      const Expr base = local_.resolve(value).base;
+      const Expr& base = local_.resolve(value).base;
       if (!memory_.has(base)) memory_.put(base, {leaf_buffer(base), 0});
     };
     for (const Task& task : schedule_.tasks) {
@@ -250,7 +250,7 @@ class Assigner {
   const Schedule& schedule_;
   const LocalView local_;
   const Uses uses_;
-  std::unordered_map<Expr, int, ExprHash> last_;
+  ValueMap<int> last_;
   Memory memory_;
   int last_failure_ = kNoTask;  // the last task that may fail
 };
@@ -259,10 +259,8 @@ std::size_t scratch_bytes(const Task& task, const Schedule& schedule) {
   if (task.kind == Task::kLoop) return schedule.bodies[static_cast<std::size_t>(task.body)].scratch_bytes;
   if (task.kind != Task::kKernel || task.nodes[0].op().scratch == nullptr) return 0;
   const LocalView local = schedule.local();
-  std::vector<Meta> in, out;
-  for (const Expr& value : task.reads) in.push_back(local.meta(value));
-  for (const Expr& value : task.writes) out.push_back(local.meta(value));
-  return task.nodes[0].op().scratch(task.nodes[0].node().attrs.get(), in, out);
+  return task.nodes[0].op().scratch(task.nodes[0].node().attrs.get(), local.metas(task.reads),
+                                    local.metas(task.writes));
 }
 
 }  // namespace

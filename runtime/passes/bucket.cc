@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <unordered_map>
 
 #include "runtime/passes/passes.h"
 #include "runtime/schedule/uses.h"
@@ -85,8 +84,8 @@ class BucketPlaces {
   }
 
   int writer(const Expr& value) const {
-    const auto found = writers_.find(local_.resolve(value).base);
-    return found == writers_.end() ? kNoTask : found->second;
+    const int* found = writers_.find(local_.resolve(value).base);
+    return found == nullptr ? kNoTask : *found;
   }
 
   // Calls f with the writers of a task's operands and guard conditions.
@@ -121,19 +120,17 @@ class BucketPlaces {
 
   std::vector<Task> tasks_;
   const LocalView local_;
-  std::unordered_map<Expr, int, ExprHash> writers_;
+  ValueMap<int> writers_;
 };
 
 // Sorts late tasks by the last transfer that they need, so that those of an early bucket run while later buckets are
 // under way. Late gathers count after all buckets. `order_of`: maps a bucket's results to the index of its start.
-void sort_late(std::vector<Task>& late, std::unordered_map<Expr, int, ExprHash> order_of, int next,
-               const LocalView& local) {
+void sort_late(std::vector<Task>& late, ValueMap<int> order_of, int next, const LocalView& local) {
   std::vector<std::pair<int, Task>> needs;
   for (Task& task : late) {
     int last = -1;
     for (const Expr& read : task.reads)
-      if (const auto found = order_of.find(local.resolve(read).base); found != order_of.end())
-        last = std::max(last, found->second);
+      if (const int* found = order_of.find(local.resolve(read).base)) last = std::max(last, *found);
     const int gives = task.kind == Task::kAllGather ? next++ : last;
     for (const Expr& value : task.writes) order_of[value] = gives;
     needs.emplace_back(last, std::move(task));
@@ -146,6 +143,7 @@ void sort_late(std::vector<Task>& late, std::unordered_map<Expr, int, ExprHash> 
 }  // namespace
 
 Schedule bucket(Schedule schedule) {
+  if (schedule.transfers == 0) return schedule;
   std::vector<Task> early, sums, late;
   for (Task& task : schedule.tasks) (task.bucketed ? sums : task.late ? late : early).push_back(std::move(task));
   schedule.tasks.clear();
@@ -155,7 +153,7 @@ Schedule bucket(Schedule schedule) {
   std::vector<std::pair<int, Task>> starts;
   if (!sums.empty()) starts = places.make_starts(sums, *schedule.request.strategy);
   std::vector<Task> tasks = places.take_tasks();
-  std::unordered_map<Expr, int, ExprHash> order_of;
+  ValueMap<int> order_of;
   std::size_t next = 0;
   for (int t = kNoTask; t < static_cast<int>(tasks.size()); ++t) {
     if (t != kNoTask) schedule.tasks.push_back(std::move(tasks[static_cast<std::size_t>(t)]));

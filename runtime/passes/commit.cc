@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <unordered_set>
+#include <span>
 
 #include "ops/control/body.h"
 #include "ops/control/loop.h"
@@ -16,7 +16,7 @@ namespace {
 std::vector<bool> last_tasks(const Schedule& schedule) {
   const Uses uses(schedule);
   const LocalView local = schedule.local();
-  std::unordered_set<Expr, ExprHash> new_values;
+  ValueSet new_values;
   for (std::size_t i = 0; i < schedule.request.updates.size(); ++i)
     new_values.insert(local.resolve(schedule.new_value(i)).base);
   std::vector<bool> last(schedule.tasks.size());
@@ -25,7 +25,7 @@ std::vector<bool> last_tasks(const Schedule& schedule) {
     if ((task.kind != Task::kFused && task.kind != Task::kKernel) || task.may_refuse || task.writes.empty()) continue;
     const bool conditional = task.kind == Task::kFused && !task.guards.empty();
     last[t] = std::all_of(task.writes.begin(), task.writes.end(), [&](const Expr& value) {
-      const std::vector<int>& readers = uses.of(value).readers;
+      const std::span<const int> readers = uses.of(value).readers;
       if (readers.empty()) return new_values.contains(value);
       return (conditional || new_values.contains(value)) &&
              std::all_of(readers.begin(), readers.end(), [&](int r) { return last[static_cast<std::size_t>(r)]; });

@@ -17,7 +17,8 @@ class Emitter {
       : schedule_(schedule),
         request_(schedule.request),
         local_(schedule.local()),
-        names_(schedule.roots, schedule.request.updates) {
+        names_(schedule.nodes, schedule.roots, schedule.request.updates) {
+    plan_.steps_.reserve(schedule.tasks.size());
     plan_.fused_ = std::move(schedule.programs);
     plan_.loops_ = std::move(schedule.bodies);
     for (std::size_t i = 0; i < request_.updates.size(); ++i)
@@ -115,24 +116,26 @@ class Emitter {
 
   std::vector<Location> locate(const std::vector<Expr>& values) const {
     std::vector<Location> at;
+    at.reserve(values.size());
     for (const Expr& value : values) at.push_back(locate(value));
     return at;
   }
 
   std::vector<StepValue> named(const std::vector<Expr>& values) const {
     std::vector<StepValue> result;
+    result.reserve(values.size());
     for (const Expr& value : values) {
-      const Expr base = local_.resolve(value).base;
+      const Expr& base = local_.resolve(value).base;
       StepValue named{base, local_.placement(base), {}};
-      if (const auto found = assigned_.find(base); found != assigned_.end()) named.assigned = found->second;
+      if (const std::string* found = assigned_.find(base)) named.assigned = *found;
       result.push_back(std::move(named));
     }
     return result;
   }
 
   void add_step(Step step, const std::vector<Expr>& in, const std::vector<Expr>& out) {
-    for (const Expr& value : in) step.in_meta.push_back(local_.meta(value));
-    for (const Expr& value : out) step.out_meta.push_back(local_.meta(value));
+    step.in_meta = local_.metas(in);
+    step.out_meta = local_.metas(out);
     step.reads = named(in);
     step.writes = named(out);
     push_step(std::move(step), locate(in), locate(out));
@@ -148,7 +151,7 @@ class Emitter {
     Step step;
     step.run = op.run;
     step.attrs = value.node().attrs.get();
-    step.label = join_text(op.name, '(', op.print(step.attrs), ')');
+    step.label.append(op.name).append("(").append(op.print(step.attrs)).append(")");
     step.args.slice = local_.slice(value);
     if (RandomOp* random_op = random_op_of(value.node())) {
       step.args.random_step = request_.random_step(*random_op);
@@ -164,8 +167,8 @@ class Emitter {
     step.kind = Step::kFused;
     step.index = task.program;
     step.label = "fused";
-    for (const Expr& value : task.nodes) step.label += join_text(' ', value.op().name);
-    for (const Expr& value : task.joined) step.label += join_text(' ', value.op().name);
+    for (const std::vector<Expr>* values : {&task.nodes, &task.joined})
+      for (const Expr& value : *values) step.label.append(" ").append(value.op().name);
     for (const Expr& value : task.reads)
       if (value.is<Constant>()) plan_.keep_.push_back(value);
     add_step(std::move(step), task.reads, task.writes);
@@ -240,7 +243,7 @@ class Emitter {
     transfer.names =
         request_.strategy->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
-    for (const Expr& node : task.nodes) step.out_meta.push_back(local_.meta(node));
+    step.out_meta = local_.metas(task.nodes);
     for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());
     step.writes = named(task.nodes);
     plan_.transfers_.push_back(std::move(transfer));
@@ -310,7 +313,7 @@ class Emitter {
     auto add = [&](const std::shared_ptr<VariableState>& state) {
       if (seen.insert(state.get()).second) plan_.variables_.push_back(state);
     };
-    for (const auto& node : nodes_under(schedule_.roots))
+    for (const auto& node : schedule_.nodes)
       if (node->op == &def_of<VariableLeaf>()) add(static_cast<const VariableLeaf::Attrs*>(node->attrs.get())->state);
     for (const Update& u : request_.updates) add(u.target.expr().attrs<VariableLeaf::Attrs>().state);
     for (const LoopStep& loop : plan_.loops_)
@@ -326,7 +329,7 @@ class Emitter {
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // per step: of operands, of outputs
   std::unordered_map<int, int> transfer_index_;
   bool writes_variable_ = false;
-  std::unordered_map<Expr, std::string, ExprHash> assigned_;  // a new value -> its variable
+  ValueMap<std::string> assigned_;  // a new value -> its variable
 };
 
 Plan emit(Schedule schedule) { return Emitter(schedule).run(); }

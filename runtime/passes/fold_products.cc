@@ -92,7 +92,9 @@ class ProductFolder {
 }  // namespace
 
 Schedule fold_products(Schedule schedule) {
-  schedule.tasks = ProductFolder(schedule).run();
+  const auto is_loop = [](const Task& task) { return task.kind == Task::kLoop; };
+  if (std::any_of(schedule.tasks.begin(), schedule.tasks.end(), is_loop))
+    schedule.tasks = ProductFolder(schedule).run();
   return schedule;
 }
 

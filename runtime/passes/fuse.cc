@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ops/graph/fill.h"
+#include "ops/graph/value_map.h"
 #include "runtime/passes/passes.h"
 #include "runtime/schedule/space.h"
 
@@ -19,14 +18,15 @@ void add_once(const Expr& value, std::vector<Expr>& values) {
 class Fuser {
  public:
   explicit Fuser(Schedule& schedule) : schedule_(schedule), local_(schedule.local()) {
-    for (const Expr& root : schedule.roots) is_root_.insert(&root.node());
-    for (const auto& node : nodes_under(schedule.roots))
-      for (const Expr& input : node->inputs) users_[&input.node()].push_back(node.get());
+    for (const Expr& root : schedule.roots) is_root_.insert(root.node());
+    for (const auto& node : schedule.nodes)
+      for (const Expr& input : node->inputs) users_[input.node()].push_back(node.get());
   }
 
   std::vector<Task> run() {
     group();
     std::vector<Task> fused;
+    fused.reserve(schedule_.tasks.size());
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
       Task& task = schedule_.tasks[t];
       if (task.kind != Task::kFused) {
@@ -35,19 +35,18 @@ class Fuser {
         if (!absorbed) fused.push_back(std::move(task));
         continue;
       }
-      const Group& members = groups_[static_cast<std::size_t>(group_of_.at(&task.nodes[0].node()))];
+      const Group& members = groups_[static_cast<std::size_t>(group_of_.at(task.nodes[0].node()))];
       if (members.tasks.front() == t) fused.push_back(program_of(members));  // at the last member's position
     }
     return fused;
   }
 
  private:
-  using Operands = std::unordered_set<Expr, ExprHash>;
   struct Group {
     std::vector<std::size_t> tasks;  // in reverse running order
     Space space;
     Guards guards;
-    Operands operands;  // from outside the group
+    std::vector<Expr> operands;  // from outside the group
     std::size_t broadcast_operands = 0;
     bool terminal = false;  // no task reads its results
   };
@@ -72,37 +71,37 @@ class Fuser {
                            .guards = task.guards,
                            .operands = {},
                            .broadcast_operands = 0,
-                           .terminal = !users_.contains(&value.node())});
+                           .terminal = !users_.contains(value.node())});
       }
       Group& joined = groups_[static_cast<std::size_t>(group)];
       joined.tasks.push_back(t);
-      joined.operands.erase(value);
-      joined.operands.insert(task.reads.begin(), task.reads.end());
+      std::erase(joined.operands, value);
+      for (const Expr& read : task.reads) add_once(read, joined.operands);
       joined.broadcast_operands += broadcast_operands;
-      group_of_[&value.node()] = group;
+      group_of_[value.node()] = group;
     }
   }
 
   int group_of_users(const Task& task, const Space& space, std::size_t broadcast_operands) {
     const Node& node = task.nodes[0].node();
-    const auto users = users_.find(&node);
-    if (!schedule_.request.fuse || users == users_.end()) return -1;
+    const auto* users = users_.find(node);
+    if (!schedule_.request.fuse || users == nullptr) return -1;
     std::vector<int> candidates;
-    for (const Node* user : users->second) {
-      const auto found = group_of_.find(user);
-      if (found == group_of_.end()) return -1;
-      if (std::find(candidates.begin(), candidates.end(), found->second) == candidates.end())
-        candidates.push_back(found->second);
+    for (const Node* user : *users) {
+      const int* found = group_of_.find(*user);
+      if (found == nullptr) return -1;
+      if (std::find(candidates.begin(), candidates.end(), *found) == candidates.end()) candidates.push_back(*found);
     }
     std::size_t members = 0;
-    Operands operands(task.reads.begin(), task.reads.end());
+    std::vector<Expr> operands;
+    for (const Expr& read : task.reads) add_once(read, operands);
     for (const int candidate : candidates) {
       const Group& g = groups_[static_cast<std::size_t>(candidate)];
       if (g.space != space || g.guards != task.guards || (candidates.size() > 1 && !g.terminal)) return -1;
       members += g.tasks.size();
       broadcast_operands += g.broadcast_operands;
       for (const Expr& operand : g.operands)
-        if (&operand.node() != &node) operands.insert(operand);
+        if (&operand.node() != &node) add_once(operand, operands);
     }
     if (members >= kMostNodes || broadcast_operands > kMostBroadcastOperands ||
         members + 1 + operands.size() > kMostRegisters)
@@ -114,30 +113,30 @@ class Fuser {
 
   // The number of large operands that a separate task computes for a single user. The limit keeps the terms of a long
   // sum (gradients of an unrolled network) from being alive all at once.
-  std::size_t waiting(const Operands& operands) const {
+  std::size_t waiting(const std::vector<Expr>& operands) const {
     return static_cast<std::size_t>(std::count_if(operands.begin(), operands.end(), [&](const Expr& operand) {
       const OpDef& op = operand.op();
-      return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.at(&operand.node()).size() == 1 &&
+      return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.at(operand.node()).size() == 1 &&
              local_.bytes(operand) >= kLargeOperand;
     }));
   }
 
   void merge_groups(int into, int from) {
     Group &a = groups_[static_cast<std::size_t>(into)], &b = groups_[static_cast<std::size_t>(from)];
-    for (const std::size_t t : b.tasks) group_of_[&schedule_.tasks[t].nodes[0].node()] = into;
+    for (const std::size_t t : b.tasks) group_of_[schedule_.tasks[t].nodes[0].node()] = into;
     a.tasks.insert(a.tasks.end(), b.tasks.begin(), b.tasks.end());
     std::sort(a.tasks.begin(), a.tasks.end(), std::greater<>());
-    a.operands.merge(b.operands);
+    for (const Expr& operand : b.operands) add_once(operand, a.operands);
     a.broadcast_operands += b.broadcast_operands;
     b.tasks.clear();
   }
 
   // False if only programs read the value, which take a fill as a number and read a strided view in place.
   bool is_stored(const Expr& value) const {
-    if (is_root_.contains(&value.node())) return true;
-    const auto users = users_.find(&value.node());
-    return users != users_.end() && std::any_of(users->second.begin(), users->second.end(),
-                                                [](const Node* user) { return user->op->block == nullptr; });
+    if (is_root_.contains(value.node())) return true;
+    const auto* users = users_.find(value.node());
+    return users != nullptr &&
+           std::any_of(users->begin(), users->end(), [](const Node* user) { return user->op->block == nullptr; });
   }
 
   Task program_of(const Group& group) const {
@@ -148,22 +147,22 @@ class Fuser {
       program.nodes.push_back(value);
       program.may_refuse = program.may_refuse || task.may_refuse;
       for (const Expr& input : task.reads) {
-        const auto found = group_of_.find(&input.node());
-        if (found != group_of_.end() && found->second == group_of_.at(&value.node())) continue;
+        const int* found = group_of_.find(input.node());
+        if (found != nullptr && *found == group_of_.at(value.node())) continue;
         const bool view = is_strided_view(input, local_) && !is_stored(input);
         if (view) add_once(input, program.strided_views);
         add_once(view ? input.input(0) : input, program.reads);
       }
-      if (is_root_.contains(&value.node()) || *t == group.tasks.front()) program.writes.push_back(value);
+      if (is_root_.contains(value.node()) || *t == group.tasks.front()) program.writes.push_back(value);
     }
     return program;
   }
 
   Schedule& schedule_;
   const LocalView local_;
-  std::unordered_set<const Node*> is_root_;
-  std::unordered_map<const Node*, std::vector<const Node*>> users_;
-  std::unordered_map<const Node*, int> group_of_;
+  ValueSet is_root_;
+  ValueMap<std::vector<const Node*>> users_;
+  ValueMap<int> group_of_;
   std::vector<Group> groups_;
 };
 

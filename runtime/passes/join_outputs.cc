@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ops/shape/join.h"
 #include "runtime/passes/passes.h"
@@ -17,6 +16,7 @@ class OutputJoiner {
 
   std::vector<Task> run(std::vector<Task> tasks) {
     std::vector<Task> kept;
+    kept.reserve(tasks.size());
     for (Task& task : tasks) {
       const int into = program_for(task, kept);
       if (into < 0) {
@@ -37,22 +37,21 @@ class OutputJoiner {
   int program_for(const Task& task, const std::vector<Task>& before) {
     if (task.kind != Task::kKernel) return -1;
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;
-    std::vector<Meta> metas;
-    for (const Expr& operand : operands) metas.push_back(local_.meta(operand));
+    const std::vector<Meta> metas = local_.metas(operands);
     const std::vector<StridedView> views = joined_views(task.nodes[0], metas);
     if (views.empty()) return -1;
-    const auto found = task_of_.find(operands[0]);
-    if (found == task_of_.end()) return -1;
-    const Task& program = before[static_cast<std::size_t>(found->second)];
+    const int* found = task_of_.find(operands[0]);
+    if (found == nullptr) return -1;
+    const Task& program = before[static_cast<std::size_t>(*found)];
     if (program.kind != Task::kFused || program.guards != task.guards) return -1;
-    if (parts_[found->second] + operands.size() > kMostParts) return -1;
+    if (parts_[*found] + operands.size() > kMostParts) return -1;
     const Shape space = local_.meta(program.nodes.back()).shape;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      const auto own = task_of_.find(operands[i]);
-      if (own == task_of_.end() || own->second != found->second) return -1;
+      const int* own = task_of_.find(operands[i]);
+      if (own == nullptr || *own != *found) return -1;
       if (metas[i].shape != space || !side_by_side(space, views[i])) return -1;
     }
-    return found->second;
+    return *found;
   }
 
   // True if the last axis with more than one element is contiguous.
@@ -63,12 +62,14 @@ class OutputJoiner {
   }
 
   const LocalView local_;
-  std::unordered_map<Expr, int, ExprHash> task_of_;  // index of a node's task in `kept`
-  std::unordered_map<int, std::size_t> parts_;       // operands of the concatenations that a task writes
+  ValueMap<int> task_of_;                       // index of a node's task in `kept`
+  std::unordered_map<int, std::size_t> parts_;  // operands of the concatenations that a task writes
 };
 
 // Stops storing values that only a joined concatenation read.
 void drop_unread(Schedule& schedule) {
+  const auto joins = [](const Task& task) { return !task.joined.empty(); };
+  if (std::none_of(schedule.tasks.begin(), schedule.tasks.end(), joins)) return;
   const Uses uses(schedule);
   const auto is_unread = [&](const Expr& value) { return !uses.of(value).root && uses.of(value).readers.empty(); };
   for (Task& task : schedule.tasks)

@@ -45,6 +45,8 @@ bool lies_in_shared_memory(const Expr& value, const Schedule& schedule) {
 }  // namespace
 
 Schedule lease(Schedule schedule) {
+  const auto is_gather = [](const Task& task) { return task.kind == Task::kAllGather; };
+  if (std::none_of(schedule.tasks.begin(), schedule.tasks.end(), is_gather)) return schedule;
   const LocalView local = schedule.local();
   const Uses uses(schedule);
   for (Task& gather : schedule.tasks) {
@@ -52,7 +54,7 @@ Schedule lease(Schedule schedule) {
     const Expr& value = gather.nodes[0];
     const std::vector<std::int64_t> begin = parts_of(value, local);
     if (begin.empty() || !lies_in_shared_memory(value, schedule)) continue;
-    const std::vector<int>& readers = uses.of(value).readers;
+    const std::span<const int> readers = uses.of(value).readers;
     // A program supports one partition of its elements.
     const bool by_rank = std::all_of(readers.begin(), readers.end(), [&](int t) {
       const Task& reader = schedule.tasks[static_cast<std::size_t>(t)];

@@ -1,5 +1,4 @@
 #include <set>
-#include <unordered_set>
 
 #include "ops/control/loop.h"
 #include "ops/graph/leaf.h"
@@ -42,12 +41,13 @@ bool may_refuse(const Node& node) {
 
 Schedule list_tasks(CompileRequest request) {
   Schedule schedule{
-      .request = std::move(request), .roots = {}, .tasks = {}, .bodies = {}, .programs = {}, .memory = {}};
+      .request = std::move(request), .roots = {}, .nodes = {}, .tasks = {}, .bodies = {}, .programs = {}, .memory = {}};
   const LocalView local = schedule.local();
   schedule.roots = roots_of(schedule.request, local);
   const GuardedNodes guarded(schedule.roots);
-  std::unordered_set<Expr, ExprHash> is_read(schedule.roots.begin(), schedule.roots.end());
+  ValueSet is_read(schedule.roots.begin(), schedule.roots.end());
   for (const auto& node : guarded.in_order()) is_read.insert(node->inputs.begin(), node->inputs.end());
+  schedule.tasks.reserve(guarded.in_order().size());
   for (const auto& node : guarded.in_order()) {
     const Expr value(node);
     if (node->op->leaf || local.is_view(value)) continue;
@@ -63,6 +63,7 @@ Schedule list_tasks(CompileRequest request) {
     task.may_refuse = may_refuse(*node);
     schedule.tasks.push_back(std::move(task));
   }
+  schedule.nodes = guarded.in_order();
   return schedule;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <unordered_map>
 
 #include "base/convert.h"
 #include "ops/graph/fill.h"
@@ -29,17 +28,17 @@ class ProgramMaker {
     for (const Expr& value : task_.nodes) {
       kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
       for (const Expr& in : value.node().inputs) {
-        const auto inside = number_.find(in);
-        node.operands.push_back(inside != number_.end() ? inside->second : operand(in));
+        const int* inside = number_.find(in);
+        node.operands.push_back(inside != nullptr ? *inside : operand(in));
       }
       number_[value] = static_cast<int>(spec_.nodes.size());
       spec_.nodes.push_back(std::move(node));
     }
     for (const Expr& value : task_.writes) {
-      const auto node = number_.find(value);
-      if (node == number_.end()) add_parts(value);
-      spec_.outputs.push_back(node == number_.end() ? -1 : node->second);
-      spec_.overwrites.push_back(node == number_.end() ? -1 : overwritten_input(value));
+      const int* node = number_.find(value);
+      if (node == nullptr) add_parts(value);
+      spec_.outputs.push_back(node == nullptr ? -1 : *node);
+      spec_.overwrites.push_back(node == nullptr ? -1 : overwritten_input(value));
     }
     task_.reads = std::move(operands_);
     return kernels::fuse(spec_);
@@ -47,22 +46,20 @@ class ProgramMaker {
 
  private:
   int operand(const Expr& value) {
-    const auto [it, fresh] = operand_.emplace(value, static_cast<int>(operands_.size()));
-    if (!fresh) return ~it->second;
+    const auto [number, fresh] = operand_.try_emplace(value, static_cast<int>(operands_.size()));
+    if (!fresh) return ~number;
     const bool view =
         std::find(task_.strided_views.begin(), task_.strided_views.end(), value) != task_.strided_views.end();
     operands_.push_back(value.is<Fill>() ? number_of(value, memory_) : view ? value.input(0) : value);
     spec_.inputs.push_back(local_.meta(view ? value : operands_.back()));
     spec_.strided_views.push_back(
         view ? value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back())) : StridedView{});
-    return ~it->second;
+    return ~number;
   }
 
   // Adds the parts of a concatenation, which is the next output.
   void add_parts(const Expr& joined) {
-    std::vector<Meta> metas;
-    for (const Expr& operand : joined.node().inputs) metas.push_back(local_.meta(operand));
-    const std::vector<StridedView> views = joined_views(joined, metas);
+    const std::vector<StridedView> views = joined_views(joined, local_.metas(joined.node().inputs));
     for (std::size_t i = 0; i < views.size(); ++i)
       spec_.parts.push_back(
           {number_.at(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), views[i]});
@@ -79,7 +76,7 @@ class ProgramMaker {
   Memory& memory_;
   const LocalView& local_;
   kernels::FusedSpec spec_;
-  std::unordered_map<Expr, int, ExprHash> number_, operand_;  // indices of nodes and of operands
+  ValueMap<int> number_, operand_;  // indices of nodes and of operands
   std::vector<Expr> operands_;
 };
 

@@ -20,6 +20,7 @@ void add_once(const Expr& value, std::vector<Expr>& values) {
 // (transfers may be guarded by the condition). A gather may wait if no all-reduce and no condition depends on it. Tasks
 // that depend on such transfers are late.
 void mark_late(Schedule& schedule) {
+  if (schedule.transfers == 0) return;
   const Uses uses(schedule);
   std::vector<Task>& tasks = schedule.tasks;
   const std::size_t count = tasks.size();
@@ -154,14 +155,16 @@ Schedule order(Schedule schedule) {
   const Uses uses(schedule);
   const Joiner joiner(schedule, uses);
   std::vector<Task> early, sums, late;
+  early.reserve(schedule.tasks.size());
   for (Task& task : schedule.tasks) {
     if (task.bucketed) sums.push_back(std::move(task));
     else joiner.add(std::move(task), task.late ? late : early);
   }
   start_gathers_early(early, schedule.local());
-  std::stable_partition(early.begin(), early.end(), [&](const Task& task) { return !is_small_end(task, uses); });
+  std::vector<Task> small_ends;
   schedule.tasks.clear();
-  for (std::vector<Task>* part : {&early, &sums, &late})
+  for (Task& task : early) (is_small_end(task, uses) ? small_ends : schedule.tasks).push_back(std::move(task));
+  for (std::vector<Task>* part : {&small_ends, &sums, &late})
     std::move(part->begin(), part->end(), std::back_inserter(schedule.tasks));
   return schedule;
 }

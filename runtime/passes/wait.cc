@@ -5,8 +5,9 @@
 namespace syncline {
 
 Schedule wait(Schedule schedule) {
+  if (schedule.transfers == 0) return schedule;
   const LocalView local = schedule.local();
-  std::unordered_map<Expr, int, ExprHash> pending;  // a result -> its transfer
+  ValueMap<int> pending;  // a result -> its transfer
   std::unordered_map<int, Task> waits;
   std::vector<Task> tasks;
   const auto wait_for = [&](int transfer) {
@@ -19,7 +20,7 @@ Schedule wait(Schedule schedule) {
   }
   for (Task& task : schedule.tasks) {
     for (const Expr& read : task.reads)
-      if (const auto found = pending.find(local.resolve(read).base); found != pending.end()) wait_for(found->second);
+      if (const int* transfer = pending.find(local.resolve(read).base)) wait_for(*transfer);
     tasks.push_back(std::move(task));
   }
   for (int transfer = 0; transfer < schedule.transfers; ++transfer) wait_for(transfer);

@@ -5,8 +5,8 @@
 namespace syncline {
 
 Placement LocalView::placement(const Expr& e) const {
-  const auto found = placement_.find(e);
-  return found == placement_.end() ? Placement::replicated() : found->second;
+  const Placement* found = placement_.find(e);
+  return found == nullptr ? Placement::replicated() : *found;
 }
 
 Meta LocalView::meta(const Expr& e) const {
@@ -14,6 +14,13 @@ Meta LocalView::meta(const Expr& e) const {
   const Placement p = placement(e);
   if (p.is_split()) meta.shape[p.axis] = shares_.own_size(meta.shape[p.axis]);
   return meta;
+}
+
+std::vector<Meta> LocalView::metas(std::span<const Expr> values) const {
+  std::vector<Meta> metas;
+  metas.reserve(values.size());
+  for (const Expr& value : values) metas.push_back(meta(value));
+  return metas;
 }
 
 std::int64_t LocalView::bytes(const Expr& e) const {
@@ -33,17 +40,15 @@ bool LocalView::is_view(const Expr& e) const {
 }
 
 LocalView::Place LocalView::resolve(const Expr& e) const {
-  Place place{e, 0};
-  while (is_view(place.base)) {
-    const Expr& view = place.base;
-    if (view.is<OwnRows>()) {
-      const auto& a = view.attrs<OwnRows::Attrs>();
-      place.offset +=
-          a.begin * view.shape().product(a.axis + 1, view.ndim()) * static_cast<std::int64_t>(size_of(view.dtype()));
-    }
-    place.base = Expr(view.input(0));
+  const Expr* base = &e;
+  std::int64_t offset = 0;
+  for (; is_view(*base); base = &base->input(0)) {
+    if (!base->is<OwnRows>()) continue;
+    const auto& a = base->attrs<OwnRows::Attrs>();
+    offset +=
+        a.begin * base->shape().product(a.axis + 1, base->ndim()) * static_cast<std::int64_t>(size_of(base->dtype()));
   }
-  return place;
+  return {*base, offset};
 }
 
 }  // namespace syncline

@@ -15,6 +15,7 @@ class LocalView {
   Placement placement(const Expr& e) const;
   // Dtype and shape of this rank's part.
   Meta meta(const Expr& e) const;
+  std::vector<Meta> metas(std::span<const Expr> values) const;
   std::int64_t bytes(const Expr& e) const;
   // The position of this rank's part in the global value.
   Slice slice(const Expr& e) const;
@@ -22,10 +23,11 @@ class LocalView {
   // True if e's bytes are a contiguous part of its input's bytes, so that no task computes e.
   bool is_view(const Expr& e) const;
   struct Place {
-    Expr base;                // never a view
+    const Expr& base;         // never a view; `e` or an operand of a node under it
     std::int64_t offset = 0;  // bytes
   };
   Place resolve(const Expr& e) const;
+  Place resolve(Expr&&) const = delete;
   const RowShares& shares() const { return shares_; }
 
  private:

@@ -1,8 +1,6 @@
 #include "runtime/placement/placer.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
@@ -12,8 +10,6 @@
 
 namespace syncline {
 namespace {
-
-using ExprSet = std::unordered_set<Expr, ExprHash>;
 
 Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t rows) {
   std::vector<Meta> metas;
@@ -39,8 +35,8 @@ std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
 }
 
 // The values from which only linear nodes lead to a root wanted partial. No transfer is inserted on these paths.
-ExprSet values_kept(std::span<const Expr> roots, std::span<const Placement> wanted, std::int64_t rows) {
-  ExprSet kept;
+ValueSet values_kept(std::span<const Expr> roots, std::span<const Placement> wanted, std::int64_t rows) {
+  ValueSet kept;
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i].is_partial()) kept.insert(roots[i]);
   if (kept.empty()) return kept;
@@ -55,7 +51,7 @@ ExprSet values_kept(std::span<const Expr> roots, std::span<const Placement> want
 // value in `early` directly after it is computed. For a value in `kept`, converts replicated operands to partial.
 class Placer {
  public:
-  Placer(const PlacementMap& leaves, const RowShares& shares, const ExprSet& kept, const ExprSet& early,
+  Placer(const PlacementMap& leaves, const RowShares& shares, const ValueSet& kept, const ValueSet& early,
          std::int64_t by_rows_from)
       : leaves_(leaves), shares_(shares), kept_(kept), early_(early), by_rows_from_(by_rows_from) {}
 
@@ -70,8 +66,8 @@ class Placer {
 
   // The values to all-reduce early: each reduced value, so that all its users share the sum. Reduces at the smallest
   // linear ancestor: a single partial operand that is not larger, so that the nodes behind it can be one fused pass.
-  ExprSet wanted_whole() const {
-    ExprSet result;
+  ValueSet wanted_whole() const {
+    ValueSet result;
     for (Expr value : summed_) {
       for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) value = operand;
       if (!kept_.contains(value)) result.insert(value);
@@ -93,8 +89,8 @@ class Placer {
   static std::int64_t bytes(const Expr& e) { return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype())); }
 
   Placement at(const Expr& e) const {
-    const auto found = placement_.find(e);
-    return found == placement_.end() ? Placement::replicated() : found->second;
+    const Placement* found = placement_.find(e);
+    return found == nullptr ? Placement::replicated() : *found;
   }
 
   void set(const Expr& e, Placement p) {
@@ -131,8 +127,8 @@ class Placer {
 
   Placement of_leaf(const Expr& leaf) const {
     if (leaf.is<VariableLeaf>() && leaf.attrs<VariableLeaf::Attrs>().state->partial()) return Placement::partial();
-    const auto found = leaves_.find(leaf);
-    return found == leaves_.end() ? Placement::replicated() : found->second;
+    const Placement* found = leaves_.find(leaf);
+    return found == nullptr ? Placement::replicated() : *found;
   }
 
   Placed ask(const std::shared_ptr<const Node>& node, const std::vector<Placement>& at) const {
@@ -150,8 +146,7 @@ class Placer {
   Expr convert(const Expr& e, Placement wanted) {
     const Placement now = at(e);
     if (now == wanted) return e;
-    auto& known = converted_[e];
-    for (const auto& [placement, result] : known)
+    for (const auto& [placement, result] : converted_[e])
       if (placement == wanted) return result;
     const Expr result = wanted.is_split()     ? own_rows(convert(e, Placement::replicated()), wanted.axis)
                         : wanted.is_partial() ? own_part(convert(e, Placement::replicated()))
@@ -230,25 +225,26 @@ class Placer {
 
   const PlacementMap& leaves_;
   const RowShares& shares_;
-  const ExprSet &kept_, &early_;
+  const ValueSet &kept_, &early_;
   const std::int64_t by_rows_from_;
   PlacementMap placement_;
-  std::unordered_map<Expr, Expr, ExprHash> done_, old_;  // from the old graph to the new one, and back
-  std::vector<Expr> summed_;                             // nodes of the old graph
-  std::unordered_map<Expr, std::vector<std::pair<Placement, Expr>>, ExprHash> converted_;
+  ValueMap<Expr> done_, old_;  // from the old graph to the new one, and back
+  std::vector<Expr> summed_;   // nodes of the old graph
+  ValueMap<std::vector<std::pair<Placement, Expr>>> converted_;
 };
 
 }  // namespace
 
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                         std::span<const Placement> wanted, std::int64_t by_rows_from) {
-  const ExprSet kept = values_kept(roots, wanted, shares.total());
-  ExprSet early;
+  const ValueSet kept = values_kept(roots, wanted, shares.total());
+  ValueSet early;
   while (true) {
     Placer placer(leaves, shares, kept, early, by_rows_from);
     PlacedGraph graph = placer.run(roots, wanted);
     const std::size_t before = early.size();
-    early.merge(placer.wanted_whole());
+    const ValueSet wanted_whole = placer.wanted_whole();
+    early.insert(wanted_whole.begin(), wanted_whole.end());
     if (early.size() == before) return graph;
   }
 }

@@ -11,10 +11,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "ops/graph/placement.h"
+#include "ops/graph/value_map.h"
 #include "syncline/expr.h"
 
 namespace syncline {
@@ -41,7 +41,7 @@ struct RowShares {
   friend bool operator==(const RowShares&, const RowShares&) = default;
 };
 
-using PlacementMap = std::unordered_map<Expr, Placement, ExprHash>;  // absent: replicated
+using PlacementMap = ValueMap<Placement>;  // absent: replicated
 
 struct PlacedGraph {
   std::vector<Expr> roots;  // with collectives

@@ -29,9 +29,9 @@ int Memory::of_constant(const Expr& constant) {
 
 Location Memory::locate(const Expr& value, const LocalView& local) const {
   const auto place = local.resolve(value);
-  const auto found = location_.find(place.base);
-  if (found == location_.end()) fail<InternalError>("plan: ", place.base.op().name, " has no memory");
-  return {found->second.buffer, found->second.offset + place.offset};
+  const Location* found = location_.find(place.base);
+  if (found == nullptr) fail<InternalError>("plan: ", place.base.op().name, " has no memory");
+  return {found->buffer, found->offset + place.offset};
 }
 
 std::size_t Memory::first_shared_byte(std::span<const Location> places) const {

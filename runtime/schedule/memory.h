@@ -58,7 +58,7 @@ class Memory {
   void place_shared(bool leased);
 
   std::vector<Buffer> buffers_;
-  std::unordered_map<Expr, Location, ExprHash> location_;
+  ValueMap<Location> location_;
   std::unordered_map<const VariableState*, int> variables_;
   std::size_t arena_bytes_ = 0, shared_bytes_ = 0, leased_bytes_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -75,10 +76,11 @@ struct Task {
 };
 
 struct Schedule {
-  CompileRequest request;   // with placed roots
-  std::vector<Expr> roots;  // the outputs, then the updates' values
-  std::vector<Task> tasks;  // in running order
-  int transfers = 0;        // transfer numbers in use
+  CompileRequest request;                          // with placed roots
+  std::vector<Expr> roots;                         // the outputs, then the updates' values
+  std::vector<std::shared_ptr<const Node>> nodes;  // under the roots, inputs before users
+  std::vector<Task> tasks;                         // in running order
+  int transfers = 0;                               // transfer numbers in use
   std::vector<LoopStep> bodies;
   std::vector<kernels::FusedProgram> programs;
   Memory memory;  // set by the pass assign_memory

@@ -17,10 +17,10 @@ bool is_transfer(const Expr& e) { return e.is<AllReduce>() || e.is<AllGather>();
 // The transfers that a value needs directly, not through other transfers; the nearest come first.
 std::vector<Expr> nearest_transfers(const Expr& root) {
   std::vector<Expr> found, open{root};
-  std::unordered_set<const Node*> seen;
+  ValueSet seen;
   for (std::size_t next = 0; next < open.size(); ++next) {
     const Expr e = open[next];
-    if (!seen.insert(&e.node()).second) continue;
+    if (!seen.insert(e.node()).second) continue;
     if (is_transfer(e)) found.push_back(e);
     else open.insert(open.end(), e.node().inputs.begin(), e.node().inputs.end());
   }
@@ -29,9 +29,10 @@ std::vector<Expr> nearest_transfers(const Expr& root) {
 
 // The variables that transferred values are computed from. Excludes optimizers' slots, which have their parameters'
 // shapes but do not influence gradients.
-std::unordered_set<const VariableState*> variables_before_transfers(std::span<const Expr> roots) {
+std::unordered_set<const VariableState*> variables_before_transfers(
+    std::span<const std::shared_ptr<const Node>> nodes) {
   std::vector<Expr> before;
-  for (const auto& node : nodes_under(roots))
+  for (const auto& node : nodes)
     if (is_transfer(Expr(node))) before.push_back(node->inputs[0]);
   std::unordered_set<const VariableState*> found;
   for (const auto& node : nodes_under(before))
@@ -41,11 +42,11 @@ std::unordered_set<const VariableState*> variables_before_transfers(std::span<co
 
 }  // namespace
 
-TransferNames::TransferNames(std::span<const Expr> roots, std::span<const Update> updates) {
-  const auto nodes = nodes_under(roots);
+TransferNames::TransferNames(std::span<const std::shared_ptr<const Node>> nodes, std::span<const Expr> roots,
+                             std::span<const Update> updates) {
   if (std::none_of(nodes.begin(), nodes.end(), [](const auto& node) { return is_transfer(Expr(node)); })) return;
   const std::size_t outputs = roots.size() - updates.size();
-  const auto before = variables_before_transfers(roots);
+  const auto before = variables_before_transfers(nodes);
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const Variable& target = updates[i].target;
     // The variable's own gradient is the nearest transfer; a norm of all gradients, for example, is farther away.
@@ -63,8 +64,8 @@ TransferNames::TransferNames(std::span<const Expr> roots, std::span<const Update
 
 // An optimizer's slots also need the gradient. Prefer the parameter's name, which users know.
 void TransferNames::note(const Expr& transfer, const Use& use) {
-  const auto [found, fresh] = uses_.try_emplace(transfer, use);
-  if (!fresh && use.gradient && !found->second.gradient) found->second = use;
+  const auto [known, fresh] = uses_.try_emplace(transfer, use);
+  if (!fresh && use.gradient && !known.gradient) known = use;
 }
 
 std::string TransferNames::of(std::span<const Expr> transfers) const {
@@ -72,10 +73,9 @@ std::string TransferNames::of(std::span<const Expr> transfers) const {
   std::array<std::string, kKinds.size()> lists;
   std::array<std::size_t, kKinds.size()> counts{};
   for (const Expr& transfer : transfers) {
-    const auto found = uses_.find(transfer);
-    const bool known = found != uses_.end();
-    const std::size_t kind = !known ? 3 : found->second.gradient ? 0 : found->second.updates ? 1 : 2;
-    const std::string name = known ? found->second.name : join_text(transfer.input(0).op().name);
+    const Use* use = uses_.find(transfer);
+    const std::size_t kind = use == nullptr ? 3 : use->gradient ? 0 : use->updates ? 1 : 2;
+    const std::string name = use != nullptr ? use->name : join_text(transfer.input(0).op().name);
     if (counts[kind]++ < kMostNames) lists[kind] += (lists[kind].empty() ? "" : ", ") + name;
   }
   std::string text;

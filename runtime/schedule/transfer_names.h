@@ -2,11 +2,12 @@
 // errors.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "ops/graph/value_map.h"
 #include "runtime/placement/collectives.h"
 #include "syncline/backend/variable.h"
 #include "syncline/expr.h"
@@ -15,8 +16,9 @@ namespace syncline {
 
 class TransferNames {
  public:
-  // `roots` of a placed graph: the outputs, then the updates' values.
-  TransferNames(std::span<const Expr> roots, std::span<const Update> updates);
+  // `roots` of a placed graph: the outputs, then the updates' values. `nodes`: those under the roots.
+  TransferNames(std::span<const std::shared_ptr<const Node>> nodes, std::span<const Expr> roots,
+                std::span<const Update> updates);
 
   // Describes one message. `transfers`: its AllReduce or AllGather nodes.
   std::string of(std::span<const Expr> transfers) const;
@@ -29,7 +31,7 @@ class TransferNames {
   };
   void note(const Expr& root, const Use& use);
 
-  std::unordered_map<Expr, Use, ExprHash> uses_;
+  ValueMap<Use> uses_;
 };
 
 }  // namespace syncline

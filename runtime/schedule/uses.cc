@@ -1,28 +1,53 @@
 #include "runtime/schedule/uses.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
 namespace syncline {
 
 Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
-  uses_.reserve(2 * schedule.tasks.size());
-  std::unordered_map<int, int> starts;  // transfer -> its start
+  number_.reserve(2 * schedule.tasks.size());
+  std::unordered_map<int, int> starts;             // transfer -> its start
+  std::vector<std::pair<std::size_t, int>> reads;  // a value's number, a task
+  const auto add_read = [&](const Expr& value, int task) {
+    reads.emplace_back(number_of(local_.resolve(value).base), task);
+  };
   for (int t = 0; t < static_cast<int>(schedule.tasks.size()); ++t) {
     const Task& task = schedule.tasks[static_cast<std::size_t>(t)];
-    for (const Expr& read : task.reads) uses_[local_.resolve(read).base].readers.push_back(t);
-    for (const Guard& guard : task.guards) uses_[local_.resolve(guard.condition).base].readers.push_back(t);
-    for (const Expr& value : task.writes) uses_[value].writer = uses_[value].available = t;
+    for (const Expr& read : task.reads) add_read(read, t);
+    for (const Guard& guard : task.guards) add_read(guard.condition, t);
+    for (const Expr& value : task.writes) {
+      Use& use = uses_[number_of(value)];
+      use.writer = use.available = t;
+    }
     if (task.starts_transfer()) starts[task.transfer] = t;
     if (task.kind != Task::kWait) continue;
     const auto start = starts.find(task.transfer);
     if (start == starts.end()) continue;  // verify() reports it
-    for (const Expr& value : schedule.tasks[static_cast<std::size_t>(start->second)].writes) uses_[value].available = t;
+    for (const Expr& value : schedule.tasks[static_cast<std::size_t>(start->second)].writes)
+      uses_[number_of(value)].available = t;
   }
-  for (const Expr& root : schedule.roots) uses_[local_.resolve(root).base].root = true;
+  for (const Expr& root : schedule.roots) uses_[number_of(local_.resolve(root).base)].root = true;
+  std::sort(reads.begin(), reads.end());
+  for (const auto& [value, task] : reads) readers_.push_back(task);
+  for (std::size_t i = 0, end = 0; i < reads.size(); i = end) {
+    while (end < reads.size() && reads[end].first == reads[i].first) ++end;
+    uses_[reads[i].first].readers = std::span(readers_).subspan(i, end - i);
+  }
+}
+
+std::size_t Uses::number_of(const Expr& value) {
+  const auto [number, fresh] = number_.try_emplace(value, uses_.size());
+  if (fresh) uses_.emplace_back();
+  return number;
 }
 
 const Use& Uses::of(const Expr& value) const {
   static const Use none;
-  const auto found = uses_.find(local_.resolve(value).base);
-  return found == uses_.end() ? none : found->second;
+  const std::size_t* found = number_.find(local_.resolve(value).base);
+  return found == nullptr ? none : uses_[*found];
 }
 
 }  // namespace syncline

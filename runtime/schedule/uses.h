@@ -2,9 +2,11 @@
 // of the schedule do not appear in it.
 #pragma once
 
-#include <unordered_map>
+#include <cstddef>
+#include <span>
 #include <vector>
 
+#include "ops/graph/value_map.h"
 #include "runtime/schedule/schedule.h"
 
 namespace syncline {
@@ -12,10 +14,10 @@ namespace syncline {
 inline constexpr int kNoTask = -1;
 
 struct Use {
-  int writer = kNoTask;      // kNoTask for leaves
-  int available = kNoTask;   // readable after this task: the writer, or a transfer's wait
-  std::vector<int> readers;  // ascending; one entry per read of it or a view of it, by operands or guards
-  bool root = false;         // the plan returns it or a view of it
+  int writer = kNoTask;          // kNoTask for leaves
+  int available = kNoTask;       // readable after this task: the writer, or a transfer's wait
+  std::span<const int> readers;  // ascending; one entry per read of it or a view of it, by operands or guards
+  bool root = false;             // the plan returns it or a view of it
 
   // The last reader; `end` for a root, the writer if there is no reader.
   int last(int end) const { return root ? end : readers.empty() ? writer : readers.back(); }
@@ -24,12 +26,18 @@ struct Use {
 class Uses {
  public:
   explicit Uses(const Schedule& schedule);
+  Uses(const Uses&) = delete;
+  Uses& operator=(const Uses&) = delete;
   // The use of a value, or of a view's base.
   const Use& of(const Expr& value) const;
 
  private:
+  std::size_t number_of(const Expr& value);
+
   LocalView local_;
-  std::unordered_map<Expr, Use, ExprHash> uses_;
+  ValueMap<std::size_t> number_;
+  std::vector<Use> uses_;     // by number
+  std::vector<int> readers_;  // of all values
 };
 
 }  // namespace syncline

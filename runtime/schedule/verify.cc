@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/digest.h"
 #include "ops/control/branch.h"
@@ -119,7 +118,7 @@ class Verifier {
       lives[schedule_.memory.locate(value, local_).buffer].push_back(
           life_of(value, first, std::max(use.last(end), use.available)));
     };
-    std::unordered_set<Expr, ExprHash> leaves;
+    ValueSet leaves;
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
       for (const Expr& read : schedule_.tasks[t].reads)
         if (const Expr base = local_.resolve(read).base; base.is<VariableLeaf>() && leaves.insert(base).second)
@@ -156,7 +155,7 @@ class Verifier {
       for (const Expr& value : schedule_.tasks[t].writes) {
         const int buffer = schedule_.memory.locate(value, local_).buffer;
         if (!schedule_.memory[buffer].leased || schedule_.tasks[t].in_place) continue;
-        const std::vector<int>& readers = uses_.of(value).readers;
+        const std::span<const int> readers = uses_.of(value).readers;
         const bool is_part = readers.size() == 1 && schedule_.tasks[static_cast<std::size_t>(readers[0])].in_place;
         if (!is_part) broken(t, "writes memory that other ranks read");
       }

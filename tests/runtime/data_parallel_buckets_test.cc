@@ -233,7 +233,9 @@ TEST(Buckets, AValueIsHandedOverAsItIsWanted) {
     const std::vector<Expr> roots{s * 2.0, sqrt(s)};
     const std::vector<Placement> wanted{Placement::partial(), Placement::replicated()};
     const RowShares shares{.begin = {0, 3, 6}, .rank = Session::current().strategy()->rank()};
-    const PlacedGraph graph = Session::current().strategy()->place(roots, {{x, Placement::split(0)}}, shares, wanted);
+    PlacementMap leaves;
+    leaves[x] = Placement::split(0);
+    const PlacedGraph graph = Session::current().strategy()->place(roots, leaves, shares, wanted);
     EXPECT_TRUE(graph.placement.at(graph.roots[0]).is_partial());
     EXPECT_FALSE(graph.placement.contains(graph.roots[1]));
   });

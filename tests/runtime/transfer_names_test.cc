@@ -21,7 +21,7 @@ class TransferNamesTest : public ::testing::Test {
                     const std::vector<Expr>& transfers) const {
     std::vector<Expr> roots = outputs;
     for (const Update& u : updates) roots.push_back(u.value);
-    return TransferNames(roots, updates).of(transfers);
+    return TransferNames(nodes_under(roots), roots, updates).of(transfers);
   }
   Variable ones_of(const std::string& name) const { return ones({4}, {.name = name}); }
 
