@@ -1,4 +1,4 @@
-"""Training resumes from folders of Keras checkpoints that earlier versions wrote (tests/runtime/training/written_by_7100a1d).
+"""Training resumes from folders of Keras checkpoints that earlier versions wrote (tests/runtime/training/written_by_COMMIT).
 
 PROGRAM, started without checkpoints, wrote the folder, with a callback that sent SIGUSR1 after the third batch of the second epoch.
 """
@@ -7,9 +7,10 @@ import json
 import pathlib
 import shutil
 
+import pytest
 from launching import launch
 
-WRITTEN = pathlib.Path(__file__).parents[1] / "runtime/training/written_by_7100a1d/keras"
+FOLDERS = sorted((pathlib.Path(__file__).parents[1] / "runtime/training").glob("written_by_*/keras"))
 
 PROGRAM = """
 import sys
@@ -37,8 +38,9 @@ model.fit(x, x.sum(1), 8, 3, 0, [Checkpoints(sys.argv[1], keep=2)], initial_epoc
 """
 
 
-def test_a_folder_of_7100a1d(tmp_path):
-    shutil.copytree(WRITTEN, tmp_path / "run", symlinks=True)
+@pytest.mark.parametrize("written", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_a_folder_of_an_earlier_version(written, tmp_path):
+    shutil.copytree(written, tmp_path / "run", symlinks=True)
     ended = launch(0, PROGRAM, str(tmp_path / "run"))
     assert ended.code == 0, ended
     assert ended.out.splitlines() == [
