@@ -16,8 +16,12 @@ namespace {
 }  // namespace
 
 Shape::Shape(std::span<const std::int64_t> dims) {
-  resize(static_cast<int>(dims.size()));
-  std::ranges::copy(dims, data());
+  if (dims.size() > few_.size()) {
+    many_.assign(dims.begin(), dims.end());
+  } else {
+    std::ranges::copy(dims, few_.begin());
+    n_few_ = dims.size();
+  }
 }
 
 bool Shape::is_known() const {
@@ -38,24 +42,15 @@ std::int64_t Shape::product(int first, int last) const {
 }
 
 void Shape::insert(int axis, std::int64_t dim) {
-  resize(ndim_ + 1);
-  std::copy_backward(data() + axis, data() + ndim_ - 1, data() + ndim_);
-  data()[axis] = dim;
+  std::vector<std::int64_t> dims(begin(), end());
+  dims.insert(dims.begin() + axis, dim);
+  *this = Shape(dims);
 }
 
 void Shape::erase(int axis) {
-  std::copy(data() + axis + 1, data() + ndim_, data() + axis);
-  resize(ndim_ - 1);
-}
-
-// Keeps the first dimensions; new ones are not set.
-void Shape::resize(int ndim) {
-  const bool was_inline = is_inline();
-  ndim_ = ndim;
-  if (was_inline && is_inline()) return;
-  if (was_inline) many_.assign(inline_.begin(), inline_.end());
-  if (is_inline()) std::copy_n(many_.begin(), ndim_, inline_.begin());
-  many_.resize(is_inline() ? 0 : count());
+  std::vector<std::int64_t> dims(begin(), end());
+  dims.erase(dims.begin() + axis);
+  *this = Shape(dims);
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {
@@ -69,21 +64,21 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) {
 }
 
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
-  const int ndim = std::max(a.ndim(), b.ndim());
-  std::vector<std::int64_t> dims(static_cast<std::size_t>(ndim));
+  Shape result = a.ndim() < b.ndim() ? b : a;
+  const int ndim = result.ndim();
   for (int axis = 0; axis < ndim; ++axis) {
     const int ia = axis - (ndim - a.ndim()), ib = axis - (ndim - b.ndim());
     const std::int64_t da = ia < 0 ? 1 : a[ia], db = ib < 0 ? 1 : b[ib];
     if (da != db && da >= 0 && db >= 0 && da != 1 && db != 1)
       fail<ShapeError>(op, ": shapes ", a, " and ", b, " do not broadcast (axis ", axis, ": ", da, " against ", db,
                        "); reshape or expand_dims one of them");
-    std::int64_t& dim = dims[static_cast<std::size_t>(axis)];
+    std::int64_t& dim = result[axis];
     if (da == db) dim = da;
     else if (da == 1) dim = db;
     else if (db == 1) dim = da;
     else dim = std::max(da, db);  // one is unknown; the known one decides
   }
-  return Shape(std::move(dims));
+  return result;
 }
 
 bool is_possible(const Shape& shape) {

@@ -22,13 +22,16 @@ class Shape {
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const std::int64_t> dims);
 
-  int ndim() const { return ndim_; }
+  int ndim() const { return static_cast<int>(dims().size()); }
   std::int64_t operator[](int axis) const { return dims()[static_cast<std::size_t>(axis)]; }
   std::int64_t& operator[](int axis) { return data()[axis]; }
   std::int64_t back() const { return dims().back(); }
-  std::span<const std::int64_t> dims() const { return {is_inline() ? inline_.data() : many_.data(), count()}; }
+  // Valid until the shape changes, moves or ends, as are `begin` and `end`.
+  std::span<const std::int64_t> dims() const {
+    return many_.empty() ? std::span(few_.data(), n_few_) : std::span(many_);
+  }
   const std::int64_t* begin() const { return dims().data(); }
-  const std::int64_t* end() const { return begin() + ndim_; }
+  const std::int64_t* end() const { return begin() + ndim(); }
 
   // True if no dimension is unknown.
   bool is_known() const;
@@ -37,21 +40,18 @@ class Shape {
   // Product of the dimensions [first, last), which must be known.
   std::int64_t product(int first, int last) const;
 
-  void push_back(std::int64_t dim) { insert(ndim_, dim); }
+  void push_back(std::int64_t dim) { insert(ndim(), dim); }
   void insert(int axis, std::int64_t dim);
   void erase(int axis);
 
   friend bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a, b); }
 
  private:
-  bool is_inline() const { return ndim_ <= static_cast<int>(inline_.size()); }
-  std::size_t count() const { return static_cast<std::size_t>(ndim_); }
-  std::int64_t* data() { return is_inline() ? inline_.data() : many_.data(); }
-  void resize(int ndim);
+  std::int64_t* data() { return many_.empty() ? few_.data() : many_.data(); }
 
-  std::array<std::int64_t, 4> inline_{};  // avoids an allocation for most shapes
-  std::vector<std::int64_t> many_;        // all dimensions, if there are more
-  int ndim_ = 0;
+  std::array<std::int64_t, 4> few_{};  // avoids an allocation for most shapes
+  std::size_t n_few_ = 0;
+  std::vector<std::int64_t> many_;  // all dimensions if there are more than four, otherwise empty
 };
 
 // Prints as (2, ?, 3).

@@ -1,6 +1,6 @@
 // ValueMap, ValueSet: flat hash tables keyed by values of graphs. They do not own their keys; ids are never reused, so
-// an entry of a freed value is never found again. References to entries are valid until the next insertion. Not
-// thread-safe.
+// an entry of a freed value is never found again. References to entries are valid until the next insertion. Iteration
+// has no order that ranks may rely on. Not thread-safe.
 #pragma once
 
 #include <tsl/hopscotch_map.h>
@@ -21,7 +21,7 @@ struct ValueKey {
   ValueKey(const Node& n) : node(n.id), output(0) {}  // of nodes, or of the values of nodes with one output
   friend bool operator==(const ValueKey&, const ValueKey&) = default;
 
-  // Eight consecutive nodes have neighboring places, because passes walk graphs in order.
+  // Eight consecutive nodes have neighbouring places, because passes walk graphs in order.
   struct Hash {
     std::size_t operator()(const ValueKey& key) const {
       const std::uint64_t block = (key.node >> 3) + (static_cast<std::uint64_t>(key.output) << 32);

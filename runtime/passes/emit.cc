@@ -307,7 +307,7 @@ class Emitter {
     if (!writes_variable_) plan_.first_write_ = plan_.steps_.size();
   }
 
-  // In graph order, which is equal on all ranks.
+  // In an order that is equal on all ranks.
   void collect_variables() {
     std::set<const VariableState*> seen;
     auto add = [&](const std::shared_ptr<VariableState>& state) {

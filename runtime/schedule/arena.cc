@@ -3,20 +3,24 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
-#include <utility>
+#include <span>
 
 namespace syncline {
 namespace {
 
-// Ranges of bytes in use, ascending. Ranges that touch are one range.
+struct Range {
+  std::size_t begin, end;  // bytes
+};
+
+// Ranges in use, ascending. Ranges that touch are one range.
 class ByteRanges {
  public:
   void add(std::size_t begin, std::size_t end) {
     const auto first = find(begin);
     auto last = first;
-    for (; last != ranges_.end() && last->first <= end; ++last) {
-      begin = std::min(begin, last->first);
-      end = std::max(end, last->second);
+    for (; last != ranges_.end() && last->begin <= end; ++last) {
+      begin = std::min(begin, last->begin);
+      end = std::max(end, last->end);
     }
     if (first == last) {
       ranges_.insert(first, {begin, end});
@@ -26,28 +30,20 @@ class ByteRanges {
     }
   }
 
-  // The first offset from `begin` on behind all ranges that [begin, begin + bytes) overlaps.
-  std::size_t behind(std::size_t begin, std::size_t bytes) const {
-    const auto found = find(begin + 1);
-    return found != ranges_.end() && found->first < begin + bytes ? found->second : begin;
-  }
+  std::span<const Range> all() const { return ranges_; }
 
  private:
-  using Range = std::pair<std::size_t, std::size_t>;
-
   // The first range that ends at `offset` or behind it.
   std::vector<Range>::iterator find(std::size_t offset) {
-    return std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& r) { return r.second < offset; });
-  }
-  std::vector<Range>::const_iterator find(std::size_t offset) const {
-    return std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& r) { return r.second < offset; });
+    return std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& r) { return r.end < offset; });
   }
 
   std::vector<Range> ranges_;
 };
 
 // The memory in use over time: a binary tree over intervals of time. A life is noted in the few largest intervals that
-// it covers, so that placing n values takes about n log(n) steps, however long they live.
+// it covers. As networks have few sizes, most ranges touch: placing a value then takes about log(n) steps, however long
+// it lives.
 class Occupied {
  public:
   explicit Occupied(int last) : leaves_(std::bit_ceil(static_cast<std::size_t>(last) + 1)), nodes_(2 * leaves_) {}
@@ -66,13 +62,15 @@ class Occupied {
   std::size_t first_fit(const Lifetime& life) {
     in_use_.clear();
     visit(
-        1, 0, leaves_, life, [&](Interval& node) { in_use_.push_back(&node.all_time); },
-        [&](Interval& node) { in_use_.push_back(&node.some_time); });
+        1, 0, leaves_, life, [&](Interval& node) { in_use_.push_back(node.all_time.all()); },
+        [&](Interval& node) { in_use_.push_back(node.some_time.all()); });
     std::size_t offset = 0;
     for (std::size_t agreeing = 0, i = 0; agreeing < in_use_.size(); i = (i + 1) % in_use_.size()) {
-      const std::size_t next = in_use_[i]->behind(offset, life.bytes);
-      agreeing = next == offset ? agreeing + 1 : 0;
-      offset = next;
+      std::span<const Range>& ahead = in_use_[i];
+      const std::size_t before = offset;
+      for (; !ahead.empty() && ahead.front().begin < offset + life.bytes; ahead = ahead.subspan(1))
+        offset = std::max(offset, ahead.front().end);
+      agreeing = offset == before ? agreeing + 1 : 1;
     }
     return offset;
   }
@@ -87,7 +85,7 @@ class Occupied {
   template <class Touches, class Covers>
   void visit(std::size_t node, std::size_t begin, std::size_t end, const Lifetime& life, const Touches& touches,
              const Covers& covers) {
-    const auto first = static_cast<std::size_t>(life.first + 1), last = static_cast<std::size_t>(life.last + 1);
+    const auto first = static_cast<std::size_t>(life.first), last = static_cast<std::size_t>(life.last);
     if (first <= begin && end <= last + 1) return covers(nodes_[node]);
     touches(nodes_[node]);
     const std::size_t middle = begin + (end - begin) / 2;
@@ -96,8 +94,8 @@ class Occupied {
   }
 
   const std::size_t leaves_;
-  std::vector<Interval> nodes_;  // node i has the children 2 i and 2 i + 1
-  std::vector<const ByteRanges*> in_use_;
+  std::vector<Interval> nodes_;                 // node i has the children 2 i and 2 i + 1
+  std::vector<std::span<const Range>> in_use_;  // during first_fit: the ranges that each interval still has ahead
 };
 
 }  // namespace
@@ -110,7 +108,7 @@ std::size_t place_in_arena(std::vector<Lifetime>& lives) {
   int last = 0;
   for (const Lifetime& life : lives) last = std::max(last, life.last);
   std::size_t total = 0;
-  Occupied occupied(last + 1);
+  Occupied occupied(last);
   for (const std::size_t i : order) {
     Lifetime& life = lives[i];
     life.bytes = aligned(life.bytes);

@@ -12,7 +12,7 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 
 
 struct Lifetime {
   std::size_t bytes = 0;
-  int first = 0;  // the task that writes it
+  int first = 0;  // the task that writes it; not negative
   int last = 0;   // the last task that reads it
   std::size_t offset = 0;
 };

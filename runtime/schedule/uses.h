@@ -16,7 +16,7 @@ inline constexpr int kNoTask = -1;
 struct Use {
   int writer = kNoTask;          // kNoTask for leaves
   int available = kNoTask;       // readable after this task: the writer, or a transfer's wait
-  std::span<const int> readers;  // ascending; one entry per read of it or a view of it, by operands or guards
+  std::span<const int> readers;  // ascending; one per read of it or a view of it; valid while the Uses lives
   bool root = false;             // the plan returns it or a view of it
 
   // The last reader; `end` for a root, the writer if there is no reader.

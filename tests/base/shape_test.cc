@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <new>
+#include <numeric>
+#include <vector>
 
 #include "syncline/array.h"
 #include "tests/ops/refusal.h"
@@ -26,6 +29,45 @@ TEST(Broadcast, AnUnknownSizeMeetsAny) {
   EXPECT_EQ(broadcast("f", {kUnknown}, {3}), (Shape{3}));
   EXPECT_EQ(broadcast("f", {kUnknown}, {0}), (Shape{0}));
   EXPECT_EQ(broadcast("f", {1}, {kUnknown}), (Shape{kUnknown}));
+}
+
+// Against a vector, across the number of dimensions from which on a shape allocates.
+TEST(Dimensions, ComeAndGoAtEachAxis) {
+  for (int ndim = 0; ndim < 8; ++ndim)
+    for (int axis = 0; axis <= ndim; ++axis) {
+      std::vector<std::int64_t> dims(static_cast<std::size_t>(ndim));
+      std::iota(dims.begin(), dims.end(), 2);
+      const Shape before(dims);
+      Shape shape = before;
+      shape.insert(axis, ndim > 0 ? shape[ndim - 1] : 9);
+      dims.insert(dims.begin() + axis, ndim > 0 ? dims.back() : 9);
+      EXPECT_TRUE(std::ranges::equal(shape, dims)) << shape;
+      EXPECT_EQ(shape.ndim(), ndim + 1);
+      EXPECT_NE(shape, before);
+      shape.erase(axis);
+      EXPECT_EQ(shape, before);
+    }
+}
+
+TEST(Dimensions, AreCopiedAndMoved) {
+  const Shape few{2, 3}, many{2, 3, 4, 5, 6};
+  for (const Shape& from : {few, many})
+    for (Shape to : {Shape{}, few, many}) {
+      Shape copy = from;
+      to = copy;
+      EXPECT_EQ(to, from);
+      copy.push_back(7);
+      EXPECT_EQ(to, from);
+      EXPECT_EQ(copy.back(), 7);
+      Shape moved = std::move(to);
+      EXPECT_EQ(moved, from);
+      to = std::move(moved);
+      EXPECT_EQ(to, from);
+    }
+  Shape emptied = many;
+  const Shape taken = std::move(emptied);
+  EXPECT_EQ(emptied.ndim(), static_cast<int>(emptied.dims().size()));
+  EXPECT_EQ(taken, many);
 }
 
 constexpr std::int64_t kMany = std::int64_t{1} << 32;

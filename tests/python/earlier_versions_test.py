@@ -11,6 +11,7 @@ import pytest
 from launching import launch
 
 FOLDERS = sorted((pathlib.Path(__file__).parents[1] / "runtime/training").glob("written_by_*/keras"))
+assert len(FOLDERS) == 2
 
 PROGRAM = """
 import sys

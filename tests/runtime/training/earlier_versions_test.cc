@@ -58,9 +58,9 @@ TEST_P(EarlierVersions, GoOn) {
   const ordered_json wanted = ordered_json::parse(io::read_file(files + "/expected.json")).at(name);
   testing::internal::CaptureStderr();
   const Trained resumed = train({.ranks = way.ranks, .resume = true}, scratch.path("run"));
-  const std::string warning =
-      "the checkpoint is from an earlier version and does not record the settings that decide the bits";
-  EXPECT_EQ(testing::internal::GetCapturedStderr().find(warning) == std::string::npos, version.records_settings);
+  const std::string text = testing::internal::GetCapturedStderr();
+  const bool warned = text.find("does not record the settings that decide the bits") != std::string::npos;
+  EXPECT_NE(warned, version.records_settings) << text;
   EXPECT_EQ(resumed.begun_step, wanted["step"]);
   EXPECT_EQ(resumed.begun, wanted["digest"]);
   const Trained unbroken = train({.ranks = way.ranks}, scratch.path("unbroken"));
@@ -85,6 +85,14 @@ std::string name_of(const testing::TestParamInfo<std::tuple<Version, Written>>& 
 
 INSTANTIATE_TEST_SUITE_P(, EarlierVersions, testing::Combine(testing::ValuesIn(kVersions), testing::ValuesIn(kWritten)),
                          name_of);
+
+TEST(EarlierSettings, AreCompared) {
+  const io::Scratch scratch;
+  copy_folder(files_of("0ed8c12") + "/sharded", scratch.path("run"));
+  testing::internal::CaptureStderr();
+  train({.ranks = 1, .resume = true}, scratch.path("run"));
+  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(), "was saved with ranks 0-1 and continues with ranks 0");
+}
 
 TEST(EarlierConversions, HaveTheCheckpointsValues) {
   for (const Version& version : kVersions) {
