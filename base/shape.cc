@@ -42,15 +42,20 @@ std::int64_t Shape::product(int first, int last) const {
 }
 
 void Shape::insert(int axis, std::int64_t dim) {
+  if (ndim() < static_cast<int>(few_.size())) {
+    std::copy_backward(few_.begin() + axis, few_.begin() + n_few_, few_.begin() + n_few_ + 1);
+    few_[static_cast<std::size_t>(axis)] = dim;
+    ++n_few_;
+    return;
+  }
   std::vector<std::int64_t> dims(begin(), end());
   dims.insert(dims.begin() + axis, dim);
   *this = Shape(dims);
 }
 
 void Shape::erase(int axis) {
-  std::vector<std::int64_t> dims(begin(), end());
-  dims.erase(dims.begin() + axis);
-  *this = Shape(dims);
+  std::copy(data() + axis + 1, data() + ndim(), data() + axis);
+  *this = Shape(dims().first(dims().size() - 1));
 }
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape) {

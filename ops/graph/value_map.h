@@ -41,6 +41,10 @@ class ValueMap {
     return found == entries_.end() ? nullptr : &found->second;
   }
   T* find(const ValueKey& key) { return const_cast<T*>(std::as_const(*this).find(key)); }
+  T value_or(const ValueKey& key, const T& fallback) const {
+    const T* found = find(key);
+    return found == nullptr ? fallback : *found;
+  }
   bool contains(const ValueKey& key) const { return entries_.contains(key); }
   const T& at(const ValueKey& key) const { return entries_.at(key); }
   T& operator[](const ValueKey& key) { return entries_[key]; }

@@ -83,10 +83,7 @@ class BucketPlaces {
       for (const Expr& value : tasks_[static_cast<std::size_t>(t)].writes) writers_[value] = t;
   }
 
-  int writer(const Expr& value) const {
-    const int* found = writers_.find(local_.resolve(value).base);
-    return found == nullptr ? kNoTask : *found;
-  }
+  int writer(const Expr& value) const { return writers_.value_or(local_.resolve(value).base, kNoTask); }
 
   // Calls f with the writers of a task's operands and guard conditions.
   template <class F>

@@ -4,10 +4,7 @@
 
 namespace syncline {
 
-Placement LocalView::placement(const Expr& e) const {
-  const Placement* found = placement_.find(e);
-  return found == nullptr ? Placement::replicated() : *found;
-}
+Placement LocalView::placement(const Expr& e) const { return placement_.value_or(e, Placement::replicated()); }
 
 Meta LocalView::meta(const Expr& e) const {
   Meta meta = e.meta();

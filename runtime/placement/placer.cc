@@ -88,10 +88,7 @@ class Placer {
 
   static std::int64_t bytes(const Expr& e) { return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype())); }
 
-  Placement at(const Expr& e) const {
-    const Placement* found = placement_.find(e);
-    return found == nullptr ? Placement::replicated() : *found;
-  }
+  Placement at(const Expr& e) const { return placement_.value_or(e, Placement::replicated()); }
 
   void set(const Expr& e, Placement p) {
     if (!p.is_replicated()) placement_[e] = p;
@@ -127,8 +124,7 @@ class Placer {
 
   Placement of_leaf(const Expr& leaf) const {
     if (leaf.is<VariableLeaf>() && leaf.attrs<VariableLeaf::Attrs>().state->partial()) return Placement::partial();
-    const Placement* found = leaves_.find(leaf);
-    return found == nullptr ? Placement::replicated() : *found;
+    return leaves_.value_or(leaf, Placement::replicated());
   }
 
   Placed ask(const std::shared_ptr<const Node>& node, const std::vector<Placement>& at) const {
