@@ -37,7 +37,7 @@ std::vector<std::shared_ptr<const Node>> nodes_under(std::span<const Expr> roots
   std::vector<std::pair<std::uint64_t, const Expr*>> found;  // ids, to sort without a look at the nodes
   ValueSet seen;
   auto visit = [&](const Expr& e) {
-    if (e && seen.insert(e.node()).second) found.emplace_back(e.node().id, &e);
+    if (e && seen.insert(e.node())) found.emplace_back(e.node().id, &e);
   };
   for (const Expr& root : roots) visit(root);
   for (std::size_t i = 0; i < found.size(); ++i)

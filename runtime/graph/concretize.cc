@@ -61,7 +61,7 @@ class Concretizer {
     Nodes found;
     ValueSet seen;
     auto visit = [&](const Expr& e) {
-      if (seen.insert(e.node()).second && !is_done(e.handle())) found.push_back(e.handle());
+      if (seen.insert(e.node()) && !is_done(e.handle())) found.push_back(e.handle());
     };
     for (const Expr& root : roots) visit(root);
     for (std::size_t i = 0; i < found.size(); ++i) {

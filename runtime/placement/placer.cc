@@ -64,15 +64,16 @@ class Placer {
     return graph;
   }
 
-  // The values to all-reduce early: each reduced value, so that all its users share the sum. Reduces at the smallest
-  // linear ancestor: a single partial operand that is not larger, so that the nodes behind it can be one fused pass.
-  ValueSet wanted_whole() const {
-    ValueSet result;
+  // Adds the values to all-reduce early: each reduced value, so that all its users share the sum. Reduces at the
+  // smallest linear ancestor: a single partial operand that is not larger, so that the nodes behind it can be one fused
+  // pass. Returns false if `early` has them all.
+  bool add_wanted_whole(ValueSet& early) const {
+    bool grown = false;
     for (Expr value : summed_) {
       for (Expr operand = partial_operand(value); operand; operand = partial_operand(value)) value = operand;
-      if (!kept_.contains(value)) result.insert(value);
+      if (!kept_.contains(value)) grown = early.insert(value) || grown;
     }
-    return result;
+    return grown;
   }
 
  private:
@@ -238,10 +239,7 @@ PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves,
   while (true) {
     Placer placer(leaves, shares, kept, early, by_rows_from);
     PlacedGraph graph = placer.run(roots, wanted);
-    const std::size_t before = early.size();
-    const ValueSet wanted_whole = placer.wanted_whole();
-    early.insert(wanted_whole.begin(), wanted_whole.end());
-    if (early.size() == before) return graph;
+    if (!placer.add_wanted_whole(early)) return graph;
   }
 }
 

@@ -20,7 +20,7 @@ std::vector<Expr> nearest_transfers(const Expr& root) {
   ValueSet seen;
   for (std::size_t next = 0; next < open.size(); ++next) {
     const Expr e = open[next];
-    if (!seen.insert(e.node()).second) continue;
+    if (!seen.insert(e.node())) continue;
     if (is_transfer(e)) found.push_back(e);
     else open.insert(open.end(), e.node().inputs.begin(), e.node().inputs.end());
   }

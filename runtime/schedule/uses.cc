@@ -8,7 +8,6 @@
 namespace syncline {
 
 Uses::Uses(const Schedule& schedule) : local_(schedule.local()) {
-  number_.reserve(2 * schedule.tasks.size());
   std::unordered_map<int, int> starts;             // transfer -> its start
   std::vector<std::pair<std::size_t, int>> reads;  // a value's number, a task
   const auto add_read = [&](const Expr& value, int task) {

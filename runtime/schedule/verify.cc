@@ -121,7 +121,7 @@ class Verifier {
     ValueSet leaves;
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
       for (const Expr& read : schedule_.tasks[t].reads)
-        if (const Expr base = local_.resolve(read).base; base.is<VariableLeaf>() && leaves.insert(base).second)
+        if (const Expr base = local_.resolve(read).base; base.is<VariableLeaf>() && leaves.insert(base))
           add(base, kNoTask);
       for (const Expr& value : schedule_.tasks[t].writes) add(value, static_cast<int>(t));
     }
