@@ -1,11 +1,14 @@
 // gather(reference, indices), its gradient scatter_rows, and scatter_sub, which updates a table in place.
 #include "ops/linalg/rows.h"
 
+#include <array>
 #include <cstring>
+#include <numeric>
 
 #include "base/convert.h"
 #include "ops/graph/deferred.h"
 #include "ops/graph/op.h"
+#include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/parallel.h"
 #include "ops/shape/checked_index.h"
 #include "syncline/backend/linalg.h"
@@ -63,19 +66,31 @@ struct Gather {
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy);
 };
 
-// y[index[i]] = f(y[index[i]], values[i]) in the order of i. Each thread owns a range of the table's rows.
+// y[index[i]] = f(y[index[i]], values[i]). Each thread owns a range of the table's rows and takes its indices in their
+// order. `order`: memory for r.count numbers, where the indices are sorted by range.
 template <class T, class Index, class F>
-void for_rows(const Rows<Index>& r, const T* values, T* y, F f) {
-  const double total = static_cast<double>(r.count) * (2 + 0.3 * static_cast<double>(r.width));
-  kernels::parallel_for(r.rows, total / static_cast<double>(std::max<std::int64_t>(1, r.rows)),
-                        [&](std::int64_t begin, std::int64_t end) {
-                          for (std::int64_t i = 0; i < r.count; ++i) {
-                            if (r.index[i] < begin || r.index[i] >= end) continue;
-                            T* row = y + r.index[i] * r.width;
-                            const T* value = values + i * r.width;
-                            for (std::int64_t j = 0; j < r.width; ++j) row[j] = f(row[j], value[j]);
-                          }
-                        });
+void for_rows(const Rows<Index>& r, const T* values, T* y, std::int64_t* order, F f) {
+  const auto update = [&](std::int64_t i) {
+    T* row = y + r.index[i] * r.width;
+    const T* value = values + i * r.width;
+    for (std::int64_t j = 0; j < r.width; ++j) row[j] = f(row[j], value[j]);
+  };
+  const double total = static_cast<double>(r.count) * (5 + 0.3 * static_cast<double>(r.width));
+  const kernels::Chunks ranges =
+      kernels::fixed_chunks(r.rows, total / static_cast<double>(std::max<std::int64_t>(1, r.rows)));
+  if (ranges.count <= 1 || kernels::thread_count() == 1) {
+    for (std::int64_t i = 0; i < r.count; ++i) update(i);
+    return;
+  }
+  const auto range_of = [&](std::int64_t i) { return static_cast<std::size_t>(r.index[i] / ranges.size); };
+  std::array<std::int64_t, kernels::kMaxChunks + 1> next{};  // of each range: the place of its next index in `order`
+  for (std::int64_t i = 0; i < r.count; ++i) ++next[range_of(i) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (std::int64_t i = 0; i < r.count; ++i) order[next[range_of(i)]++] = i;
+  kernels::parallel_chunks(ranges, [&](std::int64_t c, std::int64_t, std::int64_t) {
+    const auto range = static_cast<std::size_t>(c);
+    for (std::int64_t e = c == 0 ? 0 : next[range - 1]; e < next[range]; ++e) update(order[e]);
+  });
 }
 
 // For scatter_rows and scatter_sub: values must have the shape (indices..., row...).
@@ -107,14 +122,22 @@ struct ScatterRows {
     for (const std::int64_t dim : row) out.push_back(dim);
     return {in[0].dtype, out};
   }
-  // Gathers rows and indices, which are small; an all-reduce of the dense sum would move the whole table.
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  // Gathers values and indices if they are fewer than the table's elements. Otherwise each rank sums its own.
+  static Placed place(const Attrs&, const PlaceArgs& args) {
+    const Placement indices = args.at[1];
+    const bool more = args.in[0].shape.size() > args.out[0].shape.size();
+    return indices.is_split() && more ? Placed{{indices, indices}, {Placement::partial()}} : gathered(args);
+  }
+  static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return static_cast<std::size_t>(in[1].shape.size()) * sizeof(std::int64_t);
+  }
   static void run(const Attrs&, const KernelArgs& k) {
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+    kernels::clear(k.out[0], k.out_shape().size() * static_cast<std::int64_t>(size_of(k.out_dtype())));
     with_index(k.in_dtype(1), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(1), k.in_shape(1).size(), k.out_shape()[0], width_of(k.out_shape())};
       with_dtype(k.out_dtype(), [&]<class T>(T) {
-        for_rows(r, k.input<T>(0), k.output<T>(), [](T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); });
+        for_rows(r, k.input<T>(0), k.output<T>(), static_cast<std::int64_t*>(k.scratch),
+                 [](T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); });
       });
     });
   }
@@ -144,13 +167,17 @@ struct ScatterSub {
     if (values.is_partial()) return {{table, values, Placement::replicated()}, {table}};
     return gathered(args);
   }
+  static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return static_cast<std::size_t>(in[2].shape.size()) * sizeof(std::int64_t);
+  }
   static void run(const Attrs&, const KernelArgs& k) {
     if (k.in[0] != k.out[0])
-      std::memcpy(k.out[0], k.in[0], static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+      kernels::copy(k.in[0], k.out[0], k.out_shape().size() * static_cast<std::int64_t>(size_of(k.out_dtype())));
     with_index(k.in_dtype(2), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(2), k.in_shape(2).size(), k.out_shape()[0], width_of(k.out_shape())};
       with_dtype(k.out_dtype(), [&]<class T>(T) {
-        for_rows(r, k.input<T>(1), k.output<T>(), [](T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); });
+        for_rows(r, k.input<T>(1), k.output<T>(), static_cast<std::int64_t*>(k.scratch),
+                 [](T a, T b) { return static_cast<T>(wrapping(a) - wrapping(b)); });
       });
     });
   }

@@ -1,11 +1,11 @@
 // index: NumPy's x[...], as a strided slice, views and gathers. The gradient of a strided slice is StridedPad, which
 // puts the slice back into zeros.
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "ops/graph/deferred.h"
 #include "ops/graph/leaf.h"
+#include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/copy/permute.h"
 #include "ops/kernels/copy/strided_copy.h"
 #include "ops/shape/strides.h"
@@ -127,7 +127,7 @@ struct StridedPad {
   static Placed place(const Attrs& a, const PlaceArgs& args) { return place_cut(a, args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const std::size_t size = size_of(k.out_dtype());
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size);
+    kernels::clear(k.out[0], k.out_shape().size() * static_cast<std::int64_t>(size));
     if (k.in_shape(0).size() == 0) return;
     std::int64_t begin = 0;
     const int ndim = k.out_shape().ndim();

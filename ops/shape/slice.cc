@@ -1,9 +1,9 @@
 // slice takes a range of each axis of a tensor, pad adds zeros around a tensor. Each is the other's gradient.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "ops/graph/deferred.h"
+#include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/copy/strided_copy.h"
 #include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
@@ -107,18 +107,48 @@ struct Pad {
     return out;
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_slice(args); }
+  // Writes row by row along the last padded axis: the row's zeros, and its elements unless the row is padding itself.
   static void run(const Attrs& a, const KernelArgs& k) {
-    const Strides in = strides_of(k.in_shape(0)), out = strides_of(k.out_shape());
-    const int ndim = k.out_shape().ndim();
-    const std::size_t size = size_of(k.out_dtype());
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size);
-    kernels::strided_copy(k.in_shape(0).dims(), first(in, ndim), first(out, ndim), size, k.in[0],
-                          k.output<std::byte>() + static_cast<std::size_t>(offset_of(a.before, out)) * size);
+    const Shape &in = k.in_shape(0), &out = k.out_shape();
+    int axis = out.ndim() - 1;
+    while (axis > 0 && in[axis] == out[axis]) --axis;
+    const auto size = static_cast<std::int64_t>(size_of(k.out_dtype()));
+    if (axis < 0) return kernels::copy(k.in[0], k.out[0], size);
+    const std::int64_t element = size * out.product(axis + 1, out.ndim()), row = out[axis] * element;
+    const std::int64_t before = a.before[static_cast<std::size_t>(axis)] * element, copied = in[axis] * element;
+    const double cost = 5 + kernels::kNanosecondsPerByte * static_cast<double>(row);
+    kernels::parallel_for(out.product(0, axis), cost, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        std::byte* to = k.output<std::byte>() + r * row;
+        const std::int64_t from = source_row(a, in, out, axis, r);
+        if (from < 0) {
+          kernels::clear(to, row);
+          continue;
+        }
+        kernels::clear(to, before);
+        kernels::copy(k.input<std::byte>(0) + from * copied, to + before, copied);
+        kernels::clear(to + before + copied, row - before - copied);
+      }
+    });
   }
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta& out) {
     return out.shape.is_known() && in[0].shape() == out.shape ? in[0] : Expr{};
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr&, const Expr& dy) { return {trim(dy, a.before, a.after)}; }
+
+ private:
+  // The input's row, over the axes before `axis`, at row r of the output; -1 if that row is padding.
+  static std::int64_t source_row(const Attrs& a, const Shape& in, const Shape& out, int axis, std::int64_t r) {
+    std::int64_t row = 0, stride = 1;
+    for (int i = axis - 1; i >= 0; --i) {
+      const std::int64_t at = r % out[i] - a.before[static_cast<std::size_t>(i)];
+      if (at < 0 || at >= in[i]) return -1;
+      row += at * stride;
+      stride *= in[i];
+      r /= out[i];
+    }
+    return row;
+  }
 };
 
 std::vector<Expr> SliceOp::grad(const Attrs& a, const Expr& y, const Expr& dy) {

@@ -234,6 +234,18 @@ OpCase box(std::string name, Shape from, Numbers start, Shape to, Builder build)
           .second_gradient = true};
 }
 
+OpCase padded(std::string name, const Shape& from, const Numbers& before, const Numbers& after, Shape large) {
+  Numbers start;
+  Shape to = from;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    start.push_back(-before[i]);
+    to[static_cast<int>(i)] += before[i] + after[i];
+  }
+  OpCase row = box(std::move(name), from, start, to, [=](const Exprs& x) { return pad(x[0], before, after); });
+  row.large = {{.shape = std::move(large)}};
+  return row;
+}
+
 std::vector<OpCase> box_rows() {
   return {
       box("slice", {5, 4}, {0, 1}, {5, 2},
@@ -257,18 +269,11 @@ std::vector<OpCase> box_rows() {
           [](const Exprs& x) {
             return trim(x[0], {1, 2}, {1, 1});
           }),
-      box("pad", {5, 3}, {0, -1}, {5, 6},
-          [](const Exprs& x) {
-            return pad(x[0], {0, 1}, {0, 2});
-          }),
-      box("pad_rows", {5, 3}, {-2, 0}, {8, 3},
-          [](const Exprs& x) {
-            return pad(x[0], {2, 0}, {1, 0});
-          }),
-      box("pad_by_nothing", {5, 3}, {0, 0}, {5, 3},
-          [](const Exprs& x) {
-            return pad(x[0], {0, 0}, {0, 0});
-          }),
+      padded("pad", {5, 3}, {0, 1}, {0, 2}, {300, 70}),
+      padded("pad_rows", {5, 3}, {2, 0}, {1, 0}, {1000, 97}),
+      padded("pad_by_nothing", {5, 3}, {0, 0}, {0, 0}, {300, 70}),
+      padded("pad_of_outer_axes", {3, 2, 4, 2}, {1, 2, 0, 0}, {1, 1, 0, 0}, {30, 33, 20, 9}),
+      padded("pad_of_inner_axes", {3, 2, 4, 2}, {0, 1, 0, 2}, {0, 0, 1, 1}, {30, 33, 20, 9}),
       box("temporal_padding", {5, 3, 2}, {0, -1, 0}, {5, 6, 2},
           [](const Exprs& x) {
             return temporal_padding(x[0], {1, 2});

@@ -68,6 +68,36 @@ TEST(Rows, RanksExchangeRowsNotTables) {
   EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin()));
 }
 
+// The gradient of a table with fewer elements than the batch's rows is summed over ranks, not gathered.
+TEST(Rows, RanksSumSmallTables) {
+  constexpr std::int64_t kMany = 30;
+  const Array table = random_array(DType::kFloat64, {2, kWidth}, -1, 1, 1);
+  const Array indices = random_array(DType::kInt32, {kMany}, 0, 1, 2);
+  const auto gradient_on = [&](int ranks, std::string& plan) {
+    Array result;
+    std::mutex mutex;
+    comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+      Session session(1);
+      session.distribute(make_data_parallel(wire));
+      SessionScope scope(session);
+      const Variable w = variable(table);
+      const Expr index = placeholder({.shape = {kUnknown}, .dtype = DType::kInt32});
+      const Expr rows = gather(w, index);
+      Function f({index}, gradients(sum(rows * rows * rows), {w.expr()}));
+      const Array found = f({indices})[0];
+      std::lock_guard lock(mutex);
+      plan = f.describe(std::vector<Array>{indices});
+      result = found.copy();
+    });
+    return result;
+  };
+  std::string plan;
+  const Array one = gradient_on(1, plan), three = gradient_on(3, plan);
+  EXPECT_TRUE(contains(plan, "all_reduce")) << plan;
+  EXPECT_FALSE(contains(plan, "all_gather")) << plan;
+  for (std::int64_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one.data<double>()[i], three.data<double>()[i], 1e-12);
+}
+
 TEST(Rows, IndexOutsideTheTableIsAnError) {
   Session session(1);
   SessionScope scope(session);
