@@ -6,6 +6,8 @@
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/product/gemm.h"
 #include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/reduce.h"
 #include "syncline/backend/shape.h"
 
 namespace syncline {
@@ -65,29 +67,35 @@ struct BatchDot {
   }
 
   static void run(const Attrs& a, const KernelArgs& args) {
-    const Shape &x = args.in_shape(0), &y = args.in_shape(1);
-    const int at = summed_at(a.summed_first_x, x, a.summed);
-    const std::int64_t samples = x[0], k = x.product(at, at + a.summed);
-    const int x_free = free_at(a.summed_first_x, a.summed), y_free = free_at(a.summed_first_y, a.summed);
-    const std::int64_t m = x.product(x_free, x_free + x.ndim() - 1 - a.summed);
-    const std::int64_t n = y.product(y_free, y_free + y.ndim() - 1 - a.summed);
+    const Sizes s = sizes_of(a, args.in_shape(0), args.in_shape(1));
     const Trans x_trans = a.summed_first_x ? Trans::kYes : Trans::kNo;
     const Trans y_trans = a.summed_first_y ? Trans::kNo : Trans::kYes;
-    const double cost = 50 + 0.02 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const double cost = 50 + 0.02 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
     with_number(args.out_dtype(), [&]<class T>(T) {
       const auto product = [&](auto gemm, std::int64_t i) {
-        gemm(x_trans, y_trans, m, n, k, T(1), args.input<T>(0) + i * m * k, a.summed_first_x ? m : k,
-             args.input<T>(1) + i * n * k, a.summed_first_y ? n : k, T(0), args.output<T>() + i * m * n, n);
+        gemm(x_trans, y_trans, s.m, s.n, s.k, T(1), args.input<T>(0) + i * s.m * s.k, a.summed_first_x ? s.m : s.k,
+             args.input<T>(1) + i * s.n * s.k, a.summed_first_y ? s.n : s.k, T(0), args.output<T>() + i * s.m * s.n,
+             s.n);
       };
       // Threads share each of a few large products; otherwise a thread takes whole products.
-      if (samples < kManySamples && cost > kernels::kSerialNanoseconds) {
-        for (std::int64_t i = 0; i < samples; ++i) product(kernels::gemm<T>, i);
+      if (s.samples < kManySamples && cost > kernels::kSerialNanoseconds) {
+        for (std::int64_t i = 0; i < s.samples; ++i) product(kernels::gemm<T>, i);
         return;
       }
-      kernels::parallel_for(samples, cost, [&](std::int64_t begin, std::int64_t end) {
+      kernels::parallel_for(s.samples, cost, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) product(kernels::gemm_serial<T>, i);
       });
     });
+  }
+
+  // Products of vectors as elementwise ops and a sum, which take one pass for all samples.
+  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
+    const Shape &x = in[0].shape(), &y = in[1].shape();
+    if (!is_floating(out.dtype) || !x.is_known() || !y.is_known()) return {};
+    const Sizes s = sizes_of(a, x, y);
+    if (s.k == 1) return reshape(reshape(in[0], {s.samples, s.m, 1}) * reshape(in[1], {s.samples, 1, s.n}), out.shape);
+    if (s.m != 1 || s.n != 1) return {};
+    return reshape(sum(reshape(in[0], {s.samples, s.k}) * reshape(in[1], {s.samples, s.k}), {1}), out.shape);
   }
 
   static std::vector<Expr> grad(const Attrs& a, const Expr& z, const Expr& dz) {
@@ -103,6 +111,17 @@ struct BatchDot {
 
  private:
   static constexpr std::int64_t kManySamples = 8;
+
+  // For each sample, a product of m x k by k x n.
+  struct Sizes {
+    std::int64_t samples, m, n, k;
+  };
+  static Sizes sizes_of(const Attrs& a, const Shape& x, const Shape& y) {
+    const int at = summed_at(a.summed_first_x, x, a.summed);
+    const int x_free = free_at(a.summed_first_x, a.summed), y_free = free_at(a.summed_first_y, a.summed);
+    return {x[0], x.product(x_free, x_free + x.ndim() - 1 - a.summed),
+            y.product(y_free, y_free + y.ndim() - 1 - a.summed), x.product(at, at + a.summed)};
+  }
 
   static bool agree(std::int64_t a, std::int64_t b) { return a < 0 || b < 0 || a == b; }
   // The first summed axis; the first other axis after the samples.

@@ -66,7 +66,7 @@ struct FloorMod : Numeric<FloorMod, block_of> {
   static constexpr std::string_view kName = "floormod";
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
     const Expr &x = y.input(0), &divisor = y.input(1);
-    return {unbroadcast(dy, x), unbroadcast(neg(dy * floordiv(x, divisor)), divisor)};
+    return {unbroadcast(dy, x), neg(unbroadcast(dy * floordiv(x, divisor), divisor))};
   }
 };
 

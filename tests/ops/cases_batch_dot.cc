@@ -85,6 +85,7 @@ std::vector<OpCase> batch_dot_rows() {
       row("batch_dot_of_unequal_ranks", {3, 2, 2, 4}, {3, 4}, {-1, -1}),
   };
   rows[0].large = {{.shape = {64, 128, 64}}, {.shape = {64, 64, 128}}};
+  rows[1].large = {{.shape = {9000, 33}}, {.shape = {9000, 33}}};
   rows[4].large = {{.shape = {2, 512, 256}}, {.shape = {2, 512, 256}}};
   rows.push_back(row("batch_dot_without_axes", {5, 2, 3}, {5, 3, 4}, {2, 1}));
   rows.back().build = [](const Exprs& e) { return batch_dot(e[0], e[1]); };

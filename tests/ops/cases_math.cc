@@ -156,6 +156,12 @@ std::vector<OpCase> binary_rows() {
                   .build = [](const Exprs& x) { return pow(x[0], 3.0); },
                   .reference = elementwise([](double x) { return x * x * x; }),
                   .second_gradient = true});
+  rows.push_back({.name = "pow_of_many_elements",
+                  .inputs = {{.shape = {5, 2}, .low = 0.1, .high = 3}},
+                  .build = [](const Exprs& x) { return pow(x[0], -1.3); },
+                  .reference = elementwise([](double x) { return std::pow(x, -1.3); }),
+                  .large = {{.shape = {300, 331}, .low = 0.1, .high = 3}},
+                  .second_gradient = true});
   return rows;
 }
 
