@@ -3,6 +3,7 @@
 
 #include "ops/graph/op.h"
 #include "ops/kernels/product/gemm.h"
+#include "ops/kernels/product/rows_product.h"
 #include "ops/linalg/packed.h"
 #include "ops/sparse/tensor.h"
 #include "syncline/backend/core.h"
@@ -98,13 +99,22 @@ struct DotKernelGrad {
     if (a.is_partial() != b.is_partial()) return {{a, b}, {partial}};
     return gathered(args);
   }
-  static void run(const Attrs&, const KernelArgs& args) { multiply(args, 0); }
-  static void accumulate(const Attrs&, const KernelArgs& args) { multiply(args, 1); }
-  static void multiply(const KernelArgs& args, int kept) {
-    const std::int64_t k = args.in_shape(0).back(), n = args.in_shape(1).back();
+  static std::size_t scratch(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    if (!is_floating(out[0].dtype)) return 0;
+    return kernels::rows_product_scratch(rows_of(in[0].shape), in[0].shape.back(), in[1].shape.back(),
+                                         size_of(out[0].dtype));
+  }
+  static void run(const Attrs&, const KernelArgs& args) { multiply(args, false); }
+  static void accumulate(const Attrs&, const KernelArgs& args) { multiply(args, true); }
+  static void multiply(const KernelArgs& args, bool add) {
+    const std::int64_t rows = rows_of(args.in_shape(0)), k = args.in_shape(0).back(), n = args.in_shape(1).back();
     with_number(args.out_dtype(), [&]<class T>(T) {
-      kernels::gemm<T>(Trans::kYes, Trans::kNo, k, n, rows_of(args.in_shape(0)), T(1), args.input<T>(0), k,
-                       args.input<T>(1), n, static_cast<T>(kept), args.output<T>(), n);
+      const T *a = args.input<T>(0), *b = args.input<T>(1);
+      if constexpr (std::is_floating_point_v<T>)
+        kernels::rows_product<T>({rows, k, n, a, b, args.output<T>(), add}, args.scratch);
+      else
+        kernels::gemm<T>(Trans::kYes, Trans::kNo, k, n, rows, T(1), a, k, b, n, static_cast<T>(add ? 1 : 0),
+                         args.output<T>(), n);
     });
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {

@@ -58,9 +58,10 @@ int stack_of(const Expr& value, const CompileRequest& body, const LoopStep& step
   return -1;
 }
 
-// Lays out the scratch: the body's arena, then states and passing stacks. Never empty, so that it has an address.
-void place_in_scratch(LoopStep& step) {
-  step.scratch_bytes = std::max(step.body.arena_bytes(), kAlignment);
+// Lays out the scratch: the body's arena, whose memory the products use between iterations, then states and passing
+// stacks. Never empty, so that it has an address. `product_bytes`: of the products' scratch.
+void place_in_scratch(LoopStep& step, std::size_t product_bytes) {
+  step.scratch_bytes = std::max({step.body.arena_bytes(), product_bytes, kAlignment});
   auto take = [&](std::size_t bytes) {
     const std::size_t at = aligned(step.scratch_bytes);
     step.scratch_bytes = at + bytes;
@@ -77,8 +78,24 @@ int index_of(const std::vector<Expr>& values, const Expr& value) {
   return found == values.end() ? -1 : static_cast<int>(found - values.begin());
 }
 
-// `outputs`: the loop's outputs, states first, then in the order of step.residuals.
-void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& outputs, const LocalView& local) {
+// The bytes that the product's op needs for a whole group of iterations or for the last group.
+std::size_t scratch_bytes_of(LoopStep::Product& product, const OpDef& op, const LoopStep& step) {
+  std::size_t bytes = 0;
+  if (op.scratch == nullptr) return bytes;
+  for (const std::int64_t count :
+       {std::min(step.iterations, step.iterations_together), step.iterations % step.iterations_together}) {
+    for (Meta& meta : product.in_meta) meta.shape[0] = count;
+    bytes = std::max(bytes, op.scratch(product.attrs, product.in_meta, product.out_meta));
+  }
+  return bytes;
+}
+
+// Returns the bytes of the largest scratch of a product. `outputs`: the loop's outputs, states first, then in the order
+// of step.residuals.
+std::size_t lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& outputs, const LocalView& local) {
+  if (task.products.empty()) return 0;
+  step.iterations_together = iterations_together(local.meta(task.products[0].input(0)).shape);
+  std::size_t scratch_bytes = 0;
   for (const Expr& value : task.products) {
     LoopStep::Product product{.run = value.op().run,
                               .accumulate = value.op().accumulate,
@@ -94,11 +111,11 @@ void lower_products(LoopStep& step, const Task& task, const std::vector<Expr>& o
           {index_of(task.reads, operand), residual, static_cast<std::size_t>(local.bytes(operand) / step.iterations)});
       product.in_meta.push_back(local.meta(operand));
     }
+    scratch_bytes = std::max(scratch_bytes, scratch_bytes_of(product, value.op(), step));
     product.in.resize(product.operands.size());
     step.products.push_back(std::move(product));
   }
-  if (!task.products.empty())
-    step.iterations_together = iterations_together(local.meta(task.products[0].input(0)).shape);
+  return scratch_bytes;
 }
 
 // The address of the random step of an op in the body.
@@ -144,8 +161,7 @@ LoopStep compile_loop(const Task& task, const Schedule& schedule) {
   place_outputs(step, request, task, outputs);
   request.draw_in_iteration = [&](const RandomOp& op) { return draw_in_iteration(step, op, schedule.request); };
   step.body = compile(std::move(request));
-  lower_products(step, task, outputs, local);
-  place_in_scratch(step);
+  place_in_scratch(step, lower_products(step, task, outputs, local));
   return step;
 }
 

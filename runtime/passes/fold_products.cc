@@ -44,7 +44,7 @@ class ProductFolder {
     const Task& loop = tasks_[at];
     if (task.kind != Task::kKernel || task.guards != loop.guards) return false;
     const OpDef& op = task.nodes[0].op();
-    if (op.accumulate == nullptr || op.scratch != nullptr) return false;
+    if (op.accumulate == nullptr) return false;
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;
     if (std::none_of(operands.begin(), operands.end(), [&](const Expr& e) { return is_stack(e, loop); })) return false;
     const std::int64_t iterations = local_.meta(loop.nodes[0].input(0)).shape[0];

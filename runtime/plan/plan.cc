@@ -121,6 +121,7 @@ void LoopStep::add_products(const KernelArgs& args, std::int64_t iteration) {
     of_product.out = out;
     of_product.in_meta = product.in_meta;
     of_product.out_meta = product.out_meta;
+    of_product.scratch = args.scratch;
     (iteration < iterations_together ? product.run : product.accumulate)(product.attrs, of_product);
   }
 }

@@ -13,7 +13,7 @@
 //
 // Geometry alone selects the algorithm. Images without depth: Winograd's F(4x4, 3x3) for float 3x3 kernels of stride 1
 // with at least 16 channels (error about 1e-5 of the largest value), and a direct loop for float images of up to 4
-// channels. Otherwise: one matrix product per block of rows. Geometry also determines the split of sums, so bits do not
+// channels. Otherwise: matrix products. Geometry also determines the split of sums, so bits do not
 // depend on the number of threads.
 #pragma once
 

@@ -1,15 +1,18 @@
-// Convolution as matrix products over blocks of the matrix of patches. A row is an output pixel, a column is a tap.
+// Convolution as products with the matrix of patches. A row is an output pixel, a column is a tap. The matrix is built
+// block by block, or at once if blocks would have too few rows.
 #include <algorithm>
 
 #include "ops/kernels/convolution/paths.h"
 #include "ops/kernels/product/gemm.h"
+#include "ops/kernels/product/rows_product.h"
 
 namespace syncline::kernels::conv::im2col {
 namespace {
 
 constexpr Index kBlockBytes = 256 << 10;  // a block of patches stays in the second-level cache
-constexpr Index kMinBlockRows = 16;
-constexpr Index kMaxBlockRows = 512;
+constexpr Index kMinBlockRows = 48, kMaxBlockRows = 512, kBlockRowsMultiple = 16;
+constexpr Index kEnoughBlockRows = 128;  // each block packs the kernel again
+constexpr Index kSmallMatrixBytes = 8 << 20;
 
 // True for a 1x1 kernel that visits every pixel: the image is the matrix of patches.
 bool is_pointwise(const ConvGeometry& g) {
@@ -19,20 +22,30 @@ bool is_pointwise(const ConvGeometry& g) {
 
 Index depth_of(const ConvGeometry& g) { return g.k_d * g.k_h * g.k_w * g.in_c; }
 
+Index all_rows(const ConvGeometry& g) { return g.batch * g.out_d * g.out_h * g.out_w; }
+
+// The bytes of the whole matrix of patches, unless it is the image.
+template <class T>
+Index matrix_bytes(const ConvGeometry& g) {
+  return is_pointwise(g) ? 0 : round_up(all_rows(g) * depth_of(g) * static_cast<Index>(sizeof(T)), 64);
+}
+
 template <class T>
 Index block_rows(const ConvGeometry& g) {
   const Index rows = kBlockBytes / std::max<Index>(1, depth_of(g) * static_cast<Index>(sizeof(T)));
-  return std::clamp(rows / kMinBlockRows * kMinBlockRows, kMinBlockRows, kMaxBlockRows);
+  return std::clamp(rows / kBlockRowsMultiple * kBlockRowsMultiple, kMinBlockRows, kMaxBlockRows);
+}
+
+template <class T>
+bool at_once(const ConvGeometry& g) {
+  return is_pointwise(g) || (block_rows<T>(g) < kEnoughBlockRows && matrix_bytes<T>(g) <= kSmallMatrixBytes);
 }
 
 // The bytes of one block of patches, rounded so that the block of every slot is aligned.
 template <class T>
 Index block_bytes(const ConvGeometry& g) {
-  if (is_pointwise(g)) return 0;
   return round_up(block_rows<T>(g) * depth_of(g) * static_cast<Index>(sizeof(T)), 64);
 }
-
-Index all_rows(const ConvGeometry& g) { return g.batch * g.out_d * g.out_h * g.out_w; }
 
 template <class T>
 Chunks forward_slots(const ConvGeometry& g) {
@@ -72,7 +85,6 @@ void flip_kernel(const ConvGeometry& g, const T* w, T* kernel) {
 // Patches of an image overlap in dx, so one slot owns an image.
 template <class T>
 Chunks grad_input_slots(const ConvGeometry& g) {
-  if (is_pointwise(g)) return forward_slots<T>(g);
   return divide_into_slots(g.batch, flops(g), block_bytes<T>(g));
 }
 
@@ -150,12 +162,24 @@ void add_patches(const ConvGeometry& g, const T* patches, Index begin, Index end
   });
 }
 
-// Returns rows [begin, end) of the matrix of patches: a part of the image if is_pointwise, otherwise `block`, filled.
+// Returns the matrix of patches: the image if is_pointwise, otherwise `matrix`, filled.
 template <class T>
-const T* patches_of(const ConvGeometry& g, const T* x, Index begin, Index end, T* block) {
-  if (is_pointwise(g)) return x + begin * g.in_c;
-  fill_patches(g, x, begin, end, block);
-  return block;
+const T* all_patches(const ConvGeometry& g, const T* x, T* matrix) {
+  if (is_pointwise(g)) return x;
+  const Index depth = depth_of(g);
+  parallel_for(all_rows(g), 5 + 0.2 * static_cast<double>(depth),
+               [&](Index begin, Index end) { fill_patches(g, x, begin, end, matrix + begin * depth); });
+  return matrix;
+}
+
+// dx from the gradients of all patches. Images are independent.
+template <class T>
+void add_all_patches(const ConvGeometry& g, const T* patches, T* dx) {
+  const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, rows = g.out_d * g.out_h * g.out_w, depth = depth_of(g);
+  parallel_for(g.batch, 0.3 * static_cast<double>(rows * depth + image_size), [&](Index begin, Index end) {
+    std::fill(dx + begin * image_size, dx + end * image_size, T(0));
+    add_patches(g, patches + begin * rows * depth, begin * rows, end * rows, dx);
+  });
 }
 
 template <class T>
@@ -167,16 +191,21 @@ T* slot_block(const ConvGeometry& g, void* scratch, Index slot) {
 
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {
+  if (at_once<T>(g)) return static_cast<std::size_t>(matrix_bytes<T>(g));
   return static_cast<std::size_t>(forward_slots<T>(g).count * block_bytes<T>(g));
 }
 
 template <class T>
 void forward(const ConvGeometry& g, const T* x, const T* w, T* y, void* scratch) {
   const Index rows = block_rows<T>(g), depth = depth_of(g);
+  if (at_once<T>(g))
+    return gemm(Trans::kNo, Trans::kNo, all_rows(g), g.out_c, depth, T(1), all_patches(g, x, static_cast<T*>(scratch)),
+                depth, w, g.out_c, T(0), y, g.out_c);
   parallel_chunks(forward_slots<T>(g), [&](Index slot, Index first, Index last) {
+    T* patches = slot_block<T>(g, scratch, slot);
     for (Index block = first; block < last; ++block) {
       const Index begin = block * rows, end = std::min(begin + rows, all_rows(g));
-      const T* patches = patches_of(g, x, begin, end, slot_block<T>(g, scratch, slot));
+      fill_patches(g, x, begin, end, patches);
       gemm_serial(Trans::kNo, Trans::kNo, end - begin, g.out_c, depth, T(1), patches, depth, w, g.out_c, T(0),
                   y + begin * g.out_c, g.out_c);
     }
@@ -187,6 +216,7 @@ template <class T>
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   if (is_convolution(g))
     return static_cast<std::size_t>(flipped_kernel_bytes<T>(g)) + forward_scratch_bytes<T>(grad_input_as_forward(g));
+  if (at_once<T>(g)) return static_cast<std::size_t>(matrix_bytes<T>(g));
   return static_cast<std::size_t>(grad_input_slots<T>(g).count * block_bytes<T>(g));
 }
 
@@ -199,16 +229,10 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
                    static_cast<std::byte*>(scratch) + flipped_kernel_bytes<T>(g));
   }
   const Index rows = block_rows<T>(g), depth = depth_of(g);
-  const auto product = [&](Index begin, Index end, T* patches) {
-    gemm_serial(Trans::kNo, Trans::kYes, end - begin, depth, g.out_c, T(1), dy + begin * g.out_c, g.out_c, w, g.out_c,
-                T(0), patches, depth);
-  };
-  if (is_pointwise(g)) {
-    parallel_chunks(grad_input_slots<T>(g), [&](Index, Index first, Index last) {
-      for (Index block = first; block < last; ++block) {
-        product(block * rows, std::min((block + 1) * rows, all_rows(g)), dx + block * rows * depth);
-      }
-    });
+  if (at_once<T>(g)) {
+    T* patches = is_pointwise(g) ? dx : static_cast<T*>(scratch);
+    gemm(Trans::kNo, Trans::kYes, all_rows(g), depth, g.out_c, T(1), dy, g.out_c, w, g.out_c, T(0), patches, depth);
+    if (!is_pointwise(g)) add_all_patches(g, patches, dx);
     return;
   }
   const Index image_size = g.in_d * g.in_h * g.in_w * g.in_c, image_rows = g.out_d * g.out_h * g.out_w;
@@ -217,7 +241,8 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
     std::fill(dx + first * image_size, dx + last * image_size, T(0));
     for (Index begin = first * image_rows; begin < last * image_rows; begin += rows) {
       const Index end = std::min(begin + rows, last * image_rows);
-      product(begin, end, patches);
+      gemm_serial(Trans::kNo, Trans::kYes, end - begin, depth, g.out_c, T(1), dy + begin * g.out_c, g.out_c, w, g.out_c,
+                  T(0), patches, depth);
       add_patches(g, patches, begin, end, dx);
     }
   });
@@ -225,6 +250,9 @@ void grad_input(const ConvGeometry& g, const T* dy, const T* w, T* dx, void* scr
 
 template <class T>
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
+  if (at_once<T>(g))
+    return static_cast<std::size_t>(matrix_bytes<T>(g)) +
+           rows_product_scratch(all_rows(g), depth_of(g), g.out_c, sizeof(T));
   const Chunks slots = grad_kernel_slots<T>(g);
   const Index partials = slots.count > 1 ? slots.count * depth_of(g) * g.out_c * static_cast<Index>(sizeof(T)) : 0;
   return static_cast<std::size_t>(slots.count * block_bytes<T>(g) + partials);
@@ -233,20 +261,23 @@ std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
 template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch) {
   const Index rows = block_rows<T>(g), depth = depth_of(g), size = depth * g.out_c;
-  const Chunks slots = grad_kernel_slots<T>(g);
-  if (slots.count == 0) {  // an empty batch
-    std::fill(dw, dw + size, T(0));
-    return;
+  if (at_once<T>(g)) {
+    const T* patches = all_patches(g, x, static_cast<T*>(scratch));
+    return rows_product<T>({all_rows(g), depth, g.out_c, patches, dy, dw},
+                           static_cast<std::byte*>(scratch) + matrix_bytes<T>(g));
   }
+  const Chunks slots = grad_kernel_slots<T>(g);
   T* partials = slots.count > 1 ? slot_block<T>(g, scratch, slots.count) : dw;
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
+    T* patches = slot_block<T>(g, scratch, slot);
     for (Index block = first; block < last; ++block) {
       const Index begin = block * rows, end = std::min(begin + rows, all_rows(g));
-      const T* patches = patches_of(g, x, begin, end, slot_block<T>(g, scratch, slot));
+      fill_patches(g, x, begin, end, patches);
       gemm_serial(Trans::kYes, Trans::kNo, depth, g.out_c, end - begin, T(1), patches, depth, dy + begin * g.out_c,
                   g.out_c, block == first ? T(0) : T(1), partials + slot * size, g.out_c);
     }
   });
+  if (slots.count == 0) std::fill(dw, dw + size, T(0));  // an empty batch
   if (slots.count > 1) add_partials(partials, slots.count, size, dw);
 }
 

@@ -9,6 +9,7 @@
 
 #include "ops/kernels/convolution/conv.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/partial_sums.h"
 
 namespace syncline::kernels::conv {
 
@@ -46,19 +47,8 @@ inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot)
   return {items, size, (items + size - 1) / size};
 }
 
-// sum[i] = partials[i] + partials[count + i] + ..., in this order. `sum` may be `partials`.
-template <class T>
-void add_partials(const T* partials, Index partial_count, Index count, T* sum) {
-  parallel_for(count, 0.1 * static_cast<double>(partial_count), [&](Index begin, Index end) {
-    if (sum != partials) std::copy(partials + begin, partials + end, sum + begin);
-    for (Index p = 1; p < partial_count; ++p) {
-      const T* part = partials + p * count;
-      for (Index i = begin; i < end; ++i) sum[i] += part[i];
-    }
-  });
-}
-
-// Any geometry: builds the matrix of patches one block of rows at a time and multiplies it (float, double).
+// Any geometry: builds the matrix of patches, at once or one block of rows at a time, and multiplies it (float,
+// double).
 namespace im2col {
 template <class T>
 std::size_t forward_scratch_bytes(const ConvGeometry& g);

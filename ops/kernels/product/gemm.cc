@@ -18,22 +18,43 @@ namespace {
 
 using Index = std::int64_t;
 
-// Each piece repacks the shared operand, so pieces are few, long and wide; this costs 1 to 3 % of the time of one core.
+// Each piece repacks its operands, so pieces are few, long and wide; this costs 1 to 3 % of the time of one core.
 // Splitting columns costs less than splitting rows. Powers of two divide evenly among 2, 4 or 8 threads.
 constexpr double kFlopsPerPiece = 12e6;
-constexpr Index kMaxPieces = 8;
+constexpr Index kMaxPieces = 32;
 constexpr Index kPieceWidth = 256;
 constexpr Index kNarrowPieceWidth = 64;  // for products with long k and short m and n
 constexpr Index kPieceAlignment = 32;    // a multiple of the micro-kernel's height and width
 
-Chunks split(Index length, double flops) {
-  const auto by_cost = static_cast<Index>(std::min(flops / kFlopsPerPiece, static_cast<double>(kMaxPieces)));
-  const Index width = length >= 2 * kPieceWidth ? kPieceWidth : kNarrowPieceWidth;
-  const Index pieces = std::min(by_cost, length / width);
+// At most `most` equal pieces of at least `width`.
+Chunks split(Index length, Index most, Index width) {
+  const Index pieces = std::min(most, length / width);
   if (pieces < 2) return {length, length, 1};
   const auto even = static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(pieces)));
   const Index size = ((length + even - 1) / even + kPieceAlignment - 1) / kPieceAlignment * kPieceAlignment;
   return {length, size, (length + size - 1) / size};
+}
+
+struct Pieces {
+  Chunks rows, columns;
+};
+
+// Splits the rows of a tall product, otherwise the columns; then the other dimension if that gives too few pieces.
+Pieces pieces_of(Index m, Index n, Index k) {
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const auto wanted = static_cast<Index>(std::min(flops / kFlopsPerPiece, static_cast<double>(kMaxPieces)));
+  const auto first = [&](Index length) {
+    return split(length, wanted, length >= 2 * kPieceWidth ? kPieceWidth : kNarrowPieceWidth);
+  };
+  const auto second = [&](Index length, const Chunks& other) {
+    return split(length, wanted / std::max<Index>(1, other.count), kPieceWidth);
+  };
+  if (m > 2 * n) {
+    const Chunks rows = first(m);
+    return {rows, second(n, rows)};
+  }
+  const Chunks columns = first(n);
+  return {second(m, columns), columns};
 }
 
 CBLAS_TRANSPOSE to_cblas(Trans t) { return t == Trans::kYes ? CblasTrans : CblasNoTrans; }
@@ -100,19 +121,19 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
 template <class T>
 void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb, T beta,
           T* C, Index ldc) {
-  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  const bool by_rows = m > 2 * n;
-  const Chunks pieces = split(by_rows ? m : n, flops);
-  if (pieces.count < 2) return gemm_serial(a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
-  parallel_chunks(pieces, [&](Index, Index begin, Index end) {
-    if (by_rows) {
-      const T* piece = a == Trans::kYes ? A + begin : A + begin * lda;
-      gemm_serial(a, b, end - begin, n, k, alpha, piece, lda, B, ldb, beta, C + begin * ldc, ldc);
-    } else {
-      const T* piece = b == Trans::kYes ? B + begin * ldb : B + begin;
-      gemm_serial(a, b, m, end - begin, k, alpha, A, lda, piece, ldb, beta, C + begin, ldc);
-    }
+  const auto [rows, columns] = pieces_of(m, n, k);
+  const Index count = rows.count * columns.count;
+  parallel_chunks(Chunks{count, 1, count}, [&, rows = rows, columns = columns](Index piece, Index, Index) {
+    const Index i = rows.begin(piece / columns.count), j = columns.begin(piece % columns.count);
+    const Index height = rows.end(piece / columns.count) - i, width = columns.end(piece % columns.count) - j;
+    gemm_serial(a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
+                b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc);
   });
+}
+
+Index gemm_pieces(Index m, Index n, Index k) {
+  const auto [rows, columns] = pieces_of(m, n, k);
+  return rows.count * columns.count;
 }
 
 std::string blas_kernels() { return openblas_get_corename(); }

@@ -20,6 +20,9 @@ template <class T>
 void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A, std::int64_t lda,
           const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
 
+// The number of pieces that gemm splits a product into.
+std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
+
 // Runs on the calling thread only: for kernels that split their own work.
 template <class T>
 void gemm_serial(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A,

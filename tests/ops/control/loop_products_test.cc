@@ -5,6 +5,7 @@
 #include <string>
 
 #include "comm/local/local_communicator.h"
+#include "ops/kernels/product/rows_product.h"
 #include "syncline/backend/control.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/gradients.h"
@@ -110,6 +111,20 @@ TEST_F(LoopProducts, NeedNoStackOfAllIterations) {
   const std::size_t at = plan.find("; every 8 iterations");
   ASSERT_NE(at, std::string::npos) << plan;
   EXPECT_EQ(count_of(plan.substr(at, plan.find('\n', at) - at), "float64(37, 30, 18)"), 0u) << plan;
+}
+
+// An iteration of so many rows that its product is a sum of parts, in the memory of the body.
+TEST_F(LoopProducts, OfManyRowsAreSumsOfParts) {
+  constexpr std::int64_t kMany = 20000, kSteps = 3;
+  EXPECT_GT(kernels::rows_product_scratch(kMany, kUnits, 3 * kUnits, sizeof(double)), 0u);
+  const Weights weights;
+  const Network loop(weights, Network::kLast, {}, kSteps), unrolled(weights, Network::kLast, {.unroll = true}, kSteps);
+  Function f({loop.x}, loop.values), g({unrolled.x}, unrolled.values);
+  const Array x = batch(kMany, kSteps);
+  const std::string plan = f.describe({&x, 1});
+  EXPECT_EQ(count_of(plan, "; every 1 iterations dot_kernel_grad"), 2u) << plan;
+  const std::vector<Array> expected = g({x});
+  for (int run = 0; run < 2; ++run) expect_near(f({x}), expected);
 }
 
 // The loss and the weights' gradients of the second of two steps, which would show values left over from the first.

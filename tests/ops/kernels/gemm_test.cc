@@ -9,6 +9,7 @@
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/product/rows_product.h"
 #include "tests/ops/kernels/random_values.h"
 
 namespace syncline::kernels {
@@ -20,10 +21,10 @@ struct Shape {
   Index m, n, k;
 };
 
-const std::vector<Shape> kShapes = {{1, 1, 1},       {32, 64, 64},    {32, 10, 64},    {64, 64, 32}, {5, 1, 17},
-                                    {1, 9, 300},     {17, 33, 7},     {400, 3, 50},    {3, 4, 0},    {0, 4, 3},
-                                    {130, 530, 780}, {700, 130, 300}, {70, 1100, 400}, {8, 33, 20},  {16, 64, 48},
-                                    {250, 40, 18},   {9, 200, 700},   {16, 1000, 90}};
+const std::vector<Shape> kShapes = {{1, 1, 1},       {32, 64, 64},    {32, 10, 64},    {64, 64, 32},   {5, 1, 17},
+                                    {1, 9, 300},     {17, 33, 7},     {400, 3, 50},    {3, 4, 0},      {0, 4, 3},
+                                    {130, 530, 780}, {700, 130, 300}, {70, 1100, 400}, {8, 33, 20},    {16, 64, 48},
+                                    {250, 40, 18},   {9, 200, 700},   {16, 1000, 90},  {530, 540, 100}};
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -118,6 +119,31 @@ TEST(Gemm, BitsDoNotDependOnThreads) {
         set_thread_count(2);
         EXPECT_EQ(one, p.run(1, 0)) << s.m << " " << s.n << " " << s.k;
       }
+}
+
+// A^T B over the rows: with partial sums and without, alone and added to what is there, for 1 and 2 threads.
+template <class T>
+void check_rows_products(double tolerance) {
+  for (const Shape& s : {Shape{20, 24, 9000}, Shape{64, 64, 4099}, Shape{1, 3, 200000}, Shape{7, 5, 3}, Shape{3, 4, 0}})
+    for (const bool add : {false, true}) {
+      const Product<T> p(s, Trans::kYes, Trans::kNo, 0);
+      GuardedScratch scratch(rows_product_scratch(s.k, s.m, s.n, sizeof(T)));
+      std::vector<std::vector<T>> results;
+      for (const int threads : {1, 2}) {
+        set_thread_count(threads);
+        results.push_back(p.c);
+        rows_product<T>({s.k, s.m, s.n, p.a.data(), p.b.data(), results.back().data(), add}, scratch.data());
+      }
+      EXPECT_LT(largest_error(results[0], p.expected(1, add ? 1 : 0)), tolerance) << s.m << " " << s.n << " " << s.k;
+      EXPECT_EQ(results[0], results[1]) << s.m << " " << s.n << " " << s.k;
+      EXPECT_TRUE(scratch.intact());
+    }
+}
+
+TEST(Gemm, RowsProductsEqualPlainLoops) {
+  EXPECT_GT(rows_product_scratch(9000, 20, 24, sizeof(float)), 0u);
+  check_rows_products<float>(1e-5);
+  check_rows_products<double>(1e-13);
 }
 
 // A distance between rows that exceeds the 32-bit integers of BLAS. The memory is only reserved.

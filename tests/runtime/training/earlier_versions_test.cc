@@ -92,7 +92,9 @@ TEST(EarlierSettings, AreCompared) {
   copy_folder(files_of("0ed8c12") + "/sharded", scratch.path("run"));
   testing::internal::CaptureStderr();
   train({.ranks = 1, .resume = true}, scratch.path("run"));
-  EXPECT_CONTAINS(testing::internal::GetCapturedStderr(), "was saved with ranks 0-1 and continues with ranks 0");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_CONTAINS(said, "was saved with ranks 0-1, Syncline 0.1.0, arithmetic 2");
+  EXPECT_CONTAINS(said, " and continues with ranks 0, ");
 }
 
 TEST(EarlierConversions, HaveTheCheckpointsValues) {
