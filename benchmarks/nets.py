@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Times the networks of peers/keras_nets.py, ours next to the peers, and prints the tables. scripts/bench --nets calls it.
+
+usage: nets.py --out FILE [--rounds N] [--only REGEX] [--threads N ...] [--timeout SECONDS]
+
+A round runs each contender once, in alternating order; a process measures all modes of a network. A contender that needs
+more than 1.3 times the training time of the fastest in the first round is left out of the others. FILE is written after
+each network; networks that it already has are not run again. A value is the median over the rounds, a ratio is ours
+divided by theirs; the best peer is the fastest at the row.
+"""
+
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import sys
+
+import interleave
+import report
+
+DROPPED = 1.3  # times the fastest
+MODES = [
+    ("Training step", "train_ms", "ms"),
+    ("Prediction of a batch", "predict_ms", "ms"),
+    ("Prediction of one row", "predict_one_ms", "ms"),
+    ("First training step, with its plan", "first_ms", "ms"),
+    ("Peak memory of a training", "train_peak_mib", "MiB"),
+]
+
+
+def contenders_of_nets():
+    """(contenders, names of the networks) of rows.json."""
+    with open(os.path.join(interleave.HERE, "rows.json"), encoding="utf-8") as file:
+        spec = json.load(file)
+    return {name: c for name, c in spec["contenders"].items() if "net" in c}, spec["nets"]
+
+
+def key_of(contender, net, threads):
+    return contender, "net", net, threads, 1, 1
+
+
+def run_net(net, threads, contenders, args):
+    """The runs of one network with so many threads."""
+    runs, names = [], list(contenders)
+    for round_number in range(1, args.rounds + 1):
+        for name in interleave.in_turn(names, round_number):
+            measured = interleave.measure_alone(key_of(name, net, threads), contenders, args.timeout)
+            runs.append({"key": key_of(name, net, threads), "measured": measured})
+            what = measured.get("error") or f"{measured['train_ms']:.1f} ms"
+            print(f"round {round_number}/{args.rounds}: {name} {net} {threads}: {what}", flush=True)
+        if round_number == 1:
+            times = {run["key"][0]: run["measured"].get("train_ms", math.inf) for run in runs}
+            names = [n for n in names if n == "syncline" or times[n] <= DROPPED * min(times.values())]
+    return runs
+
+
+def table_lines(title, field, unit, result, contenders):
+    """A table of one mode, with the geometric mean of the ratios for each number of threads."""
+    measured, peers = report.Measured(result), [name for name in contenders if name != "syncline"]
+    head = ["", "threads", "Syncline", *(contenders[p]["title"] for p in peers), "ratio to TensorFlow", "to the best"]
+    lines = [f"## {title}, {unit}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    ratios = {}
+    rows = dict.fromkeys(tuple(run["key"][2:4]) for run in result["runs"])
+    for threads, net in sorted((threads, net) for net, threads in rows):
+        ours, *theirs = (measured.median(key_of(name, net, threads), field) for name in ["syncline", *peers])
+        found = [value for value in theirs if value]
+        pair = [theirs[peers.index("tensorflow")] if "tensorflow" in peers else None, min(found, default=None)]
+        pair = [ours / value if ours and value else None for value in pair]
+        ratios.setdefault(threads, []).append(pair)
+        cells = [net, str(threads), *map(report.number, [ours, *theirs]), *(f"{r:.2f}" if r else "-" for r in pair)]
+        lines.append("| " + " | ".join(cells) + " |")
+    for threads, pairs in ratios.items():
+        columns = [[r for r in column if r] for column in zip(*pairs)]
+        means = [f"{statistics.geometric_mean(c):.2f}" if c else "-" for c in columns]
+        lines.append("| " + " | ".join(["geometric mean", str(threads), *[""] * (1 + len(peers)), *means]) + " |")
+    return [*lines, ""]
+
+
+def read_result(path):
+    if not os.path.exists(path):
+        return {"machine": interleave.machine(), "rounds": 0, "load": [], "runs": []}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="only networks whose name matches")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--timeout", type=float, default=600)
+    args = parser.parse_args()
+    contenders, nets = contenders_of_nets()
+    result = read_result(args.out)
+    result["rounds"] = args.rounds
+    nets = [net for net in nets if re.search(args.only, net)]
+    if not nets:
+        sys.exit(f"nets.py: no network's name matches {args.only!r}; see {os.path.join('benchmarks', 'rows.json')}")
+    for net in nets:
+        for threads in args.threads:
+            if any(run["key"][2:4] == [net, threads] for run in result["runs"]):
+                continue
+            result["load"].append(os.getloadavg()[0])
+            result["runs"] += run_net(net, threads, contenders, args)
+            with open(args.out, "w", encoding="utf-8") as file:
+                json.dump(result, file, indent=1)
+    lines = [line for mode in MODES for line in table_lines(*mode, result, contenders)]
+    print("\n".join([*lines, *report.conditions(result, report.Measured(result))]))
+
+
+if __name__ == "__main__":
+    main()
