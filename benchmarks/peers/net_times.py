@@ -52,6 +52,8 @@ def main():
         args,
         train_ms / 1e3,
         version,
+        batch=net.batch,
+        samples_per_s=net.batch / train_ms * 1e3,
         first_ms=first_ms,
         train_ms=train_ms,
         predict_ms=predict_ms,
