@@ -140,7 +140,9 @@ int cudaStreamDestroy(CUstream_st* stream) {
     state().changed.notify_all();
   }
   stream->thread.join();
-  return fails ? state().behaviour.fail_code : kOk;
+  const Lock lock(state().mutex);
+  stream->ended = true;
+  return fails ? code_to_fail_with() : kOk;
 }
 
 int cudaEventCreateWithFlags(CUevent_st** event, unsigned) {

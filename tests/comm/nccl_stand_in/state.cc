@@ -94,7 +94,6 @@ std::vector<std::string> violations() {
 std::vector<std::string> alive() {
   const Lock lock(state().mutex);
   const State& s = state();
-  const auto is_alive = [](const auto& one) { return !one->destroyed; };
   const auto host = std::count_if(s.blocks.begin(), s.blocks.end(),
                                   [](const auto& block) { return !block->freed && !block->on_device; });
   const auto device = std::count_if(s.blocks.begin(), s.blocks.end(),
@@ -105,8 +104,10 @@ std::vector<std::string> alive() {
   };
   tell("cudaHostAlloc: ", host);
   tell("cudaMalloc: ", device);
-  tell("events: ", std::count_if(s.events.begin(), s.events.end(), is_alive));
-  tell("streams: ", std::count_if(s.streams.begin(), s.streams.end(), is_alive));
+  tell("events: ",
+       std::count_if(s.events.begin(), s.events.end(), [](const auto& event) { return !event->destroyed; }));
+  tell("streams: ",
+       std::count_if(s.streams.begin(), s.streams.end(), [](const auto& stream) { return !stream->ended; }));
   return result;
 }
 
