@@ -32,10 +32,15 @@ def beside_before(row):
     return {"against": ["before"], "steps": steps}
 
 
+def load_spec():
+    """rows.json: contenders, networks and tables."""
+    with open(os.path.join(HERE, "rows.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
 def load_rows(only, before=None):
     """rows.json with the rows whose name matches `only`. With `before`, a build folder, its program is the only peer."""
-    with open(os.path.join(HERE, "rows.json"), encoding="utf-8") as file:
-        spec = json.load(file)
+    spec = load_spec()
     contenders = spec["contenders"]
     if before:
         contenders["before"] = contenders["syncline"] | {"build": before, "prefix": "syncline"}

@@ -30,13 +30,6 @@ MODES = [
 ]
 
 
-def contenders_of_nets():
-    """(contenders, names of the networks) of rows.json."""
-    with open(os.path.join(interleave.HERE, "rows.json"), encoding="utf-8") as file:
-        spec = json.load(file)
-    return {name: c for name, c in spec["contenders"].items() if "net" in c}, spec["nets"]
-
-
 def key_of(contender, net, threads):
     return contender, "net", net, threads, 1, 1
 
@@ -93,10 +86,11 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--timeout", type=float, default=600)
     args = parser.parse_args()
-    contenders, nets = contenders_of_nets()
+    spec = interleave.load_spec()
+    contenders = {name: c for name, c in spec["contenders"].items() if "net" in c}
     result = read_result(args.out)
     result["rounds"] = args.rounds
-    nets = [net for net in nets if re.search(args.only, net)]
+    nets = [net for net in spec["nets"] if re.search(args.only, net)]
     if not nets:
         sys.exit(f"nets.py: no network's name matches {args.only!r}; see {os.path.join('benchmarks', 'rows.json')}")
     for net in nets:
