@@ -3,8 +3,12 @@
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
+#include "syncline/error.h"
+
 namespace syncline::kernels {
 namespace {
+
+std::int64_t limit = 0;  // ids; 0: none
 
 // Highway offers this only as a test function. A mask of 0 removes the restriction.
 void restrict_targets(std::int64_t targets) {
@@ -22,8 +26,24 @@ std::vector<InstructionSet> instruction_sets() {
   return sets;
 }
 
+std::int64_t instruction_sets_of(std::string_view name) {
+  const std::vector<InstructionSet> sets = instruction_sets();
+  if (name == "baseline") return sets.back().id;
+  if (name != "best" && name != "common" && name != "avx2") fail<ValueError>("give best, common, avx2 or baseline");
+  std::int64_t ids = 0;
+  for (const InstructionSet& set : sets)
+    if (name != "avx2" || ids != 0 || set.name == "AVX2") ids |= set.id;
+  if (ids == 0) fail<ValueError>("AVX2 is not among the instruction sets in use; give best, common or baseline");
+  return ids;
+}
+
+void limit_instruction_sets(std::int64_t ids) {
+  limit = ids;
+  restrict_targets(limit);
+}
+
 void use_instruction_set(const InstructionSet& set) { restrict_targets(set.id); }
 
-void use_best_instruction_set() { restrict_targets(0); }
+void use_best_instruction_set() { restrict_targets(limit); }
 
 }  // namespace syncline::kernels

@@ -1,9 +1,10 @@
-// The instruction sets of the vectorized kernels. Kernels use the best set that this processor supports. A test, or a
-// run that must reproduce the bits of another machine, can select a smaller set.
+// The instruction sets of the vectorized kernels. Kernels use the best set that this processor supports and that the
+// limit allows. A test selects smaller sets. None of the functions that change the set may run beside a kernel.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace syncline::kernels {
@@ -13,11 +14,17 @@ struct InstructionSet {
   std::string name;  // "AVX2"
 };
 
-// Returns the sets that this processor supports, best first.
+// The sets that this processor supports and the limit allows, best first.
 std::vector<InstructionSet> instruction_sets();
-// Makes all vectorized kernels of the process use one of instruction_sets(). Do not call while a kernel runs.
+// The ids of a value of SYNCLINE_SIMD, as one number: "best" and "common" are all of instruction_sets(), "avx2" those up
+// to AVX2, "baseline" the smallest one. Throws ValueError for another name, and if this processor has no AVX2.
+std::int64_t instruction_sets_of(std::string_view name);
+// Sets the limit: the ids that kernels may use, as one number.
+void limit_instruction_sets(std::int64_t ids);
+
+// Makes all vectorized kernels of the process use one of instruction_sets().
 void use_instruction_set(const InstructionSet& set);
-// Restores the default.
+// Restores the best set.
 void use_best_instruction_set();
 
 }  // namespace syncline::kernels

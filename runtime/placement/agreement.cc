@@ -22,7 +22,7 @@ namespace syncline {
 namespace {
 
 // Increase it when a change of kernels or plans changes the bits of a training. A resumed run reports the difference.
-constexpr int kArithmetic = 3;
+constexpr int kArithmetic = 4;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -93,12 +93,21 @@ Difference find_difference(Strategy& ranks, const std::string& own) {
           join_text("rank 0 has ", left, ", rank ", other, " has ", right, differing_words(left, right))};
 }
 
+// What to do about the first line that differs.
+const char* advice_for(const Difference& found) {
+  const std::string_view text = found.text;
+  if (text.starts_with("rank 0 has instruction set"))
+    return "start all ranks on processors of one kind, or set SYNCLINE_SIMD=common";
+  if (text.starts_with("rank 0 has OpenBLAS's kernels"))
+    return "start all ranks on processors of one kind, or set OPENBLAS_CORETYPE on all ranks to a kind whose "
+           "instructions all processors have (Haswell: AVX2)";
+  return "start all ranks with the same program, libraries and options";
+}
+
 void require_equal_processes(Strategy& ranks, const std::string& process) {
   const Difference found = find_difference(ranks, process);
   if (found.other > 0)
-    fail<DisagreementError>(
-        "ranks 0 and ", found.other, " are not alike: ", found.text,
-        "; start all ranks with the same program, libraries and options, on processors of one kind");
+    fail<DisagreementError>("ranks 0 and ", found.other, " are not alike: ", found.text, "; ", advice_for(found));
 }
 
 std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.data(), text.size()); }
@@ -145,6 +154,21 @@ std::uint64_t agree_on_graph(const Session& session, Strategy& ranks, const std:
   SYNCLINE_CHECK(found.other > 0);
   fail<DisagreementError>("ranks 0 and ", found.other, " built different functions; the first difference (line ",
                           found.line, "): ", found.text, "; every rank must run the same program");
+}
+
+void agree_on_instruction_sets(Strategy& ranks, bool common) {
+  std::uint64_t own = 0, shared = ~std::uint64_t{0};
+  for (const kernels::InstructionSet& set : kernels::instruction_sets()) own |= static_cast<std::uint64_t>(set.id);
+  const std::vector<std::uint64_t> all = gather_numbers(ranks, std::vector<std::uint64_t>{common, own});
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    common = common || all[i] != 0;
+    shared &= all[i + 1];
+  }
+  if (!common || shared == own) return;
+  if (shared == 0)
+    fail<DisagreementError>("the processors of the ranks have no instruction set in common; SYNCLINE_SIMD=common needs ",
+                            "processors of one architecture");
+  kernels::limit_instruction_sets(static_cast<std::int64_t>(shared));
 }
 
 void agree_on_seeds(Strategy& ranks, std::span<RandomOp* const> random_ops) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/kernels/instruction_sets.h"
 #include "syncline/error.h"
 
 namespace syncline {
@@ -34,6 +35,12 @@ void set_name(const Json& value, KerasJson& found) {
 void set_check_steps(const Json& value, KerasJson& found) {
   if (!value.is_number_unsigned()) fail<ValueError>("give a number of steps, or 0 for never");
   found.check_steps = value.get<std::uint64_t>();
+}
+
+void set_simd(const Json& value, KerasJson& found) {
+  const std::string name = value.is_string() ? value.get<std::string>() : "";
+  kernels::instruction_sets_of(name);  // throws if it is unknown or missing
+  found.simd = name;
 }
 
 // Accepts 4096 or "25MiB".
@@ -77,6 +84,7 @@ constexpr Option kOptions[] = {
     {"bucket", "SYNCLINE_BUCKET", &set_bytes<&KerasJson::later_buckets>},
     {"by_rows_from", "SYNCLINE_BY_ROWS_FROM", &set_bytes<&KerasJson::by_rows_from>},
     {"check_steps", "SYNCLINE_CHECK_STEPS", &set_check_steps},
+    {"simd", "SYNCLINE_SIMD", &set_simd},
 };
 
 void set(const Option& option, const Json& value, const std::string& where, const std::string& shown,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/graph/leaf.h"
+#include "ops/kernels/instruction_sets.h"
 #include "runtime/placement/agreement.h"
 #include "runtime/placement/faults.h"
 #include "runtime/placement/strategy.h"
@@ -17,6 +18,13 @@ thread_local Session* current_session = nullptr;
 constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of the learning phase only
 
 [[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
+
+// Called once: the first session of a process comes before its first kernel.
+bool limit_kernels(const std::string& simd) {
+  const std::int64_t allowed = kernels::instruction_sets_of(simd);
+  if (allowed != kernels::instruction_sets_of("best")) kernels::limit_instruction_sets(allowed);
+  return true;
+}
 
 // The runs of operation `number`; empty if it precedes all entries.
 std::optional<std::uint64_t> runs_of(const Session::RandomRuns& runs, std::uint64_t number) {
@@ -33,6 +41,7 @@ Session::Session(std::uint64_t seed)
       config_(keras_json().config),
       used_variables_(std::make_unique<UsedVariables>()),
       arena_(DType::kUint8, Shape{64}) {
+  [[maybe_unused]] static const bool limited = limit_kernels(keras_json().simd);
   if (!keras_json().faults.empty()) faults_ = std::make_unique<Faults>(parse_faults(keras_json().faults));
 }
 
@@ -56,6 +65,7 @@ void Session::distribute(OwnedStrategy strategy) {
   faults_ = std::move(faults);
   strategy_ = std::move(strategy);
   if (faults_) strategy_->inject(*faults_);
+  agree_on_instruction_sets(*strategy_, keras_json().simd == "common");
   strategy_->broadcast("the seed", &seed_, sizeof seed_);
 }
 

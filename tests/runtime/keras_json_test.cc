@@ -83,6 +83,16 @@ TEST_F(KerasJsonFile, StepsBetweenComparisons) {
   expect_contains(refusal<ValueError>(R"({"syncline": {"check_steps": -1}})"), "syncline.check_steps\" is -1");
 }
 
+TEST_F(KerasJsonFile, InstructionSets) {
+  EXPECT_EQ(load().simd, "best");
+  write(R"({"syncline": {"simd": "common"}})");
+  EXPECT_EQ(load().simd, "common");
+  environment_["SYNCLINE_SIMD"] = "baseline";
+  EXPECT_EQ(load().simd, "baseline");
+  environment_["SYNCLINE_SIMD"] = "mmx";
+  expect_contains(refusal<ValueError>("{}"), "SYNCLINE_SIMD is 'mmx'; give best, common, avx2 or baseline");
+}
+
 TEST_F(KerasJsonFile, FaultsMustBeAllowed) {
   EXPECT_TRUE(load().faults.empty());
   environment_["SYNCLINE_FAULT"] = "1:3:kill";

@@ -87,11 +87,11 @@ void prepare_blas() {
 
 // An OpenBLAS older than the processor selects kernels of an older processor, with half the vector width.
 bool blas_is_wide() {
-  static const bool wide = [] {
+  static const bool widest = [] {
     const std::string name = openblas_get_corename();
-    return !has_wide_vectors() || name == "SkylakeX" || name == "Cooperlake" || name == "Sapphirerapids";
+    return name == "SkylakeX" || name == "Cooperlake" || name == "Sapphirerapids";
   }();
-  return wide;
+  return widest || !has_wide_vectors();  // the limit of instruction sets may change
 }
 
 // Scales C for k == 0: BLAS rejects the leading dimension 0 of an empty operand.
@@ -114,8 +114,12 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
   if (beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k, blas_is_wide())))
     return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
   prepare_blas();
-  blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, A, static_cast<int>(lda), B,
-       static_cast<int>(ldb), beta, C, static_cast<int>(ldc));
+  // OpenBLAS adds the terms of a small product one after the other, which loses digits of long sums.
+  constexpr Index kLongestSum = 4096;
+  for (Index at = 0; at < k; at += kLongestSum)
+    blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(kLongestSum, k - at)), alpha,
+         A + at * (a == Trans::kYes ? lda : 1), static_cast<int>(lda), B + at * (b == Trans::kYes ? 1 : ldb),
+         static_cast<int>(ldb), at == 0 ? beta : T(1), C, static_cast<int>(ldc));
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 #include "ops/kernels/product/gemm.h"
 
 #include <gtest/gtest.h>
+
 #include <sys/mman.h>
 
 #include <limits>
@@ -86,6 +87,17 @@ void check_all(double tolerance) {
 TEST(Gemm, FloatEqualsPlainLoops) { check_all<float>(2e-6); }
 
 TEST(Gemm, DoubleEqualsPlainLoops) { check_all<double>(1e-14); }
+
+// Longer than OpenBLAS adds up at once.
+TEST(Gemm, LongSums) {
+  for (const Shape& s : {Shape{2, 3, 9001}, Shape{1, 7, 4097}, Shape{40, 30, 8192}})
+    for (const Trans ta : {Trans::kNo, Trans::kYes})
+      for (const Trans tb : {Trans::kNo, Trans::kYes}) {
+        const Product<float> p(s, ta, tb, 2);
+        EXPECT_LT(largest_error(p.run(1, 0), p.expected(1, 0)), 1e-5) << s.m << ' ' << s.n << ' ' << s.k;
+        EXPECT_LT(largest_error(p.run(2, 0.5), p.expected(2, 0.5)), 1e-5) << s.m << ' ' << s.n << ' ' << s.k;
+      }
+}
 
 TEST(Gemm, EveryInstructionSetMultiplies) {
   for (const InstructionSet& set : instruction_sets()) {
