@@ -13,9 +13,10 @@ void add_convert(CLI::App& program);  // convert.cc
 void add_diff(CLI::App& program);     // diff.cc
 void add_doctor(CLI::App& program);   // doctor/doctor.cc
 void add_ls(CLI::App& program);       // ls.cc
+void add_profile(CLI::App& program);  // profiling/profile.cc
 void add_show(CLI::App& program);     // show.cc
 void add_stat(CLI::App& program);     // stat.cc
-void add_trace(CLI::App& program);    // trace.cc
+void add_trace(CLI::App& program);    // profiling/trace.cc
 void add_verify(CLI::App& program);   // verify.cc
 
 inline void end_with(int status) {

@@ -1,4 +1,4 @@
-// The `syncline` command: looks at checkpoints and timelines.
+// The `syncline` command: looks at checkpoints, timelines and profiles.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   syncline::tools::add_diff(program);
   syncline::tools::add_convert(program);
   syncline::tools::add_doctor(program);
+  syncline::tools::add_profile(program);
   syncline::tools::add_trace(program);
   syncline::tools::add_verify(program);
   try {

@@ -118,6 +118,11 @@ ConvAttrs with_size(ConvAttrs attrs, const Shape& size) {
   return attrs;
 }
 
+// Each position of y takes each element of w once.
+double flops_of(const Meta& y, const Meta& w) {
+  return 2 * static_cast<double>(y.shape.product(0, y.shape.ndim() - 1)) * elements(w);
+}
+
 // Every output channel sees every input channel.
 struct Dense {
   static constexpr std::string_view kForward = "conv", kGradInput = "conv_grad_input", kGradKernel = "conv_grad_kernel";
@@ -165,6 +170,9 @@ struct ConvForward {
     for (int i = 0; i < spatial_of(a); ++i) space.push_back(window_positions(op, x[i + 1], window(a, i, w[i])));
     return {in[0].dtype, image_shape(x[0], space, w.back())};
   }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    return flops_of(out[0], in[1]);
+  }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 0); }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
@@ -203,6 +211,9 @@ struct ConvGradInput {
       if (size[i] == kUnknown) size[i] = elements_under(dy[i + 1], window(a, i, w[i]));
     check_positions(kName, a, dy, size, space_of(a, w, 0));
     return {in[0].dtype, image_shape(dy[0], size, Kind::in_channels(w))};
+  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return flops_of(in[1], in[0]);
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
 
@@ -244,6 +255,9 @@ struct ConvGradKernel {
     if (Kind::kChannelAxes == 2) kernel.push_back(x.back());
     kernel.push_back(dy.back());
     return {in[0].dtype, kernel};
+  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    return flops_of(in[1], out[0]);
   }
   // A sum over the images: each rank sums its own images.
   static Placed place(const Attrs&, const PlaceArgs& args) {

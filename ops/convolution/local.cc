@@ -109,6 +109,9 @@ struct LocalConv {
     check_kernel(kName, a, in[1].shape, in[0].shape[3]);
     return {in[0].dtype, Shape{in[0].shape[0], a.positions[0], a.positions[1], in[1].shape[2]}};
   }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return 2 * static_cast<double>(in[0].shape[0]) * elements(in[1]);
+  }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 0); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const Local l(a, k.in_shape(0), k.out_shape()[3]);
@@ -140,6 +143,9 @@ struct LocalConvGradInput {
     check_windows(kName, a, image);
     check_kernel(kName, a, w, image[3]);
     return {in[0].dtype, Shape{dy[0], image[1], image[2], image[3]}};
+  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return 2 * static_cast<double>(in[1].shape[0]) * elements(in[0]);
   }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
   // Windows overlap in dx, so threads split the images. A product's bits may depend on its rows: chunks are fixed.
@@ -174,6 +180,9 @@ struct LocalConvGradKernel {
     const Index channels = in[0].shape[3], window = a.kernel_size[0] * a.kernel_size[1];
     return {in[0].dtype, Shape{a.positions[0] * a.positions[1], channels == kUnknown ? kUnknown : window * channels,
                                in[1].shape[3]}};
+  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    return 2 * static_cast<double>(in[0].shape[0]) * elements(out[0]);
   }
   // A sum over the images: each rank sums its own images.
   static Placed place(const Attrs&, const PlaceArgs& args) {

@@ -17,7 +17,8 @@
 // returns one Expr per input, empty for an input without a gradient. Optional members: `accumulate` (accumulates a sum
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
 // shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
-// `may_refuse` (whether the kernel may throw), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
+// `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work),
+// `run_program` and `takes_program` (of reductions), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
 // Ops are registered before main; the registry is immutable afterwards.
 #pragma once
 
@@ -31,11 +32,15 @@
 
 #include "ops/graph/attrs.h"
 #include "ops/graph/placement.h"
+#include "ops/graph/work.h"
 #include "syncline/expr.h"
 
 namespace syncline {
 
 struct RandomOp;
+namespace kernels {
+struct FusedProgram;
+}
 
 // The part of a split output that this rank computes: its elements start at `begin` along `axis` of a dimension of
 // `size` elements.
@@ -96,6 +101,10 @@ struct OpDef {
   // Adds to output 0. For ops that sum over the first axis of their inputs: `run` computes the first part, `accumulate`
   // adds the following parts.
   void (*accumulate)(const void* attrs, const KernelArgs& args) = nullptr;
+  // For reductions: `run` with an operand that the program computes a tile at a time. The inputs are the program's, but
+  // the meta of input 0 is that of the operand. `takes_program`: whether this is possible for the operand's meta.
+  void (*run_program)(const void* attrs, const KernelArgs& args, const kernels::FusedProgram& program) = nullptr;
+  bool (*takes_program)(const void* attrs, const Meta& operand) = nullptr;
   std::size_t (*scratch)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   std::vector<Expr> (*grad)(const Expr& y, std::span<const Expr> dy) = nullptr;  // null: see no_gradient
   std::string_view no_gradient;
@@ -109,6 +118,8 @@ struct OpDef {
   // True if `run` or `block` throws for some values of operands with these metas (an index outside its table). A step
   // writes no variable before all such ops have finished (runtime/passes/commit.cc). Null: the op never throws.
   bool (*may_refuse)(const void* attrs, std::span<const Meta> in) = nullptr;
+  // Of one call, for profiles.
+  Work (*work)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   RandomOp* (*random_op)(const void* attrs) = nullptr;  // see random_op_of
   bool effect = false;      // has a side effect: never folded, merged with an equal node or repeated
   bool in_place = false;    // output 0 may share the buffer of input 0
@@ -154,6 +165,15 @@ std::vector<Expr> grad(const Expr& y, std::span<const Expr> dy) {
 }
 
 template <class Op>
+Work work(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) {
+  Work work = plain_work(in, out);
+  [[maybe_unused]] const auto& a = *static_cast<const typename Op::Attrs*>(attrs);
+  if constexpr (requires { Op::flops; }) work.flops = Op::flops(a, in, out);
+  if constexpr (requires { Op::bytes; }) work.bytes = Op::bytes(a, in, out);
+  return work;
+}
+
+template <class Op>
 OpDef make_def() {
   using Attrs = typename Op::Attrs;
   OpDef def;
@@ -164,6 +184,14 @@ OpDef make_def() {
     def.run = [](const void* a, const KernelArgs& k) { Op::run(*static_cast<const Attrs*>(a), k); };
   if constexpr (requires { Op::accumulate; })
     def.accumulate = [](const void* a, const KernelArgs& k) { Op::accumulate(*static_cast<const Attrs*>(a), k); };
+  if constexpr (requires { Op::run_program; }) {
+    def.run_program = [](const void* a, const KernelArgs& k, const kernels::FusedProgram& program) {
+      Op::run_program(*static_cast<const Attrs*>(a), k, program);
+    };
+    def.takes_program = [](const void* a, const Meta& operand) {
+      return Op::takes_program(*static_cast<const Attrs*>(a), operand);
+    };
+  }
   if constexpr (requires { Op::block; })
     def.block = [](const void* a, std::span<const Meta> in) { return Op::block(*static_cast<const Attrs*>(a), in); };
   if constexpr (requires { Op::scratch; })
@@ -188,6 +216,7 @@ OpDef make_def() {
     def.may_refuse = [](const void* a, std::span<const Meta> in) {
       return Op::may_refuse(*static_cast<const Attrs*>(a), in);
     };
+  def.work = &work<Op>;
   def.view = requires { Op::kView; };
   if constexpr (requires { &Attrs::random_op; })
     def.random_op = [](const void* a) { return static_cast<const Attrs*>(a)->random_op.get(); };

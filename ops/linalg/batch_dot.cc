@@ -47,6 +47,9 @@ struct BatchDot {
     return out;
   }
 
+  static double flops(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
+    return 2 * elements(out[0]) * static_cast<double>(sizes_of(a, in[0].shape, in[1].shape).k);
+  }
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     const Placement x = args.at[0], y = args.at[1];
     const Placement whole = Placement::replicated(), partial = Placement::partial();

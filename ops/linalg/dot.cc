@@ -43,6 +43,9 @@ struct Dot {
     out.shape[x.ndim() - 1] = w[1 - inner];
     return out;
   }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    return 2 * elements(out[0]) * static_cast<double>(in[0].shape.back());
+  }
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     const int last = args.in[0].shape.ndim() - 1, inner = a.transpose_y ? 1 : 0;
     const Placement x = args.at[0], w = args.at[1];
@@ -87,6 +90,9 @@ struct DotKernelGrad {
     for (int axis = 0; fits && axis + 1 < a.ndim(); ++axis) fits = !sizes_differ(a[axis], b[axis]);
     if (!fits) fail<ShapeError>(kName, ": ", a, " and ", b, " must be equal in all dimensions but the last");
     return {in[0].dtype, Shape{a.back(), b.back()}};
+  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return 2 * elements(in[0]) * static_cast<double>(in[1].shape.back());
   }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const int last = args.in[0].shape.ndim() - 1;

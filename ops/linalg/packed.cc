@@ -53,6 +53,9 @@ struct DotPacked {
     out.shape[x.ndim() - 1] = a.n;
     return out;
   }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    return 2 * elements(out[0]) * static_cast<double>(in[0].shape.back());
+  }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement x = args.at[0], whole = Placement::replicated();
     const bool by_rows = (x.is_split() && x.axis != args.in[0].shape.ndim() - 1) || x.is_partial();

@@ -44,6 +44,10 @@ struct Gather {
     for (int axis = 1; axis < in[0].shape.ndim(); ++axis) out.shape.push_back(in[0].shape[axis]);
     return out;
   }
+  // Only the rows that the indices name.
+  static double bytes(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
+    return bytes_of(in[1]) + 2 * bytes_of(out[0]);
+  }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement table = args.at[0], indices = args.at[1], whole = Placement::replicated();
     if (indices.is_split()) return {{whole, indices}, {indices}};
@@ -132,7 +136,7 @@ struct ScatterRows {
     return static_cast<std::size_t>(in[1].shape.size()) * sizeof(std::int64_t);
   }
   static void run(const Attrs&, const KernelArgs& k) {
-    kernels::clear(k.out[0], k.out_shape().size() * static_cast<std::int64_t>(size_of(k.out_dtype())));
+    kernels::clear_output(k);
     with_index(k.in_dtype(1), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(1), k.in_shape(1).size(), k.out_shape()[0], width_of(k.out_shape())};
       with_dtype(k.out_dtype(), [&]<class T>(T) {
@@ -159,6 +163,10 @@ struct ScatterSub {
     check_rows(kName, in[1], in[2], row_of(in[0].shape, 1));
     return in[0];
   }
+  // In place, only the rows that the indices name.
+  static double bytes(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return 3 * bytes_of(in[1]) + bytes_of(in[2]);
+  }
   // If x is partial, each rank subtracts its own rows from its part of the sum.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement table = args.at[0], values = args.at[1], indices = args.at[2];
@@ -171,8 +179,7 @@ struct ScatterSub {
     return static_cast<std::size_t>(in[2].shape.size()) * sizeof(std::int64_t);
   }
   static void run(const Attrs&, const KernelArgs& k) {
-    if (k.in[0] != k.out[0])
-      kernels::copy(k.in[0], k.out[0], k.out_shape().size() * static_cast<std::int64_t>(size_of(k.out_dtype())));
+    kernels::copy_to_output(k.in[0], k);
     with_index(k.in_dtype(2), [&]<class Index>(Index) {
       const Rows<Index> r{k.input<Index>(2), k.in_shape(2).size(), k.out_shape()[0], width_of(k.out_shape())};
       with_dtype(k.out_dtype(), [&]<class T>(T) {

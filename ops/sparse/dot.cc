@@ -136,6 +136,9 @@ struct SparseDot {
     check_operand(kName, in, in[kDense], 1);
     return {in[kDense].dtype, Shape{sparse_shape(in)[0], in[kDense].shape[1]}};
   }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return 2 * elements(in[0]) * static_cast<double>(in[kDense].shape[1]);
+  }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement rows = Placement::split(0), whole = Placement::replicated();
     if (args.at[kSpans].is_split(0)) return {{rows, rows, rows, whole, whole}, {rows}};
@@ -167,6 +170,9 @@ struct SparseDotTransposed {
     if (in[kDense].shape[0] > std::numeric_limits<std::int32_t>::max())
       fail<ShapeError>(kName, ": the sparse tensor has ", in[kDense].shape[0], " rows; at most 2^31 - 1 are possible");
     return {in[kDense].dtype, Shape{sparse_shape(in)[1], in[kDense].shape[1]}};
+  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
+    return 2 * elements(in[0]) * static_cast<double>(in[kDense].shape[1]);
   }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement rows = Placement::split(0), whole = Placement::replicated();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/convert.h"
+#include "runtime/plan/step_profile.h"
 #include "syncline/backend/random.h"
 #include "syncline/session.h"
 #include "syncline/timeline.h"
@@ -122,6 +123,7 @@ void LoopStep::add_products(const KernelArgs& args, std::int64_t iteration) {
     of_product.in_meta = product.in_meta;
     of_product.out_meta = product.out_meta;
     of_product.scratch = args.scratch;
+    const ProfileSpan profiled(product.profile);
     (iteration < iterations_together ? product.run : product.accumulate)(product.attrs, of_product);
   }
 }
@@ -206,9 +208,11 @@ void Plan::run_steps(Session& session, bool listens) {
       if (step.writes_shared_from < others->leased()) others->reclaim();
     }
     const timeline::Detail detail(step.label);
+    const ProfileSpan profiled(step.profile);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
       case Step::kFused: run_fused(step); break;
+      case Step::kReduce: step.run_program(step.attrs, step.args, fused_[i]); break;
       case Step::kStart: {
         const Computation::Pause pause(computation, transfers_[i].bucket);
         tickets_[i] =
@@ -286,10 +290,7 @@ void Plan::run_loop(Session& session, const Step& step, bool listens) {
 std::string Plan::describe() const {
   std::string text;
   for (const Step& step : steps_) {
-    text += join_text(step.label);
-    for (std::size_t i = 0; i < step.in_meta.size(); ++i) text += join_text(i == 0 ? "  " : ", ", step.in_meta[i]);
-    for (std::size_t i = 0; i < step.out_meta.size(); ++i) text += join_text(i == 0 ? " -> " : ", ", step.out_meta[i]);
-    text += '\n';
+    text += describe_operands(step) + '\n';
     if (step.kind == Step::kLoop) text += loops_[static_cast<std::size_t>(step.index)].body.describe();
   }
   return text;

@@ -21,6 +21,7 @@ namespace syncline {
 
 class Session;
 struct LoopStep;
+struct ProfileLine;
 
 // A value that a step reads or computes, for plan inspection.
 struct StepValue {
@@ -30,18 +31,20 @@ struct StepValue {
 };
 
 struct Step {
-  enum Kind : std::uint8_t { kKernel, kFused, kStart, kWait, kLoop, kGuard };
+  enum Kind : std::uint8_t { kKernel, kFused, kReduce, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
-  int index = -1;                             // of the fused program, transfer or loop; kGuard: the step to jump to
+  int index = -1;                             // of the program, transfer or loop; kGuard: the step to jump to
   int by_rank = -1;                           // kFused: index of its RankParts, or -1
   bool may_refuse = false;                    // may throw for some values of its operands
   std::size_t writes_shared_from = SIZE_MAX;  // lowest shared offset written; equal on all ranks
   bool needed_if = false;                     // kGuard: jumps if its operand differs
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
+  void (*run_program)(const void* attrs, const KernelArgs& args, const kernels::FusedProgram&) = nullptr;  // kReduce
   const void* attrs = nullptr;
   KernelArgs args;
   std::vector<Meta> in_meta, out_meta;  // args refers to these
   std::string label;                    // for messages, timelines and plan inspection
+  ProfileLine* profile = nullptr;       // counts its runs, unless null
   std::vector<StepValue> reads, writes;
 };
 
@@ -167,6 +170,7 @@ struct LoopStep {
     std::vector<Operand> operands;
     std::vector<Meta> in_meta, out_meta;  // in_meta: of the iterations added together
     std::vector<const void*> in;
+    ProfileLine* profile = nullptr;  // counts its runs, unless null
   };
   std::vector<Product> products;  // the step's last outputs
   std::int64_t iterations_together = 1;

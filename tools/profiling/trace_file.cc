@@ -1,4 +1,4 @@
-#include "tools/trace_file.h"
+#include "tools/profiling/trace_file.h"
 
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,7 @@
 
 #include "syncline/error.h"
 #include "tools/command.h"
-#include "tools/trace_file.h"
+#include "tools/profiling/trace_file.h"
 
 namespace syncline::tools {
 namespace {

@@ -1,0 +1,74 @@
+// Profile: the time of each kind of step of a process's plans, beside its arithmetic operations and bytes of memory.
+// For SYNCLINE_PROFILE=FILE (docs/profile.md).
+//
+// All functions may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "ops/graph/work.h"
+#include "runtime/plan/machine_limits.h"
+
+namespace syncline {
+
+// Steps of one kind with equal operands, in one layer.
+struct ProfileLine {
+  std::string kind;   // an op, "fused", "reduce", "copy", "loop", "all_reduce", "all_gather" or "wait"
+  std::string what;   // attributes and operands
+  std::string layer;  // "" if the step reads and writes no variable with a scope
+  Work work;          // of one call
+  std::atomic<std::int64_t> calls = 0;
+  std::atomic<std::int64_t> nanoseconds = 0;  // without the steps of a loop's body
+};
+
+class Profile {
+ public:
+  // Null unless SYNCLINE_PROFILE is set.
+  static Profile* of_process();
+
+  // Measures the machine. `path`: the file of a job with one rank.
+  explicit Profile(std::string path);
+
+  // Call it before the first write. Rank R of several writes the file PATH.rankR.
+  void set_rank(int rank, int ranks);
+  // The line that counts such steps; it lives as long as the profile.
+  ProfileLine* line(std::string kind, std::string what, std::string layer, const Work& work);
+  // Replaces the file. Throws IoError. The process's profile writes itself every ten seconds and at exit.
+  void write();
+
+ private:
+  std::mutex mutex_;  // guards the members below
+  std::string path_;
+  int rank_ = 0, ranks_ = 1;
+  const MachineLimits limits_;
+  std::deque<ProfileLine> lines_;
+  std::unordered_map<std::string, ProfileLine*> line_of_;
+};
+
+// Adds its lifetime to a line, without the lifetimes of the spans inside it on the same thread. Null: does nothing.
+class ProfileSpan {
+ public:
+  explicit ProfileSpan(ProfileLine* line) : line_(line) {
+    if (line_ != nullptr) begin();
+  }
+  ~ProfileSpan() {
+    if (line_ != nullptr) end();
+  }
+  ProfileSpan(const ProfileSpan&) = delete;
+  ProfileSpan& operator=(const ProfileSpan&) = delete;
+
+ private:
+  void begin();
+  void end();
+
+  ProfileLine* const line_;
+  ProfileSpan* outer_ = nullptr;
+  std::int64_t begin_ = 0, inside_ = 0;
+};
+
+}  // namespace syncline
