@@ -1,13 +1,13 @@
 #include "ops/control/branch.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 
 #include "ops/control/body.h"
 #include "ops/control/print.h"
 #include "ops/graph/leaf.h"
 #include "ops/graph/substitute.h"
+#include "ops/kernels/copy/bytes.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/gradients.h"
 
@@ -80,11 +80,7 @@ Placed Choose::place(const Attrs&, const PlaceArgs& args) {
   return placed;
 }
 
-void Choose::run(const Attrs&, const KernelArgs& k) {
-  const void* taken = k.in[*k.input<bool>(2) ? 0 : 1];
-  const auto bytes = static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype());
-  if (taken != k.out[0] && bytes > 0) std::memcpy(k.out[0], taken, bytes);
-}
+void Choose::run(const Attrs&, const KernelArgs& k) { kernels::copy_to_output(k.in[*k.input<bool>(2) ? 0 : 1], k); }
 
 Expr Choose::simplify(const Attrs&, std::span<const Expr> in, const Meta&) {
   double condition = 0;

@@ -1,13 +1,13 @@
 #include "ops/control/print.h"
 
 #include <cstdio>
-#include <cstring>
 #include <unordered_map>
 
 #include "ops/control/array_text.h"
 #include "ops/control/body.h"
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
+#include "ops/kernels/copy/bytes.h"
 #include "syncline/backend/control.h"
 
 namespace syncline {
@@ -50,8 +50,7 @@ Placed Print::place(const Attrs&, const PlaceArgs& args) {
 }
 
 void Print::run(const Attrs& a, const KernelArgs& k) {
-  const auto bytes = static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype());
-  if (k.in[0] != k.out[0] && bytes > 0) std::memcpy(k.out[0], k.in[0], bytes);
+  kernels::copy_to_output(k.in[0], k);
   if (!k.is_primary) return;
   const Array value = Array::borrow(k.in_dtype(1), k.in_shape(1), const_cast<void*>(k.in[1]));
   writer()((a.message.empty() ? "" : a.message + ' ') + text_of(value) + '\n');

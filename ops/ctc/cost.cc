@@ -163,6 +163,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "ops/ctc/lengths.h"
 #include "ops/graph/op.h"
+#include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/parallel.h"
 #include "syncline/backend/ctc.h"
 #include "syncline/backend/math.h"
@@ -301,7 +302,7 @@ struct CtcCostGrad {
   }
   static void run(const Attrs&, const KernelArgs& k) {
     check_values(kName, k);
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+    kernels::clear_output(k);
     const std::int64_t size = k.out_shape()[1] * k.out_shape()[2];
     with_floating(k.out_dtype(), [&]<class T>(T) {
       for_samples<T>(k, true, [&](std::int64_t i, ctc::Sample<T>& sample) {

@@ -89,53 +89,10 @@ struct PowF : Stateless {
   }
 };
 
-#if HWY_TARGET == HWY_SCALAR
-BlockFn pow_block_of(DType dtype) { return plain_block_of<PowF, 2>(dtype); }
-#else
-// float32: e^(y log|x|) in float64, and the cases that the C standard lists for pow.
-struct PowVectors : Stateless {
-  using Stateless::Stateless;
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
-    const hn::Half<D> half;
-    const V size = hn::Combine(d, power_of(half, hn::UpperHalf(half, x), hn::UpperHalf(half, y)),
-                               power_of(half, hn::LowerHalf(half, x), hn::LowerHalf(half, y)));
-    const V one = hn::Set(d, 1.0f), zero = hn::Zero(d), inf = hn::Inf(d), half_y = hn::Mul(y, hn::Set(d, 0.5f));
-    const auto integer = hn::Eq(hn::Round(y), y), even = hn::Eq(hn::Round(half_y), half_y);
-    const auto negative = hn::And(hn::Lt(x, zero), hn::Gt(x, hn::Neg(inf)));
-    V z = hn::IfThenElse(hn::AndNot(even, integer), hn::CopySign(size, x), size);
-    z = hn::IfThenElse(hn::AndNot(integer, negative), hn::NaN(d), z);
-    z = hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), z);
-    return hn::IfThenElse(hn::Or(hn::Eq(x, one), hn::Eq(y, zero)), one, z);
-  }
-  // |x|^y for numbers x and y.
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V power_of(D d, V x, V y) const {
-    const hn::Rebind<double, D> wide;
-    const auto base = hn::Abs(hn::PromoteTo(wide, x)), zero = hn::Zero(wide), inf = hn::Inf(wide);
-    auto log = hn::Log(wide, base);
-    log = hn::IfThenElse(hn::Eq(base, zero), hn::Neg(inf), hn::IfThenElse(hn::Eq(base, inf), inf, log));
-    // The limits lie outside the range of float32 and inside that of Exp.
-    const auto limit = hn::Set(wide, 700.0);
-    const auto product = hn::Min(limit, hn::Max(hn::Neg(limit), hn::Mul(hn::PromoteTo(wide, y), log)));
-    return hn::DemoteTo(d, hn::Exp(wide, hn::IfThenElse(hn::Eq(log, zero), zero, product)));
-  }
-};
-
-BlockFn pow_block_of(DType dtype) {
-  return dtype == DType::kFloat32 ? &value_block<2, float, PowVectors> : plain_block_of<PowF, 2>(dtype);
-}
-#endif
-
 constexpr NamedBlock kBlocks[] = {
-    {"add", &plain_block_of<AddF, 2>},
-    {"sub", &plain_block_of<SubF, 2>},
-    {"mul", &plain_block_of<MulF, 2>},
-    {"div", &plain_block_of<DivF, 2>},
-    {"pow", &pow_block_of},
-    {"neg", &plain_block_of<NegF, 1>},
-    {"maximum", &plain_block_of<MaxF, 2>},
-    {"minimum", &plain_block_of<MinF, 2>},
+    {"add", &plain_block_of<AddF, 2>},     {"sub", &plain_block_of<SubF, 2>},     {"mul", &plain_block_of<MulF, 2>},
+    {"div", &plain_block_of<DivF, 2>},     {"pow", &plain_block_of<PowF, 2>},     {"neg", &plain_block_of<NegF, 1>},
+    {"maximum", &plain_block_of<MaxF, 2>}, {"minimum", &plain_block_of<MinF, 2>},
 };
 
 BlockFn arithmetic_block(std::string_view name, DType dtype) { return find_block(kBlocks, name, dtype); }

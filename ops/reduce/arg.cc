@@ -16,9 +16,11 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr std::int64_t kShortRow = 4;  // vectors: in a shorter row, the lanes' comparison at the end takes longer
+
 // True if `value` takes the place of `best`, which stands before it.
 template <bool kLargest, class T>
-bool beats(T value, T best) {
+HWY_INLINE HWY_ATTR bool beats(T value, T best) {
   return (kLargest ? value > best : value < best) || (value != value && best == best);
 }
 template <bool kLargest, class D, class V>
@@ -29,19 +31,28 @@ HWY_INLINE HWY_ATTR auto beats(D, V value, V best) {
 }
 
 // The best element so far and its index.
-template <bool kLargest, class T>
+template <class T>
 struct Best {
   T value;
   std::int64_t index;
-  void meet(T other, std::int64_t at) {
-    const bool tie = at < index && !beats<kLargest>(value, other);
-    if (!tie && !beats<kLargest>(other, value)) return;
-    value = other;
-    index = at;
-  }
 };
 
-// The same in each lane of a vector; the indices have the width of the elements.
+// Goes on with elements [begin, length) of a slice whose elements are `inner` apart. A larger element costs no branch,
+// which random elements would mispredict.
+template <bool kLargest, class T>
+HWY_INLINE HWY_ATTR Best<T> best_of(Best<T> best, const T* x, std::int64_t begin, std::int64_t length,
+                                    std::int64_t inner) {
+  for (std::int64_t i = begin; i < length; ++i) {
+    const T value = x[i * inner];
+    if (value != value && best.value == best.value) return {value, i};
+    const bool ahead = kLargest ? value > best.value : value < best.value;
+    best.value = ahead ? value : best.value;
+    best.index = ahead ? i : best.index;
+  }
+  return best;
+}
+
+// The best element so far in each lane of a vector. The indices have the width of the elements.
 template <bool kLargest, class T>
 struct BestLanes {
   using Index = hwy::MakeSigned<T>;
@@ -56,72 +67,79 @@ struct BestLanes {
     value = hn::IfThenElse(wins, x, value);
     index = hn::IfThenElse(hn::RebindMask(di, wins), at, index);
   }
+  // The best of all lanes; the first one of equals.
+  HWY_INLINE HWY_ATTR Best<T> first() const {
+    alignas(64) T values[kMost];
+    alignas(64) Index indices[kMost];
+    hn::Store(value, d, values);
+    hn::Store(index, di, indices);
+    Best<T> best{values[0], indices[0]};
+    for (std::size_t lane = 1; lane < hn::Lanes(d); ++lane) {
+      const bool tie = indices[lane] < best.index && !beats<kLargest>(best.value, values[lane]);
+      if (tie || beats<kLargest>(values[lane], best.value)) best = {values[lane], indices[lane]};
+    }
+    return best;
+  }
 };
 
-template <bool kLargest, class T>
-HWY_ATTR std::int64_t arg_of_row(const T* x, std::int64_t length) {
-  using Lanes = BestLanes<kLargest, T>;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(Lanes::d));
-  Best<kLargest, T> best{x[0], 0};
-  std::int64_t i = 1;
-  if (length >= 2 * lanes) {
-    auto at = hn::Iota(Lanes::di, 0);
-    Lanes all{hn::LoadU(Lanes::d, x), at};
-    for (i = lanes; i + lanes <= length; i += lanes) {
-      at = hn::Add(at, hn::Set(Lanes::di, static_cast<typename Lanes::Index>(lanes)));
-      all.meet(x + i, at);
-    }
-    alignas(64) T values[Lanes::kMost];
-    alignas(64) typename Lanes::Index indices[Lanes::kMost];
-    hn::Store(all.value, Lanes::d, values);
-    hn::Store(all.index, Lanes::di, indices);
-    best = {values[0], indices[0]};
-    for (std::int64_t lane = 1; lane < lanes; ++lane) best.meet(values[lane], indices[lane]);
-  }
-  for (; i < length; ++i) best.meet(x[i], i);
-  return best.index;
+// True if the lanes of a vector hold the indices of so many elements.
+template <class T>
+constexpr bool lanes_hold(std::int64_t length) {
+  if constexpr (sizeof(T) < 4) return false;
+  else return length <= std::numeric_limits<hwy::MakeSigned<T>>::max();
 }
 
 template <bool kLargest, class T>
-std::int64_t arg_of_column(const T* x, std::int64_t length, std::int64_t inner) {
-  Best<kLargest, T> best{x[0], 0};
-  for (std::int64_t i = 1; i < length; ++i) best.meet(x[i * inner], i);
-  return best.index;
+HWY_INLINE HWY_ATTR std::int64_t arg_of_row(const T* x, std::int64_t length) {
+  Best<T> best{x[0], 0};
+  std::int64_t i = 1;
+  if constexpr (sizeof(T) >= 4) {
+    using Lanes = BestLanes<kLargest, T>;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(Lanes::d));
+    if (length >= kShortRow * lanes && lanes_hold<T>(length)) {
+      auto at = hn::Iota(Lanes::di, 0);
+      Lanes all{hn::LoadU(Lanes::d, x), at};
+      for (i = lanes; i + lanes <= length; i += lanes) {
+        at = hn::Add(at, hn::Set(Lanes::di, static_cast<typename Lanes::Index>(lanes)));
+        all.meet(x + i, at);
+      }
+      best = all.first();
+    }
+  }
+  return best_of<kLargest>(best, x, i, length, 1).index;
 }
 
 // `count` neighbouring columns.
 template <bool kLargest, class T>
 HWY_ATTR void arg_of_columns(const T* x, std::int64_t length, std::int64_t inner, std::int64_t count, std::int64_t* y) {
-  using Lanes = BestLanes<kLargest, T>;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(Lanes::d));
   std::int64_t j = 0;
-  for (; j + lanes <= count; j += lanes) {
-    Lanes best{hn::LoadU(Lanes::d, x + j), hn::Zero(Lanes::di)};
-    for (std::int64_t i = 1; i < length; ++i)
-      best.meet(x + i * inner + j, hn::Set(Lanes::di, static_cast<typename Lanes::Index>(i)));
-    alignas(64) typename Lanes::Index indices[Lanes::kMost];
-    hn::Store(best.index, Lanes::di, indices);
-    std::copy_n(indices, lanes, y + j);
+  if constexpr (sizeof(T) >= 4) {
+    using Lanes = BestLanes<kLargest, T>;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(Lanes::d));
+    for (; j + lanes <= count && lanes_hold<T>(length); j += lanes) {
+      Lanes best{hn::LoadU(Lanes::d, x + j), hn::Zero(Lanes::di)};
+      for (std::int64_t i = 1; i < length; ++i)
+        best.meet(x + i * inner + j, hn::Set(Lanes::di, static_cast<typename Lanes::Index>(i)));
+      alignas(64) typename Lanes::Index indices[Lanes::kMost];
+      hn::Store(best.index, Lanes::di, indices);
+      std::copy_n(indices, lanes, y + j);
+    }
   }
-  for (; j < count; ++j) y[j] = arg_of_column<kLargest>(x + j, length, inner);
+  for (; j < count; ++j) y[j] = best_of<kLargest>(Best<T>{x[j], 0}, x + j, 1, length, inner).index;
 }
 
 // Slices [begin, end) of x, in the order of the output.
 template <bool kLargest, class T>
-void arg_of_slices(const void* in, std::int64_t* y, const SlicesAlong& s, std::int64_t begin, std::int64_t end) {
+HWY_ATTR void arg_of_slices(const void* in, std::int64_t* y, const SlicesAlong& s, std::int64_t begin,
+                            std::int64_t end) {
   const T* x = static_cast<const T*>(in);
-  constexpr bool kVectors = sizeof(T) >= 4;  // lanes hold the indices
-  bool vectors = false;
-  if constexpr (kVectors) vectors = s.length <= std::numeric_limits<hwy::MakeSigned<T>>::max();
+  if (s.inner == 1) {
+    for (std::int64_t row = begin; row < end; ++row) y[row] = arg_of_row<kLargest>(x + row * s.length, s.length);
+    return;
+  }
   while (begin < end) {
     const std::int64_t row = begin / s.inner, column = begin % s.inner, count = std::min(end - begin, s.inner - column);
-    const T* at = x + row * s.length * s.inner + column;
-    if constexpr (kVectors) {
-      if (vectors && s.inner == 1) y[begin] = arg_of_row<kLargest>(at, s.length);
-      else if (vectors) arg_of_columns<kLargest>(at, s.length, s.inner, count, y + begin);
-    }
-    if (!vectors)
-      for (std::int64_t j = 0; j < count; ++j) y[begin + j] = arg_of_column<kLargest>(at + j, s.length, s.inner);
+    arg_of_columns<kLargest>(x + row * s.length * s.inner + column, s.length, s.inner, count, y + begin);
     begin += count;
   }
 }

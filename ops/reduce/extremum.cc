@@ -26,6 +26,12 @@ struct Reduction {
   static void run(const Attrs& a, const KernelArgs& k) {
     reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k);
   }
+  static void run_program(const Attrs& a, const KernelArgs& k, const kernels::FusedProgram& program) {
+    reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k, &program);
+  }
+  static bool takes_program(const Attrs& a, const Meta& operand) {
+    return syncline::takes_program(axis_mask(Self::kName, a.axes, operand.shape.ndim()), operand);
+  }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
     return reduced_nothing(Self::kName, a, in[0], out);
   }

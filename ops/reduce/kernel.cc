@@ -1,256 +1,17 @@
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/reduce/kernel.cc"
-#include <hwy/foreach_target.h>
-// foreach_target.h must come first
-#include <hwy/highway.h>
-
-#include <algorithm>
-#include <limits>
-
-#include "base/convert.h"
 #include "ops/reduce/kernel.h"
 
-HWY_BEFORE_NAMESPACE();
-namespace syncline {
-namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+#include <algorithm>
+#include <array>
 
-// Plain loops that the compiler vectorizes for each instruction set; the source fixes the order of additions.
-template <class T>
-constexpr T least() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::lowest();
-}
-template <class T>
-constexpr T greatest() {
-  if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-  else return std::numeric_limits<T>::max();
-}
-
-struct SumF {
-  template <class T>
-  static constexpr T kStart = T(0);
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(wrapping(a) + wrapping(b));
-  }
-};
-struct ProdF {
-  template <class T>
-  static constexpr T kStart = T(1);
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(wrapping(a) * wrapping(b));
-  }
-};
-struct AnyF {
-  template <class T>
-  static constexpr T kStart = T(0);
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
-struct AllF {
-  template <class T>
-  static constexpr T kStart = T(1);
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-// A NaN wins, as in NumPy and TensorFlow.
-struct MaxF {
-  template <class T>
-  static constexpr T kStart = least<T>();
-  template <class T>
-  T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;
-  }
-};
-struct MinF {
-  template <class T>
-  static constexpr T kStart = greatest<T>();
-  template <class T>
-  T operator()(T a, T b) const {
-    return a < b || a != a ? a : b;
-  }
-};
-
-template <class F, class T>
-void start(void* acc, std::int64_t w) {
-  std::fill_n(static_cast<T*>(acc), w, F::template kStart<T>);
-}
-
-// Eight rows per pass: accumulators are read and written once for eight elements, which are combined as a tree.
-template <class F, class T>
-void wide_columns(const T* x, std::int64_t m, std::int64_t w, std::int64_t stride, T* __restrict acc) {
-  const F f;
-  std::int64_t i = 0;
-  for (; i + 8 <= m; i += 8) {
-    const T *a = x + i * stride, *b = a + 4 * stride;
-#pragma GCC ivdep
-    for (std::int64_t j = 0; j < w; ++j) {
-      const T low = f(f(a[j], a[j + stride]), f(a[j + 2 * stride], a[j + 3 * stride]));
-      const T high = f(f(b[j], b[j + stride]), f(b[j + 2 * stride], b[j + 3 * stride]));
-      acc[j] = f(acc[j], f(low, high));
-    }
-  }
-  for (; i < m; ++i) {
-    const T* a = x + i * stride;
-#pragma GCC ivdep
-    for (std::int64_t j = 0; j < w; ++j) acc[j] = f(acc[j], a[j]);
-  }
-}
-
-// Few columns: several rows form one row of lanes. Lanes are folded every kDepth rows, which also keeps rounding errors
-// of long sums small.
-template <class F, class T, std::int64_t kLanes>
-void narrow_columns(const T* x, std::int64_t m, std::int64_t w, T* acc) {
-  constexpr std::int64_t kDepth = 256;
-  const F f;
-  const std::int64_t rows = kLanes / w, lanes = rows * w;
-  T lane[kLanes];
-  while (m >= rows) {
-    const std::int64_t depth = std::min(kDepth, m / rows);
-    start<F, T>(lane, lanes);
-    wide_columns<F, T>(x, depth, lanes, lanes, lane);
-    for (std::int64_t half = rows; half > 1; half = (half + 1) / 2) {
-      const std::int64_t from = (half + 1) / 2 * w, end = half * w;
-      for (std::int64_t j = from; j < end; ++j) lane[j - from] = f(lane[j - from], lane[j]);
-    }
-    for (std::int64_t j = 0; j < w; ++j) acc[j] = f(acc[j], lane[j]);
-    x += depth * lanes;
-    m -= depth * rows;
-  }
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < w; ++j) acc[j] = f(acc[j], x[i * w + j]);
-}
-
-// The same functions for vectors.
-template <class D, class V>
-HWY_INLINE V apply(SumF, D, V a, V b) {
-  return hn::Add(a, b);
-}
-template <class D, class V>
-HWY_INLINE V apply(ProdF, D, V a, V b) {
-  return hn::Mul(a, b);
-}
-// These do not propagate NaN: one_column checks for it.
-template <class D, class V>
-HWY_INLINE V apply(MaxF, D, V a, V b) {
-  return hn::Max(a, b);
-}
-template <class D, class V>
-HWY_INLINE V apply(MinF, D, V a, V b) {
-  return hn::Min(a, b);
-}
-
-// Folds the lanes of a vector to one element.
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
-  return hn::GetLane(hn::SumOfLanes(d, v));
-}
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(MaxF, D d, V v) {
-  return hn::GetLane(hn::MaxOfLanes(d, v));
-}
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(MinF, D d, V v) {
-  return hn::GetLane(hn::MinOfLanes(d, v));
-}
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(ProdF f, D d, V v) {
-  using T = hn::TFromD<D>;
-  alignas(64) T lane[HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(v, d, lane);
-  for (std::size_t half = hn::Lanes(d) / 2; half > 0; half /= 2)
-    for (std::size_t j = 0; j < half; ++j) lane[j] = f(lane[j], lane[j + half]);
-  return lane[0];
-}
-
-// One contiguous column: 64 lanes, in as many vectors as needed, folded every kDepth steps.
-template <class F, class T>
-HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
-  constexpr std::int64_t kLanes = 64, kDepth = 256;
-  const hn::ScalableTag<T> d;
-  constexpr auto kWidth = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
-  constexpr std::int64_t kVectors = kLanes / kWidth;
-  // `watch` is a sum: NaN if an element is NaN (or infinities cancel). Then the last loop takes elements one by one.
-  constexpr bool kWatch = std::is_same_v<F, MaxF> || std::is_same_v<F, MinF>;
-  const F f;
-  while (m >= kLanes) {
-    const std::int64_t depth = std::min(kDepth, m / kLanes);
-    hn::Vec<decltype(d)> v[kVectors], watch[kVectors];
-    for (std::int64_t k = 0; k < kVectors; ++k) v[k] = watch[k] = hn::LoadU(d, x + k * kWidth);
-    for (std::int64_t i = 1; i < depth; ++i)
-      for (std::int64_t k = 0; k < kVectors; ++k) {
-        const auto next = hn::LoadU(d, x + i * kLanes + k * kWidth);
-        v[k] = apply(f, d, v[k], next);
-        if (kWatch) watch[k] = hn::Add(watch[k], next);
-      }
-    for (std::int64_t k = 1; k < kVectors; ++k) watch[0] = hn::Add(watch[0], watch[k]);
-    if (kWatch && !hn::AllFalse(d, hn::IsNaN(watch[0]))) break;
-    for (std::int64_t half = kVectors / 2; half > 0; half /= 2)
-      for (std::int64_t k = 0; k < half; ++k) v[k] = apply(f, d, v[k], v[k + half]);
-    *acc = f(*acc, fold(f, d, v[0]));
-    x += depth * kLanes;
-    m -= depth * kLanes;
-  }
-  for (std::int64_t i = 0; i < m; ++i) *acc = f(*acc, x[i]);
-}
-
-template <class F, class T>
-void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t stride, void* raw_acc) {
-  const T* x = static_cast<const T*>(raw);
-  T* acc = static_cast<T*>(raw_acc);
-  if constexpr (std::is_floating_point_v<T>)
-    if (stride == 1 && w == 1 && m >= 64) return one_column<F, T>(x, m, acc);
-  if (stride == w && w < 32 && m * w >= 512) return narrow_columns<F, T, 64>(x, m, w, acc);
-  // Integers give the same result in any order, and small sums of them are rare: one loop less to compile.
-  if constexpr (std::is_floating_point_v<T>)
-    if (stride == w && w <= 8 && m * w >= 32) return narrow_columns<F, T, 16>(x, m, w, acc);
-  wide_columns<F, T>(x, m, w, stride, acc);
-}
-
-template <class F>
-ReduceLoops arithmetic_loops(DType dtype) {
-  return with_dtype(dtype, []<class T>(T) -> ReduceLoops { return {&start<F, T>, &columns<F, T>}; });
-}
-template <class F>
-ReduceLoops logical_loops(DType) {
-  return {&start<F, bool>, &columns<F, bool>};
-}
-
-struct NamedLoops {
-  std::string_view name;
-  ReduceLoops (*of)(DType);
-};
-constexpr NamedLoops kLoops[] = {
-    {"sum", &arithmetic_loops<SumF>}, {"prod", &arithmetic_loops<ProdF>}, {"max", &arithmetic_loops<MaxF>},
-    {"min", &arithmetic_loops<MinF>}, {"any", &logical_loops<AnyF>},      {"all", &logical_loops<AllF>},
-};
-
-ReduceLoops find_loops(std::string_view name, DType dtype) {
-  for (const NamedLoops& row : kLoops)
-    if (row.name == name) return row.of(dtype);
-  fail<InternalError>("no loops for the reduction ", name);
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace syncline
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 #include "ops/kernels/parallel.h"
 
 namespace syncline {
 namespace {
-HWY_EXPORT(find_loops);
 
 constexpr std::int64_t kWideColumns = 2048;  // from this width on, threads share the columns
 constexpr std::int64_t kManyBlocks = 32;     // from this count on, threads share the outputs
 constexpr double kNanosecondsPerByte = 0.06;
+constexpr std::int64_t kTile = 16384;  // elements that a program computes at once, within the second-level cache
 
 struct Axis {
   std::int64_t size = 1, stride = 1;
@@ -307,65 +68,182 @@ kernels::Chunks row_chunks(const Geometry& g) {
   return g.repeats > 1 ? kernels::fixed_chunks(g.repeats, g.cost(g.m * g.w)) : kernels::fixed_chunks(g.m, g.cost(g.w));
 }
 
-struct Job {
-  const ReduceLoops& loops;
-  const Geometry& g;
-  const std::byte* x;
-  std::byte* y;
+constexpr std::size_t kMostReduced = kernels::kMostReduced;
 
-  const std::byte* input(std::int64_t element) const { return x + element * g.size_of_element; }
-  std::byte* output(std::int64_t element) const { return y + element * g.size_of_element; }
+// Some elements of each operand that a program computes.
+struct Tile {
+  alignas(64) std::byte at[kMostReduced][kTile * sizeof(double)];
+};
 
-  // Columns [begin, end) of a block, over the repeats [first, last).
-  void reduce_columns(std::int64_t block, std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last,
-                      std::byte* acc) const {
-    const std::int64_t at = g.offset(block, false) + begin;
-    loops.start(acc, end - begin);
-    for (std::int64_t r = first; r < last; ++r)
-      loops.columns(input(at + g.offset(r, true)), g.m, end - begin, g.w, acc);
+using Operands = std::array<const std::byte*, kMostReduced>;
+using Sums = std::array<std::byte*, kMostReduced>;
+
+// One or several reductions of one kind over the same axes.
+class Job {
+ public:
+  Job(const ReduceLoops& loops, const Geometry& g, const KernelArgs& k, const kernels::FusedProgram* program)
+      : loops_(loops),
+        g_(g),
+        k_(k),
+        program_(program),
+        count_(program == nullptr ? 1 : program->reduced.size()),
+        stored_(k.out_meta.size() - count_) {
+    SYNCLINE_CHECK(program_ == nullptr || (g_.w < kWideColumns && count_ <= kMostReduced && stored_ <= kMostStored));
+  }
+
+  void run() const {
+    if (g_.w >= kWideColumns) shared_columns();
+    else if (g_.blocks >= kManyBlocks) whole_blocks();
+    else shared_rows();
+  }
+
+ private:
+  static constexpr std::size_t kMostStored = kernels::kFusedRegisters;
+
+  std::byte* output(std::size_t i, std::int64_t element) const {
+    return k_.output<std::byte>(static_cast<int>(stored_ + i)) + element * g_.size_of_element;
+  }
+  Sums outputs(std::int64_t element) const {
+    Sums at{};
+    for (std::size_t i = 0; i < count_; ++i) at[i] = output(i, element);
+    return at;
+  }
+
+  // Elements [begin, begin + n) of each operand; with a program, n is at most kTile. Stores those of the program's
+  // other outputs.
+  Operands operands(std::int64_t begin, std::int64_t n, Tile* tile) const {
+    if (program_ == nullptr) return {k_.input<std::byte>(0) + begin * g_.size_of_element};
+    Operands x{};
+    void* out[kMostStored + kMostReduced];
+    std::copy_n(k_.out, stored_, out);
+    for (std::size_t i = 0; i < count_; ++i) {
+      const auto& [to, from] = program_->reduced[i];
+      if (to < 0) {
+        x[i] = k_.input<std::byte>(from) +
+               (program_->inputs[static_cast<std::size_t>(from)].offset + begin) * g_.size_of_element;
+      } else {
+        x[i] = tile->at[i];
+        out[to] = tile->at[i] - begin * g_.size_of_element;  // where element 0 would lie
+      }
+    }
+    kernels::run_elements(*program_, k_.in, out, begin, begin + n);
+    return x;
+  }
+
+  // Calls f with memory for computed operands, or with null. That memory is on the stack, and large.
+  template <class F>
+  void with_tile(F f) const {
+    if (program_ == nullptr) f(nullptr);
+    else call_with_tile(f);
+  }
+  template <class F>
+  [[gnu::noinline]] static void call_with_tile(F f) {
+    Tile tile;
+    f(&tile);
+  }
+
+  void start(const Sums& acc, std::int64_t columns) const {
+    for (std::size_t i = 0; i < count_; ++i) loops_.start(acc[i], columns);
+  }
+
+  // Folds `m` rows that begin at an element.
+  void fold(std::int64_t begin, std::int64_t m, const Sums& acc, Tile* tile) const {
+    const std::int64_t unit = program_ == nullptr ? m : loops_.unit(m, g_.w);
+    const std::int64_t part = std::max(unit, kTile / (unit * g_.w) * unit);
+    for (std::int64_t at = 0; at < m; at += part) {
+      const std::int64_t rows = std::min(part, m - at);
+      const Operands x = operands(begin + at * g_.w, rows * g_.w, tile);
+      for (std::size_t i = 0; i < count_; ++i) loops_.columns(x[i], rows, g_.w, g_.w, acc[i], m);
+    }
+  }
+
+  // A block, over the repeats [first, last).
+  void reduce_block(std::int64_t block, std::int64_t first, std::int64_t last, const Sums& acc, Tile* tile) const {
+    const std::int64_t at = g_.offset(block, false);
+    start(acc, g_.w);
+    for (std::int64_t r = first; r < last; ++r) fold(at + g_.offset(r, true), g_.m, acc, tile);
+  }
+
+  // Blocks [begin, end) whose elements lie one behind the other, as many at once as fit a tile.
+  void reduce_small_blocks(std::int64_t begin, std::int64_t end, Tile* tile) const {
+    const std::int64_t size = g_.m * g_.w;
+    for (std::int64_t b = begin; b < end;) {
+      const std::int64_t n = std::min(end - b, kTile / size);
+      const Operands x = operands(b * size, n * size, tile);
+      for (std::int64_t at = 0; at < n; ++at, ++b) {
+        start(outputs(b * g_.w), g_.w);
+        for (std::size_t i = 0; i < count_; ++i)
+          loops_.columns(x[i] + at * size * g_.size_of_element, g_.m, g_.w, g_.w, output(i, b * g_.w), g_.m);
+      }
+    }
   }
 
   void whole_blocks() const {
-    kernels::parallel_for(g.blocks, g.cost(g.repeats * g.m * g.w), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) reduce_columns(b, 0, g.w, 0, g.repeats, output(b * g.w));
+    const std::int64_t elements = g_.repeats * g_.m * g_.w;
+    const double cost = g_.cost(elements) + (program_ == nullptr ? 0 : program_->cost * static_cast<double>(elements));
+    kernels::parallel_for(g_.blocks, cost, [&](std::int64_t begin, std::int64_t end) {
+      with_tile([&](Tile* tile) {
+        if (elements <= kTile && g_.repeats == 1) return reduce_small_blocks(begin, end, tile);
+        for (std::int64_t b = begin; b < end; ++b) reduce_block(b, 0, g_.repeats, outputs(b * g_.w), tile);
+      });
     });
   }
 
+  // Of an operand in memory.
   void shared_columns() const {
-    for (std::int64_t b = 0; b < g.blocks; ++b)
-      kernels::parallel_for(g.w, g.cost(g.repeats * g.m), [&](std::int64_t begin, std::int64_t end) {
-        reduce_columns(b, begin, end, 0, g.repeats, output(b * g.w + begin));
+    for (std::int64_t b = 0; b < g_.blocks; ++b)
+      kernels::parallel_for(g_.w, g_.cost(g_.repeats * g_.m), [&](std::int64_t begin, std::int64_t end) {
+        const std::byte* x = k_.input<std::byte>(0) + (g_.offset(b, false) + begin) * g_.size_of_element;
+        std::byte* acc = output(0, b * g_.w + begin);
+        loops_.start(acc, end - begin);
+        for (std::int64_t r = 0; r < g_.repeats; ++r)
+          loops_.columns(x + g_.offset(r, true) * g_.size_of_element, g_.m, end - begin, g_.w, acc, g_.m);
       });
   }
 
-  void shared_rows(void* scratch) const {
-    const kernels::Chunks chunks = row_chunks(g);
+  // The partial results of a chunk; those of an operand's chunks lie one behind the other.
+  Sums partials(const kernels::Chunks& chunks, std::int64_t chunk) const {
+    Sums at{};
+    for (std::size_t i = 0; i < count_; ++i)
+      at[i] = static_cast<std::byte*>(k_.scratch) +
+              (static_cast<std::int64_t>(i) * chunks.count + chunk) * g_.w * g_.size_of_element;
+    return at;
+  }
+
+  void shared_rows() const {
+    const kernels::Chunks chunks = row_chunks(g_);
     if (chunks.count <= 1) return whole_blocks();
-    for (std::int64_t b = 0; b < g.blocks; ++b) {
-      std::byte* partials = static_cast<std::byte*>(scratch);
+    for (std::int64_t b = 0; b < g_.blocks; ++b) {
       kernels::parallel_chunks(chunks, [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-        std::byte* acc = partials + chunk * g.w * g.size_of_element;
-        if (g.repeats > 1) return reduce_columns(b, 0, g.w, begin, end, acc);
-        loops.start(acc, g.w);
-        loops.columns(input(g.offset(b, false) + begin * g.w), end - begin, g.w, g.w, acc);
+        with_tile([&](Tile* tile) {
+          const Sums acc = partials(chunks, chunk);
+          if (g_.repeats > 1) return reduce_block(b, begin, end, acc, tile);
+          start(acc, g_.w);
+          fold(g_.offset(b, false) + begin * g_.w, end - begin, acc, tile);
+        });
       });
-      loops.start(output(b * g.w), g.w);
-      loops.columns(partials, chunks.count, g.w, g.w, output(b * g.w));
+      start(outputs(b * g_.w), g_.w);
+      for (std::size_t i = 0; i < count_; ++i)
+        loops_.columns(partials(chunks, 0)[i], chunks.count, g_.w, g_.w, output(i, b * g_.w), chunks.count);
     }
   }
+
+  const ReduceLoops& loops_;
+  const Geometry& g_;
+  const KernelArgs& k_;
+  const kernels::FusedProgram* const program_;  // or null
+  const std::size_t count_, stored_;            // reductions, and outputs before theirs
 };
 
 }  // namespace
 
-ReduceLoops reduce_loops(std::string_view op, DType dtype) { return HWY_DYNAMIC_DISPATCH(find_loops)(op, dtype); }
-
-void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k) {
-  if (k.in_shape(0).size() == 0) return loops.start(k.out[0], k.out_shape().size());
+void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k, const kernels::FusedProgram* program) {
+  if (k.in_shape(0).size() == 0) {
+    for (std::size_t i = 0; i < k.out_meta.size(); ++i) loops.start(k.out[i], k.out_meta[i].shape.size());
+    return;
+  }
   const Geometry g = geometry_of(k.in_shape(0), mask, k.in_dtype(0));
-  const Job job{loops, g, static_cast<const std::byte*>(k.in[0]), static_cast<std::byte*>(k.out[0])};
-  if (g.w >= kWideColumns) job.shared_columns();
-  else if (g.blocks >= kManyBlocks) job.whole_blocks();
-  else job.shared_rows(k.scratch);
+  Job(loops, g, k, program).run();
 }
 
 std::size_t reduce_scratch(const AxisMask& mask, const Meta& in) {
@@ -376,5 +254,10 @@ std::size_t reduce_scratch(const AxisMask& mask, const Meta& in) {
   return count > 1 ? static_cast<std::size_t>(count * g.w * g.size_of_element) : 0;
 }
 
+bool takes_program(const AxisMask& mask, const Meta& in) {
+  constexpr std::int64_t kShortest = 1024;  // elements; below, starting the program for each tile takes longer
+  const Geometry g = geometry_of(in.shape, mask, in.dtype);
+  return g.w < kWideColumns && (g.repeats == 1 || g.m * g.w >= kShortest);
+}
+
 }  // namespace syncline
-#endif  // HWY_ONCE

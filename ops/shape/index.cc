@@ -127,7 +127,7 @@ struct StridedPad {
   static Placed place(const Attrs& a, const PlaceArgs& args) { return place_cut(a, args); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const std::size_t size = size_of(k.out_dtype());
-    kernels::clear(k.out[0], k.out_shape().size() * static_cast<std::int64_t>(size));
+    kernels::clear_output(k);
     if (k.in_shape(0).size() == 0) return;
     std::int64_t begin = 0;
     const int ndim = k.out_shape().ndim();

@@ -1,7 +1,7 @@
 // concatenate of sparse tensors: axis 1 joins the entries of each row, axis 0 appends rows.
 #include <algorithm>
-#include <cstring>
 
+#include "ops/kernels/copy/bytes.h"
 #include "ops/sparse/tensor.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/shape.h"
@@ -98,9 +98,7 @@ struct SparseConcatenate {
     const std::int64_t slots = k.out_shape(1)[1];
     auto* columns = k.output<std::int32_t>(1);
     auto* spans = k.output<std::int64_t>(2);
-    std::memset(columns, 0, static_cast<std::size_t>(k.out_shape(1).size()) * sizeof *columns);
-    std::memset(spans, 0, static_cast<std::size_t>(k.out_shape(2).size()) * sizeof *spans);
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+    for (int i = 0; i < 3; ++i) kernels::clear_output(k, i);
     with_dtype(k.out_dtype(), [&]<class T>(T) {
       std::int64_t to = 0;
       whole.for_spans([&](int i, std::int64_t from, std::int64_t row, std::int64_t left) {
@@ -134,7 +132,7 @@ struct SparseJoinedPart {
   static Placed place(const Attrs& a, const PlaceArgs& args) { return place_joined(args, 1, a.axis); }
   static void run(const Attrs& a, const KernelArgs& k) {
     const JoinedRows whole(k, 1, a.axis);
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+    kernels::clear_output(k);
     with_dtype(k.out_dtype(), [&]<class T>(T) {
       std::int64_t from = 0;
       whole.for_spans([&](int i, std::int64_t row, std::int64_t, std::int64_t) {

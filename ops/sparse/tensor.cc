@@ -2,8 +2,8 @@
 #include "ops/sparse/tensor.h"
 
 #include <algorithm>
-#include <cstring>
 
+#include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/parallel.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/sparse.h"
@@ -70,7 +70,7 @@ struct SparseGather {
   }
   static void run(const Attrs&, const KernelArgs& k) {
     const SparseRows x(k);
-    std::memset(k.out[0], 0, static_cast<std::size_t>(k.out_shape().size()) * size_of(k.out_dtype()));
+    kernels::clear_output(k);
     with_dtype(k.out_dtype(), [&]<class T>(T) {
       kernels::parallel_for(x.rows, x.cost(2), [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)

@@ -3,6 +3,7 @@
 _COLORS = {
     "kernel": "#dbe9f6",
     "fused": "#e2f0d9",
+    "reduce": "#e2f0d9",
     "loop": "#fde9d0",
     "start": "#f8d7da",
     "wait": "#f8d7da",

@@ -17,6 +17,7 @@
 #include "runtime/graph/known_sizes.h"
 #include "runtime/graph/loop_graph.h"
 #include "runtime/graph/share_dense_rows.h"
+#include "runtime/graph/share_sums.h"
 #include "runtime/graph/unroll_loop.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
@@ -369,7 +370,7 @@ class Concretizer {
 };
 
 std::vector<Expr> finished(const std::vector<Expr>& roots, bool simplify) {
-  return prune_loops(simplify ? share_dense_rows(roots) : roots);
+  return prune_loops(simplify ? share_sums(share_dense_rows(roots)) : roots);
 }
 
 }  // namespace

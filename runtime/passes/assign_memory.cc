@@ -110,7 +110,7 @@ class Assigner {
 
   // True if the task can write the value anywhere. Excludes a loop's states and stacks, its working memory.
   static bool writes_anywhere(const Task& task, const Expr& value) {
-    return task.kind <= Task::kFused ||
+    return task.kind <= Task::kReduce ||
            std::find(task.products.begin(), task.products.end(), value) != task.products.end();
   }
 
@@ -152,7 +152,7 @@ class Assigner {
 
   // True if a task that computes the value in the variable reads each old element before overwriting it.
   bool overwrites_what_it_has_read(const Variable& variable, const Expr& value, const Task& task) const {
-    if (task.kind != Task::kFused && task.kind != Task::kKernel) return false;
+    if (task.kind > Task::kReduce) return false;
     const Expr& leaf = variable.expr();
     if (local_.bytes(value) != local_.bytes(leaf)) return false;
     const int reads = reads_of(task, leaf);
@@ -160,10 +160,18 @@ class Assigner {
     if (reads > 1) return false;
     for (const Expr& read : task.reads) {
       if (!(local_.resolve(read).base == leaf)) continue;
-      if (task.kind == Task::kFused) return local_.meta(read) == local_.meta(value);
+      if (task.has_program()) return overwrites_operands(task, value, leaf) && local_.meta(read) == local_.meta(value);
       return task.nodes[0].op().in_place && read == task.reads[0];
     }
     return false;
+  }
+
+  // True if a program may write the value over an operand of equal shape. A reduction reads its operands once more.
+  bool overwrites_operands(const Task& task, const Expr& value, const Expr& operand) const {
+    const std::span<const Expr> reductions = task.reductions();
+    return task.has_program() && value.op().block != nullptr &&
+           std::none_of(reductions.begin(), reductions.end(),
+                        [&](const Expr& e) { return local_.resolve(e.input(0)).base == operand; });
   }
 
   // How many operands of a task read a value: the value, views and strided views.
@@ -182,7 +190,7 @@ class Assigner {
       const auto place = local_.resolve(root);
       const int writer = uses_.of(place.base).writer;
       if (writer == kNoTask || place.offset != 0 || memory_.has(place.base)) continue;
-      if (task(writer).kind > Task::kFused || local_.bytes(place.base) != local_.bytes(root)) continue;
+      if (task(writer).kind > Task::kReduce || local_.bytes(place.base) != local_.bytes(root)) continue;
       memory_.put(place.base, {memory_.add({.kind = Buffer::kFeed, .feed = request_.feeds.size() + i}), 0});
     }
   }
@@ -199,12 +207,13 @@ class Assigner {
 
   // The buffer of an operand of equal size without later readers, or -1.
   int reusable_operand(const Task& task, const Expr& value, int t) const {
-    const bool in_place = task.kind == Task::kFused || (task.kind == Task::kKernel && task.nodes[0].op().in_place);
+    const bool in_place = task.has_program() || (task.kind == Task::kKernel && task.nodes[0].op().in_place);
     if (!in_place) return -1;
     for (const Expr& read : task.reads) {
       if (task.kind == Task::kKernel && !(read == task.reads[0])) break;
       const auto place = local_.resolve(read);
       if (!memory_.has(place.base) || place.offset != 0) continue;
+      if (task.kind == Task::kReduce && !overwrites_operands(task, value, place.base)) continue;
       const Location at = memory_.locate(place.base, local_);
       const Buffer& buffer = memory_[at.buffer];
       if (at.offset != 0 || buffer.kind != Buffer::kArena || buffer.life.last != t || buffer.life.first >= t) continue;
@@ -257,10 +266,13 @@ class Assigner {
 
 std::size_t scratch_bytes(const Task& task, const Schedule& schedule) {
   if (task.kind == Task::kLoop) return schedule.bodies[static_cast<std::size_t>(task.body)].scratch_bytes;
-  if (task.kind != Task::kKernel || task.nodes[0].op().scratch == nullptr) return 0;
+  const Expr& value = task.nodes.empty() ? Expr() : task.nodes.back();
+  if ((task.kind != Task::kKernel && task.kind != Task::kReduce) || value.op().scratch == nullptr) return 0;
   const LocalView local = schedule.local();
-  return task.nodes[0].op().scratch(task.nodes[0].node().attrs.get(), local.metas(task.reads),
-                                    local.metas(task.writes));
+  if (task.kind == Task::kKernel)
+    return value.op().scratch(value.node().attrs.get(), local.metas(task.reads), local.metas(task.writes));
+  return task.reductions().size() * value.op().scratch(value.node().attrs.get(), local.metas(value.node().inputs),
+                                                       local.metas(std::span(&value, 1)));
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ std::vector<bool> last_tasks(const Schedule& schedule) {
   std::vector<bool> last(schedule.tasks.size());
   for (std::size_t t = schedule.tasks.size(); t-- > 0;) {
     const Task& task = schedule.tasks[t];
-    if ((task.kind != Task::kFused && task.kind != Task::kKernel) || task.may_refuse || task.writes.empty()) continue;
-    const bool conditional = task.kind == Task::kFused && !task.guards.empty();
+    if (task.kind > Task::kReduce || task.may_refuse || task.writes.empty()) continue;
+    const bool conditional = task.has_program() && !task.guards.empty();
     last[t] = std::all_of(task.writes.begin(), task.writes.end(), [&](const Expr& value) {
       const std::span<const int> readers = uses.of(value).readers;
       if (readers.empty()) return new_values.contains(value);

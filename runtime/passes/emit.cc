@@ -7,6 +7,7 @@
 #include "ops/graph/leaf.h"
 #include "runtime/passes/passes.h"
 #include "runtime/placement/collectives.h"
+#include "runtime/plan/step_profile.h"
 #include "runtime/schedule/transfer_names.h"
 
 namespace syncline {
@@ -17,7 +18,8 @@ class Emitter {
       : schedule_(schedule),
         request_(schedule.request),
         local_(schedule.local()),
-        names_(schedule.nodes, schedule.roots, schedule.request.updates) {
+        names_(schedule.nodes, schedule.roots, schedule.request.updates),
+        profiler_(request_.strategy, request_.updates, std::span(schedule.roots).subspan(schedule.outputs())) {
     plan_.steps_.reserve(schedule.tasks.size());
     plan_.fused_ = std::move(schedule.programs);
     plan_.loops_ = std::move(schedule.bodies);
@@ -71,11 +73,12 @@ class Emitter {
     switch (task.kind) {
       case Task::kKernel: emit_kernel(task); break;
       case Task::kFused: emit_fused(task); break;
+      case Task::kReduce: emit_reduce(task); break;
       case Task::kAllReduce: emit_all_reduce(task); break;
       case Task::kAllGather: emit_all_gather(task); break;
       case Task::kLoop: emit_loop(task); break;
       case Task::kBarrier: emit_barrier(); break;
-      case Task::kWait: push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait"); break;
+      case Task::kWait: emit_wait(task); break;
     }
     plan_.steps_.back().may_refuse = task.may_refuse;
   }
@@ -88,6 +91,18 @@ class Emitter {
     barrier.names = request_.strategy->name("the end of a step");
     push_bare(Step::kStart, index, "barrier: a rank alone may refuse a value");
     push_bare(Step::kWait, index, "wait");
+  }
+
+  void emit_wait(const Task& task) {
+    push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait");
+    profile("wait", [] { return Work{}; });
+  }
+
+  // Lets the process's profile count the last step.
+  template <class WorkOf>
+  void profile(std::string_view kind, WorkOf work) {
+    Step& step = plan_.steps_.back();
+    step.profile = profiler_.line(kind, step, work);
   }
 
   void push_bare(Step::Kind kind, int index, std::string label) {
@@ -160,6 +175,8 @@ class Emitter {
     plan_.keep_.push_back(value);
     add_step(std::move(step), task.reads, task.writes);
     add_scratch(task);
+    const Step& added = plan_.steps_.back();
+    profile(op.name, [&] { return op.work(added.attrs, added.in_meta, added.out_meta); });
   }
 
   void emit_fused(const Task& task) {
@@ -169,10 +186,34 @@ class Emitter {
     step.label = "fused";
     for (const std::vector<Expr>* values : {&task.nodes, &task.joined})
       for (const Expr& value : *values) step.label.append(" ").append(value.op().name);
-    for (const Expr& value : task.reads)
-      if (value.is<Constant>()) plan_.keep_.push_back(value);
+    keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
     if (!task.by_rank.empty()) read_by_rank(task);
+    profile("fused", [&] { return kernels::work_of(plan_.fused_[static_cast<std::size_t>(task.program)]); });
+  }
+
+  void emit_reduce(const Task& task) {
+    const Expr& value = task.nodes.back();
+    Step step;
+    step.kind = Step::kReduce;
+    step.index = task.program;
+    step.run_program = value.op().run_program;
+    step.attrs = value.node().attrs.get();
+    step.label = "reduce";
+    for (const Expr& node : task.nodes) step.label.append(" ").append(node.op().name);
+    step.label.append("(").append(value.op().print(step.attrs)).append(")");
+    plan_.keep_.push_back(value);  // all reductions have equal attributes
+    keep_constants(task);
+    add_step(std::move(step), task.reads, task.writes);
+    Step& added = plan_.steps_.back();
+    added.in_meta = {local_.meta(value.input(0))};
+    add_scratch(task);
+    profile("reduce", [&] { return kernels::work_of(plan_.fused_[static_cast<std::size_t>(task.program)]); });
+  }
+
+  void keep_constants(const Task& task) {
+    for (const Expr& value : task.reads)
+      if (value.is<Constant>()) plan_.keep_.push_back(value);
   }
 
   // Records the operands gathered in place, which the step reads rank by rank.
@@ -200,6 +241,7 @@ class Emitter {
     step.in_meta = {{DType::kUint8, Shape{bytes}}};
     step.out_meta = step.in_meta;
     push_step(std::move(step), {&from, 1}, {&to, 1});
+    profile("copy", [&] { return Work{0, 2 * static_cast<double>(bytes)}; });
   }
 
   void emit_all_reduce(const Task& task) {
@@ -246,12 +288,14 @@ class Emitter {
     step.out_meta = local_.metas(task.nodes);
     for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());
     step.writes = named(task.nodes);
+    const bool reduces = transfer.kind == Transfer::kAllReduce;
     plan_.transfers_.push_back(std::move(transfer));
     push_step(std::move(step), {&from, 1}, {&to, 1});
+    profile(reduces ? "all_reduce" : "all_gather", [] { return Work{}; });
   }
 
   void emit_loop(const Task& task) {
-    const LoopStep& lowered = plan_.loops_[static_cast<std::size_t>(task.body)];
+    LoopStep& lowered = plan_.loops_[static_cast<std::size_t>(task.body)];
     for (RandomOp* op : lowered.body.random_ops()) plan_.add_random_op(op);
     Step step;
     step.kind = Step::kLoop;
@@ -263,6 +307,18 @@ class Emitter {
     plan_.keep_.insert(plan_.keep_.end(), task.products.begin(), task.products.end());
     add_step(std::move(step), task.reads, task.writes);
     add_scratch(task);
+    profile("loop", [] { return Work{}; });
+    for (std::size_t i = 0; i < task.products.size(); ++i) profile_product(task.products[i], lowered.products[i]);
+  }
+
+  void profile_product(const Expr& value, LoopStep::Product& product) const {
+    Step step;
+    step.label = join_text(value.op().name, "(", value.op().print(product.attrs), ")");
+    step.in_meta = product.in_meta;
+    step.out_meta = product.out_meta;
+    step.writes = named({value});
+    product.profile = profiler_.line(value.op().name, step,
+                                     [&] { return value.op().work(product.attrs, product.in_meta, product.out_meta); });
   }
 
   // Copies new values that were not computed in the variable.
@@ -324,6 +380,7 @@ class Emitter {
   const CompileRequest& request_;
   const LocalView local_;
   const TransferNames names_;
+  const StepProfiler profiler_;
   Plan plan_;
   std::vector<Location> slots_;
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // per step: of operands, of outputs

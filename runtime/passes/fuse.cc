@@ -29,13 +29,14 @@ class Fuser {
     fused.reserve(schedule_.tasks.size());
     for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
       Task& task = schedule_.tasks[t];
-      if (task.kind != Task::kFused) {
+      const int group = group_of(task);
+      if (group < 0 || (task.kind == Task::kKernel && groups_[static_cast<std::size_t>(group)].tasks.size() == 1)) {
         const bool absorbed =
             (task.nodes[0].is<Fill>() || is_strided_view(task.nodes[0], local_)) && !is_stored(task.nodes[0]);
         if (!absorbed) fused.push_back(std::move(task));
         continue;
       }
-      const Group& members = groups_[static_cast<std::size_t>(group_of_.at(task.nodes[0].node()))];
+      const Group& members = groups_[static_cast<std::size_t>(group)];
       if (members.tasks.front() == t) fused.push_back(program_of(members));  // at the last member's position
     }
     return fused;
@@ -49,7 +50,14 @@ class Fuser {
     std::vector<Expr> operands;  // from outside the group
     std::size_t broadcast_operands = 0;
     bool terminal = false;  // no task reads its results
+    bool reduces = false;   // the last task is a reduction, which alone reads the other members' results
   };
+
+  // -1 if the task is not a member of a group.
+  int group_of(const Task& task) const {
+    const int* found = task.kind <= Task::kFused ? group_of_.find(task.nodes[0].node()) : nullptr;
+    return found == nullptr ? -1 : *found;
+  }
 
   // A node joins its users' group if all users are in one group over the same elements: then only the group reads its
   // value, and no path leaves the group and reenters it. There are no paths between terminal groups (new values of
@@ -57,6 +65,8 @@ class Fuser {
   void group() {
     for (std::size_t t = schedule_.tasks.size(); t-- > 0;) {
       const Task& task = schedule_.tasks[t];
+      if (schedule_.request.fuse && can_take_program(task, local_) && task.reads[0].op().block != nullptr)
+        start_reduction(t);
       if (task.kind != Task::kFused) continue;
       const Expr& value = task.nodes[0];
       const Space space = space_of(value, local_);
@@ -82,6 +92,18 @@ class Fuser {
     }
   }
 
+  void start_reduction(std::size_t t) {
+    const Task& task = schedule_.tasks[t];
+    group_of_[task.nodes[0].node()] = static_cast<int>(groups_.size());
+    groups_.push_back({.tasks = {t},
+                       .space = space_of(task.reads[0], local_),
+                       .guards = task.guards,
+                       .operands = task.reads,
+                       .broadcast_operands = 0,
+                       .terminal = false,
+                       .reduces = true});
+  }
+
   int group_of_users(const Task& task, const Space& space, std::size_t broadcast_operands) {
     const Node& node = task.nodes[0].node();
     const auto* users = users_.find(node);
@@ -98,6 +120,7 @@ class Fuser {
     for (const int candidate : candidates) {
       const Group& g = groups_[static_cast<std::size_t>(candidate)];
       if (g.space != space || g.guards != task.guards || (candidates.size() > 1 && !g.terminal)) return -1;
+      if (g.reduces && (is_root_.contains(node) || reads_gathered(task, local_))) return -1;
       members += g.tasks.size();
       broadcast_operands += g.broadcast_operands;
       for (const Expr& operand : g.operands)
@@ -117,7 +140,7 @@ class Fuser {
     return static_cast<std::size_t>(std::count_if(operands.begin(), operands.end(), [&](const Expr& operand) {
       const OpDef& op = operand.op();
       return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.at(operand.node()).size() == 1 &&
-             local_.bytes(operand) >= kLargeOperand;
+             operand.shape().size() * static_cast<std::int64_t>(size_of(operand.dtype())) >= kLargeOperand;
     }));
   }
 
@@ -140,7 +163,7 @@ class Fuser {
   }
 
   Task program_of(const Group& group) const {
-    Task program{.kind = Task::kFused, .guards = group.guards};
+    Task program{.kind = group.reduces ? Task::kReduce : Task::kFused, .guards = group.guards};
     for (auto t = group.tasks.rbegin(); t != group.tasks.rend(); ++t) {
       const Task& task = schedule_.tasks[*t];
       const Expr& value = task.nodes[0];

@@ -24,8 +24,10 @@ class ProgramMaker {
 
   // Also sets task.reads to the program's operands, in order.
   kernels::FusedProgram run() {
-    spec_.space = local_.meta(task_.nodes.back()).shape;
-    for (const Expr& value : task_.nodes) {
+    const std::span<const Expr> reductions = task_.reductions();
+    const std::span<const Expr> nodes(task_.nodes.data(), task_.nodes.size() - reductions.size());
+    spec_.space = local_.meta(nodes.back()).shape;
+    for (const Expr& value : nodes) {
       kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
       for (const Expr& in : value.node().inputs) {
         const int* inside = number_.find(in);
@@ -34,17 +36,42 @@ class ProgramMaker {
       number_[value] = static_cast<int>(spec_.nodes.size());
       spec_.nodes.push_back(std::move(node));
     }
-    for (const Expr& value : task_.writes) {
+    add_outputs({task_.writes.data(), task_.writes.size() - reductions.size()});
+    const std::vector<kernels::FusedProgram::Reduced> reduced = add_reduced(reductions);
+    task_.reads = std::move(operands_);
+    kernels::FusedProgram program = kernels::fuse(spec_);
+    program.reduced = reduced;
+    for (const auto& operand : reduced)
+      SYNCLINE_CHECK(operand.input < 0 || program.inputs[static_cast<std::size_t>(operand.input)].spread ==
+                                              kernels::FusedProgram::Input::kFull);
+    return program;
+  }
+
+ private:
+  void add_outputs(std::span<const Expr> stored) {
+    for (const Expr& value : stored) {
       const int* node = number_.find(value);
       if (node == nullptr) add_parts(value);
       spec_.outputs.push_back(node == nullptr ? -1 : *node);
       spec_.overwrites.push_back(node == nullptr ? -1 : overwritten_input(value));
     }
-    task_.reads = std::move(operands_);
-    return kernels::fuse(spec_);
   }
 
- private:
+  std::vector<kernels::FusedProgram::Reduced> add_reduced(std::span<const Expr> reductions) {
+    std::vector<kernels::FusedProgram::Reduced> reduced;
+    for (const Expr& reduction : reductions) {
+      const int* node = number_.find(reduction.input(0));
+      if (node == nullptr) {
+        reduced.push_back({.input = ~operand(reduction.input(0))});
+        continue;
+      }
+      reduced.push_back({.output = static_cast<int>(spec_.outputs.size())});
+      spec_.outputs.push_back(*node);
+      spec_.overwrites.push_back(-1);
+    }
+    return reduced;
+  }
+
   int operand(const Expr& value) {
     const auto [number, fresh] = operand_.try_emplace(value, static_cast<int>(operands_.size()));
     if (!fresh) return ~number;
@@ -85,7 +112,7 @@ class ProgramMaker {
 Schedule make_programs(Schedule schedule) {
   const LocalView local = schedule.local();
   for (Task& task : schedule.tasks) {
-    if (task.kind != Task::kFused) continue;
+    if (!task.has_program()) continue;
     task.program = static_cast<int>(schedule.programs.size());
     schedule.programs.push_back(ProgramMaker(task, schedule.memory, local).run());
   }

@@ -48,13 +48,15 @@ void mark_late(Schedule& schedule) {
   }
 }
 
-// Joins consecutive fused tasks into one program.
+// Joins consecutive fused tasks and reductions into one program.
 class Joiner {
  public:
   // The caller may move the schedule's tasks afterwards.
   Joiner(const Schedule& schedule, const Uses& uses)
       : fuse_(schedule.request.fuse), local_(schedule.local()), uses_(uses) {
     for (const Task& task : schedule.tasks) nodes_.push_back(task.nodes.back());
+    for (std::size_t i = 0; i < schedule.request.updates.size(); ++i)
+      new_values_.insert(local_.resolve(schedule.new_value(i)).base);
   }
 
   void add(Task task, std::vector<Task>& to) const {
@@ -66,22 +68,43 @@ class Joiner {
   // True if both tasks compute over the same elements and the second reads a full operand or result of the first: one
   // pass then replaces two. The second must read results of the first element by element.
   bool can_join(const Task& first, const Task& second) const {
-    if (first.kind != Task::kFused || second.kind != Task::kFused || !fuse_ || first.guards != second.guards)
+    if (!may_join(first) || !may_join(second) || !fuse_ || first.guards != second.guards) return false;
+    const Space space = space_of_program(first, local_);
+    if (space != space_of_program(second, local_) || first.nodes.size() + second.nodes.size() > kMostNodes)
       return false;
-    const Space space = space_of(first.nodes.back(), local_);
-    if (space != space_of(second.nodes.back(), local_) || first.nodes.size() + second.nodes.size() > kMostNodes)
-      return false;
+    const bool reduces = first.kind != Task::kFused || second.kind != Task::kFused;
+    if (reduces && !may_reduce_together(first, second)) return false;
     bool shared = false;
     for (const Expr& read : second.reads) {
       const bool whole = space_of(read, local_) == space;
       shared = shared || (whole && (contains(first.reads, read) || contains(first.writes, read)));
       const Expr base = local_.resolve(read).base;
-      if (contains(first.writes, base) && (!whole || !(base == read))) return false;
+      if (contains(first.writes, base) && (!whole || !(base == read) || base.op().block == nullptr)) return false;
     }
     for (const Expr& view : second.strided_views)
       if (contains(first.writes, local_.resolve(view.input(0)).base)) return false;
     return shared && broadcast_operands(first, space) + broadcast_operands(second, space) <= kMostBroadcastOperands &&
            registers_of_both(first, second) <= kMostRegisters;
+  }
+
+  bool may_join(const Task& task) const { return task.has_program() || can_take_program(task, local_); }
+
+  // An update of variables stays apart: beside other results, the task could not move behind those that may fail.
+  bool may_reduce_together(const Task& first, const Task& second) const {
+    const bool computes = first.nodes[0].op().block != nullptr || second.nodes[0].op().block != nullptr;
+    return computes && !reads_gathered(first, local_) && !reads_gathered(second, local_) &&
+           updates_only(first) == updates_only(second) && reduce_alike(first.reductions(), second.reductions());
+  }
+
+  bool updates_only(const Task& task) const {
+    return std::all_of(task.writes.begin(), task.writes.end(), [&](const Expr& e) { return new_values_.contains(e); });
+  }
+
+  static bool reduce_alike(std::span<const Expr> a, std::span<const Expr> b) {
+    if (a.empty() || b.empty()) return true;
+    const OpDef& op = a[0].op();
+    return &op == &b[0].op() && a[0].dtype() == b[0].dtype() && a.size() + b.size() <= kernels::kMostReduced &&
+           op.equal(a[0].node().attrs.get(), b[0].node().attrs.get());
   }
 
   // An upper bound: a value read only through strided views is not an operand.
@@ -99,6 +122,8 @@ class Joiner {
   }
 
   void join(Task& first, Task second) const {
+    const bool reduces = first.kind != Task::kFused || second.kind != Task::kFused;
+    first.kind = reduces ? Task::kReduce : Task::kFused;
     first.nodes.insert(first.nodes.end(), second.nodes.begin(), second.nodes.end());
     first.may_refuse = first.may_refuse || second.may_refuse;
     for (const Expr& read : second.reads)
@@ -107,6 +132,8 @@ class Joiner {
     // Drop outputs that are read only inside.
     std::erase_if(first.writes, [&](const Expr& value) { return is_read_inside_only(value, first); });
     first.writes.insert(first.writes.end(), second.writes.begin(), second.writes.end());
+    for (std::vector<Expr>* values : {&first.nodes, &first.writes})
+      std::stable_partition(values->begin(), values->end(), [](const Expr& e) { return e.op().block != nullptr; });
   }
 
   bool is_read_inside_only(const Expr& value, const Task& program) const {
@@ -120,6 +147,7 @@ class Joiner {
   const LocalView local_;
   const Uses& uses_;
   std::vector<Expr> nodes_;  // the last node of each task
+  ValueSet new_values_;      // of variables
 };
 
 // Moves each unguarded gather directly behind the task that writes its operand, so that the transfer starts early.

@@ -38,9 +38,10 @@ void append(std::string& text, const char* what, const std::vector<Expr>& values
 }
 
 std::string head_of(const Task& task) {
-  static constexpr const char* kKinds[] = {"kernel", "fused", "all_reduce", "all_gather", "wait", "barrier", "loop"};
+  static constexpr const char* kKinds[] = {"kernel",     "fused", "reduce",  "all_reduce",
+                                           "all_gather", "wait",  "barrier", "loop"};
   std::string text = kKinds[task.kind];
-  if (task.kind == Task::kKernel || task.kind == Task::kFused)
+  if (task.kind <= Task::kReduce)
     for (const Expr& node : task.nodes) text += join_text(' ', node.op().name);
   if (task.transfer >= 0) text += join_text(" transfer ", task.transfer);
   if (task.bucketed) text += " bucket";

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Task {
   enum Kind : std::uint8_t {
     kKernel,
     kFused,      // elementwise nodes in one program
+    kReduce,     // elementwise nodes, then equal reductions of their values and of operands, in one pass
     kAllReduce,  // starts one transfer for all `nodes`
     kAllGather,  // starts one transfer
     kWait,       // for `transfer`
@@ -50,9 +52,9 @@ struct Task {
     kLoop,
   };
   Kind kind = kKernel;
-  std::vector<Expr> nodes{};          // kFused: operands before users; kAllReduce: one or several; kKernel, kLoop: one
-  std::vector<Expr> reads{};          // values, or views of values
-  std::vector<Expr> strided_views{};  // kFused: operands without memory: strided views of values in `reads`
+  std::vector<Expr> nodes{};  // kFused, kReduce: operands before users; kAllReduce: one or several; kKernel, kLoop: one
+  std::vector<Expr> reads{};  // values, or views of values
+  std::vector<Expr> strided_views{};  // of programs: operands without memory: strided views of values in `reads`
   std::vector<Expr> writes{};         // stored values
   std::vector<Expr> joined{};         // kFused: the concatenations of nodes in `writes` (passes/join_outputs.cc)
   std::vector<Expr> products{};       // kLoop: the sums over the rows of all iterations in `writes`
@@ -62,14 +64,17 @@ struct Task {
   bool late = false;                  // depends on a transfer that may wait until the end of the step (passes/order.cc)
   Guards guards{};                    // runs only if all of them hold
   int body = -1;                      // kLoop: index in Schedule::bodies
-  int scratch = -1;                   // kKernel, kLoop: its scratch buffer
-  int program = -1;                   // kFused: index in Schedule::programs
+  int scratch = -1;                   // kKernel, kReduce, kLoop: its scratch buffer
+  int program = -1;                   // kFused, kReduce: index in Schedule::programs
   bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
                                         // [by_rank[r], by_rank[r + 1])
   bool has_transfers = false;           // kLoop: its body has transfers
   bool may_refuse = false;              // may throw for some values of its operands
 
+  bool has_program() const { return kind == kFused || kind == kReduce; }
+  // kReduce: the nodes behind the elementwise ones.
+  std::span<const Expr> reductions() const;
   bool starts_transfer() const { return kind == kAllReduce || kind == kAllGather; }
   // True if the task may throw: a transfer fails, or an op rejects a value.
   bool may_fail() const { return kind == kWait || kind == kBarrier || has_transfers || may_refuse; }

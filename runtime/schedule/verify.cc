@@ -75,7 +75,7 @@ class Verifier {
       const auto check = [&](const Expr& value) {
         const Expr base = local_.resolve(value).base;
         const Use& use = uses_.of(base);
-        const bool number = task.kind == Task::kFused && base.is<Fill>();
+        const bool number = task.has_program() && base.is<Fill>();
         if (use.writer == kNoTask && !base.op().leaf && !number)
           broken(t, "reads what no task writes: ", base.op().name);
         if (use.available >= static_cast<int>(t)) broken(t, "reads ", base.op().name, " before it is written");
@@ -144,7 +144,11 @@ class Verifier {
     const auto reads = [&](const Expr& read) { return local_.resolve(read).base == operand; };
     if (task.kind == Task::kKernel)
       return task.nodes[0].op().in_place && (reads(task.reads[0]) || task.nodes[0].is<Choose>());
-    return task.kind == Task::kFused && std::all_of(task.reads.begin(), task.reads.end(), [&](const Expr& read) {
+    const std::span<const Expr> reductions = task.reductions();
+    const bool reduced =
+        std::any_of(reductions.begin(), reductions.end(), [&](const Expr& e) { return reads(e.input(0)); });
+    if (task.kind == Task::kReduce && (reduced || output.op().block == nullptr)) return false;
+    return task.has_program() && std::all_of(task.reads.begin(), task.reads.end(), [&](const Expr& read) {
              return !reads(read) || local_.meta(read).shape == local_.meta(output).shape;
            });
   }

@@ -331,8 +331,11 @@ std::string run_ways(const Program& drawn, Coverage* coverage) {
     if (is_internal(outcome)) return "op by op: throws " + outcome.error;
   if (!base->problem().empty()) return base->problem();
   std::string found = run_on_one(program, *base, open, {}, "whole");
-  if (found.empty())
-    found = run_on_one(program, *base, open, {.simplify = false, .fuse = false}, "whole without simplify and fusion");
+  if (found.empty()) {
+    const bool fuse = program.calls.size() % 2 == 1;
+    found = run_on_one(program, *base, open, {.simplify = false, .fuse = fuse},
+                       fuse ? "whole without simplify" : "whole without simplify and fusion");
+  }
   if (found.empty() && program.gradient) found = compare_with_differences(program);
   if (!found.empty() || program.sides == 0) return found;
   const FeedOf feed = [&program](const Input& input, std::size_t call) {

@@ -100,14 +100,15 @@ void lay_out_constant_inputs(const FusedProgram& p, const void* const* in, Buffe
 }
 
 // The address of a register in the block that begins at element `begin`. `at`: its address in the previous block,
-// ignored for the first block.
+// unless `is_first`: then there is none, or that block was not whole.
 std::byte* find_place(const Input& place, std::byte* base, std::byte* at, std::int64_t begin, bool is_first) {
   if (is_first || place.step < 0) return base + position(place, begin) * place.element;
   return at + place.step * place.element;
 }
 
-void find_inputs(const FusedProgram& p, const void* const* in, std::int64_t begin, std::int64_t n, bool is_first,
-                 Buffers& buffers, std::byte** regs) {
+// `within`: the position of element `begin` in its block.
+void find_inputs(const FusedProgram& p, const void* const* in, std::int64_t begin, std::int64_t n, std::int64_t within,
+                 bool is_first, Buffers& buffers, std::byte** regs) {
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     const Input& input = p.inputs[i];
     if (input.buffer < 0) {
@@ -118,6 +119,7 @@ void find_inputs(const FusedProgram& p, const void* const* in, std::int64_t begi
     } else {
       regs[i] = buffers.at[input.buffer];
       if (input.spread == Input::kStrided) lay_out_bytes(input, in[i], begin, n, regs[i]);
+      else regs[i] += within * input.element;
     }
   }
 }
@@ -150,16 +152,51 @@ void run_blocks(const FusedProgram& p, const void* const* in, void* const* out, 
   Buffers buffers;  // uninitialized: every byte is written before it is read
   std::byte* regs[kFusedRegisters] = {};
   lay_out_constant_inputs(p, in, buffers);
-  for (std::int64_t begin = first; begin < last; begin += p.block) {
-    const std::int64_t n = std::min(p.block, last - begin);
-    find_inputs(p, in, begin, n, begin == first, buffers, regs);
-    find_results(p, out, begin, begin == first, buffers, regs + p.inputs.size());
+  std::int64_t within = first % p.block;
+  bool is_first = true;
+  for (std::int64_t begin = first; begin < last;) {
+    const std::int64_t n = std::min(p.block - within, last - begin);
+    find_inputs(p, in, begin, n, within, is_first, buffers, regs);
+    find_results(p, out, begin, is_first, buffers, regs + p.inputs.size());
     for (const auto& code : p.code) run_instruction(code, regs, n);
     for (const auto& store : p.stores) put(store.place, regs[store.reg], begin, n, out[store.output]);
+    begin += n;
+    is_first = within != 0;  // addresses advance by whole blocks
+    within = 0;
   }
 }
 
+// The elements of an operand that a program reads.
+std::int64_t elements_of(const Input& input, std::int64_t size) {
+  if (input.dims.empty()) return input.spread == Input::kScalar ? 1 : size;
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < input.dims.size(); ++d)
+    if (input.stride[d] != 0) count *= input.dims[d];
+  return count;
+}
+
 }  // namespace
+
+Work work_of(const FusedProgram& p) {
+  Work work;
+  const auto bytes = [&](const Input& place) {
+    return static_cast<double>(elements_of(place, p.size) * place.element);
+  };
+  for (const Input& input : p.inputs) work.bytes += bytes(input);
+  for (const auto& result : p.results)
+    if (result.output >= 0) work.bytes += bytes(result.place);
+  for (const auto& reduced : p.reduced) {
+    work.flops += static_cast<double>(p.size);
+    for (const auto& result : p.results)
+      if (result.output >= 0 && result.output == reduced.output) work.bytes -= bytes(result.place);  // not in memory
+    for (const auto& store : p.stores)
+      if (store.output == reduced.output) work.bytes -= bytes(store.place);
+  }
+  for (const auto& store : p.stores) work.bytes += bytes(store.place);
+  for (const auto& code : p.code)
+    work.flops += static_cast<double>(p.size) * static_cast<double>(std::max<std::size_t>(code.links.size(), 1));
+  return work;
+}
 
 bool by_element(const FusedProgram& p) {
   const auto fits = [](const Input& place) { return place.spread == Input::kFull || place.spread == Input::kScalar; };
@@ -175,6 +212,11 @@ void run_fused(const FusedProgram& p, const void* const* in, void* const* out, s
   parallel_for(blocks, cost, [&](std::int64_t first, std::int64_t last) {
     run_blocks(p, in, out, begin + first * p.block, std::min(begin + last * p.block, end));
   });
+}
+
+void run_elements(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t begin,
+                  std::int64_t end) {
+  run_blocks(p, in, out, begin, end);
 }
 
 void run_fused(const FusedProgram& p, const void* const* in, void* const* out) { run_fused(p, in, out, 0, p.size); }

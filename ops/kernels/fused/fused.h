@@ -63,6 +63,12 @@ struct FusedProgram {
     Input place{};  // position of the elements within the output
   };
 
+  // An operand of a reduction: a result or an input. Exactly one is not -1.
+  struct Reduced {
+    int output = -1;  // not stored whole
+    int input = -1;   // kFull
+  };
+
   std::int64_t size = 0;   // elements of the iteration space
   std::int64_t block = 0;  // elements of a block
   double cost = 1;         // nanoseconds per element
@@ -70,11 +76,13 @@ struct FusedProgram {
   std::vector<Instruction> code;
   std::vector<Result> results;
   std::vector<Store> stores;
+  std::vector<Reduced> reduced;  // set by the caller of `fuse`; their outputs are the last ones
 };
 
 inline constexpr int kFusedBuffers = 56;       // temporaries and expanded operands of one program
 inline constexpr int kFusedBlockBytes = 4096;  // of one buffer
 inline constexpr int kFusedRegisters = 96;
+inline constexpr std::size_t kMostReduced = 4;  // operands of reductions
 
 // One elementwise op of the group. Operands are results of earlier ops (>= 0) or inputs (~index).
 struct FusedNode {
@@ -109,6 +117,13 @@ struct FusedSpec {
 FusedProgram fuse(const FusedSpec& spec);
 
 void run_fused(const FusedProgram& program, const void* const* in, void* const* out);
+
+// Computes elements [begin, end), on the calling thread. `out`: where element 0 of each output lies or would lie.
+void run_elements(const FusedProgram& program, const void* const* in, void* const* out, std::int64_t begin,
+                  std::int64_t end);
+
+// Of one run over all elements, with its reductions but without their results.
+Work work_of(const FusedProgram& program);
 
 // True if a program can run on a range of elements: every operand and output is a single element or is C-ordered like
 // the iteration space.

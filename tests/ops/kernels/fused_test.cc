@@ -57,6 +57,9 @@ void check_thirds(std::int64_t rows, std::int64_t columns) {
       wrong += z[0] != doubled || z[columns] != a || third[static_cast<std::size_t>(r * columns + c)] != doubled;
     }
   EXPECT_EQ(wrong, 0) << rows << " rows of " << columns;
+  const Work work = work_of(fuse(spec));
+  EXPECT_EQ(work.flops, 3.0 * static_cast<double>(rows * columns));
+  EXPECT_EQ(work.bytes, 4.0 * static_cast<double>(9 * rows * columns + columns + 1));  // three thirds in, six out
 }
 
 TEST(Fused, WindowsAndParts) {

@@ -1,0 +1,26 @@
+// The innermost loops of reductions, for every instruction set. The order of operations depends on sizes only. Pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "syncline/dtype.h"
+
+namespace syncline {
+
+struct ReduceLoops {
+  // acc[j] = the neutral element, for j < w
+  void (*start)(void* acc, std::int64_t w);
+  // acc[j] = f(acc[j], x[i * stride + j] for i < m), for j < w. If rows lie one behind the other (stride == w), calls
+  // for consecutive parts of `whole` rows give the bits of one call, where all parts but the last have a multiple of
+  // unit(whole, w) rows.
+  void (*columns)(const void* x, std::int64_t m, std::int64_t w, std::int64_t stride, void* acc, std::int64_t whole);
+  // At most 16384 elements if w < 2048.
+  std::int64_t (*unit)(std::int64_t whole, std::int64_t w);
+};
+
+// The loops of "sum", "prod", "max", "min", "any" or "all". Throws InternalError for other names.
+ReduceLoops reduce_loops(std::string_view op, DType dtype);
+
+}  // namespace syncline

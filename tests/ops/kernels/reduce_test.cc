@@ -1,0 +1,143 @@
+// A reduction whose operand a program computes has the bits of the reduction of the stored operand: for shapes whose
+// tiles lie on both sides of every border, each reduction, dtype and number of threads.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "base/convert.h"
+#include "ops/graph/op.h"
+#include "ops/kernels/fused/fused.h"
+#include "ops/kernels/instruction_sets.h"
+#include "ops/kernels/parallel.h"
+#include "ops/reduce/kernel.h"
+
+namespace syncline::kernels {
+namespace {
+
+FusedNode node(const char* name, std::vector<int> operands, Meta out) {
+  return {find_op(name), std::make_shared<NoAttrs>(), std::move(operands), out};
+}
+
+template <class T>
+std::vector<T> numbers(std::int64_t n, int seed) {
+  std::mt19937 bits(static_cast<unsigned>(seed));
+  std::uniform_real_distribution<double> between(-2, 2);
+  std::vector<T> x(static_cast<std::size_t>(n));
+  for (T& v : x) v = convert<T>(between(bits));
+  return x;
+}
+
+// A program over x and a row as long as x's last dimension. It stores x * row; x * row - x and x are reduced.
+template <class T>
+class Computed {
+ public:
+  Computed(DType dtype, const Shape& shape)
+      : meta_{dtype, shape}, x_(numbers<T>(shape.size(), 1)), row_(numbers<T>(shape.back(), 2)) {
+    program_ = fuse({.space = shape,
+                     .inputs = {meta_, {dtype, {shape.back()}}},
+                     .nodes = {node("mul", {~0, ~1}, meta_), node("sub", {0, ~0}, meta_)},
+                     .outputs = {0, 1},
+                     .overwrites = {-1, -1}});
+    product_.resize(x_.size());
+    difference_.resize(x_.size());
+    const void* in[] = {x_.data(), row_.data()};
+    void* out[] = {product_.data(), difference_.data()};
+    run_fused(program_, in, out);
+    program_.reduced = {{.output = 1}, {.input = 0}};
+  }
+
+  // True if both ways give equal bits.
+  bool reduces_alike(const char* op, const std::vector<int>& axes) const {
+    const AxisMask mask = axis_mask(op, axes, meta_.shape.ndim());
+    const Meta reduced{meta_.dtype, reduced_shape(meta_.shape, mask, false)};
+    const ReduceLoops loops = reduce_loops(op, meta_.dtype);
+    std::vector<std::byte> scratch(2 * reduce_scratch(mask, meta_));
+    const auto run = [&](std::vector<const void*> in, std::vector<void*> out, const FusedProgram* program) {
+      std::vector<Meta> metas(out.size(), reduced);
+      if (program != nullptr) metas[0] = meta_;
+      KernelArgs k;
+      k.in = in.data();
+      k.out = out.data();
+      k.in_meta = {&meta_, 1};
+      k.out_meta = metas;
+      k.scratch = scratch.data();
+      reduce(loops, mask, k, program);
+    };
+    const auto elements = static_cast<std::size_t>(reduced.shape.size());
+    std::vector<T> wanted(2 * elements, T(7)), got(2 * elements, T(8)), stored(x_.size(), T(9));
+    run({difference_.data()}, {wanted.data()}, nullptr);
+    run({x_.data()}, {wanted.data() + elements}, nullptr);
+    run({x_.data(), row_.data()}, {stored.data(), got.data(), got.data() + elements}, &program_);
+    return std::memcmp(wanted.data(), got.data(), got.size() * sizeof(T)) == 0 &&
+           std::memcmp(stored.data(), product_.data(), stored.size() * sizeof(T)) == 0;
+  }
+
+ private:
+  Meta meta_;
+  std::vector<T> x_, row_, product_, difference_;
+  FusedProgram program_;
+};
+
+const std::vector<std::pair<Shape, std::vector<std::vector<int>>>> kCases{
+    {{1, 1}, {{0}, {0, 1}}},
+    {{7, 3}, {{0}, {1}, {0, 1}}},
+    {{40, 10}, {{0}, {1}, {0, 1}}},
+    {{300, 64}, {{0}, {1}, {0, 1}}},
+    {{301, 65}, {{0}, {1}, {0, 1}}},
+    {{20000, 5}, {{0}, {1}, {0, 1}}},
+    {{9001, 31}, {{0}, {1}, {0, 1}}},
+    {{70, 2047}, {{0}, {1}, {0, 1}}},
+    {{3, 40000}, {{1}, {0, 1}}},
+    {{5, 33, 1025}, {{0, 1}, {1}, {2}, {0, 2}}},
+    {{64, 17, 9}, {{0}, {1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}}},
+    {{2, 9, 100, 16}, {{0, 1, 2}, {1, 2}, {3}, {0, 2}}},
+};
+
+template <class T>
+void check(DType dtype) {
+  for (const auto& [shape, all_axes] : kCases) {
+    const Computed<T> operand(dtype, shape);
+    for (const std::vector<int>& axes : all_axes) {
+      if (!takes_program(axis_mask("sum", axes, shape.ndim()), {dtype, shape})) continue;
+      for (const char* op : {"sum", "prod", "max", "min"})
+        EXPECT_TRUE(operand.reduces_alike(op, axes))
+            << op << " of " << shape << " over " << axes.size() << " axes from " << axes[0];
+    }
+  }
+}
+
+class ReduceProgram : public testing::TestWithParam<int> {
+ protected:
+  ReduceProgram() { set_thread_count(GetParam()); }
+  ~ReduceProgram() override { set_thread_count(1); }
+};
+
+TEST_P(ReduceProgram, GivesTheBitsOfAStoredOperand) {
+  check<float>(DType::kFloat32);
+  check<double>(DType::kFloat64);
+  check<std::int32_t>(DType::kInt32);
+}
+INSTANTIATE_TEST_SUITE_P(Threads, ReduceProgram, testing::Values(1, 2, 4));
+
+TEST(ReduceProgram, EachInstructionSet) {
+  for (const InstructionSet& set : instruction_sets()) {
+    use_instruction_set(set);
+    SCOPED_TRACE(set.name);
+    check<float>(DType::kFloat32);
+  }
+  use_best_instruction_set();
+}
+
+TEST(ReduceProgram, NeedsColumnsOfOneThread) {
+  EXPECT_TRUE(takes_program(axis_mask("sum", {0}, 2), {DType::kFloat32, {100, 2047}}));
+  EXPECT_FALSE(takes_program(axis_mask("sum", {0}, 2), {DType::kFloat32, {100, 2048}}));
+  EXPECT_TRUE(takes_program(axis_mask("sum", {1}, 2), {DType::kFloat32, {5000, 4}}));
+  EXPECT_FALSE(takes_program(axis_mask("sum", {1}, 3), {DType::kFloat32, {5000, 1, 4}}));
+  EXPECT_FALSE(takes_program(axis_mask("sum", {0, 2}, 3), {DType::kFloat32, {32, 512, 49}}));
+  EXPECT_TRUE(takes_program(axis_mask("sum", {0, 2}, 3), {DType::kFloat32, {32, 64, 3136}}));
+}
+
+}  // namespace
+}  // namespace syncline::kernels
