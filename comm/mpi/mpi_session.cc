@@ -1,9 +1,13 @@
 #include "comm/mpi/mpi_session.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "syncline/error.h"
@@ -41,12 +45,20 @@ std::timed_mutex& mpi_mutex() {
   return mutex;
 }
 
+// The launcher drops what it has not read from a rank's pipes when it ends the job: the reason of the end.
+void wait_for_reader(int pipe) {
+  int unread = 0;
+  for (int i = 0; i < 1000 && ::ioctl(pipe, FIONREAD, &unread) == 0 && unread > 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 }  // namespace
 
 std::unique_lock<std::timed_mutex> lock_mpi() { return std::unique_lock(mpi_mutex()); }
 
 void abort_mpi(int exit_code) noexcept {
   std::fflush(nullptr);
+  for (const int pipe : {STDOUT_FILENO, STDERR_FILENO}) wait_for_reader(pipe);
   const std::unique_lock lock(mpi_mutex(), std::chrono::seconds(2));
   if (lock) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees that a rank is gone and ends the others

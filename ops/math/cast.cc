@@ -23,7 +23,9 @@ struct CastF : Stateless {
 
 BlockFn cast_block(DType from, DType to) {
   return with_stored_dtype(from, [&]<class From>(From) {
-    return with_stored_dtype(to, []<class To>(To) -> BlockFn { return &plain_block<CastF<To>, To, From>; });
+    // Truth values are read as the numbers 0 and 1, which the compiler converts in vectors.
+    using Stored = std::conditional_t<std::is_same_v<From, bool>, std::uint8_t, From>;
+    return with_stored_dtype(to, []<class To>(To) -> BlockFn { return &plain_block<CastF<To>, To, Stored>; });
   });
 }
 

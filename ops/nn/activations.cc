@@ -97,7 +97,7 @@ Expr relu(const Expr& x, const ReluOptions& options) {
   // less_equal is false for NaN, so NaN stays NaN; maximum's gradient then goes to the bound: 0 for x, as in relu.
   const Expr bound = scalar_like(threshold, x);
   Expr y = threshold == 0 ? apply<Relu>({x}) : select(less_equal(x, bound), scalar_like(0, x), maximum(x, bound));
-  if (max_value) y = clip(y, 0.0, *max_value);
+  if (max_value) y = clip(y, threshold < 0 ? std::optional(0.0) : std::nullopt, *max_value);
   if (alpha != 0) y = y - apply<Relu>({threshold - x}) * alpha;
   return y;
 }

@@ -117,10 +117,12 @@ class Job {
     void* out[kMostStored + kMostReduced];
     std::copy_n(k_.out, stored_, out);
     for (std::size_t i = 0; i < count_; ++i) {
-      const auto& [to, from] = program_->reduced[i];
+      const auto& [to, stored, from] = program_->reduced[i];
       if (to < 0) {
         x[i] = k_.input<std::byte>(from) +
                (program_->inputs[static_cast<std::size_t>(from)].offset + begin) * g_.size_of_element;
+      } else if (stored) {
+        x[i] = k_.output<std::byte>(to) + begin * g_.size_of_element;
       } else {
         x[i] = tile->at[i];
         out[to] = tile->at[i] - begin * g_.size_of_element;  // where element 0 would lie

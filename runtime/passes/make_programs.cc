@@ -36,8 +36,9 @@ class ProgramMaker {
       number_[value] = static_cast<int>(spec_.nodes.size());
       spec_.nodes.push_back(std::move(node));
     }
-    add_outputs({task_.writes.data(), task_.writes.size() - reductions.size()});
-    const std::vector<kernels::FusedProgram::Reduced> reduced = add_reduced(reductions);
+    const std::span<const Expr> stored(task_.writes.data(), task_.writes.size() - reductions.size());
+    add_outputs(stored);
+    const std::vector<kernels::FusedProgram::Reduced> reduced = add_reduced(reductions, stored);
     task_.reads = std::move(operands_);
     kernels::FusedProgram program = kernels::fuse(spec_);
     program.reduced = reduced;
@@ -57,12 +58,18 @@ class ProgramMaker {
     }
   }
 
-  std::vector<kernels::FusedProgram::Reduced> add_reduced(std::span<const Expr> reductions) {
+  std::vector<kernels::FusedProgram::Reduced> add_reduced(std::span<const Expr> reductions,
+                                                          std::span<const Expr> stored) {
     std::vector<kernels::FusedProgram::Reduced> reduced;
     for (const Expr& reduction : reductions) {
       const int* node = number_.find(reduction.input(0));
       if (node == nullptr) {
         reduced.push_back({.input = ~operand(reduction.input(0))});
+        continue;
+      }
+      const auto at = std::find(stored.begin(), stored.end(), reduction.input(0));
+      if (at != stored.end()) {
+        reduced.push_back({.output = static_cast<int>(at - stored.begin()), .stored = true});
         continue;
       }
       reduced.push_back({.output = static_cast<int>(spec_.outputs.size())});

@@ -167,8 +167,10 @@ TEST_F(Reductions, WithoutRewrites) {
   session_.set_passes({.simplify = false, .fuse = true});
   const Expr x = input({5, 1});
   const Array feed = random_doubles({5, 1}, 1);
-  const std::vector<Array> same = Function({x}, {sum(x, {0}), sum(x, {0}), sum(square(x), {0})})({feed});
+  const std::vector<Array> same =
+      Function({x}, {sum(x, {0}), sum(x, {0}), sum(square(x), {0}), sum(square(x), {0})})({feed});
   EXPECT_TRUE(same_bits(same[0], same[1]));
+  EXPECT_TRUE(same_bits(same[2], same[3]));
   const Expr kept = sum(x, {1}, true), fills = fill(Shape{5, 1}, 0.5, DType::kFloat64);
   const std::vector<Array> got = Function({x}, {kept * 2.0, kept + x, sum(x * fills), sum(fills)})({feed});
   for (std::size_t i = 0; i < 5; ++i) {

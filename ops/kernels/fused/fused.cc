@@ -187,6 +187,7 @@ Work work_of(const FusedProgram& p) {
     if (result.output >= 0) work.bytes += bytes(result.place);
   for (const auto& reduced : p.reduced) {
     work.flops += static_cast<double>(p.size);
+    if (reduced.stored) continue;
     for (const auto& result : p.results)
       if (result.output >= 0 && result.output == reduced.output) work.bytes -= bytes(result.place);  // not in memory
     for (const auto& store : p.stores)

@@ -63,10 +63,11 @@ struct FusedProgram {
     Input place{};  // position of the elements within the output
   };
 
-  // An operand of a reduction: a result or an input. Exactly one is not -1.
+  // An operand of a reduction: a result or an input, each kFull. Exactly one of the indices is not -1.
   struct Reduced {
-    int output = -1;  // not stored whole
-    int input = -1;   // kFull
+    int output = -1;
+    bool stored = false;  // whether the output is one of the program's own; otherwise only the reduction reads it
+    int input = -1;
   };
 
   std::int64_t size = 0;   // elements of the iteration space
@@ -76,7 +77,7 @@ struct FusedProgram {
   std::vector<Instruction> code;
   std::vector<Result> results;
   std::vector<Store> stores;
-  std::vector<Reduced> reduced;  // set by the caller of `fuse`; their outputs are the last ones
+  std::vector<Reduced> reduced;  // set by the caller of `fuse`; outputs that are not stored are the last ones
 };
 
 inline constexpr int kFusedBuffers = 56;       // temporaries and expanded operands of one program

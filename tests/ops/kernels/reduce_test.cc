@@ -29,7 +29,7 @@ std::vector<T> numbers(std::int64_t n, int seed) {
   return x;
 }
 
-// A program over x and a row as long as x's last dimension. It stores x * row; x * row - x and x are reduced.
+// A program over x and a row as long as x's last dimension. It stores x * row; x * row - x, x and x * row are reduced.
 template <class T>
 class Computed {
  public:
@@ -45,7 +45,7 @@ class Computed {
     const void* in[] = {x_.data(), row_.data()};
     void* out[] = {product_.data(), difference_.data()};
     run_fused(program_, in, out);
-    program_.reduced = {{.output = 1}, {.input = 0}};
+    program_.reduced = {{.output = 1}, {.input = 0}, {.output = 0, .stored = true}};
   }
 
   // True if both ways give equal bits.
@@ -53,7 +53,7 @@ class Computed {
     const AxisMask mask = axis_mask(op, axes, meta_.shape.ndim());
     const Meta reduced{meta_.dtype, reduced_shape(meta_.shape, mask, false)};
     const ReduceLoops loops = reduce_loops(op, meta_.dtype);
-    std::vector<std::byte> scratch(2 * reduce_scratch(mask, meta_));
+    std::vector<std::byte> scratch(3 * reduce_scratch(mask, meta_));
     const auto run = [&](std::vector<const void*> in, std::vector<void*> out, const FusedProgram* program) {
       std::vector<Meta> metas(out.size(), reduced);
       if (program != nullptr) metas[0] = meta_;
@@ -66,10 +66,12 @@ class Computed {
       reduce(loops, mask, k, program);
     };
     const auto elements = static_cast<std::size_t>(reduced.shape.size());
-    std::vector<T> wanted(2 * elements, T(7)), got(2 * elements, T(8)), stored(x_.size(), T(9));
+    std::vector<T> wanted(3 * elements, T(7)), got(3 * elements, T(8)), stored(x_.size(), T(9));
     run({difference_.data()}, {wanted.data()}, nullptr);
     run({x_.data()}, {wanted.data() + elements}, nullptr);
-    run({x_.data(), row_.data()}, {stored.data(), got.data(), got.data() + elements}, &program_);
+    run({product_.data()}, {wanted.data() + 2 * elements}, nullptr);
+    run({x_.data(), row_.data()}, {stored.data(), got.data(), got.data() + elements, got.data() + 2 * elements},
+        &program_);
     return std::memcmp(wanted.data(), got.data(), got.size() * sizeof(T)) == 0 &&
            std::memcmp(stored.data(), product_.data(), stored.size() * sizeof(T)) == 0;
   }
