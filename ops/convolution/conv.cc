@@ -212,9 +212,7 @@ struct ConvGradInput {
     check_positions(kName, a, dy, size, space_of(a, w, 0));
     return {in[0].dtype, image_shape(dy[0], size, Kind::in_channels(w))};
   }
-  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
-    return flops_of(in[1], in[0]);
-  }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) { return flops_of(in[1], in[0]); }
   static Placed place(const Attrs&, const PlaceArgs& args) { return place_images(args, 1); }
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {

@@ -18,8 +18,8 @@
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
 // shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
 // `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work),
-// `run_program` and `takes_program` (of reductions), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16 (below).
-// Ops are registered before main; the registry is immutable afterwards.
+// `run_program` and `takes_program` (of reductions), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16
+// (below). Ops are registered before main; the registry is immutable afterwards.
 #pragma once
 
 #include <concepts>

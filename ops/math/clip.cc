@@ -27,9 +27,9 @@ void fit_bounds(DType dtype, std::optional<double>& min_value, std::optional<dou
 
 Expr clip(const Expr& x, std::optional<double> min_value, std::optional<double> max_value) {
   fit_bounds(x.dtype(), min_value, max_value);
-  if (min_value && max_value) max_value = std::max(*min_value, *max_value);
   const Expr raised = min_value ? maximum(x, scalar_like(*min_value, x)) : x;
-  return max_value ? minimum(raised, scalar_like(*max_value, x)) : raised;
+  if (!max_value) return raised;
+  return minimum(raised, scalar_like(min_value ? std::max(*min_value, *max_value) : *max_value, x));
 }
 
 }  // namespace syncline

@@ -10,9 +10,8 @@ namespace {
 
 // The base of reductions other than sums.
 template <class Self>
-struct Reduction {
+struct Reduction : ReductionOp<Self> {
   using Attrs = ReduceAttrs;
-  static constexpr auto fields = kReduceFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     if ((in[0].dtype == DType::kBool) != Self::kTruth)
       fail<DTypeError>(Self::kName, ": x is ", in[0].dtype,
@@ -20,21 +19,6 @@ struct Reduction {
     return {in[0].dtype, reduced_shape(in[0].shape, axis_mask(Self::kName, a.axes, in[0].shape.ndim()), a.keepdims)};
   }
   static Placed place(const Attrs& a, const PlaceArgs& args) { return place_reduction(Self::kName, a, args); }
-  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
-    return reduce_scratch(axis_mask(Self::kName, a.axes, in[0].shape.ndim()), in[0]);
-  }
-  static void run(const Attrs& a, const KernelArgs& k) {
-    reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k);
-  }
-  static void run_program(const Attrs& a, const KernelArgs& k, const kernels::FusedProgram& program) {
-    reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k, &program);
-  }
-  static bool takes_program(const Attrs& a, const Meta& operand) {
-    return syncline::takes_program(axis_mask(Self::kName, a.axes, operand.shape.ndim()), operand);
-  }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
-    return reduced_nothing(Self::kName, a, in[0], out);
-  }
 };
 
 // Elements that tie share the gradient equally, as in TensorFlow.

@@ -8,10 +8,10 @@
 namespace syncline {
 namespace {
 
-constexpr std::int64_t kWideColumns = 2048;  // from this width on, threads share the columns
-constexpr std::int64_t kManyBlocks = 32;     // from this count on, threads share the outputs
+constexpr std::int64_t kWideColumns = kWideRow;  // from this width on, threads share the columns
+constexpr std::int64_t kManyBlocks = 32;         // from this count on, threads share the outputs
 constexpr double kNanosecondsPerByte = 0.06;
-constexpr std::int64_t kTile = 16384;  // elements that a program computes at once, within the second-level cache
+constexpr std::int64_t kTile = kMostInUnit;  // elements that a program computes at once, within the second-level cache
 
 struct Axis {
   std::int64_t size = 1, stride = 1;
@@ -68,11 +68,17 @@ kernels::Chunks row_chunks(const Geometry& g) {
   return g.repeats > 1 ? kernels::fixed_chunks(g.repeats, g.cost(g.m * g.w)) : kernels::fixed_chunks(g.m, g.cost(g.w));
 }
 
+// Blocks whose chunks run in one parallel loop.
+std::int64_t blocks_at_once(const Geometry& g, const kernels::Chunks& chunks) {
+  return std::min(g.blocks, std::max<std::int64_t>(kernels::kMaxChunks / chunks.count, 1));
+}
+
 constexpr std::size_t kMostReduced = kernels::kMostReduced;
 
-// Some elements of each operand that a program computes.
+// Some elements of each operand that a program computes. The operands do not start at equal places modulo a page,
+// where loads would wait for stores of another operand.
 struct Tile {
-  alignas(64) std::byte at[kMostReduced][kTile * sizeof(double)];
+  alignas(64) std::byte at[kMostReduced][kTile * sizeof(double) + 5 * 64];
 };
 
 using Operands = std::array<const std::byte*, kMostReduced>;
@@ -119,8 +125,7 @@ class Job {
     for (std::size_t i = 0; i < count_; ++i) {
       const auto& [to, stored, from] = program_->reduced[i];
       if (to < 0) {
-        x[i] = k_.input<std::byte>(from) +
-               (program_->inputs[static_cast<std::size_t>(from)].offset + begin) * g_.size_of_element;
+        x[i] = k_.input<std::byte>(from) + begin * g_.size_of_element;
       } else if (stored) {
         x[i] = k_.output<std::byte>(to) + begin * g_.size_of_element;
       } else {
@@ -128,7 +133,7 @@ class Job {
         out[to] = tile->at[i] - begin * g_.size_of_element;  // where element 0 would lie
       }
     }
-    kernels::run_elements(*program_, k_.in, out, begin, begin + n);
+    kernels::run_fused(*program_, k_.in, out, begin, begin + n);  // on several threads if this one is not in a loop
     return x;
   }
 
@@ -150,8 +155,8 @@ class Job {
 
   // Folds `m` rows that begin at an element.
   void fold(std::int64_t begin, std::int64_t m, const Sums& acc, Tile* tile) const {
-    const std::int64_t unit = program_ == nullptr ? m : loops_.unit(m, g_.w);
-    const std::int64_t part = std::max(unit, kTile / (unit * g_.w) * unit);
+    const std::int64_t unit = loops_.unit(m, g_.w);
+    const std::int64_t part = program_ == nullptr ? m : kTile / (unit * g_.w) * unit;
     for (std::int64_t at = 0; at < m; at += part) {
       const std::int64_t rows = std::min(part, m - at);
       const Operands x = operands(begin + at * g_.w, rows * g_.w, tile);
@@ -203,30 +208,39 @@ class Job {
       });
   }
 
-  // The partial results of a chunk; those of an operand's chunks lie one behind the other.
-  Sums partials(const kernels::Chunks& chunks, std::int64_t chunk) const {
+  // The partial results of the index-th of `count` chunks; those of an operand's chunks lie one behind the other.
+  Sums partials(std::int64_t count, std::int64_t index) const {
     Sums at{};
     for (std::size_t i = 0; i < count_; ++i)
       at[i] = static_cast<std::byte*>(k_.scratch) +
-              (static_cast<std::int64_t>(i) * chunks.count + chunk) * g_.w * g_.size_of_element;
+              (static_cast<std::int64_t>(i) * count + index) * g_.w * g_.size_of_element;
     return at;
+  }
+
+  void reduce_chunk(std::int64_t block, std::int64_t begin, std::int64_t end, const Sums& acc) const {
+    with_tile([&](Tile* tile) {
+      if (g_.repeats > 1) return reduce_block(block, begin, end, acc, tile);
+      start(acc, g_.w);
+      fold(g_.offset(block, false) + begin * g_.w, end - begin, acc, tile);
+    });
   }
 
   void shared_rows() const {
     const kernels::Chunks chunks = row_chunks(g_);
     if (chunks.count <= 1) return whole_blocks();
-    for (std::int64_t b = 0; b < g_.blocks; ++b) {
-      kernels::parallel_chunks(chunks, [&](std::int64_t chunk, std::int64_t begin, std::int64_t end) {
-        with_tile([&](Tile* tile) {
-          const Sums acc = partials(chunks, chunk);
-          if (g_.repeats > 1) return reduce_block(b, begin, end, acc, tile);
-          start(acc, g_.w);
-          fold(g_.offset(b, false) + begin * g_.w, end - begin, acc, tile);
-        });
+    const std::int64_t group = blocks_at_once(g_, chunks);
+    for (std::int64_t first = 0; first < g_.blocks; first += group) {
+      const std::int64_t blocks = std::min(group, g_.blocks - first), count = blocks * chunks.count;
+      kernels::parallel_chunks({count, 1, count}, [&](std::int64_t index, std::int64_t, std::int64_t) {
+        const std::int64_t chunk = index % chunks.count;
+        reduce_chunk(first + index / chunks.count, chunks.begin(chunk), chunks.end(chunk), partials(count, index));
       });
-      start(outputs(b * g_.w), g_.w);
-      for (std::size_t i = 0; i < count_; ++i)
-        loops_.columns(partials(chunks, 0)[i], chunks.count, g_.w, g_.w, output(i, b * g_.w), chunks.count);
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        const Sums from = partials(count, b * chunks.count);
+        start(outputs((first + b) * g_.w), g_.w);
+        for (std::size_t i = 0; i < count_; ++i)
+          loops_.columns(from[i], chunks.count, g_.w, g_.w, output(i, (first + b) * g_.w), chunks.count);
+      }
     }
   }
 
@@ -252,8 +266,9 @@ std::size_t reduce_scratch(const AxisMask& mask, const Meta& in) {
   if (in.shape.size() == 0) return 0;
   const Geometry g = geometry_of(in.shape, mask, in.dtype);
   if (g.w >= kWideColumns || g.blocks >= kManyBlocks) return 0;
-  const std::int64_t count = row_chunks(g).count;
-  return count > 1 ? static_cast<std::size_t>(count * g.w * g.size_of_element) : 0;
+  const kernels::Chunks chunks = row_chunks(g);
+  if (chunks.count <= 1) return 0;
+  return static_cast<std::size_t>(blocks_at_once(g, chunks) * chunks.count * g.w * g.size_of_element);
 }
 
 bool takes_program(const AxisMask& mask, const Meta& in) {

@@ -78,6 +78,7 @@ struct MinF {
 };
 
 constexpr std::int64_t kTreeRows = 8, kDepth = 256, kColumnLanes = 64;
+static_assert(kColumnLanes * kDepth <= kMostInUnit && kTreeRows * kWideRow <= kMostInUnit);
 
 template <class F, class T>
 void start(void* acc, std::int64_t w) {

@@ -9,6 +9,9 @@
 
 namespace syncline {
 
+inline constexpr std::int64_t kWideRow = 2048;      // elements
+inline constexpr std::int64_t kMostInUnit = 16384;  // elements
+
 struct ReduceLoops {
   // acc[j] = the neutral element, for j < w
   void (*start)(void* acc, std::int64_t w);
@@ -16,7 +19,7 @@ struct ReduceLoops {
   // for consecutive parts of `whole` rows give the bits of one call, where all parts but the last have a multiple of
   // unit(whole, w) rows.
   void (*columns)(const void* x, std::int64_t m, std::int64_t w, std::int64_t stride, void* acc, std::int64_t whole);
-  // At most 16384 elements if w < 2048.
+  // A number of rows, at least 1; at most kMostInUnit elements if w < kWideRow.
   std::int64_t (*unit)(std::int64_t whole, std::int64_t w);
 };
 

@@ -9,31 +9,14 @@
 namespace syncline {
 namespace {
 
-struct Sum {
+struct Sum : ReductionOp<Sum> {
   static constexpr std::string_view kName = "sum";
-  using Attrs = ReduceAttrs;
-  static constexpr auto fields = kReduceFields;
   static Meta infer(const Attrs& a, std::span<const Meta> in) {
     if (in[0].dtype == DType::kBool) fail<DTypeError>(kName, ": x is bool; cast it to a number first");
     return {in[0].dtype, reduced_shape(in[0].shape, axis_mask(kName, a.axes, in[0].shape.ndim()), a.keepdims)};
   }
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     return place_sum(args, axis_mask(kName, a.axes, args.in[0].shape.ndim()).span(), a.keepdims);
-  }
-  static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
-    return reduce_scratch(axis_mask(kName, a.axes, in[0].shape.ndim()), in[0]);
-  }
-  static void run(const Attrs& a, const KernelArgs& k) {
-    reduce(reduce_loops(kName, k.in_dtype(0)), axis_mask(kName, a.axes, k.in_shape(0).ndim()), k);
-  }
-  static void run_program(const Attrs& a, const KernelArgs& k, const kernels::FusedProgram& program) {
-    reduce(reduce_loops(kName, k.in_dtype(0)), axis_mask(kName, a.axes, k.in_shape(0).ndim()), k, &program);
-  }
-  static bool takes_program(const Attrs& a, const Meta& operand) {
-    return syncline::takes_program(axis_mask(kName, a.axes, operand.shape.ndim()), operand);
-  }
-  static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
-    return reduced_nothing(kName, a, in[0], out);
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const Expr& x = y.input(0);

@@ -53,9 +53,9 @@ class SumSharer {
 
   void share(const Expr& old, const Expr& total) {
     const Expr other = other_form(total);
-    if (other) check_rewrite(total, other);
-    if (other) replaced_[old] = other;
-    else sums_[total.input(0)].push_back(total);
+    if (!other) return sums_[total.input(0)].push_back(total);
+    check_rewrite(total, other);
+    replaced_[old] = other;
   }
 
   // Empty unless the operand is one term whose sum is known and terms that sum to 0.
@@ -63,7 +63,7 @@ class SumSharer {
     const AxisMask mask = mask_of(total);
     std::vector<Term> open{{total.input(0), {}, false}};
     Expr known, zero;
-    for (int splits = 0; !open.empty(); ++splits) {
+    for (int splits = 0; !open.empty();) {
       Term term = std::move(open.back());
       open.pop_back();
       if (is_centred(term.base, mask)) {
@@ -73,7 +73,7 @@ class SumSharer {
       } else if (const Expr sum = known_sum(term.base, mask, total.meta())) {
         if (known) return {};
         known = scaled(sum, term, mask, total);
-      } else if (splits == kMostSplits || !split(std::move(term), mask, open)) {
+      } else if (++splits > kMostSplits || !split(std::move(term), mask, open)) {
         return {};
       }
     }

@@ -19,10 +19,10 @@ class BucketPlaces {
     std::vector<bool> moves(tasks_.size(), false);
     for (const Task& sum : sums) {
       const int last = sum.guards.empty() ? kNoTask : writer(sum.reads[0]);
-      if (!is_fused(last)) continue;
+      if (!has_program(last)) continue;
       moves[static_cast<std::size_t>(last)] = true;
       for (const Expr& read : tasks_[static_cast<std::size_t>(last)].reads)
-        if (const int before = writer(read); is_fused(before)) moves[static_cast<std::size_t>(before)] = true;
+        if (const int before = writer(read); has_program(before)) moves[static_cast<std::size_t>(before)] = true;
     }
     if (std::find(moves.begin(), moves.end(), true) == moves.end()) return;
     std::vector<int> place(tasks_.size());                    // of a moving task: the last fixed task before it
@@ -73,9 +73,7 @@ class BucketPlaces {
   };
 
   int count() const { return static_cast<int>(tasks_.size()); }
-  bool is_fused(int task) const {
-    return task != kNoTask && tasks_[static_cast<std::size_t>(task)].kind == Task::kFused;
-  }
+  bool has_program(int task) const { return task != kNoTask && tasks_[static_cast<std::size_t>(task)].has_program(); }
 
   void find_writers() {
     writers_.clear();

@@ -50,7 +50,7 @@ class Fuser {
     std::vector<Expr> operands;  // from outside the group
     std::size_t broadcast_operands = 0;
     bool terminal = false;  // no task reads its results
-    bool reduces = false;   // the last task is a reduction, which alone reads the other members' results
+    bool reduces = false;   // the last task is a reduction; no task outside the group reads the other members' results
   };
 
   // -1 if the task is not a member of a group.

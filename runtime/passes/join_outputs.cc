@@ -33,7 +33,8 @@ class OutputJoiner {
   }
 
  private:
-  // The fused task that computes all operands of this concatenation, or -1.
+  // The fused task that computes all operands of this concatenation, or -1. Excludes tasks with reductions, whose
+  // results must be the last outputs.
   int program_for(const Task& task, const std::vector<Task>& before) {
     if (task.kind != Task::kKernel) return -1;
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;

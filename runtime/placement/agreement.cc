@@ -166,8 +166,9 @@ void agree_on_instruction_sets(Strategy& ranks, bool common) {
   }
   if (!common || shared == own) return;
   if (shared == 0)
-    fail<DisagreementError>("the processors of the ranks have no instruction set in common; SYNCLINE_SIMD=common needs ",
-                            "processors of one architecture");
+    fail<DisagreementError>(
+        "the processors of the ranks have no instruction set in common; SYNCLINE_SIMD=common needs ",
+        "processors of one architecture");
   kernels::limit_instruction_sets(static_cast<std::int64_t>(shared));
 }
 

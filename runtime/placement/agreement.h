@@ -28,8 +28,8 @@ std::string describe_graph(const std::string& name, std::span<const Expr> roots,
 // thread's floating-point mode, the seed and the session's options. Returns a fingerprint of the graph.
 std::uint64_t agree_on_graph(const Session& session, Strategy& ranks, const std::string& graph);
 
-// If a rank wants the instruction sets that all ranks have in `common`, limits this process to these. Call it before the
-// first kernel.
+// If a rank wants the instruction sets that all ranks have in `common`, limits this process to these. Call it before
+// the first kernel.
 void agree_on_instruction_sets(Strategy& ranks, bool common);
 
 // Replaces seeds that each rank drew for itself (RandomOp::seed_of_rank) with rank 0's.

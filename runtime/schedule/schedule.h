@@ -2,6 +2,7 @@
 // returns the next; the last one becomes a plan's steps. A value type; borrows CompileRequest's shares and strategy.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -73,8 +74,11 @@ struct Task {
   bool may_refuse = false;              // may throw for some values of its operands
 
   bool has_program() const { return kind == kFused || kind == kReduce; }
-  // kReduce: the nodes behind the elementwise ones.
-  std::span<const Expr> reductions() const;
+  // The nodes behind the elementwise ones.
+  std::span<const Expr> reductions() const {
+    const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Expr& e) { return e.op().block == nullptr; });
+    return {first, nodes.end()};
+  }
   bool starts_transfer() const { return kind == kAllReduce || kind == kAllGather; }
   // True if the task may throw: a transfer fails, or an op rejects a value.
   bool may_fail() const { return kind == kWait || kind == kBarrier || has_transfers || may_refuse; }

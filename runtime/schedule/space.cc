@@ -12,11 +12,6 @@ Space space_of(const Expr& e, const LocalView& local) {
   return {e.shape(), at.is_split() ? at : Placement::replicated()};
 }
 
-std::span<const Expr> Task::reductions() const {
-  const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Expr& e) { return e.op().block == nullptr; });
-  return {first, nodes.end()};
-}
-
 Space space_of_program(const Task& task, const LocalView& local) {
   const Expr& last = task.nodes.back();
   return space_of(last.op().block == nullptr ? last.input(0) : last, local);
@@ -31,7 +26,7 @@ bool can_take_program(const Task& task, const LocalView& local) {
   if (task.kind != Task::kKernel || task.nodes[0].op().run_program == nullptr) return false;
   const Node& node = task.nodes[0].node();
   if (local.resolve(node.inputs[0]).base.is<Fill>()) return false;  // programs take a fill as one number
-  // A split within the operand could make local columns of many global axes.
+  // A rank that has one element of the split axis drops it and merges its neighbours: its rows could become too wide.
   const Placement at = local.placement(node.inputs[0]);
   return (!at.is_split() || at.is_split(0)) && node.op->takes_program(node.attrs.get(), node.inputs[0].meta());
 }

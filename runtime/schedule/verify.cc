@@ -6,6 +6,7 @@
 #include "ops/graph/fill.h"
 #include "ops/graph/leaf.h"
 #include "runtime/placement/differing_value.h"
+#include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 #include "syncline/error.h"
 
@@ -21,6 +22,7 @@ class Verifier {
     check_transfers();
     check_same_transfers();
     check_reads();
+    check_reductions();
     if (schedule_.memory.size() == 0) return;
     check_commit();
     check_lives();
@@ -82,6 +84,31 @@ class Verifier {
       };
       for (const Expr& read : task.reads) check(read);
       for (const Guard& guard : task.guards) check(guard.condition);
+    }
+  }
+
+  // The reductions of a pass are alike, and are its last nodes and results. Each operand is a node or a read of its
+  // space.
+  void check_reductions() const {
+    for (std::size_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const Task& task = schedule_.tasks[t];
+      if (task.kind != Task::kReduce) continue;
+      const std::span<const Expr> reductions = task.reductions();
+      if (reductions.empty() || reductions.size() > kernels::kMostReduced)
+        broken(t, "has ", reductions.size(), " reductions");
+      if (reductions.size() > task.writes.size() ||
+          !std::equal(reductions.rbegin(), reductions.rend(), task.writes.rbegin()))
+        broken(t, "does not write its reductions last");
+      const OpDef& op = reductions[0].op();
+      for (const Expr& e : reductions) {
+        if (&e.op() != &op || e.dtype() != reductions[0].dtype() ||
+            !op.equal(e.node().attrs.get(), reductions[0].node().attrs.get()))
+          broken(t, "has reductions that differ");
+        if (std::ranges::count(task.nodes, e.input(0)) == 0 && std::ranges::count(task.reads, e.input(0)) == 0)
+          broken(t, "reduces ", e.input(0).op().name, ", which it neither computes nor reads");
+        if (space_of(e.input(0), local_) != space_of_program(task, local_))
+          broken(t, "reduces ", e.input(0).op().name, " of another space");
+      }
     }
   }
 

@@ -86,6 +86,23 @@ TEST(Verify, WhatIsReadWasWritten) {
   expect_broken(s, "reads all_reduce before it is written");
 }
 
+TEST(Verify, ReductionsAreAlikeAndComeLast) {
+  const Case c;
+  const Expr a = exp(c.x), b = a * c.y, column = sum(b, {0}), other = sum(a, {0}), row = sum(b, {1});
+  const auto broken = [&](const char* words, const std::function<void(Task&)>& change) {
+    Schedule s = order(fuse(list_tasks(c.request({column, other, a}))));
+    Task& task = s.tasks[find(s, [](const Task& t) { return t.kind == Task::kReduce; })];
+    ASSERT_EQ(task.reductions().size(), 2);
+    verify(s, "test");
+    change(task);
+    expect_broken(s, words);
+  };
+  broken("has 0 reductions", [](Task& task) { task.nodes.resize(2); });
+  broken("does not write its reductions last", [](Task& task) { std::swap(task.writes[0], task.writes[2]); });
+  broken("has reductions that differ", [&](Task& task) { task.nodes[3] = task.writes[2] = row; });
+  broken("reduces mul, which it neither computes nor reads", [&](Task& task) { task.nodes[1] = a; });
+}
+
 TEST(Verify, TransfersStartOnceAndAreWaitedForOnce) {
   const Case c;
   const std::vector<Expr> sums{apply<AllReduce>({dot(c.x, c.y)}), apply<AllReduce>({dot(c.y, c.x)})};

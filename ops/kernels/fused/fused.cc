@@ -215,11 +215,6 @@ void run_fused(const FusedProgram& p, const void* const* in, void* const* out, s
   });
 }
 
-void run_elements(const FusedProgram& p, const void* const* in, void* const* out, std::int64_t begin,
-                  std::int64_t end) {
-  run_blocks(p, in, out, begin, end);
-}
-
 void run_fused(const FusedProgram& p, const void* const* in, void* const* out) { run_fused(p, in, out, 0, p.size); }
 
 }  // namespace syncline::kernels

@@ -119,17 +119,15 @@ FusedProgram fuse(const FusedSpec& spec);
 
 void run_fused(const FusedProgram& program, const void* const* in, void* const* out);
 
-// Computes elements [begin, end), on the calling thread. `out`: where element 0 of each output lies or would lie.
-void run_elements(const FusedProgram& program, const void* const* in, void* const* out, std::int64_t begin,
-                  std::int64_t end);
+// Computes elements [begin, end). `out`: where element 0 of each output lies or would lie.
+void run_fused(const FusedProgram& program, const void* const* in, void* const* out, std::int64_t begin,
+               std::int64_t end);
 
 // Of one run over all elements, with its reductions but without their results.
 Work work_of(const FusedProgram& program);
 
-// True if a program can run on a range of elements: every operand and output is a single element or is C-ordered like
-// the iteration space.
+// True if element i of the outputs depends on element i of the operands only, at that index in their memory: every
+// operand and output is a single element or is C-ordered like the iteration space.
 bool by_element(const FusedProgram& program);
-void run_fused(const FusedProgram& program, const void* const* in, void* const* out, std::int64_t begin,
-               std::int64_t end);
 
 }  // namespace syncline::kernels

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -26,6 +27,7 @@ std::vector<T> numbers(std::int64_t n, int seed) {
   std::uniform_real_distribution<double> between(-2, 2);
   std::vector<T> x(static_cast<std::size_t>(n));
   for (T& v : x) v = convert<T>(between(bits));
+  if (std::is_floating_point_v<T> && n > 30000) x[20000] = std::numeric_limits<T>::quiet_NaN();  // behind a tile
   return x;
 }
 
@@ -92,6 +94,7 @@ const std::vector<std::pair<Shape, std::vector<std::vector<int>>>> kCases{
     {{9001, 31}, {{0}, {1}, {0, 1}}},
     {{70, 2047}, {{0}, {1}, {0, 1}}},
     {{3, 40000}, {{1}, {0, 1}}},
+    {{20, 60000}, {{1}}},
     {{5, 33, 1025}, {{0, 1}, {1}, {2}, {0, 2}}},
     {{64, 17, 9}, {{0}, {1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}}},
     {{2, 9, 100, 16}, {{0, 1, 2}, {1, 2}, {3}, {0, 2}}},
