@@ -53,15 +53,38 @@ TEST_F(ProfileTable, SumsByLayerAndByOperands) {
 }
 
 TEST_F(ProfileTable, RefusesOtherFiles) {
-  for (const char* text : {"", "not JSON\n", "{}\n", "{\"format\":2}\n"}) {
+  const std::string path = scratch_.path("p");
+  for (const char* text : {"not JSON\n", "{}\n", "[]\n", "{\"format\":2}\n", "{\"format\":1}\n"}) {
     const Outcome outcome = show(text);
     EXPECT_EQ(outcome.status, 1) << text;
-    EXPECT_NE(outcome.output.find(scratch_.path("p") + ": "), std::string::npos) << outcome.output;
+    EXPECT_NE(outcome.output.find(path + ": "), std::string::npos) << outcome.output;
   }
+  const Outcome empty = show("");
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_NE(empty.output.find(path + ": is empty"), std::string::npos) << empty.output;
+  const Outcome folder = io::run_shell(SYNCLINE_PROGRAM " profile " + scratch_.directory());
+  EXPECT_EQ(folder.status, 1);
+  EXPECT_NE(folder.output.find(scratch_.directory() + ": is a folder"), std::string::npos) << folder.output;
   const Outcome cut = show(std::string(kHead) + "{\"kind\":\"dot\",\n");
   EXPECT_EQ(cut.status, 1);
   EXPECT_NE(cut.output.find("line 2 is not of a profile"), std::string::npos) << cut.output;
   EXPECT_EQ(io::run_shell(SYNCLINE_PROGRAM " profile " + scratch_.path("none")).status, 1);
+}
+
+// The head alone is wrong, so no line of a step names the fault.
+TEST_F(ProfileTable, ChecksTheFirstLine) {
+  const std::string head = kHead;
+  const auto with = [&](const std::string& from, const std::string& to) {
+    return std::string(head).replace(head.find(from), from.size(), to);
+  };
+  for (const std::string& text :
+       {with("\"rank\":1,", ""), with("\"ranks\":2", "\"ranks\":\"two\""), with("\"threads\":4,", ""),
+        with("\"AVX2\"", "3"), with("1e11", "0"), with("1e10", "-1e10"), with("1e10", "null")}) {
+    const Outcome outcome = show(text);
+    EXPECT_EQ(outcome.status, 1) << text;
+    EXPECT_NE(outcome.output.find(scratch_.path("p") + ": line 1 is not of a profile: "), std::string::npos)
+        << outcome.output;
+  }
 }
 
 }  // namespace

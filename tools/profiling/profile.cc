@@ -2,10 +2,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,8 +33,15 @@ struct Row {
   double measured = 0;  // seconds of the calls with flops or bytes
 };
 
+// The first line of a file.
+struct About {
+  int rank = 0, ranks = 0, threads = 0;
+  std::string instruction_set;
+  double flops_per_second = 0, bytes_per_second = 0;
+};
+
 struct Profile {
-  Json about;
+  About about;
   std::vector<Row> rows;  // the longest first
   double seconds = 0;
 };
@@ -42,29 +52,44 @@ Row& row_named(const std::string& name, std::map<std::string, Row>& rows) {
   return row;
 }
 
-void add(const Json& about, const Json& line, Row& row) {
+About read_about(const std::string& path, const Json& line) {
+  if (line.at("format") != 1) fail<IoError>(path, ": has a format that this version does not know");
+  About about{line.at("rank"),
+              line.at("ranks"),
+              line.at("threads"),
+              line.at("instruction_set"),
+              line.at("flops_per_second"),
+              line.at("bytes_per_second")};
+  for (const double limit : {about.flops_per_second, about.bytes_per_second})
+    if (!(limit > 0) || !std::isfinite(limit))
+      fail<IoError>(path, ": line 1 is not of a profile: a limit is ", limit, "; it must be positive");
+  return about;
+}
+
+void add(const About& about, const Json& line, Row& row) {
   const double seconds = line.at("seconds"), flops = line.at("flops"), bytes = line.at("bytes");
   row.calls += line.at("calls").get<double>();
   row.seconds += seconds;
   row.flops += flops;
   row.bytes += bytes;
-  const double least =
-      std::max(flops / about.at("flops_per_second").get<double>(), bytes / about.at("bytes_per_second").get<double>());
+  const double least = std::max(flops / about.flops_per_second, bytes / about.bytes_per_second);
   row.least += least;
   if (least > 0) row.measured += seconds;
 }
 
 Profile read(const std::string& path, const std::string& by) {
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    fail<IoError>(path, ": is a folder; give the file that SYNCLINE_PROFILE named");
   std::ifstream in(path);
   if (!in) fail<IoError>(path, ": cannot read the file");
   Profile profile;
   std::map<std::string, Row> rows;
+  if (in.peek() == std::ifstream::traits_type::eof()) fail<IoError>(path, ": is empty; a profile has a first line");
   std::string text;
   for (int number = 1; std::getline(in, text); ++number) try {
       const Json line = Json::parse(text);
       if (number == 1) {
-        if (line.at("format") != 1) fail<IoError>(path, ": has a format that this version does not know");
-        profile.about = line;
+        profile.about = read_about(path, line);
         continue;
       }
       const std::string name = line.at(by);
@@ -72,7 +97,6 @@ Profile read(const std::string& path, const std::string& by) {
     } catch (const Json::exception& error) {
       fail<IoError>(path, ": line ", number, " is not of a profile: ", error.what());
     }
-  if (profile.about.is_null()) fail<IoError>(path, ": is empty");
   for (auto& [name, row] : rows) profile.rows.push_back(std::move(row));
   std::stable_sort(profile.rows.begin(), profile.rows.end(),
                    [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
@@ -85,11 +109,10 @@ std::string rate(double amount, double seconds) {
 }
 
 void print(const Profile& profile, const Options& options) {
-  const Json& about = profile.about;
-  fmt::print("rank {} of {}, {} threads, {}; limits {:.1f} Gflop/s and {:.1f} GB/s; {:.3f} s in steps\n",
-             about.at("rank").get<int>(), about.at("ranks").get<int>(), about.at("threads").get<int>(),
-             about.at("instruction_set").get<std::string>(), about.at("flops_per_second").get<double>() * 1e-9,
-             about.at("bytes_per_second").get<double>() * 1e-9, profile.seconds);
+  const About& about = profile.about;
+  fmt::print("rank {} of {}, {} threads, {}; limits {:.1f} Gflop/s and {:.1f} GB/s; {:.3f} s in steps\n", about.rank,
+             about.ranks, about.threads, about.instruction_set, about.flops_per_second * 1e-9,
+             about.bytes_per_second * 1e-9, profile.seconds);
   fmt::print("{:>10} {:>6} {:>9} {:>9} {:>8} {:>8}  {}\n", "seconds", "%", "calls", "Gflop/s", "GB/s", "of limit",
              options.by);
   const std::size_t count = options.top == 0 ? profile.rows.size() : std::min(options.top, profile.rows.size());
