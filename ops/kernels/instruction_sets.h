@@ -17,9 +17,10 @@ struct InstructionSet {
 // The sets that this processor supports and the limit allows, best first.
 std::vector<InstructionSet> instruction_sets();
 // The ids of a value of SYNCLINE_SIMD, as one number: "best" and "common" are all of instruction_sets(), "avx2" those
-// up to AVX2, "baseline" the smallest one. Throws ValueError for another name, and if this processor has no AVX2.
+// not wider than AVX2, "baseline" the smallest one. Throws ValueError for another name.
 std::int64_t instruction_sets_of(std::string_view name);
-// Sets the limit: the ids that kernels may use, as one number.
+// Sets the limit: the ids that kernels may use, as one number. The first session of a process calls it for
+// SYNCLINE_SIMD, Session::distribute for "common"; kernels that ran before may have used wider sets.
 void limit_instruction_sets(std::int64_t ids);
 
 // Makes all vectorized kernels of the process use one of instruction_sets().

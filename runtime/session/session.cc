@@ -19,7 +19,7 @@ constexpr std::uint64_t kPhaseKey = ~std::uint64_t{0};  // of the learning phase
 
 [[maybe_unused]] const bool gives_config = set_config_source([]() -> Config& { return Session::current().config(); });
 
-// Called once: the first session of a process comes before its first kernel.
+// Called once, by the first session of a process. Kernels that need no session may have run before.
 bool limit_kernels(const std::string& simd) {
   const std::int64_t allowed = kernels::instruction_sets_of(simd);
   if (allowed != kernels::instruction_sets_of("best")) kernels::limit_instruction_sets(allowed);

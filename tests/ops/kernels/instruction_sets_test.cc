@@ -35,6 +35,12 @@ TEST_F(InstructionSets, Avx2LeavesOutWiderOnes) {
   EXPECT_EQ(names(), std::vector<std::string>(avx2, all_.end()));
 }
 
+// A limit stands for a processor without AVX2.
+TEST_F(InstructionSets, Avx2IsTheWidestSetBelowWhereAvx2IsMissing) {
+  limit_instruction_sets(instruction_sets_of("baseline"));
+  EXPECT_EQ(instruction_sets_of("avx2"), instruction_sets_of("baseline"));
+}
+
 TEST_F(InstructionSets, BestAndCommonLeaveOutNothing) {
   for (const char* name : {"best", "common"}) {
     limit_instruction_sets(instruction_sets_of(name));
