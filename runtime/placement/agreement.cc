@@ -56,6 +56,8 @@ std::string describe_process(const Session& session, const Strategy& ranks) {
                    " finished steps that drew random numbers\n");
 }
 
+constexpr std::string_view kBeforeLine = "rank 0 has ";
+
 // The first words that differ, as " (seed=1 against seed=7)"; "" if the lines have different numbers of words.
 std::string differing_words(const std::string& a, const std::string& b) {
   const auto words_of = [](const std::string& line) {
@@ -90,29 +92,28 @@ Difference find_difference(Strategy& ranks, const std::string& own) {
   const std::string& left = line < a.size() ? a[line] : nothing;
   const std::string& right = line < b.size() ? b[line] : nothing;
   return {other, line + 1,
-          join_text("rank 0 has ", left, ", rank ", other, " has ", right, differing_words(left, right))};
-}
-
-// What to do about the first line that differs.
-const char* advice_for(const Difference& found) {
-  const std::string_view text = found.text;
-  if (text.starts_with("rank 0 has instruction set"))
-    return "start all ranks on processors of one kind, or set SYNCLINE_SIMD=common";
-  if (text.starts_with("rank 0 has OpenBLAS's kernels"))
-    return "start all ranks on processors of one kind, or set OPENBLAS_CORETYPE on all ranks to a kind whose "
-           "instructions all processors have (Haswell: AVX2)";
-  return "start all ranks with the same program, libraries and options";
+          join_text(kBeforeLine, left, ", rank ", other, " has ", right, differing_words(left, right))};
 }
 
 void require_equal_processes(Strategy& ranks, const std::string& process) {
   const Difference found = find_difference(ranks, process);
   if (found.other > 0)
-    fail<DisagreementError>("ranks 0 and ", found.other, " are not alike: ", found.text, "; ", advice_for(found));
+    fail<DisagreementError>("ranks 0 and ", found.other, " are not alike: ", found.text, "; ",
+                            advice_on_difference(std::string_view(found.text).substr(kBeforeLine.size())));
 }
 
 std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.data(), text.size()); }
 
 }  // namespace
+
+const char* advice_on_difference(std::string_view line) {
+  if (line.starts_with("instruction set"))
+    return "start all ranks on processors of one kind, or set SYNCLINE_SIMD=common";
+  if (line.starts_with("OpenBLAS"))
+    return "start all ranks on processors of one kind, or set OPENBLAS_CORETYPE on all ranks to a kind whose "
+           "instructions all processors have (Haswell: AVX2)";
+  return "start all ranks with the same program, libraries and options";
+}
 
 std::string describe_arithmetic(const Session& session, const Strategy* ranks) {
   const bool odd = session.faults() != nullptr && session.faults()->another_version();

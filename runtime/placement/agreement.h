@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -28,8 +29,8 @@ std::string describe_graph(const std::string& name, std::span<const Expr> roots,
 // thread's floating-point mode, the seed and the session's options. Returns a fingerprint of the graph.
 std::uint64_t agree_on_graph(const Session& session, Strategy& ranks, const std::string& graph);
 
-// If a rank wants the instruction sets that all ranks have in `common`, limits this process to these. Call it before
-// the first kernel.
+// If a rank wants the instruction sets that all ranks have in `common`, limits this process to these. Call it
+// between steps: kernels that ran before may have used wider sets.
 void agree_on_instruction_sets(Strategy& ranks, bool common);
 
 // Replaces seeds that each rank drew for itself (RandomOp::seed_of_rank) with rank 0's.
@@ -43,6 +44,9 @@ void agree_on_values(Strategy& ranks, const std::string& function, std::span<con
 // What determines a step's bits besides its graph, the seeds and the ranks' layout: library version, instruction sets,
 // floating-point modes, options. One line each, phrased to follow "one run has". `ranks` may be null. Not collective.
 std::string describe_arithmetic(const Session& session, const Strategy* ranks);
+
+// What to do about a line of describe_arithmetic that differs between ranks.
+const char* advice_on_difference(std::string_view line);
 
 // The variables that steps used since the last comparison. Keeps them alive until the next comparison, because ranks
 // may free them at different times.

@@ -5,6 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "ops/kernels/instruction_sets.h"
+#include "syncline/error.h"
 #include "tests/tools/run.h"
 #include "tools/doctor/checks.h"
 #include "tools/doctor/report.h"
@@ -115,7 +117,8 @@ TEST(Doctor, Versions) {
     EXPECT_EQ(finding.level, Level::kOk) << finding.text;
     all += finding.text + '\n';
   }
-  for (const char* part : {"Syncline ", "Open MPI ", "HDF5 1.", "oneTBB 20", "OpenBLAS "}) EXPECT_CONTAINS(all, part);
+  for (const char* part : {"Syncline ", "Open MPI ", "HDF5 1.", "oneTBB 20", "OpenBLAS ", "instruction set "})
+    EXPECT_CONTAINS(all, part);
 }
 
 TEST(Doctor, NamesNumbers) {
@@ -168,6 +171,39 @@ TEST(Doctor, VersionsThatDiffer) {
   EXPECT_CONTAINS(diagnosis.text(), "fail  versions       ranks 0, 2: HDF5 1\n");
   EXPECT_CONTAINS(diagnosis.text(), "fail  versions       rank 1: HDF5 2\n");
   EXPECT_CONTAINS(diagnosis.text(), "failures: 2, warnings: 0\n");
+}
+
+RankReport report_of_set(int rank, const std::string& set, bool common) {
+  RankReport made = report(rank, "a", {rank});
+  made.findings.push_back({Level::kOk, "instructions", "instruction set " + set, ""});
+  made.common_simd = common;
+  return made;
+}
+
+TEST(Doctor, InstructionSetsThatDiffer) {
+  const std::vector reports{report_of_set(0, "AVX3", false), report_of_set(1, "AVX2", false)};
+  const Diagnosis diagnosis = diagnose(reports);
+  EXPECT_EQ(diagnosis.worst(), Level::kFail);
+  EXPECT_CONTAINS(diagnosis.text(), "fail  instructions   rank 1: instruction set AVX2\n");
+  EXPECT_CONTAINS(diagnosis.text(), "-> start all ranks on processors of one kind, or set SYNCLINE_SIMD=common\n");
+  const std::vector common{report_of_set(0, "AVX3", false), parse_report(to_text(report_of_set(1, "AVX2", true)))};
+  EXPECT_EQ(diagnose(common).worst(), Level::kOk) << diagnose(common).text();
+}
+
+TEST(Doctor, KernelsOfOpenBlasThatDiffer) {
+  std::vector reports{report(0, "a", {0}), report(1, "a", {1})};
+  for (RankReport& made : reports)
+    made.findings.push_back({Level::kOk, "versions", join_text("OpenBLAS 0.3, kernels for ", made.rank), ""});
+  EXPECT_CONTAINS(diagnose(reports).text(), "or set OPENBLAS_CORETYPE on all ranks");
+}
+
+TEST(DoctorCommand, ShowsTheInstructionSetInUse) {
+  const std::string baseline = kernels::instruction_sets().back().name;
+  const io::Outcome limited = io::run_shell("SYNCLINE_SIMD=baseline " SYNCLINE_PROGRAM " doctor");
+  EXPECT_EQ(limited.status, 0) << limited.output;
+  EXPECT_CONTAINS(limited.output, "instruction set " + baseline + "\n");
+  const io::Outcome common = io::run_shell("SYNCLINE_SIMD=common " SYNCLINE_PROGRAM " doctor");
+  EXPECT_CONTAINS(common.output, ", or the widest that all ranks have (SYNCLINE_SIMD=common)\n");
 }
 
 TEST(DoctorCommand, ExaminesOneProcess) {

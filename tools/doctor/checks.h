@@ -24,7 +24,10 @@ Findings check_shared_memory(const std::string& directory, int ranks_of_node, st
 Findings check_folder(const std::string& folder);
 // `several_nodes`: the job has ranks on other nodes.
 Findings check_limits(bool several_nodes);
-Findings check_versions();
+inline constexpr const char* kInstructions = "instructions";
+Findings check_versions();  // and the instruction set, as kInstructions
+// SYNCLINE_SIMD or what keras.json says; "best" if these cannot be read.
+std::string simd_setting();
 // keras.json and the variables that override it.
 Findings check_settings();
 // GPUs and NCCL, as this rank sees them.

@@ -74,6 +74,7 @@ RankReport look(const Options& options, const comm::Launch& launch) {
   if (launch.rank == 0 && !options.folder.empty()) append(found, check_folder(options.folder));
   append(found, check_limits(launch.size > launch.local_size));
   append(found, check_versions());
+  report.common_simd = simd_setting() == "common";
   append(found, check_settings());
   append(found, check_gpus(launch));
   return report;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/printable.h"
+#include "runtime/placement/agreement.h"
 #include "tools/doctor/checks.h"
 
 namespace syncline::tools {
@@ -32,13 +33,16 @@ void add(std::vector<Diagnosis::Line>& lines, const Finding& finding, int rank) 
   else same->ranks.push_back(rank);
 }
 
-// Fails on differing versions: ranks would end with exit code 65 at their first step.
-void compare_versions(std::vector<Diagnosis::Line>& lines, int ranks) {
-  for (Diagnosis::Line& line : lines)
-    if (line.finding.about == "versions" && static_cast<int>(line.ranks.size()) < ranks) {
-      line.finding.level = Level::kFail;
-      line.finding.advice = "use the same libraries and processors of one type on all ranks";
-    }
+// Fails on what differs: ranks would end with exit code 65 at their first step.
+void compare_versions(std::vector<Diagnosis::Line>& lines, std::span<const RankReport> reports) {
+  const bool common =
+      std::any_of(reports.begin(), reports.end(), [](const auto& report) { return report.common_simd; });
+  for (Diagnosis::Line& line : lines) {
+    const bool is_compared = line.finding.about == "versions" || (line.finding.about == kInstructions && !common);
+    if (!is_compared || line.ranks.size() >= reports.size()) continue;
+    line.finding.level = Level::kFail;
+    line.finding.advice = advice_on_difference(line.finding.text);
+  }
 }
 
 // The ranks of one host.
@@ -82,6 +86,7 @@ std::string to_text(const RankReport& report) {
             {"host", report.host},
             {"processors", report.processors},
             {"threads", report.threads},
+            {"common_simd", report.common_simd},
             {"findings", Json::array()}};
   for (const Finding& f : report.findings)
     json["findings"].push_back({static_cast<int>(f.level), f.about, f.text, f.advice});
@@ -90,7 +95,8 @@ std::string to_text(const RankReport& report) {
 
 RankReport parse_report(const std::string& text) {
   const Json json = Json::parse(text);
-  RankReport report{json.at("rank"), json.at("host"), json.at("processors"), json.at("threads"), {}};
+  RankReport report{json.at("rank"),       json.at("host"), json.at("processors"), json.at("threads"), {},
+                    json.at("common_simd")};
   for (const Json& f : json.at("findings"))
     report.findings.push_back({static_cast<Level>(f.at(0).get<int>()), f.at(1), f.at(2), f.at(3)});
   return report;
@@ -132,7 +138,7 @@ Diagnosis diagnose(std::span<const RankReport> reports) {
   diagnosis.ranks = static_cast<int>(reports.size());
   for (const RankReport& report : reports)
     for (const Finding& finding : report.findings) add(diagnosis.lines, finding, report.rank);
-  compare_versions(diagnosis.lines, diagnosis.ranks);
+  compare_versions(diagnosis.lines, reports);
   compare_processors(diagnosis.lines, reports);
   return diagnosis;
 }

@@ -15,6 +15,7 @@ struct RankReport {
   std::vector<int> processors;  // that the rank may use, ascending
   int threads = 1;
   Findings findings;
+  bool common_simd = false;  // the rank asks for instruction sets that all ranks have
 };
 
 // Text for the wire. parse_report throws what nlohmann_json throws.
@@ -34,7 +35,8 @@ struct Diagnosis {
   std::string json() const;
 };
 
-// Merges equal findings of several ranks into one line. Versions that differ are an error; more threads than processors
+// Merges equal findings of several ranks into one line. Versions that differ are an error, and instruction sets unless
+// a rank asks for common ones; more threads than processors
 // on a host are a warning. `reports` are those of all ranks, in order.
 Diagnosis diagnose(std::span<const RankReport> reports);
 

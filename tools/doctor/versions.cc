@@ -1,6 +1,7 @@
 // Compares the versions of loaded libraries with those that the program was built with.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 
@@ -33,14 +34,34 @@ Finding check_blas() {
   return {Level::kOk, kVersions, text, ""};
 }
 
+// The widest set that SYNCLINE_SIMD allows. check_settings() reports settings that are wrong.
+Finding check_instructions() {
+  const std::vector<kernels::InstructionSet> sets = kernels::instruction_sets();
+  const std::string simd = simd_setting();
+  const std::int64_t allowed = kernels::instruction_sets_of(simd);
+  const auto widest = std::find_if(sets.begin(), sets.end(), [&](const auto& set) { return (set.id & allowed) != 0; });
+  return {Level::kOk, kInstructions,
+          "instruction set " + widest->name +
+              (simd == "common" ? ", or the widest that all ranks have (SYNCLINE_SIMD=common)" : ""),
+          ""};
+}
+
 }  // namespace
+
+std::string simd_setting() {
+  try {
+    return keras_json().simd;
+  } catch (const std::exception&) {
+    return "best";
+  }
+}
 
 Findings check_versions() {
   const comm::MpiVersion mpi = comm::mpi_version();
   const io::Hdf5Version hdf5 = io::hdf5_version();
   const kernels::PoolVersion pool = kernels::pool_version();
-  return {{Level::kOk, kVersions,
-           fmt::format("Syncline {}, kernels for {}", SYNCLINE_VERSION, kernels::instruction_sets().front().name), ""},
+  return {{Level::kOk, kVersions, fmt::format("Syncline {}", SYNCLINE_VERSION), ""},
+          check_instructions(),
           compare("Open MPI", mpi.built, mpi.loaded),
           compare("HDF5", hdf5.built, hdf5.loaded),
           compare("oneTBB", pool.built, pool.loaded),
