@@ -1,6 +1,7 @@
 #include "comm/mpi/mpi_session.h"
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -45,11 +46,24 @@ std::timed_mutex& mpi_mutex() {
   return mutex;
 }
 
-// The launcher drops what it has not read from a rank's pipes when it ends the job: the reason of the end.
-void wait_for_reader(int pipe) {
+constexpr std::chrono::seconds kReadingTime{1};
+
+// Waits until the pipe is empty, at most until `end`. Does not wait for files, terminals and sockets: they lose
+// nothing.
+void wait_for_reader(int descriptor, std::chrono::steady_clock::time_point end) {
+  struct stat found {};
+  if (::fstat(descriptor, &found) != 0 || !S_ISFIFO(found.st_mode)) return;
   int unread = 0;
-  for (int i = 0; i < 1000 && ::ioctl(pipe, FIONREAD, &unread) == 0 && unread > 0; ++i)
+  while (std::chrono::steady_clock::now() < end && ::ioctl(descriptor, FIONREAD, &unread) == 0 && unread > 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// The launcher reads the output of ranks from pipes. When it ends the job, it drops what it has not read, such as the
+// reason of the end.
+void wait_for_launcher() {
+  std::fflush(nullptr);
+  const auto end = std::chrono::steady_clock::now() + kReadingTime;
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) wait_for_reader(descriptor, end);
 }
 
 }  // namespace
@@ -57,8 +71,7 @@ void wait_for_reader(int pipe) {
 std::unique_lock<std::timed_mutex> lock_mpi() { return std::unique_lock(mpi_mutex()); }
 
 void abort_mpi(int exit_code) noexcept {
-  std::fflush(nullptr);
-  for (const int pipe : {STDOUT_FILENO, STDERR_FILENO}) wait_for_reader(pipe);
+  wait_for_launcher();
   const std::unique_lock lock(mpi_mutex(), std::chrono::seconds(2));
   if (lock) MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees that a rank is gone and ends the others

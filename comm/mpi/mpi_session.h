@@ -18,7 +18,8 @@ void check_mpi(int code, const char* call, std::string_view doing);
 // Serializes MPI calls, because communicators have threads of their own. Hold the lock only for calls that return at
 // once, or that all ranks make together.
 std::unique_lock<std::timed_mutex> lock_mpi();
-// Ends all processes of the job. If another call holds the lock for 2 s, ends only this process, without MPI_Abort.
+// Ends all processes of the job. Waits for up to 1 s until the launcher has read what this rank wrote to its pipes. If
+// another call holds the lock for 2 s, ends only this process, without MPI_Abort.
 [[noreturn]] void abort_mpi(int exit_code) noexcept;
 
 // Initialises MPI, or joins the MPI that the program has initialised. The last owner finalizes MPI if MpiSession
