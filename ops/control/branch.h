@@ -30,11 +30,13 @@ struct Condition {
 // only the unused side needs is skipped.
 struct Choose {
   static constexpr std::string_view kName = "choose";
+  static constexpr bool kMovesData = true;
   static constexpr bool kInPlace = true;
   static constexpr bool kTakesFloat16 = true;
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in);
+  static double bytes(const Attrs&, std::span<const Meta>, std::span<const Meta> out) { return 2 * bytes_of(out[0]); }
   static Placed place(const Attrs&, const PlaceArgs& args);
   static void run(const Attrs&, const KernelArgs& k);
   static Expr simplify(const Attrs&, std::span<const Expr> in, const Meta&);

@@ -8,6 +8,7 @@ namespace syncline {
 
 struct Fill {
   static constexpr std::string_view kName = "fill";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     double value = 0;

@@ -17,9 +17,9 @@
 // returns one Expr per input, empty for an input without a gradient. Optional members: `accumulate` (accumulates a sum
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
 // shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
-// `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work),
-// `run_program` and `takes_program` (of reductions), kView, kInPlace, kEffect, kShapeOnly, kLeaf, kTakesFloat16
-// (below). Ops are registered before main; the registry is immutable afterwards.
+// `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work), kMovesData
+// (it takes moved_work), `run_program` and `takes_program` (of reductions), kView, kInPlace, kEffect, kShapeOnly,
+// kLeaf, kTakesFloat16 (below). Ops are registered before main; the registry is immutable afterwards.
 #pragma once
 
 #include <concepts>
@@ -167,6 +167,8 @@ std::vector<Expr> grad(const Expr& y, std::span<const Expr> dy) {
 template <class Op>
 Work work(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) {
   Work work = plain_work(in, out);
+  if constexpr (requires { Op::kMovesData; }) work = moved_work(in, out);
+  if constexpr (requires { Op::kShapeOnly; }) work = moved_work({}, out);
   [[maybe_unused]] const auto& a = *static_cast<const typename Op::Attrs*>(attrs);
   if constexpr (requires { Op::flops; }) work.flops = Op::flops(a, in, out);
   if constexpr (requires { Op::bytes; }) work.bytes = Op::bytes(a, in, out);

@@ -28,4 +28,17 @@ inline Work plain_work(std::span<const Meta> in, std::span<const Meta> out) {
   return work;
 }
 
+// Of an op that only moves elements: it reads at most as many elements of an operand as it writes.
+inline Work moved_work(std::span<const Meta> in, std::span<const Meta> out) {
+  Work work;
+  double written = 0;
+  for (const Meta& meta : out) {
+    written += elements(meta);
+    work.bytes += bytes_of(meta);
+  }
+  for (const Meta& meta : in)
+    work.bytes += std::min(elements(meta), written) * static_cast<double>(size_of(meta.dtype));
+  return work;
+}
+
 }  // namespace syncline

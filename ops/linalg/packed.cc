@@ -16,6 +16,7 @@ std::int64_t panel_columns(DType dtype) {
 
 struct PackMatrix {
   static constexpr std::string_view kName = "pack_matrix";
+  static constexpr bool kMovesData = true;
   struct Attrs {
     bool transpose = false;
   };

@@ -34,6 +34,7 @@ std::int64_t width_of(const Shape& table) { return table.product(1, table.ndim()
 
 struct Gather {
   static constexpr std::string_view kName = "gather";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
@@ -43,10 +44,6 @@ struct Gather {
     Meta out{in[0].dtype, in[1].shape};
     for (int axis = 1; axis < in[0].shape.ndim(); ++axis) out.shape.push_back(in[0].shape[axis]);
     return out;
-  }
-  // Only the rows that the indices name.
-  static double bytes(const Attrs&, std::span<const Meta> in, std::span<const Meta> out) {
-    return bytes_of(in[1]) + 2 * bytes_of(out[0]);
   }
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement table = args.at[0], indices = args.at[1], whole = Placement::replicated();
@@ -126,6 +123,7 @@ struct ScatterRows {
     for (const std::int64_t dim : row) out.push_back(dim);
     return {in[0].dtype, out};
   }
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) { return elements(in[0]); }
   // Gathers values and indices if they are fewer than the table's elements. Otherwise each rank sums its own.
   static Placed place(const Attrs&, const PlaceArgs& args) {
     const Placement indices = args.at[1];
@@ -164,6 +162,7 @@ struct ScatterSub {
     return in[0];
   }
   // In place, only the rows that the indices name.
+  static double flops(const Attrs&, std::span<const Meta> in, std::span<const Meta>) { return elements(in[1]); }
   static double bytes(const Attrs&, std::span<const Meta> in, std::span<const Meta>) {
     return 3 * bytes_of(in[1]) + bytes_of(in[2]);
   }

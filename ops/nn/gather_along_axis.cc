@@ -60,6 +60,7 @@ void for_gathered(const Shape& full, int axis, const KernelArgs& k, F f) {
 
 struct GatherAlongAxis {
   static constexpr std::string_view kName = "gather_along_axis";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = -1;
@@ -103,6 +104,7 @@ struct GatherAlongAxis {
 
 struct ScatterAlongAxis {
   static constexpr std::string_view kName = "scatter_along_axis";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;  // of the result

@@ -77,6 +77,7 @@ Strides strides_of(const CutAttrs& a, const Shape& shape, std::int64_t& first_el
 
 struct StridedSlice {
   static constexpr std::string_view kName = "strided_slice";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   using Attrs = CutAttrs;
   static constexpr auto fields = std::tuple{field("start", &Attrs::start), field("stop", &Attrs::stop),
@@ -116,6 +117,7 @@ struct StridedSlice {
 // Zeros of `shape`, with x at the positions that the strided slice reads.
 struct StridedPad {
   static constexpr std::string_view kName = "strided_pad";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs : CutAttrs {
     Shape shape;

@@ -40,6 +40,7 @@ struct JoinAttrs {
 
 struct Concatenate {
   static constexpr std::string_view kName = "concatenate";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   using Attrs = JoinAttrs;
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};

@@ -11,6 +11,7 @@ namespace {
 // The output's axis i is the operand's axis pattern[i]. Entries of the pattern are not negative.
 struct Permute {
   static constexpr std::string_view kName = "permute_dimensions";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     std::vector<int> pattern;
@@ -67,6 +68,7 @@ struct Permute {
 
 struct Reverse {
   static constexpr std::string_view kName = "reverse";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     std::vector<int> axes;

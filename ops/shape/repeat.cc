@@ -11,6 +11,7 @@ namespace {
 
 struct BroadcastAxis {
   static constexpr std::string_view kName = "broadcast_axis";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     int axis = 0;

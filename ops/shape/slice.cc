@@ -45,6 +45,7 @@ Placed place_slice(const PlaceArgs& args) {
 // The elements [start, start + size) of x. A negative size omits the last -size - 1 elements: -1 reaches to the end.
 struct SliceOp {
   static constexpr std::string_view kName = "slice";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     Numbers start, size;
@@ -90,6 +91,7 @@ struct SliceOp {
 
 struct Pad {
   static constexpr std::string_view kName = "pad";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   struct Attrs {
     Numbers before, after;

@@ -73,6 +73,7 @@ struct OwnPart : Transport {
 // replicated -> replicated: a copy in separate memory.
 struct Copy : Transport {
   static constexpr std::string_view kName = "copy";
+  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   static void run(const Attrs& a, const KernelArgs& k);
 };
