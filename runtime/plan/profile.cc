@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "ops/kernels/instruction_sets.h"
@@ -22,19 +24,24 @@ constexpr std::int64_t kWriteEvery = 10'000'000'000;  // nanoseconds
 
 thread_local ProfileSpan* open_span = nullptr;
 
-// Writes the process's profile. A child that a fork made has no profile of its own.
+const pid_t loading_process = getpid();
+
+void report(const std::exception& error) noexcept {
+  std::fprintf(stderr, "syncline: SYNCLINE_PROFILE: %s\n", error.what());
+}
+
+// Writes the process's profile.
 class Writer {
  public:
   explicit Writer(Profile& profile) : profile_(profile) {}
 
   void write() noexcept {
-    if (getpid() != process_ || failed_) return;
+    if (getpid() != loading_process) return;
     written_ = timeline::now();
     try {
       profile_.write();
     } catch (const std::exception& error) {
-      failed_ = true;
-      std::fprintf(stderr, "syncline: SYNCLINE_PROFILE: %s\n", error.what());
+      if (!failed_.exchange(true)) report(error);
     }
   }
   void write_if_due(std::int64_t now) noexcept {
@@ -44,28 +51,47 @@ class Writer {
 
  private:
   Profile& profile_;
-  const pid_t process_ = getpid();
   std::atomic<std::int64_t> written_ = timeline::now();
   std::atomic<bool> failed_ = false;
 };
 
 Writer* process_writer = nullptr;
 
+// Throws if the path names a folder, a device or a pipe, which a rename would replace.
+void require_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const std::filesystem::file_status found = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
+    fail<IoError>(path.string(), " is no regular file; give the name of a file");
+}
+
+std::string absolute(const std::string& path) {
+  require_file(path);
+  std::error_code error;
+  const std::filesystem::path found = std::filesystem::absolute(path, error);
+  return error ? path : found.string();
+}
+
 }  // namespace
 
 Profile* Profile::of_process() {
   static Profile* const profile = []() -> Profile* {
     const char* path = std::getenv("SYNCLINE_PROFILE");
-    if (path == nullptr || *path == '\0') return nullptr;
-    auto* made = new Profile(path);  // never destroyed: threads may run steps until exit
-    process_writer = new Writer(*made);
-    std::atexit([] { process_writer->write(); });
-    return made;
+    if (path == nullptr || *path == '\0' || getpid() != loading_process) return nullptr;
+    try {
+      auto* made = new Profile(path);  // never destroyed: threads may run steps until exit
+      process_writer = new Writer(*made);
+      std::atexit([] { process_writer->write(); });
+      return made;
+    } catch (const IoError& error) {
+      report(error);
+      return nullptr;
+    }
   }();
   return profile;
 }
 
-Profile::Profile(std::string path) : path_(std::move(path)), limits_(measure_machine()) {}
+Profile::Profile(const std::string& path) : path_(absolute(path)), limits_(measure_machine()) {}
 
 void Profile::set_rank(int rank, int ranks) {
   const std::lock_guard hold(mutex_);
@@ -75,20 +101,32 @@ void Profile::set_rank(int rank, int ranks) {
 
 ProfileLine* Profile::line(std::string kind, std::string what, std::string layer, const Work& work) {
   const std::lock_guard hold(mutex_);
-  ProfileLine*& line = line_of_[join_text(kind, '\n', what, '\n', layer)];
-  if (line == nullptr) {
-    line = &lines_.emplace_back();
-    line->kind = std::move(kind);
-    line->what = std::move(what);
-    line->layer = std::move(layer);
-    line->work = work;
+  const std::string key = join_text(kind, '\n', what, '\n', layer, '\n', work.flops, ' ', work.bytes);
+  if (const auto found = line_of_.find(key); found != line_of_.end()) return found->second;
+  if (lines_.size() >= kMostLines) {
+    ProfileLine& other = add_line(kind);
+    other.kind = std::move(kind);
+    other.what = "other";
+    return &other;
   }
-  return line;
+  ProfileLine& line = add_line(key);
+  line.kind = std::move(kind);
+  line.what = std::move(what);
+  line.layer = std::move(layer);
+  line.work = work;
+  return &line;
+}
+
+ProfileLine& Profile::add_line(const std::string& key) {
+  ProfileLine*& line = line_of_[key];
+  if (line == nullptr) line = &lines_.emplace_back();
+  return *line;
 }
 
 void Profile::write() {
   const std::lock_guard hold(mutex_);
   const std::string path = ranks_ > 1 ? join_text(path_, ".rank", rank_) : path_;
+  require_file(path);
   const std::string temporary = join_text(path, '.', getpid(), ".tmp");
   std::ofstream out(temporary, std::ios::binary);
   out << nlohmann::ordered_json{{"format", 1},
@@ -112,7 +150,8 @@ void Profile::write() {
                                       {"bytes", calls * line.work.bytes}};
     out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   }
-  if (!out.flush() || std::rename(temporary.c_str(), path.c_str()) != 0) {
+  out.close();
+  if (!out || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     std::remove(temporary.c_str());
     fail<IoError>("cannot write ", path, ": ", std::strerror(error));

@@ -1,6 +1,9 @@
 // Profile: the time of each kind of step of a process's plans, beside its arithmetic operations and bytes of memory.
 // For SYNCLINE_PROFILE=FILE (docs/profile.md).
 //
+// The process's profile belongs to the process that loaded the library: a child that a fork makes has none and does not
+// write its parent's file.
+//
 // All functions may be called from any thread.
 #pragma once
 
@@ -16,9 +19,9 @@
 
 namespace syncline {
 
-// Steps of one kind with equal operands, in one layer.
+// Steps of one kind with equal operands and equal work, in one layer.
 struct ProfileLine {
-  std::string kind;   // an op, "fused", "reduce", "copy", "loop", "all_reduce", "all_gather" or "wait"
+  std::string kind;   // an op, "fused", "reduce", "copy", "loop", "all_reduce", "all_gather", "wait" or "barrier"
   std::string what;   // attributes and operands
   std::string layer;  // "" if the step reads and writes no variable with a scope
   Work work;          // of one call
@@ -28,22 +31,28 @@ struct ProfileLine {
 
 class Profile {
  public:
-  // Null unless SYNCLINE_PROFILE is set.
+  static constexpr std::size_t kMostLines = 10000;  // further steps have one line per kind, "other", without work
+
+  // Null unless SYNCLINE_PROFILE is set. Also null if it names something other than a file; standard error says so.
   static Profile* of_process();
 
-  // Measures the machine. `path`: the file of a job with one rank.
-  explicit Profile(std::string path);
+  // Measures the machine. `path`: the file of a job with one rank, relative to the current folder. Throws IoError if
+  // something other than a file has that name.
+  explicit Profile(const std::string& path);
 
   // Call it before the first write. Rank R of several writes the file PATH.rankR.
   void set_rank(int rank, int ranks);
   // The line that counts such steps; it lives as long as the profile.
   ProfileLine* line(std::string kind, std::string what, std::string layer, const Work& work);
-  // Replaces the file. Throws IoError. The process's profile writes itself every ten seconds and at exit.
+  // Replaces the file. Throws IoError; a later call tries again. The process's profile writes itself every ten seconds
+  // and at exit.
   void write();
 
  private:
-  std::mutex mutex_;  // guards the members below
-  std::string path_;
+  ProfileLine& add_line(const std::string& key);
+
+  std::mutex mutex_;        // guards the members below
+  const std::string path_;  // absolute
   int rank_ = 0, ranks_ = 1;
   const MachineLimits limits_;
   std::deque<ProfileLine> lines_;

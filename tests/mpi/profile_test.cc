@@ -1,5 +1,5 @@
-// SYNCLINE_PROFILE: each rank's file has every kind of step with its calls, operations and bytes, and the tool reads
-// it.
+// SYNCLINE_PROFILE: a program's file counts the operations of its products, each rank's file its transfers, and the
+// tool reads them. A name that is of no use does not end the program.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -78,6 +78,7 @@ TEST(Profile, CountsTheTransfersOfEachRank) {
     EXPECT_GE(calls["all_reduce"], kSteps) << name;
     EXPECT_EQ(calls["wait"], calls["all_reduce"] + calls["all_gather"]) << name;
     EXPECT_GT(calls["fused"], 0) << name;
+    EXPECT_EQ(run_shell(SYNCLINE_TOOL " profile " + scratch.path(name)).status, 0) << name;
   }
 }
 
@@ -86,6 +87,16 @@ TEST(Profile, AFileThatCannotBeWrittenDoesNotEndTheProgram) {
   const Outcome outcome = run_shell("SYNCLINE_PROFILE=" + scratch.path("no/folder/p") + " " SYNCLINE_STRAGGLER " none");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_NE(outcome.output.find("SYNCLINE_PROFILE: cannot write "), std::string::npos) << outcome.output;
+}
+
+TEST(Profile, AFolderIsNotReplaced) {
+  const Scratch scratch;
+  const Outcome outcome = run_shell("SYNCLINE_PROFILE=" + scratch.directory() + " " SYNCLINE_STRAGGLER " none");
+  EXPECT_EQ(outcome.status, 0);
+  const std::string line = "syncline: SYNCLINE_PROFILE: " + scratch.directory() + " is no regular file; ";
+  EXPECT_NE(outcome.output.find(line), std::string::npos) << outcome.output;
+  EXPECT_EQ(outcome.output.find("SYNCLINE_PROFILE"), outcome.output.rfind("SYNCLINE_PROFILE")) << outcome.output;
+  EXPECT_TRUE(scratch.files().empty());
 }
 
 }  // namespace
