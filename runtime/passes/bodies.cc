@@ -49,6 +49,18 @@ CompileRequest request_of_body(const Expr& loop, const std::vector<Expr>& output
   return place(std::move(request));
 }
 
+// The layers of the feeds, and for the loop that of its first operand with a layer.
+Layers layers_of_body(const Task& task, const CompileRequest& body, const Layers& outer) {
+  Layers layers{.loop = outer.loop, .feeds = {}};
+  const std::vector<Expr>& inputs = task.nodes[0].node().inputs;
+  for (std::size_t i = body.feeds.size(); i-- > 0;)
+    if (std::string layer = layer_of(inputs[i], outer); !layer.empty()) {
+      layers.feeds[body.feeds[i]] = layer;
+      layers.loop = std::move(layer);
+    }
+  return layers;
+}
+
 // The first residual that stacks `value` and is not passing, or -1.
 int stack_of(const Expr& value, const CompileRequest& body, const LoopStep& step) {
   const std::size_t n_states = body.outputs.size() - step.residuals.size();
@@ -159,6 +171,7 @@ LoopStep compile_loop(const Task& task, const Schedule& schedule) {
   step.reverse = loop.attrs<Loop::Attrs>().body->reverse;
   step.feeds.resize(request.feeds.size() + request.outputs.size());
   place_outputs(step, request, task, outputs);
+  request.layers = layers_of_body(task, request, schedule.request.layers);
   request.draw_in_iteration = [&](const RandomOp& op) { return draw_in_iteration(step, op, schedule.request); };
   step.body = compile(std::move(request));
   place_in_scratch(step, lower_products(step, task, outputs, local));

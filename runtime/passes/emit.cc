@@ -19,7 +19,8 @@ class Emitter {
         request_(schedule.request),
         local_(schedule.local()),
         names_(schedule.nodes, schedule.roots, schedule.request.updates),
-        profiler_(request_.strategy, request_.updates, std::span(schedule.roots).subspan(schedule.outputs())) {
+        profiler_(request_.strategy, request_.updates, std::span(schedule.roots).subspan(schedule.outputs()),
+                  request_.layers) {
     plan_.steps_.reserve(schedule.tasks.size());
     plan_.fused_ = std::move(schedule.programs);
     plan_.loops_ = std::move(schedule.bodies);
@@ -90,20 +91,17 @@ class Emitter {
     barrier.bucket = static_cast<std::uint32_t>(index);
     barrier.names = request_.strategy->name("the end of a step");
     push_bare(Step::kStart, index, "barrier: a rank alone may refuse a value");
+    profiler_.add("barrier", last_step());
     push_bare(Step::kWait, index, "wait");
+    profiler_.add("barrier", last_step());
   }
 
   void emit_wait(const Task& task) {
     push_bare(Step::kWait, transfer_index_.at(task.transfer), "wait");
-    profile("wait", [] { return Work{}; });
+    profiler_.add("wait", last_step());
   }
 
-  // Lets the process's profile count the last step.
-  template <class WorkOf>
-  void profile(std::string_view kind, WorkOf work) {
-    Step& step = plan_.steps_.back();
-    step.profile = profiler_.line(kind, step, work);
-  }
+  Step& last_step() { return plan_.steps_.back(); }
 
   void push_bare(Step::Kind kind, int index, std::string label) {
     Step step;
@@ -175,8 +173,7 @@ class Emitter {
     plan_.keep_.push_back(value);
     add_step(std::move(step), task.reads, task.writes);
     add_scratch(task);
-    const Step& added = plan_.steps_.back();
-    profile(op.name, [&] { return op.work(added.attrs, added.in_meta, added.out_meta); });
+    profiler_.add_kernel(op, last_step());
   }
 
   void emit_fused(const Task& task) {
@@ -189,7 +186,7 @@ class Emitter {
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
     if (!task.by_rank.empty()) read_by_rank(task);
-    profile("fused", [&] { return kernels::work_of(plan_.fused_[static_cast<std::size_t>(task.program)]); });
+    profiler_.add_program("fused", program_of(task), last_step());
   }
 
   void emit_reduce(const Task& task) {
@@ -205,10 +202,13 @@ class Emitter {
     plan_.keep_.push_back(value);  // all reductions have equal attributes
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
-    Step& added = plan_.steps_.back();
-    added.in_meta = {local_.meta(value.input(0))};
+    profiler_.add_program("reduce", program_of(task), last_step());
+    last_step().in_meta = {local_.meta(value.input(0))};
     add_scratch(task);
-    profile("reduce", [&] { return kernels::work_of(plan_.fused_[static_cast<std::size_t>(task.program)]); });
+  }
+
+  const kernels::FusedProgram& program_of(const Task& task) const {
+    return plan_.fused_[static_cast<std::size_t>(task.program)];
   }
 
   void keep_constants(const Task& task) {
@@ -241,7 +241,7 @@ class Emitter {
     step.in_meta = {{DType::kUint8, Shape{bytes}}};
     step.out_meta = step.in_meta;
     push_step(std::move(step), {&from, 1}, {&to, 1});
-    profile("copy", [&] { return Work{0, 2 * static_cast<double>(bytes)}; });
+    profiler_.add("copy", last_step(), {0, 2 * static_cast<double>(bytes)});
   }
 
   void emit_all_reduce(const Task& task) {
@@ -291,7 +291,7 @@ class Emitter {
     const bool reduces = transfer.kind == Transfer::kAllReduce;
     plan_.transfers_.push_back(std::move(transfer));
     push_step(std::move(step), {&from, 1}, {&to, 1});
-    profile(reduces ? "all_reduce" : "all_gather", [] { return Work{}; });
+    profiler_.add(reduces ? "all_reduce" : "all_gather", last_step());
   }
 
   void emit_loop(const Task& task) {
@@ -307,18 +307,13 @@ class Emitter {
     plan_.keep_.insert(plan_.keep_.end(), task.products.begin(), task.products.end());
     add_step(std::move(step), task.reads, task.writes);
     add_scratch(task);
-    profile("loop", [] { return Work{}; });
-    for (std::size_t i = 0; i < task.products.size(); ++i) profile_product(task.products[i], lowered.products[i]);
-  }
-
-  void profile_product(const Expr& value, LoopStep::Product& product) const {
-    Step step;
-    step.label = join_text(value.op().name, "(", value.op().print(product.attrs), ")");
-    step.in_meta = product.in_meta;
-    step.out_meta = product.out_meta;
-    step.writes = named({value});
-    product.profile = profiler_.line(value.op().name, step,
-                                     [&] { return value.op().work(product.attrs, product.in_meta, product.out_meta); });
+    profiler_.add("loop", last_step());
+    const std::int64_t groups = (lowered.iterations + lowered.iterations_together - 1) / lowered.iterations_together;
+    for (std::size_t i = 0; i < task.products.size(); ++i) {
+      const Expr& product = task.products[i];
+      profiler_.add_product(last_step(), named({product}).front(), local_.metas(product.node().inputs), groups,
+                            lowered.products[i]);
+    }
   }
 
   // Copies new values that were not computed in the variable.

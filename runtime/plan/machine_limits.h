@@ -1,5 +1,5 @@
 // The rates that this machine reaches, as limits for a profile. Measured once, on the pool's threads: about 0.1 s and
-// 96 MB.
+// 96 MiB.
 #pragma once
 
 namespace syncline {

@@ -203,12 +203,12 @@ void Plan::run_steps(Session& session, bool listens) {
     const Step& step = steps_[at];
     const auto i = static_cast<std::size_t>(step.index);
     if (listens && at <= first_write_) session.interrupt_if_asked();
+    const ProfileSpan profiled(step.profile);
     if (others != nullptr) {
       others->publish(fingerprint_, session.steps(), step.label);
       if (step.writes_shared_from < others->leased()) others->reclaim();
     }
     const timeline::Detail detail(step.label);
-    const ProfileSpan profiled(step.profile);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
       case Step::kFused: run_fused(step); break;

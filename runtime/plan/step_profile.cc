@@ -1,21 +1,12 @@
 #include "runtime/plan/step_profile.h"
 
-#include <vector>
+#include <algorithm>
+#include <utility>
 
-#include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "runtime/placement/collectives.h"
 
 namespace syncline {
-namespace {
-
-// "dense_1" of dense_1/kernel; "" if the name has no scope.
-std::string scope_of(const std::string& name) {
-  const std::size_t end = name.rfind('/');
-  return end == std::string::npos ? "" : name.substr(0, end);
-}
-
-}  // namespace
 
 std::string describe_operands(const Step& step) {
   std::string text = step.label;
@@ -24,14 +15,45 @@ std::string describe_operands(const Step& step) {
   return text;
 }
 
-StepProfiler::StepProfiler(const Strategy* strategy, std::span<const Update> updates, std::span<const Expr> new_values)
-    : profile_(Profile::of_process()) {
+StepProfiler::StepProfiler(const Strategy* strategy, std::span<const Update> updates, std::span<const Expr> new_values,
+                           const Layers& layers)
+    : profile_(Profile::of_process()), layers_(layers) {
   if (profile_ == nullptr) return;
   if (strategy != nullptr) profile_->set_rank(strategy->rank(), strategy->size());
   ValueSet seen;
   for (std::size_t i = 0; i < updates.size(); ++i)
     if (const std::string layer = scope_of(updates[i].target.name()); !layer.empty())
       name_kernels_of(new_values[i], layer, seen);
+}
+
+void StepProfiler::add(std::string_view kind, Step& step, const Work& work) const {
+  if (profile_ != nullptr) step.profile = line(kind, step, work);
+}
+
+void StepProfiler::add_kernel(const OpDef& op, Step& step) const {
+  if (profile_ != nullptr) step.profile = line(op.name, step, op.work(step.attrs, step.in_meta, step.out_meta));
+}
+
+void StepProfiler::add_program(std::string_view kind, const kernels::FusedProgram& program, Step& step) const {
+  if (profile_ != nullptr) step.profile = line(kind, step, kernels::work_of(program));
+}
+
+void StepProfiler::add_product(const Step& loop, const StepValue& value, std::vector<Meta> operands,
+                               std::int64_t groups, LoopStep::Product& product) const {
+  if (profile_ == nullptr) return;
+  const OpDef& op = value.value.op();
+  Step step;
+  step.label = join_text(op.name, "(", op.print(product.attrs), ")");
+  step.in_meta = std::move(operands);
+  step.out_meta = product.out_meta;
+  step.writes = {value};
+  Work work = op.work(product.attrs, step.in_meta, step.out_meta);
+  const auto calls = static_cast<double>(std::max<std::int64_t>(groups, 1));
+  work.flops /= calls;
+  work.bytes /= calls;
+  std::string layer = layer_of_step(step);
+  if (layer.empty()) layer = layer_of_step(loop);
+  product.profile = line(op.name, step, std::move(layer), work);
 }
 
 // Goes through elementwise ops, views and transfers to the kernels before them.
@@ -42,20 +64,22 @@ void StepProfiler::name_kernels_of(const Expr& new_value, const std::string& lay
     open.pop_back();
     const OpDef& op = e.op();
     if (op.leaf || !seen.insert(e.node())) continue;
-    layers_[e] = layer;
+    changed_layers_[e] = layer;
     if (op.block != nullptr || op.view || e.is<AllReduce>() || e.is<AllGather>())
       open.insert(open.end(), e.node().inputs.begin(), e.node().inputs.end());
   }
 }
 
-std::string StepProfiler::layer_of(const Step& step) const {
+ProfileLine* StepProfiler::line(std::string_view kind, const Step& step, std::string layer, const Work& work) const {
+  return profile_->line(std::string(kind), describe_operands(step), std::move(layer), work);
+}
+
+std::string StepProfiler::layer_of_step(const Step& step) const {
   for (const StepValue& read : step.reads)
-    if (read.value.is<VariableLeaf>())
-      if (std::string scope = scope_of(read.value.attrs<VariableLeaf::Attrs>().state->name()); !scope.empty())
-        return scope;
+    if (std::string layer = layer_of(read.value, layers_); !layer.empty()) return layer;
   for (const StepValue& write : step.writes)
-    if (const std::string* layer = layers_.find(write.value)) return *layer;
-  return "";
+    if (const std::string* layer = changed_layers_.find(write.value)) return *layer;
+  return layers_.loop;
 }
 
 }  // namespace syncline

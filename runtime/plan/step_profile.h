@@ -3,9 +3,11 @@
 
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
+#include <vector>
 
 #include "ops/graph/value_map.h"
+#include "runtime/plan/layers.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/profile.h"
 
@@ -14,24 +16,32 @@ namespace syncline {
 // A step's label and operands.
 std::string describe_operands(const Step& step);
 
+// Its functions do nothing if the process has no profile. Labels, metas and operands must be set before.
 class StepProfiler {
  public:
-  // `new_values`: of the updates. Does nothing if the process has no profile. `strategy` may be null.
-  StepProfiler(const Strategy* strategy, std::span<const Update> updates, std::span<const Expr> new_values);
+  // `new_values`: of the updates. `strategy` may be null. `layers` must outlive the profiler.
+  StepProfiler(const Strategy* strategy, std::span<const Update> updates, std::span<const Expr> new_values,
+               const Layers& layers);
 
-  // The line of a step whose operands are known; null if the process has no profile. `work` returns the step's Work.
-  template <class WorkOf>
-  ProfileLine* line(std::string_view kind, const Step& step, WorkOf work) const {
-    if (profile_ == nullptr) return nullptr;
-    return profile_->line(std::string(kind), describe_operands(step), layer_of(step), work());
-  }
+  void add(std::string_view kind, Step& step, const Work& work = {}) const;
+  // A step of kind kKernel: `op` with the step's attributes and metas.
+  void add_kernel(const OpDef& op, Step& step) const;
+  void add_program(std::string_view kind, const kernels::FusedProgram& program, Step& step) const;
+  // `value`, which `loop` adds up in so many groups of iterations. `operands`: the metas over all iterations.
+  void add_product(const Step& loop, const StepValue& value, std::vector<Meta> operands, std::int64_t groups,
+                   LoopStep::Product& product) const;
 
  private:
   void name_kernels_of(const Expr& new_value, const std::string& layer, ValueSet& seen);
-  std::string layer_of(const Step& step) const;
+  ProfileLine* line(std::string_view kind, const Step& step, const Work& work) const {
+    return line(kind, step, layer_of_step(step), work);
+  }
+  ProfileLine* line(std::string_view kind, const Step& step, std::string layer, const Work& work) const;
+  std::string layer_of_step(const Step& step) const;
 
   Profile* const profile_;
-  ValueMap<std::string> layers_;  // of gradients and statistics: that of the variable that they change
+  const Layers& layers_;
+  ValueMap<std::string> changed_layers_;  // of gradients and statistics: that of the variable that they change
 };
 
 }  // namespace syncline

@@ -13,6 +13,7 @@
 #include "ops/kernels/fused/fused.h"
 #include "runtime/placement/local.h"
 #include "runtime/placement/strategy.h"
+#include "runtime/plan/layers.h"
 #include "runtime/plan/plan.h"
 #include "runtime/schedule/guards.h"
 #include "runtime/schedule/memory.h"
@@ -37,6 +38,7 @@ struct CompileRequest {
   bool placed = false;          // place() has run
   // In a loop's body: the random step of an op. Empty elsewhere: the step is RandomOp::runs.
   std::function<const std::uint64_t*(const RandomOp&)> draw_in_iteration{};
+  Layers layers{};  // in a loop's body, for profiles
 
   const std::uint64_t* random_step(const RandomOp& op) const;
 };

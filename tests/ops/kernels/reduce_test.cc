@@ -50,6 +50,8 @@ class Computed {
     program_.reduced = {{.output = 1}, {.input = 0}, {.output = 0, .stored = true}};
   }
 
+  const FusedProgram& program() const { return program_; }
+
   // True if both ways give equal bits.
   bool reduces_alike(const char* op, const std::vector<int>& axes) const {
     const AxisMask mask = axis_mask(op, axes, meta_.shape.ndim());
@@ -125,6 +127,13 @@ TEST_P(ReduceProgram, GivesTheBitsOfAStoredOperand) {
   check<std::int32_t>(DType::kInt32);
 }
 INSTANTIATE_TEST_SUITE_P(Threads, ReduceProgram, testing::Values(1, 2, 4));
+
+// Two elementwise operations and three reductions of 300 x 64 elements. Only x, the row and the product are in memory.
+TEST(ReduceProgram, Work) {
+  const Work work = work_of(Computed<float>(DType::kFloat32, {300, 64}).program());
+  EXPECT_EQ(work.flops, 5.0 * 300 * 64);
+  EXPECT_EQ(work.bytes, 4.0 * (2 * 300 * 64 + 64));
+}
 
 TEST(ReduceProgram, EachInstructionSet) {
   for (const InstructionSet& set : instruction_sets()) {
