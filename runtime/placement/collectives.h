@@ -7,6 +7,7 @@
 namespace syncline {
 
 struct Transport {  // common base
+  static constexpr bool kMovesData = true;
   using Attrs = NoAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
@@ -73,7 +74,6 @@ struct OwnPart : Transport {
 // replicated -> replicated: a copy in separate memory.
 struct Copy : Transport {
   static constexpr std::string_view kName = "copy";
-  static constexpr bool kMovesData = true;
   static constexpr bool kTakesFloat16 = true;
   static void run(const Attrs& a, const KernelArgs& k);
 };
