@@ -1,4 +1,4 @@
-// pow: the C library's special cases and its accuracy, for each position of an element within a vector.
+// pow: the C library's special cases and its accuracy.
 #include <gtest/gtest.h>
 
 #include <cmath>
