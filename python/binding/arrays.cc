@@ -1,13 +1,15 @@
 #include "python/binding/arrays.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "base/convert.h"
 #include "ops/kernels/parallel.h"
+#include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/tensor.h"
 #include "syncline/config.h"
@@ -80,6 +82,29 @@ std::optional<HeldArray> borrow_buffer(nb::handle value) {
   nb::capsule keeper(view.release(), release_buffer);
   if (!usable) return {};
   return HeldArray{Array::borrow(*dtype, std::move(shape), bytes), std::move(keeper)};
+}
+
+// Owns an array's memory for NumPy, which reads it through the buffer protocol.
+struct Memory {
+  Array array;
+};
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  Array& array = nb::inst_ptr<Memory>(self)->array;
+  return PyBuffer_FillInfo(view, self, array.raw(), static_cast<Py_ssize_t>(array.bytes()), /*readonly=*/0, flags);
+}
+
+nb::tuple tuple_of(const Shape& shape) {
+  nb::tuple tuple = nb::steal<nb::tuple>(PyTuple_New(shape.ndim()));
+  for (int axis = 0; axis < shape.ndim(); ++axis) PyTuple_SetItem(tuple.ptr(), axis, PyLong_FromLongLong(shape[axis]));
+  return tuple;
+}
+
+nb::object numpy_dtype(DType dtype) {
+  static auto& found = *new std::map<DType, nb::object>;  // never freed, as numpy()
+  nb::object& object = found[dtype];
+  if (!object.is_valid()) object = numpy().attr("dtype")(std::string(name_of(dtype)));
+  return object;
 }
 
 HeldArray numpy_array(nb::handle value) {
@@ -177,24 +202,22 @@ HeldArray array_beside(nb::handle value, DType dtype) {
 
 nb::object array_to(Array array) {
   const bool scalar = array.shape().ndim() == 0;
-  auto* owner = new Array(std::move(array));
-  const nb::capsule keeper(owner, [](void* p) noexcept { delete static_cast<Array*>(p); });
-  std::vector<std::size_t> dims(owner->shape().begin(), owner->shape().end());
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(owner->dtype()));
-  const DType dtype = owner->dtype();
-  const auto code = dtype == DType::kBool    ? nb::dlpack::dtype_code::Bool
-                    : is_floating(dtype)     ? nb::dlpack::dtype_code::Float
-                    : dtype == DType::kUint8 ? nb::dlpack::dtype_code::UInt
-                                             : nb::dlpack::dtype_code::Int;
-  nb::ndarray<nb::numpy> view(owner->raw(), dims.size(), dims.data(), keeper, nullptr,
-                              nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1});
-  nb::object result = view.cast();
-  if (dtype == DType::kInt64) result = result.attr("view")("int64");  // not NumPy's longlong
+  const nb::tuple shape = tuple_of(array.shape());
+  const nb::object dtype = numpy_dtype(array.dtype());
+  static nb::object& ndarray = *new nb::object(numpy().attr("ndarray"));  // never freed, as numpy()
+  nb::object result = ndarray(shape, dtype, Memory{std::move(array)});
   return scalar ? nb::object(result[nb::make_tuple()]) : result;
 }
 
+void bind_arrays(nb::module_& m) {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)}, {0, nullptr}};
+  nb::class_<Memory>(m, "Memory", nb::type_slots(slots), "The memory of a NumPy array that a function has returned.");
+}
+
 bool is_scipy_sparse(nb::handle value) {
-  return !is_tensor(value) && !is_sequence(value) && attribute(value, "tocsr").is_valid();
+  // A failed search for an attribute takes longer than the rest of a small call.
+  return !is_tensor(value) && !is_sequence(value) && !PyObject_CheckBuffer(value.ptr()) &&
+         attribute(value, "tocsr").is_valid();
 }
 
 SparseArray sparse_from(nb::handle value) {

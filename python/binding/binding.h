@@ -6,6 +6,7 @@
 
 namespace syncline::python {
 
+void bind_arrays(nanobind::module_& m);
 void bind_config(nanobind::module_& m);
 void bind_variables(nanobind::module_& m);
 void bind_function(nanobind::module_& m);

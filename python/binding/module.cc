@@ -44,6 +44,7 @@ NB_MODULE(_core, m) {
                                    "Another rank did not arrive within wait_limit, or has left or died.");
   // Keras's modules hold tensors until the interpreter ends, which nanobind would report as leaks.
   nanobind::set_leak_warnings(false);
+  bind_arrays(m);
   bind_tensors(m);
   bind_config(m);
   bind_variables(m);
