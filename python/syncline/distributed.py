@@ -8,7 +8,7 @@ its share, and gets the same results. The generators of `numpy.random` and `rand
 With `local_feeds` each rank loads only its own rows.
 """
 
-from syncline.distribution import data, ending, feeds, files, quiet, ranks
+from syncline.distribution import data, ranks
 from syncline._core import DisagreementError, StallError
 from syncline.distribution.accumulation import accumulate_gradients
 from syncline.distribution.data import EvenSteps, ShardedSequence, local_feeds, shard
@@ -47,11 +47,18 @@ __all__ = [
     "size",
 ]
 
+# Modules that only several ranks need, because a process alone should start soon.
 if ranks.join():
+    from syncline.distribution import ending, feeds
+
     ending.watch()
     data.share_epoch_logs()
     feeds.follow_rank_0()
 if size() > 1:
+    from syncline.distribution import files
+
     files.write_on_primary()
 if rank() != 0:
+    from syncline.distribution import quiet
+
     quiet.silence()

@@ -6,7 +6,7 @@ from itertools import count
 from operator import itemgetter
 
 from syncline import _core
-from syncline.distribution import feeds, ranks
+from syncline.distribution import ranks
 from syncline.functions.tensors import _marked, _name, is_tensor, is_variable
 from syncline.types import (
     Any,
@@ -367,7 +367,11 @@ def function(
     pack = None
     if not isinstance(outputs, list) or any(isinstance(x, _NESTS) for x in outputs):
         pack = _packer(outputs, count())
-    kind = feeds.Function if ranks.is_rank() else _core.Function
+    kind = _core.Function
+    if ranks.is_rank():
+        from syncline.distribution import feeds  # loaded by ranks only
+
+        kind = feeds.Function
     return kind(list(_flat(inputs)), list(_flat(outputs)), [] if updates is None else updates, name or "function", pack)
 
 
