@@ -43,6 +43,7 @@ struct Pieces {
 Pieces pieces_of(Index m, Index n, Index k) {
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const auto wanted = static_cast<Index>(std::min(flops / kFlopsPerPiece, static_cast<double>(kMaxPieces)));
+  if (wanted < 2) return {{m, m, 1}, {n, n, 1}};
   const auto first = [&](Index length) {
     return split(length, wanted, length >= 2 * kPieceWidth ? kPieceWidth : kNarrowPieceWidth);
   };
@@ -127,6 +128,7 @@ void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Inde
           T* C, Index ldc) {
   const auto [rows, columns] = pieces_of(m, n, k);
   const Index count = rows.count * columns.count;
+  if (count == 1) return gemm_serial(a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
   parallel_chunks(Chunks{count, 1, count}, [&, rows = rows, columns = columns](Index piece, Index, Index) {
     const Index i = rows.begin(piece / columns.count), j = columns.begin(piece % columns.count);
     const Index height = rows.end(piece / columns.count) - i, width = columns.end(piece % columns.count) - j;
