@@ -50,6 +50,15 @@ def is_rank():
     return _core.ranks() > 1
 
 
+def function_class():
+    """The class of functions: that of several ranks compares its feeds."""
+    if not is_rank():
+        return _core.Function
+    from syncline.distribution import feeds  # loaded by ranks only
+
+    return feeds.Function
+
+
 def _all():
     return Group(range(size()), rank(), 0)
 

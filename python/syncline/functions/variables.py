@@ -367,11 +367,7 @@ def function(
     pack = None
     if not isinstance(outputs, list) or any(isinstance(x, _NESTS) for x in outputs):
         pack = _packer(outputs, count())
-    kind = _core.Function
-    if ranks.is_rank():
-        from syncline.distribution import feeds  # loaded by ranks only
-
-        kind = feeds.Function
+    kind = ranks.function_class()
     return kind(list(_flat(inputs)), list(_flat(outputs)), [] if updates is None else updates, name or "function", pack)
 
 
