@@ -89,7 +89,12 @@ struct Memory {
   Array array;
 };
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+  if (!nb::inst_ready(self)) {  // made by __new__ alone
+    view->obj = nullptr;
+    PyErr_SetString(PyExc_BufferError, "this object has no memory");
+    return -1;
+  }
   Array& array = nb::inst_ptr<Memory>(self)->array;
   return PyBuffer_FillInfo(view, self, array.raw(), static_cast<Py_ssize_t>(array.bytes()), /*readonly=*/0, flags);
 }

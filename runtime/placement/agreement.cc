@@ -109,7 +109,7 @@ std::uint64_t digest_text(const std::string& text) { return digest_bytes(text.da
 const char* advice_on_difference(std::string_view line) {
   if (line.starts_with("instruction set"))
     return "start all ranks on processors of one kind, or set SYNCLINE_SIMD=common";
-  if (line.starts_with("OpenBLAS"))
+  if (line.starts_with("OpenBLAS's kernels"))
     return "start all ranks on processors of one kind, or set OPENBLAS_CORETYPE on all ranks to a kind whose "
            "instructions all processors have (Haswell: AVX2)";
   return "start all ranks with the same program, libraries and options";

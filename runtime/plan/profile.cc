@@ -57,10 +57,10 @@ class Writer {
 
 Writer* process_writer = nullptr;
 
-// Throws if the path names a folder, a device or a pipe, which a rename would replace.
+// Throws if the path names a folder, a device, a pipe or a link, which a rename would replace.
 void require_file(const std::filesystem::path& path) {
   std::error_code ignored;
-  const std::filesystem::file_status found = std::filesystem::status(path, ignored);
+  const std::filesystem::file_status found = std::filesystem::symlink_status(path, ignored);
   if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found))
     fail<IoError>(path.string(), " is no regular file; give the name of a file");
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import syncline as K
+from syncline import _core
 
 LARGE = 2**40  # beyond int32
 ODD = 2**53 + 1  # not representable as float64
@@ -148,3 +149,13 @@ def test_an_unfed_learning_phase_is_testing():
             K.function([x, K.placeholder((None, 3))], [x])([ones])
     finally:
         K.clear_session()
+
+
+def test_results_own_their_memory():
+    rows = K.eval(K.constant(np.arange(5000.0), shape=(1000, 5)))[999:]
+    for _ in range(20):
+        K.eval(K.zeros((1000, 5)))
+    np.testing.assert_array_equal(rows, [[4995, 4996, 4997, 4998, 4999]])
+    assert rows.flags.writeable and K.eval(whole(1)).dtype is np.dtype("int64")
+    with pytest.raises(BufferError, match="no memory"):
+        memoryview(_core.Memory.__new__(_core.Memory))

@@ -171,8 +171,11 @@ TEST(ProfileOfProcess, BarriersHaveLines) {
   EXPECT_EQ(found, 2);  // to start it and to wait for it; ranks that are threads share a file
 }
 
-TEST(ProfileFile, IsNeitherAFolderNorADevice) {
+TEST(ProfileFile, IsNeitherAFolderNorADeviceNorALink) {
   const Scratch scratch;
+  const std::filesystem::path link = std::filesystem::path(scratch.directory()) / "link";
+  std::filesystem::create_symlink("target", link);
+  EXPECT_CONTAINS(io::message_of([&] { Profile{link.string()}; }), "is no regular file");
   EXPECT_CONTAINS(io::message_of([&] { Profile{scratch.directory()}; }), "is no regular file");
   EXPECT_CONTAINS(io::message_of([&] { Profile{"/dev/null"}; }), "is no regular file");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));

@@ -190,11 +190,15 @@ TEST(Doctor, InstructionSetsThatDiffer) {
   EXPECT_EQ(diagnose(common).worst(), Level::kOk) << diagnose(common).text();
 }
 
-TEST(Doctor, KernelsOfOpenBlasThatDiffer) {
-  std::vector reports{report(0, "a", {0}), report(1, "a", {1})};
-  for (RankReport& made : reports)
-    made.findings.push_back({Level::kOk, "versions", join_text("OpenBLAS 0.3, kernels for ", made.rank), ""});
-  EXPECT_CONTAINS(diagnose(reports).text(), "or set OPENBLAS_CORETYPE on all ranks");
+TEST(Doctor, OpenBlasThatDiffers) {
+  const auto text_of = [](const char* words, Level level, const char* advice) {
+    std::vector reports{report(0, "a", {0}), report(1, "a", {1})};
+    for (RankReport& made : reports) made.findings.push_back({level, "versions", join_text(words, made.rank), advice});
+    return diagnose(reports).text();
+  };
+  EXPECT_CONTAINS(text_of("OpenBLAS's kernels for ", Level::kOk, ""), "or set OPENBLAS_CORETYPE on all ranks");
+  EXPECT_CONTAINS(text_of("OpenBLAS 0.3.", Level::kOk, ""), "start all ranks with the same program, libraries");
+  EXPECT_CONTAINS(text_of("OpenBLAS 0.3.", Level::kFail, "install another"), "-> install another");
 }
 
 TEST(DoctorCommand, ShowsTheInstructionSetInUse) {

@@ -40,8 +40,8 @@ void compare_versions(std::vector<Diagnosis::Line>& lines, std::span<const RankR
   for (Diagnosis::Line& line : lines) {
     const bool is_compared = line.finding.about == "versions" || (line.finding.about == kInstructions && !common);
     if (!is_compared || line.ranks.size() >= reports.size()) continue;
+    if (line.finding.level != Level::kFail) line.finding.advice = advice_on_difference(line.finding.text);
     line.finding.level = Level::kFail;
-    line.finding.advice = advice_on_difference(line.finding.text);
   }
 }
 

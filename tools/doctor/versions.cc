@@ -27,11 +27,10 @@ Finding compare(const char* library, const std::string& built, const std::string
 
 Finding check_blas() {
   const std::string library = kernels::blas_library();
-  const std::string text = fmt::format("{}, kernels for {}", library, kernels::blas_kernels());
   if (library.find("SINGLE_THREADED") != library.npos)
-    return {Level::kFail, kVersions, text + ", without threads: several threads cannot call it safely",
+    return {Level::kFail, kVersions, library + ", without threads: several threads cannot call it safely",
             "install libopenblas0-pthread, and check that LD_LIBRARY_PATH does not hide it"};
-  return {Level::kOk, kVersions, text, ""};
+  return {Level::kOk, kVersions, library, ""};
 }
 
 // The widest set that SYNCLINE_SIMD allows. check_settings() reports settings that are wrong.
@@ -65,7 +64,8 @@ Findings check_versions() {
           compare("Open MPI", mpi.built, mpi.loaded),
           compare("HDF5", hdf5.built, hdf5.loaded),
           compare("oneTBB", pool.built, pool.loaded),
-          check_blas()};
+          check_blas(),
+          {Level::kOk, kVersions, "OpenBLAS's kernels for " + kernels::blas_kernels(), ""}};
 }
 
 Findings check_settings() {
