@@ -1,10 +1,11 @@
-"""A weight that a model lists several times is updated once per step."""
+"""Layers that are called several times: a shared weight is updated once per step, and each call has its own updates."""
 
 import os
 
 os.environ["KERAS_BACKEND"] = "syncline"
 
 import keras
+import keras.utils.generic_utils
 import numpy as np
 import pytest
 
@@ -49,3 +50,18 @@ def test_running_statistics_move_once_a_call():
     model.compile("sgd", "mse")
     model.train_on_batch([np.full((4, 3), 8.0), np.full((4, 3), 16.0)], np.zeros((4, 3)))
     np.testing.assert_allclose(K.get_value(normalize.moving_mean), 0.5 * (0.5 * 0 + 0.5 * 8) + 0.5 * 16)
+
+
+def test_keras_distinguishes_tensors_that_are_gone():
+    keys = {keras.utils.generic_utils.object_list_uid([K.placeholder((None, 1)), None]) for _ in range(1000)}
+    assert len(keys) == 1000
+    x = K.placeholder((None, 1))
+    assert keras.utils.generic_utils.object_list_uid(x) == keras.utils.generic_utils.object_list_uid([x])
+
+
+def test_updates_belong_to_the_inputs_of_their_call():
+    layer = keras.layers.BatchNormalization()
+    layer.build((None, 1))
+    for _ in range(100):
+        layer.call(K.placeholder((None, 1)), training=True)
+    assert not layer.get_updates_for(K.placeholder((None, 1)))

@@ -8,6 +8,7 @@ imported. Spawned worker processes import Keras, and so this module, again.
 import collections
 import collections.abc
 import functools
+import itertools
 import sys
 import warnings
 
@@ -198,11 +199,28 @@ def _infer_shape_of_lambda(core):
     core.Lambda.compute_output_shape = compute_output_shape
 
 
+def _number_tensors(generic_utils):
+    # Keras stores what belongs to a layer's call, such as its updates, under id() of the inputs. TensorFlow's graph keeps every tensor. Ours
+    # does not, so another tensor may get the id of one that is gone, and with it that one's updates.
+    numbers = itertools.count()
+
+    def number(x):
+        try:
+            if not hasattr(x, "_syncline_number"):
+                x._syncline_number = f"tensor {next(numbers)}"
+            return x._syncline_number
+        except AttributeError:  # None, for example
+            return str(id(x))
+
+    generic_utils.object_list_uid = lambda objects: ", ".join(map(number, generic_utils.to_list(objects)))
+
+
 after_import("collections", _mend_collections)
 after_import("inspect", _mend_inspect)
 after_import("numpy", _mend_numpy)
 after_import("h5py", _mend_h5py)
 after_import("keras.backend", _complete_backend)
+after_import("keras.utils.generic_utils", _number_tensors)
 after_import("keras.layers.core", _infer_shape_of_lambda)
 after_import("keras.datasets.imdb", _mend_dataset)
 after_import("keras.datasets.reuters", _mend_dataset)
