@@ -99,12 +99,6 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   return PyBuffer_FillInfo(view, self, array.raw(), static_cast<Py_ssize_t>(array.bytes()), /*readonly=*/0, flags);
 }
 
-nb::tuple tuple_of(const Shape& shape) {
-  nb::tuple tuple = nb::steal<nb::tuple>(PyTuple_New(shape.ndim()));
-  for (int axis = 0; axis < shape.ndim(); ++axis) PyTuple_SetItem(tuple.ptr(), axis, PyLong_FromLongLong(shape[axis]));
-  return tuple;
-}
-
 nb::object numpy_dtype(DType dtype) {
   static auto& found = *new std::map<DType, nb::object>;  // never freed, as numpy()
   nb::object& object = found[dtype];
@@ -207,7 +201,7 @@ HeldArray array_beside(nb::handle value, DType dtype) {
 
 nb::object array_to(Array array) {
   const bool scalar = array.shape().ndim() == 0;
-  const nb::tuple shape = tuple_of(array.shape());
+  const nb::tuple shape = shape_to(array.shape());
   const nb::object dtype = numpy_dtype(array.dtype());
   static nb::object& ndarray = *new nb::object(numpy().attr("ndarray"));  // never freed, as numpy()
   nb::object result = ndarray(shape, dtype, Memory{std::move(array)});
