@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <set>
+#include <span>
 
 #include "ops/graph/deferred.h"
 #include "ops/graph/fill.h"
@@ -151,6 +153,7 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
   }
   if (noise_ != 0) {
     terms_[first] = largest_terms(first, in);
+    if (node->op->name == "prod" || node->op->name == "cumprod") reorder_factors(first, in[0]);
     if (sums(first) || adds_rows(first)) add_noise(first, in);
     else if (node->op->name == "add" || node->op->name == "sub") cancel(first);
   }
@@ -253,6 +256,33 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
     }
     value = wide.cast(value.dtype());
   }
+}
+
+void OneByOne::reorder_factors(const Expr& product, const Array& factors) {
+  if (!is_floating(product.dtype())) return;
+  // The same product of the magnitudes of at least 1, and of those of at most 1.
+  const auto side = [&](bool large) {
+    Array sizes = factors.cast(DType::kFloat64).copy();
+    for (double& v : std::span(sizes.data<double>(), static_cast<std::size_t>(sizes.size())))
+      v = large ? std::max(std::abs(v), 1.0) : std::min(std::abs(v), 1.0);
+    return kernel_alone(product.node(), {sizes.cast(factors.dtype())})[0].cast(DType::kFloat64);
+  };
+  const Array large = side(true), small = side(false);
+  const double least = product.dtype() == DType::kFloat16   ? 6.2e-5
+                       : product.dtype() == DType::kFloat32 ? std::numeric_limits<float>::min()
+                                                            : std::numeric_limits<double>::min();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Random random(noise_ * 1000003 + static_cast<std::uint64_t>(product.node().id * 7));
+  Array wide = values_.at(product).cast(DType::kFloat64).copy();
+  for (std::int64_t i = 0; i < wide.size(); ++i) {
+    const double up = large.data<double>()[i], down = small.data<double>()[i];
+    const bool depends = (std::isinf(up) && down < 1) || (down < least && up > 1);
+    if (!depends || random.uniform() < 0.25) continue;
+    double& v = wide.data<double>()[i];
+    const double kind = random.uniform();
+    v = kind < 1.0 / 3 ? 0 : kind < 2.0 / 3 ? std::copysign(kInfinity, v) : std::nan("");
+  }
+  values_[product] = wide.cast(product.dtype());
 }
 
 }  // namespace syncline::graphs

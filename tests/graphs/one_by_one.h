@@ -39,6 +39,8 @@ class OneByOne {
   double largest_terms(const Expr& e, const std::vector<Array>& in) const;
   void cancel(const Expr& e);
   void add_noise(const Expr& node, const std::vector<Array>& in);
+  // Products whose factors, in one order, overflow or underflow before the others follow.
+  void reorder_factors(const Expr& product, const Array& factors);
 
   Values values_;
   std::unordered_map<Expr, double, ExprHash> terms_;  // with noise

@@ -12,6 +12,7 @@
 #include "syncline/session.h"
 #include "tests/graphs/compare.h"
 #include "tests/graphs/differences.h"
+#include "tests/graphs/lagging_rank.h"
 #include "tests/graphs/one_by_one.h"
 #include "tests/graphs/table.h"
 
@@ -30,6 +31,9 @@ Outcome outcome_of(F&& compute) {
   }
   return outcome;
 }
+
+// Steps per pause of a rank.
+constexpr unsigned kPauseOneIn = 16;
 
 bool is_internal(const Outcome& outcome) { return outcome.error.starts_with("an internal error"); }
 
@@ -215,9 +219,10 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   options.by_rows_from = program.seed % 2 == 0 ? 64 : options.by_rows_from;
   try {
     comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+      LaggingRank lagging(wire, program.seed, kPauseOneIn);
       Session session(3);
       const SessionScope scope(session);
-      session.distribute(make_data_parallel(wire, options));
+      session.distribute(make_data_parallel(lagging, options));
       auto& own = got[static_cast<std::size_t>(wire.rank())];
       own = run_function(program, open, feed_of(wire.rank()), skipped);
       for (const Outcome& outcome : own)

@@ -1,0 +1,76 @@
+// LaggingRank: a communicator that pauses at random before steps, collectives and waits. Ranks then lag behind each
+// other by amounts that an idle machine never shows, so a program that uses memory too early or too late fails.
+//
+// Ownership: refers to the communicator behind it, which must outlive it. Threads and errors: as communicator.h.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+
+#include "syncline/distributed/communicator.h"
+
+namespace syncline::graphs {
+
+class LaggingRank : public comm::Communicator {
+ public:
+  // Ranks with equal seeds pause at different places. About one place in `one_in` has a pause.
+  LaggingRank(comm::Communicator& wire, std::uint64_t seed, unsigned one_in)
+      : wire_(wire), draw_(seed * 64 + static_cast<std::uint64_t>(wire.rank())), one_in_(one_in) {}
+
+  int rank() const override { return wire_.rank(); }
+  int size() const override { return wire_.size(); }
+  comm::Ticket all_reduce(const comm::Tag& tag, void* data, std::int64_t count, DType dtype,
+                          comm::Reduce reduce) override {
+    pause();
+    return wire_.all_reduce(tag, data, count, dtype, reduce);
+  }
+  comm::Ticket reduce_scatter(const comm::Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
+                              comm::Reduce reduce) override {
+    pause();
+    return wire_.reduce_scatter(tag, data, counts, dtype, reduce);
+  }
+  comm::Ticket all_gather(const comm::Tag& tag, const void* send, void* receive,
+                          std::span<const std::int64_t> byte_counts) override {
+    pause();
+    return wire_.all_gather(tag, send, receive, byte_counts);
+  }
+  comm::Ticket broadcast(const comm::Tag& tag, void* data, std::int64_t bytes, int root) override {
+    pause();
+    return wire_.broadcast(tag, data, bytes, root);
+  }
+  void wait(comm::Ticket ticket) override {
+    pause();
+    wire_.wait(ticket);
+    pause();
+  }
+  void publish(const comm::Position& position) override {
+    pause();
+    wire_.publish(position);
+  }
+  bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
+  std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
+  const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
+  bool one_node() const override { return wire_.one_node(); }
+  std::unique_ptr<comm::Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
+  bool lowest_living() const override { return wire_.lowest_living(); }
+  std::string describe() const override { return wire_.describe(); }
+  std::string layout() const override { return wire_.layout(); }
+  void post_note(std::uint64_t note) override { wire_.post_note(note); }
+  std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+
+ private:
+  void pause() {
+    if (draw_() % one_in_ == 0) std::this_thread::sleep_for(std::chrono::microseconds(draw_() % 500));
+  }
+
+  comm::Communicator& wire_;
+  std::mt19937_64 draw_;
+  const unsigned one_in_;
+};
+
+}  // namespace syncline::graphs
