@@ -1,9 +1,10 @@
-"""The fourteen networks of benchmarks/nets.py, for Keras 2: on Syncline, and tf_keras on TensorFlow.
+"""The fourteen networks of benchmarks/nets.py, for Keras 2 (on Syncline, and tf_keras on TensorFlow) and Keras 3 (on JAX).
 
 NETS maps a name to a Net. Each network ends with a softmax over ten classes. `keras` is the module keras or tf_keras.
 """
 
 from collections import namedtuple
+from types import SimpleNamespace
 
 import numpy
 
@@ -26,9 +27,23 @@ def application(name, size):
     return build
 
 
+def functions(keras):
+    """What Lambda layers call: Keras 2's backend, or the same functions of Keras 3's keras.ops."""
+    if not keras.__version__.startswith("3."):
+        return keras.backend
+    ops = keras.ops
+
+    def batch_dot(a, b, axes):
+        return ops.matmul(a, ops.transpose(b, (0, 2, 1)) if axes == (2, 2) else b)
+
+    names = ("reshape", "softmax", "mean", "var", "sqrt")
+    same = {name: getattr(ops, name) for name in names}
+    return SimpleNamespace(batch_dot=batch_dot, permute_dimensions=ops.transpose, **same)
+
+
 def attention(keras, x):
     """Attention of several heads through batch_dot, as code for Keras 2 writes it."""
-    layers, K = keras.layers, keras.backend
+    layers, K = keras.layers, functions(keras)
     each = WIDTH // HEADS
 
     def of_heads(value):
@@ -50,7 +65,7 @@ def attention(keras, x):
 
 
 def transformer(keras):
-    layers, K = keras.layers, keras.backend
+    layers, K = keras.layers, functions(keras)
 
     def normalized(x):
         def normalize(value):

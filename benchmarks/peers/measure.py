@@ -31,7 +31,8 @@ CHUNKS = 20  # the median is taken over this many chunks of steps
 WARM_UP = 0.3  # seconds: until then the kernel may not have moved new threads to cores of their own
 
 
-def arguments(ranks=False, models=tuple(BATCH)):
+def arguments(ranks=False, models=tuple(BATCH), more=None):
+    """`more`: further options with argparse's settings."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", choices=sorted(models), required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -39,6 +40,8 @@ def arguments(ranks=False, models=tuple(BATCH)):
     parser.add_argument("--json", action="store_true", help="the only form of output; accepted for symmetry")
     if ranks:
         parser.add_argument("--ranks", type=int, default=2)
+    for option, settings in (more or {}).items():
+        parser.add_argument(option, **settings)
     args = parser.parse_args()
     args.libraries_mib = peak_mib()  # after the imports, before any computation
     return args

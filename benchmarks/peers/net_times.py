@@ -1,13 +1,15 @@
-"""Times a network of keras_nets.py in one process: net_times.py --model NAME --threads T --json [--jit]
+"""Times a network in one process: net_times.py --model NAME --threads T --json [--framework keras|torch|torch_compile|openvino] [--jit]
 
-Keras 2.3.1 on Syncline with KERAS_BACKEND=syncline, otherwise tf_keras on TensorFlow; --jit lets TensorFlow compile with XLA.
-One line of JSON. Times in ms, each the least of at least 5 calls and 2 s: train_ms (train_on_batch, Adam), predict_ms
-(predict_on_batch of the same batch), predict_one_ms (of one row); first_ms is the first train_on_batch, which makes the
-plan. train_peak_mib is the peak memory of the process until then.
+keras: Keras 2.3.1 on Syncline with KERAS_BACKEND=syncline, Keras 3 on JAX with KERAS_BACKEND=jax, otherwise tf_keras on
+TensorFlow; --jit lets TensorFlow compile with XLA. torch is eager. openvino only predicts. The networks are those of
+keras_nets.py and torch_nets.py.
+
+One line of JSON. Times in ms, each the least of at least 5 calls and 2 s: train_ms (a step on a batch in memory, Adam), predict_ms
+(of the same batch), predict_one_ms (of one row); first_ms is the first training step, which makes the plan. train_peak_mib is
+the peak memory of the process until then.
 """
 
 import os
-import sys
 import time
 
 import keras_fit
@@ -27,39 +29,110 @@ def least_ms(call):
     return min(times) * 1e3
 
 
+def jax_keras(_):
+    """JAX takes as many threads as the process may use cores."""
+    import jax
+    import keras
+
+    return keras, f"Keras {keras.__version__} on JAX {jax.__version__}"
+
+
+class InKeras:
+    """train(x, y) and predict(x) of a network, x being what `inputs` makes of arrays; `version` says what computes."""
+
+    def __init__(self, args):
+        start = {"syncline": keras_fit.syncline_keras, "jax": jax_keras}
+        keras, self.version = start.get(os.environ.get("KERAS_BACKEND"), keras_fit.tensorflow_keras)(args.threads)
+        model = keras_nets.NETS[args.model].build(keras)
+        options = {"jit_compile": True} if args.jit else {}
+        model.compile(loss="categorical_crossentropy", optimizer=keras.optimizers.Adam(0.001), **options)
+        self.train, self.predict = model.train_on_batch, model.predict_on_batch
+
+    def inputs(self, arrays):
+        return arrays
+
+
+class InTorch:
+    def __init__(self, args):
+        import torch
+        import torch_nets
+
+        torch.set_num_threads(args.threads)
+        self.inputs = torch_nets.from_keras
+        self.version = f"PyTorch {torch.__version__}"
+        net = torch_nets.make(args.model)
+        call = torch.compile(net) if args.framework == "torch_compile" else net
+        update = torch.optim.Adam(net.parameters(), lr=0.001, fused=True)
+        loss_of = torch.nn.CrossEntropyLoss()
+
+        def train(x, y):
+            net.train()
+            update.zero_grad(set_to_none=True)
+            loss = loss_of(call(*x), torch.from_numpy(y))
+            loss.backward()
+            update.step()
+            return loss.item()
+
+        def predict(x):
+            net.eval()
+            with torch.no_grad():
+                return call(*x).softmax(-1).numpy()
+
+        self.train, self.predict = train, predict
+
+
+class InOpenVino:
+    """PyTorch's network, converted and compiled for each shape. In float32, although OpenVINO would choose bfloat16 where it is faster."""
+
+    train = None
+
+    def __init__(self, args):
+        import openvino
+        import torch_nets
+
+        self.inputs = torch_nets.from_keras
+        self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
+        net, core, compiled = torch_nets.make(args.model).eval(), openvino.Core(), {}
+        options = {
+            "INFERENCE_NUM_THREADS": args.threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "PERFORMANCE_HINT": "LATENCY",
+        }
+
+        def predict(x):
+            rows = len(x[0])
+            if rows not in compiled:
+                converted = openvino.convert_model(net, example_input=tuple(x), input=[tuple(one.shape) for one in x])
+                compiled[rows] = core.compile_model(converted, "CPU", options).create_infer_request()
+            return compiled[rows].infer([one.numpy() for one in x])
+
+        self.predict = predict
+
+
+FRAMEWORKS = {"keras": InKeras, "torch": InTorch, "torch_compile": InTorch, "openvino": InOpenVino}
+
+
 def main():
-    jit = "--jit" in sys.argv
-    sys.argv = [word for word in sys.argv if word != "--jit"]
-    args = measure.arguments(models=keras_nets.NETS)
-    ours = os.environ.get("KERAS_BACKEND") == "syncline"
-    keras, version = (keras_fit.syncline_keras if ours else keras_fit.tensorflow_keras)(args.threads)
+    more = {"--framework": {"choices": FRAMEWORKS, "default": "keras"}, "--jit": {"action": "store_true"}}
+    args = measure.arguments(models=keras_nets.NETS, more=more)
+    contender = FRAMEWORKS[args.framework](args)
     net = keras_nets.NETS[args.model]
     random = numpy.random.default_rng(1)
-    x, one = net.feeds(random, net.batch), net.feeds(random, 1)
-    y = keras.utils.to_categorical(random.integers(0, keras_nets.CLASSES, net.batch), keras_nets.CLASSES)
-    model = net.build(keras)
-    options = {"jit_compile": True} if jit else {}
-    model.compile(loss="categorical_crossentropy", optimizer=keras.optimizers.Adam(0.001), **options)
-    start = time.perf_counter()
-    model.train_on_batch(x, y)
-    first_ms = (time.perf_counter() - start) * 1e3
-    train_ms = least_ms(lambda: model.train_on_batch(x, y))
-    peak_mib = measure.peak_mib()
-    model.predict_on_batch(x)
-    predict_ms = least_ms(lambda: model.predict_on_batch(x))
-    model.predict_on_batch(one)
-    measure.report(
-        args,
-        train_ms / 1e3,
-        version,
-        batch=net.batch,
-        samples_per_s=net.batch / train_ms * 1e3,
-        first_ms=first_ms,
-        train_ms=train_ms,
-        predict_ms=predict_ms,
-        predict_one_ms=least_ms(lambda: model.predict_on_batch(one)),
-        train_peak_mib=peak_mib,
-    )
+    x, one = (contender.inputs(net.feeds(random, rows)) for rows in (net.batch, 1))
+    y = numpy.eye(keras_nets.CLASSES, dtype="float32")[random.integers(0, keras_nets.CLASSES, net.batch)]
+    times = {}
+    if contender.train:
+        start = time.perf_counter()
+        contender.train(x, y)
+        times["first_ms"] = (time.perf_counter() - start) * 1e3
+        times["train_ms"] = least_ms(lambda: contender.train(x, y))
+        times["train_peak_mib"] = measure.peak_mib()
+    contender.predict(x)
+    times["predict_ms"] = least_ms(lambda: contender.predict(x))
+    contender.predict(one)
+    times["predict_one_ms"] = least_ms(lambda: contender.predict(one))
+    step_ms = times.get("train_ms", times["predict_ms"])
+    measure.report(args, step_ms / 1e3, contender.version, batch=net.batch, samples_per_s=net.batch / step_ms * 1e3, **times)
 
 
 if __name__ == "__main__":
