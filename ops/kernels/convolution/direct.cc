@@ -32,11 +32,26 @@ HWY_INLINE void for_channel_groups(Index channels, const Visit& visit) {
   for (; k < channels; ++k) visit(one, std::integral_constant<int, 1>(), k);
 }
 
-// Computes kPixels adjacent outputs for kVectors vectors of channels. x points to tap (0, 0), channel 0 of the first
+// A line of output pixels, counted over the batch: the kernel planes and rows inside the image, and the pixel at tap
+// (0, 0, 0) of column 0, which may be outside.
+struct OutputLine {
+  Range planes, rows;
+  Index pixel;
+
+  OutputLine(const ConvGeometry& g, Index line) {
+    const Index plane = line / g.out_h, front = plane % g.out_d * g.stride_d - g.pad_front;
+    const Index top = line % g.out_h * g.stride_h - g.pad_top;
+    planes = taps_inside(front, g.k_d, g.dilation_d, g.in_d);
+    rows = taps_inside(top, g.k_h, g.dilation_h, g.in_h);
+    pixel = ((plane / g.out_d * g.in_d + front) * g.in_h + top) * g.in_w - g.pad_left;
+  }
+};
+
+// Computes kPixels adjacent outputs for kVectors vectors of channels. x points to tap (0, 0, 0), channel 0 of the first
 // pixel; w and y point to the first channel.
 template <int kPixels, int kVectors, class D>
-HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, Range rows, Range columns,
-                              float* y) {
+HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, const OutputLine& line,
+                              Range columns, float* y) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
   const Index step = g.stride_w * g.in_c;
@@ -44,17 +59,19 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
   for (int p = 0; p < kPixels; ++p) {
     for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
   }
-  for (Index a = rows.begin; a < rows.end; ++a) {
-    for (Index b = columns.begin; b < columns.end; ++b) {
-      const float* tap = x + (a * g.dilation_h * g.in_w + b * g.dilation_w) * g.in_c;
-      const float* weight = w + (a * g.k_w + b) * g.in_c * g.out_c;
-      for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
-        V factor[kVectors];
-        for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
+  for (Index e = line.planes.begin; e < line.planes.end; ++e) {
+    for (Index a = line.rows.begin; a < line.rows.end; ++a) {
+      for (Index b = columns.begin; b < columns.end; ++b) {
+        const float* tap = x + ((e * g.dilation_d * g.in_h + a * g.dilation_h) * g.in_w + b * g.dilation_w) * g.in_c;
+        const float* weight = w + ((e * g.k_h + a) * g.k_w + b) * g.in_c * g.out_c;
+        for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
+          V factor[kVectors];
+          for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
 #pragma GCC unroll 8
-        for (int p = 0; p < kPixels; ++p) {
-          const V value = hn::Set(d, tap[p * step]);
-          for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
+          for (int p = 0; p < kPixels; ++p) {
+            const V value = hn::Set(d, tap[p * step]);
+            for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
+          }
         }
       }
     }
@@ -65,26 +82,25 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
   }
 }
 
-// Computes output rows [begin, end), counted over the batch.
+// Computes output lines [begin, end), counted over the batch.
 void forward_lines(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
   constexpr int kPixels = 6;
   const Range inner = interior_columns(g), all{0, g.k_w};
-  for (Index line = begin; line < end; ++line) {
-    const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
-    const float* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * g.in_c;
-    float* to = y + line * g.out_w * g.out_c;
+  for (Index number = begin; number < end; ++number) {
+    const OutputLine line(g, number);
+    const float* from = x + line.pixel * g.in_c;
+    float* to = y + number * g.out_w * g.out_c;
     const Index step = g.stride_w * g.in_c;
     for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
       constexpr int kVectors = decltype(vectors)::value;
       const auto border = [&](Index column) {
         const Range taps = taps_inside(column * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
-        output_pixels<1, kVectors>(d, g, from + column * step, w + k, rows, taps, to + column * g.out_c + k);
+        output_pixels<1, kVectors>(d, g, from + column * step, w + k, line, taps, to + column * g.out_c + k);
       };
       for (Index j = 0; j < inner.begin; ++j) border(j);
       Index j = inner.begin;
       for (; j + kPixels <= inner.end; j += kPixels) {
-        output_pixels<kPixels, kVectors>(d, g, from + j * step, w + k, rows, all, to + j * g.out_c + k);
+        output_pixels<kPixels, kVectors>(d, g, from + j * step, w + k, line, all, to + j * g.out_c + k);
       }
       for (; j < g.out_w; ++j) border(j);
     });
@@ -104,7 +120,7 @@ HWY_INLINE void add_taps(D d, const float* x, const Index* offsets, Index step, 
   for (Index j = columns.begin; j < columns.end; ++j) {
     V gradient[kVectors];
     for (int v = 0; v < kVectors; ++v) gradient[v] = hn::LoadU(d, dy + j * channels + v * lanes);
-#pragma GCC unroll 4
+#pragma GCC unroll 9
     for (int t = 0; t < kTaps; ++t) {
       const V value = hn::Set(d, x[j * step + offsets[t]]);
       for (int v = 0; v < kVectors; ++v) sum[t][v] = hn::MulAdd(value, gradient[v], sum[t][v]);
@@ -120,44 +136,58 @@ HWY_INLINE void add_taps(D d, const float* x, const Index* offsets, Index step, 
 template <int kVectors, class D>
 HWY_INLINE void add_kernel_row(D d, const ConvGeometry& g, const float* x, const float* dy, Range columns, Range taps,
                                float* dw) {
+  constexpr int kMost = kVectors == 1 ? 9 : 5;  // taps whose sums are in registers
   const Index step = g.stride_w * g.in_c;
+  Index offset = taps.begin / g.in_c * g.dilation_w * g.in_c, channel = 0;  // of the next tap
   for (Index t = taps.begin; t < taps.end;) {
-    Index offsets[4];
-    const Index group = std::min<Index>(4, taps.end - t);
-    for (Index i = 0; i < group; ++i) offsets[i] = (t + i) / g.in_c * g.dilation_w * g.in_c + (t + i) % g.in_c;
+    Index offsets[kMost];
+    const Index left = taps.end - t, group = left >= kMost ? kMost : std::min<Index>(left, 4);
+    for (Index i = 0; i < group; ++i) {
+      offsets[i] = offset++;
+      if (++channel < g.in_c) continue;
+      channel = 0;
+      offset += (g.dilation_w - 1) * g.in_c;
+    }
     float* to = dw + t * g.out_c;
-    if (group == 4) add_taps<4, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
-    else if (group == 3) add_taps<3, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
-    else if (group == 2) add_taps<2, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
-    else add_taps<1, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
-    t += group;
+    const auto add = [&](auto count) {
+      add_taps<decltype(count)::value, kVectors>(d, x, offsets, step, dy, g.out_c, columns, to);
+      t += decltype(count)::value;
+    };
+    if (group == kMost) add(std::integral_constant<int, kMost>());
+    else if (group == 4) add(std::integral_constant<int, 4>());
+    else if (group == 3) add(std::integral_constant<int, 3>());
+    else if (group == 2) add(std::integral_constant<int, 2>());
+    else add(std::integral_constant<int, 1>());
   }
 }
 
-// Adds the contribution of output rows [begin, end), counted over the batch, to dw.
+// Adds the contribution of one kernel row to a line of output pixels. x points to its first tap at column 0.
+HWY_INLINE void add_line(const ConvGeometry& g, const float* x, const float* dy, Range inner, float* dw) {
+  const Index width = g.k_w * g.in_c;
+  for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
+    constexpr int kVectors = decltype(vectors)::value;
+    const auto border = [&](Index j) {
+      const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
+      const Range flat{taps.begin * g.in_c, taps.end * g.in_c};
+      add_kernel_row<kVectors>(d, g, x, dy + k, {j, j + 1}, flat, dw + k);
+    };
+    for (Index j = 0; j < inner.begin; ++j) border(j);
+    add_kernel_row<kVectors>(d, g, x, dy + k, inner, {0, width}, dw + k);
+    for (Index j = inner.end; j < g.out_w; ++j) border(j);
+  });
+}
+
+// Adds the contribution of output lines [begin, end), counted over the batch, to dw.
 void grad_kernel_lines(const ConvGeometry& g, const float* x, const float* dy, Index begin, Index end, float* dw) {
   const Range inner = interior_columns(g);
-  const Index width = g.k_w * g.in_c;
-  for (Index line = begin; line < end; ++line) {
-    const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
-    const float* gradient = dy + line * g.out_w * g.out_c;
-    for (Index a = rows.begin; a < rows.end; ++a) {
-      const Index y = line / g.out_h * g.in_h + top + a * g.dilation_h;
-      const float* from = x + (y * g.in_w - g.pad_left) * g.in_c;
-      for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
-        constexpr int kVectors = decltype(vectors)::value;
-        float* to = dw + a * width * g.out_c + k;
-        const auto border = [&](Index j) {
-          const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
-          const Range flat{taps.begin * g.in_c, taps.end * g.in_c};
-          add_kernel_row<kVectors>(d, g, from, gradient + k, {j, j + 1}, flat, to);
-        };
-        for (Index j = 0; j < inner.begin; ++j) border(j);
-        add_kernel_row<kVectors>(d, g, from, gradient + k, inner, {0, width}, to);
-        for (Index j = inner.end; j < g.out_w; ++j) border(j);
-      });
-    }
+  for (Index number = begin; number < end; ++number) {
+    const OutputLine line(g, number);
+    const float* gradient = dy + number * g.out_w * g.out_c;
+    for (Index e = line.planes.begin; e < line.planes.end; ++e)
+      for (Index a = line.rows.begin; a < line.rows.end; ++a) {
+        const Index pixel = line.pixel + (e * g.dilation_d * g.in_h + a * g.dilation_h) * g.in_w;
+        add_line(g, x + pixel * g.in_c, gradient, inner, dw + (e * g.k_h + a) * g.k_w * g.in_c * g.out_c);
+      }
   }
 }
 
@@ -176,19 +206,20 @@ constexpr Index kMaxInputChannels = 4;
 constexpr Index kMinOutputChannels = 8;
 constexpr double kNanosecondsPerFlopHere = 0.02;
 
-Index kernel_size(const ConvGeometry& g) { return g.k_h * g.k_w * g.in_c * g.out_c; }
+Index kernel_size(const ConvGeometry& g) { return g.k_d * g.k_h * g.k_w * g.in_c * g.out_c; }
+Index lines_of(const ConvGeometry& g) { return g.batch * g.out_d * g.out_h; }
 Index partial_floats(const ConvGeometry& g) { return round_up(kernel_size(g), 16); }
 
 Chunks slots_of(const ConvGeometry& g) {
-  return divide_into_slots(g.batch * g.out_h, 2 * flops(g), partial_floats(g) * static_cast<Index>(sizeof(float)));
+  return divide_into_slots(lines_of(g), 2 * flops(g), partial_floats(g) * static_cast<Index>(sizeof(float)));
 }
 
 }  // namespace
 
-bool fits(const ConvGeometry& g) { return g.is_flat() && g.in_c <= kMaxInputChannels && g.out_c >= kMinOutputChannels; }
+bool fits(const ConvGeometry& g) { return g.in_c <= kMaxInputChannels && g.out_c >= kMinOutputChannels; }
 
 void forward(const ConvGeometry& g, const float* x, const float* w, float* y) {
-  const Index lines = g.batch * g.out_h;
+  const Index lines = lines_of(g);
   if (lines == 0) return;
   parallel_for(lines, flops(g) * kNanosecondsPerFlopHere / static_cast<double>(lines), [&](Index begin, Index end) {
     HWY_DYNAMIC_DISPATCH(forward_lines)(g, x, w, y, begin, end);

@@ -64,7 +64,7 @@ template <class T>
 void grad_kernel(const ConvGeometry& g, const T* x, const T* dy, T* dw, void* scratch);
 }  // namespace im2col
 
-// Images without depth and with few input channels: loops over pixels, vectorized over output channels (float).
+// Few input channels: loops over pixels, vectorized over output channels (float).
 namespace direct {
 bool fits(const ConvGeometry& g);
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g);
