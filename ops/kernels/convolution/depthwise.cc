@@ -25,46 +25,60 @@ Range columns_of_tap(const ConvGeometry& g, Index b) {
   return {std::min(begin, g.out_w), std::max(std::min(begin, g.out_w), std::min(end, g.out_w))};
 }
 
-// Computes kPixels adjacent outputs for one vector of channels. x points to tap (0, 0) of the first pixel.
-template <int kPixels, class D, class T>
-HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const T* x, const T* w, Range rows, Range columns, T* y) {
-  const Index channels = g.in_c, step = g.stride_w * channels;
-  hn::Vec<D> sum[kPixels];
-  for (int p = 0; p < kPixels; ++p) sum[p] = hn::Zero(d);
+// Computes kPixels adjacent outputs for kVectors adjacent vectors of channels. x points to tap (0, 0) of the first
+// pixel.
+template <int kPixels, int kVectors, class D, class T>
+HWY_INLINE void output_tile(D d, const ConvGeometry& g, const T* x, const T* w, Range rows, Range columns, T* y) {
+  const Index channels = g.in_c, step = g.stride_w * channels, lanes = static_cast<Index>(hn::Lanes(d));
+  hn::Vec<D> sum[kPixels * kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kPixels * kVectors; ++i) sum[i] = hn::Zero(d);
   for (Index a = rows.begin; a < rows.end; ++a) {
     for (Index b = columns.begin; b < columns.end; ++b) {
-      const auto factor = hn::LoadU(d, w + (a * g.k_w + b) * channels);
+      const T* factors = w + (a * g.k_w + b) * channels;
       const T* tap = x + (a * g.dilation_h * g.in_w + b * g.dilation_w) * channels;
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const auto factor = hn::LoadU(d, factors + v * lanes);
 #pragma GCC unroll 8
-      for (int p = 0; p < kPixels; ++p) sum[p] = hn::MulAdd(hn::LoadU(d, tap + p * step), factor, sum[p]);
+        for (int p = 0; p < kPixels; ++p) {
+          auto& s = sum[v * kPixels + p];
+          s = hn::MulAdd(hn::LoadU(d, tap + p * step + v * lanes), factor, s);
+        }
+      }
     }
   }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[p], d, y + p * channels);
+    for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[v * kPixels + p], d, y + p * channels + v * lanes);
+  }
 }
 
-// Computes output rows [begin, end), counted over the batch.
+// Computes output rows [begin, end), counted over the batch. A pixel whose neighbours have other taps is computed for
+// several vectors of channels at once: sums of one vector would wait for each other.
 template <class T>
 HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* y, Index begin, Index end) {
   constexpr int kPixels = 6;
   const Range inner = interior_columns(g), all{0, g.k_w};
   const Index channels = g.in_c, step = g.stride_w * channels;
+  const Index inner_end = inner.begin + (inner.end - inner.begin) / kPixels * kPixels;
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
     const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
     const T* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * channels;
     T* to = y + line * g.out_w * channels;
+    for (Index j = 0; j < g.out_w; ++j) {
+      if (j == inner.begin) j = inner_end;
+      if (j == g.out_w) break;
+      const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
+      for_channel_groups<T>(channels, [&](auto d, auto vectors, Index c) {
+        output_tile<1, vectors()>(d, g, from + j * step + c, w + c, rows, taps, to + j * channels + c);
+      });
+    }
     for_channels<T>(channels, [&](auto d, Index c) {
-      const auto border = [&](Index j) {
-        const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
-        output_pixels<1>(d, g, from + j * step + c, w + c, rows, taps, to + j * channels + c);
-      };
-      Index j = 0;
-      for (; j < std::min(inner.begin, g.out_w); ++j) border(j);
-      for (; j + kPixels <= inner.end; j += kPixels) {
-        output_pixels<kPixels>(d, g, from + j * step + c, w + c, rows, all, to + j * channels + c);
-      }
-      for (; j < g.out_w; ++j) border(j);
+      for (Index j = inner.begin; j < inner_end; j += kPixels)
+        output_tile<kPixels, 1>(d, g, from + j * step + c, w + c, rows, all, to + j * channels + c);
     });
   }
 }
@@ -97,20 +111,56 @@ HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w,
   }
 }
 
-// dw[b] += sum over columns of x[column, b] * dy[column], for kTaps adjacent taps of one kernel row.
-template <int kTaps, class D, class T>
+// dw[a, b] += sum over columns of x[a, column, b] * dy[column], for kRows kernel rows of kTaps adjacent taps.
+template <int kRows, int kTaps, class D, class T>
 HWY_INLINE void add_taps(D d, const ConvGeometry& g, const T* x, const T* dy, Range columns, T* dw) {
   const Index channels = g.in_c, step = g.stride_w * channels, between = g.dilation_w * channels;
-  hn::Vec<D> sum[kTaps];
-  for (int t = 0; t < kTaps; ++t) sum[t] = hn::LoadU(d, dw + t * channels);
+  const Index line = g.dilation_h * g.in_w * channels;
+  hn::Vec<D> sum[kRows * kTaps];
+#pragma GCC unroll 4
+  for (int a = 0; a < kRows; ++a) {
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) sum[a * kTaps + t] = hn::LoadU(d, dw + (a * g.k_w + t) * channels);
+  }
   for (Index j = columns.begin; j < columns.end; ++j) {
     const auto gradient = hn::LoadU(d, dy + j * channels);
 #pragma GCC unroll 4
-    for (int t = 0; t < kTaps; ++t) {
-      sum[t] = hn::MulAdd(hn::LoadU(d, x + j * step + t * between), gradient, sum[t]);
+    for (int a = 0; a < kRows; ++a) {
+#pragma GCC unroll 4
+      for (int t = 0; t < kTaps; ++t) {
+        auto& s = sum[a * kTaps + t];
+        s = hn::MulAdd(hn::LoadU(d, x + a * line + j * step + t * between), gradient, s);
+      }
     }
   }
-  for (int t = 0; t < kTaps; ++t) hn::StoreU(sum[t], d, dw + t * channels);
+#pragma GCC unroll 4
+  for (int a = 0; a < kRows; ++a) {
+#pragma GCC unroll 4
+    for (int t = 0; t < kTaps; ++t) hn::StoreU(sum[a * kTaps + t], d, dw + (a * g.k_w + t) * channels);
+  }
+}
+
+// As add_taps, for kRows kernel rows with all their taps and all vectors of channels.
+template <int kRows, class T>
+HWY_INLINE void add_rows(const ConvGeometry& g, const T* x, const T* dy, Range inner, T* dw) {
+  const Index channels = g.in_c;
+  const auto tap = [&](Index b, Range columns) {
+    if (columns.begin >= columns.end) return;
+    for_channels<T>(channels, [&](auto d, Index c) {
+      add_taps<kRows, 1>(d, g, x + b * g.dilation_w * channels + c, dy + c, columns, dw + b * channels + c);
+    });
+  };
+  Index b = 0;
+  for (; b + 3 <= g.k_w && inner.begin < inner.end; b += 3)
+    for_channels<T>(channels, [&](auto d, Index c) {
+      add_taps<kRows, 3>(d, g, x + b * g.dilation_w * channels + c, dy + c, inner, dw + b * channels + c);
+    });
+  for (; b < g.k_w; ++b) tap(b, inner);
+  for (b = 0; b < g.k_w; ++b) {
+    const Range mine = columns_of_tap(g, b);
+    tap(b, {mine.begin, std::min(mine.end, inner.begin)});
+    tap(b, {std::max(mine.begin, inner.end), mine.end});
+  }
 }
 
 // Adds the contribution of output rows [begin, end), counted over the batch, to dw.
@@ -122,26 +172,12 @@ HWY_INLINE void grad_kernel_lines(const ConvGeometry& g, const T* x, const T* dy
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
     const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
     const T* gradient = dy + line * g.out_w * channels;
-    for (Index a = rows.begin; a < rows.end; ++a) {
-      const Index y = line / g.out_h * g.in_h + top + a * g.dilation_h;
-      const T* from = x + (y * g.in_w - g.pad_left) * channels;
-      for_channels<T>(channels, [&](auto d, Index c) {
-        T* to = dw + a * g.k_w * channels + c;
-        const auto tap = [&](Index b, Range columns) {
-          add_taps<1>(d, g, from + b * g.dilation_w * channels + c, gradient + c, columns, to + b * channels);
-        };
-        Index b = 0;
-        for (; b + 3 <= g.k_w; b += 3) {
-          add_taps<3>(d, g, from + b * g.dilation_w * channels + c, gradient + c, inner, to + b * channels);
-        }
-        for (; b < g.k_w; ++b) tap(b, inner);
-        for (b = 0; b < g.k_w; ++b) {
-          const Range mine = columns_of_tap(g, b);
-          tap(b, {mine.begin, std::min(mine.end, inner.begin)});
-          tap(b, {std::max(mine.begin, inner.end), mine.end});
-        }
-      });
-    }
+    const auto from = [&](Index a) {
+      return x + ((line / g.out_h * g.in_h + top + a * g.dilation_h) * g.in_w - g.pad_left) * channels;
+    };
+    Index a = rows.begin;
+    for (; a + 3 <= rows.end; a += 3) add_rows<3>(g, from(a), gradient, inner, dw + a * g.k_w * channels);
+    for (; a < rows.end; ++a) add_rows<1>(g, from(a), gradient, inner, dw + a * g.k_w * channels);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "ops/kernels/convolution/conv.h"
 
@@ -51,6 +52,18 @@ HWY_INLINE void for_channels(std::int64_t channels, const Visit& visit) {
   std::int64_t c = 0;
   for (; c + lanes <= channels; c += lanes) visit(wide, c);
   for (; c < channels; ++c) visit(one, c);
+}
+
+// Calls visit(d, vectors, c) for groups of four full vectors of channels, then as for_channels with one vector each;
+// `vectors` is an integral constant.
+template <class T, class Visit>
+HWY_INLINE void for_channel_groups(std::int64_t channels, const Visit& visit) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<T> wide;
+  const auto group = 4 * static_cast<std::int64_t>(hn::Lanes(wide));
+  std::int64_t c = 0;
+  for (; c + group <= channels; c += group) visit(wide, std::integral_constant<int, 4>(), c);
+  for_channels<T>(channels - c, [&](auto d, std::int64_t i) { visit(d, std::integral_constant<int, 1>(), c + i); });
 }
 
 }  // namespace HWY_NAMESPACE
