@@ -48,54 +48,79 @@ HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& v
   }
 }
 
-// Calls visit(window, image, out) for each output pixel of images [begin, end). `image`: offset of the input image;
-// `out`: offset of the output pixel.
+// The output lines of an image.
+Index lines_of(const PoolGeometry& g) { return g.out_d * g.out_h; }
+
+// Calls visit(window, image, out) for each output pixel of output lines [begin, end), counted over the batch. `image`:
+// offset of the input image; `out`: offset of the output pixel.
 template <class Visit>
 HWY_INLINE void for_windows(const PoolGeometry& g, Index begin, Index end, const Visit& visit) {
-  Index out = begin * g.out_d * g.out_h * g.out_w * g.channels;
-  for (Index n = begin; n < end; ++n) {
-    const Index image = n * g.in_d * g.in_h * g.in_w * g.channels;
-    for (Index e = 0; e < g.out_d; ++e) {
-      for (Index i = 0; i < g.out_h; ++i) {
-        for (Index j = 0; j < g.out_w; ++j, out += g.channels) visit(Window(g, e, i, j), image, out);
-      }
-    }
+  Index out = begin * g.out_w * g.channels;
+  for (Index line = begin; line < end; ++line) {
+    const Index plane = line / g.out_h;
+    const Index image = plane / g.out_d * g.in_d * g.in_h * g.in_w * g.channels;
+    for (Index j = 0; j < g.out_w; ++j, out += g.channels)
+      visit(Window(g, plane % g.out_d, line % g.out_h, j), image, out);
   }
 }
 
+// The loops over windows go through a window's cells with several vectors of adjacent channels at once: they then read
+// and write a cell's lines in order, as the processor's prefetcher expects.
 template <class T>
-HWY_INLINE void max_images(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
+HWY_INLINE void max_lines(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
   for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
-    for_channels<T>(g.channels, [&](auto d, Index c) {
-      auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
+    for_channel_groups<T>(g.channels, [&](auto d, auto vectors, Index c) {
+      constexpr int kVectors = decltype(vectors)::value;
+      const auto lanes = static_cast<Index>(hn::Lanes(d));
+      hn::Vec<decltype(d)> best[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) best[v] = hn::Set(d, -std::numeric_limits<T>::infinity());
       for_cells(g, window, [&](Index cell) {
-        const auto value = hn::LoadU(d, x + image + cell + c);
-        best = hn::IfThenElse(hn::Or(hn::Gt(value, best), hn::IsNaN(value)), value, best);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const auto value = hn::LoadU(d, x + image + cell + c + v * lanes);
+          best[v] = hn::IfThenElse(hn::Or(hn::Gt(value, best[v]), hn::IsNaN(value)), value, best[v]);
+        }
       });
-      hn::StoreU(best, d, y + out + c);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(best[v], d, y + out + c + v * lanes);
     });
   });
 }
 
-template <class T>
-HWY_INLINE void clear_images(const PoolGeometry& g, T* dx, Index begin, Index end) {
+// As for_windows, for images [begin, end). Clears each image of dx before its windows, so that they find it in the
+// cache.
+template <class T, class Visit>
+HWY_INLINE void for_cleared_images(const PoolGeometry& g, T* dx, Index begin, Index end, const Visit& visit) {
   const Index size = g.in_d * g.in_h * g.in_w * g.channels;
-  std::fill(dx + begin * size, dx + end * size, T(0));
+  for (Index n = begin; n < end; ++n) {
+    std::fill_n(dx + n * size, size, T(0));
+    for_windows(g, n * lines_of(g), (n + 1) * lines_of(g), visit);
+  }
 }
 
 template <class T>
 HWY_INLINE void max_grad_images(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
                                 Index end) {
-  clear_images(g, dx, begin, end);
-  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
-    for_channels<T>(g.channels, [&](auto d, Index c) {
-      const auto best = hn::LoadU(d, y + out + c);
-      auto left = hn::LoadU(d, dy + out + c);  // gradient not yet assigned to a cell
+  for_cleared_images(g, dx, begin, end, [&](const Window& window, Index image, Index out) {
+    for_channel_groups<T>(g.channels, [&](auto d, auto vectors, Index c) {
+      constexpr int kVectors = decltype(vectors)::value;
+      const auto lanes = static_cast<Index>(hn::Lanes(d));
+      hn::Vec<decltype(d)> best[kVectors], left[kVectors];  // left: gradient not yet assigned to a cell
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        best[v] = hn::LoadU(d, y + out + c + v * lanes);
+        left[v] = hn::LoadU(d, dy + out + c + v * lanes);
+      }
       for_cells(g, window, [&](Index cell) {
-        const auto here = hn::Eq(hn::LoadU(d, x + image + cell + c), best);
-        T* to = dx + image + cell + c;
-        hn::StoreU(hn::Add(hn::LoadU(d, to), hn::IfThenElseZero(here, left)), d, to);
-        left = hn::IfThenZeroElse(here, left);
+        T* const to = dx + image + cell + c;
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const auto here = hn::Eq(hn::LoadU(d, x + image + cell + c + v * lanes), best[v]);
+          const auto sum = hn::Add(hn::LoadU(d, to + v * lanes), hn::IfThenElseZero(here, left[v]));
+          hn::StoreU(sum, d, to + v * lanes);
+          left[v] = hn::IfThenZeroElse(here, left[v]);
+        }
       });
     });
   });
@@ -106,7 +131,7 @@ template <class T>
 HWY_INLINE void max_grad_quads(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
                                Index end) {
   const Index line = g.in_w * g.channels;
-  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+  for_windows(g, begin * lines_of(g), end * lines_of(g), [&](const Window& window, Index image, Index out) {
     const Index corner = image + (window.top * g.in_w + window.left) * g.channels;
     for_channels<T>(g.channels, [&](auto d, Index c) {
       const auto best = hn::LoadU(d, y + out + c);
@@ -135,27 +160,40 @@ HWY_INLINE void max_grad_any(const PoolGeometry& g, const T* x, const T* y, cons
 }
 
 template <class T>
-HWY_INLINE void average_images(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
+HWY_INLINE void average_lines(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
   for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
     const T share = T(1) / static_cast<T>(std::max<Index>(1, window.cells()));
-    for_channels<T>(g.channels, [&](auto d, Index c) {
-      auto sum = hn::Zero(d);
-      for_cells(g, window, [&](Index cell) { sum = hn::Add(sum, hn::LoadU(d, x + image + cell + c)); });
-      hn::StoreU(hn::Mul(sum, hn::Set(d, share)), d, y + out + c);
+    for_channel_groups<T>(g.channels, [&](auto d, auto vectors, Index c) {
+      constexpr int kVectors = decltype(vectors)::value;
+      const auto lanes = static_cast<Index>(hn::Lanes(d));
+      hn::Vec<decltype(d)> sum[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
+      for_cells(g, window, [&](Index cell) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], hn::LoadU(d, x + image + cell + c + v * lanes));
+      });
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(hn::Mul(sum[v], hn::Set(d, share)), d, y + out + c + v * lanes);
     });
   });
 }
 
 template <class T>
 HWY_INLINE void average_grad_images(const PoolGeometry& g, const T* dy, T* dx, Index begin, Index end) {
-  clear_images(g, dx, begin, end);
-  for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
+  for_cleared_images(g, dx, begin, end, [&](const Window& window, Index image, Index out) {
     const T share = T(1) / static_cast<T>(std::max<Index>(1, window.cells()));
-    for_channels<T>(g.channels, [&](auto d, Index c) {
-      const auto part = hn::Mul(hn::LoadU(d, dy + out + c), hn::Set(d, share));
+    for_channel_groups<T>(g.channels, [&](auto d, auto vectors, Index c) {
+      constexpr int kVectors = decltype(vectors)::value;
+      const auto lanes = static_cast<Index>(hn::Lanes(d));
+      hn::Vec<decltype(d)> part[kVectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) part[v] = hn::Mul(hn::LoadU(d, dy + out + c + v * lanes), hn::Set(d, share));
       for_cells(g, window, [&](Index cell) {
-        T* to = dx + image + cell + c;
-        hn::StoreU(hn::Add(hn::LoadU(d, to), part), d, to);
+        T* const to = dx + image + cell + c;
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v)
+          hn::StoreU(hn::Add(hn::LoadU(d, to + v * lanes), part[v]), d, to + v * lanes);
       });
     });
   });
@@ -163,10 +201,10 @@ HWY_INLINE void average_grad_images(const PoolGeometry& g, const T* dy, T* dx, I
 
 // Highway dispatches functions, not templates.
 void max_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
-  max_images(g, x, y, begin, end);
+  max_lines(g, x, y, begin, end);
 }
 void max_double(const PoolGeometry& g, const double* x, double* y, Index begin, Index end) {
-  max_images(g, x, y, begin, end);
+  max_lines(g, x, y, begin, end);
 }
 void max_grad_float(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx, Index begin,
                     Index end) {
@@ -177,10 +215,10 @@ void max_grad_double(const PoolGeometry& g, const double* x, const double* y, co
   max_grad_any(g, x, y, dy, dx, begin, end);
 }
 void average_float(const PoolGeometry& g, const float* x, float* y, Index begin, Index end) {
-  average_images(g, x, y, begin, end);
+  average_lines(g, x, y, begin, end);
 }
 void average_double(const PoolGeometry& g, const double* x, double* y, Index begin, Index end) {
-  average_images(g, x, y, begin, end);
+  average_lines(g, x, y, begin, end);
 }
 void average_grad_float(const PoolGeometry& g, const float* dy, float* dx, Index begin, Index end) {
   average_grad_images(g, dy, dx, begin, end);
@@ -208,64 +246,60 @@ HWY_EXPORT(average_double);
 HWY_EXPORT(average_grad_float);
 HWY_EXPORT(average_grad_double);
 
-// Windows may overlap in dx, so an image is the unit of work. A cell costs about half a nanosecond of memory traffic.
+// A cell costs about half a nanosecond of memory traffic.
 double image_cost(const PoolGeometry& g) {
   const Index cells = std::max(g.out_d * g.out_h * g.out_w * g.k_d * g.k_h * g.k_w, g.in_d * g.in_h * g.in_w);
   return 0.5 * static_cast<double>(cells * g.channels);
+}
+
+template <class Body>
+void for_lines(const PoolGeometry& g, const Body& body) {
+  const Index lines = g.out_d * g.out_h;
+  if (lines > 0) parallel_for(g.batch * lines, image_cost(g) / static_cast<double>(lines), body);
+}
+
+// Windows may overlap in dx.
+template <class Body>
+void for_images(const PoolGeometry& g, const Body& body) {
+  parallel_for(g.batch, image_cost(g), body);
 }
 
 }  // namespace
 
 template <>
 void max_pool(const PoolGeometry& g, const float* x, float* y) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(max_float)(g, x, y, begin, end);
-  });
+  for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_float)(g, x, y, begin, end); });
 }
 template <>
 void max_pool(const PoolGeometry& g, const double* x, double* y) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(max_double)(g, x, y, begin, end);
-  });
+  for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_double)(g, x, y, begin, end); });
 }
 
 template <>
 void max_pool_grad(const PoolGeometry& g, const float* x, const float* y, const float* dy, float* dx) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(max_grad_float)(g, x, y, dy, dx, begin, end);
-  });
+  for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_grad_float)(g, x, y, dy, dx, begin, end); });
 }
 template <>
 void max_pool_grad(const PoolGeometry& g, const double* x, const double* y, const double* dy, double* dx) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(max_grad_double)(g, x, y, dy, dx, begin, end);
-  });
+  for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(max_grad_double)(g, x, y, dy, dx, begin, end); });
 }
 
 template <>
 void average_pool(const PoolGeometry& g, const float* x, float* y) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(average_float)(g, x, y, begin, end);
-  });
+  for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_float)(g, x, y, begin, end); });
 }
 template <>
 void average_pool(const PoolGeometry& g, const double* x, double* y) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(average_double)(g, x, y, begin, end);
-  });
+  for_lines(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_double)(g, x, y, begin, end); });
 }
 
 template <>
 void average_pool_grad(const PoolGeometry& g, const float* dy, float* dx) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(average_grad_float)(g, dy, dx, begin, end);
-  });
+  for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_grad_float)(g, dy, dx, begin, end); });
 }
 template <>
 void average_pool_grad(const PoolGeometry& g, const double* dy, double* dx) {
-  parallel_for(g.batch, image_cost(g), [&](Index begin, Index end) {
-    HWY_DYNAMIC_DISPATCH(average_grad_double)(g, dy, dx, begin, end);
-  });
+  for_images(g, [&](Index begin, Index end) { HWY_DYNAMIC_DISPATCH(average_grad_double)(g, dy, dx, begin, end); });
 }
 
 }  // namespace syncline::kernels

@@ -45,6 +45,7 @@ const std::vector<PoolGeometry> kGeometries = {
     geometry(2, 5, 5, 3, 3, 2, 1, 1, 2, 1, 2, 0),   // every window overlaps
     geometry(1, 9, 9, 4, 2, 2, 3, 4),               // gaps between windows
     geometry(1, 1, 1, 1, 1, 1, 1, 1),
+    geometry(1, 40, 40, 64, 3, 3, 2, 2, 1, 1, 1, 1),           // one image, several chunks of lines
     deep(geometry(2, 6, 4, 17, 2, 2, 2, 2), 5, 2, 2),          // depth
     deep(geometry(3, 5, 4, 3, 3, 2, 1, 2, 1), 4, 3, 1, 1, 1),  // depth: overlap and pads
     deep(geometry(2, 6, 4, 5, 2, 2, 2, 2), 3, 1, 1),           // depth: planes of quads
