@@ -21,7 +21,8 @@ constexpr Index kMinTiles = 16;         // with fewer, the kernel transform cost
 constexpr Index kBlockBytes = 1 << 20;  // the planes of a block of tiles stay in the second-level cache
 constexpr Index kMinBlockTiles = 32;
 constexpr Index kMaxBlockTiles = 256;
-constexpr double kFlopsSaved = 2.5;  // assumed speedup over the direct sum, to divide work into slots
+constexpr Index kGroupBytes = 32 << 20;  // the planes of tiles that a wide kernel's gradient takes at once
+constexpr double kFlopsSaved = 2.5;      // assumed speedup over the direct sum, to divide work into slots
 constexpr Index kFloat = sizeof(float);
 
 bool is_plain_3x3(const ConvGeometry& g) {
@@ -152,18 +153,57 @@ void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* d
   convolve(p, slots_of(g, p, 0), dy, kernel, dx, memory);
 }
 
-std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
-  const Pass p = forward_pass(g);
-  const Index partial = p.kernel_floats();
-  return static_cast<std::size_t>(slots_of(g, p, partial).count * (p.block_floats() + partial) * kFloat);
+namespace {
+
+// True if a slot's partial sums of a kernel gradient would not stay in the second-level cache.
+bool is_wide(const Pass& p) { return p.kernel_floats() * kFloat > kBlockBytes; }
+
+// The gradient of a wide kernel: transforms the tiles of a group, as many as kGroupBytes hold, then sums each plane by
+// one product. Without partial sums, and each plane's sum is read and written once a group.
+struct Group {
+  Index tiles;
+  Index in_stride, out_stride, patch;  // floats; of a slot
+  Chunks slots;                        // of a group's tiles
+
+  Group(const ConvGeometry& g, const Pass& p) : patch(kPlanes * std::max(p.in_pitch, p.out_pitch)) {
+    const Index fitting = kGroupBytes / (kPlanes * kFloat * (p.in_pitch + p.out_pitch)) / 16 * 16;
+    tiles = std::min(std::max(fitting, kMinBlockTiles), p.tiles);
+    in_stride = tiles * p.in_pitch + kLanePad;
+    out_stride = tiles * p.out_pitch + kLanePad;
+    slots = divide_into_slots(tiles, flops(g) / kFlopsSaved, patch * kFloat);
+  }
+  Index floats() const { return kPlanes * (in_stride + out_stride) + slots.count * patch; }
+};
+
+void sum_planes(const ConvGeometry& g, const Pass& p, const float* x, const float* dy, float* sums, float* memory) {
+  const Group group(g, p);
+  const Planes input{memory, group.in_stride, p.in_pitch};
+  const Planes output{memory + kPlanes * group.in_stride, group.out_stride, p.out_pitch};
+  float* const patches = output.data + kPlanes * group.out_stride;
+  for (Index first = 0; first < p.tiles; first += group.tiles) {
+    const Index tiles = std::min(group.tiles, p.tiles - first);
+    parallel_chunks(group.slots, [&](Index slot, Index begin, Index end) {
+      float* const patch = patches + slot * group.patch;
+      const auto rows = [&](const Planes& planes) {
+        return Planes{planes.data + begin * planes.pitch, planes.stride, planes.pitch};
+      };
+      end = std::min(end, tiles);
+      if (begin >= end) return;
+      kernels::winograd::transform_input(p.input, x, first + begin, first + end, rows(input), patch);
+      kernels::winograd::transform_gradient(p.output, dy, first + begin, first + end, rows(output), patch);
+    });
+    parallel_for(kPlanes, flops(g) * kNanosecondsPerFlop / kPlanes, [&](Index begin, Index end) {
+      for (Index plane = begin; plane < end; ++plane)
+        gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, tiles, 1.0f, input.data + plane * input.stride, input.pitch,
+                    output.data + plane * output.stride, output.pitch, first == 0 ? 0.0f : 1.0f,
+                    sums + plane * p.in * p.out, p.out);
+    });
+  }
 }
 
-void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
-  const Pass p = forward_pass(g);
-  const Index size = p.in * p.out, partial = p.kernel_floats();
-  const Chunks slots = slots_of(g, p, partial);
-  float* sums = static_cast<float*>(scratch);
-  float* memory = sums + slots.count * partial;
+// Sums in slots of blocks, and then the slots' sums. `sums` has room for each slot's.
+void sum_blocks(const Pass& p, const Chunks& slots, const float* x, const float* dy, float* sums, float* memory) {
+  const Index partial = p.kernel_floats();
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
     const Workspace work(p, memory + slot * p.block_floats());
     for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
@@ -174,11 +214,32 @@ void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* 
       for (Index plane = 0; plane < kPlanes; ++plane) {
         gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, end - begin, 1.0f, work.input.data + plane * p.in_stride,
                     p.in_pitch, work.output.data + plane * p.out_stride, p.out_pitch, beta,
-                    sums + slot * partial + plane * size, p.out);
+                    sums + slot * partial + plane * p.in * p.out, p.out);
       }
     }
   });
   if (slots.count > 1) add_partials(sums, slots.count, partial, sums);
+}
+
+}  // namespace
+
+std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
+  const Pass p = forward_pass(g);
+  const Index partial = p.kernel_floats();
+  if (is_wide(p)) return static_cast<std::size_t>((partial + Group(g, p).floats()) * kFloat);
+  return static_cast<std::size_t>(slots_of(g, p, partial).count * (p.block_floats() + partial) * kFloat);
+}
+
+void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
+  const Pass p = forward_pass(g);
+  const Index size = p.in * p.out, partial = p.kernel_floats();
+  float* sums = static_cast<float*>(scratch);
+  if (is_wide(p)) {
+    sum_planes(g, p, x, dy, sums, sums + partial);
+  } else {
+    const Chunks slots = slots_of(g, p, partial);
+    sum_blocks(p, slots, x, dy, sums, sums + slots.count * partial);
+  }
   parallel_for(size, 15.0, [&](Index begin, Index end) {
     kernels::winograd::transform_kernel_gradient(sums, size, begin, end, dw);
   });

@@ -119,6 +119,8 @@ std::vector<Problem> geometries() {
       geometry(3, 12, 9, 19, 32, 3, 3, 1, 1, 0, 2, 2, 0),    // Winograd: uneven pads
       geometry(40, 12, 12, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: several blocks and slots
       geometry(4, 12, 12, 16, 16, 3, 3, 1, 1, 4, 4, 4, 4),   // Winograd: pads larger than the kernel
+      geometry(4, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1),     // Winograd: a wide kernel
+      geometry(5, 40, 40, 16, 460, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: a wide kernel, groups of tiles
       deep(geometry(2, 6, 7, 3, 4, 3, 2), 5, 3),             // depth
       deep(geometry(2, 5, 5, 20, 24, 3, 3, 1, 1, 1, 1, 1, 1), 4, 3, 1, 1, 1, 1),  // depth: no Winograd
       deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: all steps, no direct
@@ -131,6 +133,8 @@ std::vector<Problem> geometries() {
       depthwise(geometry(1, 12, 13, 8, 1, 3, 5, 3, 2, 2, 4, 2, 4)),               // depthwise: both
       depthwise(geometry(2, 2, 2, 8, 1, 4, 4, 1, 1, 2, 2, 2, 2)),                 // depthwise: no interior
       depthwise(geometry(30, 24, 24, 32, 1, 3, 3, 1, 1, 1, 1, 1, 1)),             // depthwise: several slots
+      depthwise(geometry(2, 4, 4, 150, 1, 3, 3, 1, 1, 1, 1, 1, 1)),               // depthwise: groups of vectors
+      depthwise(geometry(2, 9, 10, 70, 1, 5, 7, 1, 1, 2, 2, 3, 3)),               // depthwise: groups of taps, rests
   };
   Problem uneven = geometry(2, 10, 12, 5, 9, 3, 2);  // strides and dilations that differ by axis
   uneven.stride_w = 2;
