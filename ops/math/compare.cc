@@ -73,7 +73,8 @@ struct SelectF : Stateless {
 };
 
 // condition ? x : y for elements of 4 or 8 bytes of any type. A byte of the condition becomes a lane's mask; compilers
-// do not find this by themselves.
+// do not find this by themselves. Both operands are loaded whole: AVX-512 would otherwise load x or y under the mask,
+// and the processor does not fetch ahead for such loads, which takes three times as long beyond the caches.
 template <class Bits>
 HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::int64_t n) {
   const hn::ScalableTag<Bits> d;
@@ -88,8 +89,8 @@ HWY_ATTR void select_bits(const void*, const void* const* in, void* out, std::in
       if constexpr (sizeof(Bits) == 4) return hn::PromoteTo(d, hn::LoadU(bytes, c + i));
       else return hn::PromoteTo(d, hn::PromoteTo(hn::Rebind<std::uint32_t, decltype(d)>(), hn::LoadU(bytes, c + i)));
     }();
-    const auto chosen = hn::Ne(wide, hn::Zero(d));
-    hn::StoreU(hn::IfThenElse(chosen, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
+    const auto chosen = hn::VecFromMask(d, hn::Ne(wide, hn::Zero(d)));
+    hn::StoreU(hn::IfVecThenElse(chosen, hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, z + i);
   }
   for (; i < n; ++i) z[i] = c[i] != 0 ? x[i] : y[i];
 }
