@@ -171,14 +171,14 @@ HWY_INLINE HWY_ATTR hn::TFromD<D> fold(ProdF f, D d, V v) {
   return lane[0];
 }
 
-// One contiguous column: 64 lanes, in as many vectors as needed, folded every kDepth steps.
-template <class F, class T>
-HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
-  constexpr std::int64_t kLanes = kColumnLanes;
-  const hn::ScalableTag<T> d;
-  constexpr auto kWidth = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+// Reduces groups of kLanes elements of one contiguous column, lane by lane, in as many vectors as needed; folds the
+// lanes every kDepth steps. Leaves fewer than kLanes elements, or returns false before a NaN that wins.
+template <class F, class T, std::int64_t kLanes>
+HWY_INLINE HWY_ATTR bool fold_groups(const T*& x, std::int64_t& m, T* acc) {
+  const hn::CappedTag<T, static_cast<std::size_t>(kLanes)> d;
+  constexpr auto kWidth = static_cast<std::int64_t>(hn::MaxLanes(decltype(d)()));
   constexpr std::int64_t kVectors = kLanes / kWidth;
-  // `watch` is a sum: NaN if an element is NaN (or infinities cancel). Then the last loop takes elements one by one.
+  // `watch` is a sum: NaN if an element is NaN (or infinities cancel). Then the caller takes elements one by one.
   constexpr bool kWatch = std::is_same_v<F, MaxF> || std::is_same_v<F, MinF>;
   const F f;
   while (m >= kLanes) {
@@ -192,13 +192,21 @@ HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
         if (kWatch) watch[k] = hn::Add(watch[k], next);
       }
     for (std::int64_t k = 1; k < kVectors; ++k) watch[0] = hn::Add(watch[0], watch[k]);
-    if (kWatch && !hn::AllFalse(d, hn::IsNaN(watch[0]))) break;
+    if (kWatch && !hn::AllFalse(d, hn::IsNaN(watch[0]))) return false;
     for (std::int64_t half = kVectors / 2; half > 0; half /= 2)
       for (std::int64_t k = 0; k < half; ++k) v[k] = apply(f, d, v[k], v[k + half]);
     *acc = f(*acc, fold(f, d, v[0]));
     x += depth * kLanes;
     m -= depth * kLanes;
   }
+  return true;
+}
+
+template <class F, class T>
+HWY_ATTR void one_column(const T* x, std::int64_t m, T* acc) {
+  const F f;
+  static_cast<void>(fold_groups<F, T, kColumnLanes>(x, m, acc) && fold_groups<F, T, 16>(x, m, acc) &&
+                    fold_groups<F, T, 4>(x, m, acc));
   for (std::int64_t i = 0; i < m; ++i) *acc = f(*acc, x[i]);
 }
 
@@ -207,7 +215,7 @@ enum class Way { kOneColumn, kNarrow64, kNarrow16, kWide };
 // How m rows of w elements, one behind the other, are reduced.
 template <class T>
 Way way_of(std::int64_t m, std::int64_t w) {
-  if (std::is_floating_point_v<T> && w == 1 && m >= 64) return Way::kOneColumn;
+  if (std::is_floating_point_v<T> && w == 1 && m >= 16) return Way::kOneColumn;
   if (w < 32 && m * w >= 512) return Way::kNarrow64;
   // Integers give the same result in any order, and small sums of them are rare: one loop less to compile.
   if (std::is_floating_point_v<T> && w <= 8 && m * w >= 32) return Way::kNarrow16;
