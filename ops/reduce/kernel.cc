@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "ops/kernels/parallel.h"
 
@@ -137,16 +138,11 @@ class Job {
     return x;
   }
 
-  // Calls f with memory for computed operands, or with null. That memory is on the stack, and large.
-  template <class F>
-  void with_tile(F f) const {
-    if (program_ == nullptr) f(nullptr);
-    else call_with_tile(f);
-  }
-  template <class F>
-  [[gnu::noinline]] static void call_with_tile(F f) {
-    Tile tile;
-    f(&tile);
+  // Memory for computed operands; null without a program. Only one reduction runs on a thread at a time.
+  Tile* tile() const {
+    if (program_ == nullptr) return nullptr;
+    thread_local const auto of_thread = std::make_unique_for_overwrite<Tile>();
+    return of_thread.get();
   }
 
   void start(const Sums& acc, std::int64_t columns) const {
@@ -189,10 +185,8 @@ class Job {
     const std::int64_t elements = g_.repeats * g_.m * g_.w;
     const double cost = g_.cost(elements) + (program_ == nullptr ? 0 : program_->cost * static_cast<double>(elements));
     kernels::parallel_for(g_.blocks, cost, [&](std::int64_t begin, std::int64_t end) {
-      with_tile([&](Tile* tile) {
-        if (elements <= kTile && g_.repeats == 1) return reduce_small_blocks(begin, end, tile);
-        for (std::int64_t b = begin; b < end; ++b) reduce_block(b, 0, g_.repeats, outputs(b * g_.w), tile);
-      });
+      if (elements <= kTile && g_.repeats == 1) return reduce_small_blocks(begin, end, tile());
+      for (std::int64_t b = begin; b < end; ++b) reduce_block(b, 0, g_.repeats, outputs(b * g_.w), tile());
     });
   }
 
@@ -218,11 +212,9 @@ class Job {
   }
 
   void reduce_chunk(std::int64_t block, std::int64_t begin, std::int64_t end, const Sums& acc) const {
-    with_tile([&](Tile* tile) {
-      if (g_.repeats > 1) return reduce_block(block, begin, end, acc, tile);
-      start(acc, g_.w);
-      fold(g_.offset(block, false) + begin * g_.w, end - begin, acc, tile);
-    });
+    if (g_.repeats > 1) return reduce_block(block, begin, end, acc, tile());
+    start(acc, g_.w);
+    fold(g_.offset(block, false) + begin * g_.w, end - begin, acc, tile());
   }
 
   void shared_rows() const {

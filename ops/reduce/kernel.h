@@ -4,8 +4,8 @@
 // A reduction consists of tiles of m x w contiguous elements, each reduced to w (w = 1 if the last axis is reduced).
 // Threads take whole outputs. If there are few outputs, the reduced rows are cut into fixed chunks, and the partial
 // results are combined in order. Results are bitwise equal for any number of threads and any instruction set, and
-// whether or not a program computes the operand. Thread-safe; nothing is allocated. With a program, a thread needs
-// 0.75 MiB of stack.
+// whether or not a program computes the operand. Thread-safe. A thread's first reduction of a program allocates 0.5 MiB,
+// which the thread keeps; nothing else is allocated.
 #pragma once
 
 #include <cstddef>

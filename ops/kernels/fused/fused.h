@@ -1,9 +1,9 @@
 // A group of elementwise ops over one iteration space. It runs block by block, so intermediate results stay in the
 // first-level cache. Every elementwise op runs through this interface, alone or in a group.
 //
-// `fuse` creates a program once. Running a program allocates nothing and checks nothing; several threads may run it
-// with different buffers. An output may share the buffer of an input of equal size if FusedSpec::overwrites declares
-// it.
+// `fuse` creates a program once. Running a program allocates nothing, checks nothing and needs 0.25 MiB of stack;
+// several threads may run it with different buffers. An output may share the buffer of an input of equal size if
+// FusedSpec::overwrites declares it.
 #pragma once
 
 #include <array>

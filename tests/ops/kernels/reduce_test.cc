@@ -1,6 +1,7 @@
 // A reduction whose operand a program computes has the bits of the reduction of the stored operand: for shapes whose
 // tiles lie on both sides of every border, each reduction, dtype and number of threads.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstring>
 #include <limits>
@@ -142,6 +143,22 @@ TEST(ReduceProgram, EachInstructionSet) {
     check<float>(DType::kFloat32);
   }
   use_best_instruction_set();
+}
+
+// Programs that embed the library may start threads with little stack.
+TEST(ReduceProgram, RunsOnASmallStack) {
+  const Computed<double> operand(DType::kFloat64, {9001, 31});
+  pthread_attr_t small;
+  ASSERT_EQ(pthread_attr_init(&small), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, std::size_t{512} << 10), 0);
+  pthread_t thread;
+  const auto run = [](void* x) -> void* {
+    EXPECT_TRUE(static_cast<const Computed<double>*>(x)->reduces_alike("sum", {0}));
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &small, run, const_cast<Computed<double>*>(&operand)), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&small);
 }
 
 TEST(ReduceProgram, NeedsColumnsOfOneThread) {
