@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests benchmarks/compare.py (intervals against exact probabilities and random times) and the rows that interleave.py chooses."""
+"""Tests benchmarks/compare.py (intervals against exact probabilities and random times), the rows that interleave.py chooses, and the
+tables of nets.py."""
 
 import itertools
 import math
@@ -11,6 +12,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "benchmarks"))
 import compare  # noqa: E402
 import interleave  # noqa: E402
+import nets  # noqa: E402
 import report  # noqa: E402
 
 
@@ -164,6 +166,34 @@ class Table(unittest.TestCase):
         keys = [interleave.run_key(tables[0]["rows"][0], name, contenders) for name in ("syncline", "before")]
         pairs = compare.pairs_of(result, keys, ["step_ms", "step_ms"])
         self.assertEqual(pairs, [(a["step_ms"], b["step_ms"]) for a, b in zip(self.SLOWER, self.STEPS)])
+
+
+def net_runs(**measured):
+    return [{"key": nets.key_of(name, "tcn", 1), "measured": m} for name, m in measured.items()]
+
+
+class Nets(unittest.TestCase):
+    RUNS = net_runs(
+        syncline={"train_ms": 10.0, "predict_ms": 4.0},
+        tensorflow={"train_ms": 12.9, "predict_ms": 9.0},
+        torch={"train_ms": 13.1, "predict_ms": 4.0},
+        openvino={"predict_ms": 5.1},
+        keras_jax={"error": "killed"},
+    )
+
+    def test_slow_contenders_drop_out_by_the_mode_that_they_have(self):
+        fast = [run["key"][0] for run in self.RUNS if nets.is_fast(run["key"][0], self.RUNS)]
+        self.assertEqual(fast, ["syncline", "tensorflow", "openvino"])
+
+    def test_a_table_leaves_out_what_was_not_measured(self):
+        contenders = interleave.load_spec()["contenders"]
+        contenders = {run["key"][0]: contenders[run["key"][0]] for run in self.RUNS}
+        result = {"runs": self.RUNS}
+        train, predict = (
+            "\n".join(nets.table_lines("", field, "ms", result, contenders)) for field in ("train_ms", "predict_ms")
+        )
+        self.assertIn("| tcn | 1 | 10 | 12.9 | 13.1 | - | - | 0.78 | 0.78 |", train)
+        self.assertIn("| tcn | 1 | 4 | 9 | 4 | 5.1 | - | 0.44 | 1.00 |", predict)
 
 
 if __name__ == "__main__":
