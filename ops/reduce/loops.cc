@@ -153,16 +153,9 @@ template <class D, class V>
 HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
 }
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(MaxF, D d, V v) {
-  return hn::GetLane(hn::MaxOfLanes(d, v));
-}
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(MinF, D d, V v) {
-  return hn::GetLane(hn::MinOfLanes(d, v));
-}
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(ProdF f, D d, V v) {
+// Highway's MaxOfLanes and MinOfLanes take lanes in an order of each instruction set: it decides between 0 and -0.
+template <class F, class D, class V>
+HWY_INLINE HWY_ATTR hn::TFromD<D> fold(F f, D d, V v) {
   using T = hn::TFromD<D>;
   alignas(64) T lane[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(v, d, lane);
@@ -172,7 +165,8 @@ HWY_INLINE HWY_ATTR hn::TFromD<D> fold(ProdF f, D d, V v) {
 }
 
 // Reduces groups of kLanes elements of one contiguous column, lane by lane, in as many vectors as needed; folds the
-// lanes every kDepth steps. Leaves fewer than kLanes elements, or returns false before a NaN that wins.
+// lanes every kDepth steps. Leaves fewer than kLanes elements; for a maximum or minimum, returns false before a group
+// that may hold a NaN, which wins.
 template <class F, class T, std::int64_t kLanes>
 HWY_INLINE HWY_ATTR bool fold_groups(const T*& x, std::int64_t& m, T* acc) {
   const hn::CappedTag<T, static_cast<std::size_t>(kLanes)> d;

@@ -20,7 +20,7 @@ using namespace kernels::HWY_NAMESPACE;
 
 // Calls visit(d, vectors, k) for groups of channels: two vectors, one vector, then narrower vectors for the rest.
 template <class Visit>
-HWY_INLINE void for_channel_groups(Index channels, const Visit& visit) {
+HWY_INLINE void for_channel_vectors(Index channels, const Visit& visit) {
   const hn::ScalableTag<float> wide;
   const hn::CappedTag<float, 4> narrow;
   const hn::CappedTag<float, 1> one;
@@ -56,7 +56,9 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
   const auto lanes = static_cast<Index>(hn::Lanes(d));
   const Index step = g.stride_w * g.in_c;
   V sum[kPixels][kVectors];
+#pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
   }
   for (Index e = line.planes.begin; e < line.planes.end; ++e) {
@@ -66,10 +68,12 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
         const float* weight = w + ((e * g.k_h + a) * g.k_w + b) * g.in_c * g.out_c;
         for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
           V factor[kVectors];
+#pragma GCC unroll 2
           for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
 #pragma GCC unroll 8
           for (int p = 0; p < kPixels; ++p) {
             const V value = hn::Set(d, tap[p * step]);
+#pragma GCC unroll 2
             for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
           }
         }
@@ -78,6 +82,7 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
   }
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[p][v], d, y + p * g.out_c + v * lanes);
   }
 }
@@ -91,7 +96,7 @@ void forward_lines(const ConvGeometry& g, const float* x, const float* w, float*
     const float* from = x + line.pixel * g.in_c;
     float* to = y + number * g.out_w * g.out_c;
     const Index step = g.stride_w * g.in_c;
-    for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
+    for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
       constexpr int kVectors = decltype(vectors)::value;
       const auto border = [&](Index column) {
         const Range taps = taps_inside(column * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
@@ -114,19 +119,25 @@ HWY_INLINE void add_taps(D d, const float* x, const Index* offsets, Index step, 
   using V = hn::Vec<D>;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
   V sum[kTaps][kVectors];
+#pragma GCC unroll 9
   for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[t][v] = hn::LoadU(d, dw + t * channels + v * lanes);
   }
   for (Index j = columns.begin; j < columns.end; ++j) {
     V gradient[kVectors];
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) gradient[v] = hn::LoadU(d, dy + j * channels + v * lanes);
 #pragma GCC unroll 9
     for (int t = 0; t < kTaps; ++t) {
       const V value = hn::Set(d, x[j * step + offsets[t]]);
+#pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) sum[t][v] = hn::MulAdd(value, gradient[v], sum[t][v]);
     }
   }
+#pragma GCC unroll 9
   for (int t = 0; t < kTaps; ++t) {
+#pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[t][v], d, dw + t * channels + v * lanes);
   }
 }
@@ -136,6 +147,7 @@ HWY_INLINE void add_taps(D d, const float* x, const Index* offsets, Index step, 
 template <int kVectors, class D>
 HWY_INLINE void add_kernel_row(D d, const ConvGeometry& g, const float* x, const float* dy, Range columns, Range taps,
                                float* dw) {
+  if (taps.begin >= taps.end) return;
   constexpr int kMost = kVectors == 1 ? 9 : 5;  // taps whose sums are in registers
   const Index step = g.stride_w * g.in_c;
   Index offset = taps.begin / g.in_c * g.dilation_w * g.in_c, channel = 0;  // of the next tap
@@ -164,7 +176,7 @@ HWY_INLINE void add_kernel_row(D d, const ConvGeometry& g, const float* x, const
 // Adds the contribution of one kernel row to a line of output pixels. x points to its first tap at column 0.
 HWY_INLINE void add_line(const ConvGeometry& g, const float* x, const float* dy, Range inner, float* dw) {
   const Index width = g.k_w * g.in_c;
-  for_channel_groups(g.out_c, [&](auto d, auto vectors, Index k) {
+  for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
     constexpr int kVectors = decltype(vectors)::value;
     const auto border = [&](Index j) {
       const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);

@@ -1,7 +1,7 @@
 // The algorithms of conv.h: supported geometries, scratch sizes and kernels.
 //
-// Work is divided into slots. A slot owns a part of the scratch and a contiguous range of blocks or images, so neither
-// memory nor bits depend on the number of threads.
+// Work is divided into slots. A slot owns a part of the scratch and a contiguous range of items (blocks, images, lines
+// or tiles), so neither memory nor bits depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ inline ConvGeometry grad_input_as_forward(const ConvGeometry& g) {
   return t;
 }
 
-// Divides items (blocks or images) with a total cost of `flops` among slots of bytes_per_slot each.
+// Divides items with a total cost of `flops` among slots of bytes_per_slot each.
 inline Chunks divide_into_slots(Index items, double flops, Index bytes_per_slot) {
   const Index by_memory = std::max<Index>(2, kSlotBytesLimit / std::max<Index>(1, bytes_per_slot));
   const auto by_cost = static_cast<Index>(std::min(flops * kNanosecondsPerFlop / kSlotNanoseconds, 1e6));

@@ -48,9 +48,6 @@ HWY_INLINE void for_cells(const PoolGeometry& g, const Window& w, const Visit& v
   }
 }
 
-// The output lines of an image.
-Index lines_of(const PoolGeometry& g) { return g.out_d * g.out_h; }
-
 // Calls visit(window, image, out) for each output pixel of output lines [begin, end), counted over the batch. `image`:
 // offset of the input image; `out`: offset of the output pixel.
 template <class Visit>
@@ -65,7 +62,7 @@ HWY_INLINE void for_windows(const PoolGeometry& g, Index begin, Index end, const
 }
 
 // The loops over windows go through a window's cells with several vectors of adjacent channels at once: they then read
-// and write a cell's lines in order, as the processor's prefetcher expects.
+// and write a cell's memory in order, as the processor's prefetcher expects.
 template <class T>
 HWY_INLINE void max_lines(const PoolGeometry& g, const T* x, T* y, Index begin, Index end) {
   for_windows(g, begin, end, [&](const Window& window, Index image, Index out) {
@@ -95,7 +92,7 @@ HWY_INLINE void for_cleared_images(const PoolGeometry& g, T* dx, Index begin, In
   const Index size = g.in_d * g.in_h * g.in_w * g.channels;
   for (Index n = begin; n < end; ++n) {
     std::fill_n(dx + n * size, size, T(0));
-    for_windows(g, n * lines_of(g), (n + 1) * lines_of(g), visit);
+    for_windows(g, n * g.out_lines(), (n + 1) * g.out_lines(), visit);
   }
 }
 
@@ -131,7 +128,7 @@ template <class T>
 HWY_INLINE void max_grad_quads(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
                                Index end) {
   const Index line = g.in_w * g.channels;
-  for_windows(g, begin * lines_of(g), end * lines_of(g), [&](const Window& window, Index image, Index out) {
+  for_windows(g, begin * g.out_lines(), end * g.out_lines(), [&](const Window& window, Index image, Index out) {
     const Index corner = image + (window.top * g.in_w + window.left) * g.channels;
     for_channels<T>(g.channels, [&](auto d, Index c) {
       const auto best = hn::LoadU(d, y + out + c);
@@ -254,7 +251,7 @@ double image_cost(const PoolGeometry& g) {
 
 template <class Body>
 void for_lines(const PoolGeometry& g, const Body& body) {
-  const Index lines = g.out_d * g.out_h;
+  const Index lines = g.out_lines();
   if (lines > 0) parallel_for(g.batch * lines, image_cost(g) / static_cast<double>(lines), body);
 }
 

@@ -17,6 +17,8 @@ struct PoolGeometry {
   std::int64_t k_d = 1, k_h = 1, k_w = 1;
   std::int64_t stride_d = 1, stride_h = 1, stride_w = 1;
   std::int64_t pad_front = 0, pad_top = 0, pad_left = 0;
+
+  std::int64_t out_lines() const { return out_d * out_h; }  // of an image
 };
 
 template <class T>

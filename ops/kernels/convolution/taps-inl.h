@@ -36,7 +36,7 @@ HWY_NOINLINE inline Range taps_inside(std::int64_t start, std::int64_t taps, std
 
 // Returns the output columns whose taps all lie inside the image.
 HWY_NOINLINE inline Range interior_columns(const ConvGeometry& g) {
-  const std::int64_t begin = std::min(g.out_w, (g.pad_left + g.stride_w - 1) / g.stride_w);
+  const std::int64_t begin = std::clamp<std::int64_t>((g.pad_left + g.stride_w - 1) / g.stride_w, 0, g.out_w);
   const std::int64_t room = g.in_w - 1 - (g.k_w - 1) * g.dilation_w + g.pad_left;
   const std::int64_t end = room < 0 ? 0 : std::min(g.out_w, room / g.stride_w + 1);
   return {begin, std::max(begin, end)};

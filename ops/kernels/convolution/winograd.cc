@@ -158,12 +158,13 @@ namespace {
 // True if a slot's partial sums of a kernel gradient would not stay in the second-level cache.
 bool is_wide(const Pass& p) { return p.kernel_floats() * kFloat > kBlockBytes; }
 
-// The gradient of a wide kernel: transforms the tiles of a group, as many as kGroupBytes hold, then sums each plane by
-// one product. Without partial sums, and each plane's sum is read and written once a group.
+// The gradient of a wide kernel: transforms the tiles of a group, then sums each plane by one product. There are no
+// partial sums, and each plane's sum is read and written once a group.
 struct Group {
-  Index tiles;
-  Index in_stride, out_stride, patch;  // floats; of a slot
-  Chunks slots;                        // of a group's tiles
+  Index tiles;                  // as many as kGroupBytes hold, but at least kMinBlockTiles
+  Index in_stride, out_stride;  // floats between planes
+  Index patch;                  // floats of a slot's patch
+  Chunks slots;                 // of a group's tiles
 
   Group(const ConvGeometry& g, const Pass& p) : patch(kPlanes * std::max(p.in_pitch, p.out_pitch)) {
     const Index fitting = kGroupBytes / (kPlanes * kFloat * (p.in_pitch + p.out_pitch)) / 16 * 16;

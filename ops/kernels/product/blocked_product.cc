@@ -1,6 +1,7 @@
 #include "ops/kernels/product/blocked_product.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "syncline/array.h"
 
@@ -109,12 +110,16 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, c
     const Index count = std::min<Index>(kTileRows, rows - i);
     next.fetch(next.depth * i / rows, next.depth * (i + count) / rows);
     const TileRows<T> at{A.tile.at + i * A.distance, A.tile.row_step};
-    for (Index c = 0; c < columns; c += width) {
+    const auto times = [&](auto vectors, Index c) {
+      constexpr int kVectors = decltype(vectors)::value;
       const TilePanel<T> part{panel.at + c, panel.row_step};
       T* to = C + i * ldc + c;
-      if (count == kTileRows) tile<kTileRows, kColumns>(depth, at, part, to, ldc, columns - c, add);
-      else short_tile<kTileRows - 1, kColumns>(count, depth, at, part, to, ldc, columns - c, add);
-    }
+      if (count == kTileRows) tile<kTileRows, kColumns, kVectors>(depth, at, part, to, ldc, columns - c, add);
+      else short_tile<kTileRows - 1, kColumns, kVectors>(count, depth, at, part, to, ldc, columns - c, add);
+    };
+    Index c = 0;
+    for (; c + width / 2 < columns; c += width) times(std::integral_constant<int, 2>(), c);
+    if (c < columns) times(std::integral_constant<int, 1>(), c);
   }
 }
 
@@ -192,7 +197,8 @@ bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool w
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
   // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing.
   constexpr std::int64_t kSmall = 1'000'000;
-  return m >= 8 && n >= 32 && k >= 16 && (!wide_blas || m * n * k > kSmall);
+  const bool is_small = m * n * k <= kSmall;
+  return m >= 8 && n >= (is_small ? 32 : 8) && k >= 16 && (!wide_blas || !is_small);
 }
 
 bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }

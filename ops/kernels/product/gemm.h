@@ -14,13 +14,13 @@ namespace syncline::kernels {
 
 enum class Trans : bool { kNo = false, kYes = true };
 
-// Splits large products over the pool. The split depends only on m, n and k, so bits do not depend on the number of
-// threads.
+// Splits large products over the pool. The split depends only on m, n and k, and is left out on one thread only where
+// it decides no bit, so bits do not depend on the number of threads.
 template <class T>
 void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A, std::int64_t lda,
           const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
 
-// The number of pieces that gemm splits a product into.
+// The number of pieces that gemm splits a product into for several threads.
 std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
 
 // Runs on the calling thread only: for kernels that split their own work.

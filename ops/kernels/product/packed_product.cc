@@ -23,10 +23,10 @@ HWY_ATTR void panel_product(Index m, Index n, Index k, const T* A, const T* pane
   for (Index c = 0; c < columns; c += width) {
     Index i = 0;
     for (; i + kTileRows <= m; i += kTileRows)
-      tile<kTileRows, false>(k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n, columns - c,
-                             false);
-    short_tile<kTileRows - 1, false>(m - i, k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n,
-                                     columns - c, false);
+      tile<kTileRows, false, 2>(k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n, columns - c,
+                                false);
+    short_tile<kTileRows - 1, false, 2>(m - i, k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n,
+                                        columns - c, false);
   }
 }
 

@@ -1,5 +1,5 @@
-// The innermost loop of matrix products: a tile of C, kTileRows x two vectors, is the product of rows of A with a panel
-// of B and stays in registers. Highway's foreach_target includes this file once per instruction set.
+// The innermost loop of matrix products: a tile of C, kTileRows x one or two vectors, is the product of rows of A with
+// a panel of B and stays in registers. Highway's foreach_target includes this file once per instruction set.
 #if defined(SYNCLINE_PRODUCT_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SYNCLINE_PRODUCT_TILE_INL_H_
 #undef SYNCLINE_PRODUCT_TILE_INL_H_
@@ -41,13 +41,14 @@ struct TileRows {
   std::int64_t row_step;
 };
 
+// Stores or adds the first `columns` elements of a vector.
 template <class D, class V, class T>
-HWY_INLINE void store_part(D d, V first, V second, T* to, std::int64_t columns, bool add) {
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  alignas(64) T both[2 * HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(first, d, both);
-  hn::Store(second, d, both + lanes);
-  for (std::int64_t c = 0; c < columns; ++c) to[c] = add ? to[c] + both[c] : both[c];
+HWY_INLINE void store_part(D d, V sum, T* to, std::int64_t columns, bool add) {
+  if (columns >= static_cast<std::int64_t>(hn::Lanes(d)))
+    return hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sum) : sum, d, to);
+  alignas(64) T all[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(sum, d, all);
+  for (std::int64_t c = 0; c < columns; ++c) to[c] = add ? to[c] + all[c] : all[c];
 }
 
 // The columns of B that a tile reads: rows of at least two vectors, row_step elements apart.
@@ -57,8 +58,8 @@ struct TilePanel {
   std::int64_t row_step = kPanelColumns<T>;
 };
 
-// C = rows * panel, or C += rows * panel, for the first `columns` columns of the tile (at most two vectors).
-template <int kRows, bool kColumns, class T>
+// C = rows * panel, or C += rows * panel, for the first `columns` columns of the tile (at most kVectors vectors).
+template <int kRows, bool kColumns, int kVectors, class T>
 HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C, std::int64_t ldc,
                    std::int64_t columns, bool add) {
   const hn::ScalableTag<T> d;
@@ -72,38 +73,34 @@ HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& 
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     __builtin_prefetch(C + r * ldc, 1);  // loads the rows of C during the product
-    __builtin_prefetch(C + r * ldc + lanes, 1);
+    if (kVectors > 1) __builtin_prefetch(C + r * ldc + lanes, 1);
     first[r] = second[r] = hn::Zero(d);
   }
   for (std::int64_t p = 0; p < k; ++p) {
     const T* row = panel.at + p * panel.row_step;
-    const V b0 = hn::LoadU(d, row), b1 = hn::LoadU(d, row + lanes);
+    const V b0 = hn::LoadU(d, row), b1 = kVectors > 1 ? hn::LoadU(d, row + lanes) : hn::Zero(d);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
       first[r] = hn::MulAdd(a, b0, first[r]);
-      second[r] = hn::MulAdd(a, b1, second[r]);
+      if (kVectors > 1) second[r] = hn::MulAdd(a, b1, second[r]);
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     T* to = C + r * ldc;
-    if (columns < 2 * lanes) {
-      store_part(d, first[r], second[r], to, columns, add);
-      continue;
-    }
-    hn::StoreU(add ? hn::Add(hn::LoadU(d, to), first[r]) : first[r], d, to);
-    hn::StoreU(add ? hn::Add(hn::LoadU(d, to + lanes), second[r]) : second[r], d, to + lanes);
+    store_part(d, first[r], to, columns, add);
+    if (kVectors > 1) store_part(d, second[r], to + lanes, columns - lanes, add);
   }
 }
 
 // The last tile, with fewer rows.
-template <int kRows, bool kColumns, class T>
+template <int kRows, bool kColumns, int kVectors, class T>
 HWY_INLINE void short_tile(std::int64_t count, std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C,
                            std::int64_t ldc, std::int64_t columns, bool add) {
   if constexpr (kRows > 0) {
-    if (count == kRows) return tile<kRows, kColumns>(k, rows, panel, C, ldc, columns, add);
-    short_tile<kRows - 1, kColumns>(count, k, rows, panel, C, ldc, columns, add);
+    if (count == kRows) return tile<kRows, kColumns, kVectors>(k, rows, panel, C, ldc, columns, add);
+    short_tile<kRows - 1, kColumns, kVectors>(count, k, rows, panel, C, ldc, columns, add);
   }
 }
 

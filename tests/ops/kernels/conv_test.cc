@@ -123,7 +123,9 @@ std::vector<Problem> geometries() {
       geometry(5, 40, 40, 16, 460, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: a wide kernel, groups of tiles
       deep(geometry(2, 6, 7, 3, 4, 3, 2), 5, 3),             // depth
       deep(geometry(2, 5, 5, 20, 24, 3, 3, 1, 1, 1, 1, 1, 1), 4, 3, 1, 1, 1, 1),  // depth: no Winograd
-      deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: all steps, no direct
+      deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: direct, all steps
+      deep(geometry(12, 12, 12, 3, 16, 3, 3), 6, 3),                              // depth: direct, several slots
+      deep(geometry(2, 4, 4, 1, 40, 3, 3, 1, 1, 1, 1, 1, 1), 1, 3, 1, 1, 1, 1),   // depth: direct, one plane
       deep(geometry(2, 6, 5, 9, 7, 3, 2, 1, 2, 2, 1, 1, 1), 4, 2, 1, 2, 1, 2),    // depth: dilation, dx a convolution
       deep(geometry(2, 4, 4, 5, 6, 1, 1), 3, 1),                                  // depth: pointwise
       depthwise(geometry(2, 7, 8, 5, 1, 3, 3)),                                   // depthwise: single lanes
@@ -132,6 +134,7 @@ std::vector<Problem> geometries() {
       depthwise(geometry(2, 11, 10, 9, 1, 3, 2, 1, 3, 3, 1, 3, 2)),               // depthwise: dilation
       depthwise(geometry(1, 12, 13, 8, 1, 3, 5, 3, 2, 2, 4, 2, 4)),               // depthwise: both
       depthwise(geometry(2, 2, 2, 8, 1, 4, 4, 1, 1, 2, 2, 2, 2)),                 // depthwise: no interior
+      depthwise(geometry(3, 5, 6, 9, 1, 1, 1, 1, 1, 2, 2, 1, 3)),                 // depthwise: pads beyond the kernel
       depthwise(geometry(30, 24, 24, 32, 1, 3, 3, 1, 1, 1, 1, 1, 1)),             // depthwise: several slots
       depthwise(geometry(2, 4, 4, 150, 1, 3, 3, 1, 1, 1, 1, 1, 1)),               // depthwise: groups of vectors
       depthwise(geometry(2, 9, 10, 70, 1, 5, 7, 1, 1, 2, 2, 3, 3)),               // depthwise: groups of taps, rests

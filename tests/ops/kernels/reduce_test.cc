@@ -145,6 +145,32 @@ TEST(ReduceProgram, EachInstructionSet) {
   use_best_instruction_set();
 }
 
+// Sums, products and extrema of rows, with zeros of both signs, have equal bits on every instruction set.
+TEST(ReduceRows, BitsAreThoseOfEachInstructionSet) {
+  const std::vector<InstructionSet> sets = instruction_sets();
+  for (const std::int64_t length : {5, 16, 20, 31, 63, 64, 96, 100, 129, 1000}) {
+    std::vector<float> x = numbers<float>(7 * length, 3);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (i / static_cast<std::size_t>(length) < 4)
+        x[i] = i % 16 / 4 == i / static_cast<std::size_t>(length) ? 0.f : -0.f;
+    for (const char* op : {"sum", "prod", "max", "min"}) {
+      std::vector<float> wanted;
+      for (const InstructionSet& set : sets) {
+        use_instruction_set(set);
+        const ReduceLoops loops = reduce_loops(op, DType::kFloat32);
+        std::vector<float> got(7);
+        loops.start(got.data(), 7);
+        for (std::size_t row = 0; row < 7; ++row)
+          loops.columns(x.data() + row * static_cast<std::size_t>(length), length, 1, 1, &got[row], length);
+        if (wanted.empty()) wanted = got;
+        EXPECT_EQ(std::memcmp(wanted.data(), got.data(), 7 * sizeof(float)), 0)
+            << op << " of " << length << ", " << set.name;
+      }
+    }
+  }
+  use_best_instruction_set();
+}
+
 // Programs that embed the library may start threads with little stack.
 TEST(ReduceProgram, RunsOnASmallStack) {
   const Computed<double> operand(DType::kFloat64, {9001, 31});
