@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -204,6 +205,7 @@ std::string run_confined(const std::vector<std::string>& files, const Limits& li
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail<IoError>("cannot create a pipe: ", std::strerror(errno));
   const pid_t parent = ::getpid();
+  std::fflush(nullptr);  // otherwise a child that flushes at its end prints what the parent has buffered
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(ends[0]);
