@@ -234,7 +234,7 @@ TEST(Conv, WideKernelsByGroupsOfTilesEqualProducts) {
   const std::vector<float> plain = run(g, c).dw;
   set_winograd(true);
   EXPECT_NE(grouped, plain);
-  EXPECT_LT(largest_error(grouped, std::vector<double>(plain.begin(), plain.end())), 1e-5);
+  EXPECT_LT(largest_error(grouped, std::vector<double>(plain.begin(), plain.end())), 2e-5);  // of both
 }
 
 TEST(Conv, WinogradIsUsedAndItsErrorIsBounded) {
