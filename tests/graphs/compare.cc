@@ -71,6 +71,7 @@ std::string difference_of(std::size_t output, const Outcome& wanted, const Array
   std::int64_t at = -1;
   for (std::uint64_t k = 1; k <= (exact ? 0 : 16); ++k) {
     const Outcome other = perturbed(k);
+    if (other.error.starts_with("an internal error")) return "with other rounding errors throws " + other.error;
     if (!other.error.empty() || other.outputs.size() <= output) return {};
     spread.add(other.outputs[output], wanted.poles_in_bodies || other.finite != wanted.finite);
     if (k >= 3 && (at = spread.first_beyond(values)) < 0) return {};

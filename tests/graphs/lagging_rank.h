@@ -1,7 +1,9 @@
-// LaggingRank: a communicator that pauses at random before steps, collectives and waits. Ranks then lag behind each
-// other by amounts that an idle machine never shows, so a program that uses memory too early or too late fails.
+// LaggingRank: a communicator that pauses at random before steps and collectives, and before and after waits. Ranks
+// then lag behind each other by amounts that an idle machine never shows, so a program that uses memory too early or
+// too late fails. Groups do not lag.
 //
-// Ownership: refers to the communicator behind it, which must outlive it. Threads and errors: as communicator.h.
+// Ownership: refers to the communicator behind it, which must outlive it. Threads: only one thread may call it, publish
+// included. Errors: as communicator.h.
 #pragma once
 
 #include <chrono>
@@ -62,6 +64,7 @@ class LaggingRank : public comm::Communicator {
   std::string layout() const override { return wire_.layout(); }
   void post_note(std::uint64_t note) override { wire_.post_note(note); }
   std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
+  [[noreturn]] void abort_job(int exit_code) override { wire_.abort_job(exit_code); }
 
  private:
   void pause() {

@@ -115,6 +115,15 @@ bool carries_parts(const Node& node, std::size_t i) {
   return partial(one) || partial(std::vector<Placement>(metas.size(), Placement::partial()));
 }
 
+struct Exponents {
+  double least_normal, least, largest;  // of powers of two: the least normal and the least number, the first too large
+};
+
+Exponents exponents(DType dtype) {
+  if (dtype == DType::kFloat16) return {-14, -24, 16};
+  return dtype == DType::kFloat32 ? Exponents{-126, -149, 128} : Exponents{-1022, -1074, 1024};
+}
+
 bool is_finite(const Array& a) {
   if (!is_floating(a.dtype())) return true;
   const Array wide = a.cast(DType::kFloat64);
@@ -226,7 +235,7 @@ double OneByOne::largest_terms(const Expr& e, const std::vector<Array>& in) cons
 
 // A difference that consists of rounding errors may be 0 in another order of summation, for example in a variance.
 void OneByOne::cancel(const Expr& e) {
-  Random random(noise_ * 1000003 + static_cast<std::uint64_t>(e.node().id));
+  Random random(noise_ * 1000003 + finite_.size() * 7);
   if (!is_floating(e.dtype()) || random.uniform() >= 0.25) return;
   const double most = 64 * ulp_of(e.dtype()) * terms_.at(e);
   Array wide = values_.at(e).cast(DType::kFloat64).copy();
@@ -245,7 +254,7 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
     Array& value = values_[Expr(node.handle(), k)];
     if (!is_floating(value.dtype())) continue;
     const double ulp = std::max(ulp_of(value.dtype()), body_ulp);
-    Random random(noise_ * 1000003 + static_cast<std::uint64_t>(node.node().id * 7 + static_cast<std::uint64_t>(k)));
+    Random random(noise_ * 1000003 + finite_.size() * 7 + static_cast<std::uint64_t>(k));
     const double size = ulp * std::sqrt(static_cast<double>(terms));
     Array wide = value.cast(DType::kFloat64).copy();
     for (std::int64_t i = 0; i < wide.size(); ++i) {
@@ -260,27 +269,39 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
 
 void OneByOne::reorder_factors(const Expr& product, const Array& factors) {
   if (!is_floating(product.dtype())) return;
-  // The same product of the magnitudes of at least 1, and of those of at most 1.
-  const auto side = [&](bool large) {
-    Array sizes = factors.cast(DType::kFloat64).copy();
-    for (double& v : std::span(sizes.data<double>(), static_cast<std::size_t>(sizes.size())))
-      v = large ? std::max(std::abs(v), 1.0) : std::min(std::abs(v), 1.0);
-    return kernel_alone(product.node(), {sizes.cast(factors.dtype())})[0].cast(DType::kFloat64);
+  // The sum over each element's factors, of what `of` makes of a magnitude.
+  const auto total = [&](const auto& of) {
+    Array terms = factors.cast(DType::kFloat64).copy();
+    for (double& v : std::span(terms.data<double>(), static_cast<std::size_t>(terms.size()))) v = of(std::abs(v));
+    const OpDef& sum = *find_op(product.op().name == "prod" ? "sum" : "cumsum");
+    return evaluate(Expr(make_node(sum, product.node().attrs, {constant_of(terms)})));
   };
-  const Array large = side(true), small = side(false);
-  const double least = product.dtype() == DType::kFloat16   ? 6.2e-5
-                       : product.dtype() == DType::kFloat32 ? std::numeric_limits<float>::min()
-                                                            : std::numeric_limits<double>::min();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Random random(noise_ * 1000003 + static_cast<std::uint64_t>(product.node().id * 7));
+  const auto is_plain = [](double size) { return size > 0 && std::isfinite(size); };
+  const Array ups = total([&](double size) { return is_plain(size) ? std::max(std::log2(size), 0.0) : 0; });
+  const Array downs = total([&](double size) { return is_plain(size) ? std::min(std::log2(size), 0.0) : 0; });
+  const Array zeros = total([](double size) { return size == 0 ? 1 : 0; });
+  const Array infinite = total([](double size) { return std::isinf(size) ? 1 : 0; });
+  const Array nans = total([](double size) { return std::isnan(size) ? 1 : 0; });
+  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  const auto [least_normal, least, largest] = exponents(product.dtype());
+  Random random(noise_ * 1000003 + finite_.size() * 7);
   Array wide = values_.at(product).cast(DType::kFloat64).copy();
   for (std::int64_t i = 0; i < wide.size(); ++i) {
-    const double up = large.data<double>()[i], down = small.data<double>()[i];
-    const bool depends = (std::isinf(up) && down < 1) || (down < least && up > 1);
-    if (!depends || random.uniform() < 0.25) continue;
     double& v = wide.data<double>()[i];
-    const double kind = random.uniform();
-    v = kind < 1.0 / 3 ? 0 : kind < 2.0 / 3 ? std::copysign(kInfinity, v) : std::nan("");
+    const double up = ups.data<double>()[i], down = downs.data<double>()[i];
+    const bool zero = zeros.data<double>()[i] > 0, inf = infinite.data<double>()[i] > 0;
+    if (nans.data<double>()[i] > 0 || (zero && inf)) continue;  // NaN in every order
+    // Some order overflows or underflows on the way; one that always does so at the end has one result.
+    const bool over = up >= largest - 1 && (zero || up + down < largest + 1);
+    const bool under = down <= least_normal + 1 && (inf || up + down > least - 1);
+    std::vector<double> results;
+    if (zero) results = over ? std::vector{0, kNaN} : results;
+    else if (inf) results = under ? std::vector{kInfinity, kNaN} : results;
+    else if (over && under) results = {v, kInfinity, 0, kNaN};
+    else if (over) results = {v, kInfinity};
+    else if (under) results = {v, 0};
+    if (results.empty()) continue;
+    v = std::copysign(results[static_cast<std::size_t>(random.uniform() * static_cast<double>(results.size()))], v);
   }
   values_[product] = wide.cast(product.dtype());
 }

@@ -39,7 +39,7 @@ class OneByOne {
   double largest_terms(const Expr& e, const std::vector<Array>& in) const;
   void cancel(const Expr& e);
   void add_noise(const Expr& node, const std::vector<Array>& in);
-  // Products whose factors, in one order, overflow or underflow before the others follow.
+  // Where the order of the factors decides whether a product overflows or underflows on its way: one of the results.
   void reorder_factors(const Expr& product, const Array& factors);
 
   Values values_;

@@ -32,7 +32,7 @@ Outcome outcome_of(F&& compute) {
   return outcome;
 }
 
-// Steps per pause of a rank.
+// Places per pause of a rank (lagging_rank.h).
 constexpr unsigned kPauseOneIn = 16;
 
 bool is_internal(const Outcome& outcome) { return outcome.error.starts_with("an internal error"); }
