@@ -88,16 +88,18 @@ class Rows {
          });
   }
 
-  // An op of a tensor, and its gradient.
+  // An op of a tensor; with its gradient, which mostly reads the op's result.
   void both(const std::string& family, const std::string& what, const Shape& shape,
             const std::function<Expr(const Expr&)>& y_of) {
     add(family, what, [=] {
       const Expr x = fed(shape);
       return LimitGraph{.feeds = {x}, .outputs = {y_of(x)}};
     });
-    add(family + ", dx", what, [=] {
-      const Expr x = fed(shape);
-      return gradient_of(y_of(x), {x}, {x});
+    add(family + ", forward and backward", what, [=] {
+      const Expr x = fed(shape), y = y_of(x);
+      LimitGraph graph = gradient_of(y, {x}, {x});
+      graph.outputs.push_back(y);
+      return graph;
     });
   }
 
@@ -138,8 +140,8 @@ void add_convolutions(Rows& rows) {
   rows.conv2d_same(16, 64, 64, 64, 3, 3);   // VGG16
   rows.conv2d_same(8, 17, 128, 128, 1, 7);  // InceptionV3, about
   rows.conv2d_same(8, 15, 48, 64, 5, 5);
-  rows.conv2d_same(16, 12, 128, 32, 3, 3);  // DenseNet121
-  rows.conv2d_same(16, 24, 128, 128, 3, 3, 2);
+  rows.conv2d_same(16, 12, 128, 32, 3, 3);      // DenseNet121
+  rows.conv2d_same(16, 24, 128, 128, 3, 3, 2);  // as in ResNets of later versions
   rows.depthwise(16, 64, 96, 2);
   rows.depthwise(16, 32, 144, 1);
   rows.depthwise(16, 4, 960, 1);
@@ -207,13 +209,14 @@ void add_normalizations(Rows& rows) {
 
 void add_elementwise(Rows& rows) {
   const Shape shape{16, 64, 64, 96};
-  rows.both("elementwise", "relu6(x + bias)", shape, [](const Expr& x) { return relu(x, {.max_value = 6.0}); });
-  rows.both("elementwise", "tanh", shape, [](const Expr& x) { return tanh(x); });
-  rows.both("elementwise", "sigmoid", shape, [](const Expr& x) { return sigmoid(x); });
-  rows.both("elementwise", "exp", shape, [](const Expr& x) { return exp(x); });
-  rows.both("elementwise", "gelu", shape,
+  rows.both("elementwise", "relu6 of 6.3 M", shape, [](const Expr& x) { return relu(x, {.max_value = 6.0}); });
+  rows.both("elementwise", "tanh of 6.3 M", shape, [](const Expr& x) { return tanh(x); });
+  rows.both("elementwise", "sigmoid of 6.3 M", shape, [](const Expr& x) { return sigmoid(x); });
+  rows.both("elementwise", "exp of 6.3 M", shape, [](const Expr& x) { return exp(x); });
+  rows.both("elementwise", "gelu of 6.3 M", shape,
             [](const Expr& x) { return 0.5 * x * (1.0 + tanh(0.7978845608 * (x + 0.044715 * pow(x, 3.0)))); });
-  for (const auto& [what, axes] : {std::pair{"over rows", Axes{0, 1, 2}}, std::pair{"over the last axis", Axes{-1}}}) {
+  for (const auto& [what, axes] :
+       {std::pair{"rows of 65536x96", Axes{0, 1, 2}}, std::pair{"columns of 65536x96", Axes{-1}}}) {
     rows.add("sum", what, [=] {
       const Expr x = fed(shape);
       return LimitGraph{.feeds = {x}, .outputs = {sum(x, axes)}};
@@ -280,7 +283,8 @@ void add_recurrence(Rows& rows) {
 void add_tables_and_optimizers(Rows& rows) {
   rows.add("embedding", "32x100 of 20000x64", [] {
     const Expr table = fed({20000, 64}), words = fed({32, 100}, DType::kInt32);
-    return LimitGraph{.feeds = {table, words}, .outputs = {gather(table, words)}, .below = 20000};
+    return LimitGraph{
+        .feeds = {table, words}, .outputs = {gather(table, words)}, .below = 20000, .bytes = 4.0 * 3200 * (2 * 64 + 1)};
   });
   rows.add("embedding, gradient of the table", "16x128 of 8000x256", [] {
     const Expr table = fed({8000, 256}), words = fed({16, 128}, DType::kInt32);

@@ -1,4 +1,4 @@
-// The kernels that `limits` times, at sizes of the fourteen networks of nets.py (batch of 8 to 32).
+// The kernels that `limits` times, at or near sizes of the fourteen networks of nets.py.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,7 @@ struct LimitGraph {
   std::vector<Expr> outputs{};
   std::vector<Update> updates{};
   std::int64_t below = 1;
+  double bytes = 0;  // of tables, of which only some rows are read; 0: operands read once and results written once
   double flops = 0;  // of a loop, which the ops' own counts leave out; 0: the sum over the graph's ops
   std::vector<std::int64_t> product{};  // m, n, k of a product of two matrices, which OpenBLAS can compute as well
   bool a_transposed = false, b_transposed = false;

@@ -6,8 +6,9 @@
 // A line: time of a call, operations and bytes a second, the share of the limit, and of a product its speed beside
 // OpenBLAS's. The limit is the time that the measured rates allow: a large product's operations a second (of this
 // instruction set; for the best one OpenBLAS's if it is faster), and the bytes a second of a triad beyond the caches.
-// Bytes are operands read once and results written once, so rows of fewer bytes than the caches hold may pass the
-// limit. Winograd needs fewer operations than are counted.
+// Bytes are operands read once and results written once (of tables the rows that are read), so rows of fewer bytes than
+// the caches hold may pass the limit. Winograd needs fewer operations than are counted. OpenBLAS uses the instruction
+// set that it chose or that OPENBLAS_CORETYPE names; with several threads it computes the pieces of our split.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -84,6 +85,7 @@ Work work_of(const LimitGraph& graph) {
     if (graph.flops == 0) work.flops += node->op->work(node->attrs.get(), in, node->outputs).flops;
   }
   for (const Expr& output : graph.outputs) work.bytes += bytes_of(output.meta());
+  if (graph.bytes != 0) work.bytes = graph.bytes;
   return work;
 }
 
@@ -150,7 +152,16 @@ int main(int argc, char** argv) {
   syncline::benchmarks::Options options;
   CLI::App app{"Times each family of kernels beside the limits of this machine."};
   app.add_option("--threads", options.threads, "threads of a kernel")->check(CLI::Range(1, 4096));
-  app.add_option("--only", options.only, "rows whose family and size match this regular expression");
+  const auto is_expression = [](const std::string& text) {
+    try {
+      std::regex{text};
+      return std::string();
+    } catch (const std::regex_error& error) {
+      return "'" + text + "' is no regular expression: " + error.what();
+    }
+  };
+  app.add_option("--only", options.only, "rows whose family and size match this regular expression")
+      ->check(is_expression);
   app.add_flag("--best", options.best, "only the best instruction set");
   app.add_option("--seconds", options.seconds, "time a row")->check(CLI::Range(0.0, 3600.0));
   CLI11_PARSE(app, argc, argv);

@@ -4,8 +4,8 @@
 usage: nets.py --out FILE [--rounds N] [--only REGEX] [--threads N ...] [--timeout SECONDS]
 
 A round runs each contender once, in alternating order; a process measures all modes of a network. A contender that needs
-more than 1.3 times the training time of the fastest in the first round (OpenVINO: the prediction time) is left out of the others. FILE is written after
-each network; networks that it already has are not run again. A value is the median over the rounds, a ratio is ours
+more than 1.3 times the time of the fastest in each mode of the first round is left out of the others; "(1)" marks what one round
+measured. FILE is written after each network; networks for which it has all contenders are not run again. A value is the median over the rounds, a ratio is ours
 divided by theirs; the best peer is the fastest at the row.
 """
 
@@ -21,6 +21,7 @@ import interleave
 import report
 
 DROPPED = 1.3  # times the fastest
+TIMED = ("train_ms", "predict_ms", "predict_one_ms")
 MODES = [
     ("Training step", "train_ms", "ms"),
     ("Prediction of a batch", "predict_ms", "ms"),
@@ -35,10 +36,13 @@ def key_of(contender, net, threads):
 
 
 def is_fast(name, runs):
-    """Whether a contender's time in the round stands beside the best: to train, or to predict if it only predicts."""
+    """Whether one of a contender's times in the round stands beside the best."""
     of = {run["key"][0]: run["measured"] for run in runs}
-    field = "train_ms" if "train_ms" in of[name] else "predict_ms"
-    return of[name].get(field, math.inf) <= DROPPED * min(measured.get(field, math.inf) for measured in of.values())
+
+    def stands(field):
+        return of[name].get(field, math.inf) <= DROPPED * min(measured.get(field, math.inf) for measured in of.values())
+
+    return any(field in of[name] and stands(field) for field in TIMED)
 
 
 def run_net(net, threads, contenders, args):
@@ -56,25 +60,34 @@ def run_net(net, threads, contenders, args):
 
 
 def table_lines(title, field, unit, result, contenders):
-    """A table of one mode, with the geometric mean of the ratios for each number of threads."""
-    measured, peers = report.Measured(result), [name for name in contenders if name != "syncline"]
+    """A table of one mode, with the geometric mean of the ratios for each number of threads, over the rows that have both."""
+    measured, peers, rounds = report.Measured(result), [name for name in contenders if name != "syncline"], result["rounds"]
     head = ["", "threads", "Syncline", *(contenders[p]["title"] for p in peers), "ratio to TensorFlow", "to the best"]
     lines = [f"## {title}, {unit}", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     ratios = {}
     rows = dict.fromkeys(tuple(run["key"][2:4]) for run in result["runs"])
     for threads, net in sorted((threads, net) for net, threads in rows):
-        ours, *theirs = (measured.median(key_of(name, net, threads), field) for name in ["syncline", *peers])
+        keys = [key_of(name, net, threads) for name in ["syncline", *peers]]
+        ours, *theirs = (measured.median(key, field) for key in keys)
         found = [value for value in theirs if value]
         pair = [theirs[peers.index("tensorflow")] if "tensorflow" in peers else None, min(found, default=None)]
         pair = [ours / value if ours and value else None for value in pair]
         ratios.setdefault(threads, []).append(pair)
-        cells = [net, str(threads), *map(report.number, [ours, *theirs]), *(f"{r:.2f}" if r else "-" for r in pair)]
+        once = [" (1)" if rounds > 1 and len(measured.runs.get(key, [])) == 1 else "" for key in keys]
+        numbers = [report.number(value) + mark if value else "-" for value, mark in zip([ours, *theirs], once)]
+        cells = [net, str(threads), *numbers, *(f"{r:.2f}" if r else "-" for r in pair)]
         lines.append("| " + " | ".join(cells) + " |")
     for threads, pairs in ratios.items():
-        columns = [[r for r in column if r] for column in zip(*pairs)]
+        columns = list(zip(*(pair for pair in pairs if all(pair)))) or [[], []]
         means = [f"{statistics.geometric_mean(c):.2f}" if c else "-" for c in columns]
         lines.append("| " + " | ".join(["geometric mean", str(threads), *[""] * (1 + len(peers)), *means]) + " |")
     return [*lines, ""]
+
+
+def failures(result):
+    """A line for each contender that failed to measure a network."""
+    failed = {tuple(run["key"][:4]): run["measured"]["error"] for run in result["runs"] if "error" in run["measured"]}
+    return [f"- not measured: {name}, {net}, {threads} threads: {why}" for (name, _, net, threads), why in failed.items()]
 
 
 def read_result(path):
@@ -101,14 +114,16 @@ def main():
         sys.exit(f"nets.py: no network's name matches {args.only!r}; see {os.path.join('benchmarks', 'rows.json')}")
     for net in nets:
         for threads in args.threads:
-            if any(run["key"][2:4] == [net, threads] for run in result["runs"]):
+            of_net = [run for run in result["runs"] if list(run["key"][2:4]) == [net, threads]]
+            if {run["key"][0] for run in of_net} >= set(contenders):
                 continue
+            result["runs"] = [run for run in result["runs"] if run not in of_net]
             result["load"].append(os.getloadavg()[0])
             result["runs"] += run_net(net, threads, contenders, args)
             with open(args.out, "w", encoding="utf-8") as file:
                 json.dump(result, file, indent=1)
     lines = [line for mode in MODES for line in table_lines(*mode, result, contenders)]
-    print("\n".join([*lines, *report.conditions(result, report.Measured(result))]))
+    print("\n".join([*lines, *failures(result), *report.conditions(result, report.Measured(result))]))
 
 
 if __name__ == "__main__":

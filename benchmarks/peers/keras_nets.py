@@ -41,6 +41,13 @@ def functions(keras):
     return SimpleNamespace(batch_dot=batch_dot, permute_dimensions=ops.transpose, **same)
 
 
+def hard_sigmoid(keras):
+    """Keras 2's: 0.2 x + 0.5 in [0, 1]; Keras 3's own has another slope."""
+    if not keras.__version__.startswith("3."):
+        return "hard_sigmoid"
+    return lambda x: keras.ops.clip(0.2 * x + 0.5, 0, 1)
+
+
 def attention(keras, x):
     """Attention of several heads through batch_dot, as code for Keras 2 writes it."""
     layers, K = keras.layers, functions(keras)
@@ -141,8 +148,9 @@ def bilstm(keras):
 def convlstm(keras):
     layers = keras.layers
     video = layers.Input((8, 24, 24, 1))
-    x = layers.ConvLSTM2D(16, 3, padding="same", return_sequences=True)(video)
-    x = layers.ConvLSTM2D(16, 3, padding="same")(layers.BatchNormalization()(x))
+    gates = {"padding": "same", "recurrent_activation": hard_sigmoid(keras)}
+    x = layers.ConvLSTM2D(16, 3, return_sequences=True, **gates)(video)
+    x = layers.ConvLSTM2D(16, 3, **gates)(layers.BatchNormalization()(x))
     return classifier(keras, video, layers.GlobalAveragePooling2D()(x))
 
 

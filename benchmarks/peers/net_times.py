@@ -10,6 +10,7 @@ the peak memory of the process until then.
 """
 
 import os
+import tempfile
 import time
 
 import keras_fit
@@ -43,6 +44,7 @@ class InKeras:
     def __init__(self, args):
         start = {"syncline": keras_fit.syncline_keras, "jax": jax_keras}
         keras, self.version = start.get(os.environ.get("KERAS_BACKEND"), keras_fit.tensorflow_keras)(args.threads)
+        args.libraries_mib = measure.peak_mib()
         model = keras_nets.NETS[args.model].build(keras)
         options = {"jit_compile": True} if args.jit else {}
         model.compile(loss="categorical_crossentropy", optimizer=keras.optimizers.Adam(0.001), **options)
@@ -54,9 +56,13 @@ class InKeras:
 
 class InTorch:
     def __init__(self, args):
+        # torch.compile keeps what it has compiled; with a folder of its own each process compiles as the first one does.
+        self.cache = tempfile.TemporaryDirectory()
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = self.cache.name
         import torch
         import torch_nets
 
+        args.libraries_mib = measure.peak_mib()
         torch.set_num_threads(args.threads)
         self.inputs = torch_nets.from_keras
         self.version = f"PyTorch {torch.__version__}"
@@ -88,11 +94,13 @@ class InOpenVino:
 
     def __init__(self, args):
         import openvino
+        import torch
         import torch_nets
 
-        self.inputs = torch_nets.from_keras
+        args.libraries_mib = measure.peak_mib()
         self.version = f"OpenVINO {openvino.__version__.split('-')[0]}"
         net, core, compiled = torch_nets.make(args.model).eval(), openvino.Core(), {}
+        net = torch_nets.Probabilities(net)
         options = {
             "INFERENCE_NUM_THREADS": args.threads,
             "INFERENCE_PRECISION_HINT": "f32",
@@ -102,11 +110,17 @@ class InOpenVino:
         def predict(x):
             rows = len(x[0])
             if rows not in compiled:
-                converted = openvino.convert_model(net, example_input=tuple(x), input=[tuple(one.shape) for one in x])
+                example = tuple(torch.from_numpy(one) for one in x)
+                converted = openvino.convert_model(net, example_input=example, input=[one.shape for one in x])
                 compiled[rows] = core.compile_model(converted, "CPU", options).create_infer_request()
-            return compiled[rows].infer([one.numpy() for one in x])
+            return compiled[rows].infer(x, share_inputs=True, share_outputs=True)
 
         self.predict = predict
+
+    def inputs(self, arrays):
+        import torch_nets
+
+        return [x.contiguous().numpy() for x in torch_nets.from_keras(arrays)]
 
 
 FRAMEWORKS = {"keras": InKeras, "torch": InTorch, "torch_compile": InTorch, "openvino": InOpenVino}

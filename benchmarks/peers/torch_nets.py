@@ -1,7 +1,8 @@
 """The fourteen networks of keras_nets.py in PyTorch: NETS maps a name to a function that makes the module.
 
-torchvision's networks where it has them, with the strides and the head of Keras's. A module takes inputs from from_keras, in PyTorch's
-order of axes, and returns logits of ten classes.
+torchvision's networks where it has them, with the strides and the head of Keras's and without dropout. They have no biases in ResNet50's
+convolutions, more scales in InceptionV3 and two biases in an LSTM. A module takes inputs from from_keras and returns logits of ten
+classes.
 """
 
 import keras_nets
@@ -9,21 +10,15 @@ import torch
 import torchvision
 from torch import nn
 from torch.nn import functional
+from torchvision.models import vgg
 
 LENGTH, WIDTH, HEADS = keras_nets.LENGTH, keras_nets.WIDTH, keras_nets.HEADS
 
 
 def from_keras(inputs):
-    """Arrays of keras_nets.py as tensors: channels behind the batch, images and volumes channels-last in memory, series contiguous."""
-    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-    def convert(array):
-        x = torch.from_numpy(array)
-        if x.dtype == torch.int32 or x.ndim == 2:
-            return x
-        return x.movedim(-1, 1).contiguous(memory_format=formats.get(x.ndim, torch.contiguous_format))
-
-    return [convert(array) for array in inputs]
+    """Arrays of keras_nets.py as tensors: the channels of images and volumes behind the batch, but last in memory."""
+    tensors = [torch.from_numpy(array) for array in inputs]
+    return [x.movedim(-1, 1) if x.ndim > 3 else x for x in tensors]
 
 
 def resnet50():
@@ -35,11 +30,11 @@ def resnet50():
 
 def vgg16():
     head = [nn.Linear(512 * 2 * 2, 4096), nn.ReLU(), nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, keras_nets.CLASSES)]
-    return nn.Sequential(torchvision.models.vgg16().features, nn.Flatten(), *head)
+    return nn.Sequential(vgg.make_layers(vgg.cfgs["D"]), nn.Flatten(), *head)
 
 
 def inceptionv3():
-    return torchvision.models.inception_v3(num_classes=keras_nets.CLASSES, aux_logits=False, init_weights=False)
+    return torchvision.models.inception_v3(num_classes=keras_nets.CLASSES, aux_logits=False, init_weights=False, dropout=0.0)
 
 
 def normalized(conv, channels):
@@ -137,10 +132,10 @@ class Unet(nn.Module):
 class TcnBlock(nn.Module):
     def __init__(self, before, dilation):
         super().__init__()
-        self.first = nn.Conv1d(before, 64, 3, dilation=dilation)
-        self.second = nn.Conv1d(64, 64, 3, dilation=dilation)
-        self.shortcut = nn.Conv1d(before, 64, 1)
-        self.dropout = nn.Dropout1d(0.1)
+        self.first = nn.Conv2d(before, 64, (1, 3), dilation=(1, dilation))
+        self.second = nn.Conv2d(64, 64, (1, 3), dilation=(1, dilation))
+        self.shortcut = nn.Conv2d(before, 64, 1)
+        self.dropout = nn.Dropout2d(0.1)
         self.padding = (2 * dilation, 0)  # causal
 
     def forward(self, x):
@@ -149,13 +144,15 @@ class TcnBlock(nn.Module):
 
 
 class Tcn(nn.Module):
+    """Of series as images of one row: PyTorch has channels-last convolutions of images only, and they are faster."""
+
     def __init__(self):
         super().__init__()
         self.blocks = nn.Sequential(TcnBlock(32, 1), *[TcnBlock(64, dilation) for dilation in (2, 4, 8, 16)])
         self.head = nn.Linear(64, keras_nets.CLASSES)
 
     def forward(self, x):
-        return self.head(self.blocks(x).amax(2))
+        return self.head(self.blocks(x.unsqueeze(1).permute(0, 3, 1, 2)).amax((2, 3)))
 
 
 class Seq2seq(nn.Module):
@@ -165,8 +162,8 @@ class Seq2seq(nn.Module):
         self.letters, self.head = nn.Linear(256, 80), nn.Linear(80, keras_nets.CLASSES)
 
     def forward(self, source, target):
-        _, state = self.encoder(source.transpose(1, 2))
-        y, _ = self.decoder(target.transpose(1, 2), state)
+        _, state = self.encoder(source)
+        y, _ = self.decoder(target, state)
         return self.head(self.letters(y).softmax(-1).mean(1))
 
 
@@ -240,9 +237,20 @@ class Recommender(nn.Module):
         return self.layers(torch.cat([table(one).flatten(1) for table, one in zip(self.tables, ids)], 1))
 
 
+class Probabilities(nn.Module):
+    """The softmax of a network's logits."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, *inputs):
+        return self.net(*inputs).softmax(-1)
+
+
 NETS = {
     "resnet50": resnet50,
-    "mobilenetv2": lambda: torchvision.models.mobilenet_v2(num_classes=keras_nets.CLASSES),
+    "mobilenetv2": lambda: torchvision.models.mobilenet_v2(num_classes=keras_nets.CLASSES, dropout=0.0),
     "vgg16": vgg16,
     "inceptionv3": inceptionv3,
     "densenet121": lambda: torchvision.models.densenet121(num_classes=keras_nets.CLASSES),

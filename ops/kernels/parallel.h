@@ -74,25 +74,29 @@ void parallel_chunks(const Chunks& chunks, F&& body) {
     for (std::int64_t i = 0; i < chunks.count; ++i) body(i, chunks.begin(i), chunks.end(i));
     return;
   }
-  // The counter orders the caller's writes before every chunk, and every chunk before the return. TBB does the same,
-  // but its library is not built for ThreadSanitizer, which would report each access. For that reason parallel.cc is
-  // not instrumented either.
+  // The counter orders the caller's writes before every chunk, and every chunk before the return, also by an exception.
+  // TBB does the same, but its library is not built for ThreadSanitizer, which would report each access. For that
+  // reason parallel.cc is not instrumented either.
   struct Context {
     const Chunks& chunks;
     std::remove_reference_t<F>& body;
     std::atomic<std::int64_t> progress{0};
+    ~Context() { static_cast<void>(progress.load(std::memory_order_acquire)); }
   } context{chunks, body};
+  struct Finish {
+    std::atomic<std::int64_t>& progress;
+    ~Finish() { progress.fetch_add(1, std::memory_order_release); }
+  };
   context.progress.fetch_add(1, std::memory_order_release);
   internal::run_on_pool(
       chunks.count,
       [](void* opaque, std::int64_t i) {
         auto& c = *static_cast<Context*>(opaque);
         static_cast<void>(c.progress.load(std::memory_order_acquire));
+        const Finish finish{c.progress};
         c.body(i, c.chunks.begin(i), c.chunks.end(i));
-        c.progress.fetch_add(1, std::memory_order_release);
       },
       &context);
-  static_cast<void>(context.progress.load(std::memory_order_acquire));
 }
 
 // Calls body(begin, end) on ranges that cover [0, count) once. A short loop, or a pool of one thread, makes a single
