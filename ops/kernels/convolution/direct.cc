@@ -39,19 +39,21 @@ struct OutputLine {
   Index pixel;
 
   OutputLine(const ConvGeometry& g, Index line) {
-    const Index plane = line / g.out_h, front = plane % g.out_d * g.stride_d - g.pad_front;
-    const Index top = line % g.out_h * g.stride_h - g.pad_top;
-    planes = taps_inside(front, g.k_d, g.dilation_d, g.in_d);
+    const Index plane = line / g.out_h, image = g.out_d == 1 ? plane : plane / g.out_d;
+    const Index front = (plane - image * g.out_d) * g.stride_d - g.pad_front;
+    const Index top = (line - plane * g.out_h) * g.stride_h - g.pad_top;
+    planes = g.is_flat() ? Range{0, 1} : taps_inside(front, g.k_d, g.dilation_d, g.in_d);
     rows = taps_inside(top, g.k_h, g.dilation_h, g.in_h);
-    pixel = ((plane / g.out_d * g.in_d + front) * g.in_h + top) * g.in_w - g.pad_left;
+    pixel = ((image * g.in_d + front) * g.in_h + top) * g.in_w - g.pad_left;
   }
 };
 
-// Computes kPixels adjacent outputs for kVectors vectors of channels. x points to tap (0, 0, 0), channel 0 of the first
-// pixel; w and y point to the first channel.
-template <int kPixels, int kVectors, class D>
-HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, const OutputLine& line,
-                              Range columns, float* y) {
+// Computes the part of one kernel plane in kPixels adjacent outputs for kVectors vectors of channels; adds it to y
+// unless it is the first. x points to tap (0, 0) of the plane, channel 0 of the first pixel; w and y point to the first
+// channel.
+template <bool kFirst, int kPixels, int kVectors, class D>
+HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, Range rows, Range columns,
+                              float* y) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
   const Index step = g.stride_w * g.in_c;
@@ -59,23 +61,21 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
+    for (int v = 0; v < kVectors; ++v) sum[p][v] = kFirst ? hn::Zero(d) : hn::LoadU(d, y + p * g.out_c + v * lanes);
   }
-  for (Index e = line.planes.begin; e < line.planes.end; ++e) {
-    for (Index a = line.rows.begin; a < line.rows.end; ++a) {
-      for (Index b = columns.begin; b < columns.end; ++b) {
-        const float* tap = x + ((e * g.dilation_d * g.in_h + a * g.dilation_h) * g.in_w + b * g.dilation_w) * g.in_c;
-        const float* weight = w + ((e * g.k_h + a) * g.k_w + b) * g.in_c * g.out_c;
-        for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
-          V factor[kVectors];
+  for (Index a = rows.begin; a < rows.end; ++a) {
+    for (Index b = columns.begin; b < columns.end; ++b) {
+      const float* tap = x + (a * g.dilation_h * g.in_w + b * g.dilation_w) * g.in_c;
+      const float* weight = w + (a * g.k_w + b) * g.in_c * g.out_c;
+      for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
+        V factor[kVectors];
 #pragma GCC unroll 2
-          for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
+        for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
 #pragma GCC unroll 8
-          for (int p = 0; p < kPixels; ++p) {
-            const V value = hn::Set(d, tap[p * step]);
+        for (int p = 0; p < kPixels; ++p) {
+          const V value = hn::Set(d, tap[p * step]);
 #pragma GCC unroll 2
-            for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
-          }
+          for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
         }
       }
     }
@@ -87,28 +87,39 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
   }
 }
 
+// Computes the part of one kernel plane in a line of outputs, as output_pixels.
+template <bool kFirst>
+HWY_INLINE void output_line(const ConvGeometry& g, const float* x, const float* w, Range rows, Range inner, float* y) {
+  constexpr int kPixels = 6;
+  const Range all{0, g.k_w};
+  const Index step = g.stride_w * g.in_c;
+  for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
+    constexpr int kVectors = decltype(vectors)::value;
+    const auto border = [&](Index column) {
+      const Range taps = taps_inside(column * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
+      output_pixels<kFirst, 1, kVectors>(d, g, x + column * step, w + k, rows, taps, y + column * g.out_c + k);
+    };
+    for (Index j = 0; j < inner.begin; ++j) border(j);
+    Index j = inner.begin;
+    for (; j + kPixels <= inner.end; j += kPixels)
+      output_pixels<kFirst, kPixels, kVectors>(d, g, x + j * step, w + k, rows, all, y + j * g.out_c + k);
+    for (; j < g.out_w; ++j) border(j);
+  });
+}
+
 // Computes output lines [begin, end), counted over the batch.
 void forward_lines(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
-  constexpr int kPixels = 6;
-  const Range inner = interior_columns(g), all{0, g.k_w};
+  const Range inner = interior_columns(g);
+  const Index plane = g.dilation_d * g.in_h * g.in_w * g.in_c, weights = g.k_h * g.k_w * g.in_c * g.out_c;
   for (Index number = begin; number < end; ++number) {
     const OutputLine line(g, number);
     const float* from = x + line.pixel * g.in_c;
     float* to = y + number * g.out_w * g.out_c;
-    const Index step = g.stride_w * g.in_c;
-    for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
-      constexpr int kVectors = decltype(vectors)::value;
-      const auto border = [&](Index column) {
-        const Range taps = taps_inside(column * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
-        output_pixels<1, kVectors>(d, g, from + column * step, w + k, line, taps, to + column * g.out_c + k);
-      };
-      for (Index j = 0; j < inner.begin; ++j) border(j);
-      Index j = inner.begin;
-      for (; j + kPixels <= inner.end; j += kPixels) {
-        output_pixels<kPixels, kVectors>(d, g, from + j * step, w + k, line, all, to + j * g.out_c + k);
-      }
-      for (; j < g.out_w; ++j) border(j);
-    });
+    if (line.planes.begin >= line.planes.end) std::fill_n(to, g.out_w * g.out_c, 0.0f);
+    for (Index e = line.planes.begin; e < line.planes.end; ++e) {
+      if (e == line.planes.begin) output_line<true>(g, from + e * plane, w + e * weights, line.rows, inner, to);
+      else output_line<false>(g, from + e * plane, w + e * weights, line.rows, inner, to);
+    }
   }
 }
 

@@ -54,10 +54,9 @@ template <class Visit>
 HWY_INLINE void for_windows(const PoolGeometry& g, Index begin, Index end, const Visit& visit) {
   Index out = begin * g.out_w * g.channels;
   for (Index line = begin; line < end; ++line) {
-    const Index plane = line / g.out_h;
+    const Index plane = line / g.out_h, depth = plane % g.out_d, row = line % g.out_h;
     const Index image = plane / g.out_d * g.in_d * g.in_h * g.in_w * g.channels;
-    for (Index j = 0; j < g.out_w; ++j, out += g.channels)
-      visit(Window(g, plane % g.out_d, line % g.out_h, j), image, out);
+    for (Index j = 0; j < g.out_w; ++j, out += g.channels) visit(Window(g, depth, row, j), image, out);
   }
 }
 
