@@ -48,34 +48,60 @@ struct OutputLine {
   }
 };
 
-// Computes the part of one kernel plane in kPixels adjacent outputs for kVectors vectors of channels; adds it to y
-// unless it is the first. x points to tap (0, 0) of the plane, channel 0 of the first pixel; w and y point to the first
-// channel.
-template <bool kFirst, int kPixels, int kVectors, class D>
-HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const float* w, Range rows, Range columns,
+// The taps of an output that are inside the image. A run is a series of taps that are adjacent in x and in w. `x` and
+// `w` are the offsets of the first tap, the others are distances between planes, rows and ends of runs, in floats.
+struct Taps {
+  Index planes, rows, runs, run;
+  Index x, x_plane, x_row, x_gap;
+  Index w, w_plane, w_row;
+
+  Taps(const ConvGeometry& g, const OutputLine& line, Range columns) {
+    const Index count = columns.end - columns.begin;
+    const bool joined = g.dilation_w == 1;
+    planes = line.planes.end - line.planes.begin;
+    rows = line.rows.end - line.rows.begin;
+    runs = joined ? 1 : count;
+    run = joined ? count * g.in_c : g.in_c;
+    x_gap = (g.dilation_w - 1) * g.in_c;
+    x_row = g.dilation_h * g.in_w * g.in_c;
+    x_plane = g.dilation_d * g.in_h * g.in_w * g.in_c;
+    w_row = g.k_w * g.in_c * g.out_c;
+    w_plane = g.k_h * w_row;
+    x = line.planes.begin * x_plane + line.rows.begin * x_row + columns.begin * g.dilation_w * g.in_c;
+    w = line.planes.begin * w_plane + line.rows.begin * w_row + columns.begin * g.in_c * g.out_c;
+  }
+};
+
+// Computes kPixels adjacent outputs of kVectors vectors of channels. x points to tap (0, 0, 0), channel 0 of the first
+// pixel; w and y point to the first channel. `step` is the distance between pixels in x.
+template <int kPixels, int kVectors, class D>
+HWY_INLINE void output_pixels(D d, const Taps taps, Index channels, Index step, const float* x, const float* w,
                               float* y) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
-  const Index step = g.stride_w * g.in_c;
   V sum[kPixels][kVectors];
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sum[p][v] = kFirst ? hn::Zero(d) : hn::LoadU(d, y + p * g.out_c + v * lanes);
+    for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
   }
-  for (Index a = rows.begin; a < rows.end; ++a) {
-    for (Index b = columns.begin; b < columns.end; ++b) {
-      const float* tap = x + (a * g.dilation_h * g.in_w + b * g.dilation_w) * g.in_c;
-      const float* weight = w + (a * g.k_w + b) * g.in_c * g.out_c;
-      for (Index c = 0; c < g.in_c; ++c, ++tap, weight += g.out_c) {
-        V factor[kVectors];
+  x += taps.x;
+  w += taps.w;
+  for (Index e = 0; e < taps.planes; ++e, x += taps.x_plane, w += taps.w_plane) {
+    const float *x_row = x, *w_row = w;
+    for (Index a = 0; a < taps.rows; ++a, x_row += taps.x_row, w_row += taps.w_row) {
+      const float *tap = x_row, *weight = w_row;
+      for (Index r = 0; r < taps.runs; ++r, tap += taps.x_gap) {
+        for (Index c = 0; c < taps.run; ++c, ++tap, weight += channels) {
+          V factor[kVectors];
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
+          for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
 #pragma GCC unroll 8
-        for (int p = 0; p < kPixels; ++p) {
-          const V value = hn::Set(d, tap[p * step]);
+          for (int p = 0; p < kPixels; ++p) {
+            const V value = hn::Set(d, tap[p * step]);
 #pragma GCC unroll 2
-          for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
+            for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
+          }
         }
       }
     }
@@ -83,43 +109,41 @@ HWY_INLINE void output_pixels(D d, const ConvGeometry& g, const float* x, const 
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[p][v], d, y + p * g.out_c + v * lanes);
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[p][v], d, y + p * channels + v * lanes);
   }
 }
 
-// Computes the part of one kernel plane in a line of outputs, as output_pixels.
-template <bool kFirst>
-HWY_INLINE void output_line(const ConvGeometry& g, const float* x, const float* w, Range rows, Range inner, float* y) {
+// Computes a line of outputs of kVectors vectors of channels. x points to the pixel at tap (0, 0, 0) of column 0.
+template <int kVectors, class D>
+HWY_NOINLINE void output_line(D d, const ConvGeometry& g, const OutputLine& line, Range inner, const float* x,
+                              const float* w, float* y) {
   constexpr int kPixels = 6;
-  const Range all{0, g.k_w};
-  const Index step = g.stride_w * g.in_c;
-  for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
-    constexpr int kVectors = decltype(vectors)::value;
-    const auto border = [&](Index column) {
-      const Range taps = taps_inside(column * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
-      output_pixels<kFirst, 1, kVectors>(d, g, x + column * step, w + k, rows, taps, y + column * g.out_c + k);
-    };
-    for (Index j = 0; j < inner.begin; ++j) border(j);
-    Index j = inner.begin;
-    for (; j + kPixels <= inner.end; j += kPixels)
-      output_pixels<kFirst, kPixels, kVectors>(d, g, x + j * step, w + k, rows, all, y + j * g.out_c + k);
-    for (; j < g.out_w; ++j) border(j);
-  });
+  const Index channels = g.out_c, step = g.stride_w * g.in_c;
+  const auto border = [&](Index j) {
+    const Range columns = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
+    output_pixels<1, kVectors>(d, Taps(g, line, columns), channels, step, x + j * step, w, y + j * channels);
+  };
+  for (Index j = 0; j < inner.begin; ++j) border(j);
+  Index j = inner.begin;
+  const Taps all(g, line, {0, g.k_w});
+  while (inner.end - j >= kPixels) {
+    output_pixels<kPixels, kVectors>(d, all, channels, step, x + j * step, w, y + j * channels);
+    j += kPixels;
+    // The last group computes some pixels again.
+    if (j < inner.end) j = std::min(j, inner.end - kPixels);
+  }
+  for (; j < g.out_w; ++j) border(j);
 }
 
 // Computes output lines [begin, end), counted over the batch.
 void forward_lines(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
   const Range inner = interior_columns(g);
-  const Index plane = g.dilation_d * g.in_h * g.in_w * g.in_c, weights = g.k_h * g.k_w * g.in_c * g.out_c;
   for (Index number = begin; number < end; ++number) {
     const OutputLine line(g, number);
-    const float* from = x + line.pixel * g.in_c;
-    float* to = y + number * g.out_w * g.out_c;
-    if (line.planes.begin >= line.planes.end) std::fill_n(to, g.out_w * g.out_c, 0.0f);
-    for (Index e = line.planes.begin; e < line.planes.end; ++e) {
-      if (e == line.planes.begin) output_line<true>(g, from + e * plane, w + e * weights, line.rows, inner, to);
-      else output_line<false>(g, from + e * plane, w + e * weights, line.rows, inner, to);
-    }
+    for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
+      output_line<decltype(vectors)::value>(d, g, line, inner, x + line.pixel * g.in_c, w + k,
+                                            y + number * g.out_w * g.out_c + k);
+    });
   }
 }
 
