@@ -122,27 +122,30 @@ HWY_INLINE void max_grad_images(const PoolGeometry& g, const T* x, const T* y, c
   });
 }
 
-// For 2x2 windows that tile the image without overlap or pads: writes each element of dx once.
+// For 2x2 windows that tile the image without overlap or pads: output line i of the batch covers input lines 2 i and
+// 2 i + 1. Writes each element of dx once.
 template <class T>
 HWY_INLINE void max_grad_quads(const PoolGeometry& g, const T* x, const T* y, const T* dy, T* dx, Index begin,
                                Index end) {
-  const Index line = g.in_w * g.channels;
-  for_windows(g, begin * g.out_lines(), end * g.out_lines(), [&](const Window& window, Index image, Index out) {
-    const Index corner = image + (window.top * g.in_w + window.left) * g.channels;
-    for_channels<T>(g.channels, [&](auto d, Index c) {
-      const auto best = hn::LoadU(d, y + out + c);
-      auto left = hn::LoadU(d, dy + out + c);
-      const auto take = [&](Index offset) {
-        const auto here = hn::Eq(hn::LoadU(d, x + offset + c), best);
-        hn::StoreU(hn::IfThenElseZero(here, left), d, dx + offset + c);
-        left = hn::IfThenZeroElse(here, left);
-      };
-      take(corner);
-      take(corner + g.channels);
-      take(corner + line);
-      take(corner + line + g.channels);
-    });
-  });
+  const Index channels = g.channels, width = g.out_w, line = g.in_w * channels;
+  for (Index i = begin * g.out_h; i < end * g.out_h; ++i) {
+    for (Index j = 0; j < width; ++j) {
+      const Index corner = 2 * (i * line + j * channels), out = (i * width + j) * channels;
+      for_channels<T>(channels, [&](auto d, Index c) {
+        const auto best = hn::LoadU(d, y + out + c);
+        auto left = hn::LoadU(d, dy + out + c);
+        const auto take = [&](Index cell) {
+          const auto here = hn::Eq(hn::LoadU(d, x + cell + c), best);
+          hn::StoreU(hn::IfThenElseZero(here, left), d, dx + cell + c);
+          left = hn::IfThenZeroElse(here, left);
+        };
+        take(corner);
+        take(corner + channels);
+        take(corner + line);
+        take(corner + line + channels);
+      });
+    }
+  }
 }
 
 template <class T>
