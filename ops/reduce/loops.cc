@@ -155,13 +155,14 @@ HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
 }
 // Highway's MaxOfLanes and MinOfLanes take lanes in an order of each instruction set: it decides between 0 and -0.
 template <class F, class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(F f, D d, V v) {
-  using T = hn::TFromD<D>;
-  alignas(64) T lane[HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(v, d, lane);
-  for (std::size_t half = hn::Lanes(d) / 2; half > 0; half /= 2)
-    for (std::size_t j = 0; j < half; ++j) lane[j] = f(lane[j], lane[j + half]);
-  return lane[0];
+HWY_INLINE HWY_ATTR hn::TFromD<D> fold(F f, D, V v) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(v);
+  } else {
+    const hn::Half<D> half;
+    // UpperHalf is found by its arguments: the scalar instruction set has none.
+    return fold(f, half, apply(f, half, hn::LowerHalf(half, v), UpperHalf(half, v)));
+  }
 }
 
 // Reduces groups of kLanes elements of one contiguous column, lane by lane, in as many vectors as needed; folds the
