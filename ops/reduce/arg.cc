@@ -16,7 +16,7 @@ namespace syncline {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::int64_t kShortRow = 4;  // vectors: in a shorter row, the lanes' comparison at the end takes longer
+constexpr std::int64_t kBlock = 4096;  // elements of a row that are searched while they are in the cache
 
 // True if `value` takes the place of `best`, which stands before it.
 template <bool kLargest, class T>
@@ -67,19 +67,6 @@ struct BestLanes {
     value = hn::IfThenElse(wins, x, value);
     index = hn::IfThenElse(hn::RebindMask(di, wins), at, index);
   }
-  // The best of all lanes; the first one of equals.
-  HWY_INLINE HWY_ATTR Best<T> first() const {
-    alignas(64) T values[kMost];
-    alignas(64) Index indices[kMost];
-    hn::Store(value, d, values);
-    hn::Store(index, di, indices);
-    Best<T> best{values[0], indices[0]};
-    for (std::size_t lane = 1; lane < hn::Lanes(d); ++lane) {
-      const bool tie = indices[lane] < best.index && !beats<kLargest>(best.value, values[lane]);
-      if (tie || beats<kLargest>(values[lane], best.value)) best = {values[lane], indices[lane]};
-    }
-    return best;
-  }
 };
 
 // True if the lanes of a vector hold the indices of so many elements.
@@ -89,24 +76,66 @@ constexpr bool lanes_hold(std::int64_t length) {
   else return length <= std::numeric_limits<hwy::MakeSigned<T>>::max();
 }
 
+// The best of `length` elements, which fill at least one vector; NaN if there is a NaN.
+template <bool kLargest, class T>
+HWY_INLINE HWY_ATTR T best_value(const T* x, std::int64_t length) {
+  constexpr int kVectors = 4;
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto better = [](V a, V b) HWY_ATTR { return kLargest ? hn::Max(a, b) : hn::Min(a, b); };
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  V best[kVectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) best[v] = hn::LoadU(d, x);
+  auto ordered = hn::Eq(hn::Zero(d), hn::Zero(d));  // the lanes without a NaN
+  const auto meet = [&](V& to, std::int64_t i) HWY_ATTR {
+    const V value = hn::LoadU(d, x + i);
+    to = better(to, value);
+    if constexpr (std::is_floating_point_v<T>) ordered = hn::And(ordered, hn::Eq(value, value));
+  };
+  std::int64_t i = 0;
+  for (; i + kVectors * lanes <= length; i += kVectors * lanes) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) meet(best[v], i + v * lanes);
+  }
+  for (; i + lanes <= length; i += lanes) meet(best[0], i);
+  if (i < length) meet(best[1], length - lanes);
+  if constexpr (std::is_floating_point_v<T>)
+    if (!hn::AllTrue(d, ordered)) return std::numeric_limits<T>::quiet_NaN();
+  const V all = better(better(best[0], best[1]), better(best[2], best[3]));
+  return hn::GetLane(kLargest ? hn::MaxOfLanes(d, all) : hn::MinOfLanes(d, all));
+}
+
+// The index of the first element that equals best_value's result, or that is a NaN.
+template <class T>
+HWY_INLINE HWY_ATTR std::int64_t first_of(const T* x, std::int64_t length, T value) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto wanted = hn::Set(d, value);
+  for (std::int64_t i = 0;; i = std::min(i + lanes, length - lanes)) {
+    const auto element = hn::LoadU(d, x + i);
+    auto here = hn::Eq(element, wanted);
+    if constexpr (std::is_floating_point_v<T>) here = hn::Or(here, hn::Ne(element, element));
+    if (const auto lane = hn::FindFirstTrue(d, here); lane >= 0) return i + lane;
+  }
+}
+
+// A pass over a block of the row finds its best value, a second one, only if that is better, its place.
 template <bool kLargest, class T>
 HWY_INLINE HWY_ATTR std::int64_t arg_of_row(const T* x, std::int64_t length) {
   Best<T> best{x[0], 0};
-  std::int64_t i = 1;
+  std::int64_t begin = 0;
   if constexpr (sizeof(T) >= 4) {
-    using Lanes = BestLanes<kLargest, T>;
-    const auto lanes = static_cast<std::int64_t>(hn::Lanes(Lanes::d));
-    if (length >= kShortRow * lanes && lanes_hold<T>(length)) {
-      auto at = hn::Iota(Lanes::di, 0);
-      Lanes all{hn::LoadU(Lanes::d, x), at};
-      for (i = lanes; i + lanes <= length; i += lanes) {
-        at = hn::Add(at, hn::Set(Lanes::di, static_cast<typename Lanes::Index>(lanes)));
-        all.meet(x + i, at);
-      }
-      best = all.first();
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+    while (length - begin >= lanes) {
+      const std::int64_t count = std::min(length - begin, kBlock);
+      const T value = best_value<kLargest>(x + begin, count);
+      if (begin == 0 || beats<kLargest>(value, best.value))
+        best = {value, begin + first_of(x + begin, count, value)};
+      begin += count;
     }
   }
-  return best_of<kLargest>(best, x, i, length, 1).index;
+  return best_of<kLargest>(best, x, begin, length, 1).index;
 }
 
 // `count` neighbouring columns.
