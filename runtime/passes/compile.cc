@@ -22,6 +22,7 @@ constexpr std::array kPasses{
     Pass{"bucket", bucket},
     Pass{"wait", wait},
     Pass{"join_outputs", join_outputs},
+    Pass{"recompute", recompute},
     Pass{"fold_products", fold_products},
     Pass{"compile_bodies", compile_bodies},
     Pass{"commit", commit},

@@ -21,6 +21,8 @@ Schedule bucket(Schedule schedule);
 Schedule wait(Schedule schedule);
 // Lets a program write the concatenations of its values.
 Schedule join_outputs(Schedule schedule);
+// Lets programs compute values again from operands that cost no more to read, so that these values are not stored.
+Schedule recompute(Schedule schedule);
 // Lets a loop compute sums over the rows of all iterations from its own stacks.
 Schedule fold_products(Schedule schedule);
 // How many iterations such a loop adds up at a time. `stack`: the shape of a stack operand.

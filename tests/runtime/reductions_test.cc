@@ -105,6 +105,61 @@ TEST_F(Reductions, NoElements) {
   EXPECT_EQ(count_lines(plan, "reduce square sum"), 2) << plan;
 }
 
+// A value that both sides of a pass over memory need is computed twice where that takes no other operand.
+class Recomputed : public Reductions {
+ protected:
+  static constexpr std::int64_t kRows = 300, kColumns = 40;  // 96 KB of float64
+  const Expr x_ = input({kRows, kColumns}), y_ = input({kRows, kColumns}), row_ = input({kColumns}),
+             w_ = input({kColumns, 3});
+  const std::vector<Expr> inputs_{x_, y_, row_, w_};
+  const std::vector<Array> feeds_{random_doubles({kRows, kColumns}, 1), random_doubles({kRows, kColumns}, 2),
+                                  random_doubles({kColumns}, 3), random_doubles({kColumns, 3}, 4)};
+};
+
+TEST_F(Recomputed, ADifferenceFromTheMean) {
+  const Expr d = x_ - row_;
+  const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0}))}, feeds_);
+  EXPECT_EQ(count_lines(plan, "reduce sub square sum"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "fused sub mul"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "-> float64(300, 40)"), 1) << plan;
+}
+
+TEST_F(Recomputed, NotAResultThatAnotherKernelReads) {
+  const Expr d = x_ - row_;
+  const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0})), dot(d, w_)}, feeds_);
+  EXPECT_EQ(count_lines(plan, "fused sub"), 0) << plan;
+}
+
+TEST_F(Recomputed, NotFromTwoOtherOperands) {
+  const Expr d = x_ * y_;
+  const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0}))}, feeds_);
+  EXPECT_EQ(count_lines(plan, "fused mul mul"), 0) << plan;
+}
+
+TEST_F(Recomputed, NotAFunctionThatTakesLong) {
+  const Expr d = exp(x_);
+  const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0}))}, feeds_);
+  EXPECT_EQ(count_lines(plan, "fused exp"), 0) << plan;
+}
+
+// The elementwise node of a pass moves away: a reduction of an operand is left, which is no program.
+TEST_F(Recomputed, BesideAReductionOfTheOperand) {
+  const Expr d = x_ * 2.0, most = max(x_, {0});
+  std::vector<Expr> outputs{most, d * sqrt(mean(exp(d + most), {0}))};
+  const std::string plan = plan_of(inputs_, outputs, feeds_);
+  EXPECT_EQ(count_lines(plan, "reduce"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "max"), 1) << plan;
+  outputs.push_back(dot(d, w_));
+  const std::string stored = plan_of(inputs_, outputs, feeds_);
+  EXPECT_EQ(count_lines(stored, "reduce mul max"), 1) << stored;
+}
+
+TEST_F(Recomputed, NotBesideTwoReductionsOfOperands) {
+  const Expr d = x_ + y_, most = max(x_, {0}), other = max(y_, {0});
+  const std::string plan = plan_of(inputs_, {most, other, d * sqrt(mean(exp(d + most) * x_, {0})) + y_}, feeds_);
+  EXPECT_EQ(count_lines(plan, "reduce add max max"), 1) << plan;
+}
+
 class NormalizedBatch : public Reductions {
  protected:
   const Expr x_ = input({30, 4, 5}), gamma_ = input({5}), beta_ = input({5}), w_ = input({30, 4, 5});

@@ -8,7 +8,7 @@
 namespace syncline::kernels {
 
 // Returns the nodes of `spec` in an executable order. An entry is a single node or a chain, in which each node is the
-// only reader of its predecessor. `is_number[i]`: input i is a single broadcast element.
+// only reader of its predecessor. `is_number[i]`: input i is one number in each block.
 std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number);
 
 // Returns `spec` with its nodes in the order of `chains`.

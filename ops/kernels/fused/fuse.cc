@@ -64,8 +64,8 @@ void fit_block_to_periods(FusedProgram& p) {
   }
 }
 
-// `run`: the common contiguous run of all strided views and parts, or 0 if there are none. Blocks that divide a run
-// need no copies, but calls dominate the cost of short blocks.
+// `run`: the common run of all strided views, parts and operands of one element a row, or 0 if there are none. Blocks
+// that divide a run need no copies, but calls dominate the cost of short blocks.
 void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
   constexpr std::size_t kShortest = 512;  // bytes
   p.block = static_cast<std::int64_t>(kFusedBlockBytes / widest);
@@ -79,6 +79,11 @@ void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
     }
   }
   fit_block_to_periods(p);
+}
+
+// True if the operand repeats each of its elements along whole rows.
+bool is_one_a_row(const Input& input) {
+  return input.spread == Input::kStrided && input.dims.size() == 2 && input.stride.back() == 0;
 }
 
 // True if every block is contiguous at `place`.
@@ -104,17 +109,17 @@ void find_step(Input& place, std::int64_t block) {
   else if (place.spread == Input::kStrided && row_by_row) place.step = place.stride[0];
 }
 
-// Assigns buffers to inputs that need expansion. `number_only`: inputs that only chains read, which take a single
-// number directly.
-void place_inputs(FusedProgram& p, const std::vector<bool>& number_only, std::vector<bool>& used) {
+// Assigns buffers to inputs that need expansion. `in_place`: inputs that are one number in each block and that only
+// chains read, which take a number.
+void place_inputs(FusedProgram& p, const std::vector<bool>& in_place, std::vector<bool>& used) {
   for (std::size_t i = 0; i < p.inputs.size(); ++i) {
     Input& input = p.inputs[i];
-    bool lay = input.spread == Input::kScalar && !number_only[i];
+    bool lay = input.spread == Input::kScalar && !in_place[i];
     if (input.spread == Input::kPeriodic && input.period % p.block != 0) {
       lay = true;
       if (p.block % input.period != 0) input.spread = Input::kStrided;
     }
-    if (input.spread == Input::kStrided) lay = !is_contiguous(input, p.block);
+    if (input.spread == Input::kStrided) lay = !in_place[i] && !is_contiguous(input, p.block);
     if (lay) input.buffer = take_buffer(used);
     find_step(input, p.block);
   }
@@ -130,29 +135,27 @@ class Fuser {
         last_use_(static_cast<std::size_t>(inputs_ + nodes_), -1),
         used_(kFusedBuffers, false) {
     SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
-    std::vector<bool> is_number;
-    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i)
       p_.inputs.push_back(
           describe(spec.inputs[i], spec.strided_views.empty() ? StridedView{} : spec.strided_views[i], spec.space));
-      is_number.push_back(p_.inputs.back().spread == Input::kScalar);
-    }
-    chains_ = find_chains(spec, is_number);
+    p_.size = spec.space.size();
+    choose_block(p_, widest(spec), common_run(spec));
+    for (const Input& input : p_.inputs)
+      is_number_.push_back(input.spread == Input::kScalar ||
+                           (is_one_a_row(input) && input.dims.back() % p_.block == 0));
+    chains_ = find_chains(spec, is_number_);
     spec_ = reorder(spec, chains_);
     for (int i = 0; i < nodes_; ++i)
       for (const int operand : spec_.nodes[i].operands) last_use_[reg_of(operand)] = i;
   }
 
   FusedProgram run() {
-    std::size_t widest = 1;
-    for (const Meta& meta : spec_.inputs) widest = std::max(widest, size_of(meta.dtype));
-    for (const FusedNode& node : spec_.nodes) widest = std::max(widest, size_of(node.out.dtype));
-    p_.size = spec_.space.size();
-    choose_block(p_, widest, common_run());
-    place_inputs(p_, read_by_chains_only(), used_);
+    place_inputs(p_, taken_as_numbers(), used_);
     int next = 0;
     for (const auto& chain : chains_) {
-      if (chain.size() == 1) add(next);
-      else add_chain(next, static_cast<int>(chain.size()));
+      const int count = static_cast<int>(chain.size());
+      if (runs_as_chain(next, count)) add_chain(next, count);
+      else add(next);
       next += static_cast<int>(chain.size());
     }
     p_.cost = 0.15 * static_cast<double>(nodes_ + inputs_);
@@ -162,29 +165,47 @@ class Fuser {
  private:
   int reg_of(int operand) const { return operand >= 0 ? inputs_ + operand : ~operand; }
 
-  std::int64_t common_run() const {
+  static std::size_t widest(const FusedSpec& spec) {
+    std::size_t bytes = 1;
+    for (const Meta& meta : spec.inputs) bytes = std::max(bytes, size_of(meta.dtype));
+    for (const FusedNode& node : spec.nodes) bytes = std::max(bytes, size_of(node.out.dtype));
+    return bytes;
+  }
+
+  std::int64_t common_run(const FusedSpec& spec) const {
     std::int64_t run = 0;
     auto meet = [&](const Input& place) {
-      if (place.spread == Input::kStrided && place.stride.back() == 1) run = std::gcd(run, place.dims.back());
+      const bool contiguous = place.spread == Input::kStrided && place.stride.back() == 1;
+      if (contiguous || is_one_a_row(place)) run = std::gcd(run, place.dims.back());
     };
     for (const Input& input : p_.inputs) meet(input);
-    for (const FusedSpec::Part& part : spec_.parts) meet(place_of(part));
+    for (const FusedSpec::Part& part : spec.parts) meet(place_of(spec, part));
     return run;
   }
 
-  Input place_of(const FusedSpec::Part& part) const {
-    return describe(spec_.nodes[part.node].out, part.view, spec_.space);
+  static Input place_of(const FusedSpec& spec, const FusedSpec::Part& part) {
+    return describe(spec.nodes[part.node].out, part.view, spec.space);
   }
 
-  // For each input: true if only chains read it.
-  std::vector<bool> read_by_chains_only() const {
-    std::vector<bool> only(p_.inputs.size(), true);
-    std::size_t next = 0;
+  // Several nodes, or one that reads an operand of one element a row.
+  bool runs_as_chain(int first, int count) const {
+    const FusedNode& node = spec_.nodes[first];
+    return count > 1 || (is_chain_op(node.op->name, node.out.dtype) &&
+                         std::any_of(node.operands.begin(), node.operands.end(),
+                                     [&](int k) { return is_number(k) && is_one_a_row(p_.inputs[~k]); }) &&
+                         !std::all_of(node.operands.begin(), node.operands.end(), [&](int k) { return is_number(k); }));
+  }
+
+  // For each input: true if it is a number and only chains read it.
+  std::vector<bool> taken_as_numbers() const {
+    std::vector<bool> only = is_number_;
+    int next = 0;
     for (const auto& chain : chains_) {
-      if (chain.size() == 1)
+      const int count = static_cast<int>(chain.size());
+      if (!runs_as_chain(next, count))
         for (const int operand : spec_.nodes[next].operands)
           if (operand < 0) only[static_cast<std::size_t>(~operand)] = false;
-      next += chain.size();
+      next += count;
     }
     return only;
   }
@@ -218,7 +239,7 @@ class Fuser {
     p_.code.push_back(std::move(code));
   }
 
-  bool is_number(int operand) const { return operand < 0 && p_.inputs[~operand].spread == Input::kScalar; }
+  bool is_number(int operand) const { return operand < 0 && is_number_[static_cast<std::size_t>(~operand)]; }
 
   // Returns node i as a link of a chain; its operand `value` is the current value of the chain.
   FusedProgram::Link link(int i, int value) const {
@@ -264,7 +285,7 @@ class Fuser {
     }
     for (const FusedSpec::Part& part : spec_.parts) {
       if (part.node != i) continue;
-      Input place = place_of(part);
+      Input place = place_of(spec_, part);
       if (result.output < 0 && is_contiguous(place, p_.block)) {
         result.output = part.output;
         result.place = std::move(place);
@@ -288,9 +309,10 @@ class Fuser {
   FusedSpec spec_;                        // nodes in chain order
   std::vector<std::vector<int>> chains_;  // indices of nodes in the given order
   const int inputs_, nodes_;
-  std::vector<Meta> metas_;    // by register
-  std::vector<int> last_use_;  // by register: the last reading node
-  std::vector<bool> used_;     // buffers in use
+  std::vector<Meta> metas_;      // by register
+  std::vector<int> last_use_;    // by register: the last reading node
+  std::vector<bool> is_number_;  // by input: one element in each block
+  std::vector<bool> used_;       // buffers in use
   FusedProgram p_;
 };
 

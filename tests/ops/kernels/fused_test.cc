@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -111,6 +112,59 @@ TEST(Fused, RowsAreNotByElement) {
                        .outputs = {0},
                        .overwrites = {}};
   EXPECT_FALSE(by_element(fuse(spec)));
+}
+
+// An operand of one element a row is a number of a chain where blocks lie within rows: first and second operand, alone
+// and behind others, beside an op that takes blocks only (power) and a bias.
+void check_row_numbers(std::int64_t rows, std::int64_t columns) {
+  const Meta all{DType::kFloat32, {rows, columns}}, row{DType::kFloat32, {rows, 1}};
+  const auto count = static_cast<std::size_t>(rows);
+  const std::vector<float> x = numbers(rows * columns, 1), a = numbers(rows, 3), b = numbers(rows, -7), two{2},
+                           bias = numbers(columns, 5);
+  const FusedSpec spec{.space = all.shape,
+                       .inputs = {all, row, row, {DType::kFloat32, {}}, {DType::kFloat32, {columns}}},
+                       .nodes = {node("sub", {~1, ~0}, all), node("mul", {0, ~2}, all), node("add", {1, ~4}, all),
+                                 node("sub", {~0, ~2}, all), node("maximum", {~1, ~2}, all), node("add", {4, ~0}, all)},
+                       .outputs = {2, 3, 5},
+                       .overwrites = {}};
+  std::vector<std::vector<float>> y(3, std::vector<float>(x.size()));
+  const void* in[] = {x.data(), a.data(), b.data(), two.data(), bias.data()};
+  void* out[] = {y[0].data(), y[1].data(), y[2].data()};
+  const FusedProgram program = fuse(spec);
+  const std::int64_t size = rows * columns, cut = size / 3;  // within a row and a block
+  run_fused(program, in, out, 0, cut);
+  run_fused(program, in, out, cut, size);
+  std::int64_t wrong = 0;
+  for (std::size_t r = 0; r < count; ++r)
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const auto i = r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c);
+      wrong += y[0][i] != (a[r] - x[i]) * b[r] + bias[static_cast<std::size_t>(c)] || y[1][i] != x[i] - b[r] ||
+               y[2][i] != std::max(a[r], b[r]) + x[i];
+    }
+  EXPECT_EQ(wrong, 0) << rows << " rows of " << columns;
+}
+
+TEST(Fused, OneElementARow) {
+  for (const int threads : {1, 2}) {
+    set_thread_count(threads);
+    for (const std::int64_t columns : kColumns) {
+      check_row_numbers(3, columns);
+      check_row_numbers(70, columns);
+    }
+  }
+  set_thread_count(1);
+}
+
+TEST(Fused, RowsOfOneNumberNeedNoBuffer) {
+  const Meta all{DType::kFloat32, {9, 1000}};
+  const FusedSpec spec{.space = all.shape,
+                       .inputs = {all, {DType::kFloat32, {9, 1}}},
+                       .nodes = {node("mul", {~0, ~1}, all)},
+                       .outputs = {0},
+                       .overwrites = {}};
+  const FusedProgram program = fuse(spec);
+  EXPECT_EQ(program.block, 1000);
+  EXPECT_EQ(program.inputs[1].buffer, -1);
 }
 
 // A strided view of three dimensions, whose step from row to row is not constant.
