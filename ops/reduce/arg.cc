@@ -115,7 +115,7 @@ HWY_INLINE HWY_ATTR std::int64_t first_of(const T* x, std::int64_t length, T val
   for (std::int64_t i = 0;; i = std::min(i + lanes, length - lanes)) {
     const auto element = hn::LoadU(d, x + i);
     auto here = hn::Eq(element, wanted);
-    if constexpr (std::is_floating_point_v<T>) here = hn::Or(here, hn::Ne(element, element));
+    if constexpr (std::is_floating_point_v<T>) here = hn::Or(here, hn::IsNaN(element));
     if (const auto lane = hn::FindFirstTrue(d, here); lane >= 0) return i + lane;
   }
 }

@@ -1,6 +1,7 @@
 // argmax and argmin against a plain search: every length around a vector's, rows and columns, ties, NaN, every dtype.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -55,6 +56,26 @@ void check() {
         ASSERT_EQ(got[0].data<std::int64_t>()[i], best_of(slice, length, inner, true)) << length << " by " << inner;
         ASSERT_EQ(got[1].data<std::int64_t>()[i], best_of(slice, length, inner, false)) << length << " by " << inner;
       }
+    }
+}
+
+// The best element, an equal one behind it, and a NaN, at the borders of the blocks in which a long row is searched.
+TEST(Arg, OfLongRows) {
+  const Expr x = placeholder({.shape = {kUnknown}, .dtype = DType::kFloat32});
+  Function f({x}, {argmax(x, 0), argmin(x, 0)});
+  constexpr std::size_t kPlaces[] = {0, 1, 4090, 4095, 4096, 8191, 8192, 9000};
+  for (const std::size_t first : kPlaces)
+    for (const std::size_t second : kPlaces) {
+      std::vector<float> values(9001);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
+      values[first] = values[second] = 100;
+      const auto index_of = [&](int output) {
+        return f({Array::from<float>({9001}, values)})[static_cast<std::size_t>(output)].data<std::int64_t>()[0];
+      };
+      ASSERT_EQ(index_of(0), static_cast<std::int64_t>(std::min(first, second)));
+      values[second] = std::numeric_limits<float>::quiet_NaN();
+      ASSERT_EQ(index_of(0), static_cast<std::int64_t>(second)) << first;
+      ASSERT_EQ(index_of(1), static_cast<std::int64_t>(second)) << first;
     }
 }
 
