@@ -173,11 +173,13 @@ class Job {
     for (std::int64_t b = begin; b < end;) {
       const std::int64_t n = std::min(end - b, kTile / size);
       const Operands x = operands(b * size, n * size, tile);
-      for (std::int64_t at = 0; at < n; ++at, ++b) {
-        start(outputs(b * g_.w), g_.w);
-        for (std::size_t i = 0; i < count_; ++i)
-          loops_.columns(x[i] + at * size * g_.size_of_element, g_.m, g_.w, g_.w, output(i, b * g_.w), g_.m);
-      }
+      const Sums acc = outputs(b * g_.w);
+      start(acc, n * g_.w);
+      for (std::size_t i = 0; i < count_; ++i)
+        for (std::int64_t at = 0; at < n; ++at)
+          loops_.columns(x[i] + at * size * g_.size_of_element, g_.m, g_.w, g_.w,
+                         acc[i] + at * g_.w * g_.size_of_element, g_.m);
+      b += n;
     }
   }
 
