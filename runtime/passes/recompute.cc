@@ -11,8 +11,9 @@
 namespace syncline {
 namespace {
 
-constexpr std::int64_t kLargeValue = 64 << 10;  // bytes
-constexpr std::size_t kMostAgain = 4;           // nodes that compute a value again: each costs about 1/4 of a read
+constexpr std::int64_t kLargeValue = 1 << 20;  // bytes; smaller values stay in the second-level cache
+constexpr std::int64_t kLongRow = 128;         // elements; blocks of shorter rows are expanded (kernels/fused/fuse.cc)
+constexpr std::size_t kMostAgain = 4;          // nodes that compute a value again: each costs about 1/4 of a read
 
 bool contains(const std::vector<Expr>& values, const Expr& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -21,10 +22,27 @@ void add_once(const Expr& value, std::vector<Expr>& values) {
   if (!contains(values, value)) values.push_back(value);
 }
 
+// True if programs over the space take the operand as it lies in memory: whole, one number, a row for all rows, or one
+// number a long row. They expand others block by block, which takes as long as to read them.
+bool is_read_in_place(const Shape& operand, const Shape& space) {
+  const int lead = space.ndim() - operand.ndim();
+  std::int64_t repeats = 1;  // of each element along the last axes
+  int parts = 0;             // neighbouring axes that are all repeated or all not
+  bool repeated = false;
+  for (int axis = space.ndim() - 1; axis >= 0; --axis) {
+    if (space[axis] == 1) continue;
+    const bool now = axis < lead || operand[axis - lead] == 1;
+    parts += parts == 0 || now != repeated;
+    repeated = now;
+    if (now && parts == 1) repeats *= space[axis];
+  }
+  return parts < 2 || (parts == 2 && (repeated || repeats >= kLongRow));
+}
+
 // The part of a program that computes one value.
 struct Part {
   std::vector<Expr> nodes;  // operands before users
-  std::vector<Expr> reads, strided_views;
+  std::vector<Expr> reads;
 };
 
 class Recomputer {
@@ -59,7 +77,11 @@ class Recomputer {
     for (const int reader : use.readers) {
       const Task& task = tasks_[static_cast<std::size_t>(reader)];
       if (!can_repeat(task, from, value, part)) return {};
-      for (const Expr& read : part.reads) more += contains(task.reads, read) ? 0 : bytes_of(read);
+      for (const Expr& read : part.reads) {
+        if (contains(task.reads, read)) continue;
+        if (!is_read_in_place(read.shape(), value.shape())) return {};
+        more += bytes_of(read);
+      }
     }
     for (const Expr& read : part.reads) {
       const Use& operand = uses_.of(read);
@@ -89,9 +111,8 @@ class Recomputer {
         if (!add_to(part, from, input)) return false;
         continue;
       }
-      const bool view = contains(from.strided_views, input);
-      if (view) add_once(input, part.strided_views);
-      add_once(view ? input.input(0) : input, part.reads);
+      if (contains(from.strided_views, input)) return false;
+      add_once(input, part.reads);
     }
     part.nodes.push_back(value);
     return part.nodes.size() <= kMostAgain;
@@ -109,8 +130,7 @@ class Recomputer {
     std::size_t broadcast = task.strided_views.size(), registers = task.nodes.size() + task.reads.size();
     for (const Expr& read : task.reads) broadcast += space_of(read, local_) != space;
     for (const Expr& read : part.reads) broadcast += !contains(task.reads, read) && space_of(read, local_) != space;
-    broadcast += part.strided_views.size();
-    registers += part.nodes.size() + part.reads.size() + task.strided_views.size() + part.strided_views.size();
+    registers += part.nodes.size() + part.reads.size() + task.strided_views.size();
     return task.nodes.size() + part.nodes.size() <= kMostNodes && broadcast <= kMostBroadcastOperands &&
            registers <= kMostRegisters;
   }
@@ -122,7 +142,6 @@ class Recomputer {
       std::erase_if(task.nodes, [&](const Expr& node) { return contains(part.nodes, node); });
       task.nodes.insert(task.nodes.begin(), part.nodes.begin(), part.nodes.end());
       for (const Expr& read : part.reads) add_once(read, task.reads);
-      for (const Expr& view : part.strided_views) add_once(view, task.strided_views);
       std::erase(task.reads, value);
     }
     std::erase(from.writes, value);

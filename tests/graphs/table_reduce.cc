@@ -51,6 +51,17 @@ Built wide_line(Choices& c) {
   }
 }
 
+// Values that are large enough for programs to compute them again instead of storing them.
+Built normalized_line(Choices& c) {
+  const Expr x = c.large("x", c.flag("across") ? Shape{390, 100} : Shape{100, 390});
+  const int axis = c.axis("axis", x);
+  switch (c.integer("way", 0, 2)) {
+    case 0: return SYNCLINE_MADE((x - mean(x, {axis}, true)) / sqrt(var(x, {axis}, true) + 0.5));
+    case 1: return SYNCLINE_MADE((x * 0.25) * mean(exp(x * 0.25), {axis}, true));
+    default: return SYNCLINE_MADE(relu(x - max(x, {axis}, true) + 1.5) * sum(x, {axis}, true));
+  }
+}
+
 Built sum_like_line(Choices& c) {
   const Expr x = c.operand("x", Type::kNumber, 1);
   Shape shape = x.shape();
@@ -98,6 +109,7 @@ std::vector<Entry> reduction_entries() {
        4},
       {"scan", &scan_line, 6},
       {"wide", &wide_line, 2, 0},
+      {"normalized", &normalized_line, 2, 0},
       {"sum_like", &sum_like_line},
       {"count", &count_line},
       {"l2_normalize", &normalize_line},

@@ -108,7 +108,7 @@ TEST_F(Reductions, NoElements) {
 // A value that both sides of a pass over memory need is computed twice where that takes no other operand.
 class Recomputed : public Reductions {
  protected:
-  static constexpr std::int64_t kRows = 300, kColumns = 40;  // 96 KB of float64
+  static constexpr std::int64_t kRows = 4000, kColumns = 40;  // 1.3 MB of float64
   const Expr x_ = input({kRows, kColumns}), y_ = input({kRows, kColumns}), row_ = input({kColumns}),
              w_ = input({kColumns, 3});
   const std::vector<Expr> inputs_{x_, y_, row_, w_};
@@ -121,12 +121,27 @@ TEST_F(Recomputed, ADifferenceFromTheMean) {
   const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0}))}, feeds_);
   EXPECT_EQ(count_lines(plan, "reduce sub square sum"), 1) << plan;
   EXPECT_EQ(count_lines(plan, "fused sub mul"), 1) << plan;
-  EXPECT_EQ(count_lines(plan, "-> float64(300, 40)"), 1) << plan;
+  EXPECT_EQ(count_lines(plan, "-> float64(4000, 40)"), 1) << plan;
 }
 
 TEST_F(Recomputed, NotAResultThatAnotherKernelReads) {
   const Expr d = x_ - row_;
   const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0})), dot(d, w_)}, feeds_);
+  EXPECT_EQ(count_lines(plan, "fused sub"), 0) << plan;
+}
+
+TEST_F(Recomputed, OneNumberARowIfRowsAreLong) {
+  for (const std::int64_t columns : {100, 200}) {
+    const Expr x = input({2000, columns}), d = x - mean(x, {1}, true);
+    const std::string plan = plan_of({x}, {d * sqrt(mean(square(d), {1}, true))}, {random_doubles({2000, columns}, 1)});
+    EXPECT_EQ(count_lines(plan, "fused sub mul"), columns < 128 ? 0 : 1) << plan;
+  }
+}
+
+TEST_F(Recomputed, NotASmallValue) {
+  const Expr x = input({400, 40}), d = x - row_;
+  const std::string plan =
+      plan_of({x, row_}, {d * sqrt(mean(square(d), {0}))}, {random_doubles({400, 40}, 1), feeds_[2]});
   EXPECT_EQ(count_lines(plan, "fused sub"), 0) << plan;
 }
 
