@@ -11,9 +11,9 @@
 namespace syncline {
 namespace {
 
-constexpr std::int64_t kLargeValue = 1 << 20;  // bytes; smaller values stay in the second-level cache
-constexpr std::int64_t kLongRow = 128;         // elements; blocks of shorter rows are expanded (kernels/fused/fuse.cc)
-constexpr std::size_t kMostAgain = 4;          // nodes that compute a value again: each costs about 1/4 of a read
+constexpr std::int64_t kLargeValue = 128 << 10;  // bytes; smaller values stay in the fastest caches
+constexpr std::int64_t kLongRow = 128;  // elements; blocks of shorter rows are expanded (kernels/fused/fuse.cc)
+constexpr std::size_t kMostAgain = 4;   // nodes that compute a value again: each costs about 1/4 of a read
 
 bool contains(const std::vector<Expr>& values, const Expr& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
