@@ -11,10 +11,6 @@ namespace {
 constexpr std::size_t kMostWaiting = 8;           // operands kept alive only until their program runs
 constexpr std::int64_t kLargeOperand = 64 << 10;  // bytes
 
-void add_once(const Expr& value, std::vector<Expr>& values) {
-  if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-}
-
 class Fuser {
  public:
   explicit Fuser(Schedule& schedule) : schedule_(schedule), local_(schedule.local()) {
@@ -140,7 +136,7 @@ class Fuser {
     return static_cast<std::size_t>(std::count_if(operands.begin(), operands.end(), [&](const Expr& operand) {
       const OpDef& op = operand.op();
       return !op.leaf && op.block == nullptr && !operand.is<Fill>() && users_.at(operand.node()).size() == 1 &&
-             operand.shape().size() * static_cast<std::int64_t>(size_of(operand.dtype())) >= kLargeOperand;
+             bytes_over_all_ranks(operand) >= kLargeOperand;
     }));
   }
 

@@ -8,14 +8,6 @@
 namespace syncline {
 namespace {
 
-bool contains(const std::vector<Expr>& values, const Expr& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-void add_once(const Expr& value, std::vector<Expr>& values) {
-  if (!contains(values, value)) values.push_back(value);
-}
-
 // Sets `bucketed` and `late`. An all-reduce may wait in a bucket if no transfer and no condition depends on it
 // (transfers may be guarded by the condition). A gather may wait if no all-reduce and no condition depends on it. Tasks
 // that depend on such transfers are late.
@@ -70,8 +62,7 @@ class Joiner {
   bool can_join(const Task& first, const Task& second) const {
     if (!may_join(first) || !may_join(second) || !fuse_ || first.guards != second.guards) return false;
     const Space space = space_of_program(first, local_);
-    if (space != space_of_program(second, local_) || first.nodes.size() + second.nodes.size() > kMostNodes)
-      return false;
+    if (space != space_of_program(second, local_)) return false;
     const bool reduces = first.kind != Task::kFused || second.kind != Task::kFused;
     if (reduces && !may_reduce_together(first, second)) return false;
     bool shared = false;
@@ -83,8 +74,7 @@ class Joiner {
     }
     for (const Expr& view : second.strided_views)
       if (contains(first.writes, local_.resolve(view.input(0)).base)) return false;
-    return shared && broadcast_operands(first, space) + broadcast_operands(second, space) <= kMostBroadcastOperands &&
-           registers_of_both(first, second) <= kMostRegisters;
+    return shared && fit_one_program(first, second, local_);
   }
 
   bool may_join(const Task& task) const { return task.has_program() || can_take_program(task, local_); }
@@ -105,20 +95,6 @@ class Joiner {
     const OpDef& op = a[0].op();
     return &op == &b[0].op() && a[0].dtype() == b[0].dtype() && a.size() + b.size() <= kernels::kMostReduced &&
            op.equal(a[0].node().attrs.get(), b[0].node().attrs.get());
-  }
-
-  // An upper bound: a value read only through strided views is not an operand.
-  static std::size_t registers_of_both(const Task& first, const Task& second) {
-    std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.strided_views.size();
-    for (const Expr& read : second.reads) registers += !contains(first.reads, read) && !contains(first.writes, read);
-    for (const Expr& view : second.strided_views) registers += !contains(first.strided_views, view);
-    return registers;
-  }
-
-  std::size_t broadcast_operands(const Task& task, const Space& space) const {
-    const auto others = std::count_if(task.reads.begin(), task.reads.end(),
-                                      [&](const Expr& read) { return space_of(read, local_) != space; });
-    return static_cast<std::size_t>(others) + task.strided_views.size();
   }
 
   void join(Task& first, Task second) const {
@@ -167,7 +143,7 @@ bool is_small_end(const Task& task, const Uses& uses) {
   constexpr std::int64_t kSmall = 64 << 10;  // bytes
   if (task.kind != Task::kFused) return false;
   std::int64_t bytes = 0;
-  for (const Expr& read : task.reads) bytes += read.shape().size() * static_cast<std::int64_t>(size_of(read.dtype()));
+  for (const Expr& read : task.reads) bytes += bytes_over_all_ranks(read);
   const auto is_read = [&](const Expr& value) {
     return !uses.of(value).readers.empty() || std::any_of(task.nodes.begin(), task.nodes.end(), [&](const Expr& node) {
       return contains(node.node().inputs, value);

@@ -21,7 +21,7 @@ Schedule bucket(Schedule schedule);
 Schedule wait(Schedule schedule);
 // Lets a program write the concatenations of its values.
 Schedule join_outputs(Schedule schedule);
-// Lets programs compute values again from operands that cost no more to read, so that these values are not stored.
+// Lets programs compute values again from operands that cost about as much to read, so that they are not stored.
 Schedule recompute(Schedule schedule);
 // Lets a loop compute sums over the rows of all iterations from its own stacks.
 Schedule fold_products(Schedule schedule);

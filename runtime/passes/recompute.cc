@@ -11,39 +11,8 @@
 namespace syncline {
 namespace {
 
-constexpr std::int64_t kLargeValue = 128 << 10;  // bytes; smaller values stay in the fastest caches
-constexpr std::int64_t kLongRow = 128;  // elements; blocks of shorter rows are expanded (kernels/fused/fuse.cc)
-constexpr std::size_t kMostAgain = 4;   // nodes that compute a value again: each costs about 1/4 of a read
-
-bool contains(const std::vector<Expr>& values, const Expr& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-void add_once(const Expr& value, std::vector<Expr>& values) {
-  if (!contains(values, value)) values.push_back(value);
-}
-
-// True if programs over the space take the operand as it lies in memory: whole, one number, a row for all rows, or one
-// number a long row. They expand others block by block, which takes as long as to read them.
-bool is_read_in_place(const Shape& operand, const Shape& space) {
-  const int lead = space.ndim() - operand.ndim();
-  std::int64_t repeats = 1;  // of each element along the last axes
-  int parts = 0;             // neighbouring axes that are all repeated or all not
-  bool repeated = false;
-  for (int axis = space.ndim() - 1; axis >= 0; --axis) {
-    if (space[axis] == 1) continue;
-    const bool now = axis < lead || operand[axis - lead] == 1;
-    parts += parts == 0 || now != repeated;
-    repeated = now;
-    if (now && parts == 1) repeats *= space[axis];
-  }
-  return parts < 2 || (parts == 2 && (repeated || repeats >= kLongRow));
-}
-
-// The part of a program that computes one value.
-struct Part {
-  std::vector<Expr> nodes;  // operands before users
-  std::vector<Expr> reads;
-};
+constexpr std::int64_t kLargeValue = 128 << 10;  // bytes; smaller values stay in a core's own cache
+constexpr std::size_t kMostAgain = 4;            // nodes that compute a value again: each costs about 1/4 of a read
 
 class Recomputer {
  public:
@@ -61,17 +30,14 @@ class Recomputer {
   }
 
  private:
-  // Sizes are global: all ranks must make equal tasks.
-  static std::int64_t bytes_of(const Expr& e) {
-    return e.is<Fill>() ? 0 : e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype()));
-  }
+  static std::int64_t bytes_of(const Expr& e) { return e.is<Fill>() ? 0 : bytes_over_all_ranks(e); }
 
-  // The part of `from` that its readers compute instead of reading the value; nothing if it must be stored or is
+  // The part of a program that computes the value, for its readers to repeat; nothing if it must be stored or is
   // cheaper to read.
-  std::optional<Part> part_to_repeat(const Task& from, const Expr& value) const {
+  std::optional<Task> part_to_repeat(const Task& from, const Expr& value) const {
     const Use& use = uses_.of(value);
     if (use.root || use.readers.empty() || value.op().block == nullptr || bytes_of(value) < kLargeValue) return {};
-    Part part;
+    Task part{.kind = Task::kFused};
     if (reads_gathered(from, local_) || !keeps_program(from) || !add_to(part, from, value)) return {};
     std::int64_t more = 0, longer = 0;
     for (const int reader : use.readers) {
@@ -79,7 +45,7 @@ class Recomputer {
       if (!can_repeat(task, from, value, part)) return {};
       for (const Expr& read : part.reads) {
         if (contains(task.reads, read)) continue;
-        if (!is_read_in_place(read.shape(), value.shape())) return {};
+        if (!kernels::is_read_in_place(read.meta(), value.shape())) return {};
         more += bytes_of(read);
       }
     }
@@ -102,8 +68,8 @@ class Recomputer {
                        [&](const Expr& e) { return contains(from.nodes, e.input(0)); });
   }
 
-  // Adds the nodes that compute `value`; false if these are many or take long.
-  static bool add_to(Part& part, const Task& from, const Expr& value) {
+  // Adds the nodes that compute `value`; false if these are many, are no chain ops, or read a strided view.
+  static bool add_to(Task& part, const Task& from, const Expr& value) {
     if (contains(part.nodes, value)) return true;
     if (!kernels::is_chain_op(value.op().name, value.dtype())) return false;
     for (const Expr& input : value.node().inputs) {
@@ -119,23 +85,17 @@ class Recomputer {
   }
 
   // True if the task reads the value element by element and has room for the part.
-  bool can_repeat(const Task& task, const Task& from, const Expr& value, const Part& part) const {
+  bool can_repeat(const Task& task, const Task& from, const Expr& value, const Task& part) const {
     if (!task.has_program() || task.guards != from.guards || reads_gathered(task, local_)) return false;
-    const Space space = space_of(value, local_);
-    if (space_of_program(task, local_) != space) return false;
+    if (space_of_program(task, local_) != space_of(value, local_)) return false;
     for (const Expr& read : task.reads)
       if (!(read == value) && local_.resolve(read).base == value) return false;
     for (const Expr& view : task.strided_views)
       if (local_.resolve(view.input(0)).base == value) return false;
-    std::size_t broadcast = task.strided_views.size(), registers = task.nodes.size() + task.reads.size();
-    for (const Expr& read : task.reads) broadcast += space_of(read, local_) != space;
-    for (const Expr& read : part.reads) broadcast += !contains(task.reads, read) && space_of(read, local_) != space;
-    registers += part.nodes.size() + part.reads.size() + task.strided_views.size();
-    return task.nodes.size() + part.nodes.size() <= kMostNodes && broadcast <= kMostBroadcastOperands &&
-           registers <= kMostRegisters;
+    return fit_one_program(task, part, local_);
   }
 
-  void repeat(Task& from, const Expr& value, const Part& part) {
+  void repeat(Task& from, const Expr& value, const Task& part) {
     for (const int reader : uses_.of(value).readers) {
       Task& task = tasks_[static_cast<std::size_t>(reader)];
       // In front, also those that it has: its other nodes may need them.

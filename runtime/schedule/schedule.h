@@ -43,6 +43,13 @@ struct CompileRequest {
   const std::uint64_t* random_step(const RandomOp& op) const;
 };
 
+inline bool contains(const std::vector<Expr>& values, const Expr& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+inline void add_once(const Expr& value, std::vector<Expr>& values) {
+  if (!contains(values, value)) values.push_back(value);
+}
+
 struct Task {
   enum Kind : std::uint8_t {
     kKernel,

@@ -31,6 +31,24 @@ bool can_take_program(const Task& task, const LocalView& local) {
   return (!at.is_split() || at.is_split(0)) && node.op->takes_program(node.attrs.get(), node.inputs[0].meta());
 }
 
+std::int64_t bytes_over_all_ranks(const Expr& e) {
+  return e.shape().size() * static_cast<std::int64_t>(size_of(e.dtype()));
+}
+
+bool fit_one_program(const Task& first, const Task& second, const LocalView& local) {
+  const Space space = space_of_program(first, local);
+  std::size_t registers = first.nodes.size() + second.nodes.size() + first.reads.size() + first.strided_views.size();
+  for (const Expr& read : second.reads) registers += !contains(first.reads, read) && !contains(first.writes, read);
+  for (const Expr& view : second.strided_views) registers += !contains(first.strided_views, view);
+  std::size_t broadcast = 0;
+  for (const Task* task : {&first, &second}) {
+    broadcast += task->strided_views.size();
+    for (const Expr& read : task->reads) broadcast += space_of(read, local) != space;
+  }
+  return first.nodes.size() + second.nodes.size() <= kMostNodes && broadcast <= kMostBroadcastOperands &&
+         registers <= kMostRegisters;
+}
+
 bool is_strided_view(const Expr& e, const LocalView& local) {
   if (e.op().strided_view == nullptr) return false;
   const Shape& shape = e.shape();

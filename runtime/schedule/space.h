@@ -23,6 +23,13 @@ bool reads_gathered(const Task& task, const LocalView& local);
 // True if the task is a reduction whose operand a program can compute a tile at a time, on every rank.
 bool can_take_program(const Task& task, const LocalView& local);
 
+// A value's bytes over all ranks: all ranks must make equal tasks.
+std::int64_t bytes_over_all_ranks(const Expr& e);
+
+// True if one program over the space of the first task can hold the nodes and operands of both. An upper bound: a value
+// read only through strided views is no operand.
+bool fit_one_program(const Task& first, const Task& second, const LocalView& local);
+
 // True if fused programs can read the value directly from its input, for any number of rows on a rank.
 bool is_strided_view(const Expr& e, const LocalView& local);
 

@@ -47,12 +47,7 @@ class ChainFinder {
     return best;
   }
 
-  bool can_be_link(int i) const {
-    const FusedNode& node = spec_.nodes[static_cast<std::size_t>(i)];
-    return is_chain_op(node.op->name, node.out.dtype) &&
-           !std::all_of(node.operands.begin(), node.operands.end(),
-                        [&](int operand) { return operand < 0 && is_number_[static_cast<std::size_t>(~operand)]; });
-  }
+  bool can_be_link(int i) const { return kernels::can_be_link(spec_.nodes[static_cast<std::size_t>(i)], is_number_); }
 
   const FusedSpec& spec_;
   const std::vector<bool>& is_number_;
@@ -60,6 +55,12 @@ class ChainFinder {
 };
 
 }  // namespace
+
+bool can_be_link(const FusedNode& node, const std::vector<bool>& is_number) {
+  return is_chain_op(node.op->name, node.out.dtype) &&
+         !std::all_of(node.operands.begin(), node.operands.end(),
+                      [&](int operand) { return operand < 0 && is_number[static_cast<std::size_t>(~operand)]; });
+}
 
 std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number) {
   return ChainFinder(spec, is_number).run();

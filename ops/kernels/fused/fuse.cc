@@ -190,10 +190,10 @@ class Fuser {
   // Several nodes, or one that reads an operand of one element a row.
   bool runs_as_chain(int first, int count) const {
     const FusedNode& node = spec_.nodes[first];
-    return count > 1 || (is_chain_op(node.op->name, node.out.dtype) &&
-                         std::any_of(node.operands.begin(), node.operands.end(),
-                                     [&](int k) { return is_number(k) && is_one_a_row(p_.inputs[~k]); }) &&
-                         !std::all_of(node.operands.begin(), node.operands.end(), [&](int k) { return is_number(k); }));
+    return count > 1 ||
+           (can_be_link(node, is_number_) && std::any_of(node.operands.begin(), node.operands.end(), [&](int k) {
+              return is_number(k) && is_one_a_row(p_.inputs[~k]);
+            }));
   }
 
   // For each input: true if it is a number and only chains read it.
@@ -319,5 +319,11 @@ class Fuser {
 }  // namespace
 
 FusedProgram fuse(const FusedSpec& spec) { return Fuser(spec).run(); }
+
+bool is_read_in_place(const Meta& operand, const Shape& space) {
+  constexpr std::int64_t kLongRow = 128;  // elements: choose_block's shortest block of float32
+  const Input input = describe(operand, {}, space);
+  return input.spread != Input::kStrided || (is_one_a_row(input) && input.dims.back() >= kLongRow);
+}
 
 }  // namespace syncline::kernels

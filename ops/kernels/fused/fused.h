@@ -117,6 +117,10 @@ struct FusedSpec {
 // registers; plans keep groups below these limits.
 FusedProgram fuse(const FusedSpec& spec);
 
+// True if a program over `space` takes the operand as it lies in memory: whole, one number, a row for all rows, or one
+// number a long row. A program expands other operands block by block, which takes about as long as to read them.
+bool is_read_in_place(const Meta& operand, const Shape& space);
+
 void run_fused(const FusedProgram& program, const void* const* in, void* const* out);
 
 // Computes elements [begin, end). `out`: where element 0 of each output lies or would lie.
