@@ -138,7 +138,7 @@ template <class D, class V>
 HWY_INLINE V apply(ProdF, D, V a, V b) {
   return hn::Mul(a, b);
 }
-// These do not propagate NaN: one_column checks for it.
+// These do not propagate NaN: fold_groups checks for it.
 template <class D, class V>
 HWY_INLINE V apply(MaxF, D, V a, V b) {
   return hn::Max(a, b);
@@ -153,7 +153,8 @@ template <class D, class V>
 HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
 }
-// Highway's MaxOfLanes and MinOfLanes take lanes in an order of each instruction set: it decides between 0 and -0.
+// Highway's MaxOfLanes and MinOfLanes take lanes in an order of each instruction set: that order decides between 0 and
+// -0. No lane of a maximum or minimum is NaN: fold_groups has checked it.
 template <class F, class D, class V>
 HWY_INLINE HWY_ATTR hn::TFromD<D> fold(F f, D, V v) {
   if constexpr (hn::MaxLanes(D()) == 1) {

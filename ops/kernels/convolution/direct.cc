@@ -48,8 +48,10 @@ struct OutputLine {
   }
 };
 
-// The taps of an output that are inside the image. A run is a series of taps that are adjacent in x and in w. `x` and
-// `w` are the offsets of the first tap, the others are distances between planes, rows and ends of runs, in floats.
+// The taps of an output that are inside the image. `planes`, `rows` and `runs` are counts; a run is `run` floats that
+// are adjacent in x, and their weights in w. `x` and `w` are the offsets of the first tap; `x_plane`, `x_row`,
+// `w_plane` and `w_row` the distances between planes and rows; `x_gap` the distance from the end of a run to the next
+// run.
 struct Taps {
   Index planes, rows, runs, run;
   Index x, x_plane, x_row, x_gap;
@@ -73,7 +75,8 @@ struct Taps {
 };
 
 // Computes kPixels adjacent outputs of kVectors vectors of channels. x points to tap (0, 0, 0), channel 0 of the first
-// pixel; w and y point to the first channel. `step` is the distance between pixels in x.
+// pixel; w and y point to the first channel. `step` is the distance in x between the first
+// taps of adjacent outputs.
 template <int kPixels, int kVectors, class D>
 HWY_INLINE void output_pixels(D d, const Taps taps, Index channels, Index step, const float* x, const float* w,
                               float* y) {
@@ -113,7 +116,8 @@ HWY_INLINE void output_pixels(D d, const Taps taps, Index channels, Index step, 
   }
 }
 
-// Computes a line of outputs of kVectors vectors of channels. x points to the pixel at tap (0, 0, 0) of column 0.
+// Computes kVectors vectors of channels of a line of outputs. x points to the pixel at tap (0, 0, 0) of column 0; w and
+// y point to the first channel.
 template <int kVectors, class D>
 HWY_NOINLINE void output_line(D d, const ConvGeometry& g, const OutputLine& line, Range inner, const float* x,
                               const float* w, float* y) {
@@ -129,7 +133,7 @@ HWY_NOINLINE void output_line(D d, const ConvGeometry& g, const OutputLine& line
   while (inner.end - j >= kPixels) {
     output_pixels<kPixels, kVectors>(d, all, channels, step, x + j * step, w, y + j * channels);
     j += kPixels;
-    // The last group computes some pixels again.
+    // The last group may compute some pixels again.
     if (j < inner.end) j = std::min(j, inner.end - kPixels);
   }
   for (; j < g.out_w; ++j) border(j);

@@ -114,33 +114,41 @@ TEST(Fused, RowsAreNotByElement) {
   EXPECT_FALSE(by_element(fuse(spec)));
 }
 
-// An operand of one element a row is a number of a chain where blocks lie within rows: first and second operand, alone
-// and behind others, beside an op that takes blocks only (power) and a bias.
-void check_row_numbers(std::int64_t rows, std::int64_t columns) {
+// Operands of one element a row: first and second operand of a chain, alone and behind others, beside a bias. They are
+// numbers in memory where blocks lie within rows, unless a node that is no link of a chain reads them too
+// (`expanded`: a maximum of two such operands).
+void check_row_numbers(std::int64_t rows, std::int64_t columns, bool expanded) {
   const Meta all{DType::kFloat32, {rows, columns}}, row{DType::kFloat32, {rows, 1}};
-  const auto count = static_cast<std::size_t>(rows);
-  const std::vector<float> x = numbers(rows * columns, 1), a = numbers(rows, 3), b = numbers(rows, -7), two{2},
+  const std::vector<float> x = numbers(rows * columns, 1), a = numbers(rows, 3), b = numbers(rows, -7),
                            bias = numbers(columns, 5);
-  const FusedSpec spec{.space = all.shape,
-                       .inputs = {all, row, row, {DType::kFloat32, {}}, {DType::kFloat32, {columns}}},
-                       .nodes = {node("sub", {~1, ~0}, all), node("mul", {0, ~2}, all), node("add", {1, ~4}, all),
-                                 node("sub", {~0, ~2}, all), node("maximum", {~1, ~2}, all), node("add", {4, ~0}, all)},
-                       .outputs = {2, 3, 5},
-                       .overwrites = {}};
-  std::vector<std::vector<float>> y(3, std::vector<float>(x.size()));
-  const void* in[] = {x.data(), a.data(), b.data(), two.data(), bias.data()};
-  void* out[] = {y[0].data(), y[1].data(), y[2].data()};
+  FusedSpec spec{.space = all.shape,
+                 .inputs = {all, row, row, {DType::kFloat32, {columns}}},
+                 .nodes = {node("sub", {~1, ~0}, all), node("mul", {0, ~2}, all), node("add", {1, ~3}, all),
+                           node("sub", {~0, ~2}, all)},
+                 .outputs = {2, 3},
+                 .overwrites = {}};
+  if (expanded) {
+    spec.nodes.insert(spec.nodes.end(), {node("maximum", {~1, ~2}, all), node("add", {4, ~0}, all)});
+    spec.outputs.push_back(5);
+  }
   const FusedProgram program = fuse(spec);
-  const std::int64_t size = rows * columns, cut = size / 3;  // within a row and a block
-  run_fused(program, in, out, 0, cut);
-  run_fused(program, in, out, cut, size);
+  const bool within_rows = columns % program.block == 0 && rows > 1;
+  for (const int i : {1, 2}) EXPECT_EQ(program.inputs[i].buffer < 0, within_rows && !expanded) << columns << ", " << i;
+  std::vector<std::vector<float>> y(3, std::vector<float>(x.size()));
+  const void* in[] = {x.data(), a.data(), b.data(), bias.data()};
+  void* out[] = {y[0].data(), y[1].data(), y[2].data()};
+  const std::int64_t size = rows * columns;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : {std::int64_t{1}, columns - 1, columns + 1, size / 2 + 1, size}) {
+    run_fused(program, in, out, begin, std::max(begin, end));
+    begin = std::max(begin, end);
+  }
   std::int64_t wrong = 0;
-  for (std::size_t r = 0; r < count; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) {
-      const auto i = r * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c);
-      wrong += y[0][i] != (a[r] - x[i]) * b[r] + bias[static_cast<std::size_t>(c)] || y[1][i] != x[i] - b[r] ||
-               y[2][i] != std::max(a[r], b[r]) + x[i];
-    }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t r = i / static_cast<std::size_t>(columns), c = i % static_cast<std::size_t>(columns);
+    wrong += y[0][i] != (a[r] - x[i]) * b[r] + bias[c] || y[1][i] != x[i] - b[r] ||
+             (expanded && y[2][i] != std::max(a[r], b[r]) + x[i]);
+  }
   EXPECT_EQ(wrong, 0) << rows << " rows of " << columns;
 }
 
@@ -148,8 +156,10 @@ TEST(Fused, OneElementARow) {
   for (const int threads : {1, 2}) {
     set_thread_count(threads);
     for (const std::int64_t columns : kColumns) {
-      check_row_numbers(3, columns);
-      check_row_numbers(70, columns);
+      for (const bool expanded : {false, true}) {
+        check_row_numbers(3, columns, expanded);
+        check_row_numbers(70, columns, expanded);
+      }
     }
   }
   set_thread_count(1);
