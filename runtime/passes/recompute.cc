@@ -12,7 +12,7 @@ namespace syncline {
 namespace {
 
 constexpr std::int64_t kLargeValue = 128 << 10;  // bytes; smaller values stay in a core's own cache
-constexpr std::size_t kMostAgain = 4;            // nodes that compute a value again: each costs about 1/4 of a read
+constexpr int kMostAgain = 4;                    // additions that compute a value again: each costs about 1/4 of a read
 
 class Recomputer {
  public:
@@ -51,12 +51,15 @@ class Recomputer {
     }
     for (const Expr& read : part.reads) {
       const Use& operand = uses_.of(read);
-      if (operand.writer != kNoTask && !operand.root && operand.last(0) < use.readers.back()) longer += bytes_of(read);
+      if (operand.writer != kNoTask && !operand.root && operand.last(0) < use.readers.back())
+        longer += bytes_of(local_.resolve(read).base);
     }
-    // One write and a read for each reader become `more` bytes; operands that live longer take the value's memory.
+    // A write, as long as two reads, and a read for each reader become `more` bytes and each reader's additions.
+    // Operands that live longer take the value's memory.
     const std::int64_t bytes = bytes_of(value), readers = std::ssize(use.readers);
     const std::int64_t little = bytes / 2;  // broadcast operands
-    if (more > readers * bytes + little || longer > bytes + little) return {};
+    const std::int64_t again = readers * additions(part) * bytes / 4;
+    if (more > readers * bytes + little || more + again > (readers + 2) * bytes || longer > bytes + little) return {};
     return part;
   }
 
@@ -68,7 +71,7 @@ class Recomputer {
                        [&](const Expr& e) { return contains(from.nodes, e.input(0)); });
   }
 
-  // Adds the nodes that compute `value`; false if these are many, are no chain ops, or read a strided view.
+  // Adds the nodes that compute `value`; false if these take long, are no chain ops, or read a strided view.
   static bool add_to(Task& part, const Task& from, const Expr& value) {
     if (contains(part.nodes, value)) return true;
     if (!kernels::is_chain_op(value.op().name, value.dtype())) return false;
@@ -81,7 +84,13 @@ class Recomputer {
       add_once(input, part.reads);
     }
     part.nodes.push_back(value);
-    return part.nodes.size() <= kMostAgain;
+    return additions(part) <= kMostAgain;
+  }
+
+  static int additions(const Task& part) {
+    int sum = 0;
+    for (const Expr& node : part.nodes) sum += kernels::chain_op_additions(node.op().name);
+    return sum;
   }
 
   // True if the task reads the value element by element and has room for the part.

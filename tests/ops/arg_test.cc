@@ -59,24 +59,43 @@ void check() {
     }
 }
 
-// The best element, an equal one behind it, and a NaN, at the borders of the blocks in which a long row is searched.
-TEST(Arg, OfLongRows) {
-  const Expr x = placeholder({.shape = {kUnknown}, .dtype = DType::kFloat32});
+// The best element, an equal one behind it (of zeros, 0 and -0), and a NaN, at the borders of the blocks in which a
+// long row is searched.
+template <class T>
+void check_long_rows() {
+  const Expr x = placeholder({.shape = {kUnknown}, .dtype = dtype_of<T>()});
   Function f({x}, {argmax(x, 0), argmin(x, 0)});
   constexpr std::size_t kPlaces[] = {0, 1, 4090, 4095, 4096, 8191, 8192, 9000};
-  for (const std::size_t first : kPlaces)
-    for (const std::size_t second : kPlaces) {
-      std::vector<float> values(9001);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 100);
-      values[first] = values[second] = 100;
-      const auto index_of = [&](int output) {
-        return f({Array::from<float>({9001}, values)})[static_cast<std::size_t>(output)].data<std::int64_t>()[0];
-      };
-      ASSERT_EQ(index_of(0), static_cast<std::int64_t>(std::min(first, second)));
-      values[second] = std::numeric_limits<float>::quiet_NaN();
-      ASSERT_EQ(index_of(0), static_cast<std::int64_t>(second)) << first;
-      ASSERT_EQ(index_of(1), static_cast<std::int64_t>(second)) << first;
-    }
+  for (const bool largest : {true, false})
+    for (const std::size_t first : kPlaces)
+      for (const std::size_t second : kPlaces) {
+        std::vector<T> values(9001);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          values[i] = static_cast<T>(1 + i % 100);
+          if (largest && std::is_signed_v<T>) values[i] = static_cast<T>(-values[i]);
+        }
+        const T best = largest && !std::is_signed_v<T> ? T(101) : T(0);
+        values[first] = best;
+        values[second] = static_cast<T>(-best);
+        if constexpr (!std::is_signed_v<T>) values[second] = best;
+        const auto index = [&] {
+          return f({Array::from<T>({9001}, values)})[largest ? 0 : 1].template data<std::int64_t>()[0];
+        };
+        ASSERT_EQ(index(), static_cast<std::int64_t>(std::min(first, second))) << largest;
+        if constexpr (std::is_floating_point_v<T>) {
+          values[second] = std::numeric_limits<T>::quiet_NaN();
+          ASSERT_EQ(index(), static_cast<std::int64_t>(second)) << first << ", " << largest;
+        }
+      }
+}
+
+TEST(Arg, OfLongRows) {
+  check_long_rows<float>();
+  check_long_rows<double>();
+  check_long_rows<std::int32_t>();
+  check_long_rows<std::int64_t>();
+  check_long_rows<std::int16_t>();
+  check_long_rows<std::uint8_t>();
 }
 
 TEST(Arg, OfFloat32) { check<float>(); }

@@ -130,11 +130,11 @@ TEST_F(Recomputed, NotAResultThatAnotherKernelReads) {
   EXPECT_EQ(count_lines(plan, "fused sub"), 0) << plan;
 }
 
-TEST_F(Recomputed, OneNumberARowIfRowsAreLong) {
-  for (const std::int64_t columns : {100, 200}) {
+TEST_F(Recomputed, OneNumberARowIfBlocksDivideRows) {
+  for (const std::int64_t columns : {60, 1021 /* a prime number */, 1020}) {
     const Expr x = input({2000, columns}), d = x - mean(x, {1}, true);
     const std::string plan = plan_of({x}, {d * sqrt(mean(square(d), {1}, true))}, {random_doubles({2000, columns}, 1)});
-    EXPECT_EQ(count_lines(plan, "fused sub mul"), columns < 128 ? 0 : 1) << plan;
+    EXPECT_EQ(count_lines(plan, "fused sub mul"), columns == 1020 ? 1 : 0) << plan;
   }
 }
 
@@ -155,6 +155,21 @@ TEST_F(Recomputed, NotAFunctionThatTakesLong) {
   const Expr d = exp(x_);
   const std::string plan = plan_of(inputs_, {d * sqrt(mean(square(d), {0}))}, feeds_);
   EXPECT_EQ(count_lines(plan, "fused exp"), 0) << plan;
+
+  const Expr x = placeholder({.shape = {kRows, kColumns}, .dtype = DType::kFloat32}), y = tanh(x);
+  const Array feed = Array::from<float>({kRows, kColumns}, std::vector<float>(kRows * kColumns, 0.5F));
+  const std::string of_float32 = plan_of({x}, {y * sqrt(mean(square(y), {0}))}, {feed});
+  EXPECT_EQ(count_lines(of_float32, "fused tanh mul"), 0) << of_float32;
+  EXPECT_EQ(count_lines(of_float32, "reduce tanh square sum"), 1) << of_float32;
+}
+
+// Four readers of a value of four additions would add as long as they would read.
+TEST_F(Recomputed, NotFourAdditionsForManyReaders) {
+  const Expr d = square(square(square(x_ - row_)));
+  Expr y = d;
+  for (int i = 0; i < 5; ++i) y = d * sqrt(mean(square(y), {0}));
+  const std::string plan = plan_of(inputs_, {y}, feeds_);
+  EXPECT_EQ(count_lines(plan, "sub square square square"), 1) << plan;
 }
 
 // The elementwise node of a pass moves away: a reduction of an operand is left, which is no program.

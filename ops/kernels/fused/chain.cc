@@ -15,20 +15,21 @@
 #include "ops/kernels/fused/curves-inl.h"
 #include "ops/kernels/fused/lanes-inl.h"
 
-// The ops by name, and whether they support float64: its sigmoid and tanh are too long to inline for every vector.
+// The ops by name, whether they support float64 (its sigmoid and tanh are too long to inline for every vector), and the
+// time that they take in additions.
 #ifndef SYNCLINE_CHAIN_OPS
 // clang-format off
-#define SYNCLINE_CHAIN_OPS(BINARY, UNARY)                                            \
-  BINARY(add, true) BINARY(sub, true) BINARY(mul, true) BINARY(div, true)            \
-  BINARY(maximum, true) BINARY(minimum, true)                                        \
-  BINARY(sigmoid_gradient, true) BINARY(tanh_gradient, true)                         \
-  UNARY(neg, true) UNARY(square, true) UNARY(sqrt, true) UNARY(relu, true)           \
-  UNARY(sigmoid, false) UNARY(tanh, false)
+#define SYNCLINE_CHAIN_OPS(BINARY, UNARY)                                              \
+  BINARY(add, true, 1) BINARY(sub, true, 1) BINARY(mul, true, 1) BINARY(div, true, 2)  \
+  BINARY(maximum, true, 1) BINARY(minimum, true, 1)                                    \
+  BINARY(sigmoid_gradient, true, 1) BINARY(tanh_gradient, true, 1)                     \
+  UNARY(neg, true, 1) UNARY(square, true, 1) UNARY(sqrt, true, 2) UNARY(relu, true, 1) \
+  UNARY(sigmoid, false, 8) UNARY(tanh, false, 8)
 // clang-format on
 
 namespace syncline::kernels {
 enum ChainOp : std::uint8_t {
-#define SYNCLINE_CHAIN_CODE(name, wide) op_##name,
+#define SYNCLINE_CHAIN_CODE(name, wide, additions) op_##name,
   SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE)
 #undef SYNCLINE_CHAIN_CODE
 };
@@ -142,13 +143,13 @@ HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* v
   case kernels::code_of(kernels::op_##name, Beside::kBeside):             \
     link<Chain_##name, Beside::kBeside, D, T>(d, step.x, at, value, all); \
     break;
-#define SYNCLINE_CHAIN_BINARY(name, wide) \
-  SYNCLINE_CHAIN_CASE(name, kBlock)       \
-  SYNCLINE_CHAIN_CASE(name, kBlockFirst)  \
-  SYNCLINE_CHAIN_CASE(name, kNumber)      \
-  SYNCLINE_CHAIN_CASE(name, kNumberFirst) \
+#define SYNCLINE_CHAIN_BINARY(name, wide, additions) \
+  SYNCLINE_CHAIN_CASE(name, kBlock)                  \
+  SYNCLINE_CHAIN_CASE(name, kBlockFirst)             \
+  SYNCLINE_CHAIN_CASE(name, kNumber)                 \
+  SYNCLINE_CHAIN_CASE(name, kNumberFirst)            \
   SYNCLINE_CHAIN_CASE(name, kItself)
-#define SYNCLINE_CHAIN_UNARY(name, wide)                                     \
+#define SYNCLINE_CHAIN_UNARY(name, wide, additions)                          \
   case kernels::code_of(kernels::op_##name, Beside::kNothing):               \
     if constexpr (wide || sizeof(T) == sizeof(float))                        \
       link<Chain_##name, Beside::kNothing, D, T>(d, step.x, at, value, all); \
@@ -226,10 +227,11 @@ namespace {
 struct NamedChainOp {
   std::string_view name;
   bool wide;
+  int additions;
 };
 
 constexpr NamedChainOp kOps[] = {
-#define SYNCLINE_CHAIN_ROW(name, wide) {#name, wide},
+#define SYNCLINE_CHAIN_ROW(name, wide, additions) {#name, wide, additions},
     SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_ROW, SYNCLINE_CHAIN_ROW)
 #undef SYNCLINE_CHAIN_ROW
 };
@@ -247,6 +249,8 @@ bool is_chain_op(std::string_view op, DType dtype) {
   const NamedChainOp* found = find_chain_op(op);
   return found != nullptr && (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && found->wide));
 }
+
+int chain_op_additions(std::string_view op) { return find_chain_op(op)->additions; }
 
 std::uint8_t chain_code(std::string_view op, Beside beside) {
   return static_cast<std::uint8_t>(code_of(static_cast<ChainOp>(find_chain_op(op) - kOps), beside));

@@ -64,21 +64,15 @@ void fit_block_to_periods(FusedProgram& p) {
   }
 }
 
-// `run`: the common run of all strided views, parts and operands of one element a row, or 0 if there are none. Blocks
-// that divide a run need no copies, but calls dominate the cost of short blocks.
-void choose_block(FusedProgram& p, std::size_t widest, std::int64_t run) {
-  constexpr std::size_t kShortest = 512;  // bytes
-  p.block = static_cast<std::int64_t>(kFusedBlockBytes / widest);
-  if (run > 0) {
-    const std::int64_t most = p.block;
-    std::int64_t parts = (run + most - 1) / most;
-    while (run % parts != 0) ++parts;
-    if (static_cast<std::size_t>(run / parts) * widest >= kShortest) {
-      p.block = run / parts;
-      return;
-    }
-  }
-  fit_block_to_periods(p);
+// Returns the longest block that divides a run, or 0 if it is too short: calls dominate the cost of short blocks.
+std::int64_t block_within(std::int64_t run, std::size_t widest) {
+  constexpr std::int64_t kShortest = 512;  // bytes
+  const auto bytes = static_cast<std::int64_t>(widest);
+  const std::int64_t most = kFusedBlockBytes / bytes;
+  for (std::int64_t parts = std::max<std::int64_t>(1, (run + most - 1) / most); kShortest * parts <= run * bytes;
+       ++parts)
+    if (run % parts == 0) return run / parts;
+  return 0;
 }
 
 // True if the operand repeats each of its elements along whole rows.
@@ -139,7 +133,7 @@ class Fuser {
       p_.inputs.push_back(
           describe(spec.inputs[i], spec.strided_views.empty() ? StridedView{} : spec.strided_views[i], spec.space));
     p_.size = spec.space.size();
-    choose_block(p_, widest(spec), common_run(spec));
+    choose_block(spec);
     for (const Input& input : p_.inputs)
       is_number_.push_back(input.spread == Input::kScalar ||
                            (is_one_a_row(input) && input.dims.back() % p_.block == 0));
@@ -172,15 +166,34 @@ class Fuser {
     return bytes;
   }
 
-  std::int64_t common_run(const FusedSpec& spec) const {
-    std::int64_t run = 0;
+  // Blocks that divide the runs of strided views and of parts need no copies, and those that divide rows take an
+  // operand of one element a row as a number.
+  void choose_block(const FusedSpec& spec) {
+    const std::size_t bytes = widest(spec);
+    std::int64_t run = 0;  // of those that the block divides
     auto meet = [&](const Input& place) {
-      const bool contiguous = place.spread == Input::kStrided && place.stride.back() == 1;
-      if (contiguous || is_one_a_row(place)) run = std::gcd(run, place.dims.back());
+      const std::int64_t common = std::gcd(run, place.dims.back());
+      if (block_within(common, bytes) > 0) run = common;
     };
-    for (const Input& input : p_.inputs) meet(input);
-    for (const FusedSpec::Part& part : spec.parts) meet(place_of(spec, part));
-    return run;
+    auto meet_view = [&](const Input& place) {
+      if (place.spread == Input::kStrided && place.stride.back() == 1) meet(place);
+    };
+    for (const Input& input : p_.inputs) meet_view(input);
+    for (const FusedSpec::Part& part : spec.parts) meet_view(place_of(spec, part));
+    for (std::size_t i = 0; i < p_.inputs.size(); ++i)
+      if (is_one_a_row(p_.inputs[i]) && only_chains_read(spec, static_cast<int>(i))) meet(p_.inputs[i]);
+    p_.block = run > 0 ? block_within(run, bytes) : static_cast<std::int64_t>(kFusedBlockBytes / bytes);
+    if (run == 0) fit_block_to_periods(p_);
+  }
+
+  // True if every node that reads the input takes it as a number of a chain if its blocks are one number each.
+  bool only_chains_read(const FusedSpec& spec, int input) const {
+    std::vector<bool> numbers;
+    for (const Input& each : p_.inputs) numbers.push_back(each.spread == Input::kScalar || is_one_a_row(each));
+    return std::all_of(spec.nodes.begin(), spec.nodes.end(), [&](const FusedNode& node) {
+      return std::find(node.operands.begin(), node.operands.end(), ~input) == node.operands.end() ||
+             can_be_link(node, numbers);
+    });
   }
 
   static Input place_of(const FusedSpec& spec, const FusedSpec::Part& part) {
@@ -321,9 +334,8 @@ class Fuser {
 FusedProgram fuse(const FusedSpec& spec) { return Fuser(spec).run(); }
 
 bool is_read_in_place(const Meta& operand, const Shape& space) {
-  constexpr std::int64_t kLongRow = 128;  // elements: choose_block's shortest block of float32
   const Input input = describe(operand, {}, space);
-  return input.spread != Input::kStrided || (is_one_a_row(input) && input.dims.back() >= kLongRow);
+  return input.spread != Input::kStrided || (is_one_a_row(input) && block_within(input.dims.back(), input.element) > 0);
 }
 
 }  // namespace syncline::kernels

@@ -112,6 +112,10 @@ std::vector<Problem> geometries() {
       geometry(2, 13, 12, 3, 21, 5, 5, 2, 1, 2, 2, 1, 1),    // direct: stride
       geometry(2, 13, 20, 4, 40, 3, 2, 1, 3, 3, 1, 2, 4),    // direct: dilation
       geometry(2, 2, 2, 2, 9, 4, 4, 1, 1, 2, 2, 2, 2),       // direct: no interior columns
+      geometry(1, 5, 11, 3, 33, 3, 3, 2),                    // direct: interiors of 5, 6, 7 and 12 columns, stride
+      geometry(1, 5, 13, 3, 33, 3, 3, 2),                    //
+      geometry(1, 5, 15, 3, 33, 3, 3, 2),                    //
+      geometry(1, 5, 25, 3, 33, 3, 3, 2),                    //
       geometry(30, 16, 16, 1, 32, 3, 3),                     // direct: several slots
       geometry(2, 10, 10, 16, 16, 3, 3),                     // Winograd: whole tiles
       geometry(2, 10, 11, 17, 33, 3, 3, 1, 1, 1, 1, 1, 1),   // Winograd: tails of tiles and channels
@@ -123,6 +127,7 @@ std::vector<Problem> geometries() {
       deep(geometry(2, 6, 7, 3, 4, 3, 2), 5, 3),             // depth
       deep(geometry(2, 5, 5, 20, 24, 3, 3, 1, 1, 1, 1, 1, 1), 4, 3, 1, 1, 1, 1),  // depth: no Winograd
       deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: direct, all steps
+      deep(geometry(1, 5, 20, 2, 17, 3, 3, 2), 1, 2, 1, 3, 1, 2),                 // depth: direct, outputs of pads
       deep(geometry(12, 12, 12, 3, 16, 3, 3), 6, 3),                              // depth: direct, several slots
       deep(geometry(2, 4, 4, 1, 40, 3, 3, 1, 1, 1, 1, 1, 1), 1, 3, 1, 1, 1, 1),   // depth: direct, one plane
       deep(geometry(2, 6, 5, 9, 7, 3, 2, 1, 2, 2, 1, 1, 1), 4, 2, 1, 2, 1, 2),    // depth: dilation, dx a convolution

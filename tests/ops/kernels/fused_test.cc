@@ -165,6 +165,36 @@ TEST(Fused, OneElementARow) {
   set_thread_count(1);
 }
 
+// (x - a) * x, where an operand of {5, 7, 1} has one element for each of the rows.
+template <class T>
+void check_planes(std::int64_t columns) {
+  const Meta all{dtype_of<T>(), {5, 7, columns}}, rows{dtype_of<T>(), {5, 7, 1}};
+  const FusedSpec spec{.space = all.shape,
+                       .inputs = {all, rows},
+                       .nodes = {node("sub", {~0, ~1}, all), node("mul", {0, ~0}, all)},
+                       .outputs = {1},
+                       .overwrites = {}};
+  const FusedProgram program = fuse(spec);
+  EXPECT_EQ(program.inputs[1].buffer, -1) << columns;
+  EXPECT_TRUE(is_read_in_place(rows, all.shape)) << columns;
+  std::vector<T> x(static_cast<std::size_t>(35 * columns)), a(35), y(x.size());
+  std::iota(x.begin(), x.end(), T(1));
+  std::iota(a.begin(), a.end(), T(9));
+  const void* in[] = {x.data(), a.data()};
+  void* out[] = {y.data()};
+  run_fused(program, in, out);
+  std::int64_t wrong = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) wrong += y[i] != (x[i] - a[i / static_cast<std::size_t>(columns)]) * x[i];
+  EXPECT_EQ(wrong, 0) << columns;
+}
+
+TEST(Fused, OneElementARowOfPlanesAndOfFloat64) {
+  for (const std::int64_t columns : {128, 1000, 3000}) {
+    check_planes<float>(columns);
+    check_planes<double>(columns);
+  }
+}
+
 TEST(Fused, RowsOfOneNumberNeedNoBuffer) {
   const Meta all{DType::kFloat32, {9, 1000}};
   const FusedSpec spec{.space = all.shape,
@@ -175,6 +205,29 @@ TEST(Fused, RowsOfOneNumberNeedNoBuffer) {
   const FusedProgram program = fuse(spec);
   EXPECT_EQ(program.block, 1000);
   EXPECT_EQ(program.inputs[1].buffer, -1);
+}
+
+// Rows decide about the block if that lets chains read an operand in place, not beside a view that would need copies
+// then.
+TEST(Fused, BlocksOfRowsOnlyWhereTheyHelp) {
+  auto block_of = [](const char* op, Shape space, Shape rows, StridedView view) {
+    const Meta all{DType::kFloat32, space};
+    const Meta out{op[0] == 'g' ? DType::kBool : DType::kFloat32, space};
+    return fuse({.space = space,
+                 .inputs = {all, {DType::kFloat32, rows}},
+                 .strided_views = {view, {}},
+                 .nodes = {node(op, {~0, ~1}, out)},
+                 .outputs = {0},
+                 .overwrites = {}})
+        .block;
+  };
+  constexpr std::int64_t kLongest = kFusedBlockBytes / 4;
+  EXPECT_EQ(block_of("mul", {9, 600}, {9, 1}, {}), 600);
+  EXPECT_EQ(block_of("greater", {9, 600}, {9, 1}, {}), kLongest);  // no chain reads it
+  EXPECT_EQ(block_of("mul", {9, 60}, {9, 1}, {}), kLongest);       // short rows
+  EXPECT_EQ(block_of("mul", {9, 1031}, {9, 1}, {}), kLongest);     // no block divides them
+  // Rows of 4 beside a view of 300 of each 500 of these rows.
+  EXPECT_EQ(block_of("mul", {9, 300, 4}, {9, 300, 1}, {.offset = 0, .strides = {2000, 4, 1}}), 600);
 }
 
 // A strided view of three dimensions, whose step from row to row is not constant.
