@@ -63,7 +63,7 @@ auto read_optimizer(const Hdf5Group& root, Read read) {
   return root.has(kOptimizerGroup) ? read_weights(root.group(kOptimizerGroup), read) : Weights();
 }
 
-Hdf5File open_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken) {
+Hdf5File open_checkpoint(const std::string& path, KerasFiles others) {
   Hdf5File file = Hdf5File::open(path);
   if (file.root().has(kStateGroup)) file.refuse_variable_texts();
   else if (others == KerasFiles::kRefused)
@@ -153,9 +153,9 @@ Checkpoint load_checkpoint(const std::string& path, KerasFiles others) {
   return checkpoint;
 }
 
-CheckpointSummary summarize_checkpoint(const std::string& path) {
+CheckpointSummary summarize_checkpoint(const std::string& path, KerasFiles others) {
   const Hdf5Session session;
-  const Hdf5File file = open_checkpoint(path);
+  const Hdf5File file = open_checkpoint(path, others);
   std::vector<ArrayHeader> headers;
   ShardFiles shards(file);
   const auto read = [&](const Hdf5Group& group, const std::string& name) {
@@ -169,10 +169,10 @@ CheckpointSummary summarize_checkpoint(const std::string& path) {
   return summary;
 }
 
-VerifyReport verify_checkpoint(const std::string& path) {
+VerifyReport verify_checkpoint(const std::string& path, KerasFiles others) {
   const Hdf5Session session;
   VerifyReport report;
-  note_problems(report, [&] { verify_contents(open_checkpoint(path), report); });
+  note_problems(report, [&] { verify_contents(open_checkpoint(path, others), report); });
   return report;
 }
 

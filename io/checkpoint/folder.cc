@@ -72,9 +72,9 @@ void remove_leftovers(const std::string& directory) {
   }
 }
 
-// Empty for a file without a metric, or with NaN. Throws IoError if the file cannot be read.
+// Empty for a file without a metric, or with NaN. Throws IoError if the file cannot be read or is Keras's.
 std::optional<double> metric_of(const std::string& path) {
-  const std::optional<double> metric = summarize_checkpoint(path).metric;
+  const std::optional<double> metric = summarize_checkpoint(path, KerasFiles::kRefused).metric;
   return metric && std::isnan(*metric) ? std::nullopt : metric;
 }
 
@@ -146,7 +146,7 @@ void CheckpointFolder::write_with_room(const std::function<void()>& write) const
 }
 
 bool CheckpointFolder::make_room() const {
-  if (latest().empty() || !verify_checkpoint(path_of(latest())).problems.empty()) return false;
+  if (latest().empty() || !verify_checkpoint(path_of(latest()), KerasFiles::kRefused).problems.empty()) return false;
   const std::vector<Entry> files = entries();
   const Ranking ranking = by_metric(files);
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
@@ -213,11 +213,17 @@ std::string CheckpointFolder::latest() const {
 
 void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const Ranking& ranking) const {
   const std::string latest_name = latest();
+  std::string problem;
   for (std::size_t i = static_cast<std::size_t>(options_.keep_last); i < entries.size(); ++i) {
     const std::string& name = entries[i].name;
     if (name == latest_name || among(ranking.best, name) || among(ranking.unreadable, name)) continue;
-    remove_with_shards(name);
+    try {
+      remove_with_shards(name);
+    } catch (const IoError& error) {
+      problem = error.what();
+    }
   }
+  if (!problem.empty()) throw SurplusError(problem + "; the new checkpoint '" + latest_name + "' is saved");
 }
 
 // Why the link `latest` names no checkpoint; empty if it names one, or is missing.

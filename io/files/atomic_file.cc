@@ -108,6 +108,13 @@ class AtomicFile::Temporary {
     if (::fsync(descriptor_.get()) != 0) fail_save(path_, "fsync", errno);
   }
 
+  // Makes the file system report what close would report: closing a duplicate flushes as well. Closing the file itself
+  // would release its lock before the rename.
+  void flush() {
+    const int copy = ::fcntl(descriptor_.get(), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0 || ::close(copy) != 0) fail_save(path_, "close", errno);
+  }
+
   // The lock, held by the descriptor, covers the rename.
   void rename() {
     if (::rename(name_.c_str(), path_.c_str()) != 0) fail_save(path_, join_text("renaming '", name_, "'"), errno);
@@ -155,7 +162,10 @@ void AtomicFile::commit() {
   temporary_->rename();
   sync_directory(temporary_->path());
 }
-void AtomicFile::commit_unsynced() { temporary_->rename(); }
+void AtomicFile::commit_unsynced() {
+  temporary_->flush();
+  temporary_->rename();
+}
 
 void write_file_durably(const std::string& path, std::span<const std::byte> bytes) {
   AtomicFile file(path);

@@ -214,8 +214,27 @@ TEST_F(Folder, FilesOfKerasAreNotLookedInto) {
     std::filesystem::remove(path("latest"));
     std::filesystem::create_symlink(file_of(2), path("latest"));
     EXPECT_EQ(loaded_step(), 1);
+    EXPECT_FALSE(folder.make_room());
+    folder.save(at_step(3));
+    EXPECT_EQ(link("latest"), file_of(3));
+    std::filesystem::remove(path(file_of(3)));
   }
   ::alarm(0);
+}
+
+TEST_F(Folder, AnOldFileThatCannotBeRemovedStays) {
+  const CheckpointFolder folder(directory_, {.keep_last = 1, .keep_best = 0});
+  folder.save(at_step(2));
+  std::filesystem::create_directory(path(file_of(1)));  // unlink removes no directory
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::last_write_time(path(file_of(1)), now - std::chrono::hours(2));
+  std::filesystem::last_write_time(path(file_of(2)), now - std::chrono::hours(1));
+  const std::string message = message_of([&] { folder.save(at_step(3)); });
+  EXPECT_CONTAINS(message, "cannot remove '" + file_of(1) + "'");
+  EXPECT_CONTAINS(message, "the new checkpoint '" + file_of(3) + "' is saved");
+  EXPECT_EQ(files(), (Names{"latest", file_of(1), file_of(3)}));
+  EXPECT_THROW(folder.save(at_step(4)), SurplusError);
+  EXPECT_EQ(loaded_step(), 4);
 }
 
 TEST_F(Folder, WhatLatestPointsAtStays) {

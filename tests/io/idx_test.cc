@@ -1,6 +1,8 @@
 #include "io/data/idx.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/io/scratch.h"
 
@@ -65,6 +67,10 @@ TEST_F(Idx, NoSuchFile) {
   EXPECT_EQ(message_of([] { read_idx("/nowhere/data"); }),
             "data file '/nowhere/data': cannot open: No such file or directory");
   EXPECT_CONTAINS(message_of([&] { read_idx(scratch_.directory()); }), "not a regular file");
+  ::alarm(20);  // a FIFO without a writer
+  ASSERT_EQ(::mkfifo(scratch_.path("fifo").c_str(), 0666), 0);
+  EXPECT_CONTAINS(message_of([&] { read_idx(scratch_.path("fifo")); }), "not a regular file");
+  ::alarm(0);
 }
 
 TEST_F(Idx, WrongMagic) {

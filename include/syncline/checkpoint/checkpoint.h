@@ -81,14 +81,14 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 // layout, or refers outside itself (external storage, links, virtual datasets, unknown filters). Loading detects any
 // damage of the values by their digests; a summary does not read the values.
 //
-// A resumed training cannot use Keras's own files, which hold weights only: kRefused rejects them early, because HDF5
-// may crash or loop on their strings if these are damaged. Syncline's files have no such strings.
+// A training cannot use Keras's own files, which hold weights only: kRefused rejects them early, because HDF5 may crash
+// or loop on their strings if these are damaged. Syncline's files have no such strings.
 enum class KerasFiles : std::uint8_t { kTaken, kRefused };
 Checkpoint load_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken);
-CheckpointSummary summarize_checkpoint(const std::string& path);
+CheckpointSummary summarize_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken);
 
 // Reads everything, one array at a time, and reports all damage instead of throwing at the first.
-VerifyReport verify_checkpoint(const std::string& path);
+VerifyReport verify_checkpoint(const std::string& path, KerasFiles others = KerasFiles::kTaken);
 
 ModelSpec spec_of(const Checkpoint& checkpoint);
 

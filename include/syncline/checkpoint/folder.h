@@ -33,6 +33,11 @@ struct FolderLoad {
   std::string warning;  // one line, if this is not the file that `latest` points at; otherwise empty
 };
 
+// The new checkpoint is saved and `latest` points at it, but an old file cannot be removed.
+struct SurplusError : IoError {
+  using IoError::IoError;
+};
+
 class CheckpointFolder {
  public:
   // Throws ValueError for options out of range. Touches no file.
@@ -40,8 +45,9 @@ class CheckpointFolder {
 
   // Saves and returns the new file's path. Makes the directory if it is missing, but not its parents. The file is named
   // by its global step and replaces one of the same step. Throws as save_checkpoint does; `latest` then points at a
-  // whole file, the old one or the new one. The disk needs room for one file more than is kept. On a full disk the
-  // oldest files are removed first, but neither the target of `latest` nor the best one.
+  // whole file, the old one or the new one; after SurplusError at the new one. The disk needs room for one file more
+  // than is kept. On a full disk the oldest files are removed first, but neither the target of `latest` nor the best
+  // one.
   std::string save(const Checkpoint& checkpoint) const;
 
   // Sharded saving (syncline/checkpoint/shards.h): save_shard on each of `shard.count` ranks, then the caller's
