@@ -21,6 +21,7 @@
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
 #include "python/binding/running.h"
+#include "runtime/placement/agreement.h"
 #include "runtime/placement/strategy.h"
 #include "syncline/distributed/data_parallel.h"
 #include "syncline/distributed/ending.h"
@@ -188,6 +189,8 @@ void bind_distributed(nb::module_& m) {
     nb::gil_scoped_release release;
     joined().abort_job(exit_code);
   });
+  m.def("setting", [] { return describe_setting(Session::current(), wire().get()); });
+  m.def("change_of_setting", &change_of_setting);
   m.def("threads", &kernels::thread_count);
   m.def("set_threads", &kernels::set_thread_count);
 }

@@ -26,7 +26,7 @@ from keras.engine import training_arrays, training_generator
 from keras.models import load_model
 
 from syncline.distribution import ending, ranks
-from syncline._core import DisagreementError, StallError
+from syncline._core import DisagreementError, StallError, change_of_setting, setting
 from syncline.confined import check_hdf5
 from syncline.whole_files import FolderLock, replace_in_place, sync_folder, write_whole
 
@@ -122,6 +122,8 @@ class Checkpoints(Callback):
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         begun = os.path.lexists(os.path.join(self._folder, "latest"))
         self._saved = ranks.broadcast(self._counts() if begun else dict.fromkeys(_COUNTS, 0))
+        if begun and ranks.rank() == 0:
+            self._compare_setting()
         _training.append(self)
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -152,7 +154,9 @@ class Checkpoints(Callback):
     def _take_folder(self):
         """Creates and locks the folder. Returns the error text if rank 0 cannot use the folder, else None."""
         try:
-            os.makedirs(self._folder, exist_ok=True)
+            if not os.path.isdir(self._folder):
+                os.makedirs(self._folder, exist_ok=True)
+                sync_folder(os.path.dirname(os.path.abspath(self._folder)))
             self._lock.acquire()
             for name in os.listdir(self._folder):
                 if name.endswith(".tmp") and _NAME.fullmatch(name[: -len(".tmp")]):
@@ -163,6 +167,17 @@ class Checkpoints(Callback):
             return f"Checkpoints: cannot use '{self._folder}': {error}. Give each job a folder of its own that rank 0 can write to"
         self._epoch, self._batch = _epochs(newest[0]) if newest else 0, 0
         return None
+
+    def _compare_setting(self):
+        """Prints a line if what decides the bits besides the program has changed since the folder's last training."""
+        try:
+            with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
+                before = json.load(file)["setting"]
+        except (OSError, ValueError, KeyError):
+            return  # no status, or one of an earlier version
+        change = change_of_setting("\n".join(before), setting())
+        if change:
+            print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
 
     def _ask(self, number, frame):
         self._asked = self._asked or number
@@ -273,6 +288,7 @@ class Checkpoints(Callback):
             "checkpoint": os.readlink(latest) if os.path.islink(latest) else None,
             "ranks": ranks.size(),
             "reason": reason,
+            "setting": setting().splitlines(),
             "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         text = json.dumps(status, indent=2) + "\n"

@@ -16,6 +16,7 @@
 #include "runtime/placement/faults.h"
 #include "runtime/placement/strategy.h"
 #include "syncline/backend/random.h"
+#include "syncline/distributed/communicator.h"
 #include "syncline/session.h"
 
 namespace syncline {
@@ -123,6 +124,32 @@ std::string describe_arithmetic(const Session& session, const Strategy* ranks) {
                    "\nOpenBLAS's kernels for ", kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(),
                    "\nfloatx ", config.floatx, "\nepsilon ", config.epsilon, "\nimage_data_format ",
                    config.image_data_format, '\n', ranks == nullptr ? "" : ranks->describe() + '\n');
+}
+
+std::string describe_setting(const Session& session, const comm::Communicator* wire) {
+  return join_text(wire == nullptr ? "ranks 0" : wire->layout(), '\n',
+                   describe_arithmetic(session, session.strategy()));
+}
+
+std::string change_of_setting(const std::string& saved, const std::string& now) {
+  // The data format decides the graph, which a plan's fingerprint covers; comparing variables changes no bits.
+  const auto deciding = [](const std::string& setting) {
+    std::vector<std::string> lines = lines_of(setting);
+    std::erase_if(lines, [](const std::string& line) {
+      return line.starts_with("image_data_format ") || line.starts_with("comparing variables ");
+    });
+    return lines;
+  };
+  const std::vector<std::string> before = deciding(saved), after = deciding(now);
+  std::string was, is;
+  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+    if (before[i] == after[i]) continue;
+    was += (was.empty() ? "" : ", ") + before[i];
+    is += (is.empty() ? "" : ", ") + after[i];
+  }
+  if (was.empty()) return {};
+  return join_text("the training was saved with ", was, " and continues with ", is,
+                   ": the result may not be bitwise identical");
 }
 
 std::string describe_graph(const std::string& name, std::span<const Expr> roots, std::span<const Update> updates) {

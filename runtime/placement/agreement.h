@@ -18,6 +18,10 @@
 
 namespace syncline {
 
+namespace comm {
+class Communicator;
+}
+
 class Strategy;
 class Session;
 struct RandomOp;
@@ -44,6 +48,14 @@ void agree_on_values(Strategy& ranks, const std::string& function, std::span<con
 // What determines a step's bits besides its graph, the seeds and the ranks' layout: library version, instruction sets,
 // floating-point modes, options. One line each, phrased to follow "one run has". `ranks` may be null. Not collective.
 std::string describe_arithmetic(const Session& session, const Strategy* ranks);
+
+// What determines the bits of a training besides its program: the ranks' layout, and describe_arithmetic. Not
+// collective. `wire`: null for one process.
+std::string describe_setting(const Session& session, const comm::Communicator* wire);
+
+// For a training that was saved under one setting and resumes under another: says so in one line. Empty if no line that
+// determines bits differs.
+std::string change_of_setting(const std::string& saved, const std::string& now);
 
 // What to do about a line of describe_arithmetic that differs between ranks.
 const char* advice_on_difference(std::string_view line);

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
-#include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -41,14 +40,15 @@ bool rank_is_missing(const std::exception& error) {
   return dynamic_cast<const CommError*>(&error) != nullptr && !ranks_disagree(error);
 }
 
-// The lines of a setting that decide bits. The data format decides the graph, which the plan's fingerprint covers;
-// comparing variables changes no bits.
-std::vector<std::string> deciding_lines(const std::string& setting) {
-  std::istringstream text(setting);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);)
-    if (!line.starts_with("image_data_format ") && !line.starts_with("comparing variables ")) lines.push_back(line);
-  return lines;
+// The new checkpoint. Prints why an old file cannot be removed, because the new one is saved nevertheless.
+template <class Save>
+std::string saved_file(const io::CheckpointFolder& folder, Save save) {
+  try {
+    return save();
+  } catch (const io::SurplusError& error) {
+    say(error.what());
+    return folder.latest();
+  }
 }
 
 // The lowest living rank saves. The other ranks wait until it has left: their exit would make mpirun kill it.
@@ -88,12 +88,7 @@ void Job::Saves::set_state(const std::string& state) {
   setting_before_ = end == state.npos ? "" : state.substr(end + 1);
 }
 
-// One line each: what decides the bits of sums besides the plan, and the other settings that the ranks share.
-std::string Job::Saves::setting() const {
-  const Session& session = Session::current();
-  return join_text(options_.wire == nullptr ? "ranks 0" : options_.wire->layout(), '\n',
-                   describe_arithmetic(session, session.strategy()));
-}
+std::string Job::Saves::setting() const { return describe_setting(Session::current(), options_.wire); }
 
 // Rank 0 only: warns if the result of a resumed training may not be bitwise identical.
 void Job::Saves::compare_setting() {
@@ -103,17 +98,8 @@ void Job::Saves::compare_setting() {
     return say(join_text("'", options_.folder,
                          "': the checkpoint is from an earlier version and does not record the settings that decide "
                          "the bits: the result may not be bitwise identical"));
-  const std::vector<std::string> before = deciding_lines(*saved);
-  const std::vector<std::string> now = deciding_lines(setting());
-  std::string was, is;
-  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
-    if (before[i] == now[i]) continue;
-    was += (was.empty() ? "" : ", ") + before[i];
-    is += (is.empty() ? "" : ", ") + now[i];
-  }
-  if (!was.empty())
-    say(join_text("'", options_.folder, "': the training was saved with ", was, " and continues with ", is,
-                  ": the result may not be bitwise identical"));
+  if (const std::string change = change_of_setting(*saved, setting()); !change.empty())
+    say(join_text("'", options_.folder, "': ", change));
 }
 
 void Job::Saves::on_train_begin(Fit& fit) {
@@ -236,7 +222,8 @@ void Job::Saves::wait_for_index() {
 
 // Runs on the saver's thread.
 void Job::Saves::write(const io::Checkpoint& checkpoint) {
-  const std::string file = shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint);
+  const std::string file =
+      saved_file(folder_, [&] { return shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint); });
   if (!first_) return;
   file_ = file;
   tell("running", {}, checkpoint.state, "");
@@ -320,7 +307,7 @@ io::TrainingState Job::Saves::counts_of_file(const Fit& fit) const {
   if (file_.empty()) return {};
   try {
     const std::string name = std::filesystem::path(file_).filename().string();
-    return io::summarize_checkpoint(options_.folder + "/" + name).state;
+    return io::summarize_checkpoint(options_.folder + "/" + name, io::KerasFiles::kRefused).state;
   } catch (const std::exception& error) {
     say(error.what());
     return fit.counts();
@@ -344,7 +331,7 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  file_ = folder_.save(snapshot(options_.model, fit, nullptr, true));
+  file_ = saved_file(folder_, [&] { return folder_.save(snapshot(options_.model, fit, nullptr, true)); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 
 import h5py
@@ -76,6 +77,10 @@ def test_between_epochs_it_goes_on_with_the_same_bits(tmp_path):
     assert ended.code == 0, ended
     ended = launch(2, PROGRAM, str(parts))
     assert ended.out.split()[-3:] == ["2", "digest", digest], ended
+    assert "bitwise" not in ended.err, ended
+    ended = launch(0, PROGRAM.replace("8, 3, 0, [", "8, 4, 0, ["), str(parts))
+    line = rf"syncline: '{parts}': the training was saved with ranks 0.*1 and continues with ranks 0: the result may not be bitwise"
+    assert ended.code == 0 and len(re.findall(line, ended.err)) == 1, ended
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):

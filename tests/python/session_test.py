@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import syncline as K
+from launching import launch
 
 
 def test_variables():
@@ -213,6 +214,7 @@ def test_print_tensor(capfd):
 COMPUTING_OUTPUT = """
 import io, signal, sys
 import syncline as K
+from launching import launch
 class Out(io.StringIO):
     def write(self, text):
         super().write(text)
@@ -245,6 +247,7 @@ def test_print_tensor_to_an_output_that_computes():
 INTERRUPTED = """
 import signal, threading, time, numpy as np, os
 import syncline as K
+from launching import launch
 v = K.variable(1.0)
 x = K.placeholder((400, 400))
 y = x
@@ -351,3 +354,14 @@ def test_values_of_several_variables_are_of_one_moment(read):
         ended.set()
         thread.join(60)
     assert not apart and not thread.is_alive()
+
+
+def test_a_small_address_space_has_room_for_a_process_without_threads():
+    program = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (240 << 20, 240 << 20))
+import os, syncline as K
+print("OPENBLAS_NUM_THREADS" in os.environ, K.eval(K.dot(K.ones((200, 300)), K.ones((300, 200)))).sum())
+"""
+    ended = launch(0, program, limit=60)
+    assert ended.code == 0 and ended.out.split() == ["False", "12000000.0"], ended
