@@ -9,8 +9,8 @@ Expr relu(const Expr& x, const ReluTensors& tensors) {
   const auto& [alpha, max_value, threshold] = tensors;
   const Expr zero = scalar_like(0, x);
   if (alpha && !max_value && !threshold) return relu(x) + minimum(x, zero) * alpha;  // at 0 the slope is alpha
-  // less_equal is false for NaN, so NaN stays NaN, with the gradient 0.
-  Expr y = threshold ? select(less_equal(x, threshold), zero, maximum(x, stop_gradient(threshold))) : relu(x);
+  // `less` is false for NaN, so NaN stays NaN, with the gradient 0.
+  Expr y = threshold ? select(less(x, threshold), zero, maximum(x, stop_gradient(threshold))) : relu(x);
   if (max_value) y = maximum(minimum(y, max_value), zero);
   return alpha ? y - relu(threshold ? threshold - x : neg(x)) * alpha : y;
 }

@@ -94,9 +94,9 @@ Expr relu(const Expr& x, const ReluOptions& options) {
   if (max_value && *max_value < 0) fail<ValueError>("relu: max_value is ", *max_value, "; give 0 or more");
   // The gradient at 0 is alpha, as in TensorFlow; the other forms have 0 there.
   if (alpha != 0 && threshold == 0 && !max_value) return select(positive(x), x, x * alpha);
-  // less_equal is false for NaN, so NaN stays NaN; maximum's gradient then goes to the bound: 0 for x, as in relu.
+  // `less` is false for NaN, so NaN stays NaN; maximum's gradient then goes to the bound: 0 for x, as in relu.
   const Expr bound = scalar_like(threshold, x);
-  Expr y = threshold == 0 ? apply<Relu>({x}) : select(less_equal(x, bound), scalar_like(0, x), maximum(x, bound));
+  Expr y = threshold == 0 ? apply<Relu>({x}) : select(less(x, bound), scalar_like(0, x), maximum(x, bound));
   if (max_value) y = clip(y, threshold < 0 ? std::optional(0.0) : std::nullopt, *max_value);
   if (alpha != 0) y = y - apply<Relu>({threshold - x}) * alpha;
   return y;

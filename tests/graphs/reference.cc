@@ -173,7 +173,7 @@ std::string check_relu(const std::vector<std::int64_t>& tape, const std::vector<
   const double alpha = kAlpha[tape[0]], threshold = kThreshold[tape[1]], most = kMost[tape[2]];
   const std::vector<double> x = numbers(in[0]), got = numbers(out);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    double kept = x[i] > threshold ? x[i] : 0;  // as in TensorFlow, max_value implies a lower bound of 0
+    double kept = x[i] >= threshold ? x[i] : 0;  // as in TensorFlow, max_value implies a lower bound of 0
     if (tape[3] != 0) kept = std::clamp(kept, 0.0, most);
     const double wanted = std::isnan(x[i]) ? x[i] : kept + alpha * std::min(x[i] - threshold, 0.0);
     if (std::isinf(x[i])) continue;

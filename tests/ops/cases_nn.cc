@@ -80,7 +80,7 @@ std::vector<OpCase> activation_rows() {
                                          : 0.2 * (x - 1); }),
       activation(
           "relu_from_one", [](const Expr& x) { return relu(x, {.threshold = 1}); },
-          [](double x) { return x > 1 ? x : 0; }),
+          [](double x) { return x >= 1 ? x : 0; }),
       activation("elu", elu_of, [](double x) { return x > 0 ? x : std::expm1(x); }),
       activation(
           "elu_scaled", [](const Expr& x) { return elu(x, -0.7); },
@@ -125,8 +125,8 @@ std::vector<OpCase> activation_edge_rows() {
   const auto elu_of = [](const Expr& x) { return elu(x); };
   return {
       edges("relu_at_edges", relu_of, {-kInfinity, kInfinity, kNaN, 0}, {0, kInfinity, kNaN, 0}),
-      edges("relu_from_one_at_edges", relu_from_one, {-kInfinity, kInfinity, kNaN, 1}, {0, kInfinity, kNaN, 0}),
-      edges("relu_up_to_at_edges", relu_up_to, {-kInfinity, kInfinity, kNaN, 1}, {0, 3, kNaN, 0}),
+      edges("relu_from_one_at_edges", relu_from_one, {-kInfinity, kInfinity, kNaN, 1}, {0, kInfinity, kNaN, 1}),
+      edges("relu_up_to_at_edges", relu_up_to, {-kInfinity, kInfinity, kNaN, 1}, {0, 3, kNaN, 1}),
       edges("relu_leaky_at_edges", relu_leaky, {-kInfinity, kInfinity, kNaN, 0}, {-kInfinity, kInfinity, kNaN, 0}),
       edges("relu_leaky_gradient_at_edges", relu_leaky_gradient, {-1, 0, 1}, {0.3, 0.3, 1}),
       edges("relu_by_tensor_gradient_at_edges", relu_by_tensor_gradient, {-1, 0, 1, kInfinity, kNaN},

@@ -1,5 +1,7 @@
 """Elementwise functions and functions of rows at the edges of their domains: one list of values per dtype, with gradients."""
 
+import functools
+
 import numpy as np
 
 from generate.normalization import along
@@ -41,7 +43,12 @@ for name, options in ONE:
 def rectified(x, alpha=0.0, max_value=None, threshold=0.0):
     """relu by the documentation. TensorFlow multiplies x by a mask of 0 and 1, and infinity times 0 is NaN."""
     below = x.dtype.type(alpha) * (x - x.dtype.type(threshold)) if alpha else np.where(np.isnan(x), x, 0)
-    return np.where(x > threshold, x if max_value is None else np.clip(x, 0, max_value), below).astype(x.dtype)
+    return np.where(x >= threshold, x if max_value is None else np.clip(x, 0, max_value), below).astype(x.dtype)
+
+
+def slope_of_rectified(weights, x, alpha=0.0, max_value=None, threshold=0.0):
+    kept = (x >= threshold) & (True if max_value is None else (x >= 0) & (x <= max_value))
+    return [(weights[0] * np.where(x < threshold, alpha, kept)).astype(x.dtype)]
 
 
 def exponential(x, alpha=1.0):
@@ -57,7 +64,7 @@ def reciprocals(weights, x):
 for dtype in FLOATS:
     values = array(edges(dtype), dtype)
     for options in (dict(threshold=1.0), dict(alpha=0.25, max_value=2.5, threshold=-1.0), dict(alpha=-0.5, threshold=1.0)):
-        edge("relu", [values], oracle=rectified, gradient="tensorflow", **options)
+        edge("relu", [values], oracle=rectified, gradient=functools.partial(slope_of_rectified, **options), **options)
     for options in ({}, dict(alpha=0.5)):
         edge("elu", [values], oracle=exponential, gradient="tensorflow", **options)
     edge("log", [values], gradient=reciprocals)
