@@ -25,6 +25,7 @@ class Resume : public testing::Test {
 
   JobOptions job(int ranks, const std::string& file, const std::string& more = "", int epochs = kEpochs) const {
     return {.ranks = ranks,
+            .layout = layout_,
             .arguments = fmt::format("--data {0} --model mlp --optimizer adam --batch 40 --epochs {1} --save-every 7 "
                                      "--threads 1 --digest --checkpoint {0}/{2} {3}",
                                      scratch_.directory(), epochs, file, more)};
@@ -59,21 +60,32 @@ class Resume : public testing::Test {
     return state_of(file).step > 0;
   }
 
-  void check_kill(int rank) {
-    const std::string unbroken = common_digest(train(2, "unbroken"), 2);
-    bool killed = false;
-    for (int i = 0; i < 5 && !killed; ++i) killed = kill_in_epoch(rank, "killed");
-    ASSERT_TRUE(killed) << "the job ended before it could be killed, five times";
-    EXPECT_LT(state_of("killed").global_step, kEpochs * kStepsOfEpoch);
-    EXPECT_EQ(common_digest(train(2, "killed", "--resume"), 2), unbroken);
-    expect_equal_files("killed", "unbroken");
-  }
-
   io::Scratch scratch_;
+  std::string layout_;  // empty: the test's name selects one
 };
 
-TEST_F(Resume, AfterTheFirstRankIsKilled) { check_kill(0); }
-TEST_F(Resume, AfterAnotherRankIsKilled) { check_kill(1); }
+class KilledRank : public Resume, public testing::WithParamInterface<std::tuple<const char*, int>> {};
+
+TEST_P(KilledRank, IsResumed) {
+  const auto [layout, rank] = GetParam();
+  layout_ = layout;
+  const Ended whole = run_job(scratch_, job(2, "unbroken"));
+  if (whole.code == 77) GTEST_SKIP() << whole.out;
+  expect_success(whole);
+  const std::string unbroken = common_digest(whole, 2);
+  bool killed = false;
+  for (int i = 0; i < 5 && !killed; ++i) killed = kill_in_epoch(rank, "killed");
+  ASSERT_TRUE(killed) << "the job ended before it could be killed, five times";
+  EXPECT_LT(state_of("killed").global_step, kEpochs * kStepsOfEpoch);
+  EXPECT_EQ(common_digest(train(2, "killed", "--resume"), 2), unbroken);
+  expect_equal_files("killed", "unbroken");
+}
+
+INSTANTIATE_TEST_SUITE_P(EachRank, KilledRank,
+                         testing::Combine(testing::Values("one_node", "by_node", "messages"), testing::Range(0, 2)),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}", std::get<0>(info.param), std::get<1>(info.param));
+                         });
 
 TEST_F(Resume, AfterAStop) {
   const std::string unbroken = common_digest(train(2, "unbroken"), 2);
