@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Measures the inputs of scale_model.py, and times to compare its predictions with, on this machine.
+"""Measures the inputs of prediction.py, and times to compare its predictions with, on this machine.
 
-usage: scale_measure.py --out FILE [--rate 400mbit]
+usage: measure.py --out FILE [--rate 400mbit]
 
 Latency and bandwidth come from benchmarks/allreduce on two ranks of one node and on three and five nodes of one rank, profiles of
 steps from the timelines of two ranks of one node. Nodes are network namespaces (tests/mpi/namespaces/nodes) with links of limited
@@ -12,11 +12,15 @@ step_bench in build/release.
 import argparse
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import tempfile
 
-import interleave
-import scale_model
+import prediction
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+import interleave  # noqa: E402
 
 NODES = "tests/mpi/namespaces/nodes"
 ALLREDUCE, STEP = "build/release/benchmarks/allreduce", "build/release/benchmarks/step_bench"
@@ -31,8 +35,8 @@ SUMS = {"SYNCLINE_BY_ROWS_FROM": "1024GiB"}
 RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
 TREE = [
     "--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "2",
-    "--mca", "coll_tuned_reduce_algorithm", "4", "--mca", "coll_tuned_reduce_algorithm_segmentsize", str(scale_model.PIECE),
-    "--mca", "coll_tuned_bcast_algorithm", "5", "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(scale_model.PIECE),
+    "--mca", "coll_tuned_reduce_algorithm", "4", "--mca", "coll_tuned_reduce_algorithm_segmentsize", str(prediction.PIECE),
+    "--mca", "coll_tuned_bcast_algorithm", "5", "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(prediction.PIECE),
 ]  # fmt: skip
 
 
@@ -61,9 +65,9 @@ def on_nodes(layout, rate, options=()):
 
 def measure_node():
     lines = allreduce(["scripts/launch", "2"], NODE_SIZES)
-    meeting, bandwidth = scale_model.fit(points(lines, "syncline"))
-    # For two ranks scale_model.ring gives 2 latency + bytes / bandwidth, node_sum gives meeting + 2 bytes / memory.
-    latency, message_bandwidth = scale_model.fit(points(lines, "mpi"))
+    meeting, bandwidth = prediction.fit(points(lines, "syncline"))
+    # For two ranks prediction.ring gives 2 latency + bytes / bandwidth, node_sum gives meeting + 2 bytes / memory.
+    latency, message_bandwidth = prediction.fit(points(lines, "mpi"))
     return {
         "meeting": meeting, "memory": 2 * bandwidth, "message_latency": latency / 2, "message_bandwidth": message_bandwidth,
         "points": lines,
@@ -74,8 +78,8 @@ def measure_network(rate):
     """Fits the exchange to Syncline's all-reduce and messages to MPI's ring, both on three nodes: a ring has 4 rounds of a third of the
     buffer, and the exchange sends two thirds of it twice."""
     three = allreduce(on_nodes("1,1,1", rate, RING), NETWORK_SIZES)
-    latency, bandwidth = scale_model.fit(points(three, "mpi"), share=4 / 3)
-    exchange_latency, exchange_bandwidth = scale_model.fit(points(three, "syncline"), share=4 / 3)
+    latency, bandwidth = prediction.fit(points(three, "mpi"), share=4 / 3)
+    exchange_latency, exchange_bandwidth = prediction.fit(points(three, "syncline"), share=4 / 3)
     # The ranks share this machine's cores, so a further message costs more than on a node with cores of its own.
     small = NETWORK_SIZES[:2]
     five = allreduce(on_nodes("1,1,1,1,1", rate), small)
@@ -92,7 +96,7 @@ def measure_profile(model):
         command = ["scripts/launch", "2", STEP, "--model", model, "--steps", "40", "--background", "0", "--json"]
         json_lines(command, SUMS | {"SYNCLINE_TRACE": folder})
         with open(os.path.join(folder, "rank0.json"), encoding="utf-8") as file:
-            return scale_model.profile_of_trace(file)
+            return prediction.profile_of_trace(file)
 
 
 def measured_step(launch, model, steps):

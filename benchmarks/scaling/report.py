@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/scaling.md and its plot from the measurements of scale_measure.py.
+"""Writes docs/scaling.md and its plot from the measurements of measure.py.
 
-usage: scale_report.py MEASURED.json [--write docs/scaling.md]
+usage: report.py MEASURED.json [--write docs/scaling.md]
 """
 
 import argparse
@@ -10,7 +10,7 @@ import math
 import os
 import statistics
 
-import scale_model
+import prediction
 
 # Networks of a cluster, in place of this machine's virtual links: assumed, not measured.
 ASSUMED = {
@@ -30,13 +30,13 @@ def predicted(check, measured):
     layout = [int(n) for n in check["layout"].split(",")]
     cores = measured["machine"]["cores"]
     network = next(iter(measured["networks"].values()))
-    cluster = scale_model.cluster_from(measured["node"], network, layout[0], max(1, cores // len(layout)))
-    schedule = scale_model.SCHEDULES[check["schedule"]]
+    cluster = prediction.cluster_from(measured["node"], network, layout[0], max(1, cores // len(layout)))
+    schedule = prediction.SCHEDULES[check["schedule"]]
     if check["what"] == "all-reduce":
         return schedule(cluster, len(layout), check["bytes"])
     slower = max(1.0, sum(layout) / cores)
     profile = measured["profiles"][check["model"]]
-    return scale_model.step_seconds(profile, lambda size: schedule(cluster, len(layout), size), overlap=False, slower=slower)
+    return prediction.step_seconds(profile, lambda size: schedule(cluster, len(layout), size), overlap=False, slower=slower)
 
 
 def check_lines(measured):
@@ -72,14 +72,14 @@ def inputs_lines(measured):
     ]
     for model, profile in measured["profiles"].items():
         sizes = [size for action, _, size in profile if action == "submit"]
-        text = f"{scale_model.compute_seconds(profile) * 1e3:.2f} ms, buckets of {', '.join(f'{s / 2**20:.2f}' for s in sizes)} MiB"
+        text = f"{prediction.compute_seconds(profile) * 1e3:.2f} ms, buckets of {', '.join(f'{s / 2**20:.2f}' for s in sizes)} MiB"
         lines.append(f"| step, {model} | {text} | a rank's timeline, 2 ranks of a node |")
     return lines
 
 
 def efficiency(measured, network, profile, schedule, ranks_a_node, ranks):
-    cluster = scale_model.cluster_from(measured["node"], network, ranks_a_node)
-    return scale_model.efficiency(profile, cluster, ranks // ranks_a_node, schedule)
+    cluster = prediction.cluster_from(measured["node"], network, ranks_a_node)
+    return prediction.efficiency(profile, cluster, ranks // ranks_a_node, schedule)
 
 
 def prediction_lines(measured, model):
@@ -89,7 +89,7 @@ def prediction_lines(measured, model):
     for name, network in ASSUMED.items():
         lines += [f"{name}, {model}:", "", "| schedule | ranks per node | " + " | ".join(f"{n:,}" for n in rank_counts) + " |"]
         lines.append("|---" * (len(rank_counts) + 2) + "|")
-        for schedule in scale_model.SCHEDULES:
+        for schedule in prediction.SCHEDULES:
             for ranks_a_node in RANKS_A_NODE:
                 cells = [
                     f"{efficiency(measured, network, profile, schedule, ranks_a_node, n):.3f}" if n >= ranks_a_node else "-"
@@ -141,8 +141,8 @@ def report(measured):
         [
             "# Scaling",
             "",
-            "Written by `benchmarks/scale_report.py` from the measurements of `benchmarks/scale_measure.py`; do not edit.",
-            "`benchmarks/scale_model.py` describes the model. Efficiency is that of weak scaling: the time of a step without",
+            "Written by `benchmarks/scaling/report.py` from the measurements of `benchmarks/scaling/measure.py`; do not edit.",
+            "`benchmarks/scaling/prediction.py` describes the model. Efficiency is that of weak scaling: the time of a step without",
             "communication divided by the time with it.",
             "",
             "## Inputs",

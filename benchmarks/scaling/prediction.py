@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Predicts the time of a training step and the efficiency for many ranks from measurements on few.
 
-usage: scale_model.py MEASURED.json [--cluster NAME] [--profile NAME] [--no-overlap] [--ranks-a-node K,K...]
+usage: prediction.py MEASURED.json [--cluster NAME] [--profile NAME] [--no-overlap] [--ranks-a-node K,K...]
 
-MEASURED.json is the output of scale_measure.py: latency and bandwidth of a node and of a network, and profiles of steps. The batch of
+MEASURED.json is the output of measure.py: latency and bandwidth of a node and of a network, and profiles of steps. The batch of
 a rank is constant (weak scaling), so efficiency is the time of a step without communication divided by the time with it.
 
 The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-reduce of b bytes over N nodes of k ranks takes:

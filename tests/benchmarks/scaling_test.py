@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Compares benchmarks/scale_model.py with simulations of single messages and with sums computed by hand."""
+"""Compares benchmarks/scaling/prediction.py with simulations of single messages and with sums computed by hand."""
 
 import json
 import os
 import sys
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "benchmarks"))
-import scale_model  # noqa: E402
-from scale_model import Cluster, Link  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "benchmarks", "scaling"))
+import prediction  # noqa: E402
+from prediction import Cluster, Link  # noqa: E402
 
 SLOW, FAST, ALL_TO_ALL = Link(30e-6, 1e9), Link(1e-6, 10e9), Link(40e-6, 0.5e9, gap=3e-6)
 
@@ -43,13 +43,13 @@ class Schedules(unittest.TestCase):
             last_of_node = lambda r: nodes > 1 and (r + 1) % ranks_a_node == 0  # noqa: E731
             for size in (4, 1 << 20, 100 << 20):
                 want = send_ring(ranks, lambda r: SLOW if last_of_node(r) else FAST, size)
-                got = scale_model.ring(cluster(ranks_a_node), nodes, size)
+                got = prediction.ring(cluster(ranks_a_node), nodes, size)
                 # The ring is faster than its slowest link only at its start and end.
                 self.assertAlmostEqual(got / want, 1, delta=0.5 / (ranks - 1) if ranks_a_node > 1 and nodes > 1 else 1e-9)
 
     def test_ring_moves_twice_the_buffer_but_for_a_share(self):
         n, size = 1000, 1 << 30
-        got = scale_model.ring(cluster(), n, size)
+        got = prediction.ring(cluster(), n, size)
         self.assertAlmostEqual(got, 2 * (n - 1) * 30e-6 + 2 * (n - 1) / n * size / 1e9, places=9)
 
     def test_tree_is_what_its_messages_take(self):
@@ -61,26 +61,26 @@ class Schedules(unittest.TestCase):
             (1, 3, [(FAST, 2)]),
         ):
             for size, pieces in ((4, 1), (1 << 20, 1), (10 << 20, 10)):
-                got = scale_model.tree(cluster(ranks_a_node), nodes, size)
+                got = prediction.tree(cluster(ranks_a_node), nodes, size)
                 self.assertAlmostEqual(got, send_chain_of_levels(levels, pieces, size), places=12)
 
     def test_small_buffers_go_by_the_tree_large_ones_by_the_ring(self):
-        self.assertLess(scale_model.tree(cluster(), 64, 4), scale_model.ring(cluster(), 64, 4))
-        self.assertLess(scale_model.ring(cluster(), 64, 1 << 30), scale_model.tree(cluster(), 64, 1 << 30))
+        self.assertLess(prediction.tree(cluster(), 64, 4), prediction.ring(cluster(), 64, 4))
+        self.assertLess(prediction.ring(cluster(), 64, 1 << 30), prediction.tree(cluster(), 64, 1 << 30))
 
     def test_hierarchical_adds_the_node_and_the_slices(self):
         size = 8 << 20
         node = 2e-6 + 2 * 4 * size / (4 * 20e9)
-        self.assertAlmostEqual(scale_model.hierarchical(cluster(4), 1, size), node, places=12)
-        self.assertAlmostEqual(scale_model.hierarchical(cluster(4), 3, size), node + 2 * (40e-6 + 3e-6 + 2 * size / 3 / 0.5e9), places=12)
+        self.assertAlmostEqual(prediction.hierarchical(cluster(4), 1, size), node, places=12)
+        self.assertAlmostEqual(prediction.hierarchical(cluster(4), 3, size), node + 2 * (40e-6 + 3e-6 + 2 * size / 3 / 0.5e9), places=12)
 
     def test_cores_bound_the_memory_that_ranks_move(self):
         size = 8 << 20
-        few, many = scale_model.node_sum(cluster(cores=2), 2, size), scale_model.node_sum(cluster(cores=2), 8, size)
+        few, many = prediction.node_sum(cluster(cores=2), 2, size), prediction.node_sum(cluster(cores=2), 8, size)
         self.assertAlmostEqual((many - 2e-6) / (few - 2e-6), 4)
 
     def test_one_rank_sends_nothing(self):
-        for schedule in scale_model.SCHEDULES.values():
+        for schedule in prediction.SCHEDULES.values():
             self.assertEqual(schedule(cluster(), 1, 1 << 20), 0)
 
 
@@ -92,23 +92,23 @@ class Step(unittest.TestCase):
 
     def test_buckets_hide_behind_the_computation(self):
         # Bucket 0 is transferred from 3 to 4, bucket 1 from 5 to 9. The step waits from 6.5 to 9.
-        self.assertAlmostEqual(scale_model.step_seconds(self.PROFILE, lambda size: size / 10), 9.5)
+        self.assertAlmostEqual(prediction.step_seconds(self.PROFILE, lambda size: size / 10), 9.5)
 
     def test_a_bucket_waits_for_the_one_before(self):
         # Bucket 0 is transferred from 3 to 7, bucket 1 from 7 to 23.
-        self.assertAlmostEqual(scale_model.step_seconds(self.PROFILE, lambda size: size / 2.5), 23.5)
+        self.assertAlmostEqual(prediction.step_seconds(self.PROFILE, lambda size: size / 2.5), 23.5)
 
     def test_without_overlap_transfers_begin_at_the_wait(self):
         # Computes until 6, bucket 0 until 7, computes until 7.5, bucket 1 until 11.5.
-        self.assertAlmostEqual(scale_model.step_seconds(self.PROFILE, lambda size: size / 10, overlap=False), 12)
+        self.assertAlmostEqual(prediction.step_seconds(self.PROFILE, lambda size: size / 10, overlap=False), 12)
 
     def test_a_wire_without_cost_costs_nothing(self):
-        self.assertAlmostEqual(scale_model.compute_seconds(self.PROFILE), 7)
-        self.assertAlmostEqual(scale_model.step_seconds(self.PROFILE, lambda size: 0, slower=2), 14)
+        self.assertAlmostEqual(prediction.compute_seconds(self.PROFILE), 7)
+        self.assertAlmostEqual(prediction.step_seconds(self.PROFILE, lambda size: 0, slower=2), 14)
 
     def test_efficiency_falls_with_ranks(self):
         profile = [("compute", 5e-3, 0), ("submit", 0, 1 << 20), ("wait", 0, 1 << 20)]
-        values = [scale_model.efficiency(profile, cluster(), n, "hierarchical") for n in (1, 2, 8, 64, 512, 4096)]
+        values = [prediction.efficiency(profile, cluster(), n, "hierarchical") for n in (1, 2, 8, 64, 512, 4096)]
         self.assertEqual(values[0], 1)
         self.assertEqual(values, sorted(values, reverse=True))
         self.assertAlmostEqual(values[1], 5e-3 / (5e-3 + 2 * (40e-6 + (1 << 19) / 0.5e9)))
@@ -117,12 +117,12 @@ class Step(unittest.TestCase):
 class Measurements(unittest.TestCase):
     def test_fit_finds_what_made_the_points(self):
         points = [(size, 5e-6 + 0.5 * size / 2e9) for size in (4, 4096, 1 << 20, 64 << 20)]
-        latency, bandwidth = scale_model.fit(points, share=0.5)
+        latency, bandwidth = prediction.fit(points, share=0.5)
         self.assertAlmostEqual(latency, 5e-6, places=12)
         self.assertAlmostEqual(bandwidth / 2e9, 1)
 
     def test_fit_has_no_negative_latency(self):
-        latency, bandwidth = scale_model.fit([(1000, 1e-6), (2000, 3e-6)])
+        latency, bandwidth = prediction.fit([(1000, 1e-6), (2000, 3e-6)])
         self.assertEqual(latency, 0)
         self.assertGreater(bandwidth, 0)
 
@@ -136,7 +136,7 @@ class Measurements(unittest.TestCase):
             for bucket, size in ((0, 400), (1, 800)):
                 args = {"plan": "ab", "step": step, "bucket": bucket, "bytes": size}
                 lines.append(json.dumps({"cat": "transfer", "ts": begin, "dur": 9, "args": args}) + ",")
-        profile = scale_model.profile_of_trace(lines, skip=0)
+        profile = prediction.profile_of_trace(lines, skip=0)
         self.assertEqual([action for action, _, _ in profile],
                          ["compute", "submit", "compute", "submit", "compute", "wait", "compute", "wait", "compute"])  # fmt: skip
         self.assertEqual([round(value * 1e6) for action, value, _ in profile if action == "compute"], [51, 21, 6, 5, 4])
