@@ -12,7 +12,10 @@ Expr relu(const Expr& x, const ReluTensors& tensors) {
   // `less` is false for NaN, so NaN stays NaN, with the gradient 0.
   Expr y = threshold ? select(less(x, threshold), zero, maximum(x, stop_gradient(threshold))) : relu(x);
   if (max_value) y = maximum(minimum(y, max_value), zero);
-  return alpha ? y - relu(threshold ? threshold - x : neg(x)) * alpha : y;
+  if (!alpha) return y;
+  const Expr bound = threshold ? threshold : zero;
+  // A difference of unsigned integers must not be negative.
+  return y - (is_integer(x.dtype()) ? maximum(x, bound) - x : relu(threshold ? threshold - x : neg(x))) * alpha;
 }
 
 Expr elu(const Expr& x, const Expr& alpha) {

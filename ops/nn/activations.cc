@@ -98,7 +98,8 @@ Expr relu(const Expr& x, const ReluOptions& options) {
   const Expr bound = scalar_like(threshold, x);
   Expr y = threshold == 0 ? apply<Relu>({x}) : select(less(x, bound), scalar_like(0, x), maximum(x, bound));
   if (max_value) y = clip(y, threshold < 0 ? std::optional(0.0) : std::nullopt, *max_value);
-  if (alpha != 0) y = y - apply<Relu>({threshold - x}) * alpha;
+  // A difference of unsigned integers must not be negative.
+  if (alpha != 0) y = y - (is_integer(x.dtype()) ? maximum(x, bound) - x : apply<Relu>({threshold - x})) * alpha;
   return y;
 }
 

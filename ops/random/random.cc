@@ -13,6 +13,8 @@
 namespace syncline {
 namespace {
 
+constexpr double kLargestFloat16 = 65504;
+
 struct RandomAttrs {
   double first = 0, second = 1;  // minval and maxval, mean and stddev, or p
   DType dtype = DType::kFloat32;
@@ -151,16 +153,19 @@ SYNCLINE_REGISTER_OP(TruncatedNormal)
 SYNCLINE_REGISTER_OP(RandomBinomial)
 
 // The dtype must represent all numbers between the bounds and, for floating dtypes, the difference of the bounds.
-// float16 is drawn in float32.
+// float16 is drawn in float32, so its bounds may be further apart than its largest number.
 void check_range(const UniformOptions& o) {
-  with_dtype(o.dtype == DType::kFloat16 ? DType::kFloat32 : o.dtype, [&]<class T>(T) {
-    const auto low = static_cast<double>(std::numeric_limits<T>::lowest());
-    auto high = static_cast<double>(std::numeric_limits<T>::max());
-    if constexpr (std::is_integral_v<T>) high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // it is excluded
-    const bool far = std::is_floating_point_v<T> && o.maxval - o.minval > high;
+  const auto check = [&](double low, double high, bool far) {
     if (o.minval < low || o.maxval > high || far)
       fail<ValueError>("random_uniform: minval ", o.minval, " and maxval ", o.maxval, " exceed the range of ", o.dtype,
                        "; give bounds from ", low, " to ", high, far ? " whose difference is finite too" : "");
+  };
+  if (o.dtype == DType::kFloat16) return check(-kLargestFloat16, kLargestFloat16, false);
+  with_dtype(o.dtype, [&]<class T>(T) {
+    const auto low = static_cast<double>(std::numeric_limits<T>::lowest());
+    auto high = static_cast<double>(std::numeric_limits<T>::max());
+    if constexpr (std::is_integral_v<T>) high = std::ldexp(1.0, std::numeric_limits<T>::digits);  // it is excluded
+    check(low, high, std::is_floating_point_v<T> && o.maxval - o.minval > high);
   });
 }
 

@@ -27,8 +27,9 @@ bool is_whole_number(nb::handle value) {
 // The integers of a tensor whose value is known while the graph is built.
 std::vector<std::int64_t> known_numbers(nb::handle tensor) {
   const Expr asked = expr_from(tensor);
+  if (!is_integer(asked.dtype())) fail<DTypeError>("expected integers, got ", repr_of(tensor));
   const Expr e = concretize({&asked, 1}, {}).front();
-  if (!is_integer(e.dtype()) || !is_constant(e))
+  if (!is_constant(e))
     fail<ValueError>("expected integers that are known while the graph is built, got ", repr_of(tensor));
   const Array array = evaluate(e).cast(DType::kInt64);
   const auto values = array.values<std::int64_t>();
@@ -45,7 +46,7 @@ std::int64_t int64_from(nb::handle value) {
   nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) {
     PyErr_Clear();
-    fail<ValueError>("expected an integer, got ", repr_of(value));
+    fail<DTypeError>("expected an integer, got ", repr_of(value));
   }
   const std::int64_t number = PyLong_AsLongLong(index.ptr());
   if (number == -1 && PyErr_Occurred() != nullptr) {
@@ -116,7 +117,10 @@ Axes axes_from(nb::handle axis) { return axis.is_none() ? Axes() : Axes(integers
 
 namespace {
 
-Expr constant_from(HeldArray held) { return constant_of(held.keeper.is_valid() ? held.array.copy() : held.array); }
+// An array that owns its memory.
+Array copied(HeldArray held) { return held.keeper.is_valid() ? held.array.copy() : std::move(held.array); }
+
+Expr constant_from(HeldArray held) { return constant_of(copied(std::move(held))); }
 
 // 2^53: a double represents all integers up to it.
 constexpr std::int64_t kLargestExact = std::int64_t{1} << std::numeric_limits<double>::digits;
@@ -138,7 +142,7 @@ bool holds_tensors(nb::handle sequence) {
 Expr expr_from(nb::handle value, std::optional<DType> dtype) {
   if (VariableTensor* variable = nullptr; nb::try_cast(value, variable) && variable != nullptr) return read(*variable);
   if (Tensor* x = nullptr; nb::try_cast(value, x) && x != nullptr) return x->expr;
-  if (value.is_none()) fail<ValueError>("expected a tensor, got None");
+  if (value.is_none()) fail<DTypeError>("expected a tensor, got None");
   // As in K.prod([x, y]): the entries are stacked along a new first axis.
   if (is_sequence(value) && holds_tensors(value)) return stack(alike_exprs_from(value, dtype));
   return constant_from(dtype ? array_beside(value, *dtype) : array_from(value));
@@ -206,21 +210,104 @@ Expr new_value_from(const Variable& x, nb::handle value) {
 
 Expr optional_expr_from(nb::handle value) { return value.is_none() ? Expr{} : expr_from(value); }
 
-Expr Parameter::as(DType dtype) const {
-  if (!number) return tensor.dtype() == dtype ? tensor : cast(tensor, dtype);
-  if (is_integer(dtype) && *number != std::trunc(*number))
-    fail<DTypeError>("the number ", *number, " does not fit a tensor of ", dtype,
-                     "; cast the tensor to a floating dtype first");
-  return scalar(*number, dtype);
+namespace {
+
+// The numbers from `low` to below `end` are those of an integer dtype.
+struct Range {
+  double low, end;
+};
+
+Range range_of(DType dtype) {
+  return with_number(dtype, []<class T>(T) {
+    using Limits = std::numeric_limits<T>;
+    return Range{static_cast<double>(Limits::lowest()), std::ldexp(1.0, Limits::digits)};
+  });
 }
 
+// Throws E for the first known number for which `fits` is false.
+template <class E, class Fits>
+void check_each(const Parameter& p, DType dtype, const char* advice, Fits fits) {
+  const Array numbers = p.known();
+  for (const double x : numbers.values<double>())
+    if (!fits(x)) fail<E>("the number ", x, " does not fit a tensor of ", dtype, advice);
+}
+
+// True if `dtype`, an integer dtype, holds every number of the dtype `other`.
+bool holds_all(DType dtype, DType other) {
+  if (dtype == other || other == DType::kBool) return true;
+  return is_integer(other) && size_of(other) < size_of(dtype);
+}
+
+[[noreturn]] void refuse_tensor(const Expr& tensor, DType dtype) {
+  fail<DTypeError>("expected a number or a tensor of ", dtype, ", got a tensor of ", tensor.dtype(),
+                   "; cast it: K.cast(x, '", dtype, "')");
+}
+
+// The numbers in the integer dtype `dtype`; those out of its range become the ends of the range.
+Array saturated(const Parameter& p, DType dtype) {
+  if (p.array && p.array->dtype() == dtype) return *p.array;  // a double rounds large numbers of int64
+  const Range range = range_of(dtype);
+  const Array doubles = p.known();
+  Array result = p.array ? p.array->cast(dtype) : doubles.cast(dtype);
+  with_number(dtype, [&]<class T>(T) {
+    T* out = result.data<T>();
+    for (const double x : doubles.values<double>()) {
+      if (x < range.low) *out = std::numeric_limits<T>::lowest();
+      if (x >= range.end) *out = std::numeric_limits<T>::max();
+      ++out;
+    }
+  });
+  return result;
+}
+
+}  // namespace
+
+Array Parameter::known() const {
+  if (number) return Array::scalar(*number);
+  return array ? array->cast(DType::kFloat64) : Array(DType::kFloat64, Shape{0});
+}
+
+void Parameter::check_whole(DType dtype) const {
+  if (is_integer(dtype))
+    check_each<DTypeError>(*this, dtype, "; give a whole number, or cast the tensor to a floating dtype",
+                           [](double x) { return x == std::trunc(x); });
+}
+
+void Parameter::check(DType dtype) const {
+  if (!is_integer(dtype) || (array && array->dtype() == dtype)) return;
+  if (tensor && !holds_all(dtype, tensor.dtype())) refuse_tensor(tensor, dtype);
+  check_whole(dtype);
+  const Range range = range_of(dtype);
+  check_each<ValueError>(*this, dtype, "; give a number in its range",
+                         [&](double x) { return range.low <= x && x < range.end; });
+}
+
+Expr Parameter::as(DType dtype) const {
+  check(dtype);
+  if (number) return scalar(*number, dtype);
+  if (array) return constant_of(array->cast(dtype));
+  return tensor.dtype() == dtype ? tensor : cast(tensor, dtype);
+}
+
+Expr Parameter::as_bound(DType dtype) const {
+  if (!is_integer(dtype)) return as(dtype);
+  check_whole(dtype);
+  if (!tensor) return constant_of(saturated(*this, dtype));
+  if (is_floating(tensor.dtype())) refuse_tensor(tensor, dtype);
+  if (holds_all(dtype, tensor.dtype())) return as(dtype);
+  const Range range = range_of(dtype);
+  return cast(clip(tensor, range.low, range.end - 1), dtype);
+}
+
+Expr Parameter::expr() const { return array ? constant_of(*array) : tensor; }
+
 Parameter parameter_from(nb::handle value) {
-  if (PyFloat_CheckExact(value.ptr())) return {PyFloat_AS_DOUBLE(value.ptr()), {}};
-  if (is_tensor(value) || (is_sequence(value) && holds_tensors(value))) return {{}, expr_from(value)};
-  if (value.is_none()) fail<ValueError>("expected a number or a tensor, got None");
+  if (PyFloat_CheckExact(value.ptr())) return {PyFloat_AS_DOUBLE(value.ptr()), {}, {}};
+  if (is_tensor(value) || (is_sequence(value) && holds_tensors(value))) return {{}, {}, expr_from(value)};
+  if (value.is_none()) fail<DTypeError>("expected a number or a tensor, got None");
   HeldArray held = array_from(value);
-  if (held.array.size() == 1 && is_exact(held.array)) return {held.array.item(), {}};
-  return {{}, constant_from(std::move(held))};
+  if (held.array.size() == 1 && is_exact(held.array)) return {held.array.item(), {}, {}};
+  return {{}, copied(std::move(held)), {}};
 }
 
 Parameter optional_parameter_from(nb::handle value) { return value.is_none() ? Parameter{} : parameter_from(value); }

@@ -31,7 +31,8 @@ nb::tuple shape_to(const Shape& shape);
 // A number, a sequence whose entries may be tensors, or a tensor of integers.
 Dims dims_from(nb::handle shape);
 Dim dim_from(nb::handle number);
-// An integer; or an array or tensor of one integer, whose value is known while the graph is built.
+// An integer; or an array or tensor of one integer, whose value is known while the graph is built. Throws DTypeError
+// for any other object.
 std::int64_t int64_from(nb::handle number);
 // Throw ValueError, which names `what`, for a number outside the range of int.
 int int_from(std::int64_t number, const char* what);
@@ -61,14 +62,27 @@ std::vector<Expr> alike_exprs_from(nb::handle values, std::optional<DType> dtype
 Expr new_value_from(const Variable& x, nb::handle value);
 // None: empty.
 Expr optional_expr_from(nb::handle value);
-// A parameter, such as a rate or a bound. It is a number if its value is known while the graph is built (a number, or
-// an array of one element) and exact as a double, otherwise a tensor.
+// A parameter, such as a rate or a bound: a number, an array of known numbers, or a tensor. An array of one number that
+// a double represents is a number.
 struct Parameter {
   std::optional<double> number;
+  std::optional<Array> array;
   Expr tensor;
-  bool is_given() const { return number || tensor; }
-  // The parameter as a tensor of `dtype`; other tensors are cast. Throws DTypeError for a fraction in an integer dtype.
+  bool is_given() const { return number || array || tensor; }
+  // The parameter as a tensor of `dtype`. For an integer dtype, known numbers must fit it: throws DTypeError for a
+  // fraction and ValueError for a number out of its range. Numbers of a tensor are not known, so its dtype must fit:
+  // throws DTypeError for a floating dtype, and for integers that `dtype` need not hold.
   Expr as(DType dtype) const;
+  // The same for a bound of numbers of `dtype`: a bound out of its range becomes the end of the range.
+  Expr as_bound(DType dtype) const;
+  // Throws what `as` throws.
+  void check(DType dtype) const;
+  // Throws DTypeError for known fractions if `dtype` is an integer dtype.
+  void check_whole(DType dtype) const;
+  // The known numbers as float64, of which a tensor has none.
+  Array known() const;
+  // An array or tensor in its own dtype.
+  Expr expr() const;
 };
 Parameter parameter_from(nb::handle value);
 // None: not given.

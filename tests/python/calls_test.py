@@ -220,3 +220,127 @@ def test_what_is_no_tensor_has_no_gradient():
     x = K.variable([1.0, 2.0])
     with pytest.raises(ValueError, match="gradients: 3 is not a tensor"):
         K.gradients(K.sum(x), [x, 3])
+
+
+NO_INTEGERS = [1.5, "a", object(), None, [1.5], [None], K.constant(1.0)]
+
+
+@pytest.mark.parametrize("wrong", NO_INTEGERS, ids=repr)
+def test_what_is_no_integer_is_of_a_wrong_type(wrong):
+    x, images = K.constant(np.ones((2, 3))), K.constant(np.ones((1, 4, 4, 1)))
+    for call in (
+        lambda: K.reshape(x, [wrong, 3] if wrong is not None else [1.5]),
+        lambda: K.permute_dimensions(x, (0, wrong)),
+        lambda: K.repeat_elements(x, wrong, 0),
+        lambda: K.expand_dims(x, wrong),
+        lambda: K.reverse(x, wrong),
+        lambda: K.cumsum(x, wrong),
+        lambda: K.batch_dot(x, x, axes=(1, wrong)),
+        lambda: K.resize_images(images, wrong, 1, None),
+        lambda: K.spatial_2d_padding(images, ((1, 1), (1, wrong))),
+        lambda: K.pool2d(images, (1, wrong)),
+        lambda: K.constant(1.0, shape=(2, wrong)),
+        lambda: K.eye((2, wrong)),
+        lambda: K.softmax(x, wrong),
+        lambda: K.random_normal((2,), seed="5" if wrong is None else wrong),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_seeds_are_integers_of_any_size():
+    for seed, same in ((-1, 2**64 - 1), (2**64 + 3, np.int64(3)), (True, 1)):
+        np.testing.assert_array_equal(K.eval(K.random_normal((3,), seed=seed)), K.eval(K.random_normal((3,), seed=same)))
+
+
+def test_values_of_variables_come_in_pairs():
+    v = K.variable([2.0])
+    for wrong in ([(v, 1, 2)], [(v,)], [v], [3], [()], {v: 1}, 3):
+        with pytest.raises(TypeError, match="pair|iterable"):
+            K.batch_set_value(wrong)
+    with pytest.raises(ValueError, match="not a variable"):
+        K.batch_set_value([(v, 5.0), (v * 2, 1.0)])
+    assert K.get_value(v) == 2
+    K.batch_set_value([[v, [3.0]]])
+    assert K.get_value(v) == 3
+
+
+def test_what_is_no_tensor_is_neither_input_nor_output():
+    x = K.placeholder((2,))
+    for wrong in (lambda: K.function([None], [x]), lambda: K.function(["a"], [x]), lambda: K.function([3], [x]),
+                  lambda: K.function([x], [None]), lambda: K.function([x], ["a"])):  # fmt: skip
+        with pytest.raises(TypeError, match="tensor"):
+            wrong()
+    f = K.function([x], [x])
+    for fed in (None, "a", object(), [1, "a"], [1, None]):
+        with pytest.raises(TypeError, match="cannot become a tensor"):
+            f([fed])
+    for fed in (x, [1.0, 2.0, 3.0]):
+        with pytest.raises(ValueError):
+            f([fed])
+
+
+def test_a_phase_with_axes_chooses_element_by_element():
+    ones, twos = K.constant([1.0, 1.0]), K.constant([2.0, 2.0])
+    assert K.eval(K.in_train_phase(ones, twos, training=K.variable([1.0, 0.0]))).tolist() == [1, 2]
+    assert K.eval(K.in_test_phase(ones, twos, training=K.variable([1.0, 0.0]))).tolist() == [2, 1]
+    with pytest.raises(ValueError):
+        K.in_train_phase(ones, twos, training=np.array([1.0, 0.0]))
+
+
+def test_an_accumulator_keeps_its_dtype():
+    for fold in (K.foldl, K.foldr):
+        with pytest.raises(ValueError, match="must keep its dtype"):
+            fold(lambda total, e: K.cast(total, "int32"), K.constant([1.0, 2.0]))
+        with pytest.raises(TypeError, match="cannot become a tensor"):
+            fold(lambda total, e: "a", K.constant([1.0, 2.0]))
+
+
+def test_a_number_that_is_no_class_ends_the_labels():
+    steps = [[[0.3, 0.3, 0.4]] * 2]
+    none = K.eval(K.ctc_batch_cost([[2]], steps, [[2]], [[1]]))
+    assert K.eval(K.ctc_batch_cost([[7]], steps, [[2]], [[1]])) == none
+    for wrong, error in (([[7, 1]], "follows 7"), ([[-1, 1]], "negative")):
+        with pytest.raises(ValueError, match=error):
+            K.eval(K.ctc_batch_cost(wrong, steps, [[2]], [[2]]))
+
+
+def test_a_beam_searchs_options_are_unused_if_greedy():
+    steps = [[[0.3, 0.3, 0.4]] * 2]
+    assert len(K.ctc_decode(steps, [2], greedy=True, beam_width=1, top_paths=2)[0]) == 1
+    with pytest.raises(ValueError, match="top_paths must be from 1 to beam_width"):
+        K.ctc_decode(steps, [2], greedy=False, beam_width=1, top_paths=2)
+
+
+def test_a_size_of_minus_one_is_fed():
+    assert K.placeholder((-1, 2)).shape == (None, 2)
+    with pytest.raises(ValueError, match="negative size"):
+        K.placeholder((-2, 2))
+
+
+def test_epsilon_is_what_float_reads():
+    before = K.epsilon()
+    try:
+        for given, number in ((1e-3, 1e-3), ("1e-4", 1e-4), (np.float32(0.5), 0.5), (1, 1.0)):
+            K.set_epsilon(given)
+            assert K.epsilon() == number
+        for wrong, error in ((10**400, ValueError), ("abc", ValueError), (-1, ValueError), (None, TypeError), ([1.0], TypeError)):
+            with pytest.raises(error):
+                K.set_epsilon(wrong)
+        assert K.epsilon() == 1
+    finally:
+        K.set_epsilon(before)
+
+
+def test_a_tensor_is_cast_to_floatx():
+    cast = K.cast_to_floatx(K.constant([1, 2], dtype="int32"))
+    assert K.is_tensor(cast) and cast.dtype == K.floatx() and K.eval(cast).tolist() == [1, 2]
+    assert K.cast_to_floatx([1, 2]).dtype == K.floatx()
+
+
+def test_parameters_may_broadcast_x():
+    x = K.constant([-1.0, 2.0])
+    wide = K.constant([[1.0], [3.0]])
+    assert K.eval(K.relu(x, alpha=wide)).tolist() == [[-1, 2], [-3, 2]]
+    np.testing.assert_allclose(K.eval(K.elu(x, wide)), [[np.expm1(-1), 2], [3 * np.expm1(-1), 2]], rtol=1e-6)
+    assert K.eval(K.clip(x, wide, None)).tolist() == [[1, 2], [3, 3]]

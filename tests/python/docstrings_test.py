@@ -18,11 +18,12 @@ from syncline import _core
 ROOT = pathlib.Path(__file__).parent.parent.parent
 NAMES = [row.split("\t")[0] for row in (ROOT / "tests/oracle/functions.tsv").read_text().splitlines()[1:]]
 SECTIONS = ["Args", "Returns", "Raises", "See", "Example"]
-SHAPE = r"\(|shape|scalar|axes|axis"
-DTYPE = r"dtype|floating|integer|bool|number|\b(int|float)(32|64)\b"
+SHAPE = r"([Tt]ensors?|Variables?) \([\w.*+,:/ ]*\)|shape|scalar|axes|axis"
+DTYPE = r"dtype|floating|integer|\bbool\b|\b(int|float)(32|64)\b"
 # Patterns that a description must contain, by annotation; the first annotation that matches counts.
 WORDS = [
-    (r"StepFunction|Callable", [r"function of "]),
+    (r"StepFunction|Callable", [r"function of ", SHAPE, DTYPE]),
+    (r"Parameter", [r"\bfloat\b", r"\btensor\b", SHAPE, DTYPE]),
     (r"Side", [r"\btensor\b", r"function without arguments", SHAPE, DTYPE]),
     (r"Sequence\[(TensorLike|Tensor|Variable)\]", [r"list of (tensors|placeholders|Variables)"]),
     (r"TensorLike|\bTensor\b", [r"\btensors?\b", SHAPE, DTYPE]),
@@ -32,7 +33,7 @@ WORDS = [
     (r"DType", [r"\bstr\b"]),
     (r"Sizes|Sequence", [r"\bints\b|\bone int\b"]),
     (r"Axis|Size|\bint\b", [r"\bints?\b"]),
-    (r"\bfloat\b|Parameter", [r"\bfloat\b"]),
+    (r"\bfloat\b", [r"\bfloat\b"]),
     (r"\bbool\b", [r"\bbool\b"]),
     (r"\bstr\b", [r"\bstr\b"]),
     (r"Any", [r"any object|number|tensor|int"]),
@@ -79,6 +80,8 @@ def test_arguments_and_result(name):
         for words in wanted(WORDS, p.annotation):
             assert re.search(words, arguments[p.name]), f"{p.name} ({p.annotation}): no {words}"
     returned = inspect.signature(getattr(K, name)).return_annotation
+    if any("shape broadcasts with" in text for text in arguments.values()):
+        assert "broadcast" in found["Returns"]
     for words in wanted(RETURNED, returned):
         assert re.search(words, found["Returns"]), f"Returns ({returned}): no {words}"
 
@@ -160,9 +163,9 @@ OWN = {
     "local_conv2d": dict(inputs=(1, 3, 3, 2), kernel=(4, 8, 3), kernel_size=2, output_shape=[2, 2]),
     "ctc_label_dense_to_sparse": dict(labels=(2, 3), label_lengths=LENGTHS),
     "ctc_batch_cost": dict(y_true=(2, 3), y_pred=(2, 5, 4), input_length=LENGTHS, label_length=LENGTHS),
-    "ctc_decode": dict(y_pred=(2, 5, 4), input_length=LENGTHS), "get_value": dict(x=K.zeros((2, 3))), "update": dict(new_x=1.0),
-    "update_add": dict(increment=1.0), "update_sub": dict(decrement=1.0), "batch_get_value": dict(ops=[]),
-    "batch_set_value": dict(tuples=[]), "set_value": dict(value=np.ones((2, 3))),
+    "ctc_decode": dict(y_pred=(2, 5, 4), input_length=LENGTHS, greedy=False), "get_value": dict(x=K.zeros((2, 3))),
+    "update": dict(new_x=1.0), "update_add": dict(increment=1.0), "update_sub": dict(decrement=1.0), "batch_get_value": dict(ops=[]),
+    "batch_set_value": dict(tuples=[]), "placeholder": dict(shape=None), "set_value": dict(value=np.ones((2, 3))),
 }  # fmt: skip
 
 
@@ -206,6 +209,49 @@ def test_dtypes_are_those_documented(name, configuration):
                 break
 
 
+def of_the_dtype_of(described):
+    """Triples of an argument, the argument (or "result") whose dtype it must have, and whether it is cast to that dtype."""
+    for p, text in described.items():
+        for cast, other in re.findall(r"(cast to )?\b(?:the )?(\w+)'s (?:shape(?:,| and) )?dtype", text):
+            if other in described or other == "result":
+                yield p, other, bool(cast)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tensor_of_another_dtype_is_refused_or_cast_as_documented(name, configuration):
+    call = right_call(name)
+    for p, other, cast in of_the_dtype_of(entries(sections(name).get("Args", ""))):
+        own = call["dtype"] if other == "result" else K.dtype(call[other])
+        shape = call[p].shape if K.is_tensor(call[p]) else np.shape(call[p])
+        for dtype in EVERY - {own}:
+            raised = error_of(name, p, K.ones(shape, dtype=dtype))
+            assert raised == (None if cast else "TypeError"), f"{p} of {dtype} beside {other}: {raised}"
+
+
+# Functions whose parameters may be tensors, with the integer operand that they belong to.
+PARAMETERS = [
+    (name, p.name)
+    for name in NAMES
+    for p in parameters(name)
+    if "Parameter" in p.annotation and "cast to a floating dtype" not in entries(sections(name)["Args"])[p.name]
+]
+
+
+@pytest.mark.parametrize("name, parameter", PARAMETERS)
+def test_parameters_of_integers_are_integers(name, parameter, configuration):
+    """A floating tensor and a fraction are refused where x holds integers, with the error that the docstring names."""
+    call, raises = right_call(name), entries(sections(name)["Raises"])
+    whole = {p: 1 if type(v) is float else v for p, v in call.items()}
+    if "x" in whole:
+        whole["x"] = (K.zeros if isinstance(call["x"], _core.Variable) else K.placeholder)((2, 3), dtype="int32")
+    else:
+        whole.update(dtype="int32")
+    for value in (0.5, [0.5, 1.5, 2.5], tensor(dtype="float32"), K.variable([0.5, 1.0, 2.0])):
+        with pytest.raises(TypeError):
+            getattr(K, name)(**{**whole, parameter: value})
+    assert re.search(r"integer|fraction|floating", raises["TypeError"])
+
+
 def wrong_values(name, annotation):
     yield object()
     if annotation == "Optional[str]":
@@ -213,24 +259,79 @@ def wrong_values(name, annotation):
     if name == "batch_flatten":
         yield 1.0
     if annotation.startswith("Sequence"):
-        yield [tensor(2, 3)]
+        yield from ([tensor(2, 3)], [(tensor(2, 3), 1.0)])
     yield from ("text", np.ones((7, 5, 3), "float32"), tensor(2, 3, dtype="bool"), tensor(None, 3))
     yield K.placeholder((2, 3), sparse=True)
     if not re.search("Tensor|Side", annotation):
         yield from (-7, 2.5, [9, 9])
 
 
+def error_of(name, parameter, value):
+    """The type of the error that a call with this value, which is right but for it, raises; None: it raises none."""
+    try:
+        getattr(K, name)(**{**right_call(name), parameter: value})
+    except Exception as error:  # of any type: each one is to be documented
+        return type(error).__name__
+    return None
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from NumPy, for wrong dtypes
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_those_documented(name, configuration):
-    function, raised = getattr(K, name), {}
-    function(**right_call(name))
-    for p in parameters(name):
-        for value in wrong_values(name, p.annotation):
-            try:
-                function(**{**right_call(name), p.name: value})
-            except (TypeError, ValueError) as error:
-                raised.setdefault(type(error).__name__, f"{p.name}={value!r}: {error}")
-            except RuntimeError:
-                pass  # docstrings do not name this type
+    getattr(K, name)(**right_call(name))
+    raised = {
+        error: f"{p.name}={value!r}"
+        for p in parameters(name)
+        for value in wrong_values(name, p.annotation)
+        if (error := error_of(name, p.name, value)) is not None
+    }
     assert set(raised) == set(entries(sections(name).get("Raises", ""))), raised
+
+
+# Values of a wrong kind, and values of the right kind that are out of range, by an argument's annotation and description.
+# Each has the error that they must raise and what the text of this error in the docstring must mention; NAME is the argument's name.
+NO_NUMBER, NO_INT = ["a", object()], [1.5, "a", object(), [1.5], np.array(1.5)]
+WRONG = [
+    (r"^(Optional\[)?int\b|Sequence\[int|Sequence\[Seq|Axis|Size", r"\bints?\b", NO_INT, "TypeError", r"\bints?\b|integers?\b"),
+    (r"^(Optional\[)?(float\b|Parameter)", r"\bfloat\b", NO_NUMBER, "TypeError", r"numbers?\b|numeric"),
+    (r"^(Optional\[)?(TensorLike|Tensor|Side)\b", r": (scalar |number or )?tensor", NO_NUMBER, "TypeError", r""),
+    (r"^(Callable|StepFunction)", r": function", [3, "a"], "TypeError", r"not a function"),
+    (r"DType", r"dtype", ["a", object()], "TypeError", r"dtype"),
+    (r"\bstr\b", r"'\w+'", ["a"], "ValueError", r"unknown|other|NAME"),
+    (r"\bVariable\]?$", r"Variable", [3, "a", object()], "ValueError", r"not a [vV]ariable"),
+    (r"Axis|\bint\b", r"^(axis|axes|reduction_axes): ", [99, 2**40], "ValueError", r"axis|axes|pair"),
+    (r"\bint\b|\bSize$", r": int >= 0", [-1], "ValueError", r"negative"),
+    (r"\bint\b|Sequence", r"ints? >= 1|int from 1", [0, -1], "ValueError", r"below 1"),
+    (r"Sequence|Sizes", r": tuple of ints >= 0", [[-7], (-7, 2)], "ValueError", r"negative"),
+    (r"float|Parameter", r": float >= 0|: float: finite, 0 or more", [-1, -0.5], "ValueError", r"negative|interval"),
+    (r"float|Parameter", r": float (from 0 to|in \[0,) 1", [-0.5, 1.5, float("nan")], "ValueError", r"\[0, 1"),
+]
+# A function that reads a text as a number, as Keras's does.
+READS_TEXT = {"set_epsilon"}
+
+
+def documented_error(name, error, mentioned, parameter):
+    """The type of the error that the docstring promises for such a fault; None: none. The text must mention the fault."""
+    raises = entries(sections(name).get("Raises", ""))
+    if any("any other" in text for text in raises.values()):  # which is all that the argument does not permit
+        return next(iter(raises))
+    if not mentioned and error not in raises:  # takes any object
+        return None
+    return error if re.search(mentioned.replace("NAME", parameter), raises.get(error, "")) else f"{error} for {mentioned!r}"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_each_kind_of_wrong_value_raises_its_documented_error(name, configuration):
+    described, faults = entries(sections(name).get("Args", "")), []
+    for p in parameters(name):
+        for annotation, description, values, error, mentioned in WRONG:
+            if not (re.search(annotation, p.annotation) and re.search(description, f"{p.name}: {described[p.name]}")):
+                continue
+            for value in values:
+                reads = name in READS_TEXT and isinstance(value, str)
+                fault = ("ValueError", "text") if reads else (error, mentioned)
+                raised, promised = error_of(name, p.name, value), documented_error(name, *fault, p.name)
+                if raised != promised:
+                    faults.append(f"{p.name}={value!r}: {raised}, but {promised} is documented")
+    assert not faults, "\n".join(faults)

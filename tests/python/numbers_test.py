@@ -96,6 +96,78 @@ def test_fractions_beside_whole_numbers_are_refused(fraction):
     assert K.get_value(v).tolist() == [3, 4]
 
 
+@pytest.mark.parametrize("half", [*FRACTIONS, 0.5, K.constant(2.0), K.variable(0.5), [K.variable(0.5), 2]], ids=repr)
+def test_fractions_are_no_parameters_of_whole_numbers(half):
+    x, v, shape = K.constant([3, 4], dtype="int32"), K.variable([3, 4], dtype="int32"), (2,)
+    for wrong in (
+        lambda: K.clip(x, half, None),
+        lambda: K.clip(x, 1, half),
+        lambda: K.relu(x, alpha=half),
+        lambda: K.relu(x, max_value=half),
+        lambda: K.relu(x, threshold=half, alpha=K.constant(2, "int32")),
+        lambda: K.moving_average_update(v, [8, 8], half),
+        lambda: K.random_uniform(shape, half, 9, dtype="int32"),
+        lambda: K.random_uniform(shape, K.constant(0, "int32"), half, dtype="int32"),
+    ):
+        with pytest.raises(TypeError, match="cast|whole number"):
+            wrong()
+
+
+def test_a_parameter_of_the_wrong_dtype_is_to_be_cast():
+    x, small = K.constant([3, 4], dtype="int32"), K.constant([3, 4], dtype="uint8")
+    with pytest.raises(TypeError, match=r"expected a number or a tensor of int32, got a tensor of float32; cast it: K.cast\(x, 'int32'\)"):
+        K.relu(x, alpha=K.variable(2.0))
+    with pytest.raises(TypeError, match="tensor of uint8, got a tensor of int32"):  # it may hold 300
+        K.relu(small, alpha=x)
+    with pytest.raises(TypeError, match="tensor of uint8, got a tensor of int8"):
+        K.relu(small, alpha=K.constant(1, "int8"))
+    assert value(K.relu(-x, alpha=small)).tolist() == [-9, -16]
+    # Whole numbers and other floating dtypes are parameters of floating tensors.
+    for two in (2, [2.0], np.array([2, 2]), K.constant(2, "int64"), K.constant(2.0, "float64"), K.constant(2, "uint8")):
+        for dtype in ("float16", "float32", "float64"):
+            assert value(K.relu(K.constant([-1.0, 1.0], dtype=dtype), alpha=two)).tolist() == [-2, 1]
+            assert value(K.clip(K.constant([-1.0, 9.0], dtype=dtype), two, None)).tolist() == [2, 9]
+
+
+@pytest.mark.parametrize("wrong", [300, [300, 1], np.array([1, -1]), 1e20, float("inf")], ids=repr)
+def test_a_parameter_is_in_the_range_of_the_dtype(wrong):
+    x, v = K.constant([3, 4], dtype="uint8"), K.variable([3, 4], dtype="uint8")
+    for call in (
+        lambda: K.relu(x, alpha=wrong),
+        lambda: K.relu(x, alpha=K.constant(2, "uint8"), threshold=wrong),
+        lambda: K.moving_average_update(v, [8, 8], wrong),
+    ):
+        with pytest.raises(ValueError, match="does not fit a tensor of uint8"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "low, high, expected",
+    [
+        (-1, [300, 4], [3, 4]),
+        ([-1, 4], 300, [3, 5]),
+        (K.constant(4, "uint8"), 300, [4, 5]),
+        (-1, K.constant(4, "uint8"), [3, 4]),
+        (K.constant(-1, "int64"), K.constant(300, "int32"), [3, 5]),
+        (np.array([300, -300]), None, [255, 5]),
+        (None, np.array([-1e300, np.inf]), [0, 5]),
+    ],
+    ids=repr,
+)
+def test_bounds_beyond_the_dtype_limit_nothing(low, high, expected):
+    assert value(K.clip(K.constant([3, 5], dtype="uint8"), low, high)).tolist() == expected
+    assert value(K.clip(whole(ODD, -ODD), None, np.array([2**63 - 9, ODD - 2]))).tolist() == [ODD, -ODD]
+
+
+def test_a_largest_value_beyond_the_dtype_limits_nothing():
+    x = K.constant([-3, 100], dtype="int8")
+    for largest in (300, [300, 400], K.constant(300, "int32")):
+        assert value(K.relu(x, alpha=K.constant(2, "int8"), max_value=largest)).tolist() == [-6, 100]
+    for negative in (-1, [1, -1]):
+        with pytest.raises(ValueError, match="max_value is -1"):
+            K.relu(x, alpha=K.constant(2, "int8"), max_value=negative)
+
+
 def test_an_array_of_whole_numbers_stands_beside_a_tensor_of_such():
     x = K.constant([3, 4], dtype="int32")
     assert value(x * np.array([2.0, 3.0])).tolist() == [6, 12]
@@ -159,3 +231,10 @@ def test_results_own_their_memory():
     assert rows.flags.writeable and K.eval(whole(1)).dtype is np.dtype("int64")
     with pytest.raises(BufferError, match="no memory"):
         memoryview(_core.Memory.__new__(_core.Memory))
+
+
+def test_slopes_of_unsigned_integers():
+    x = K.constant([3, 5], dtype="uint8")
+    assert K.eval(K.relu(x, alpha=1, max_value=200)).tolist() == [3, 5]
+    assert K.eval(K.relu(x, alpha=1, threshold=3)).tolist() == [3, 5]
+    assert K.eval(K.relu(x, alpha=K.constant(1, "uint8"), max_value=K.constant(200, "uint8"))).tolist() == [3, 5]

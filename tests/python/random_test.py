@@ -99,6 +99,47 @@ def test_parameters_may_be_tensors_and_arrays():
     np.testing.assert_array_equal(drawn, [1, 2])
 
 
+NO_UNIFORM = [
+    (K.constant(0, "int8"), 1000, "int8"),
+    (-1, K.constant(4, "uint8"), "uint8"),
+    (K.constant(0, "int32"), 5e9, "int32"),
+    ([0, 1], [300, 301], "int8"),
+    (K.constant(3, "int32"), 3, "int32"),
+    (0, 1e6, "float16"),
+    (K.constant(0, "float16"), 1e6, "float16"),
+    (K.constant(0.0), float("nan"), "float32"),
+    (float("-inf"), K.variable(1.0), "float32"),
+    (K.variable(1.0), 1e39, "float32"),
+    (1, [5, 0], "float32"),
+    (K.constant(-3e38), 3e38, "float32"),
+]
+
+
+@pytest.mark.parametrize("low, high, dtype", NO_UNIFORM, ids=repr)
+def test_numbers_beside_a_tensor_are_bounds_of_the_dtype(low, high, dtype):
+    with pytest.raises(ValueError, match="does not fit|range|finite|interval"):
+        K.random_uniform((2,), low, high, dtype)
+
+
+def test_parameters_that_are_known_are_checked_beside_tensors():
+    mean = K.variable(0.0)
+    for draw in (K.random_normal, K.truncated_normal):
+        for stddev in (-1, [1, -1], K.constant(-1.0)):
+            with pytest.raises(ValueError, match="stddev is -1"):
+                draw((2,), mean, stddev)
+        with pytest.raises(TypeError, match="cannot draw numbers of int32"):
+            draw((2,), mean, 1.0, "int32")
+    for p in ([0.5, 2], np.array([-1, 1])):
+        with pytest.raises(ValueError, match="give a probability"):
+            K.random_binomial((2,), p)
+
+
+def test_the_range_of_halves_may_be_beyond_their_dtype():
+    for low in (-60000, K.constant(-60000, "float16")):
+        drawn = K.eval(K.random_uniform((5000,), low, 60000, "float16")).astype("float32")
+        assert -60000 <= drawn.min() < -59000 and 59000 < drawn.max() <= 60000 and abs(drawn.mean()) < 3000
+
+
 def test_parameters_have_gradients():
     mean, stddev = K.variable(1.0), K.variable(2.0)
     drawn = K.random_normal((1000,), mean, stddev, seed=3)

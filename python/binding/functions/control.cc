@@ -56,7 +56,9 @@ nb::object choose(nb::handle condition, nb::handle then_expression, nb::handle e
 }
 
 nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states, bool go_backwards, nb::handle mask,
-                nb::handle constants, bool unroll, std::optional<std::int64_t> input_length) {
+                nb::handle constants, bool unroll, nb::handle input_length) {
+  std::optional<std::int64_t> length;
+  if (!input_length.is_none()) length = int64_from(input_length);
   const RnnStep iteration = [step](const Expr& x, const std::vector<Expr>& states) {
     const nb::object result = step(tensor(x), list_of(states));
     return std::pair{expr_from(result[0]), exprs_from(result[1])};
@@ -66,7 +68,7 @@ nb::tuple recur(nb::callable step, nb::handle inputs, nb::handle initial_states,
                                 .mask = optional_expr_from(mask),
                                 .constants = constants.is_none() ? std::vector<Expr>{} : exprs_from(constants),
                                 .unroll = unroll,
-                                .input_length = input_length});
+                                .input_length = length});
   return nb::make_tuple(tensor(result.last_output), tensor(result.outputs), list_of(result.new_states));
 }
 

@@ -15,12 +15,12 @@ void bind_ctc(nb::module_& m) {
           return tensor(ctc_batch_cost(expr_from(y_true), expr_from(y_pred), expr_from(input_length),
                                        expr_from(label_length), {.epsilon = epsilon}));
         });
-  m.def("ctc_decode", [](nb::handle y_pred, nb::handle input_length, bool greedy, int beam_width, int top_paths,
-                         bool merge_repeated, double epsilon) {
+  m.def("ctc_decode", [](nb::handle y_pred, nb::handle input_length, bool greedy, nb::handle beam_width,
+                         nb::handle top_paths, bool merge_repeated, double epsilon) {
     const CtcDecoded result = ctc_decode(expr_from(y_pred), expr_from(input_length),
                                          {.greedy = greedy,
-                                          .beam_width = beam_width,
-                                          .top_paths = top_paths,
+                                          .beam_width = int_from(beam_width, "beam_width"),
+                                          .top_paths = int_from(top_paths, "top_paths"),
                                           .merge_repeated = merge_repeated,
                                           .epsilon = epsilon});
     nb::list decoded;

@@ -126,7 +126,9 @@ class FunctionObject {
                        std::vector<Expr>& fed) {
     Replacements replaced;
     for (nb::handle input : nb::iter(inputs)) {
-      if (!nb::isinstance<Tensor>(input) || nb::isinstance<VariableTensor>(input))
+      if (!nb::isinstance<Tensor>(input))
+        fail<DTypeError>(name, ": the input ", repr_of(input), " is not a tensor; give a placeholder");
+      if (nb::isinstance<VariableTensor>(input))
         fail<ValueError>(name, ": the input ", nb::cast<std::string>(nb::str(nb::repr(input))),
                          " cannot be fed; give a placeholder, or a tensor that is computed from one");
       const Expr e = expr_from(input);

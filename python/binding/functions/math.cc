@@ -42,10 +42,14 @@ std::array<int, 2> two_axes(nb::handle axes) {
 }
 
 Expr clip_to(const Expr& x, const Parameter& low, const Parameter& high) {
-  if (!low.tensor && !high.tensor) return clip(x, low.number, high.number);
+  low.check_whole(x.dtype());
+  high.check_whole(x.dtype());
+  const bool numbers = (low.number || !low.is_given()) && (high.number || !high.is_given());
+  if (numbers) return clip(x, low.number, high.number);
   Expr y = x;
-  if (high.is_given()) y = minimum(y, high.as(x.dtype()));
-  return low.is_given() ? maximum(y, low.as(x.dtype())) : y;
+  if (high.is_given()) y = high.number ? clip(y, {}, high.number) : minimum(y, high.as_bound(x.dtype()));
+  if (low.is_given()) y = low.number ? clip(y, low.number, {}) : maximum(y, low.as_bound(x.dtype()));
+  return y;
 }
 
 void bind_elementwise(nb::module_& m) {

@@ -13,11 +13,16 @@ namespace syncline::python {
 namespace {
 
 Expr relu_of(const Expr& x, const Parameter& alpha, const Parameter& max_value, const Parameter& threshold) {
-  if (!alpha.tensor && !max_value.tensor && !threshold.tensor)
+  alpha.check(x.dtype());
+  threshold.check(x.dtype());
+  const Array largest = max_value.known();
+  for (const double x : largest.values<double>())
+    if (x < 0) fail<ValueError>("relu: max_value is ", x, "; give 0 or more");
+  if (alpha.number && threshold.number && (max_value.number || !max_value.is_given()))
     return relu(x, {.alpha = *alpha.number, .max_value = max_value.number, .threshold = *threshold.number});
   const auto given = [&](const Parameter& p) { return p.number && *p.number == 0 ? Expr{} : p.as(x.dtype()); };
   return relu(x, ReluTensors{.alpha = given(alpha),
-                             .max_value = max_value.is_given() ? max_value.as(x.dtype()) : Expr{},
+                             .max_value = max_value.is_given() ? max_value.as_bound(x.dtype()) : Expr{},
                              .threshold = given(threshold)});
 }
 
@@ -32,6 +37,7 @@ void bind_activations(nb::module_& m) {
   m.def("elu", [](nb::handle x, nb::handle alpha) {
     const Expr e = expr_from(x);
     const Parameter slope = parameter_from(alpha);
+    if (!is_floating(e.dtype())) return tensor(elu(e));  // throws: an error about x comes before one about alpha
     return tensor(slope.number ? elu(e, *slope.number) : elu(e, slope.as(e.dtype())));
   });
   m.def("softmax", [](nb::handle x, nb::handle axis) { return tensor(softmax(expr_from(x), int_from(axis, "axis"))); });

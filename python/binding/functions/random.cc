@@ -32,6 +32,11 @@ void bind_distribution(nb::module_& m, const char* name,
       [=](nb::handle shape, nb::handle first, nb::handle second, nb::handle dtype, const RandomKey& key) {
         const Parameter a = parameter_from(first), b = parameter_from(second);
         const DType type = dtype_from(dtype);
+        if (constexpr bool draws_integers = std::is_same_v<Options, UniformOptions>;
+            !is_floating(type) && !(draws_integers && is_integer(type)))
+          fail<DTypeError>(name, ": cannot draw numbers of ", type, "; draw another dtype and cast the result");
+        a.check_whole(type);
+        b.check_whole(type);
         if (a.number && b.number) return tensor(of_numbers(dims_from(shape), key, {*a.number, *b.number, type}));
         return tensor(of_tensors(dims_from(shape), key, a.as(type), b.as(type)));
       },
@@ -63,7 +68,7 @@ void bind_random(nb::module_& m) {
         if (!noise_shape.is_none()) shape = dims_from(noise_shape);
         const Parameter share = parameter_from(level);
         const Expr e = expr_from(x);
-        return tensor(share.number ? dropout(e, *share.number, key, shape) : dropout(e, share.tensor, key, shape));
+        return tensor(share.number ? dropout(e, *share.number, key, shape) : dropout(e, share.expr(), key, shape));
       },
       nb::arg(), nb::arg(), nb::arg().none(), nb::arg());
 }

@@ -15,8 +15,8 @@ namespace syncline::python {
 namespace {
 
 Pads pads_from(nb::handle pair) {
-  const Shape numbers = shape_from(pair);
-  if (numbers.ndim() != 2) fail<ValueError>("padding: ", numbers, " is not a pair (before, after)");
+  const std::vector<std::int64_t> numbers = integers_from(pair);
+  if (numbers.size() != 2) fail<ValueError>("padding: ", Shape(numbers), " is not a pair (before, after)");
   return {int_from(numbers[0], "padding"), int_from(numbers[1], "padding")};
 }
 

@@ -1,7 +1,6 @@
 // Variables, constants, placeholders and updates.
 #include "syncline/backend/variable.h"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -31,7 +30,7 @@ nb::object make_variable(nb::handle value, nb::handle dtype, const std::string& 
 Expr make_constant(nb::handle value, nb::handle dtype, nb::handle shape, const std::string& name) {
   const DType type = dtype_from(dtype);
   std::optional<Shape> wanted;
-  if (!shape.is_none()) wanted = shape_from(shape);
+  if (!shape.is_none()) wanted = Shape(integers_from(shape));
   return constant(array_from(value, type).array, type, wanted, name);
 }
 
@@ -44,11 +43,10 @@ nb::object filled(double value, nb::handle shape, nb::handle dtype, const std::s
   return nb::cast(VariableTensor(value == 0 ? zeros(dims.numbers(), options) : ones(dims.numbers(), options)));
 }
 
-Tensor make_placeholder(nb::handle shape, std::optional<int> ndim, nb::handle dtype, bool sparse,
-                        const std::string& name) {
+Tensor make_placeholder(nb::handle shape, nb::handle ndim, nb::handle dtype, bool sparse, const std::string& name) {
   PlaceholderOptions options{.dtype = dtype_from(dtype), .sparse = sparse, .name = name};
   if (!shape.is_none()) options.shape = shape_from(shape);
-  else options.ndim = ndim;
+  else if (!ndim.is_none()) options.ndim = int_from(ndim, "ndim");
   return tensor(placeholder(std::move(options)));
 }
 
@@ -68,7 +66,10 @@ void set_one(nb::handle x, nb::handle value) {
 void set_all(nb::handle pairs) {
   std::vector<std::pair<Variable, Value>> values;
   std::vector<nb::object> keepers;
-  for (nb::handle pair : nb::iter(pairs)) {
+  for (nb::handle entry : nb::iter(pairs)) {
+    if (!is_sequence(entry) || nb::len(entry) != 2)
+      fail<DTypeError>("batch_set_value: the entry ", repr_of(entry), " is not a pair (variable, value)");
+    const nb::object pair = nb::borrow(entry);
     const Variable& variable = variable_of(pair[0], "batch_set_value");
     HeldArray held = array_from(pair[1], variable.dtype());
     // One number fills the variable, as NumPy assigns it.
@@ -124,6 +125,7 @@ void bind_updates(nb::module_& m) {
   m.def("moving_average_update", [](nb::handle x, nb::handle value, nb::handle momentum) {
     const Variable& v = variable_of(x, "moving_average_update");
     const Parameter kept = parameter_from(momentum);
+    kept.check(v.dtype());
     const Expr e = new_value_from(v, value);
     return UpdateTensor(kept.number ? moving_average_update(v, e, *kept.number)
                                     : moving_average_update(v, e, kept.as(v.dtype())));
@@ -144,7 +146,7 @@ void bind_variables(nb::module_& m) {
   m.def(
       "eye",
       [](nb::handle size, nb::handle dtype, const std::string& name) {
-        return VariableTensor(eye(shape_from(size), {.dtype = dtype_from(dtype), .name = name}));
+        return VariableTensor(eye(Shape(integers_from(size)), {.dtype = dtype_from(dtype), .name = name}));
       },
       nb::arg(), nb::arg().none(), nb::arg());
   m.def("placeholder", &make_placeholder, nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg());

@@ -9,19 +9,21 @@ from syncline.types import Axis, Optional, Parameter, Sequence, Tensor, TensorLi
 def relu(
     x: TensorLike, alpha: Parameter = 0.0, max_value: Optional[Parameter] = None, threshold: Parameter = 0.0
 ) -> Tensor:
-    """The rectified linear unit, element by element: max_value where x >= max_value, x where threshold < x < max_value,
-    alpha * (x - threshold) elsewhere.
+    """The rectified linear unit, element by element: alpha * (x - threshold) where x < threshold, elsewhere x, which
+    max_value, if given, limits to 0 <= x <= max_value.
 
     Args:
         x: tensor of any shape and any dtype but bool.
-        alpha: float, or tensor of x's dtype whose shape broadcasts with x's: the slope below the threshold.
-        max_value: float >= 0, tensor of x's dtype whose shape broadcasts with x's, or None: no upper bound.
-        threshold: float, or tensor of x's dtype whose shape broadcasts with x's: the value of x from which the slope is 1.
+        alpha: float, or tensor, cast to x's dtype, whose shape broadcasts with x's: the slope below the threshold.
+        max_value: float >= 0, or tensor, cast to x's dtype, whose shape broadcasts with x's; or None: no upper bound.
+        threshold: float, or tensor, cast to x's dtype, whose shape broadcasts with x's: the value of x from which the
+            slope is 1.
     Returns:
-        Tensor of x's shape and dtype.
+        Tensor of x's shape (with tensors as parameters: the broadcast shape) and dtype.
     Raises:
-        TypeError: x is bool, or x is an integer tensor and a parameter a fraction.
-        ValueError: max_value is negative, or x is sparse.
+        TypeError: x is bool, or a parameter is not a number; x holds integers and a parameter is a fraction, or a tensor
+            of a dtype that x's does not include (cast it).
+        ValueError: max_value is negative, a number is beyond x's dtype, the shapes do not broadcast, or x is sparse.
     See: ops/nn/activations.cc
     Example:
         >>> K.eval(K.relu([-2., 0.5, 9.], alpha=0.1, max_value=6.)).round(3)
@@ -35,13 +37,13 @@ def elu(x: TensorLike, alpha: Parameter = 1.0) -> Tensor:
 
     Args:
         x: tensor of any shape and floating dtype.
-        alpha: float, or tensor of x's dtype whose shape broadcasts with x's: the result approaches -alpha for very
-            negative x.
+        alpha: float, or tensor, cast to x's dtype, whose shape broadcasts with x's: the result approaches -alpha
+            for very negative x.
     Returns:
-        Tensor of x's shape and dtype.
+        Tensor of x's shape (with a tensor as alpha: the broadcast shape) and dtype.
     Raises:
-        TypeError: x is bool or an integer tensor; cast it first.
-        ValueError: x is sparse.
+        TypeError: x is bool or an integer tensor (cast it first), or alpha is not a number.
+        ValueError: the shapes do not broadcast, or x is sparse.
     See: ops/nn/activations.cc
     Example:
         >>> K.eval(K.elu([-1., 2.])).round(3)
@@ -59,7 +61,7 @@ def softmax(x: TensorLike, axis: int = -1) -> Tensor:
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is bool or an integer tensor; cast it first.
+        TypeError: x is bool or an integer tensor (cast it first), or an axis is not an int.
         ValueError: x has no such axis, or is sparse.
     See: ops/nn/softmax.cc
     Example:
@@ -174,7 +176,7 @@ def categorical_crossentropy(
     Returns:
         Tensor of output's shape without the axis, in its dtype: one value per sample.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or `axis` is not an int.
         ValueError: the shapes do not broadcast, there is no such axis, or a tensor is sparse.
     See: ops/nn/crossentropy.cc
     Example:
@@ -198,7 +200,7 @@ def sparse_categorical_crossentropy(
     Returns:
         Tensor of output's shape without the axis, in its dtype: one value per sample.
     Raises:
-        TypeError: output is not floating.
+        TypeError: output is not floating, or `axis` is not an int.
         ValueError: the shapes do not fit, there is no such axis, or a tensor is sparse. When the step runs: a target is
             not a class.
     See: ops/nn/crossentropy.cc
@@ -241,7 +243,7 @@ def in_top_k(predictions: TensorLike, targets: TensorLike, k: int) -> Tensor:
     Returns:
         bool tensor (samples,).
     Raises:
-        TypeError: predictions are not floating, or targets not int32 or int64.
+        TypeError: predictions are not floating, targets not int32 or int64, or k is not an int.
         ValueError: the shapes do not fit, or a tensor is sparse.
     See: ops/nn/in_top_k.cc
     Example:
@@ -260,7 +262,7 @@ def l2_normalize(x: TensorLike, axis: Axis = None) -> Tensor:
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is bool or an integer tensor; cast it first.
+        TypeError: x is bool or an integer tensor (cast it first), or an axis is not an int.
         ValueError: x has no such axis, or is sparse.
     See: ops/nn/normalization.cc
     Example:
@@ -289,11 +291,11 @@ def batch_normalization(
         beta: tensor: the offset, of a shape allowed for mean, or None: 0; x's dtype.
         gamma: tensor: the scale, of a shape allowed for mean, or None: 1; x's dtype.
         axis: int: the axis of x that vectors belong to; negative ones count from the end.
-        epsilon: float, or tensor of x's dtype whose shape broadcasts with x's: added to the variance.
+        epsilon: float, or tensor, cast to x's dtype, whose shape broadcasts with x's: added to the variance.
     Returns:
         Tensor of the broadcast shape of all arguments, usually x's, and x's dtype.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, `axis` is not an int, or epsilon is not a number.
         ValueError: the shapes do not fit, x has no such axis, or a tensor is sparse.
     See: ops/nn/normalization.cc
     Example:
@@ -322,7 +324,7 @@ def normalize_batch_in_training(
         Tuple of three tensors of x's dtype: the normalized x, of x's shape; its mean and its variance (divided by n, not
         n - 1), of x's shape without the reduction axes.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, an axis is not an int, or epsilon is not a number.
         ValueError: the shapes do not fit, x has no such axis, reduction_axes is empty, or a tensor is sparse.
     See: ops/nn/normalization.cc
     Example:
@@ -330,4 +332,4 @@ def normalize_batch_in_training(
         >>> K.eval(mean), K.eval(variance)
         (array([2., 4.], dtype=float32), array([1., 4.], dtype=float32))
     """
-    return _core.normalize_batch_in_training(x, gamma, beta, reduction_axes, float(epsilon))
+    return _core.normalize_batch_in_training(x, gamma, beta, reduction_axes, epsilon)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from syncline import _core
-from syncline.types import Array, DType, Value
+from syncline.types import Any, DType, TensorLike
 
 
 def _keras_state():
@@ -39,21 +39,25 @@ def set_epsilon(e: float) -> None:
     """Sets the small number that keeps divisions and logarithms finite, for graphs built later.
 
     Args:
-        e: float: finite, 0 or more.
+        e: float: finite, 0 or more; or a text that float() reads.
     Returns:
         None.
     Raises:
         TypeError: e is not a number.
-        ValueError: e is negative or not finite.
+        ValueError: e is negative or not finite, or a text that is not a number.
     See: runtime/session/config.cc
     Example:
         >>> K.set_epsilon(1e-5)
         >>> K.epsilon()
         1e-05
     """
-    _core.set_epsilon(float(e))
+    try:
+        number = float(e)
+    except OverflowError:
+        raise ValueError("set_epsilon: the number is beyond the range of float; give a finite one that is not negative") from None
+    _core.set_epsilon(number)
     if _keras_state() is not None:
-        _keras_state().set_epsilon(float(e))
+        _keras_state().set_epsilon(number)
 
 
 def floatx() -> str:
@@ -86,22 +90,22 @@ def set_floatx(floatx: DType) -> None:
         _keras_state().set_floatx(str(floatx))
 
 
-def cast_to_floatx(x: Value) -> Array:
-    """A value as a NumPy array of dtype floatx().
+def cast_to_floatx(x: TensorLike) -> Any:
+    """A value as a NumPy array of dtype floatx(). A tensor is cast, as cast(x, floatx()) does.
 
     Args:
-        x: number, list or NumPy array of any shape and dtype; not a tensor (use cast).
+        x: number, list or NumPy array of any shape and dtype; or tensor of any shape and dtype.
     Returns:
-        NumPy array of x's shape and dtype floatx().
+        NumPy array of x's shape and dtype floatx(); for a tensor a tensor.
     Raises:
         TypeError: x cannot be converted to numbers.
-        ValueError: x is a tensor, or text that is not a number.
+        ValueError: x is a text that is not a number.
     See: python/syncline/functions/configuration.py
     Example:
         >>> K.cast_to_floatx([1, 2])
         array([1., 2.], dtype=float32)
     """
-    return np.asarray(x, dtype=floatx())
+    return _core.cast(x, floatx()) if isinstance(x, _core.Tensor) else np.asarray(x, dtype=floatx())
 
 
 def image_data_format() -> str:
@@ -155,6 +159,6 @@ def set_image_dim_ordering(dim_ordering: str) -> None:
         ValueError: any other value.
     See: runtime/session/config.cc
     """
-    if dim_ordering not in ("tf", "th"):
+    if not isinstance(dim_ordering, str) or dim_ordering not in ("tf", "th"):
         raise ValueError(f"set_image_dim_ordering: unknown dim_ordering {dim_ordering!r}; give 'tf' or 'th'")
     set_image_data_format("channels_first" if dim_ordering == "th" else "channels_last")

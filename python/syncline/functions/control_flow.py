@@ -36,7 +36,7 @@ def rnn(
         Tuple: the last output, a tensor (samples, ...); all outputs, a tensor (samples, time, ...); the list of the
         last states.
     Raises:
-        TypeError: step_function is not a function, or states are not a list of tensors.
+        TypeError: step_function is not a function, states are not a list of tensors, or input_length is not an int.
         ValueError: inputs have fewer than three axes; a mask, input_length or new state does not fit; there is a mask but
             no state; `unroll` with an unknown number of iterations.
     See: ops/control/rnn.cc
@@ -93,12 +93,13 @@ def in_train_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) ->
     Args:
         x: tensor of any shape and dtype, or a function without arguments that makes one.
         alt: tensor of x's shape and dtype, or a function without arguments that makes one.
-        training: bool, int or scalar tensor of any dtype: whether the model is being trained; None: learning_phase().
+        training: bool, int or any object with a truth value, or a tensor of any dtype: whether the model is being trained;
+            a tensor with axes chooses element by element, as in switch; None: learning_phase().
     Returns:
         Tensor of x's shape and dtype. If the phase is known, it is the side itself, and only that side's function is called.
     Raises:
         TypeError: the dtypes differ.
-        ValueError: the shapes differ, or `training` has several elements.
+        ValueError: the shapes differ, a tensor `training` does not fit them, or it is an array of several elements.
     See: ops/control/switch.cc
     Example:
         >>> K.eval(K.in_train_phase(K.constant([1.]), K.constant([2.]), training=True))
@@ -123,12 +124,13 @@ def in_test_phase(x: Side, alt: Side, training: Optional[TensorLike] = None) -> 
     Args:
         x: tensor of any shape and dtype, or a function without arguments that makes one.
         alt: tensor of x's shape and dtype, or a function without arguments that makes one.
-        training: bool, int or scalar tensor of any dtype: whether the model is being trained; None: learning_phase().
+        training: bool, int or any object with a truth value, or a tensor of any dtype: whether the model is being trained;
+            a tensor with axes chooses element by element, as in switch; None: learning_phase().
     Returns:
         Tensor of x's shape and dtype. If the phase is known, it is the side itself, and only that side's function is called.
     Raises:
         TypeError: the dtypes differ.
-        ValueError: the shapes differ, or `training` has several elements.
+        ValueError: the shapes differ, a tensor `training` does not fit them, or it is an array of several elements.
     See: ops/control/switch.cc
     """
     return in_train_phase(alt, x, training=training)
@@ -138,8 +140,8 @@ def map_fn(fn: Callable[..., Any], elems: TensorLike, name: Optional[str] = None
     """Calls a function with each element along the first axis, and stacks the results.
 
     Args:
-        fn: function of one element, a tensor, that returns a tensor or a list of tensors; if `elems` is a list, a
-            function of a list of tensors. It is called while the graph is built.
+        fn: function of one element, a tensor of elems' dtype without the first axis, that returns a tensor or a list of
+            tensors; if `elems` is a list, a function of a list of tensors. It is called while the graph is built.
         elems: tensor of at least one axis and any dtype, or a list of such tensors with first axes of equal length.
         name: str, or None; ignored.
         dtype: str or NumPy dtype to cast the result to, or None.
@@ -172,8 +174,8 @@ def foldl(
     Returns:
         Tensor: the last accumulator, of the first one's shape and dtype; with several initializers a list of tensors.
     Raises:
-        TypeError: fn is not a function, or the dtypes do not fit.
-        ValueError: the accumulator changes its shape, a tensor is a scalar or sparse, or there are neither elements nor
+        TypeError: fn is not a function, or its result is not numeric.
+        ValueError: the accumulator changes its shape or dtype, a tensor is a scalar or sparse, or there are neither elements nor
             an initializer.
     See: ops/control/fold.cc
     Example:
@@ -199,8 +201,8 @@ def foldr(
     Returns:
         Tensor: the last accumulator, of the first one's shape and dtype; with several initializers a list of tensors.
     Raises:
-        TypeError: fn is not a function, or the dtypes do not fit.
-        ValueError: the accumulator changes its shape, a tensor is a scalar or sparse, or there are neither elements nor
+        TypeError: fn is not a function, or its result is not numeric.
+        ValueError: the accumulator changes its shape or dtype, a tensor is a scalar or sparse, or there are neither elements nor
             an initializer.
     See: ops/control/fold.cc
     Example:

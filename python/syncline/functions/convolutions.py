@@ -34,7 +34,7 @@ def conv1d(
         Tensor (samples, new time, filters), in x's data format and dtype. New sizes: 'valid' (size-reach)//stride+1
         with reach = (window-1)*dilation_rate+1; 'same' and 'causal' size/stride, rounded up.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/dense.cc
     Example:
@@ -67,7 +67,7 @@ def conv2d(
         Tensor (samples, new rows, new columns, filters), in x's data format and dtype. New sizes: 'valid'
         (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/dense.cc
     Example:
@@ -102,7 +102,7 @@ def conv2d_transpose(
     Returns:
         Tensor of the shape output_shape and x's dtype.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/dense.cc
     Example:
@@ -134,7 +134,7 @@ def conv3d(
         Tensor (samples, new depth, new rows, new columns, filters), in x's data format and dtype. New sizes: 'valid'
         (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/dense.cc
     """
@@ -162,7 +162,7 @@ def conv3d_transpose(
     Returns:
         Tensor of the shape output_shape and x's dtype.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/dense.cc
     """
@@ -192,7 +192,7 @@ def separable_conv1d(
         Tensor (samples, new time, filters), in x's data format and dtype. New sizes: 'valid' (size-reach)//stride+1
         with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/separable.cc
     """
@@ -224,7 +224,7 @@ def separable_conv2d(
         Tensor (samples, new rows, new columns, filters), in x's data format and dtype. New sizes: 'valid'
         (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/separable.cc
     Example:
@@ -257,7 +257,7 @@ def depthwise_conv2d(
         Tensor (samples, new rows, new columns, channels * multiplier), in x's data format and dtype. New sizes: 'valid'
         (size-reach)//stride+1 with reach = (window-1)*dilation_rate+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/separable.cc
     Example:
@@ -285,7 +285,7 @@ def local_conv1d(
     Returns:
         Tensor (samples, places, filters), in inputs' data format and dtype.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/local.cc
     Example:
@@ -316,7 +316,7 @@ def local_conv2d(
     Returns:
         Tensor (samples, output rows, output columns, filters), in inputs' data format and dtype.
     Raises:
-        TypeError: the dtypes differ or are not floating.
+        TypeError: the dtypes differ or are not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/local.cc
     Example:

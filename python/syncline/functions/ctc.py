@@ -34,7 +34,8 @@ def ctc_batch_cost(
     labels with the time steps. The blank is the last class.
 
     Args:
-        y_true: tensor (samples, labels); any dtype but bool: class numbers; the first label_length of each row are used.
+        y_true: tensor (samples, labels); any dtype but bool: class numbers; the first label_length of each row are used,
+            up to the first number that is not below the blank's.
         y_pred: tensor (samples, time, classes); floating: the probabilities of a softmax.
         input_length: tensor (samples, 1) or (samples,); integers, or floating and truncated to integers: the number of
             time steps used.
@@ -44,8 +45,9 @@ def ctc_batch_cost(
         Tensor (samples, 1) of y_pred's dtype.
     Raises:
         TypeError: y_pred is not floating, or y_true is bool.
-        ValueError: the shapes do not fit, or an argument is sparse. When the step runs: a label is not a
-            class; a length is negative or larger than the number of steps or labels; the labels need more steps.
+        ValueError: the shapes do not fit, or an argument is sparse. When the step runs: a label is negative, or a class
+            follows a number that ends the labels; a length is negative or larger than the number of steps or labels; the
+            labels need more steps.
     See: ops/ctc/cost.cc
     Example:
         >>> K.eval(K.ctc_batch_cost([[0]], [[[0.5, 0.5], [0.5, 0.5]]], [[2]], [[1]])).round(3)
@@ -68,17 +70,17 @@ def ctc_decode(
         y_pred: tensor (samples, time, classes); floating: the probabilities of a softmax.
         input_length: tensor (samples,) or (samples, 1); integers: the number of time steps used.
         greedy: bool: take the best class of each step, merge equal neighbours and drop blanks; otherwise a beam search.
-        beam_width: int >= 1: the number of sequences that a beam search keeps after each step.
-        top_paths: int from 1 to beam_width: the number of sequences that a beam search returns.
+        beam_width: int >= 1: the number of sequences that a beam search keeps after each step. Unused if greedy.
+        top_paths: int from 1 to beam_width: the number of sequences that a beam search returns. Unused if greedy.
         merge_repeated: bool: whether equal neighbours in the result of a beam search are merged.
     Returns:
         Tuple: a list of int64 tensors (samples, time), padded with -1, most probable sequences first (greedy: one);
         and their log probabilities, a tensor (samples, top_paths) of y_pred's dtype (greedy: -log P of the path,
         (samples, 1)).
     Raises:
-        TypeError: y_pred is not floating, or an option has another type.
-        ValueError: the shapes do not fit, an argument is sparse, or top_paths is larger than beam_width or below 1.
-            When the step runs: a length is negative or larger than the number of steps.
+        TypeError: y_pred is not floating, or an option is not of its type (bool or int).
+        ValueError: the shapes do not fit, or an argument is sparse; in a beam search, top_paths is larger than beam_width or
+            below 1. When the step runs: a length is negative or larger than the number of steps.
     See: ops/ctc/decode.cc; the beam search ops/ctc/beam.cc
     Example:
         >>> decoded, log_probability = K.ctc_decode([[[0.9, 0.1], [0.1, 0.9], [0.8, 0.2]]], [3])

@@ -149,12 +149,12 @@ def clip(x: TensorLike, min_value: Optional[Parameter], max_value: Optional[Para
 
     Args:
         x: tensor of any shape and any dtype but bool.
-        min_value: float, tensor of x's dtype whose shape broadcasts with x's, or None: no lower bound.
-        max_value: float, tensor of x's dtype whose shape broadcasts with x's, or None: no upper bound.
+        min_value: float, or tensor, cast to x's dtype, whose shape broadcasts with x's; or None: no lower bound.
+        max_value: float, or tensor, cast to x's dtype, whose shape broadcasts with x's; or None: no upper bound.
     Returns:
         Tensor of x's shape (with tensors as bounds: the broadcast shape) and dtype.
     Raises:
-        TypeError: x is bool, a bound is a tensor of another dtype, or a bound of integers is a fraction.
+        TypeError: x is bool, a bound is not a number, or a bound of integers is a fraction or a floating tensor (cast it).
         ValueError: the shapes do not broadcast, or x is sparse.
     See: ops/math/clip.cc
     Example:

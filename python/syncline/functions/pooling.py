@@ -28,7 +28,7 @@ def pool2d(
         Tensor (samples, new rows, new columns, channels), in x's data format and dtype. New sizes: 'valid'
         (size-pool_size)//stride+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: x is not floating.
+        TypeError: x is not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/pool.cc
     Example:
@@ -59,7 +59,7 @@ def pool3d(
         Tensor (samples, new depth, new rows, new columns, channels), in x's data format and dtype. New sizes: 'valid'
         (size-pool_size)//stride+1; 'same' size/stride, rounded up.
     Raises:
-        TypeError: x is not floating.
+        TypeError: x is not floating, or an option is not of its type (int or str).
         ValueError: the shapes do not fit, or an option is unknown or below 1.
     See: ops/convolution/pool.cc
     """

@@ -4,6 +4,8 @@ and the number of its runs. So operations with equal seeds draw equal sequences,
 
 from __future__ import annotations
 
+from operator import index
+
 import numpy as np
 
 from syncline import _core
@@ -15,7 +17,7 @@ def _key(seed):
     # The key of a new operation, which draws the sequence of its seed from the beginning.
     if seed is None:
         return _core.random_key(int(np.random.randint(10_000_000)), True)
-    return _core.random_key(int(seed) % 2**64, False)
+    return _core.random_key(index(seed) % 2**64, False)
 
 
 def random_uniform_variable(
@@ -30,17 +32,19 @@ def random_uniform_variable(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        low: float, or tensor of the result's dtype whose shape broadcasts to the result's: the lower bound.
-        high: float >= low, or tensor as low: the upper bound, which is never drawn.
+        low: float, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the lower bound.
+        high: float >= low, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the upper
+            bound. It is never drawn, except by rounding if a bound is a tensor.
         dtype: str or NumPy dtype, floating or integer; None: floatx().
         name: str, or None; made unique.
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Variable of this shape and dtype.
     Raises:
-        TypeError: a parameter is not a number, or the dtype is bool.
-        ValueError: the shape is not known, a size is negative, or the bounds are not an interval.
+        TypeError: a parameter is not a number, a size or the seed is not an int, or the dtype is bool; a bound of integers
+            is a fraction, or a tensor of a dtype that the result's does not include (cast it).
+        ValueError: the shape is not known, a size is negative, or the bounds are not an interval of the dtype.
     See: ops/random/random.cc
     Example:
         >>> K.random_uniform_variable((2, 3), -1, 1).shape
@@ -61,16 +65,17 @@ def random_normal_variable(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        mean: float, or tensor of the result's dtype whose shape broadcasts to the result's: the mean.
-        scale: float >= 0, or tensor as mean: the standard deviation.
+        mean: float, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the mean.
+        scale: float >= 0, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the standard
+            deviation.
         dtype: str or NumPy dtype, floating; None: floatx().
         name: str, or None; made unique.
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Variable of this shape and dtype.
     Raises:
-        TypeError: a parameter is not a number, or the dtype is not floating.
+        TypeError: a parameter is not a number, a size or the seed is not an int, or the dtype is not floating.
         ValueError: the shape is not known, or a size or the scale is negative.
     See: ops/random/random.cc
     Example:
@@ -87,16 +92,17 @@ def random_normal(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        mean: float, or tensor of the result's dtype whose shape broadcasts to the result's: the mean.
-        stddev: float >= 0, or tensor as mean: the standard deviation.
+        mean: float, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the mean.
+        stddev: float >= 0, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the standard
+            deviation.
         dtype: str or NumPy dtype, floating; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
         only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: a parameter is not a number, or the dtype is not floating.
+        TypeError: a parameter is not a number, a size or the seed is not an int, or the dtype is not floating.
         ValueError: the shape is not known, or a size or stddev is negative.
     See: ops/random/random.cc
     Example:
@@ -113,17 +119,19 @@ def random_uniform(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        minval: float, or tensor of the result's dtype whose shape broadcasts to the result's: the lower bound.
-        maxval: float >= minval, or tensor as minval: the upper bound, which is never drawn.
+        minval: float, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the lower bound.
+        maxval: float >= minval, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the upper
+            bound. It is never drawn, except by rounding if a bound is a tensor.
         dtype: str or NumPy dtype, floating or integer; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
         only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: a parameter is not a number, or the dtype is bool.
-        ValueError: the shape is not known, a size is negative, or the bounds are not an interval.
+        TypeError: a parameter is not a number, a size or the seed is not an int, or the dtype is bool; a bound of integers
+            is a fraction, or a tensor of a dtype that the result's does not include (cast it).
+        ValueError: the shape is not known, a size is negative, or the bounds are not an interval of the dtype.
     See: ops/random/random.cc
     Example:
         >>> int(K.eval(K.random_uniform((1000,), 0, 6, dtype='int32', seed=1)).max())
@@ -137,15 +145,16 @@ def random_binomial(shape: Sizes, p: Parameter = 0.0, dtype: Optional[DType] = N
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        p: float from 0 to 1: the probability of 1; or a floating tensor whose shape broadcasts to the result's.
+        p: float from 0 to 1, or tensor, cast to a floating dtype, whose shape broadcasts to the result's: the probability
+            of 1.
         dtype: str or NumPy dtype; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
         only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: p is not a number, or the dtype is unknown.
+        TypeError: p is not a number, a size or the seed is not an int, or the dtype is unknown.
         ValueError: the shape is not known, a size is negative, or p is not in [0, 1].
     See: ops/random/random.cc
     Example:
@@ -162,16 +171,17 @@ def truncated_normal(
 
     Args:
         shape: tuple of ints >= 0 or scalar integer tensors, or an integer vector: the shape of the result.
-        mean: float, or tensor of the result's dtype whose shape broadcasts to the result's: the mean.
-        stddev: float >= 0, or tensor as mean: the standard deviation.
+        mean: float, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the mean.
+        stddev: float >= 0, or tensor, cast to the result's dtype, whose shape broadcasts to the result's: the standard
+            deviation.
         dtype: str or NumPy dtype, floating; None: floatx().
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Tensor of this shape and dtype. Each run draws new numbers, which depend on the seed and the number of the run
         only: calls with equal seeds draw equal numbers, on any number of ranks and threads.
     Raises:
-        TypeError: a parameter is not a number, or the dtype is not floating.
+        TypeError: a parameter is not a number, a size or the seed is not an int, or the dtype is not floating.
         ValueError: the shape is not known, or a size or stddev is negative.
     See: ops/random/random.cc
     Example:
@@ -187,15 +197,15 @@ def dropout(x: TensorLike, level: Parameter, noise_shape: Optional[Sizes] = None
 
     Args:
         x: tensor of any shape and floating dtype.
-        level: float in [0, 1): the probability that an element becomes 0; or a scalar tensor.
+        level: float in [0, 1), or scalar tensor of any dtype: the probability that an element becomes 0.
         noise_shape: tuple of ints, one per axis of x: 1 for an axis with one draw for all elements, otherwise x's size,
             -1 or None; a shorter tuple belongs to the last axes.
-        seed: int >= 0; None: drawn from NumPy's generator (under several ranks rank 0's), so numpy.random.seed makes
-            a run reproducible.
+        seed: int, of which the lowest 64 bits count; None: drawn from NumPy's generator (under several ranks rank 0's),
+            so numpy.random.seed makes a run reproducible.
     Returns:
         Tensor of x's shape and dtype.
     Raises:
-        TypeError: x is not floating, or the level is not a number.
+        TypeError: x is not floating, the level is not a number, or a size or the seed is not an int.
         ValueError: the level is outside [0, 1), noise_shape does not fit, or x is sparse.
     See: ops/random/dropout.cc
     Example:

@@ -17,7 +17,7 @@ def max(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
-        TypeError: x is bool; cast it first.
+        TypeError: x is bool (cast it first), or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
@@ -37,7 +37,7 @@ def min(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
-        TypeError: x is bool; cast it first.
+        TypeError: x is bool (cast it first), or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
@@ -57,7 +57,7 @@ def sum(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
-        TypeError: x is bool; cast it first.
+        TypeError: x is bool (cast it first), or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/sum.cc
     Example:
@@ -79,7 +79,7 @@ def prod(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype.
     Raises:
-        TypeError: x is bool; cast it first.
+        TypeError: x is bool (cast it first), or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
@@ -99,7 +99,7 @@ def var(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x is not numeric.
+        TypeError: x is not numeric, or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
@@ -119,7 +119,7 @@ def std(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x is not numeric.
+        TypeError: x is not numeric, or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
@@ -139,7 +139,7 @@ def mean(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x is not numeric.
+        TypeError: x is not numeric, or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:
@@ -159,7 +159,7 @@ def any(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; bool.
     Raises:
-        TypeError: x is not numeric.
+        TypeError: x is not numeric, or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
@@ -179,7 +179,7 @@ def all(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Returns:
         Tensor of x's shape without the axes; bool.
     Raises:
-        TypeError: x is not numeric.
+        TypeError: x is not numeric, or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/extremum.cc
     Example:
@@ -199,7 +199,7 @@ def logsumexp(x: TensorLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     Returns:
         Tensor of x's shape without the axes; x's dtype, or floatx() if x holds integers or bool.
     Raises:
-        TypeError: x is not numeric.
+        TypeError: x is not numeric, or an axis is not an int.
         ValueError: x has no such axis, an axis is given twice, or x is sparse.
     See: ops/reduce/composite.cc
     Example:

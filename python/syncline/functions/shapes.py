@@ -17,7 +17,7 @@ def concatenate(tensors: Sequence[TensorLike], axis: int = -1) -> Tensor:
     Returns:
         Tensor of their dtype and shape; the length of the axis is the sum of theirs.
     Raises:
-        TypeError: the dtypes differ, or `tensors` is not a list of tensors.
+        TypeError: the dtypes differ, `tensors` is not a list of tensors, or `axis` is not an int.
         ValueError: there are no tensors, their shapes do not fit, or there is no such axis.
     See: ops/shape/join.cc
     Example:
@@ -97,8 +97,8 @@ def repeat(x: TensorLike, n: Size) -> Tensor:
     Returns:
         Tensor (samples, n, dim) of x's dtype.
     Raises:
-        TypeError: n is a tensor that is not of integers.
-        ValueError: x does not have two axes or is sparse; n is negative or not an integer.
+        TypeError: x is not numeric, or n is not an int or integer tensor.
+        ValueError: x does not have two axes or is sparse; n is negative.
     See: ops/shape/repeat.cc
     Example:
         >>> K.repeat(K.placeholder((None, 3)), 4).shape
@@ -121,7 +121,7 @@ def arange(
     Returns:
         Tensor (n,) of this dtype; empty if `stop` is not beyond `start`.
     Raises:
-        TypeError: the dtype is unknown.
+        TypeError: the dtype is unknown, or an argument is not numeric.
         ValueError: the step is 0, or an argument is not finite or not a scalar.
     See: ops/shape/numbers.cc
     Example:
@@ -235,7 +235,7 @@ def stack(x: Sequence[TensorLike], axis: int = 0) -> Tensor:
     Returns:
         Tensor of their dtype and shape with one more axis, of size len(x).
     Raises:
-        TypeError: the dtypes differ, or x is not a list of tensors.
+        TypeError: the dtypes differ, x is not a list of tensors, or `axis` is not an int.
         ValueError: there are no tensors, their shapes differ, one is sparse, or the result has no such axis.
     See: ops/shape/join.cc
     Example:
@@ -254,8 +254,8 @@ def one_hot(indices: TensorLike, num_classes: int) -> Tensor:
     Returns:
         float32 tensor of shape indices.shape + (num_classes,).
     Raises:
-        TypeError: `indices` are not integers.
-        ValueError: num_classes is negative or not an integer, or `indices` are sparse.
+        TypeError: `indices` or num_classes are not integers.
+        ValueError: num_classes is negative, or `indices` are sparse.
     See: ops/shape/numbers.cc
     Example:
         >>> K.eval(K.one_hot([2, 0], 3))
@@ -275,7 +275,7 @@ def reverse(x: TensorLike, axes: Axis) -> Tensor:
         Tensor of x's shape and dtype.
     Raises:
         TypeError: x is not numeric, or `axes` does not consist of integers.
-        ValueError: x has no such axis, `axes` is None, or x is sparse.
+        ValueError: x has no such axis, or is sparse.
     See: ops/shape/permute.cc
     Example:
         >>> K.eval(K.reverse([[1, 2, 3]], 1))

@@ -36,8 +36,8 @@ def constant(
     Returns:
         Tensor of this shape and dtype.
     Raises:
-        TypeError: the value is not numeric, or the dtype is unknown.
-        ValueError: the value has another number of elements than the shape, or is a tensor.
+        TypeError: the value is not numeric, the shape does not consist of integers, or the dtype is unknown.
+        ValueError: the value has another number of elements than the shape, or is a tensor; a size is negative.
     See: runtime/execution/function.cc
     Example:
         >>> K.eval(K.constant(7, dtype='int32', shape=(2, 2)))
@@ -57,7 +57,7 @@ def placeholder(
     """A tensor whose value is fed with each call of a function.
 
     Args:
-        shape: tuple of ints >= 0, or None for sizes that are fed; without shape and ndim: ().
+        shape: tuple of ints >= 0; None or -1 for sizes that are fed; without shape and ndim: ().
         ndim: int >= 0: the number of axes, all of unknown size, if no shape is given; or None.
         dtype: str or NumPy dtype: values are cast to it; None: floatx().
         sparse: bool: whether the tensor is a sparse matrix, which has two axes.
@@ -65,8 +65,8 @@ def placeholder(
     Returns:
         Tensor of this shape and dtype.
     Raises:
-        TypeError: the shape does not consist of integers, or the dtype is unknown.
-        ValueError: ndim is negative, or a sparse tensor does not have two axes.
+        TypeError: the shape does not consist of integers, ndim is not an int, or the dtype is unknown.
+        ValueError: ndim is negative or a size is below -1, or a sparse tensor does not have two axes.
     See: runtime/execution/function.cc
     Example:
         >>> x = K.placeholder((None, 2))

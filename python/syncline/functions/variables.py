@@ -40,8 +40,8 @@ def variable(
             tensor that needs no feeds, such as random_uniform(...), which is computed immediately.
         dtype: str or NumPy dtype of the variable; None: floatx().
         name: str, or None; made unique and prefixed with the open name scopes.
-        constraint: function of a tensor that returns a tensor, or None: optimizers apply it to new values. It is the
-            attribute `constraint` of the result.
+        constraint: function of a tensor of the variable's shape and dtype that returns such a tensor, or None: optimizers
+            apply it to new values. It is the attribute `constraint` of the result.
     Returns:
         Variable of the value's shape and this dtype. Under several ranks its value is rank 0's.
     Raises:
@@ -215,7 +215,7 @@ def batch_set_value(tuples: Sequence[Tuple[Variable, Value]]) -> None:
     Returns:
         None.
     Raises:
-        TypeError: `tuples` is not a list of pairs, or a value is not numeric.
+        TypeError: `tuples` is not a list of pairs (tuples or lists), or a value is not numeric.
         ValueError: an entry is not a variable, or a value has another shape or is a tensor.
     See: runtime/execution/variable.cc
     Example:
@@ -293,13 +293,13 @@ def moving_average_update(x: Variable, value: TensorLike, momentum: Parameter) -
     Args:
         x: Variable of any shape and any dtype but bool.
         value: tensor whose shape broadcasts to x's; cast to x's dtype.
-        momentum: float, or tensor of x's dtype whose shape broadcasts with x's: the weight of the old value.
+        momentum: float, or tensor, cast to x's dtype, whose shape broadcasts to x's: the weight of the old value.
     Returns:
         Update: a tensor of the new value, which function() and eval() carry out.
     Raises:
-        TypeError: x is bool, or holds integers while the momentum is a fraction; the value or the momentum is not
-            numeric.
-        ValueError: x is not a variable, or the shapes do not fit.
+        TypeError: x is bool; the value or the momentum is not numeric; x holds integers and the momentum is a fraction, or a
+            tensor of a dtype that x's does not include (cast it).
+        ValueError: x is not a variable, the momentum is beyond x's dtype, or the shapes do not fit.
     See: runtime/execution/variable.cc
     Example:
         >>> K.eval(K.moving_average_update(K.variable([1.]), [3.], 0.5))
@@ -351,10 +351,11 @@ def function(
         updates: list of results of update(), update_add() and so on, or of pairs (Variable, new value); or None.
         name: str for messages, or None.
     Returns:
-        Function: as described above. A call raises ValueError for values that do not fit the inputs.
+        Function: as described above. A call raises TypeError for values that are not numeric, and ValueError for tensors
+        and for values that do not fit the inputs.
     Raises:
-        TypeError: an input or output is neither a tensor nor numeric.
-        ValueError: an input cannot be fed, an entry of updates is not an update, or an argument is unknown.
+        TypeError: an input is not a tensor, or an output neither a tensor nor numeric.
+        ValueError: an input is a variable, which cannot be fed, an entry of updates is not an update, or an argument is unknown.
     See: runtime/execution/function.cc
     Example:
         >>> x, total = K.placeholder((None,)), K.zeros(())
