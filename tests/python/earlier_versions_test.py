@@ -33,6 +33,9 @@ with h5py.File(sys.argv[1] + "/latest", "r") as file:
     for layer in model.layers:
         for variable, value in zip(layer.weights, layer.get_weights()):
             print(variable.name, np.array_equal(value, file["model_weights"][layer.name][variable.name][()]))
+    saved = [file["optimizer_weights"][name][()] for name in file["optimizer_weights"].attrs["weight_names"]]
+    state = model.optimizer.get_weights()
+    print("optimizer", len(state), sum(np.abs(value).sum() > 0 for value in saved), all(map(np.array_equal, state, saved)))
 print("epoch", epoch, "step", K.get_value(model.optimizer.iterations))
 x = np.random.RandomState(1).rand(40, 4)
 model.fit(x, x.sum(1), 8, 3, 0, [Checkpoints(sys.argv[1], keep=2)], initial_epoch=epoch, shuffle=False)
@@ -46,6 +49,7 @@ def test_a_folder_of_an_earlier_version(written, tmp_path):
     assert ended.code == 0, ended
     assert ended.out.splitlines() == [
         *(f"{name} True" for name in ("hidden/kernel:0", "hidden/bias:0", "top/kernel:0", "top/bias:0")),
+        "optimizer 13 9 True",  # the count of steps, and two moments of four weights
         "epoch 1 step 8",
     ]
     status = json.loads((tmp_path / "run/status.json").read_text())
