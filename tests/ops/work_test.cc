@@ -51,7 +51,8 @@ TEST(Work, OfOpsThatMoveWholeOperands) {
   expect_work(reverse(x, {1}), "reverse", 0, 2 * kFloat * 60);
   const Meta value{DType::kFloat32, {10, 6}};
   const std::vector<Meta> in{value, value, {DType::kBool, {}}}, out{value};
-  const Work chosen = find_op("choose")->work(nullptr, in, out);
+  const NoAttrs none;
+  const Work chosen = find_op("choose")->work(&none, in, out);
   EXPECT_EQ(chosen.flops, 0);
   EXPECT_EQ(chosen.bytes, 2 * kFloat * 60);
 }
