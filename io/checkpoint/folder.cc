@@ -104,9 +104,14 @@ std::string CheckpointFolder::save_shard(const Checkpoint& checkpoint, Shard sha
 }
 
 std::string CheckpointFolder::save_index(const Checkpoint& checkpoint, int count) const {
-  const std::string path = put(checkpoint, [&](const std::string& to) { io::save_index(to, checkpoint, count); });
-  discard_shards();
-  return path;
+  try {
+    const std::string path = put(checkpoint, [&](const std::string& to) { io::save_index(to, checkpoint, count); });
+    discard_shards();
+    return path;
+  } catch (const SurplusError&) {
+    discard_shards();
+    throw;
+  }
 }
 
 std::string CheckpointFolder::put(const Checkpoint& checkpoint,
@@ -153,8 +158,12 @@ bool CheckpointFolder::make_room() const {
     const bool best = !ranking.best.empty() && file->name == ranking.best[0];
     if (best || file->name == latest() || file->name == files.front().name || among(ranking.unreadable, file->name))
       continue;
-    remove_with_shards(file->name);
-    return true;
+    try {
+      remove_with_shards(file->name);
+      return true;
+    } catch (const IoError&) {
+      // Another one may be removable.
+    }
   }
   return false;
 }

@@ -18,8 +18,10 @@ void check(const char* op, const Expr& first, const Expr& second) {
     fail<DTypeError>(op, ": parameters of ", first.dtype(), " and ", second.dtype(), "; cast one of them");
 }
 
-// The numbers of a constant as float64, before they are rounded to its dtype. Empty for other expressions.
-std::optional<Array> known(const Expr& e) {
+// The numbers of a constant, or of a constant that is cast, as float64. Empty for other expressions.
+std::optional<Array> known(const Expr& asked) {
+  Expr e = asked;
+  while (e.op().name == "cast") e = e.input(0);
   if (double number = 0; scalar_value(e, number)) return Array::scalar(number);
   if (e.is<Constant>()) return e.attrs<Constant::Attrs>().value->array.cast(DType::kFloat64);
   return {};

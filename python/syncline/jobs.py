@@ -28,7 +28,7 @@ from keras.models import load_model
 from syncline.distribution import ending, ranks
 from syncline._core import DisagreementError, StallError, change_of_setting, setting
 from syncline.confined import check_hdf5
-from syncline.whole_files import FolderLock, replace_in_place, sync_folder, write_whole
+from syncline.whole_files import FolderLock, make_folder, replace_in_place, sync_folder, write_whole
 
 EXIT_SAVED = 75
 
@@ -113,6 +113,7 @@ class Checkpoints(Callback):
         self._epoch = self._batch = 0
         self._failure, self._kept = None, set()
         self._saved = None  # where training resumes from the newest checkpoint: values of _COUNTS
+        self._setting = None  # that of the newest checkpoint: lines
         self._lock = FolderLock(self._folder)
 
     def on_train_begin(self, logs=None):
@@ -122,9 +123,11 @@ class Checkpoints(Callback):
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         begun = os.path.lexists(os.path.join(self._folder, "latest"))
         self._saved = ranks.broadcast(self._counts() if begun else dict.fromkeys(_COUNTS, 0))
-        if begun and ranks.rank() == 0:
-            self._compare_setting()
         _training.append(self)
+        self._setting = self._setting_before() if begun else None
+        change = change_of_setting("\n".join(self._setting or []), setting())
+        if change and ranks.rank() == 0:
+            print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch, self._batch = epoch, 0
@@ -154,9 +157,7 @@ class Checkpoints(Callback):
     def _take_folder(self):
         """Creates and locks the folder. Returns the error text if rank 0 cannot use the folder, else None."""
         try:
-            if not os.path.isdir(self._folder):
-                os.makedirs(self._folder, exist_ok=True)
-                sync_folder(os.path.dirname(os.path.abspath(self._folder)))
+            make_folder(self._folder)
             self._lock.acquire()
             for name in os.listdir(self._folder):
                 if name.endswith(".tmp") and _NAME.fullmatch(name[: -len(".tmp")]):
@@ -168,16 +169,19 @@ class Checkpoints(Callback):
         self._epoch, self._batch = _epochs(newest[0]) if newest else 0, 0
         return None
 
-    def _compare_setting(self):
-        """Prints a line if what decides the bits besides the program has changed since the folder's last training."""
+    def _setting_before(self):
+        """The lines of `setting` in status.json. None if it has none: it is missing, damaged, or of an earlier version."""
+        path = os.path.join(self._folder, "status.json")
         try:
-            with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
-                before = json.load(file)["setting"]
-        except (OSError, ValueError, KeyError):
-            return  # no status, or one of an earlier version
-        change = change_of_setting("\n".join(before), setting())
-        if change:
-            print(f"syncline: '{self._folder}': {change}", file=sys.stderr)
+            if not os.path.isfile(path):
+                return None
+            with open(path, encoding="utf-8") as file:
+                status = json.load(file)
+        except (OSError, ValueError, RecursionError):
+            return None
+        lines = status.get("setting") if isinstance(status, dict) else None
+        sound = isinstance(lines, list) and all(isinstance(line, str) and line.isprintable() for line in lines)
+        return lines if sound else None
 
     def _ask(self, number, frame):
         self._asked = self._asked or number
@@ -222,7 +226,7 @@ class Checkpoints(Callback):
     def _save(self):
         """Returns whether the checkpoint was saved; always True on ranks other than 0."""
         if ranks.rank() != 0:
-            self._saved = self._counts()
+            self._saved, self._setting = self._counts(), setting().splitlines()
             return True
         name = f"epoch-{self._epoch:04d}" + (f"-batch-{self._batch:06d}" if self._batch else "") + ".h5"
         path = os.path.join(self._folder, name)
@@ -239,7 +243,7 @@ class Checkpoints(Callback):
             print(f"syncline: cannot save {self._failure}; training goes on", file=sys.stderr)
             return False
         self._failure = None
-        self._saved = self._counts()
+        self._saved, self._setting = self._counts(), setting().splitlines()
         self._remove_surplus()
         return True
 
@@ -250,9 +254,10 @@ class Checkpoints(Callback):
                 return write_whole(path, self.model.save)
             except OSError as error:
                 older = _newest_first(self._folder)[1:]
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not older or not self._remove(older[-1]):
+                removed = error.errno in (errno.ENOSPC, errno.EDQUOT) and next(filter(self._remove, reversed(older)), None)
+                if not removed:
                     raise
-                print(f"syncline: the disk is full: removed '{older[-1]}' to make room for '{path}'", file=sys.stderr)
+                print(f"syncline: the disk is full: removed '{removed}' to make room for '{path}'", file=sys.stderr)
 
     def _remove_surplus(self):
         try:
@@ -288,7 +293,7 @@ class Checkpoints(Callback):
             "checkpoint": os.readlink(latest) if os.path.islink(latest) else None,
             "ranks": ranks.size(),
             "reason": reason,
-            "setting": setting().splitlines(),
+            "setting": self._setting,
             "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         text = json.dumps(status, indent=2) + "\n"

@@ -1,6 +1,7 @@
 """Atomic files, and a lock that reserves a folder for one job."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -48,11 +49,28 @@ def replace_in_place(path, text):
 
 def sync_folder(folder):
     """Flushes the folder to the disk: names of files that were added, replaced or removed."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:  # a folder that may be written, but not read
+        return os.sync()
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # this file system cannot flush a folder
+            raise
     finally:
         os.close(descriptor)
+
+
+def make_folder(folder):
+    """Makes the folder and its parents, if they are missing, and flushes their names to the disk. Raises OSError."""
+    missing, path = [], os.path.abspath(folder)
+    while not os.path.isdir(path):
+        missing.append(path)
+        path = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    for made in missing:
+        sync_folder(os.path.dirname(made))
 
 
 class FolderLock:

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <new>
 #include <string_view>
 #include <thread>
@@ -42,12 +44,12 @@ bool rank_is_missing(const std::exception& error) {
 
 // The new checkpoint. Prints why an old file cannot be removed, because the new one is saved nevertheless.
 template <class Save>
-std::string saved_file(const io::CheckpointFolder& folder, Save save) {
+std::string saved_file(const std::string& folder, Save save) {
   try {
     return save();
   } catch (const io::SurplusError& error) {
     say(error.what());
-    return folder.latest();
+    return folder + "/" + io::CheckpointFolder(folder).latest();
   }
 }
 
@@ -73,9 +75,15 @@ Job::Saves::Saves(JobOptions options)
   if (options_.shards > 1) shards_ = std::make_unique<ShardSaves>(folder_, options_.wire->rank(), options_.shards);
 }
 
-// After a failed step the all-reduce may still use the words, because the wire outlives this object: leak them.
+// After a failed step the all-reduce may still use the words, because the wire outlives this object: keeps them for the
+// life of the process.
 Job::Saves::~Saves() {
-  if (ticket_ != 0) static_cast<void>(words_.release());
+  if (ticket_ != 0) {
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<std::unique_ptr<Words>>;
+    const std::lock_guard lock(mutex);
+    kept.push_back(std::move(words_));
+  }
   if (shards_) shards_->give_up();  // before ~AsyncSaver joins its thread
 }
 
@@ -223,7 +231,7 @@ void Job::Saves::wait_for_index() {
 // Runs on the saver's thread.
 void Job::Saves::write(const io::Checkpoint& checkpoint) {
   const std::string file =
-      saved_file(folder_, [&] { return shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint); });
+      saved_file(options_.folder, [&] { return shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint); });
   if (!first_) return;
   file_ = file;
   tell("running", {}, checkpoint.state, "");
@@ -331,7 +339,7 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  file_ = saved_file(folder_, [&] { return folder_.save(snapshot(options_.model, fit, nullptr, true)); });
+  file_ = saved_file(options_.folder, [&] { return folder_.save(snapshot(options_.model, fit, nullptr, true)); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

@@ -83,6 +83,25 @@ def test_between_epochs_it_goes_on_with_the_same_bits(tmp_path):
     assert ended.code == 0 and len(re.findall(line, ended.err)) == 1, ended
 
 
+def test_a_damaged_status_ends_nothing(tmp_path):
+    assert launch(0, PROGRAM, str(tmp_path)).code == 0
+    for text in ("[]", '{"setting": "abc"}', '{"setting": [1]}', '{"setting": ["\\u001b"]}', "[" * 100_000):
+        (tmp_path / "status.json").write_text(text)
+        ended = launch(0, PROGRAM, str(tmp_path))
+        assert ended.code == 0 and "from 3 digest" in ended.out and "saved with" not in ended.err, (text, ended)
+
+
+def test_the_setting_is_that_of_the_checkpoint(tmp_path):
+    assert launch(0, PROGRAM.replace("8, 3, 0, [", "8, 1, 0, ["), str(tmp_path)).code == 0
+    fails = PROGRAM.replace("8, 3, 0, [", "8, 2, 0, [").replace("Disturb(),", "Fail(),") + ""
+    fails = fails.replace("np.random.seed(1)", "class Fail(Disturb):\n    def on_batch_end(self, *_): raise OSError\nnp.random.seed(1)")
+    for _ in range(2):
+        ended = launch(2, fails, str(tmp_path))
+        assert ended.code != 0 and ended.err.count("was saved with ranks 0 and continues with ranks 0") == 1, ended
+    ended = launch(0, PROGRAM, str(tmp_path))
+    assert ended.code == 0 and "saved with" not in ended.err, ended
+
+
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     assert launch(0, PROGRAM, str(tmp_path)).code == 0
     (tmp_path / "epoch-0003.h5").write_bytes((tmp_path / "epoch-0003.h5").read_bytes()[:3000])

@@ -214,7 +214,6 @@ def test_print_tensor(capfd):
 COMPUTING_OUTPUT = """
 import io, signal, sys
 import syncline as K
-from launching import launch
 class Out(io.StringIO):
     def write(self, text):
         super().write(text)
@@ -247,7 +246,6 @@ def test_print_tensor_to_an_output_that_computes():
 INTERRUPTED = """
 import signal, threading, time, numpy as np, os
 import syncline as K
-from launching import launch
 v = K.variable(1.0)
 x = K.placeholder((400, 400))
 y = x
@@ -354,6 +352,12 @@ def test_values_of_several_variables_are_of_one_moment(read):
         ended.set()
         thread.join(60)
     assert not apart and not thread.is_alive()
+
+
+@pytest.mark.parametrize("limit", ["(resource.RLIMIT_AS, (150 << 20, 150 << 20))", "(resource.RLIMIT_DATA, (80 << 20, 80 << 20))"])
+def test_a_process_with_little_memory_ends(limit):
+    ended = launch(0, f"import resource\nresource.setrlimit{limit}\nimport syncline", limit=60)
+    assert ended.code == 0, ended
 
 
 def test_a_small_address_space_has_room_for_a_process_without_threads():

@@ -24,7 +24,7 @@ enum class Beside : std::uint8_t {
 
 // True if ops of that name and dtype can be links of a chain.
 bool is_chain_op(std::string_view op, DType dtype);
-// The time that a chain op takes for an element, in additions.
+// The time that a chain op takes for an element, in additions. Undefined if is_chain_op returns false.
 int chain_op_additions(std::string_view op);
 // Returns the code of a link. Undefined if is_chain_op returns false.
 std::uint8_t chain_code(std::string_view op, Beside beside);
