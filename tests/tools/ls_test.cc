@@ -151,5 +151,18 @@ TEST(Ls, HelpIsNoError) {
   EXPECT_CONTAINS(outcome.output, "--json");
 }
 
+// OpenBLAS's threads then find no memory and never end by themselves.
+TEST(Tool, EndsWithLittleMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need the address space";
+#endif
+  for (const char* limit : {"-v 180000", "-d 60000"}) {
+    const io::Outcome outcome =
+        io::run_shell(join_text("ulimit ", limit, " && exec timeout 20 ", SYNCLINE_PROGRAM, " --help"));
+    EXPECT_EQ(outcome.status, 0) << limit;
+    EXPECT_CONTAINS(outcome.output, "verify");
+  }
+}
+
 }  // namespace
 }  // namespace syncline::tools
