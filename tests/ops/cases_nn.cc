@@ -132,7 +132,7 @@ std::vector<OpCase> activation_edge_rows() {
       edges("relu_by_tensor_gradient_at_edges", relu_by_tensor_gradient, {-1, 0, 1, kInfinity, kNaN},
             {0.3, 0.3, 1, 1, 0}),
       edges("relu_slope_gradient_at_edges", relu_slope_gradient, {-1, 0, 1, kInfinity}, {-1, 0, 0, 0}),
-      edges("relu_from_tensor_gradient_at_edges", relu_from_tensor_gradient, {kNaN, -kInfinity, 1, 2}, {0, 0, 0, 1}),
+      edges("relu_from_tensor_gradient_at_edges", relu_from_tensor_gradient, {kNaN, -kInfinity, 1, 2}, {0, 0, 1, 1}),
       edges("elu_at_edges", elu_of, {-kInfinity, kInfinity, kNaN, -1e-6, 0}, {-1, kInfinity, kNaN, -9.999995e-7, 0}),
   };
 }
