@@ -53,17 +53,6 @@ bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 
 }  // namespace
 
-std::string name_of_ref(const Ref& ref) {
-  const std::string output = ref.output > 0 ? "_" + std::to_string(ref.output) : "";
-  switch (ref.scope) {
-    case Ref::kInput: return "x" + std::to_string(ref.line);
-    case Ref::kLine: return "v" + std::to_string(ref.line) + output;
-    case Ref::kArgument: return "a[" + std::to_string(ref.line) + "]";
-    case Ref::kBodyLine: return "b" + std::to_string(ref.line) + output;
-  }
-  return {};
-}
-
 std::string Choices::text(std::string_view code) const {
   if (!env_.how->text) return {};
   std::string result;
@@ -112,7 +101,8 @@ std::vector<Ref> Choices::candidates(const Accept& accept) const {
     if (e && e.shape().is_known() && e.shape().size() <= kMostElements && accept(e.meta()))
       found.insert(found.end(), times, ref);
   };
-  for (std::size_t i = 0; i < env_.inputs.size(); ++i) offer({Ref::kInput, static_cast<int>(i), 0}, env_.inputs[i], 1);
+  for (std::size_t i = 0; i < env_.inputs.size(); ++i)
+    if (!env_.program->inputs[i].sparse) offer({Ref::kInput, static_cast<int>(i), 0}, env_.inputs[i], 1);
   for (std::size_t i = 0; i < env_.lines.size(); ++i)
     for (std::size_t k = 0; k < env_.lines[i].size(); ++k)
       offer({Ref::kLine, static_cast<int>(i), static_cast<int>(k)}, env_.lines[i][k], env_.depth > 0 ? 1 : 3);
@@ -245,9 +235,11 @@ Expr Choices::add(DType dtype, Shape shape, Pool pool, std::int64_t limit) {
   return value(line_.operands.back());
 }
 
-Expr Choices::variable(const char* name, DType dtype, Shape shape) {
-  const Expr leaf = fresh(name, dtype, std::move(shape));
-  if (random_ != nullptr) env_.program->inputs.back().kind = Input::kVariable;
+Expr Choices::exactly(const char* name, const Input& input) {
+  const Expr leaf = fresh(name, input.dtype, input.shape, input.pool);
+  if (random_ == nullptr) return leaf;
+  env_.program->inputs.back().kind = input.kind;
+  env_.program->inputs.back().sparse = input.sparse;
   return leaf;
 }
 
@@ -257,6 +249,13 @@ std::int64_t Choices::integer(const char* name, std::int64_t low, std::int64_t h
   if (random_ != nullptr) require(low <= high);
   const std::int64_t drawn = random_ != nullptr ? low + random_->below(high - low + 1) : draw(0);
   if (random_ != nullptr) line_.tape.push_back(drawn);
+  if (env_.how->text) names_[name] = std::to_string(drawn);
+  return drawn;
+}
+
+std::int64_t Choices::rows(const char* name) {
+  const auto& groups = env_.program->rows;
+  const std::int64_t drawn = groups[static_cast<std::size_t>(draw(static_cast<std::int64_t>(groups.size())))];
   if (env_.how->text) names_[name] = std::to_string(drawn);
   return drawn;
 }
@@ -376,9 +375,10 @@ std::vector<Expr> Choices::body(int number, const std::vector<Expr>& arguments, 
   return results;
 }
 
-std::string Choices::print_body(const std::vector<std::string>& lines, const Body& body) {
+std::string Choices::print_body(const std::vector<std::string>& lines, const Body& body) const {
   std::string text = "[&]([[maybe_unused]] const std::vector<Expr>& a) -> std::vector<Expr> { ";
-  for (std::size_t i = 0; i < lines.size(); ++i) text += "const Expr b" + std::to_string(i) + " = " + lines[i] + "; ";
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    text += declaration_text({Ref::kBodyLine, static_cast<int>(i), 0}, env_.body_lines[i].size(), lines[i]) + " ";
   text += "return {";
   for (std::size_t k = 0; k < body.results.size(); ++k) {
     const std::string result = name_of_ref(body.results[k]);

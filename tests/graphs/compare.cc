@@ -31,14 +31,14 @@ class Spread {
   }
 
   // The first element that differs from the base by more than rounding explains, or -1.
-  std::int64_t first_beyond(const std::vector<double>& got) const {
+  std::int64_t first_beyond(const std::vector<double>& got, bool in_parts) const {
     double largest = 0;
     for (const double s : spread_) largest = std::max(largest, s);
     for (std::size_t i = 0; i < got.size(); ++i) {
       if (wild_[i] || got[i] == base_[i] || (std::isnan(got[i]) && std::isnan(base_[i]))) continue;
-      if (std::isinf(got[i]) && std::isinf(base_[i])) continue;  // a quotient by a sum that is 0 or -0
       if (!std::isfinite(got[i]) || !std::isfinite(base_[i])) {
         if (singular_ || is_quotient_by_noise(i)) continue;
+        if (in_parts && std::isinf(base_[i]) && std::isnan(got[i])) continue;
         return static_cast<std::int64_t>(i);
       }
       const double most = 40 * spread_[i] + 4 * largest + 8 * ulp_ * std::abs(base_[i]);
@@ -60,7 +60,7 @@ class Spread {
   double ulp_;
 };
 
-std::string difference_of(std::size_t output, const Outcome& wanted, const Array& got, bool exact,
+std::string difference_of(std::size_t output, const Outcome& wanted, const Array& got, bool exact, bool in_parts,
                           const Perturbed& perturbed) {
   const Array& base = wanted.outputs[output];
   if (got.dtype() != base.dtype() || got.shape() != base.shape())
@@ -74,7 +74,7 @@ std::string difference_of(std::size_t output, const Outcome& wanted, const Array
     if (other.error.starts_with("an internal error")) return "with other rounding errors throws " + other.error;
     if (!other.error.empty() || other.outputs.size() <= output) return {};
     spread.add(other.outputs[output], wanted.poles_in_bodies || other.finite != wanted.finite);
-    if (k >= 3 && (at = spread.first_beyond(values)) < 0) return {};
+    if (k >= 3 && (at = spread.first_beyond(values, in_parts)) < 0) return {};
   }
   const Array flat = base.reshaped({base.size()}), flat_got = got.reshaped({base.size()});
   if (exact)
@@ -103,11 +103,13 @@ bool same_bits(const Array& a, const Array& b, bool any_zero) {
   return true;
 }
 
-std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed) {
+std::string difference(const Outcome& wanted, const Outcome& got, bool exact, bool in_parts,
+                       const Perturbed& perturbed) {
   if (!wanted.error.empty()) return {};  // a plan may drop the failing part if nothing needs it
   if (!got.error.empty()) return "throws " + got.error;
   for (std::size_t i = 0; i < wanted.outputs.size(); ++i)
-    if (std::string found = difference_of(i, wanted, got.outputs[i], exact, perturbed); !found.empty()) return found;
+    if (std::string found = difference_of(i, wanted, got.outputs[i], exact, in_parts, perturbed); !found.empty())
+      return found;
   return {};
 }
 

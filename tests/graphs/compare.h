@@ -21,8 +21,10 @@ struct Outcome {
 using Perturbed = std::function<Outcome(std::uint64_t number)>;
 
 // "" if `got` equals `wanted`, else the difference. `exact` compares bits; otherwise the outcomes of `perturbed` show
-// how far rounding errors move the values.
-std::string difference(const Outcome& wanted, const Outcome& got, bool exact, const Perturbed& perturbed);
+// how far rounding errors move the values. `in_parts`: ranks computed `got`, which may multiply the parts of a sum by
+// infinity before they are added: parts of both signs then give NaN instead of an infinity.
+std::string difference(const Outcome& wanted, const Outcome& got, bool exact, bool in_parts,
+                       const Perturbed& perturbed);
 
 // About the distance from 1 to the next number; 0 for integers.
 double ulp_of(DType dtype);

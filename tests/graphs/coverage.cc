@@ -4,6 +4,7 @@
 
 #include "ops/control/branch.h"
 #include "ops/control/loop.h"
+#include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "syncline/backend/random.h"
 #include "tests/graphs/ways.h"
@@ -49,18 +50,23 @@ void add_names(const std::vector<Expr>& roots, Names& names) {
   }
 }
 
-// Adds the names of the ops through which the gradient of the loss reaches an input.
-void add_differentiated(const Graph& graph, Names& names) {
+bool is_floating_node(const Node& node) {
+  return std::any_of(node.outputs.begin(), node.outputs.end(), [](const Meta& m) { return is_floating(m.dtype); });
+}
+
+// Adds the names of the ops through which the gradient of `roots` reaches a floating placeholder, also within bodies.
+// Integers have no gradients, so none passes through them.
+void add_differentiated(const std::vector<Expr>& roots, Names& names) {
   std::unordered_set<const Node*> depends;
-  for (const Expr& input : graph.inputs)
-    if (is_floating(input.dtype())) depends.insert(&input.node());
-  for (const auto& node : nodes_under(std::vector<Expr>{graph.loss})) {
-    bool inside = depends.contains(node.get());
-    for (const Expr& input : node->inputs) inside = inside || depends.contains(&input.node());
-    if (!inside || node->inputs.empty() || node->op->grad == nullptr) continue;
+  for (const auto& node : nodes_under(roots)) {
+    if (!is_floating_node(*node)) continue;
+    if (Expr(node).is<Placeholder>()) depends.insert(node.get());
+    const bool inside = std::any_of(node->inputs.begin(), node->inputs.end(),
+                                    [&](const Expr& input) { return depends.contains(&input.node()); });
+    if (!inside || node->op->grad == nullptr) continue;
     depends.insert(node.get());
     names.insert(node->op->name);
-    add_names(body_of(Expr(node)), names);
+    add_differentiated(body_of(Expr(node)), names);
   }
 }
 
@@ -69,7 +75,7 @@ void add_differentiated(const Graph& graph, Names& names) {
 void add_coverage(const Graph& graph, Coverage& coverage) {
   Names computed, differentiated;
   add_names(graph.outputs, computed);
-  if (graph.loss) add_differentiated(graph, differentiated);
+  if (graph.loss) add_differentiated({graph.loss}, differentiated);
   for (const std::string_view name : computed) ++coverage.graphs[std::string(name)].first;
   for (const std::string_view name : differentiated) ++coverage.graphs[std::string(name)].second;
 }

@@ -36,7 +36,7 @@ class Differences {
     Random random(program_.seed + 17);
     std::size_t number = 0;
     for (std::size_t i = 0; i < at_.size(); ++i) {
-      if (!is_floating(program_.inputs[i].dtype)) continue;
+      if (!has_gradient(program_.inputs[i])) continue;
       const Array& gradient = analytic[number++];
       if (gradient.shape() != at_[i].shape())
         return join_text("the gradient of x", i, " has the shape ", gradient.shape(), ", wanted ", at_[i].shape());

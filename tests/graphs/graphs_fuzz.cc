@@ -36,10 +36,10 @@ struct Options {
   bool shrink = true;
 };
 
-// Ops that occur only in plans, or that no public function makes.
+// Ops that occur only in plans, or in few gradients.
 const std::set<std::string_view> kNotDrawn{
-    "all_gather", "all_reduce",         "copy",       "interleave",  "own_rows",    "own_part",     "true_at", "choose",
-    "condition",  "sparse_joined_part", "dot_packed", "pack_matrix", "linear_scan", "sparse_tensor"};
+    "all_gather", "all_reduce", "copy",       "interleave",  "own_rows",    "own_part",          "true_at",
+    "choose",     "condition",  "dot_packed", "pack_matrix", "linear_scan", "sparse_joined_part"};
 // Ops of second derivatives: only a third derivative would differentiate them.
 const std::set<std::string_view> kNotDifferentiated{"max_pool_gather"};
 

@@ -244,12 +244,44 @@ void OneByOne::cancel(const Expr& e) {
   values_[e] = wide.cast(e.dtype());
 }
 
+namespace {
+
+// True if sums of the terms of these operands may overflow both ways: all are finite, and some have another sign.
+bool may_overflow_both_ways(const std::vector<Array>& in) {
+  bool positive = false, negative = false;
+  for (const Array& a : in) {
+    if (!is_floating(a.dtype())) continue;
+    const Array wide = a.cast(DType::kFloat64);
+    for (const double v : wide.values<double>()) {
+      if (!std::isfinite(v)) return false;
+      positive = positive || v > 0;
+      negative = negative || v < 0;
+    }
+  }
+  return positive && negative;
+}
+
+// A sum in another order, with a rounding error of up to `most`. The sign of a zero or of an overflow may differ, and a
+// sum that overflows both ways is NaN.
+double reordered(double v, double most, bool both_ways, Random& random) {
+  const double error = (2 * random.uniform() - 1) * most, choice = random.uniform();
+  if (std::isfinite(v)) {
+    const bool cancels = std::abs(v) <= most && (most == 0 || choice < 0.25);  // terms may cancel exactly
+    return cancels ? std::copysign(0.0, error) : v + error;
+  }
+  if (!both_ways) return v;
+  return choice < 0.2 ? std::numeric_limits<double>::quiet_NaN() : std::copysign(HUGE_VAL, error);
+}
+
+}  // namespace
+
 void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
   const double scale = terms_.at(node);
   std::int64_t terms = 1;
   for (const Array& a : in)
     if (is_floating(a.dtype())) terms = std::max(terms, a.size());
   const double body_ulp = ulp_of_body(node);
+  const bool both_ways = node.op().name != "pow" && may_overflow_both_ways(in);
   for (int k = 0; k < static_cast<int>(node.node().outputs.size()); ++k) {
     Array& value = values_[Expr(node.handle(), k)];
     if (!is_floating(value.dtype())) continue;
@@ -257,12 +289,8 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
     Random random(noise_ * 1000003 + finite_.size() * 7 + static_cast<std::uint64_t>(k));
     const double size = ulp * std::sqrt(static_cast<double>(terms));
     Array wide = value.cast(DType::kFloat64).copy();
-    for (std::int64_t i = 0; i < wide.size(); ++i) {
-      double& v = wide.data<double>()[i];
-      const double most = size * (std::abs(v) + scale), error = (2 * random.uniform() - 1) * most;
-      if (std::abs(v) <= most && random.uniform() < 0.25) v = 0;  // terms may cancel exactly
-      else if (std::isfinite(v)) v += error;
-    }
+    for (double& v : std::span(wide.data<double>(), static_cast<std::size_t>(wide.size())))
+      v = reordered(v, size * (std::abs(v) + scale), both_ways, random);
     value = wide.cast(value.dtype());
   }
 }

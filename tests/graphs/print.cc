@@ -37,15 +37,52 @@ std::string number_text(double v, DType dtype) {
   return text;
 }
 
+std::string array_text(const Array& value) {
+  const bool half = value.dtype() == DType::kFloat16;  // has no literals
+  const Array wide = value.cast(DType::kFloat64);
+  std::string text =
+      "Array::from<" + (half ? "float" : type_text(value.dtype())) + ">(Shape" + shape_text(value.shape()) + ", {";
+  for (std::int64_t i = 0; i < wide.size(); ++i)
+    text += (i > 0 ? ", " : "") + number_text(wide.data<double>()[i], value.dtype());
+  return text + "})" + (half ? ".cast(DType::kFloat16)" : "");
+}
+
+// The elements of a small value, or the call that draws a large one (values.cc).
+std::string value_text(const Program& program, const Input& input, std::size_t call) {
+  static constexpr const char* kPools[] = {"kTame", "kPositive", "kTies", "kEdges", "kProbability", "kIndex"};
+  const Array value = value_in(program, input, call, false);
+  if (value.size() <= 40) return array_text(value);
+  return join_text("values_of(", dtype_text(value.dtype()), ", Shape", shape_text(value.shape()),
+                   ", Pool::", kPools[static_cast<std::size_t>(input.pool)], ", ", input.limit, ", ",
+                   key_in(input, call), ")");
+}
+
 std::string input_text(const Program& program, const Input& input) {
   Shape shape = input.shape;
   if (input.group >= 0) shape[0] = kUnknown;
-  const std::string value = input.kind == Input::kFed ? "" : print_array(value_in(program, input, 0, false));
   switch (input.kind) {
     case Input::kFed:
-      return "placeholder({.shape = " + shape_text(shape) + ", .dtype = " + dtype_text(input.dtype) + "})";
-    case Input::kVariable: return "variable(" + value + ")";
-    default: return "constant(" + value + ")";
+      return "placeholder({.shape = " + shape_text(shape) + ", .dtype = " + dtype_text(input.dtype) +
+             (input.sparse ? ", .sparse = true})" : "})");
+    case Input::kVariable: return "variable(" + value_text(program, input, 0) + ")";
+    case Input::kConstant: return "constant(" + value_text(program, input, 0) + ")";
+    default: {
+      Input one = input;
+      one.shape = {};
+      const double value = value_in(program, one, 0, false).item();
+      return join_text("constant(", number_text(value, DType::kFloat64), ", ", dtype_text(input.dtype), ", Shape",
+                       shape_text(shape), ")");
+    }
+  }
+}
+
+std::string update_text(const NewValue& u) {
+  const std::string both = join_text("x", u.input, ", ", name_of_ref(u.value));
+  switch (u.kind) {
+    case NewValue::kSet: return "update(" + both + ")";
+    case NewValue::kAdd: return "update_add(" + both + ")";
+    case NewValue::kSubtract: return "update_sub(" + both + ")";
+    default: return "moving_average_update(" + both + ", 0.9)";
   }
 }
 
@@ -57,7 +94,7 @@ std::string call_text(const Program& program, std::size_t call) {
   bool any = false;
   for (const Input& input : program.inputs)
     if (input.kind == Input::kFed) {
-      text += (any ? ", " : "") + print_array(value_in(program, input, call, false));
+      text += (any ? ", " : "") + value_text(program, input, call);
       any = true;
     }
   return text + "});\n";
@@ -65,13 +102,24 @@ std::string call_text(const Program& program, std::size_t call) {
 
 }  // namespace
 
-std::string print_array(const Array& value) {
-  if (value.size() > 40) return "values of " + dtype_text(value.dtype()) + shape_text(value.shape());
-  const Array wide = value.cast(DType::kFloat64);
-  std::string text = "Array::from<" + type_text(value.dtype()) + ">(Shape" + shape_text(value.shape()) + ", {";
-  for (std::int64_t i = 0; i < wide.size(); ++i)
-    text += (i > 0 ? ", " : "") + number_text(wide.data<double>()[i], value.dtype());
-  return text + "})";
+std::string name_of_ref(const Ref& ref) {
+  const std::string output = ref.output > 0 ? "_" + std::to_string(ref.output) : "";
+  switch (ref.scope) {
+    case Ref::kInput: return "x" + std::to_string(ref.line);
+    case Ref::kLine: return "v" + std::to_string(ref.line) + output;
+    case Ref::kArgument: return "a[" + std::to_string(ref.line) + "]";
+    case Ref::kBodyLine: return "b" + std::to_string(ref.line) + output;
+  }
+  return {};
+}
+
+std::string declaration_text(Ref ref, std::size_t values, const std::string& code) {
+  const std::string first = name_of_ref(ref);
+  if (values == 1) return join_text("const Expr ", first, " = ", code, ";");
+  std::string text = join_text("const std::vector<Expr> ", first, "_all = ", code, ";");
+  for (; ref.output < static_cast<int>(values); ++ref.output)
+    text += join_text(" const Expr ", name_of_ref(ref), " = ", first, "_all[", ref.output, "];");
+  return text;
 }
 
 std::string print(const Program& program) {
@@ -93,16 +141,14 @@ std::string print(const Program& program) {
     if (input.kind == Input::kFed) fed += (fed.empty() ? "x" : ", x") + std::to_string(i);
   }
   for (std::size_t i = 0; i < graph.texts.size(); ++i)
-    if (graph.lines[i].size() == 1) text += join_text("  const Expr v", i, " = ", graph.texts[i], ";\n");
-    else text += join_text("  const std::vector<Expr> v", i, "_all = ", graph.texts[i], ";  // v", i, ", v", i, "_1\n");
+    text += "  " + declaration_text({Ref::kLine, static_cast<int>(i), 0}, graph.lines[i].size(), graph.texts[i]) + "\n";
   for (const Ref& ref : program.outputs) outputs += (outputs.empty() ? "" : ", ") + name_of_ref(ref);
-  for (const NewValue& u : program.updates)
-    updates += join_text(updates.empty() ? "" : ", ", "update(x", u.input, ", ", name_of_ref(u.value), ")");
+  for (const NewValue& u : program.updates) updates += (updates.empty() ? "" : ", ") + update_text(u);
   if (program.gradient) text += "  // and the gradients of the outputs' weighted sum by every floating input\n";
   text += "  Function f({" + fed + "}, {" + outputs + "}, {" + updates + "});\n";
   for (std::size_t call = 0; call < program.calls.size(); ++call) {
     text += call_text(program, call);
-    for (std::size_t g = 0; program.sides > 0 && g < program.calls[call].ranks.size(); ++g) {
+    for (std::size_t g = 0; !program.ranks.empty() && g < program.calls[call].ranks.size(); ++g) {
       text += join_text("  // rows of group ", g, " on each rank:");
       for (const std::int64_t n : program.calls[call].ranks[g]) text += " " + std::to_string(n);
       text += "\n";

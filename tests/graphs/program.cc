@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int64_t kMostElements = 40000;
 
+constexpr double kMomentum = 0.9;
+
 const Expr& value_of(const Environment& env, const Ref& ref) {
   if (ref.scope == Ref::kInput) {
     if (static_cast<std::size_t>(ref.line) >= env.inputs.size()) throw Rejected{};
@@ -52,13 +54,23 @@ Expr make_input(const Program& program, const Input& input, const Building& how)
   if (how.all_fed || input.kind == Input::kFed) {
     Shape shape = input.shape;
     if (input.group >= 0 && how.open) shape[0] = kUnknown;
-    return placeholder({.shape = shape, .dtype = dtype});
+    return placeholder({.shape = shape, .dtype = dtype, .sparse = input.sparse && !how.all_fed});
   }
   const Array value = value_in(program, input, 0, how.wide);
   if (input.kind == Input::kVariable) return variable(value);
   if (input.kind == Input::kConstant) return constant(value);
   const Array one = value.size() > 0 ? value.reshaped({value.size()}).rows(0, 1).reshaped({}) : Array(dtype, {});
   return constant(one.cast(DType::kFloat64).item(), dtype, input.shape);
+}
+
+// What the public function of an update makes of a variable's value.
+Expr next_value(NewValue::Kind kind, const Expr& x, const Expr& operand) {
+  switch (kind) {
+    case NewValue::kSet: return operand;
+    case NewValue::kAdd: return x + operand;
+    case NewValue::kSubtract: return x - operand;
+    default: return x * kMomentum + operand * (1.0 - kMomentum);
+  }
 }
 
 Expr loss_of(const std::vector<Expr>& values) {
@@ -71,7 +83,7 @@ Expr loss_of(const std::vector<Expr>& values) {
   return loss;
 }
 
-// Replaces the loss by a loss of its gradients, if these have gradients. For every third program.
+// Replaces the loss by a loss of its gradients, if these have gradients. For half of the programs.
 void differentiate_again(const std::vector<Expr>& wrt, Expr& loss) {
   try {
     const Expr again = loss_of(gradients(loss, wrt));
@@ -86,12 +98,12 @@ void add_gradients(const Program& program, const std::vector<Expr>& inputs, Grap
   graph.loss = loss_of(graph.outputs);
   std::vector<Expr> wrt;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (is_floating(program.inputs[i].dtype)) wrt.push_back(inputs[i]);
+    if (has_gradient(program.inputs[i])) wrt.push_back(inputs[i]);
   if (!graph.loss || wrt.empty()) {
     graph.loss = {};
     return;
   }
-  if (program.seed % 3 == 0) differentiate_again(wrt, graph.loss);
+  if (program.seed % 4 < 2) differentiate_again(wrt, graph.loss);
   const std::vector<Expr> found = gradients(graph.loss, wrt);
   for (std::size_t i = 0; i < wrt.size(); ++i)
     graph.outputs.push_back(found[i] ? to_dense(found[i]) : zeros_like(wrt[i]));
@@ -147,6 +159,17 @@ void build_lines(Environment& env, const std::vector<Line>& lines, std::vector<s
   }
 }
 
+bool has_gradient(const Input& input) { return is_floating(input.dtype) && !input.sparse; }
+
+Update update_of(const NewValue& u, const Variable& x, const Expr& operand) {
+  switch (u.kind) {
+    case NewValue::kSet: return update(x, operand);
+    case NewValue::kAdd: return update_add(x, operand);
+    case NewValue::kSubtract: return update_sub(x, operand);
+    default: return moving_average_update(x, operand, kMomentum);
+  }
+}
+
 Graph build(const Program& program, const Building& how) {
   Environment env{.program = const_cast<Program*>(&program), .how = &how};
   for (const Input& input : program.inputs) env.inputs.push_back(make_input(program, input, how));
@@ -156,8 +179,10 @@ Graph build(const Program& program, const Building& how) {
   for (const Ref& ref : program.outputs) graph.outputs.push_back(value_of(env, ref));
   graph.values = graph.outputs.size();
   for (const NewValue& u : program.updates) {
-    graph.updates.push_back(value_of(env, u.value));
-    if (!(graph.updates.back().meta() == env.inputs[static_cast<std::size_t>(u.input)].meta())) throw Rejected{};
+    const Expr &x = env.inputs[static_cast<std::size_t>(u.input)], &operand = value_of(env, u.value);
+    if (!(operand.meta() == x.meta())) throw Rejected{};
+    graph.operands.push_back(operand);
+    graph.updates.push_back(next_value(u.kind, x, operand));
   }
   graph.lines = std::move(env.lines);
   if (program.gradient) add_gradients(program, env.inputs, graph);
@@ -171,7 +196,9 @@ void draw_outputs(Program& program, const Environment& env, Random& random) {
     for (std::size_t k = 0; k < env.lines[i].size(); ++k) {
       const Ref ref{Ref::kLine, static_cast<int>(i), static_cast<int>(k)};
       if (is_sparse(env.lines[i][k])) continue;
-      if (i + 1 == env.lines.size() || random.chance(20)) program.outputs.push_back(ref);
+      // A rare line is not wasted: something needs its value.
+      const bool rare = table()[static_cast<std::size_t>(program.lines[i].entry)].weight <= 2;
+      if (i + 1 == env.lines.size() || random.chance(rare ? 80 : 20)) program.outputs.push_back(ref);
     }
 }
 
@@ -183,7 +210,12 @@ void draw_updates(Program& program, const Environment& env, Random& random) {
       for (std::size_t k = 0; k < env.lines[l].size(); ++k)
         if (env.lines[l][k].meta() == env.inputs[i].meta())
           found.push_back({Ref::kLine, static_cast<int>(l), static_cast<int>(k)});
-    if (!found.empty()) program.updates.push_back({static_cast<int>(i), random.pick(found)});
+    if (found.empty()) continue;
+    NewValue u{static_cast<int>(i), random.pick(found)};
+    const DType dtype = program.inputs[i].dtype;
+    if (dtype != DType::kBool && random.chance(40))
+      u.kind = static_cast<NewValue::Kind>(1 + random.below(is_floating(dtype) ? 3 : 2));
+    program.updates.push_back(u);
   }
 }
 
@@ -205,13 +237,12 @@ void draw_calls(Program& program, Random& random) {
         if (random.chance(60)) n = random.pick(kRows);
     if (i > 0 && random.chance(30)) call.rows[1] = call.rows[0];
     if (random.chance(10)) call.before = static_cast<Call::Event>(1 + random.below(3));
-    if (program.sides > 0) {
-      for (std::size_t g = 0; g < program.rows.size(); ++g) call.ranks.push_back(draw_ranks(program.sides, random));
-      if (random.chance(60)) call.ranks[1] = call.ranks[0];
-      if (random.chance(40)) call.ranks[1].assign(call.ranks[1].size(), 1 + random.below(4));
-      // Group 0 keeps the rows of the previous call.
-      if (i > 0 && random.chance(50)) call.ranks[0] = program.calls.back().ranks[0];
-    }
+    const int most_ranks = program.ranks.back();
+    for (std::size_t g = 0; g < program.rows.size(); ++g) call.ranks.push_back(draw_ranks(most_ranks, random));
+    if (random.chance(60)) call.ranks[1] = call.ranks[0];
+    if (random.chance(40)) call.ranks[1].assign(call.ranks[1].size(), 1 + random.below(4));
+    // Group 0 keeps the rows of the previous call.
+    if (i > 0 && random.chance(50)) call.ranks[0] = program.calls.back().ranks[0];
     program.calls.push_back(std::move(call));
   }
 }
@@ -227,13 +258,11 @@ Program draw_program(std::uint64_t seed) {
   program.rows = {random.pick(kRows), random.pick(kRows)};
   program.edges = random.chance(20);
   const bool single = random.chance(program.edges ? 60 : 25);
-  const std::int64_t sides = random.below(10);
-  program.sides = sides < 5 ? 0 : sides < 8 ? 2 : 3;
   const Building how{.open = false};
   Environment env{.program = &program, .how = &how};
   // As in a training step, variables change beside collectives and there are few outputs, so the plan chooses when to
   // write variables.
-  const bool training = program.sides > 0 && random.chance(6);
+  const bool training = random.chance(3);
   // Gradients at the kink of a function, which are compared in programs of one line.
   const bool kinked = single && !training && random.chance(20);
   static const std::vector<const char*> kKinked{"relu", "relu", "relu_tensors", "clip"};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "syncline/array.h"
+#include "syncline/backend/variable.h"
 #include "syncline/expr.h"
 
 namespace syncline::graphs {
@@ -50,7 +51,8 @@ struct Input {
   Kind kind = kFed;
   DType dtype = DType::kFloat32;
   Shape shape = {};
-  int group = -1;  // inputs of a group have the same number of rows, which each call sets; -1: none
+  bool sparse = false;  // a sparse placeholder (a dense one if every input is fed), of a dense value
+  int group = -1;       // inputs of a group have the same number of rows, which each call sets; -1: none
   Pool pool = Pool::kTame;
   std::int64_t limit = 0;
   std::uint64_t key = 0;
@@ -82,12 +84,14 @@ struct Call {
   enum Event : std::uint8_t { kNothing, kTrain, kTest, kClear };
   Event before = kNothing;                            // changes the session before the call
   std::vector<std::int64_t> rows = {};                // of each group
-  std::vector<std::vector<std::int64_t>> ranks = {};  // [group][rank], for local feeds
+  std::vector<std::vector<std::int64_t>> ranks = {};  // [group][rank], for local feeds of the first ranks
 };
 
 struct NewValue {
+  enum Kind : std::uint8_t { kSet, kAdd, kSubtract, kAverage };
   int input = 0;
   Ref value = {};
+  Kind kind = kSet;
 };
 
 struct Program {
@@ -99,12 +103,16 @@ struct Program {
   std::vector<Ref> outputs = {};
   std::vector<NewValue> updates = {};
   std::vector<Call> calls = {};
-  bool gradient = true;  // adds the gradients of the floating outputs' sum by all floating inputs
-  int sides = 0;         // ranks of the second run: 0 (none), 2 or 3
-  bool edges = false;    // inputs have values of Pool::kEdges; most programs then have one line
+  bool gradient = true;             // adds the gradients of the floating outputs' sum by all floating inputs
+  bool edges = false;               // inputs have values of Pool::kEdges; most programs then have one line
+  std::vector<int> ranks = {2, 3};  // the numbers of ranks that also run it
 };
 
+bool has_gradient(const Input& input);
+
 Array values_of(DType dtype, const Shape& shape, Pool pool, std::int64_t limit, std::uint64_t key);
+// Its `key` for the value of an input in a call.
+std::uint64_t key_in(const Input& input, std::size_t call);
 // An input's value in a call, in the program's dtype or (with `wide`) float64.
 Array value_in(const Program& program, const Input& input, std::size_t call, bool wide);
 Shape shape_in(const Input& input, const Call& call);
@@ -128,7 +136,8 @@ struct Graph {
   std::vector<Check> checks;       // one per line; may be null
   std::vector<Expr> outputs;       // then the gradients, one per floating input (zeros if it has none)
   std::size_t values = 0;          // number of outputs before the gradients
-  std::vector<Expr> updates;       // one per NewValue
+  std::vector<Expr> operands;      // one per NewValue: what its public function takes
+  std::vector<Expr> updates;       // one per NewValue: the variable's next value
   Expr loss;                       // empty: no gradients
 };
 // Throws Rejected and the errors of the functions.
@@ -136,8 +145,10 @@ Graph build(const Program& program, const Building& how);
 
 struct Rejected {};
 
-// The program as a C++ test, and one value as C++.
+// The update of a variable by the public function.
+Update update_of(const NewValue& u, const Variable& x, const Expr& operand);
+
+// The program as a C++ test.
 std::string print(const Program& program);
-std::string print_array(const Array& value);
 
 }  // namespace syncline::graphs

@@ -168,6 +168,12 @@ std::string check_elementwise(std::string_view op, const std::vector<Array>& in,
   return {};
 }
 
+std::string check_sum_of_terms(std::int64_t element, double got, double wanted, double size, DType dtype) {
+  const double largest = dtype == DType::kFloat16 ? 6e4 : dtype == DType::kFloat32 ? 1e38 : 1e307;
+  if (!(size < largest) || near(got, wanted, rounding(dtype) * 4, size, dtype)) return {};
+  return join_text("element ", element, " is ", got, ", wanted ", wanted);
+}
+
 std::string check_relu(const std::vector<std::int64_t>& tape, const std::vector<Array>& in, const Array& out) {
   static constexpr double kAlpha[] = {0, 0.25, 0.5, 1, -0.5}, kThreshold[] = {0, 0, 1, -0.5}, kMost[] = {6, 1, 0.5, 2};
   const double alpha = kAlpha[tape[0]], threshold = kThreshold[tape[1]], most = kMost[tape[2]];

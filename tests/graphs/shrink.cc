@@ -85,14 +85,8 @@ class Shrinker {
 
   bool fewer_outputs() {
     bool any = false;
-    if (best_.sides > 0) any = offer_changed([](Program& p) { p.sides = 0; }) || any;
-    if (best_.sides > 2)
-      any = offer_changed([](Program& p) {
-              p.sides = 2;
-              for (Call& call : p.calls)
-                for (auto& ranks : call.ranks) ranks.resize(2);
-            }) ||
-            any;
+    for (std::size_t i = best_.ranks.size(); i-- > 0;)
+      any = offer_changed([&](Program& p) { p.ranks.erase(p.ranks.begin() + static_cast<std::ptrdiff_t>(i)); }) || any;
     if (best_.gradient) any = offer_changed([](Program& p) { p.gradient = false; }) || any;
     for (std::size_t i = best_.updates.size(); i-- > 0;)
       any = offer_changed([&](Program& p) { p.updates.erase(p.updates.begin() + static_cast<std::ptrdiff_t>(i)); }) ||

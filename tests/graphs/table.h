@@ -57,10 +57,11 @@ class Choices {
 
   // A new floating input, which may have more elements than other inputs.
   Expr large(const char* name, Shape shape);
-  // A new input that is always a variable.
-  Expr variable(const char* name, DType dtype, Shape shape);
+  // A new input of the kind, dtype, shape and pool of `input`. No other line reads it if it is sparse.
+  Expr exactly(const char* name, const Input& input);
 
   std::int64_t integer(const char* name, std::int64_t low, std::int64_t high);
+  std::int64_t rows(const char* name);  // of a group
   bool flag(const char* name) { return integer(name, 0, 1) != 0; }
   double number(const char* name, const std::vector<double>& from);
   std::string word(const char* name, const std::vector<std::string>& from);
@@ -100,7 +101,7 @@ class Choices {
   DType dtype_of(Type type);
   std::int64_t dimension();
   void draw_body(Body& body, const std::vector<Expr>& wanted);
-  static std::string print_body(const std::vector<std::string>& lines, const Body& body);
+  std::string print_body(const std::vector<std::string>& lines, const Body& body) const;
 
   Environment& env_;
   Line& line_;
@@ -110,6 +111,7 @@ class Choices {
 };
 
 #define SYNCLINE_MADE(...) c.made((__VA_ARGS__), #__VA_ARGS__)
+#define SYNCLINE_CHECKED(check, ...) c.made((__VA_ARGS__), #__VA_ARGS__, check)
 
 struct Entry {
   std::string name;
@@ -137,5 +139,7 @@ bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vect
 void build_lines(Environment& env, const std::vector<Line>& lines, std::vector<std::vector<Expr>>& values,
                  std::vector<std::string>* texts, std::vector<Check>* checks);
 std::string name_of_ref(const Ref& ref);
+// Declares the values of the line of `ref`.
+std::string declaration_text(Ref ref, std::size_t values, const std::string& code);
 
 }  // namespace syncline::graphs

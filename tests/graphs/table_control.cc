@@ -166,7 +166,7 @@ std::vector<Entry> control_entries() {
 std::vector<Entry> other_entries() {
   return {{"large_variable",
            [](Choices& c) {
-             const Expr x = c.variable("x", c.floatx(), Shape{130, 130});
+             const Expr x = c.exactly("x", {.kind = Input::kVariable, .dtype = c.floatx(), .shape = {130, 130}});
              return SYNCLINE_MADE(x * 0.9);
            },
            3, 0},
@@ -175,7 +175,7 @@ std::vector<Entry> other_entries() {
              const Expr x = c.operand("x", Type::kAny, 0, 2);
              return SYNCLINE_MADE(print_tensor(x, "x = "));
            },
-           2, 0}};
+           3, 0}};
 }
 
 }  // namespace syncline::graphs

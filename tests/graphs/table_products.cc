@@ -1,6 +1,7 @@
 // Products, gathered and scattered rows, sparse tensors.
 #include "ops/linalg/rows.h"
 #include "ops/sparse/tensor.h"
+#include "tests/graphs/reference.h"
 #include "tests/graphs/table.h"
 
 namespace syncline::graphs {
@@ -30,7 +31,36 @@ Built dot_line(Choices& c) {
 Built large_dot_line(Choices& c) {
   const auto m = c.integer("m", 280, 600), k = c.integer("k", 190, 400), n = c.integer("n", 1, 130);
   const Expr x = c.large("x", Shape{m, k}), y = c.large("y", Shape{k, n});
-  return SYNCLINE_MADE(dot(x, y));
+  return SYNCLINE_CHECKED(&check_dot, dot(x, y));
+}
+
+// Sums of more terms than one call of a BLAS takes.
+Built long_dot_line(Choices& c) {
+  const auto m = c.integer("m", 1, 9), k = c.integer("k", 4097, 5000), n = c.integer("n", 1, 40);
+  const Expr x = c.large("x", c.integer("way", 0, 2) == 0 ? Shape{k, m} : Shape{m, k});
+  if (x.shape()[0] == k) {
+    const Expr y = c.large("y", Shape{k, n});
+    return SYNCLINE_CHECKED(&check_dot_kernel_grad, dot_kernel_grad(x, y));
+  }
+  if (c.flag("transposed")) {
+    const Expr y = c.large("y", Shape{n, k});
+    return SYNCLINE_CHECKED(&check_dot_transposed, dot_transposed(x, y));
+  }
+  const Expr y = c.large("y", Shape{k, n});
+  return SYNCLINE_CHECKED(&check_dot, dot(x, y));
+}
+
+// Sums over so many rows that they are computed in parts: a gradient of weights, or its op alone.
+Built many_rows_line(Choices& c) {
+  const auto rows = c.integer("rows", 2048, 2400);
+  if (c.flag("weights")) {
+    const auto m = c.integer("m", 66, 90), n = c.integer("n", 15, 16);
+    const Expr x = c.large("x", Shape{rows, m}), w = c.large("w", Shape{m, n});
+    return SYNCLINE_CHECKED(&check_dot, dot(x, w));
+  }
+  const auto m = c.integer("m", 32, 60), n = c.integer("n", 32, 60);
+  const Expr x = c.large("x", Shape{rows, m}), y = c.large("y", Shape{rows, n});
+  return SYNCLINE_CHECKED(&check_dot_kernel_grad, dot_kernel_grad(x, y));
 }
 
 Built matmul_line(Choices& c) {
@@ -92,7 +122,7 @@ Built scatter_line(Choices& c) {
   return SYNCLINE_MADE(scatter_sub(x, values, indices));
 }
 
-// The sparse tensor of labels and lengths is the only one whose entries depend on a fed value.
+// A sparse tensor whose entries depend on two values.
 Built sparse_line(Choices& c) {
   const Expr labels = c.floating("labels", 2, 2);
   const Expr lengths = c.fresh("lengths", DType::kInt32, Shape{labels.shape()[0]}, Pool::kIndex, labels.shape()[1] + 2);
@@ -116,17 +146,44 @@ Built sparse_line(Choices& c) {
   }
 }
 
+// A sparse placeholder. The computation op by op has a dense one, so their results are compared too. A sparse product
+// omits the terms of zeros, which may be NaN in a dense one: so if there are zeros, the other operand is finite (no
+// variable, which may get any value), and no gradient passes to it.
+Built sparse_fed_line(Choices& c) {
+  const auto rows = c.flag("grouped") ? c.rows("rows") : c.integer("rows", 0, 5), columns = c.integer("columns", 1, 6);
+  const auto n = c.integer("n", 1, 4), way = c.integer("way", 0, 5);
+  const bool multiplies = way < 3, zeros = !multiplies || c.flag("zeros");
+  const Expr x = c.exactly(
+      "x",
+      {.dtype = c.floatx(), .shape = {rows, columns}, .sparse = true, .pool = zeros ? Pool::kTies : Pool::kPositive});
+  if (multiplies) {
+    const Expr y = c.exactly("y", {.dtype = c.floatx(), .shape = way == 0 ? Shape{columns} : Shape{columns, n}});
+    if (zeros) return SYNCLINE_MADE(dot(x, stop_gradient(y)));
+    return SYNCLINE_MADE(dot(x, y));
+  }
+  if (way == 3) return SYNCLINE_MADE(to_dense(x));
+  if (way == 4) {
+    const Expr y = c.exactly("y", {.dtype = c.floatx(), .shape = {rows, n}});
+    return SYNCLINE_MADE(concatenate({x, y}, 1));
+  }
+  const int axis = static_cast<int>(c.integer("axis", 0, 1));
+  return SYNCLINE_MADE(to_dense(concatenate({x, x}, axis)));
+}
+
 }  // namespace
 
 std::vector<Entry> product_entries() {
   return {{"dot", &dot_line, 12},
           {"large_dot", &large_dot_line, 1, 0},
+          {"long_dot", &long_dot_line, 1, 0},
+          {"many_rows", &many_rows_line, 1, 0},
           {"matmul", &matmul_line, 4},
           {"dot_transposed", &dot_transposed_line, 5},
           {"batch_dot", &batch_dot_line, 5},
-          {"gather", &gather_line, 7},
+          {"gather", &gather_line, 8},
           {"scatter_sub", &scatter_line, 3},
-          {"sparse", &sparse_line, 7, 0}};
+          {"sparse", &sparse_line, 13, 0},
+          {"sparse_fed", &sparse_fed_line, 4, 0}};
 }
 
 }  // namespace syncline::graphs

@@ -51,6 +51,19 @@ Built wide_line(Choices& c) {
   }
 }
 
+// Rows of more than one block of a search, the last of which is not whole. Equal elements stand in several blocks.
+Built wide_arg_line(Choices& c) {
+  const auto rows = c.integer("rows", 1, 2), columns = c.integer("columns", 4097, 9999);
+  Choices::require(columns % 4096 != 0);
+  const Shape shape = c.integer("across", 0, 4) == 0 ? Shape{columns, rows} : Shape{rows, columns};
+  const DType dtype = c.dtype("dtype", {c.floatx(), c.floatx(), DType::kInt32, DType::kInt64, DType::kInt8});
+  const bool tied = c.integer("tied", 0, 3) == 0;
+  const Expr x = tied ? c.fresh("x", dtype, shape, Pool::kTies) : c.large("x", shape);
+  const int axis = c.axis("axis", x);
+  if (c.flag("least")) return SYNCLINE_CHECKED(&check_argmin, argmin(x, axis));
+  return SYNCLINE_CHECKED(&check_argmax, argmax(x, axis));
+}
+
 // Values that are large enough for programs to compute them again instead of storing them.
 Built normalized_line(Choices& c) {
   const Expr x = c.large("x", c.flag("across") ? Shape{390, 100} : Shape{100, 390});
@@ -109,6 +122,7 @@ std::vector<Entry> reduction_entries() {
        4},
       {"scan", &scan_line, 6},
       {"wide", &wide_line, 2, 0},
+      {"wide_arg", &wide_arg_line, 2, 0},
       {"normalized", &normalized_line, 2, 0},
       {"sum_like", &sum_like_line},
       {"count", &count_line},

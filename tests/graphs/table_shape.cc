@@ -65,7 +65,10 @@ Built index_line(Choices& c) {
       }
     }
   }
-  return c.made(index(x, subscripts), "index(x, {" + text + "})");
+  text = "index(x, {" + text + "})";
+  if (is_floating(x.dtype()) && c.flag("squared"))  // its gradient has a gradient
+    return c.made(square(index(x, subscripts)), "square(" + text + ")");
+  return c.made(index(x, subscripts), text);
 }
 
 // Common subscripts: all but the last element, all but the first.
@@ -90,6 +93,7 @@ Built mask_line(Choices& c) {
 Built counted_line(Choices& c) {
   const Expr mask = c.fresh("mask", DType::kBool, Shape{c.integer("n", 0, 6)}, Pool::kTies);
   const Expr count = sum(cast(mask, DType::kInt32));
+  c.call("count", c.text("sum(cast(mask, DType::kInt32))"));
   if (c.flag("numbers")) return SYNCLINE_MADE(cast(arange(Dim(count)), DType::kFloat32));
   const Expr x = any_of(c, 1, 3);
   return SYNCLINE_MADE(index(x, {Range{{}, count}}));
@@ -232,7 +236,7 @@ std::vector<Entry> shape_entries() {
       {"reshape", &reshape_line},
       {"slice_axis", &slice_axis_line},
       {"slice", &slice_line},
-      {"index", &index_line, 5},
+      {"index", &index_line, 8},
       {"tail", &tail_line, 4},
       {"picked_rows", &picked_rows_line, 2},
       {"mask", &mask_line, 4},

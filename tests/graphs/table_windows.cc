@@ -1,4 +1,5 @@
 // Convolutions and pooling.
+#include "tests/graphs/reference.h"
 #include "tests/graphs/table.h"
 
 namespace syncline::graphs {
@@ -44,13 +45,21 @@ Built conv2d_line(Choices& c) {
       conv2d(x, kernel, {.strides = {s, t}, .padding = padding, .data_format = format, .dilation_rate = {d, 1}}));
 }
 
-// Enough tiles and channels for Winograd, with work for several threads.
+// Enough tiles and channels for Winograd, with work for several threads; sometimes a kernel whose planes exceed the
+// cache. Ranks then have one of two images, so their sums differ.
 Built large_conv_line(Choices& c) {
-  const auto size = c.integer("size", 9, 20), channels = c.integer("channels", 16, 33), n = c.integer("n", 16, 33);
+  const bool wide = c.integer("wide", 0, 2) == 0;
+  const auto size = wide ? 13 : c.integer("size", 9, 20);
+  const auto channels = wide ? c.integer("channels", 80, 100) : c.integer("channels", 16, 33);
+  const auto n = wide ? c.integer("n", 7281 / channels + 1, 100) : c.integer("n", 16, 33);
   const std::string padding = c.word("padding", kPaddings);
-  const Expr x = c.large("x", Shape{c.integer("images", 1, 3), size, size + 1, channels});
+  const Expr x = c.large("x", Shape{wide ? 2 : c.integer("images", 1, 3), size, size + 1, channels});
   const Expr kernel = c.large("kernel", Shape{3, 3, channels, n});
-  return SYNCLINE_MADE(conv2d(x, kernel, {.padding = padding}));
+  if (c.flag("forward")) return SYNCLINE_CHECKED(&check_conv2d, conv2d(x, kernel, {.padding = padding}));
+  const Expr dy = c.large("dy", conv2d(x, kernel, {.padding = padding}).shape());
+  return SYNCLINE_CHECKED(
+      &check_conv2d_gradient,
+      slice_axis(gradients(sum(conv2d(x, kernel, {.padding = padding}) * dy), std::vector<Expr>{kernel})[0], 0, 1, 1));
 }
 
 Built conv3d_line(Choices& c) {
@@ -141,7 +150,7 @@ Built pool_line(Choices& c) {
         pool3d(x, {a, b, 2}, {.strides = {s, t, 1}, .padding = padding, .data_format = format, .pool_mode = mode}));
   }
   const Expr x = image(c, 2);
-  if (c.flag("squared"))  // its gradient has a gradient
+  if (c.integer("squared", 0, 3) > 0)  // its gradient has a gradient
     return SYNCLINE_MADE(
         square(pool2d(x, {a, b}, {.strides = {s, t}, .padding = padding, .data_format = format, .pool_mode = mode})));
   return SYNCLINE_MADE(
@@ -153,13 +162,13 @@ Built pool_line(Choices& c) {
 std::vector<Entry> window_entries() {
   return {{"conv1d", &conv1d_line, 4},
           {"conv2d", &conv2d_line, 7},
-          {"large_conv", &large_conv_line, 1, 0},
+          {"large_conv", &large_conv_line, 2, 0},
           {"conv3d", &conv3d_line, 3},
           {"conv_transpose", &transpose_line, 7},
           {"depthwise", &depthwise_line, 5},
           {"separable_conv1d", &separable1d_line, 3},
-          {"local", &local_line, 5},
-          {"pool", &pool_line, 14}};
+          {"local", &local_line, 6},
+          {"pool", &pool_line, 18}};
 }
 
 }  // namespace syncline::graphs

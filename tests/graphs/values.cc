@@ -71,10 +71,14 @@ Shape shape_in(const Input& input, const Call& call) {
   return shape;
 }
 
+std::uint64_t key_in(const Input& input, std::size_t call) {
+  return input.key + (input.kind == Input::kFed ? 977 * call : 0);
+}
+
 Array value_in(const Program& program, const Input& input, std::size_t call, bool wide) {
   const Shape shape = input.kind == Input::kFed ? shape_in(input, program.calls[call]) : input.shape;
-  const std::uint64_t key = input.key + (input.kind == Input::kFed ? 977 * call : 0);
-  Array value = values_of(input.dtype, input.kind == Input::kFill ? Shape{} : shape, input.pool, input.limit, key);
+  Array value = values_of(input.dtype, input.kind == Input::kFill ? Shape{} : shape, input.pool, input.limit,
+                          key_in(input, call));
   if (input.kind == Input::kFill) {
     Array filled(input.dtype, shape);
     for (std::size_t i = 0; i < filled.bytes(); i += value.bytes())

@@ -1,4 +1,6 @@
-// Computes a program in several ways, which must agree.
+// Computes a program in several ways, which must agree: op by op; as one function, also without simplification and
+// fusion; on 2 and on 3 ranks, which are threads, and on one of these numbers with own rows on each rank. The gradients
+// must agree with differences.
 #pragma once
 
 #include <map>

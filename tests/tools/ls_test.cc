@@ -12,6 +12,12 @@ namespace {
 using io::Outcome;
 using io::Scratch;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 TEST(Ls, ListsACheckpoint) {
   const Scratch scratch;
   io::Checkpoint checkpoint = io::small_checkpoint();
@@ -153,9 +159,7 @@ TEST(Ls, HelpIsNoError) {
 
 // OpenBLAS's threads then find no memory and never end by themselves.
 TEST(Tool, EndsWithLittleMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need the address space";
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers need the address space";
   for (const char* limit : {"-v 180000", "-d 60000"}) {
     const io::Outcome outcome =
         io::run_shell(join_text("ulimit ", limit, " && exec timeout 20 ", SYNCLINE_PROGRAM, " --help"));
