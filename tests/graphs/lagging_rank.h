@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <random>
@@ -64,7 +65,10 @@ class LaggingRank : public comm::Communicator {
   std::string layout() const override { return wire_.layout(); }
   void post_note(std::uint64_t note) override { wire_.post_note(note); }
   std::optional<std::uint64_t> take_note() override { return wire_.take_note(); }
-  [[noreturn]] void abort_job(int exit_code) override { wire_.abort_job(exit_code); }
+  [[noreturn]] void abort_job(int exit_code) override {
+    wire_.abort_job(exit_code);
+    std::abort();  // g++ 12 takes it that the call may return
+  }
 
  private:
   void pause() {
