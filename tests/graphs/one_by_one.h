@@ -15,6 +15,8 @@ using Values = std::unordered_map<Expr, Array, ExprHash>;
 
 // True for ops whose rounding depends on the order of summation.
 bool sums(const Expr& node);
+// True for an addition of 0, which `simplify` drops: -0 + 0 is 0.
+bool adds_zero(const Expr& node);
 
 class OneByOne {
  public:

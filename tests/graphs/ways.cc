@@ -51,7 +51,7 @@ class Base {
     graph_ = build(program, {.open = open, .all_fed = true});
     roots_ = graph_.outputs;
     roots_.insert(roots_.end(), graph_.updates.begin(), graph_.updates.end());
-    for (const auto& node : nodes_under(roots_)) exact_ = exact_ && !sums(Expr(node));
+    for (const auto& node : nodes_under(roots_)) exact_ = exact_ && !sums(Expr(node)) && !adds_zero(Expr(node));
     outcomes_ = run(0);
   }
 
