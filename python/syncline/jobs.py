@@ -169,17 +169,21 @@ class Checkpoints(Callback):
         self._epoch, self._batch = _epochs(newest[0]) if newest else 0, 0
         return None
 
-    def _setting_before(self):
-        """The lines of `setting` in status.json. None if it has none: it is missing, damaged, or of an earlier version."""
+    def _status(self):
+        """The fields of status.json; none if it is missing or damaged."""
         path = os.path.join(self._folder, "status.json")
         try:
             if not os.path.isfile(path):
-                return None
+                return {}
             with open(path, encoding="utf-8") as file:
                 status = json.load(file)
         except (OSError, ValueError, RecursionError):
-            return None
-        lines = status.get("setting") if isinstance(status, dict) else None
+            return {}
+        return status if isinstance(status, dict) else {}
+
+    def _setting_before(self):
+        """The lines of `setting` in status.json. None if it has none: it is missing, damaged, or of an earlier version."""
+        lines = self._status().get("setting")
         sound = isinstance(lines, list) and all(isinstance(line, str) and line.isprintable() for line in lines)
         return lines if sound else None
 
@@ -207,11 +211,7 @@ class Checkpoints(Callback):
         self._end(state, exit_code, f"{type(error).__name__}: {error}".partition("\n")[0], teller)
 
     def _is_told_by_another(self):
-        try:
-            with open(os.path.join(self._folder, "status.json"), encoding="utf-8") as file:
-                return json.load(file)["state"] != "running"
-        except (OSError, ValueError):
-            return False
+        return self._status().get("state", "running") != "running"
 
     def _end(self, state, exit_code, reason="", teller=0):
         """Called once per training, however it ends."""
