@@ -232,7 +232,8 @@ void CheckpointFolder::remove_surplus(const std::vector<Entry>& entries, const R
       problem = error.what();
     }
   }
-  if (!problem.empty()) throw SurplusError(problem + "; the new checkpoint '" + latest_name + "' is saved");
+  if (!problem.empty())
+    throw SurplusError(problem + "; the new checkpoint '" + latest_name + "' is saved", path_of(latest_name));
 }
 
 // Why the link `latest` names no checkpoint; empty if it names one, or is missing.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -44,12 +43,12 @@ bool rank_is_missing(const std::exception& error) {
 
 // The new checkpoint. Prints why an old file cannot be removed, because the new one is saved nevertheless.
 template <class Save>
-std::string saved_file(const std::string& folder, Save save) {
+std::string saved_file(Save save) {
   try {
     return save();
   } catch (const io::SurplusError& error) {
     say(error.what());
-    return folder + "/" + io::CheckpointFolder(folder).latest();
+    return error.path;
   }
 }
 
@@ -230,8 +229,7 @@ void Job::Saves::wait_for_index() {
 
 // Runs on the saver's thread.
 void Job::Saves::write(const io::Checkpoint& checkpoint) {
-  const std::string file =
-      saved_file(options_.folder, [&] { return shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint); });
+  const std::string file = saved_file([&] { return shards_ ? shards_->write(checkpoint) : folder_.save(checkpoint); });
   if (!first_) return;
   file_ = file;
   tell("running", {}, checkpoint.state, "");
@@ -339,7 +337,7 @@ void Job::Saves::save_now(const Fit& fit) {
   if (step == 0) return;
   if (is_divided(options_.model))
     fail<IoError>("step ", step, " cannot be saved: the value of a variable is divided over ranks that are gone");
-  file_ = saved_file(options_.folder, [&] { return folder_.save(snapshot(options_.model, fit, nullptr, true)); });
+  file_ = saved_file([&] { return folder_.save(snapshot(options_.model, fit, nullptr, true)); });
   const int rank = options_.wire == nullptr ? 0 : options_.wire->rank();
   say(join_text("rank ", rank, " has saved the last finished step, ", step, ", in ", file_));
 }

@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "syncline/checkpoint/checkpoint.h"
@@ -33,9 +34,10 @@ struct FolderLoad {
   std::string warning;  // one line, if this is not the file that `latest` points at; otherwise empty
 };
 
-// The new checkpoint is saved and `latest` points at it, but an old file cannot be removed.
+// The new checkpoint, `path`, is saved and `latest` points at it, but an old file cannot be removed.
 struct SurplusError : IoError {
-  using IoError::IoError;
+  SurplusError(const std::string& message, std::string saved) : IoError(message), path(std::move(saved)) {}
+  std::string path;
 };
 
 class CheckpointFolder {

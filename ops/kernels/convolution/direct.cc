@@ -75,8 +75,7 @@ struct Taps {
 };
 
 // Computes kPixels adjacent outputs of kVectors vectors of channels. x points to tap (0, 0, 0), channel 0 of the first
-// pixel; w and y point to the first channel. `step` is the distance in x between the first
-// taps of adjacent outputs.
+// pixel; w and y point to the first channel. `step` is the distance in x between the first taps of adjacent outputs.
 template <int kPixels, int kVectors, class D>
 HWY_INLINE void output_pixels(D d, const Taps taps, Index channels, Index step, const float* x, const float* w,
                               float* y) {
