@@ -19,12 +19,15 @@ TOLD = {
     "savez": "np.savez('same.npz', x=np.ones(3))",
     "picture": "from PIL import Image; Image.new('L', (4, 4)).save('same.png')",
     "descriptor": "os.close(os.open('same.txt', os.O_WRONLY | os.O_CREAT))",
+    # In turn: HDF5 refuses a second writer.
+    "h5py": "import h5py; h5py.File('same.h5', 'w').close() if trial == rank else None",
 }
 
 SILENT = {
     "behind_a_rank": "open('same.txt', 'w').write('text') if rank == 0 else None",
     "of_a_rank": "open('own.%d.txt' % rank, 'w').write('text')",
     "read": "open('same.txt', 'w').close() if rank == 0 else None; d.barrier(); open('same.txt').read()",
+    "hdf5_in_memory": "import h5py; h5py.File('same.h5', 'w', driver='core', backing_store=False).close()",
     "temporary": "import tempfile; tempfile.NamedTemporaryFile('w').write('text'); open('/dev/null', 'w').close()",
     "of_keras": """
     import keras

@@ -142,6 +142,8 @@ def _hdf5(h5py):
         ours = plain and called_from_keras() and not _is_of_this_process(name)
         if ours:
             _begin(name)
+        elif plain:
+            own_files.opened(name)
         opened = name
         if ours and ranks.rank() != 0:
             if mode not in ("a", "r+") or not os.path.exists(name):

@@ -33,13 +33,19 @@ def _number(path):
     return int.from_bytes(hashlib.blake2b(path.encode(errors="replace"), digest_size=8).digest(), "little") & ~3 | KIND
 
 
-def _opened(event, arguments):
+def _hook(event, arguments):
     """Audit hook of Python."""
-    if event != "open" or not arguments[2] & _WRITES or _told or len(_here) >= _KEPT:
+    if event == "open" and arguments[2] & _WRITES and isinstance(arguments[0], (str, bytes)):
+        opened(arguments[0])
+
+
+def opened(path):
+    """Called when the script opens a file for writing, if possible before it is opened."""
+    if _told or len(_here) >= _KEPT:
         return
     try:
-        if isinstance(arguments[0], (str, bytes)) and ranks.is_rank():
-            _note(os.path.abspath(os.fsdecode(arguments[0])))
+        if ranks.is_rank() and ranks.rank() < 2:
+            _note(os.path.abspath(os.fsdecode(path)))
     except Exception:
         pass  # for example at the end of the program; the file must be opened anyway
 
@@ -96,6 +102,6 @@ def _tell():
 def watch():
     """Installs the hook on ranks 0 and 1."""
     if ranks.rank() < 2:
-        sys.addaudithook(_opened)
+        sys.addaudithook(_hook)
     if ranks.rank() == 1:
         atexit.register(_hear_the_last)
