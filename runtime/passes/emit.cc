@@ -1,5 +1,6 @@
 // emit: makes steps with operand pointers from tasks.
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -25,22 +26,23 @@ class Emitter {
     plan_.fused_ = std::move(schedule.programs);
     plan_.loops_ = std::move(schedule.bodies);
     for (std::size_t i = 0; i < request_.updates.size(); ++i)
-      assigned_[local_.resolve(schedule.new_value(i)).base] = request_.updates[i].target.name();
+      assigned_[local_.resolve(schedule.new_value(i)).base] = &request_.updates[i].target.name();
   }
 
   Plan run() {
-    const Guards* open = nullptr;  // of the current run of tasks
-    std::size_t first = 0;         // the step of its first guard
-    for (const Task& task : schedule_.tasks) {
-      if (open == nullptr || task.guards != *open) {
-        if (open != nullptr) close_guards(first, open->size());
-        open = &task.guards;
+    Guards open;            // of the current run of tasks
+    std::size_t first = 0;  // the step of its first guard
+    for (Task& next : schedule_.tasks) {
+      const Task task = std::move(next);  // steps reuse its memory
+      if (task.guards != open) {
+        close_guards(first, open.size());
+        open = task.guards;
         first = plan_.steps_.size();
-        for (const Guard& guard : *open) emit_guard(guard);
+        for (const Guard& guard : open) emit_guard(guard);
       }
       emit(task);
     }
-    if (open != nullptr) close_guards(first, open->size());
+    close_guards(first, open.size());
     emit_assignments();
     finish();
     return std::move(plan_);
@@ -57,7 +59,7 @@ class Emitter {
     Step step;
     step.kind = Step::kGuard;
     step.needed_if = guard.needed_if;
-    add_step(std::move(step), {guard.condition}, {});
+    add_step(std::move(step), {&guard.condition, 1}, {});
   }
 
   // Lets `count` guards from step `first` on jump to the current end.
@@ -108,11 +110,11 @@ class Emitter {
     step.kind = kind;
     step.index = index;
     step.label = std::move(label);
-    push_step(std::move(step), {}, {});
+    push_step(std::move(step), std::span<const Location>(), std::span<const Location>());
   }
 
-  // A step's operands have consecutive slots; its outputs too.
-  void push_step(Step step, std::span<const Location> in, std::span<const Location> out) {
+  // A step's operands have consecutive slots; its outputs too. `in`, `out`: ranges of locations.
+  void push_step(Step step, const auto& in, const auto& out) {
     first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
     for (const Location& at : in) slot(at);
     for (const Location& at : out) {
@@ -127,31 +129,25 @@ class Emitter {
 
   Location locate(const Expr& value) const { return schedule_.memory.locate(value, local_); }
 
-  std::vector<Location> locate(const std::vector<Expr>& values) const {
-    std::vector<Location> at;
-    at.reserve(values.size());
-    for (const Expr& value : values) at.push_back(locate(value));
-    return at;
+  StepValue step_value(const Expr& value) const {
+    const Expr& base = local_.resolve(value).base;
+    return {base, local_.placement(base), assigned_.value_or(base, nullptr)};
   }
 
-  std::vector<StepValue> named(const std::vector<Expr>& values) const {
-    std::vector<StepValue> result;
-    result.reserve(values.size());
-    for (const Expr& value : values) {
-      const Expr& base = local_.resolve(value).base;
-      StepValue named{base, local_.placement(base), {}};
-      if (const std::string* found = assigned_.find(base)) named.assigned = *found;
-      result.push_back(std::move(named));
-    }
-    return result;
+  std::span<const Meta> metas(std::span<const Expr> values) {
+    return plan_.metas_.add(values.size(), [&](std::size_t i) { return local_.meta(values[i]); });
+  }
+  std::span<const StepValue> step_values(std::span<const Expr> values) {
+    return plan_.values_.add(values.size(), [&](std::size_t i) { return step_value(values[i]); });
   }
 
-  void add_step(Step step, const std::vector<Expr>& in, const std::vector<Expr>& out) {
-    step.in_meta = local_.metas(in);
-    step.out_meta = local_.metas(out);
-    step.reads = named(in);
-    step.writes = named(out);
-    push_step(std::move(step), locate(in), locate(out));
+  void add_step(Step step, std::span<const Expr> in, std::span<const Expr> out) {
+    step.args.in_meta = metas(in);
+    step.args.out_meta = metas(out);
+    step.reads = step_values(in);
+    step.writes = step_values(out);
+    const auto places = std::views::transform([this](const Expr& value) { return locate(value); });
+    push_step(std::move(step), in | places, out | places);
   }
 
   void add_scratch(const Task& task) {
@@ -203,7 +199,7 @@ class Emitter {
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
     profiler_.add_program("reduce", program_of(task), last_step());
-    last_step().in_meta = {local_.meta(value.input(0))};
+    last_step().args.in_meta = metas({&value.input(0), 1});
     add_scratch(task);
   }
 
@@ -238,9 +234,9 @@ class Emitter {
     step.run = def_of<Copy>().run;
     step.attrs = &kNone;
     step.label = std::move(label);
-    step.in_meta = {{DType::kUint8, Shape{bytes}}};
-    step.out_meta = step.in_meta;
-    push_step(std::move(step), {&from, 1}, {&to, 1});
+    step.args.in_meta = plan_.metas_.add(1, [&](std::size_t) { return Meta{DType::kUint8, Shape{bytes}}; });
+    step.args.out_meta = step.args.in_meta;
+    push_step(std::move(step), std::span(&from, 1), std::span(&to, 1));
     profiler_.add("copy", last_step(), {0, 2 * static_cast<double>(bytes)});
   }
 
@@ -285,12 +281,13 @@ class Emitter {
     transfer.names =
         request_.strategy->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
-    step.out_meta = local_.metas(task.nodes);
-    for (const Expr& node : task.nodes) step.reads.push_back(named({node.input(0)}).front());
-    step.writes = named(task.nodes);
+    step.args.out_meta = metas(task.nodes);
+    step.reads =
+        plan_.values_.add(task.nodes.size(), [&](std::size_t i) { return step_value(task.nodes[i].input(0)); });
+    step.writes = step_values(task.nodes);
     const bool reduces = transfer.kind == Transfer::kAllReduce;
     plan_.transfers_.push_back(std::move(transfer));
-    push_step(std::move(step), {&from, 1}, {&to, 1});
+    push_step(std::move(step), std::span(&from, 1), std::span(&to, 1));
     profiler_.add(reduces ? "all_reduce" : "all_gather", last_step());
   }
 
@@ -311,7 +308,7 @@ class Emitter {
     const std::int64_t groups = (lowered.iterations + lowered.iterations_together - 1) / lowered.iterations_together;
     for (std::size_t i = 0; i < task.products.size(); ++i) {
       const Expr& product = task.products[i];
-      profiler_.add_product(last_step(), named({product}).front(), local_.metas(product.node().inputs), groups,
+      profiler_.add_product(last_step(), step_value(product), local_.metas(product.node().inputs), groups,
                             lowered.products[i]);
     }
   }
@@ -345,12 +342,10 @@ class Emitter {
       Step& step = plan_.steps_[i];
       step.args.in = plan_.pointers_.data() + first_slot_[i].first;
       step.args.out = plan_.pointers_.data() + first_slot_[i].second;
-      step.args.in_meta = step.in_meta;
-      step.args.out_meta = step.out_meta;
       step.args.is_primary = request_.strategy == nullptr || request_.strategy->rank() == 0;
       if (step.kind != Step::kStart)  // a transfer writes only when all ranks have started it
-        step.writes_shared_from =
-            schedule_.memory.first_shared_byte(std::span(slots_).subspan(first_slot_[i].second, step.out_meta.size()));
+        step.writes_shared_from = schedule_.memory.first_shared_byte(
+            std::span(slots_).subspan(first_slot_[i].second, step.args.out_meta.size()));
     }
     plan_.tickets_.resize(plan_.transfers_.size());
     for (const Expr& root : schedule_.roots) plan_.keep_.push_back(root);
@@ -381,7 +376,7 @@ class Emitter {
   std::vector<std::pair<std::size_t, std::size_t>> first_slot_;  // per step: of operands, of outputs
   std::unordered_map<int, int> transfer_index_;
   bool writes_variable_ = false;
-  ValueMap<std::string> assigned_;  // a new value -> its variable
+  ValueMap<const std::string*> assigned_;  // a new value -> the name of its variable
 };
 
 Plan emit(Schedule schedule) { return Emitter(schedule).run(); }

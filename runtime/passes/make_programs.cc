@@ -10,7 +10,7 @@ namespace syncline {
 namespace {
 
 // A fill's single element, as a constant.
-Expr number_of(const Expr& fill, Memory& memory) {
+Expr element_of(const Expr& fill, Memory& memory) {
   Array one(fill.dtype(), Shape{});
   with_stored_dtype(fill.dtype(), [&]<class T>(T) { *one.data<T>() = convert<T>(fill.attrs<Fill::Attrs>().value); });
   const Expr number = constant_of(std::move(one));
@@ -27,20 +27,20 @@ class ProgramMaker {
     const std::span<const Expr> reductions = task_.reductions();
     const std::span<const Expr> nodes(task_.nodes.data(), task_.nodes.size() - reductions.size());
     spec_.space = local_.meta(nodes.back()).shape;
+    spec_.nodes.reserve(nodes.size());
     for (const Expr& value : nodes) {
       kernels::FusedNode node{&value.op(), value.node().attrs, {}, local_.meta(value)};
       for (const Expr& in : value.node().inputs) {
-        const int* inside = number_.find(in);
-        node.operands.push_back(inside != nullptr ? *inside : operand(in));
+        const int inside = number_of(in);
+        node.operands.push_back(inside >= 0 ? inside : operand(in));
       }
-      number_[value] = static_cast<int>(spec_.nodes.size());
       spec_.nodes.push_back(std::move(node));
     }
     const std::span<const Expr> stored(task_.writes.data(), task_.writes.size() - reductions.size());
     add_outputs(stored);
     const std::vector<kernels::FusedProgram::Reduced> reduced = add_reduced(reductions, stored);
     task_.reads = std::move(operands_);
-    kernels::FusedProgram program = kernels::fuse(spec_);
+    kernels::FusedProgram program = kernels::fuse(std::move(spec_));
     program.reduced = reduced;
     for (const auto& operand : reduced)
       SYNCLINE_CHECK(operand.input < 0 || program.inputs[static_cast<std::size_t>(operand.input)].spread ==
@@ -49,12 +49,19 @@ class ProgramMaker {
   }
 
  private:
+  // The index of a node that is in the program so far, or -1. Programs are short: a search is faster than a table.
+  int number_of(const Expr& value) const {
+    for (std::size_t i = 0; i < spec_.nodes.size(); ++i)
+      if (task_.nodes[i] == value) return static_cast<int>(i);
+    return -1;
+  }
+
   void add_outputs(std::span<const Expr> stored) {
     for (const Expr& value : stored) {
-      const int* node = number_.find(value);
-      if (node == nullptr) add_parts(value);
-      spec_.outputs.push_back(node == nullptr ? -1 : *node);
-      spec_.overwrites.push_back(node == nullptr ? -1 : overwritten_input(value));
+      const int node = number_of(value);
+      if (node < 0) add_parts(value);
+      spec_.outputs.push_back(node);
+      spec_.overwrites.push_back(node < 0 ? -1 : overwritten_input(value));
     }
   }
 
@@ -62,8 +69,8 @@ class ProgramMaker {
                                                           std::span<const Expr> stored) {
     std::vector<kernels::FusedProgram::Reduced> reduced;
     for (const Expr& reduction : reductions) {
-      const int* node = number_.find(reduction.input(0));
-      if (node == nullptr) {
+      const int node = number_of(reduction.input(0));
+      if (node < 0) {
         reduced.push_back({.input = ~operand(reduction.input(0))});
         continue;
       }
@@ -73,18 +80,20 @@ class ProgramMaker {
         continue;
       }
       reduced.push_back({.output = static_cast<int>(spec_.outputs.size())});
-      spec_.outputs.push_back(*node);
+      spec_.outputs.push_back(node);
       spec_.overwrites.push_back(-1);
     }
     return reduced;
   }
 
   int operand(const Expr& value) {
-    const auto [number, fresh] = operand_.try_emplace(value, static_cast<int>(operands_.size()));
-    if (!fresh) return ~number;
+    const auto known = std::find(values_.begin(), values_.end(), value);
+    const int number = static_cast<int>(known - values_.begin());
+    if (known != values_.end()) return ~number;
+    values_.push_back(value);
     const bool view =
         std::find(task_.strided_views.begin(), task_.strided_views.end(), value) != task_.strided_views.end();
-    operands_.push_back(value.is<Fill>() ? number_of(value, memory_) : view ? value.input(0) : value);
+    operands_.push_back(value.is<Fill>() ? element_of(value, memory_) : view ? value.input(0) : value);
     spec_.inputs.push_back(local_.meta(view ? value : operands_.back()));
     spec_.strided_views.push_back(
         view ? value.op().strided_view(value.node().attrs.get(), local_.meta(operands_.back())) : StridedView{});
@@ -96,7 +105,7 @@ class ProgramMaker {
     const std::vector<StridedView> views = joined_views(joined, local_.metas(joined.node().inputs));
     for (std::size_t i = 0; i < views.size(); ++i)
       spec_.parts.push_back(
-          {number_.at(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), views[i]});
+          {number_of(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), views[i]});
   }
 
   int overwritten_input(const Expr& output) const {
@@ -110,8 +119,8 @@ class ProgramMaker {
   Memory& memory_;
   const LocalView& local_;
   kernels::FusedSpec spec_;
-  ValueMap<int> number_, operand_;  // indices of nodes and of operands
-  std::vector<Expr> operands_;
+  std::vector<Expr> values_;    // from outside the program
+  std::vector<Expr> operands_;  // their memory: a fill's element, a view's input
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "ops/graph/op.h"
 #include "ops/kernels/fused/fused.h"
 #include "runtime/placement/strategy.h"
+#include "runtime/plan/chunks.h"
 #include "syncline/backend/variable.h"
 
 namespace syncline {
@@ -27,25 +28,24 @@ struct ProfileLine;
 struct StepValue {
   Expr value;  // never a view: a view's base instead
   Placement at;
-  std::string assigned;  // the variable that takes the value, if any
+  const std::string* assigned = nullptr;  // the name of the variable that takes the value, or null
 };
 
 struct Step {
   enum Kind : std::uint8_t { kKernel, kFused, kReduce, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
+  bool may_refuse = false;                    // may throw for some values of its operands
+  bool needed_if = false;                     // kGuard: jumps if its operand differs
   int index = -1;                             // of the program, transfer or loop; kGuard: the step to jump to
   int by_rank = -1;                           // kFused: index of its RankParts, or -1
-  bool may_refuse = false;                    // may throw for some values of its operands
   std::size_t writes_shared_from = SIZE_MAX;  // lowest shared offset written; equal on all ranks
-  bool needed_if = false;                     // kGuard: jumps if its operand differs
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
   void (*run_program)(const void* attrs, const KernelArgs& args, const kernels::FusedProgram&) = nullptr;  // kReduce
   const void* attrs = nullptr;
   KernelArgs args;
-  std::vector<Meta> in_meta, out_meta;  // args refers to these
-  std::string label;                    // for messages, timelines and plan inspection
-  ProfileLine* profile = nullptr;       // counts its runs, unless null
-  std::vector<StepValue> reads, writes;
+  std::string label;               // for messages, timelines and plan inspection
+  ProfileLine* profile = nullptr;  // counts its runs, unless null
+  std::span<const StepValue> reads, writes;
 };
 
 // A fused step over operands gathered in place: it runs once per rank and reads that rank's elements in that rank's
@@ -113,6 +113,8 @@ class Plan {
   void add_random_op(RandomOp* op);
 
   std::vector<Step> steps_;
+  Chunks<Meta> metas_;           // of all steps
+  Chunks<StepValue> values_;     // of all steps
   std::vector<void*> pointers_;  // operands and outputs of all steps
   std::vector<ArenaSlot> arena_slots_, shared_slots_;
   std::vector<FeedSlot> feed_slots_;

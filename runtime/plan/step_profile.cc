@@ -10,8 +10,10 @@ namespace syncline {
 
 std::string describe_operands(const Step& step) {
   std::string text = step.label;
-  for (std::size_t i = 0; i < step.in_meta.size(); ++i) text += join_text(i == 0 ? "  " : ", ", step.in_meta[i]);
-  for (std::size_t i = 0; i < step.out_meta.size(); ++i) text += join_text(i == 0 ? " -> " : ", ", step.out_meta[i]);
+  const char* before = "  ";
+  for (const Meta& meta : step.args.in_meta) text += join_text(std::exchange(before, ", "), meta);
+  before = " -> ";
+  for (const Meta& meta : step.args.out_meta) text += join_text(std::exchange(before, ", "), meta);
   return text;
 }
 
@@ -31,23 +33,24 @@ void StepProfiler::add(std::string_view kind, Step& step, const Work& work) cons
 }
 
 void StepProfiler::add_kernel(const OpDef& op, Step& step) const {
-  if (profile_ != nullptr) step.profile = line(op.name, step, op.work(step.attrs, step.in_meta, step.out_meta));
+  if (profile_ != nullptr)
+    step.profile = line(op.name, step, op.work(step.attrs, step.args.in_meta, step.args.out_meta));
 }
 
 void StepProfiler::add_program(std::string_view kind, const kernels::FusedProgram& program, Step& step) const {
   if (profile_ != nullptr) step.profile = line(kind, step, kernels::work_of(program));
 }
 
-void StepProfiler::add_product(const Step& loop, const StepValue& value, std::vector<Meta> operands,
+void StepProfiler::add_product(const Step& loop, const StepValue& value, std::span<const Meta> operands,
                                std::int64_t groups, LoopStep::Product& product) const {
   if (profile_ == nullptr) return;
   const OpDef& op = value.value.op();
   Step step;
   step.label = join_text(op.name, "(", op.print(product.attrs), ")");
-  step.in_meta = std::move(operands);
-  step.out_meta = product.out_meta;
-  step.writes = {value};
-  Work work = op.work(product.attrs, step.in_meta, step.out_meta);
+  step.args.in_meta = operands;
+  step.args.out_meta = product.out_meta;
+  step.writes = {&value, 1};
+  Work work = op.work(product.attrs, operands, product.out_meta);
   const auto calls = static_cast<double>(std::max<std::int64_t>(groups, 1));
   work.flops /= calls;
   work.bytes /= calls;

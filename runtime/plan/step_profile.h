@@ -28,7 +28,7 @@ class StepProfiler {
   void add_kernel(const OpDef& op, Step& step) const;
   void add_program(std::string_view kind, const kernels::FusedProgram& program, Step& step) const;
   // `value`, which `loop` adds up in so many groups of iterations. `operands`: the metas over all iterations.
-  void add_product(const Step& loop, const StepValue& value, std::vector<Meta> operands, std::int64_t groups,
+  void add_product(const Step& loop, const StepValue& value, std::span<const Meta> operands, std::int64_t groups,
                    LoopStep::Product& product) const;
 
  private:

@@ -160,7 +160,7 @@ TEST(Accumulation, NewValuesAreComputedInPlace) {
     f(batch_of(1));
     int choices = 0;
     for (const Step& step : f.last_plan()->steps()) {
-      if (step.label != "choose()" || step.out_meta[0].shape.ndim() == 0) continue;
+      if (step.label != "choose()" || step.args.out_meta[0].shape.ndim() == 0) continue;
       ++choices;
       EXPECT_EQ(step.args.in[0], step.args.out[0]);
       EXPECT_EQ(step.args.in[1], step.args.out[0]);

@@ -1,6 +1,7 @@
 #include "ops/kernels/fused/find_chains.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/kernels/fused/chain.h"
 
@@ -66,23 +67,23 @@ std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vect
   return ChainFinder(spec, is_number).run();
 }
 
-FusedSpec reorder(const FusedSpec& spec, const std::vector<std::vector<int>>& chains) {
-  FusedSpec ordered = spec;
+void reorder(FusedSpec& spec, const std::vector<std::vector<int>>& chains) {
   std::vector<int> place(spec.nodes.size());
-  ordered.nodes.clear();
+  std::vector<FusedNode> ordered;
+  ordered.reserve(spec.nodes.size());
   for (const auto& chain : chains)
     for (const int i : chain) {
-      place[static_cast<std::size_t>(i)] = static_cast<int>(ordered.nodes.size());
-      ordered.nodes.push_back(spec.nodes[static_cast<std::size_t>(i)]);
+      place[static_cast<std::size_t>(i)] = static_cast<int>(ordered.size());
+      ordered.push_back(std::move(spec.nodes[static_cast<std::size_t>(i)]));
     }
+  spec.nodes = std::move(ordered);
   auto move = [&](int& node) {
     if (node >= 0) node = place[static_cast<std::size_t>(node)];
   };
-  for (FusedNode& node : ordered.nodes)
+  for (FusedNode& node : spec.nodes)
     for (int& operand : node.operands) move(operand);
-  for (int& output : ordered.outputs) move(output);
-  for (FusedSpec::Part& part : ordered.parts) move(part.node);
-  return ordered;
+  for (int& output : spec.outputs) move(output);
+  for (FusedSpec::Part& part : spec.parts) move(part.node);
 }
 
 }  // namespace syncline::kernels

@@ -14,7 +14,7 @@ bool can_be_link(const FusedNode& node, const std::vector<bool>& is_number);
 // only reader of its predecessor. `is_number[i]`: input i is one number in each block.
 std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number);
 
-// Returns `spec` with its nodes in the order of `chains`.
-FusedSpec reorder(const FusedSpec& spec, const std::vector<std::vector<int>>& chains);
+// Brings the nodes of `spec` into the order of `chains`.
+void reorder(FusedSpec& spec, const std::vector<std::vector<int>>& chains);
 
 }  // namespace syncline::kernels

@@ -1,6 +1,7 @@
 // Compiles a group of elementwise ops to a program: order, block size, and location of each value.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "ops/kernels/fused/chain.h"
 #include "ops/kernels/fused/find_chains.h"
@@ -122,29 +123,32 @@ void place_inputs(FusedProgram& p, const std::vector<bool>& in_place, std::vecto
 // Converts a group of ops to instructions over block buffers.
 class Fuser {
  public:
-  explicit Fuser(const FusedSpec& spec)
-      : inputs_(static_cast<int>(spec.inputs.size())),
-        nodes_(static_cast<int>(spec.nodes.size())),
-        metas_(spec.inputs),
+  explicit Fuser(FusedSpec spec)
+      : spec_(std::move(spec)),
+        inputs_(static_cast<int>(spec_.inputs.size())),
+        nodes_(static_cast<int>(spec_.nodes.size())),
         last_use_(static_cast<std::size_t>(inputs_ + nodes_), -1),
         used_(kFusedBuffers, false) {
     SYNCLINE_CHECK(inputs_ + nodes_ <= kFusedRegisters);
-    for (std::size_t i = 0; i < spec.inputs.size(); ++i)
+    p_.inputs.reserve(spec_.inputs.size());
+    for (std::size_t i = 0; i < spec_.inputs.size(); ++i)
       p_.inputs.push_back(
-          describe(spec.inputs[i], spec.strided_views.empty() ? StridedView{} : spec.strided_views[i], spec.space));
-    p_.size = spec.space.size();
-    choose_block(spec);
+          describe(spec_.inputs[i], spec_.strided_views.empty() ? StridedView{} : spec_.strided_views[i], spec_.space));
+    p_.size = spec_.space.size();
+    choose_block();
     for (const Input& input : p_.inputs)
       is_number_.push_back(input.spread == Input::kScalar ||
                            (is_one_a_row(input) && input.dims.back() % p_.block == 0));
-    chains_ = find_chains(spec, is_number_);
-    spec_ = reorder(spec, chains_);
+    chains_ = find_chains(spec_, is_number_);
+    reorder(spec_, chains_);
     for (int i = 0; i < nodes_; ++i)
       for (const int operand : spec_.nodes[i].operands) last_use_[reg_of(operand)] = i;
   }
 
   FusedProgram run() {
     place_inputs(p_, taken_as_numbers(), used_);
+    p_.code.reserve(chains_.size());
+    p_.results.reserve(spec_.nodes.size());
     int next = 0;
     for (const auto& chain : chains_) {
       const int count = static_cast<int>(chain.size());
@@ -158,18 +162,19 @@ class Fuser {
 
  private:
   int reg_of(int operand) const { return operand >= 0 ? inputs_ + operand : ~operand; }
+  const Meta& meta_of(int operand) const { return operand >= 0 ? spec_.nodes[operand].out : spec_.inputs[~operand]; }
 
-  static std::size_t widest(const FusedSpec& spec) {
+  std::size_t widest() const {
     std::size_t bytes = 1;
-    for (const Meta& meta : spec.inputs) bytes = std::max(bytes, size_of(meta.dtype));
-    for (const FusedNode& node : spec.nodes) bytes = std::max(bytes, size_of(node.out.dtype));
+    for (const Meta& meta : spec_.inputs) bytes = std::max(bytes, size_of(meta.dtype));
+    for (const FusedNode& node : spec_.nodes) bytes = std::max(bytes, size_of(node.out.dtype));
     return bytes;
   }
 
   // Blocks that divide the runs of strided views and of parts need no copies, and those that divide rows take an
   // operand of one element a row as a number.
-  void choose_block(const FusedSpec& spec) {
-    const std::size_t bytes = widest(spec);
+  void choose_block() {
+    const std::size_t bytes = widest();
     std::int64_t run = 0;  // of those that the block divides
     auto meet = [&](const Input& place) {
       const std::int64_t common = std::gcd(run, place.dims.back());
@@ -179,25 +184,25 @@ class Fuser {
       if (place.spread == Input::kStrided && place.stride.back() == 1) meet(place);
     };
     for (const Input& input : p_.inputs) meet_view(input);
-    for (const FusedSpec::Part& part : spec.parts) meet_view(place_of(spec, part));
+    for (const FusedSpec::Part& part : spec_.parts) meet_view(place_of(part));
     for (std::size_t i = 0; i < p_.inputs.size(); ++i)
-      if (is_one_a_row(p_.inputs[i]) && only_chains_read(spec, static_cast<int>(i))) meet(p_.inputs[i]);
+      if (is_one_a_row(p_.inputs[i]) && only_chains_read(static_cast<int>(i))) meet(p_.inputs[i]);
     p_.block = run > 0 ? block_within(run, bytes) : static_cast<std::int64_t>(kFusedBlockBytes / bytes);
     if (run == 0) fit_block_to_periods(p_);
   }
 
   // True if every node that reads the input takes it as a number of a chain if its blocks are one number each.
-  bool only_chains_read(const FusedSpec& spec, int input) const {
+  bool only_chains_read(int input) const {
     std::vector<bool> numbers;
     for (const Input& each : p_.inputs) numbers.push_back(each.spread == Input::kScalar || is_one_a_row(each));
-    return std::all_of(spec.nodes.begin(), spec.nodes.end(), [&](const FusedNode& node) {
+    return std::all_of(spec_.nodes.begin(), spec_.nodes.end(), [&](const FusedNode& node) {
       return std::find(node.operands.begin(), node.operands.end(), ~input) == node.operands.end() ||
              can_be_link(node, numbers);
     });
   }
 
-  static Input place_of(const FusedSpec& spec, const FusedSpec::Part& part) {
-    return describe(spec.nodes[part.node].out, part.view, spec.space);
+  Input place_of(const FusedSpec::Part& part) const {
+    return describe(spec_.nodes[part.node].out, part.view, spec_.space);
   }
 
   // Several nodes, or one that reads an operand of one element a row.
@@ -229,7 +234,7 @@ class Fuser {
     std::vector<Meta> operands;
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       code.in[k] = static_cast<std::int16_t>(reg_of(node.operands[k]));
-      operands.push_back(metas_[reg_of(node.operands[k])]);
+      operands.push_back(meta_of(node.operands[k]));
     }
     code.attrs = node.attrs;
     code.fn = node.op->block(node.attrs.get(), operands);
@@ -273,7 +278,6 @@ class Fuser {
   // Assigns a location to the value of node i. `wanted`: a later instruction reads it; otherwise only outputs of the
   // group need it.
   void add_result(int i, bool wanted) {
-    metas_.push_back(spec_.nodes[i].out);
     const std::size_t stores = p_.stores.size();
     FusedProgram::Result result = result_of(i);
     // Operands with their last use here free their buffers. An operand of equal element width frees its buffer before
@@ -298,7 +302,7 @@ class Fuser {
     }
     for (const FusedSpec::Part& part : spec_.parts) {
       if (part.node != i) continue;
-      Input place = place_of(spec_, part);
+      Input place = place_of(part);
       if (result.output < 0 && is_contiguous(place, p_.block)) {
         result.output = part.output;
         result.place = std::move(place);
@@ -322,7 +326,6 @@ class Fuser {
   FusedSpec spec_;                        // nodes in chain order
   std::vector<std::vector<int>> chains_;  // indices of nodes in the given order
   const int inputs_, nodes_;
-  std::vector<Meta> metas_;      // by register
   std::vector<int> last_use_;    // by register: the last reading node
   std::vector<bool> is_number_;  // by input: one element in each block
   std::vector<bool> used_;       // buffers in use
@@ -331,7 +334,7 @@ class Fuser {
 
 }  // namespace
 
-FusedProgram fuse(const FusedSpec& spec) { return Fuser(spec).run(); }
+FusedProgram fuse(FusedSpec spec) { return Fuser(std::move(spec)).run(); }
 
 bool is_read_in_place(const Meta& operand, const Shape& space) {
   const Input input = describe(operand, {}, space);

@@ -115,7 +115,7 @@ struct FusedSpec {
 
 // Creates the program of `spec`. Throws InternalError if it needs more than kFusedBuffers buffers or kFusedRegisters
 // registers; plans keep groups below these limits.
-FusedProgram fuse(const FusedSpec& spec);
+FusedProgram fuse(FusedSpec spec);
 
 // True if a program over `space` takes the operand as it lies in memory: whole, one number, a row for all rows, or one
 // number a long row. A program expands other operands block by block, which takes about as long as to read them.

@@ -69,13 +69,14 @@ class Updates {
   std::vector<std::pair<const VariableState*, Expr>> given_;
 };
 
-nb::list described(const std::vector<StepValue>& values) {
+nb::list described(std::span<const StepValue> values) {
   nb::list list;
   for (const StepValue& v : values) {
     const Meta& meta = v.value.meta();
     const std::string at = v.at.is_replicated() ? "" : join_text(v.at);
     list.append(nb::make_tuple(join_text(v.value.node().id, '.', v.value.output()), name_of(tensor(v.value)),
-                               name_of_dtype(meta.dtype), shape_to(meta.shape), at, v.assigned));
+                               name_of_dtype(meta.dtype), shape_to(meta.shape), at,
+                               v.assigned == nullptr ? "" : *v.assigned));
   }
   return list;
 }
