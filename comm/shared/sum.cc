@@ -17,8 +17,9 @@ namespace HWY_NAMESPACE {
 
 template <Reduce kReduce, class T>
 HWY_ATTR HWY_INLINE T combine(T a, T b) {
-  if constexpr (kReduce == Reduce::kMax) return a < b ? b : a;
-  else if constexpr (kReduce == Reduce::kMin) return b < a ? b : a;
+  // A NaN wins, as in the kernels of max and min.
+  if constexpr (kReduce == Reduce::kMax) return a > b || a != a ? a : b;
+  else if constexpr (kReduce == Reduce::kMin) return a < b || a != a ? a : b;
   else if constexpr (std::is_floating_point_v<T>) return a + b;
   // Unsigned, so that it wraps.
   else return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));

@@ -19,6 +19,7 @@ std::vector<Placement> same_for_all(const PlaceArgs& args, Placement p) {
 std::ostream& operator<<(std::ostream& out, Placement placement) {
   if (placement.is_replicated()) return out << "replicated";
   if (placement.is_partial()) return out << "partial";
+  if (placement.is_extreme()) return out << (placement == Placement::largest() ? "largest" : "smallest");
   return out << "split(" << placement.axis << ')';
 }
 
@@ -69,19 +70,6 @@ Placed place_by_axis(const PlaceArgs& args, std::span<const int> axis_out, bool 
     for (Placement& p : placed.out) p = Placement::split(axis_out[static_cast<std::size_t>(at.axis)]);
   }
   return placed;
-}
-
-Placed place_sum(const PlaceArgs& args, std::span<const bool> summed, bool keepdims) {
-  const Placement at = args.at[0];
-  if (at.is_split() && summed[static_cast<std::size_t>(at.axis)])
-    return {{at}, same_for_all(args, Placement::partial())};
-  std::vector<int> axis_out(summed.size());
-  int next = 0;
-  for (std::size_t axis = 0; axis < summed.size(); ++axis) {
-    axis_out[axis] = summed[axis] ? -1 : next;
-    if (keepdims || !summed[axis]) ++next;
-  }
-  return place_by_axis(args, axis_out, /*linear=*/true);
 }
 
 int reshaped_axis(const Shape& from, int axis, const Shape& to, std::int64_t rows) {

@@ -17,17 +17,23 @@ struct Placement {
     kReplicated,  // every rank holds the whole value
     kSplit,       // each rank holds its rows along `axis`
     kPartial,     // the value is the sum over ranks
+    kLargest,     // the value is the maximum over ranks, element by element
+    kSmallest,    // the value is the minimum over ranks, element by element
   };
   Kind kind = kReplicated;
   int axis = 0;
 
-  static Placement replicated() { return {}; }
-  static Placement split(int axis) { return {kSplit, axis}; }
-  static Placement partial() { return {kPartial, 0}; }
+  static constexpr Placement replicated() { return {}; }
+  static constexpr Placement split(int axis) { return {kSplit, axis}; }
+  static constexpr Placement partial() { return {kPartial, 0}; }
+  static constexpr Placement largest() { return {kLargest, 0}; }
+  static constexpr Placement smallest() { return {kSmallest, 0}; }
   bool is_replicated() const { return kind == kReplicated; }
   bool is_split() const { return kind == kSplit; }
   bool is_split(int along) const { return kind == kSplit && axis == along; }
   bool is_partial() const { return kind == kPartial; }
+  // Reduced at once: no op has such an operand.
+  bool is_extreme() const { return kind == kLargest || kind == kSmallest; }
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
@@ -63,9 +69,6 @@ Placed place_scaling(const PlaceArgs& args);
 // axis of the output, is not negative; otherwise the operand is gathered. `linear`: a partial operand gives a partial
 // result.
 Placed place_by_axis(const PlaceArgs& args, std::span<const int> axis_out, bool linear);
-
-// For sums over the axes marked in `summed`: a split along a summed axis gives a partial result.
-Placed place_sum(const PlaceArgs& args, std::span<const bool> summed, bool keepdims);
 
 // Returns the split axis after a reshape from `from` to `to`, or -1 if the reshape cuts or mixes rows.
 int reshaped_axis(const Shape& from, int axis, const Shape& to, std::int64_t rows);

@@ -130,8 +130,7 @@ HWY_INLINE HWY_ATTR std::int64_t arg_of_row(const T* x, std::int64_t length) {
     while (length - begin >= lanes) {
       const std::int64_t count = std::min(length - begin, kBlock);
       const T value = best_value<kLargest>(x + begin, count);
-      if (begin == 0 || beats<kLargest>(value, best.value))
-        best = {value, begin + first_of(x + begin, count, value)};
+      if (begin == 0 || beats<kLargest>(value, best.value)) best = {value, begin + first_of(x + begin, count, value)};
       begin += count;
     }
   }
@@ -210,7 +209,7 @@ struct Arg {
     return {DType::kInt64, out};
   }
   static Placed place(const Attrs& a, const PlaceArgs& args) {
-    return place_reduction(Self::kName, {{a.axis}, false}, args);
+    return place_reduction(Self::kName, {{a.axis}, false}, args, Placement::replicated());
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     const Shape& shape = k.in_shape(0);

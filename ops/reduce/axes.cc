@@ -41,15 +41,17 @@ Expr reduced_nothing(std::string_view op, const ReduceAttrs& a, const Expr& x, c
   return reshape(x, out.shape);
 }
 
-Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args) {
+Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args, Placement across) {
   const AxisMask mask = axis_mask(op, a.axes, args.in[0].shape.ndim());
+  const Placement at = args.at[0];
+  if (at.is_split() && mask[at.axis] && !across.is_replicated()) return {{at}, {across}};
   std::array<int, kMaxDims> axis_out{};
   int next = 0;
   for (int axis = 0; axis < mask.ndim; ++axis) {
     axis_out[static_cast<std::size_t>(axis)] = mask[axis] ? -1 : next;
     if (a.keepdims || !mask[axis]) ++next;
   }
-  return place_by_axis(args, axis_out, /*linear=*/false);
+  return place_by_axis(args, axis_out, across.is_partial());
 }
 
 }  // namespace syncline

@@ -39,7 +39,8 @@ inline constexpr auto kReduceFields =
 // For `simplify`: a reduction over no axis, or only over axes of one element, as a reshape. Otherwise empty.
 Expr reduced_nothing(std::string_view op, const ReduceAttrs& a, const Expr& x, const Meta& out);
 
-// For reductions other than sums: gathers the reduced axes; other axes keep their split.
-Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args);
+// For reductions. `across`: what results of parts of a reduced axis are; replicated: they cannot be combined, so the
+// operand is gathered. Other axes keep their split.
+Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArgs& args, Placement across);
 
 }  // namespace syncline

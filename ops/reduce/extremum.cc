@@ -18,7 +18,9 @@ struct Reduction : ReductionOp<Self> {
                        Self::kTruth ? "; cast it to bool first" : "; use any or all, or cast it to a number first");
     return {in[0].dtype, reduced_shape(in[0].shape, axis_mask(Self::kName, a.axes, in[0].shape.ndim()), a.keepdims)};
   }
-  static Placed place(const Attrs& a, const PlaceArgs& args) { return place_reduction(Self::kName, a, args); }
+  static Placed place(const Attrs& a, const PlaceArgs& args) {
+    return place_reduction(Self::kName, a, args, Self::kAcross);
+  }
 };
 
 // Elements that tie share the gradient equally, as in TensorFlow.
@@ -30,12 +32,14 @@ std::vector<Expr> share_among_ties(const ReduceAttrs& a, const Expr& y, const Ex
 
 struct Max : Reduction<Max> {
   static constexpr std::string_view kName = "max";
+  static constexpr Placement kAcross = Placement::largest();
   static constexpr bool kTruth = false;
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) { return share_among_ties(a, y, dy); }
 };
 
 struct Min : Reduction<Min> {
   static constexpr std::string_view kName = "min";
+  static constexpr Placement kAcross = Placement::smallest();
   static constexpr bool kTruth = false;
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) { return share_among_ties(a, y, dy); }
 };
@@ -43,6 +47,7 @@ struct Min : Reduction<Min> {
 // Reduces one axis; `prod` chains these ops.
 struct Prod : Reduction<Prod> {
   static constexpr std::string_view kName = "prod";
+  static constexpr Placement kAcross = Placement::replicated();
   static constexpr bool kTruth = false;
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     // Multiplies the products of the elements before and after each one: correct for zeros in x.
@@ -55,12 +60,14 @@ struct Prod : Reduction<Prod> {
 
 struct Any : Reduction<Any> {
   static constexpr std::string_view kName = "any";
+  static constexpr Placement kAcross = Placement::largest();
   static constexpr bool kTruth = true;
   static constexpr NoGradient grad{"a truth value is piecewise constant"};
 };
 
 struct All : Reduction<All> {
   static constexpr std::string_view kName = "all";
+  static constexpr Placement kAcross = Placement::smallest();
   static constexpr bool kTruth = true;
   static constexpr NoGradient grad{"a truth value is piecewise constant"};
 };

@@ -16,7 +16,7 @@ struct Sum : ReductionOp<Sum> {
     return {in[0].dtype, reduced_shape(in[0].shape, axis_mask(kName, a.axes, in[0].shape.ndim()), a.keepdims)};
   }
   static Placed place(const Attrs& a, const PlaceArgs& args) {
-    return place_sum(args, axis_mask(kName, a.axes, args.in[0].shape.ndim()).span(), a.keepdims);
+    return place_reduction(kName, a, args, Placement::partial());
   }
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const Expr& x = y.input(0);

@@ -251,8 +251,8 @@ void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> res
   for (const Array& result : results) pointers_.push_back(result.raw());
   Faults* faults = planned.computes_sizes ? nullptr : session.faults();
   try {
-    if (faults == nullptr || !faults->before_run(session.steps(), planned.plan.variables()))
-      planned.plan.run(session, pointers_);
+    if (faults != nullptr && faults->before_run(session.steps(), planned.plan.variables())) return;  // no step
+    planned.plan.run(session, pointers_);
   } catch (...) {  // count a failed step: the next one needs other tags
     session.count_step({});
     throw;

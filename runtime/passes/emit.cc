@@ -1,6 +1,5 @@
 // emit: makes steps with operand pointers from tasks.
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <unordered_map>
 
@@ -110,14 +109,16 @@ class Emitter {
     step.kind = kind;
     step.index = index;
     step.label = std::move(label);
-    push_step(std::move(step), std::span<const Location>(), std::span<const Location>());
+    push_step(std::move(step), std::span<const Expr>(), std::span<const Expr>());
   }
 
-  // A step's operands have consecutive slots; its outputs too. `in`, `out`: ranges of locations.
-  void push_step(Step step, const auto& in, const auto& out) {
+  // A step's operands have consecutive slots; its outputs too.
+  template <class T>  // a value or its location
+  void push_step(Step step, std::span<T> in, std::span<T> out) {
     first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
-    for (const Location& at : in) slot(at);
-    for (const Location& at : out) {
+    for (const auto& value : in) slot(locate(value));
+    for (const auto& value : out) {
+      const Location at = locate(value);
       if (!writes_variable_ && schedule_.memory[at.buffer].kind == Buffer::kFixed) {
         plan_.first_write_ = plan_.steps_.size();
         writes_variable_ = true;
@@ -128,6 +129,7 @@ class Emitter {
   }
 
   Location locate(const Expr& value) const { return schedule_.memory.locate(value, local_); }
+  static Location locate(const Location& at) { return at; }
 
   StepValue step_value(const Expr& value) const {
     const Expr& base = local_.resolve(value).base;
@@ -146,8 +148,7 @@ class Emitter {
     step.args.out_meta = metas(out);
     step.reads = step_values(in);
     step.writes = step_values(out);
-    const auto places = std::views::transform([this](const Expr& value) { return locate(value); });
-    push_step(std::move(step), in | places, out | places);
+    push_step(std::move(step), in, out);
   }
 
   void add_scratch(const Task& task) {
@@ -248,10 +249,15 @@ class Emitter {
     }
     Transfer transfer;
     transfer.kind = Transfer::kAllReduce;
-    transfer.dtype = task.nodes[0].dtype();
+    transfer.from = task.nodes[0].attrs<AllReduce::Attrs>().from;
+    // The bytes of truth values are 0 and 1.
+    transfer.dtype = task.nodes[0].dtype() == DType::kBool ? DType::kUint8 : task.nodes[0].dtype();
     transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(transfer.dtype));
     transfer.why = task.bucketed ? join_text("bucket of ", task.nodes.size(), " sums over ranks")
-                                 : std::string("a sum over ranks that is needed at once");
+                                 : join_text(transfer.from == Placement::kPartial   ? "a sum"
+                                             : transfer.from == Placement::kLargest ? "a maximum"
+                                                                                    : "a minimum",
+                                             " over ranks that is needed at once");
     emit_transfer(task, std::move(transfer), region, region);
   }
 

@@ -2,13 +2,18 @@
 
 #include "ops/control/branch.h"
 #include "runtime/passes/passes.h"
+#include "runtime/placement/collectives.h"
 #include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {
 namespace {
 
-// Sets `bucketed` and `late`. An all-reduce may wait in a bucket if no transfer and no condition depends on it
+bool is_sum(const Task& task) {
+  return task.kind == Task::kAllReduce && task.nodes[0].attrs<AllReduce::Attrs>().from == Placement::kPartial;
+}
+
+// Sets `bucketed` and `late`. A sum over ranks may wait in a bucket if no transfer and no condition depends on it
 // (transfers may be guarded by the condition). A gather may wait if no all-reduce and no condition depends on it. Tasks
 // that depend on such transfers are late.
 void mark_late(Schedule& schedule) {
@@ -30,7 +35,7 @@ void mark_late(Schedule& schedule) {
   }
   for (std::size_t t = 0; t < count; ++t) {
     Task& task = tasks[t];
-    task.bucketed = task.kind == Task::kAllReduce && !leads_to_wire[t];
+    task.bucketed = is_sum(task) && !leads_to_wire[t];
     can_wait[t] = task.bucketed || (task.kind == Task::kAllGather && !leads_to_sum[t]);
     task.late = std::any_of(task.reads.begin(), task.reads.end(), [&](const Expr& read) {
       const int writer = uses.of(read).writer;

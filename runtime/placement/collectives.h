@@ -16,9 +16,16 @@ struct Transport {  // common base
   static constexpr NoGradient grad{"it is put in after differentiation"};
 };
 
-// partial -> replicated
+// partial, largest or smallest -> replicated
 struct AllReduce : Transport {
   static constexpr std::string_view kName = "all_reduce";
+  struct Attrs {
+    Placement::Kind from = Placement::kPartial;
+  };
+  static constexpr auto fields = std::tuple{field("from", &Attrs::from)};
+  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
+  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
+  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
 };
 
 // split -> replicated: the ranks' parts in rank order. If the split axis is not the first, Interleave restores C order.

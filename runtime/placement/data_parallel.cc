@@ -169,8 +169,12 @@ class DataParallel : public Strategy {
 
   std::uint64_t submit_to_wire(const Sent& sent) {
     const Transfer& transfer = *sent.transfer;
-    if (transfer.kind == Transfer::kAllReduce)
-      return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, comm::Reduce::kSum);
+    if (transfer.kind == Transfer::kAllReduce) {
+      const comm::Reduce reduce = transfer.from == Placement::kLargest    ? comm::Reduce::kMax
+                                  : transfer.from == Placement::kSmallest ? comm::Reduce::kMin
+                                                                          : comm::Reduce::kSum;
+      return wire_.all_reduce(sent.tag, sent.receive, transfer.count, transfer.dtype, reduce);
+    }
     const bool in_place = transfer.in_place && wire_.shared_memory_of(0) != nullptr;
     if (in_place || transfer.kind == Transfer::kBarrier) return start_barrier(sent.tag);
     return wire_.all_gather(sent.tag, sent.send, sent.receive, transfer.byte_counts);

@@ -119,7 +119,8 @@ class Placer {
       const Expr old(node, i), now(fresh, i);
       set(now, placed.out[static_cast<std::size_t>(i)]);
       old_[now] = old;
-      done_[old] = at(now).is_partial() && early_.contains(old) ? whole(now, at(now)) : now;
+      const bool at_once = at(now).is_extreme() || (at(now).is_partial() && early_.contains(old));
+      done_[old] = at_once ? whole(now, at(now)) : now;
     }
   }
 
@@ -171,6 +172,7 @@ class Placer {
   }
 
   Expr whole(const Expr& e, Placement now) {
+    if (now.is_extreme()) return apply<AllReduce>({e}, {now.kind});
     if (now.is_partial()) {
       summed_.push_back(old_.at(e));
       const Expr rows = computed_by_rows(e);

@@ -53,11 +53,12 @@ struct Transfer {
   enum Kind : std::uint8_t { kAllReduce, kAllGather, kBarrier } kind = kAllReduce;  // kBarrier: without data
   std::uint32_t bucket = 0;
   DType dtype = DType::kFloat32;
-  std::int64_t count = 0;                 // kAllReduce: elements
-  std::vector<std::int64_t> byte_counts;  // kAllGather: per rank
-  std::string why;                        // for plan inspection
-  std::uint64_t names = 0;                // names of its values, for errors (Strategy::name)
-  bool in_place = false;                  // kAllGather: readers read each rank's part in that rank's shared memory
+  std::int64_t count = 0;                      // kAllReduce: elements
+  Placement::Kind from = Placement::kPartial;  // kAllReduce: how to combine the ranks' elements
+  std::vector<std::int64_t> byte_counts;       // kAllGather: per rank
+  std::string why;                             // for plan inspection
+  std::uint64_t names = 0;                     // names of its values, for errors (Strategy::name)
+  bool in_place = false;                       // kAllGather: readers read each rank's part in that rank's shared memory
 };
 
 class Strategy {

@@ -22,7 +22,7 @@ oracle cases (tests/oracle); a test fails if this file differs. `syncline/backen
 - **gradient**: whether `gradients` goes through it, or why not; "–" where no result depends on an operand.
 - **cases**: the number of oracle cases, and of those that also compare gradients.
 - **several ranks**: what a plan does with operands whose rows (axis 0) are split over ranks, and in how many cases.
-  *Row by row*: each rank computes its own rows. *Sums over ranks*: one all-reduce of a result or a statistic.
+  *Row by row*: each rank computes its own rows. *Reductions over ranks*: an all-reduce of a result or a statistic.
   *Gathers*: rows are mixed, so every rank first gathers an operand. *Independent of rows*: the result does not depend
   on where rows are. Every case gives the result of one rank on 2 and 3 ranks too, however its operands are split.
 

@@ -77,14 +77,14 @@ std::vector<bool> batch_operands(const std::vector<OracleCase>& rows) {
   return batch;
 }
 
-Expr without_collective(Expr root, bool& split, bool& summed) {
+Expr without_collective(Expr root, bool& split, bool& reduced) {
   if (root.is<Interleave>()) root = root.input(0);
   if (root.is<AllGather>()) {
     split = true;
     return root.input(0);
   }
   if (!root.is<AllReduce>()) return root;
-  summed = true;
+  reduced = true;
   return root.input(0);
 }
 
@@ -101,15 +101,15 @@ std::string placement_of_case(const OracleCase& row, const std::vector<bool>& ba
   for (std::int64_t r = 0; r <= kRanks; ++r) shares.begin.push_back(rows * r / kRanks);
   const auto wire = comm::make_local_communicators(1);
   const PlacedGraph placed = make_data_parallel(*wire[0])->place(concretize(graph.outputs, {}), leaves, shares);
-  bool split = false, summed = false, gathered = false;
+  bool split = false, reduced = false, gathered = false;
   std::vector<Expr> roots;
-  for (const Expr& root : placed.roots) roots.push_back(without_collective(root, split, summed));
+  for (const Expr& root : placed.roots) roots.push_back(without_collective(root, split, reduced));
   for (const auto& node : nodes_under(roots)) {
     gathered |= Expr(node).is<AllGather>();
-    summed |= Expr(node).is<AllReduce>();
+    reduced |= Expr(node).is<AllReduce>();
   }
   if (gathered) return "gathers";
-  if (summed) return split ? "row by row, with sums over ranks" : "sums over ranks";
+  if (reduced) return split ? "row by row, with reductions over ranks" : "reductions over ranks";
   return split ? "row by row" : "independent of rows";
 }
 

@@ -1,6 +1,9 @@
 // All uses of split values and of sums over ranks: N ranks compute what one process computes.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
 #include "syncline/backend/config.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/core.h"
@@ -89,6 +92,34 @@ TEST(SplitValues, ReductionsThatMixRows) {
   expect_same_value(kBatch, [](const Expr& x) { return softmax(x, 0); });
   expect_same_value(kBatch, [](const Expr& x) { return l2_normalize(x, {0}); });
   expect_same_value(kBatch, [](const Expr& x) { return any(greater(x, x * 0.0 + 0.9)); });
+}
+
+TEST(SplitValues, ExtremesAreReducedOnEachRankFirst) {
+  Array special = random_doubles({5, 3}, 4);
+  special.data<double>()[4] = std::numeric_limits<double>::quiet_NaN();
+  special.data<double>()[8] = -std::numeric_limits<double>::infinity();
+  const auto extremes = [](const Expr& x) {
+    const Expr largest = max(x, {0}, true), positive = greater(x, zeros_like(x));
+    return std::vector<Expr>{largest + x,
+                             min(x, {0}),
+                             max(x),
+                             min(x, {0, 1}),
+                             any(positive, {0}),
+                             all(positive, {0}),
+                             gradients(sum(largest), {x})[0]};
+  };
+  // Of one and two rows: some ranks have none.
+  for (const Array& x : {kBatch, special, random_doubles({1, 3}, 5), random_doubles({2, 3}, 6)})
+    expect_same_value(std::vector{x}, [&](const std::vector<Expr>& e) { return extremes(e[0]); });
+  for (const Array& x : {random_ints({11, 2}, 100, 3), random_ints({1, 2}, 100, 3)})
+    expect_same_value(std::vector{x}, [](const std::vector<Expr>& e) {
+      return std::vector<Expr>{max(e[0], {0}), min(e[0]), max(cast(e[0], DType::kFloat16), {0}),
+                               min(cast(e[0], DType::kUint8))};
+    });
+  const std::string plan =
+      plan_on_ranks(3, {kBatch}, [&](const std::vector<Expr>& e) { return std::vector{sum(extremes(e[0])[0])}; });
+  EXPECT_EQ(count_lines(plan, "all_gather"), 0) << plan;
+  EXPECT_EQ(count_lines(plan, "a maximum over ranks"), 1) << plan;
 }
 
 TEST(SplitValues, Reshaped) {

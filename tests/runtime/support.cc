@@ -41,9 +41,13 @@ void expect_near(const Array& got, const Array& wanted, double tolerance, std::s
   ASSERT_EQ(got.dtype(), wanted.dtype()) << what;
   ASSERT_EQ(got.shape(), wanted.shape()) << what;
   const auto a = numbers(got), b = numbers(wanted);
+  const auto near = [&](double x, double y) {
+    if (std::isfinite(x) && std::isfinite(y)) return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(y));
+    return x == y || (std::isnan(x) && std::isnan(y));
+  };
   for (std::size_t i = 0; i < a.size(); ++i)
-    ASSERT_LE(std::abs(a[i] - b[i]), tolerance * std::max(1.0, std::abs(b[i])))
-        << what << " element " << i << " of " << got.shape() << ": " << a[i] << " instead of " << b[i];
+    ASSERT_TRUE(near(a[i], b[i])) << what << " element " << i << " of " << got.shape() << ": " << a[i] << " instead of "
+                                  << b[i];
 }
 
 bool same_bits(const Array& a, const Array& b) {
