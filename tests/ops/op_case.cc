@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 
 namespace syncline::testing {
@@ -40,6 +41,12 @@ bool add_cases(std::vector<OpCase> (*rows)()) {
 }
 
 std::span<const OpCase> all_cases() { return cases(); }
+
+std::vector<std::size_t> numbers_of_cases() {
+  std::vector<std::size_t> numbers(cases().size());
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  return numbers;
+}
 
 Array random_array(DType dtype, const Shape& shape, double low, double high, std::uint64_t key) {
   if (dtype == DType::kFloat16) return random_array(DType::kFloat32, shape, low, high, key).cast(dtype);

@@ -57,6 +57,8 @@ bool add_cases(std::vector<OpCase> (*rows)());
   [[maybe_unused]] static const bool added_##function = ::syncline::testing::add_cases(&function);
 
 std::span<const OpCase> all_cases();
+// 0 to the number of cases: the parameters of tests that run every case.
+std::vector<std::size_t> numbers_of_cases();
 
 // An array by the spec; `point` selects the random numbers. With `wide`, float32 becomes float64.
 Array make_input(const InputSpec& spec, std::uint64_t point, bool wide = false);

@@ -144,12 +144,6 @@ TEST(OpTable, EveryOpHasARow) {
   }
 }
 
-std::vector<std::size_t> numbers_of_cases() {
-  std::vector<std::size_t> numbers;
-  for (std::size_t i = 0; i < all_cases().size(); ++i) numbers.push_back(i);
-  return numbers;
-}
-
 INSTANTIATE_TEST_SUITE_P(Table, OpCases, ::testing::ValuesIn(numbers_of_cases()),
                          [](const auto& info) { return all_cases()[info.param].name; });
 

@@ -63,12 +63,6 @@ TEST_P(OpHalf, ComputesWhatFloat32Computes) {
   for (std::size_t k = 1; k < got.size(); ++k) expect_close(got[k], wanted[k], join_text("gradient ", k));
 }
 
-std::vector<std::size_t> numbers_of_cases() {
-  std::vector<std::size_t> numbers;
-  for (std::size_t i = 0; i < all_cases().size(); ++i) numbers.push_back(i);
-  return numbers;
-}
-
 INSTANTIATE_TEST_SUITE_P(Table, OpHalf, ::testing::ValuesIn(numbers_of_cases()),
                          [](const auto& info) { return all_cases()[info.param].name; });
 

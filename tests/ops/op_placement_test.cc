@@ -200,12 +200,6 @@ TEST_P(OpPlacement, RanksComputeFloat16WhatOneComputes) {
   expect_same_on_ranks(row, values, ways, 2);
 }
 
-std::vector<std::size_t> numbers_of_cases() {
-  std::vector<std::size_t> numbers;
-  for (std::size_t i = 0; i < all_cases().size(); ++i) numbers.push_back(i);
-  return numbers;
-}
-
 INSTANTIATE_TEST_SUITE_P(Table, OpPlacement, ::testing::ValuesIn(numbers_of_cases()),
                          [](const auto& info) { return all_cases()[info.param].name; });
 

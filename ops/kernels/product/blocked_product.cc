@@ -23,6 +23,8 @@ template <class T>
 constexpr Index kBlockDepth = 1536 / Index{sizeof(T)};
 constexpr Index kBlockRows = 288, kRowsMultiple = 24;  // of A: whole tiles on every instruction set
 constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
+constexpr Index kSumsBytes = Index{24} << 10;   // of a few rows: they stay in the first-level cache
+constexpr Index kLargeBytes = Index{16} << 20;  // of a matrix that no cache keeps
 static_assert(kRowsMultiple % kTileRows == 0);
 static_assert(kPanelsBytes + kBlockRows * 1536 <= kScratchBytes);
 
@@ -156,11 +158,70 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   }
 }
 
+// Adds kCount rows of B, each times an element of every row of A, to the sums.
+template <int kCount, class T>
+HWY_ATTR void add_rows_of_b(const MatrixProduct<T>& x, Index p, Index j0, Index width, T* sums) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  const Index a_row = x.a == Trans::kYes ? 1 : x.lda, a_step = x.a == Trans::kYes ? x.lda : 1;
+  const T *A = x.A + p * a_step, *B = x.B + p * x.ldb + j0;
+  for (Index c = 0; c < width; c += lanes) {
+    V b[kCount];
+#pragma GCC unroll 8
+    for (int q = 0; q < kCount; ++q) b[q] = hn::LoadU(d, B + q * x.ldb + c);
+    for (Index r = 0; r < x.m; ++r) {
+      V sum = hn::Load(d, sums + r * width + c);
+#pragma GCC unroll 8
+      for (int q = 0; q < kCount; ++q) sum = hn::MulAdd(hn::Set(d, A[r * a_row + q * a_step]), b[q], sum);
+      hn::Store(sum, d, sums + r * width + c);
+    }
+  }
+}
+
+// Multiplies a few rows by the first `columns` columns of B, whole panels, and reads B along its stored rows: the limit
+// is the speed of memory. A sum takes its terms in the order of the tiles.
 template <class T>
-HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
+HWY_ATTR void few_rows_product(const MatrixProduct<T>& x, Index columns, T* sums) {
+  constexpr Index kWidth = kPanelColumns<T>, kRowsAtOnce = 4;
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  const Index depth = even_part(x.k, kBlockDepth<T>, 1);
+  const Index most = kSumsBytes / (x.m * static_cast<Index>(sizeof(T))) / kWidth * kWidth;
+  for (Index j0 = 0; j0 < columns; j0 += most) {
+    const Index width = std::min(most, columns - j0);
+    for (Index p0 = 0; p0 < x.k; p0 += depth) {
+      const Index end = std::min(p0 + depth, x.k);
+      std::fill_n(sums, x.m * width, T(0));
+      Index p = p0;
+      for (; p + kRowsAtOnce <= end; p += kRowsAtOnce) add_rows_of_b<kRowsAtOnce>(x, p, j0, width, sums);
+      for (; p < end; ++p) add_rows_of_b<1>(x, p, j0, width, sums);
+      for (Index r = 0; r < x.m; ++r)
+        for (Index c = 0; c < width; c += lanes)
+          store_part(d, hn::Load(d, sums + r * width + c), x.C + r * x.ldc + j0 + c, lanes, x.add || p0 > 0);
+    }
+  }
+}
+
+// The tiles' sums are in registers, but tiles read B in strips of a panel's width. That is slower for one or two rows,
+// and where B is larger than the caches.
+template <class T>
+bool reads_along_rows(const MatrixProduct<T>& x) {
+  const bool large = x.n * x.k > kLargeBytes / static_cast<Index>(sizeof(T));
+  return x.b == Trans::kNo && x.m <= (large ? 12 : 2);
+}
+
+template <class T>
+HWY_ATTR void all_blocks(MatrixProduct<T> x, std::byte* memory) {
   constexpr Index kWidth = kPanelColumns<T>;
   T* panels = reinterpret_cast<T*>(memory);
   T* packed = reinterpret_cast<T*>(memory + kPanelsBytes);
+  if (reads_along_rows(x)) {
+    const Index whole = x.n / kWidth * kWidth;
+    few_rows_product(x, whole, panels);
+    x.B += whole, x.C += whole, x.n -= whole;
+    if (x.n == 0) return;
+  }
   const Index depth = even_part(x.k, kBlockDepth<T>, 1);
   const Index width = even_part(x.n, kPanelsBytes / kPanelBytes / depth * kWidth, kWidth);
   for (Index j0 = 0; j0 < x.n; j0 += width)
@@ -195,10 +256,10 @@ bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool w
   // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
   // each call, which takes 20 us in a virtual machine, and every small product would make that call.
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
-  // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing.
+  // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing. Otherwise the
+  // choice, and with it a row's bits, does not depend on the number of rows.
   constexpr std::int64_t kSmall = 1'000'000;
-  const bool is_small = m * n * k <= kSmall;
-  return m >= 8 && n >= (is_small ? 32 : 8) && k >= 16 && (!wide_blas || !is_small);
+  return n >= 8 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }
 
 bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }

@@ -151,6 +151,8 @@ Index gemm_pieces(Index m, Index n, Index k) {
   return rows.count * columns.count;
 }
 
+bool rows_keep_their_bits() { return !blas_is_wide(); }
+
 std::string blas_kernels() { return openblas_get_corename(); }
 std::string blas_library() { return openblas_get_config(); }
 

@@ -12,6 +12,7 @@
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/product/blocked_product.h"
 #include "ops/kernels/product/rows_product.h"
 #include "tests/ops/kernels/random_values.h"
 
@@ -149,6 +150,43 @@ TEST(Gemm, BitsDoNotDependOnThreads) {
         set_thread_count(2);
         EXPECT_EQ(one, p.run(1, 0)) << s.m << " " << s.n << " " << s.k;
       }
+}
+
+// The product of rows [first, first + count) alone.
+template <class T>
+std::vector<T> rows_of(const Product<T>& p, Index first, Index count, bool add) {
+  const auto from = p.c.begin() + first * p.ldc;
+  std::vector<T> result(from, from + count * p.ldc);
+  blocked_product<T>({p.ta, p.tb, count, p.s.n, p.s.k, p.a.data() + first * (p.ta == Trans::kYes ? 1 : p.lda), p.lda,
+                      p.b.data(), p.ldb, result.data(), p.ldc, add});
+  return result;
+}
+
+template <class T>
+void check_rows(const Product<T>& p) {
+  for (const bool add : {false, true}) {
+    const std::vector<T> whole = rows_of(p, 0, p.s.m, add);
+    for (Index first = 0, count = 1; first < p.s.m; first += count, count = std::min(2 * count, p.s.m - first)) {
+      const std::vector<T> part = rows_of(p, first, count, add);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first * p.ldc))
+          << p.s.n << " " << p.s.k << ", rows " << first << " to " << first + count;
+    }
+  }
+}
+
+// Whether a product has one, two, a few or many rows, and whether B fits into the caches.
+TEST(Gemm, BitsOfARowDoNotDependOnOtherRows) {
+  for (const InstructionSet& set : instruction_sets()) {
+    use_instruction_set(set);
+    for (const Trans ta : {Trans::kNo, Trans::kYes})
+      for (const Trans tb : {Trans::kNo, Trans::kYes}) {
+        check_rows(Product<float>({40, 33, 50}, ta, tb, 1));
+        check_rows(Product<double>({40, 130, 300}, ta, tb, 0));
+        check_rows(Product<float>({40, 530, 780}, ta, tb, 0));
+      }
+    check_rows(Product<float>({40, 2100, 2048}, Trans::kNo, Trans::kNo, 0));
+  }
+  use_best_instruction_set();
 }
 
 // A^T B over the rows: with partial sums and without, alone and added to what is there, for 1 and 2 threads.

@@ -1,0 +1,152 @@
+// The op cases with their rows cut at random over ranks (threads): a result that needs no sum over ranks has the bits
+// of one process, so a row's bits depend neither on the other rows nor on its position.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <random>
+
+#include "comm/local/local_communicator.h"
+#include "ops/kernels/product/gemm.h"
+#include "syncline/backend/core.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/distributed/data_parallel.h"
+#include "syncline/session.h"
+#include "tests/ops/gradient_check.h"
+#include "tests/ops/op_case.h"
+
+namespace syncline::testing {
+namespace {
+
+// The case's value and gradients, with the rows of the operands in `split` fed and the others as variables.
+struct Graph {
+  std::vector<Expr> fed, roots;
+
+  Graph(const OpCase& row, const std::vector<Array>& values, const std::vector<bool>& split) {
+    std::vector<Expr> x, wrt;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      Shape open = values[i].shape();
+      if (split[i]) open[0] = kUnknown;
+      x.push_back(split[i] ? placeholder({.shape = open, .dtype = values[i].dtype()}) : Expr(variable(values[i])));
+      if (split[i]) fed.push_back(x.back());
+      if (is_floating(values[i].dtype())) wrt.push_back(x.back());
+    }
+    roots.push_back(row.build(x));
+    if (row.gradient && is_floating(roots[0].dtype()))
+      for (const Expr& dx : gradients(weighted_sum(roots[0], 7), wrt))
+        if (dx) roots.push_back(dx);
+  }
+};
+
+// Operands with as many rows as the first that has rows: all of them, and each alone.
+std::vector<std::vector<bool>> splits_of(const std::vector<Array>& values) {
+  std::int64_t rows = -1;
+  std::vector<bool> all;
+  for (const Array& value : values) {
+    if (rows < 0 && value.shape().ndim() > 0) rows = value.shape()[0];
+    all.push_back(value.shape().ndim() > 0 && value.shape()[0] == rows && rows > 1);
+  }
+  if (std::find(all.begin(), all.end(), true) == all.end()) return {};
+  std::vector<std::vector<bool>> found{all};
+  if (std::count(all.begin(), all.end(), true) == 1) return found;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i]) {
+      found.emplace_back(all.size(), false);
+      found.back()[i] = true;
+    }
+  return found;
+}
+
+// The inputs with 40 times as many rows, past the thresholds of kernels; none if they have given values, or if an
+// operand's first axis is no axis of rows.
+std::vector<InputSpec> with_many_rows(const OpCase& row) {
+  std::vector<InputSpec> tall = row.inputs;
+  const auto splits = splits_of(make_inputs(row.inputs, 1));
+  if (splits.empty()) return {};
+  const std::vector<bool>& split = splits.front();
+  for (std::size_t i = 0; i < tall.size(); ++i) {
+    if (!split[i]) continue;
+    if (!tall[i].values.empty()) return {};
+    tall[i].shape[0] *= 40;
+  }
+  try {
+    Session session(3);
+    SessionScope scope(session);
+    const std::vector<Array> values = make_inputs(tall, 1);
+    const Graph graph(row, values, split);
+    std::vector<Array> feeds;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (split[i]) feeds.push_back(values[i]);
+    Function(graph.fed, graph.roots)(feeds);
+  } catch (const Error&) {
+    return {};
+  }
+  return tall;
+}
+
+std::string difference_on_ranks(const OpCase& row, const std::vector<Array>& values, const std::vector<bool>& split,
+                                const std::vector<std::int64_t>& cuts) {
+  std::vector<Array> feeds;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (split[i]) feeds.push_back(values[i]);
+  std::vector<Array> wanted;
+  {
+    Session session(3);
+    SessionScope scope(session);
+    const Graph graph(row, values, split);
+    for (const Expr& root : graph.roots) wanted.push_back(Function(graph.fed, {root})(feeds)[0].copy());
+  }
+  std::mutex mutex;
+  std::string problems;
+  comm::spawn_ranks(3, [&](comm::Communicator& wire) {
+    Session session(3);
+    session.distribute(make_data_parallel(wire, {.local_feeds = true}));
+    SessionScope scope(session);
+    const auto r = static_cast<std::size_t>(wire.rank());
+    std::vector<Array> own;
+    for (const Array& feed : feeds) own.push_back(feed.rows(cuts[r], cuts[r + 1]).copy());
+    const Graph graph(row, values, split);
+    for (std::size_t i = 0; i < graph.roots.size(); ++i) {
+      Function f(graph.fed, {graph.roots[i]});
+      const Array got = f(own)[0].copy();
+      if (f.describe(own).find("all_reduce") != std::string::npos || wire.rank() != 0) continue;
+      if (got.shape() == wanted[i].shape() && std::memcmp(got.raw(), wanted[i].raw(), got.bytes()) == 0) continue;
+      const std::vector<double> x = tensor_of(got).values, y = tensor_of(wanted[i]).values;
+      const auto at = std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin();
+      std::lock_guard lock(mutex);
+      problems += join_text(i == 0 ? "value" : "gradient", ' ', i, ' ', got.shape(), ", rows cut at ", cuts[1], " and ",
+                            cuts[2], ": element ", at, " has other bits: ", x[at], ", wanted ", y[at], "\n");
+    }
+  });
+  return problems;
+}
+
+class OpRowCuts : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(OpRowCuts, ARowHasTheSameBitsEverywhere) {
+  const OpCase& row = all_cases()[GetParam()];
+  if (!row.placement || !row.open_batch) GTEST_SKIP();
+  if (!kernels::rows_keep_their_bits()) GTEST_SKIP() << "with " << kernels::blas_kernels();
+  std::mt19937_64 random(GetParam());
+  const auto somewhere = [&](std::int64_t rows) { return static_cast<std::int64_t>(random() % (rows + 1)); };
+  for (const std::vector<InputSpec>& inputs : {row.inputs, row.large, with_many_rows(row)}) {
+    if (inputs.empty()) continue;
+    const std::vector<Array> values = make_inputs(inputs, 1);
+    for (const std::vector<bool>& split : splits_of(values)) {
+      const std::int64_t rows = values[std::find(split.begin(), split.end(), true) - split.begin()].shape()[0];
+      std::vector<std::int64_t> anywhere{0, somewhere(rows), somewhere(rows), rows};
+      std::sort(anywhere.begin(), anywhere.end());
+      const std::int64_t few = std::min<std::int64_t>(rows, 1 + somewhere(6));
+      for (const auto& cuts : {anywhere, {0, few, std::min(few + 1, rows), rows}})
+        EXPECT_EQ(difference_on_ranks(row, values, split, cuts), "");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, OpRowCuts, ::testing::ValuesIn(numbers_of_cases()),
+                         [](const auto& info) { return all_cases()[info.param].name; });
+
+}  // namespace
+}  // namespace syncline::testing
