@@ -155,6 +155,7 @@ void OneByOne::compute(const std::shared_ptr<const Node>& node) {
   for (const Expr& input : node->inputs) in.push_back(values_.at(input));
   const bool bare = node->outputs.size() == 1 && random_op_of(*node) == nullptr && !computes_on_float16(*node) &&
                     (node->op->run != nullptr || node->op->block != nullptr || node->op->view || is_constant(first));
+  if (noise_ > kNoiseOfResults && sums(first) && !body_of(first).empty()) move_by_rounding(in);
   std::vector<Array> out;
   if (node->op->effect) out = {in[0]};
   else out = bare ? kernel_alone(*node, in) : plan_alone(*node, in);
@@ -300,6 +301,17 @@ void OneByOne::add_noise(const Expr& node, const std::vector<Array>& in) {
     for (double& v : std::span(wide.data<double>(), static_cast<std::size_t>(wide.size())))
       v = reordered(v, size * (std::abs(v) + scale), both_ways, random);
     value = wide.cast(value.dtype());
+  }
+}
+
+void OneByOne::move_by_rounding(std::vector<Array>& in) const {
+  Random random(noise_ * 1000003 + finite_.size() * 7);
+  for (Array& a : in) {
+    if (!is_floating(a.dtype())) continue;
+    Array wide = a.cast(DType::kFloat64).copy();
+    for (double& v : std::span(wide.data<double>(), static_cast<std::size_t>(wide.size())))
+      v *= 1 + (2 * random.uniform() - 1) * ulp_of(a.dtype());
+    a = wide.cast(a.dtype());
   }
 }
 

@@ -18,9 +18,12 @@ bool sums(const Expr& node);
 // True for an addition of 0, which `simplify` drops: -0 + 0 is 0.
 bool adds_zero(const Expr& node);
 
+inline constexpr std::uint64_t kNoiseOfResults = 16;
+
 class OneByOne {
  public:
-  // `noise`: 0, or the key of random errors that are added to the results of ops that sum, as large as rounding errors.
+  // `noise`: 0, or the key of random errors that are added to the results of ops that sum, as large as rounding errors;
+  // above kNoiseOfResults also to the operands of loops and branches that sum, where each iteration may enlarge them.
   OneByOne(Values leaves, std::uint64_t random_step, std::uint64_t noise = 0)
       : values_(std::move(leaves)), random_step_(random_step), noise_(noise) {}
 
@@ -41,6 +44,7 @@ class OneByOne {
   double largest_terms(const Expr& e, const std::vector<Array>& in) const;
   void cancel(const Expr& e);
   void add_noise(const Expr& node, const std::vector<Array>& in);
+  void move_by_rounding(std::vector<Array>& in) const;
   // Where the order of the factors decides whether a product overflows or underflows on its way: one of the results.
   void reorder_factors(const Expr& product, const Array& factors);
 

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/control/loop.h"
 #include "syncline/backend/gradients.h"
 #include "syncline/backend/sparse.h"
 #include "tests/graphs/table.h"
+#include "tests/graphs/ways.h"
 #include "tests/ops/gradient_check.h"
 
 namespace syncline::graphs {
 namespace {
 
 constexpr std::int64_t kMostElements = 40000;
+constexpr std::int64_t kMostInLoop = 4'000'000;  // elements that all iterations compute
 
 constexpr double kMomentum = 0.9;
 
@@ -29,6 +32,19 @@ const Expr& value_of(const Environment& env, const Ref& ref) {
 bool small(const std::vector<Expr>& values) {
   return std::all_of(values.begin(), values.end(),
                      [](const Expr& e) { return !e.shape().is_known() || e.shape().size() <= kMostElements; });
+}
+
+// The elements that a value's loops compute.
+std::int64_t work_of(const std::vector<Expr>& values) {
+  std::int64_t work = 0;
+  for (const auto& node : nodes_under(values)) {
+    const Expr e(node);
+    for (const auto& inner : nodes_under(body_of(e)))
+      for (const Meta& meta : inner->outputs)
+        if (e.is<Loop>() && meta.shape.is_known() && e.input(0).shape().is_known())
+          work += e.input(0).shape()[0] * std::max<std::int64_t>(1, meta.shape.size());
+  }
+  return work;
 }
 
 int entry_of(std::string_view name) {
@@ -133,7 +149,7 @@ bool draw_line(Environment& env, std::vector<Line>& lines, std::vector<std::vect
     try {
       Choices choices(env, line, &random);
       const Built built = table()[static_cast<std::size_t>(line.entry)].line(choices);
-      if (!small(built.values)) throw Rejected{};
+      if (!small(built.values) || work_of(built.values) > kMostInLoop) throw Rejected{};
       values.push_back(built.values);
       lines.push_back(std::move(line));
       return true;
