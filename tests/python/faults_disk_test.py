@@ -3,6 +3,7 @@
 import os
 
 import h5py
+from syncline import whole_files
 
 from faulty_training import expect_continues, expect_order, on_one_and_two_ranks, small_disk, state, status, train  # noqa: F401
 
@@ -156,3 +157,12 @@ def test_links_are_not_written_through(ranks, tmp_path):
     assert ended.code == 0, ended
     assert victim.read_text() == "text"
     expect_order(folder, "epoch-0004.h5")
+
+
+def test_the_name_of_a_new_folder_is_flushed(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    whole_files.make_folder(tmp_path / "a" / "b")
+    assert sorted(flushed) == [str(tmp_path), str(tmp_path / "a")]
+    whole_files.make_folder(tmp_path / "a" / "b")
+    assert len(flushed) == 2
