@@ -12,7 +12,9 @@ NcclWire::NcclWire(std::unique_ptr<Wire> inner, std::shared_ptr<NcclDevice> devi
 NcclWire::~NcclWire() { end_device(/*clean=*/false); }
 
 bool NcclWire::takes(const Collective& collective) const {
-  return collective.kind == Kind::kAllReduce && collective.bytes >= options_.smallest_bytes &&
+  // NCCL's maximum and minimum drop NaN.
+  const bool keeps_nan = collective.reduce == Reduce::kSum || !is_floating(collective.dtype);
+  return collective.kind == Kind::kAllReduce && collective.bytes >= options_.smallest_bytes && keeps_nan &&
          nccl_takes(collective.dtype);
 }
 

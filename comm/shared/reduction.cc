@@ -144,12 +144,15 @@ void Reduction::between_nodes(Run& run) {
 Reduction::Cut Reduction::cut(const Run& run, std::int64_t k) const {
   const Range slice = part_of(run.range(k).size(), topology_.local, topology_.rails());
   const Range own = part_of(slice.size(), topology_.node, topology_.node_count());
-  return {slice, own, wire_width(run.collective.dtype, format_)};
+  return {slice, own, wire_width_of(run)};
 }
 
-bool Reduction::in_place(const Run& run) const {
-  return control_.ranks() == 1 && wire_width(run.collective.dtype, format_) == run.width;
+// Only sums are rounded: a maximum is one of the ranks' numbers.
+std::int64_t Reduction::wire_width_of(const Run& run) const {
+  return run.collective.reduce == Reduce::kSum ? wire_width(run.collective.dtype, format_) : run.width;
 }
+
+bool Reduction::in_place(const Run& run) const { return control_.ranks() == 1 && wire_width_of(run) == run.width; }
 
 // The buffer that a chunk's slice is sent from and returns to, in the wire's format.
 std::byte* Reduction::outbox(const Run& run, std::int64_t k) {

@@ -57,6 +57,7 @@ class Reduction {
   void scatter_on_node(Run& run);
   void between_nodes(Run& run);
   Cut cut(const Run& run, std::int64_t k) const;
+  std::int64_t wire_width_of(const Run& run) const;
   bool in_place(const Run& run) const;
   std::byte* outbox(const Run& run, std::int64_t k);
   void exchange(Run& run, std::int64_t k);

@@ -89,7 +89,7 @@ class BodyPlacer {
 
  private:
   void set(const Expr& e, Placement p) {
-    if (!p.is_replicated()) at_[e] = p;
+    if (!p.is_replicated() && !p.is_extreme()) at_[e] = p;  // an extreme is reduced within the iteration
   }
 
   void place(const std::shared_ptr<const Node>& node) {

@@ -254,10 +254,9 @@ class Emitter {
     transfer.dtype = task.nodes[0].dtype() == DType::kBool ? DType::kUint8 : task.nodes[0].dtype();
     transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(transfer.dtype));
     transfer.why = task.bucketed ? join_text("bucket of ", task.nodes.size(), " sums over ranks")
-                                 : join_text(transfer.from == Placement::kPartial   ? "a sum"
-                                             : transfer.from == Placement::kLargest ? "a maximum"
-                                                                                    : "a minimum",
-                                             " over ranks that is needed at once");
+                   : transfer.from == Placement::kPartial ? std::string("a sum over ranks that is needed at once")
+                   : transfer.from == Placement::kLargest ? "a maximum over ranks"
+                                                          : "a minimum over ranks";
     emit_transfer(task, std::move(transfer), region, region);
   }
 

@@ -103,9 +103,11 @@ class ProgramMaker {
   // Adds the parts of a concatenation, which is the next output.
   void add_parts(const Expr& joined) {
     const std::vector<StridedView> views = joined_views(joined, local_.metas(joined.node().inputs));
-    for (std::size_t i = 0; i < views.size(); ++i)
-      spec_.parts.push_back(
-          {number_of(joined.input(static_cast<int>(i))), static_cast<int>(spec_.outputs.size()), views[i]});
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      const int node = number_of(joined.input(static_cast<int>(i)));
+      SYNCLINE_CHECK(node >= 0);
+      spec_.parts.push_back({node, static_cast<int>(spec_.outputs.size()), views[i]});
+    }
   }
 
   int overwritten_input(const Expr& output) const {

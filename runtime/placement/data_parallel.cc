@@ -209,7 +209,8 @@ class DataParallel : public Strategy {
   std::uint64_t start_wrongly(const Sent& sent, const Fault& fault) {
     const Transfer& transfer = *sent.transfer;
     const auto width = static_cast<std::int64_t>(size_of(transfer.dtype));
-    if (transfer.kind != Transfer::kAllReduce || transfer.count < 2 || width < 4) return submit(sent);
+    const bool sums = transfer.kind == Transfer::kAllReduce && transfer.from == Placement::kPartial;
+    if (!sums || transfer.count < 2 || width < 4) return submit(sent);
     const Fault::Kind kind = fault.kind;
     faults_->spend(fault);
     if (kind == Fault::kCollective) return wire_.broadcast(sent.tag, sent.receive, transfer.count * width, 0);

@@ -12,6 +12,10 @@ namespace syncline {
 template <class T>
 class Chunks {
  public:
+  Chunks() = default;
+  Chunks(Chunks&&) = default;  // a copy would leave the spans with the old owner
+  Chunks& operator=(Chunks&&) = default;
+
   // Adds the array make(0), ..., make(count - 1). Valid until the Chunks end.
   template <class Make>
   std::span<const T> add(std::size_t count, const Make& make) {

@@ -200,6 +200,9 @@ TEST(NodeWire, SixteenBitsBetweenNodes) {
                   c.wait(c.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
                   c.wait(c.all_reduce({}, small.data(), 100, DType::kFloat32, Reduce::kSum));
                   EXPECT_EQ(small[3], 5 * 1.0009765f) << "small ones are not rounded";
+                  std::vector<float> largest(kCount, 1.0001f + static_cast<float>(c.rank()));
+                  c.wait(c.all_reduce({}, largest.data(), kCount, DType::kFloat32, Reduce::kMax));
+                  EXPECT_EQ(largest, std::vector<float>(kCount, 1.0001f + 4)) << "a maximum is not rounded";
                   results[static_cast<std::size_t>(c.rank())] = data;
                 },
                 {.node_of_rank = layout, .format = format});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "syncline/backend/config.h"
+#include "syncline/backend/control.h"
 #include "syncline/backend/convolution.h"
 #include "syncline/backend/core.h"
 #include "syncline/backend/function.h"
@@ -120,6 +121,25 @@ TEST(SplitValues, ExtremesAreReducedOnEachRankFirst) {
       plan_on_ranks(3, {kBatch}, [&](const std::vector<Expr>& e) { return std::vector{sum(extremes(e[0])[0])}; });
   EXPECT_EQ(count_lines(plan, "all_gather"), 0) << plan;
   EXPECT_EQ(count_lines(plan, "a maximum over ranks"), 1) << plan;
+}
+
+// As an iteration's output, as the next state, and in a fold; the loop's own values are whole.
+TEST(SplitValues, ExtremesWithinLoops) {
+  const auto loops = [](const Expr& x) {
+    const auto cell = [](const Expr& e, const std::vector<Expr>& s) {
+      const Expr top = max(e, {0}, true);
+      return std::pair<Expr, std::vector<Expr>>{top + min(e * s[0]), {s[0] * 0.5 + top}};
+    };
+    const RnnResult rows = rnn(cell, x, {fill({1, 3}, 0.5, DType::kFloat64)}, {});
+    const Expr steps = permute_dimensions(x, {1, 0, 2});
+    const Expr mapped = map_fn([](const Expr& e) { return max(e, {0}); }, steps);
+    const Expr folded = foldl([](const Expr& s, const Expr& e) { return s * 0.5 + max(e * s, {0}, true); }, steps);
+    std::vector<Expr> values{rows.outputs, rows.last_output, mapped, folded};
+    values.push_back(gradients(sum(rows.outputs) + sum(mapped * mapped) + sum(folded * folded), {x})[0]);
+    return values;
+  };
+  for (const Array& x : {random_doubles({7, 4, 3}, 7), random_doubles({1, 4, 3}, 8)})
+    expect_same_value(std::vector{x}, [&](const std::vector<Expr>& e) { return loops(e[0]); });
 }
 
 TEST(SplitValues, Reshaped) {

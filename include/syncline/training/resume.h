@@ -25,7 +25,8 @@ class FoundCheckpoint {
   const io::TrainingState& state() const { return checkpoint_.state; }
 
   // Restores variables, counters and callbacks. On as many ranks as before, in the same layout and on processors of the
-  // same kind, the training continues with the bits of the uninterrupted one. Call it once. Throws IoError if the checkpoint is of another model or training.
+  // same kind, the training continues with the bits of the uninterrupted one. Call it once. Throws IoError if the
+  // checkpoint is of another model or training.
   void resume(const SavedModel& model, Fit& fit);
 
  private:

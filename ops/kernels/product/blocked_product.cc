@@ -158,47 +158,55 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   }
 }
 
-// Adds kCount rows of B, each times an element of every row of A, to the sums.
-template <int kCount, class T>
-HWY_ATTR void add_rows_of_b(const MatrixProduct<T>& x, Index p, Index j0, Index width, T* sums) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
+// Adds kCount rows of B, each times an element of every row of A, to the sums of columns [c, width), as long as whole
+// vectors remain. Returns the first column that remains.
+template <int kCount, class D, class T>
+HWY_ATTR Index add_rows_of_b(D d, const MatrixProduct<T>& x, Index p, Index j0, Index c, Index width, T* sums) {
+  using V = hn::Vec<D>;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
   const Index a_row = x.a == Trans::kYes ? 1 : x.lda, a_step = x.a == Trans::kYes ? x.lda : 1;
   const T *A = x.A + p * a_step, *B = x.B + p * x.ldb + j0;
-  for (Index c = 0; c < width; c += lanes) {
+  for (; c + lanes <= width; c += lanes) {
     V b[kCount];
 #pragma GCC unroll 8
     for (int q = 0; q < kCount; ++q) b[q] = hn::LoadU(d, B + q * x.ldb + c);
     for (Index r = 0; r < x.m; ++r) {
-      V sum = hn::Load(d, sums + r * width + c);
+      V sum = hn::LoadU(d, sums + r * width + c);
 #pragma GCC unroll 8
       for (int q = 0; q < kCount; ++q) sum = hn::MulAdd(hn::Set(d, A[r * a_row + q * a_step]), b[q], sum);
-      hn::Store(sum, d, sums + r * width + c);
+      hn::StoreU(sum, d, sums + r * width + c);
     }
   }
+  return c;
 }
 
-// Multiplies a few rows by the first `columns` columns of B, whole panels, and reads B along its stored rows: the limit
-// is the speed of memory. A sum takes its terms in the order of the tiles.
+template <int kCount, class T>
+HWY_ATTR void add_rows_of_b(const MatrixProduct<T>& x, Index p, Index j0, Index width, T* sums) {
+  Index c = add_rows_of_b<kCount>(hn::ScalableTag<T>(), x, p, j0, 0, width, sums);
+  c = add_rows_of_b<kCount>(hn::CappedTag<T, 16 / sizeof(T)>(), x, p, j0, c, width, sums);
+  add_rows_of_b<kCount>(hn::CappedTag<T, 1>(), x, p, j0, c, width, sums);
+}
+
+// Multiplies a few rows by B, which it reads along its stored rows: the limit is the speed of memory. A sum takes its
+// terms in the order of the tiles.
 template <class T>
-HWY_ATTR void few_rows_product(const MatrixProduct<T>& x, Index columns, T* sums) {
-  constexpr Index kWidth = kPanelColumns<T>, kRowsAtOnce = 4;
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<Index>(hn::Lanes(d));
+HWY_ATTR void few_rows_product(const MatrixProduct<T>& x, T* sums) {
+  constexpr Index kRowsAtOnce = 4;
   const Index depth = even_part(x.k, kBlockDepth<T>, 1);
-  const Index most = kSumsBytes / (x.m * static_cast<Index>(sizeof(T))) / kWidth * kWidth;
-  for (Index j0 = 0; j0 < columns; j0 += most) {
-    const Index width = std::min(most, columns - j0);
+  const Index most = kSumsBytes / (x.m * static_cast<Index>(sizeof(T))) / kPanelColumns<T> * kPanelColumns<T>;
+  for (Index j0 = 0; j0 < x.n; j0 += most) {
+    const Index width = std::min(most, x.n - j0);
     for (Index p0 = 0; p0 < x.k; p0 += depth) {
       const Index end = std::min(p0 + depth, x.k);
+      const bool add = x.add || p0 > 0;
       std::fill_n(sums, x.m * width, T(0));
       Index p = p0;
       for (; p + kRowsAtOnce <= end; p += kRowsAtOnce) add_rows_of_b<kRowsAtOnce>(x, p, j0, width, sums);
       for (; p < end; ++p) add_rows_of_b<1>(x, p, j0, width, sums);
-      for (Index r = 0; r < x.m; ++r)
-        for (Index c = 0; c < width; c += lanes)
-          store_part(d, hn::Load(d, sums + r * width + c), x.C + r * x.ldc + j0 + c, lanes, x.add || p0 > 0);
+      for (Index r = 0; r < x.m; ++r) {
+        T* to = x.C + r * x.ldc + j0;
+        for (Index c = 0; c < width; ++c) to[c] = add ? to[c] + sums[r * width + c] : sums[r * width + c];
+      }
     }
   }
 }
@@ -212,16 +220,11 @@ bool reads_along_rows(const MatrixProduct<T>& x) {
 }
 
 template <class T>
-HWY_ATTR void all_blocks(MatrixProduct<T> x, std::byte* memory) {
+HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
   constexpr Index kWidth = kPanelColumns<T>;
   T* panels = reinterpret_cast<T*>(memory);
   T* packed = reinterpret_cast<T*>(memory + kPanelsBytes);
-  if (reads_along_rows(x)) {
-    const Index whole = x.n / kWidth * kWidth;
-    few_rows_product(x, whole, panels);
-    x.B += whole, x.C += whole, x.n -= whole;
-    if (x.n == 0) return;
-  }
+  if (reads_along_rows(x)) return few_rows_product(x, panels);
   const Index depth = even_part(x.k, kBlockDepth<T>, 1);
   const Index width = even_part(x.n, kPanelsBytes / kPanelBytes / depth * kWidth, kWidth);
   for (Index j0 = 0; j0 < x.n; j0 += width)
@@ -257,7 +260,7 @@ bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool w
   // each call, which takes 20 us in a virtual machine, and every small product would make that call.
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
   // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing. Otherwise the
-  // choice, and with it a row's bits, does not depend on the number of rows.
+  // choice does not depend on the number of rows.
   constexpr std::int64_t kSmall = 1'000'000;
   return n >= 8 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }

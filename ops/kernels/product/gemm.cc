@@ -108,17 +108,15 @@ void scale(Index m, Index n, T beta, T* C, Index ldc) {
   }
 }
 
-}  // namespace
-
+// On the calling thread. `blocked`: is_blocked_product of the whole product.
 template <class T>
-void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb,
-                 T beta, T* C, Index ldc) {
+void multiply(bool blocked, Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B,
+              Index ldb, T beta, T* C, Index ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(m, n, beta, C, ldc);
   const bool beyond_blas = std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
   SYNCLINE_CHECK(!beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
-  if (beyond_blas || is_blocked_product(m, n, k, alpha, beta))
-    return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
+  if (beyond_blas || blocked) return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
   prepare_blas();
   // OpenBLAS adds the terms of a small product one after the other, which loses digits of long sums.
   constexpr Index kLongestSum = 4096;
@@ -128,21 +126,28 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
          static_cast<int>(ldb), at == 0 ? beta : T(1), C, static_cast<int>(ldc));
 }
 
+}  // namespace
+
+template <class T>
+void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb,
+                 T beta, T* C, Index ldc) {
+  multiply(is_blocked_product(m, n, k, alpha, beta), a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+}
+
 template <class T>
 void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb, T beta,
           T* C, Index ldc) {
   const auto [rows, columns] = pieces_of(m, n, k);
   const Index count = rows.count * columns.count;
+  const bool blocked = is_blocked_product(m, n, k, alpha, beta);
   // The bits of a blocked product do not depend on its pieces, so one thread takes all of them at once.
-  const auto is_blocked = [&](Index height, Index width) { return is_blocked_product(height, width, k, alpha, beta); };
-  const bool at_once = !internal::can_split() && is_blocked(m, n) && is_blocked(rows.size, columns.size) &&
-                       is_blocked(m - rows.begin(rows.count - 1), n - columns.begin(columns.count - 1));
-  if (count == 1 || at_once) return gemm_serial(a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+  if (count == 1 || (blocked && !internal::can_split()))
+    return multiply(blocked, a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
   parallel_chunks(Chunks{count, 1, count}, [&, rows = rows, columns = columns](Index piece, Index, Index) {
     const Index i = rows.begin(piece / columns.count), j = columns.begin(piece % columns.count);
     const Index height = rows.end(piece / columns.count) - i, width = columns.end(piece % columns.count) - j;
-    gemm_serial(a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
-                b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc);
+    multiply(blocked, a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
+             b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc);
   });
 }
 

@@ -23,8 +23,8 @@ void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T al
 // The number of pieces that gemm splits a product into for several threads.
 std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
 
-// True if the bits of a row of a product depend on that row only, not on the number of rows. False where small products
-// go to an OpenBLAS with vectors as wide as ours.
+// True if the bits of a row of a product depend on that row only, not on the number of rows, for n >= 8 and k >= 16.
+// False where small products go to an OpenBLAS with vectors as wide as ours.
 bool rows_keep_their_bits();
 
 // Runs on the calling thread only: for kernels that split their own work.

@@ -189,6 +189,23 @@ TEST(Gemm, BitsOfARowDoNotDependOnOtherRows) {
   use_best_instruction_set();
 }
 
+// gemm cuts many rows into other pieces than few.
+TEST(Gemm, BitsOfARowDoNotDependOnPieces) {
+  if (!rows_keep_their_bits()) GTEST_SKIP() << "small products go to " << blas_kernels();
+  for (const Index n : {8, 10, 31, 64, 256, 289, 295, 520})
+    for (const Trans tb : {Trans::kNo, Trans::kYes}) {
+      const Product<float> whole({400, n, 780}, Trans::kNo, tb, 0);
+      const std::vector<float> all = whole.run(1, 0);
+      for (const Index rows : {1, 2, 7, 8, 40}) {
+        Product<float> part({rows, n, 780}, Trans::kNo, tb, 0);
+        part.a.assign(whole.a.begin(), whole.a.begin() + rows * whole.lda);
+        part.b = whole.b;
+        const std::vector<float> few = part.run(1, 0);
+        EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin())) << rows << " rows, " << n << " columns";
+      }
+    }
+}
+
 // A^T B over the rows: with partial sums and without, alone and added to what is there, for 1 and 2 threads.
 template <class T>
 void check_rows_products(double tolerance) {
