@@ -212,11 +212,12 @@ HWY_ATTR void few_rows_product(const MatrixProduct<T>& x, T* sums) {
 }
 
 // The tiles' sums are in registers, but tiles read B in strips of a panel's width. That is slower for one or two rows,
-// and where B is larger than the caches.
+// for a few more where B is narrow, and where B is larger than the caches.
 template <class T>
 bool reads_along_rows(const MatrixProduct<T>& x) {
   const bool large = x.n * x.k > kLargeBytes / static_cast<Index>(sizeof(T));
-  return x.b == Trans::kNo && x.m <= (large ? 12 : 2);
+  const bool narrow = x.n < kPanelColumns<T>;  // a panel would be packed with zeros
+  return x.b == Trans::kNo && x.m <= (large ? 12 : narrow ? 4 : 2);
 }
 
 template <class T>
