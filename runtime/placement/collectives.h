@@ -6,9 +6,11 @@
 
 namespace syncline {
 
-struct Transport {  // common base
+// The common base; OwnAttrs are the op's attributes.
+template <class OwnAttrs = NoAttrs>
+struct Transport {
   static constexpr bool kMovesData = true;
-  using Attrs = NoAttrs;
+  using Attrs = OwnAttrs;
   static constexpr std::tuple<> fields{};
   static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
   static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
@@ -16,70 +18,61 @@ struct Transport {  // common base
   static constexpr NoGradient grad{"it is put in after differentiation"};
 };
 
+struct AllReduceAttrs {
+  Placement::Kind from = Placement::kPartial;
+};
+
 // partial, largest or smallest -> replicated
-struct AllReduce : Transport {
+struct AllReduce : Transport<AllReduceAttrs> {
   static constexpr std::string_view kName = "all_reduce";
-  struct Attrs {
-    Placement::Kind from = Placement::kPartial;
-  };
   static constexpr auto fields = std::tuple{field("from", &Attrs::from)};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
 };
 
 // split -> replicated: the ranks' parts in rank order. If the split axis is not the first, Interleave restores C order.
-struct AllGather : Transport {
+struct AllGather : Transport<> {
   static constexpr std::string_view kName = "all_gather";
   static constexpr bool kTakesFloat16 = true;
 };
 
+struct InterleaveAttrs {
+  int axis = 0;
+  std::vector<std::int64_t> begin;  // rank r: elements [begin[r], begin[r + 1])
+};
+
 // Rank-major parts -> C order, for a value split along `axis`.
-struct Interleave : Transport {
+struct Interleave : Transport<InterleaveAttrs> {
   static constexpr std::string_view kName = "interleave";
   static constexpr bool kTakesFloat16 = true;
-  struct Attrs {
-    int axis = 0;
-    std::vector<std::int64_t> begin;  // rank r: elements [begin[r], begin[r + 1])
-  };
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis), field("begin", &Attrs::begin)};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
   static void run(const Attrs& a, const KernelArgs& k);
+};
+
+struct OwnRowsAttrs {
+  int axis = 0;
+  std::int64_t begin = 0;
 };
 
 // replicated -> split: this rank's elements along the axis, from `begin`. A view if they are contiguous.
-struct OwnRows : Transport {
+struct OwnRows : Transport<OwnRowsAttrs> {
   static constexpr std::string_view kName = "own_rows";
   static constexpr bool kTakesFloat16 = true;
-  struct Attrs {
-    int axis = 0;
-    std::int64_t begin = 0;
-  };
   // `begin` differs between ranks, so it is not a field: fields must agree.
   static constexpr auto fields = std::tuple{field("axis", &Attrs::axis)};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
+struct OwnPartAttrs {
+  bool keeps = false;  // true on one rank; not a field, because fields must agree
+};
+
 // replicated -> partial: the value on one rank, zeros on the others.
-struct OwnPart : Transport {
+struct OwnPart : Transport<OwnPartAttrs> {
   static constexpr std::string_view kName = "own_part";
-  struct Attrs {
-    bool keeps = false;  // true on one rank; not a field, because fields must agree
-  };
-  static constexpr std::tuple<> fields{};
-  static Meta infer(const Attrs&, std::span<const Meta> in) { return in[0]; }
-  static Placed place(const Attrs&, const PlaceArgs& args) { return gathered(args); }
-  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
   static void run(const Attrs& a, const KernelArgs& k);
 };
 
 // replicated -> replicated: a copy in separate memory.
-struct Copy : Transport {
+struct Copy : Transport<> {
   static constexpr std::string_view kName = "copy";
   static constexpr bool kTakesFloat16 = true;
   static void run(const Attrs& a, const KernelArgs& k);
