@@ -1,11 +1,13 @@
 // Depthwise convolution: each channel has its own kernel. Vectors run over channels, sums over taps.
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "ops/kernels/convolution/paths.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/kernels/convolution/depthwise.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // includes this file once a target
 #include <hwy/highway.h>
 
@@ -16,6 +18,13 @@ namespace syncline::kernels::conv::depthwise {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace kernels::HWY_NAMESPACE;
+
+constexpr std::size_t kOwnCache = std::size_t{1} << 20;  // bytes of a core's second-level cache
+
+// True if x and y stay there while the convolution runs.
+bool is_cached(const ConvGeometry& g, std::size_t element) {
+  return static_cast<std::size_t>((g.in_h * g.in_w + g.out_h * g.out_w) * g.in_c * g.batch) * element <= kOwnCache;
+}
 
 // The output columns for which tap b is inside the image.
 Range columns_of_tap(const ConvGeometry& g, Index b) {
@@ -55,58 +64,92 @@ HWY_INLINE void output_tile(D d, const ConvGeometry& g, const T* x, const T* w, 
   }
 }
 
-// Computes output rows [begin, end), counted over the batch. A pixel whose neighbours have other taps is computed for
-// several vectors of channels at once: sums of one vector would wait for each other.
+// Fetches the rows of x that the next output row reads and this one does not: those of output pixel j. Loads of 3 x 3
+// pixels at a time do not look like a stream to the processor's own prefetcher.
+template <class T>
+HWY_INLINE void prefetch_next_rows(const ConvGeometry& g, const T* x, Index top, Index j) {
+  const Index below = top + (g.k_h - 1) * g.dilation_h + 1, pixels = g.stride_w * g.in_c;
+  constexpr Index kLine = 64 / sizeof(T);
+  for (Index row = std::max<Index>(below, 0); row < std::min(below + g.stride_h, g.in_h); ++row) {
+    const Index first = row * g.in_w * g.in_c + j * pixels;
+    for (Index at = 0; at < pixels; at += kLine) hwy::Prefetch(x + first + at);
+  }
+}
+
+// Computes output rows [begin, end), counted over the batch. Beyond the caches it goes through memory in order: pixel
+// by pixel, several vectors of channels at once. Within the caches tiles of several pixels load a factor once for all;
+// single channels always take tiles, since a pixel's only sum would wait for itself.
 template <class T>
 HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* y, Index begin, Index end) {
   constexpr int kPixels = 6;
   const Range inner = interior_columns(g), all{0, g.k_w};
-  const Index channels = g.in_c, step = g.stride_w * channels;
+  const Index channels = g.in_c, step = g.stride_w * channels, image = g.in_h * g.in_w * channels;
   const Index inner_end = inner.begin + (inner.end - inner.begin) / kPixels * kPixels;
+  const bool cached = is_cached(g, sizeof(T));
+  const Index in_order = cached ? 0 : channels - channels % static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
     const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
-    const T* from = x + ((line / g.out_h * g.in_h + top) * g.in_w - g.pad_left) * channels;
+    const T* from = x + line / g.out_h * image + (top * g.in_w - g.pad_left) * channels;
     T* to = y + line * g.out_w * channels;
     for (Index j = 0; j < g.out_w; ++j) {
-      if (j == inner.begin) j = inner_end;
-      if (j == g.out_w) break;
-      const Range taps = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
-      for_channel_groups<T>(channels, [&](auto d, auto vectors, Index c) {
+      if (!cached) prefetch_next_rows(g, x + line / g.out_h * image, top, j);
+      const bool in_tile = j >= inner.begin && j < inner_end;
+      const Range taps = in_tile ? all : taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
+      for_channel_groups<T>(in_tile ? in_order : channels, [&](auto d, auto vectors, Index c) {
         output_tile<1, vectors()>(d, g, from + j * step + c, w + c, rows, taps, to + j * channels + c);
       });
     }
-    for_channels<T>(channels, [&](auto d, Index c) {
+    for_channels<T>(channels - in_order, [&](auto d, Index i) {
+      const Index c = in_order + i;
       for (Index j = inner.begin; j < inner_end; j += kPixels)
         output_tile<kPixels, 1>(d, g, from + j * step + c, w + c, rows, all, to + j * channels + c);
     });
   }
 }
 
-// Computes rows [begin, end) of dx, counted over the batch, for any stride. For each row, every tap adds its share of
-// the matching dy rows.
+// The taps along one axis that read an element of x, first to last: `tap`, of output `output`, then every `taps`-th
+// tap, of outputs that are `outputs` apart. Tap k or output -1 ends them.
+struct Readers {
+  Index tap, output, taps, outputs;
+  Readers(Index at, Index k, Index pad, Index dilation, Index stride, Index size)
+      : tap(0), output(-1), taps(stride / std::gcd(stride, dilation)), outputs(taps * dilation / stride) {
+    const Index reached = at + pad;
+    while (tap < taps && (reached - tap * dilation) % stride != 0) ++tap;
+    if (tap == taps || reached < tap * dilation) return;
+    output = (reached - tap * dilation) / stride;
+    for (; output >= size && tap < k; output -= outputs) tap += taps;
+  }
+};
+
+// Computes rows [begin, end) of dx, counted over the batch, for any stride, pixel by pixel.
 template <class T>
 HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w, T* dx, Index begin, Index end) {
-  const Index channels = g.in_c, step = g.stride_w * channels;
+  const Index channels = g.in_c;
   for (Index line = begin; line < end; ++line) {
-    const Index row = line % g.in_h, image = line / g.in_h;
-    T* to = dx + line * g.in_w * channels;
-    std::fill(to, to + g.in_w * channels, T(0));
-    for (Index a = 0; a < g.k_h; ++a) {
-      const Index reached = row + g.pad_top - a * g.dilation_h;
-      if (reached < 0 || reached % g.stride_h != 0 || reached / g.stride_h >= g.out_h) continue;
-      const T* from = dy + (image * g.out_h + reached / g.stride_h) * g.out_w * channels;
-      for (Index b = 0; b < g.k_w; ++b) {
-        const Range columns = columns_of_tap(g, b);
-        T* tap = to + (b * g.dilation_w - g.pad_left) * channels;
-        for_channels<T>(channels, [&](auto d, Index c) {
-          const auto factor = hn::LoadU(d, w + (a * g.k_w + b) * channels + c);
-          for (Index j = columns.begin; j < columns.end; ++j) {
-            T* out = tap + j * step + c;
-            hn::StoreU(hn::MulAdd(hn::LoadU(d, from + j * channels + c), factor, hn::LoadU(d, out)), d, out);
+    const Readers rows(line % g.in_h, g.k_h, g.pad_top, g.dilation_h, g.stride_h, g.out_h);
+    const T* const image = dy + line / g.in_h * g.out_h * g.out_w * channels;
+    for (Index j = 0; j < g.in_w; ++j) {
+      const Readers columns(j, g.k_w, g.pad_left, g.dilation_w, g.stride_w, g.out_w);
+      T* const to = dx + (line * g.in_w + j) * channels;
+      for_channel_groups<T>(channels, [&](auto d, auto vectors, Index c) {
+        constexpr int kVectors = decltype(vectors)::value;
+        const auto lanes = static_cast<Index>(hn::Lanes(d));
+        hn::Vec<decltype(d)> sum[kVectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
+        for (Index a = rows.tap, i = rows.output; a < g.k_h && i >= 0; a += rows.taps, i -= rows.outputs)
+          for (Index b = columns.tap, k = columns.output; b < g.k_w && k >= 0;
+               b += columns.taps, k -= columns.outputs) {
+            const T* const from = image + (i * g.out_w + k) * channels + c;
+            const T* const factors = w + (a * g.k_w + b) * channels + c;
+#pragma GCC unroll 4
+            for (int v = 0; v < kVectors; ++v)
+              sum[v] = hn::MulAdd(hn::LoadU(d, from + v * lanes), hn::LoadU(d, factors + v * lanes), sum[v]);
           }
-        });
-      }
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, to + c + v * lanes);
+      });
     }
   }
 }

@@ -19,21 +19,24 @@
 // time that they take in additions.
 #ifndef SYNCLINE_CHAIN_OPS
 // clang-format off
-#define SYNCLINE_CHAIN_OPS(BINARY, UNARY)                                              \
-  BINARY(add, true, 1) BINARY(sub, true, 1) BINARY(mul, true, 1) BINARY(div, true, 2)  \
-  BINARY(maximum, true, 1) BINARY(minimum, true, 1)                                    \
-  BINARY(sigmoid_gradient, true, 1) BINARY(tanh_gradient, true, 1)                     \
-  UNARY(neg, true, 1) UNARY(square, true, 1) UNARY(sqrt, true, 2) UNARY(relu, true, 1) \
-  UNARY(sigmoid, false, 8) UNARY(tanh, false, 8)
+#define SYNCLINE_CHAIN_OPS(BINARY, UNARY, COMPARISON, SELECT)                           \
+  BINARY(add, true, 1) BINARY(sub, true, 1) BINARY(mul, true, 1) BINARY(div, true, 2)   \
+  BINARY(maximum, true, 1) BINARY(minimum, true, 1)                                     \
+  BINARY(sigmoid_gradient, true, 1) BINARY(tanh_gradient, true, 1)                      \
+  UNARY(neg, true, 1) UNARY(square, true, 1) UNARY(sqrt, true, 2) UNARY(relu, true, 1)  \
+  UNARY(sigmoid, false, 8) UNARY(tanh, false, 8)                                        \
+  COMPARISON(less, true, 1) COMPARISON(less_equal, true, 1)                             \
+  COMPARISON(greater, true, 1) COMPARISON(greater_equal, true, 1)                       \
+  SELECT(select, true, 1)
 // clang-format on
 
 namespace syncline::kernels {
 enum ChainOp : std::uint8_t {
 #define SYNCLINE_CHAIN_CODE(name, wide, additions) op_##name,
-  SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE)
+  SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE)
 #undef SYNCLINE_CHAIN_CODE
 };
-inline constexpr int kBesides = 6;
+inline constexpr int kBesides = 10;
 constexpr int code_of(ChainOp op, Beside beside) { return op * kBesides + static_cast<int>(beside); }
 }  // namespace syncline::kernels
 #endif
@@ -100,6 +103,36 @@ struct Chain_relu {
     return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
   }
 };
+struct Chain_less {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
+    return hn::VecFromMask(d, hn::Lt(x, y));
+  }
+};
+struct Chain_less_equal {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
+    return hn::VecFromMask(d, hn::Le(x, y));
+  }
+};
+struct Chain_greater {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
+    return hn::VecFromMask(d, hn::Gt(x, y));
+  }
+};
+struct Chain_greater_equal {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
+    return hn::VecFromMask(d, hn::Ge(x, y));
+  }
+};
+struct Chain_select {
+  template <class D, class V>
+  HWY_INLINE HWY_ATTR V operator()(D, V mask, V x, V y) const {
+    return hn::IfThenElse(hn::MaskFromVec(mask), x, y);
+  }
+};
 struct Chain_sqrt : SqrtF {
   Chain_sqrt() : SqrtF(nullptr) {}
 };
@@ -116,32 +149,39 @@ struct Chain_tanh_gradient : TanhGradientF {
   Chain_tanh_gradient() : TanhGradientF(nullptr) {}
 };
 
+// Vector k of an operand.
+template <bool kIsNumber, class D, class T>
+HWY_INLINE HWY_ATTR auto load(D d, const T* operand, std::int64_t at, std::size_t k) {
+  if constexpr (kIsNumber) return hn::Set(d, *operand);
+  else return hn::LoadU(d, operand + at + static_cast<std::int64_t>(k * hn::Lanes(d)));
+}
+
 template <class F, Beside kBeside, class D, class T, class V, std::size_t... k>
-HWY_INLINE HWY_ATTR void link(D d, const void* beside, std::int64_t at, V* value, std::index_sequence<k...>) {
+HWY_INLINE HWY_ATTR void link(D d, const ChainLink& step, std::int64_t at, V* value, std::index_sequence<k...>) {
   const F f{};
-  const T* x = static_cast<const T*>(beside);
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const T *x = static_cast<const T*>(step.x), *y = static_cast<const T*>(step.y);
+  constexpr bool kNumber = kBeside == Beside::kNumber || kBeside == Beside::kNumberFirst;
+  constexpr bool kThen = kBeside == Beside::kNumberBlock || kBeside == Beside::kNumbers;
+  constexpr bool kElse = kBeside == Beside::kBlockNumber || kBeside == Beside::kNumbers;
   if constexpr (kBeside == Beside::kNothing) {
     ((value[k] = f(d, value[k])), ...);
   } else if constexpr (kBeside == Beside::kItself) {
     ((value[k] = f(d, value[k], value[k])), ...);
-  } else if constexpr (kBeside == Beside::kBlock) {
-    ((value[k] = f(d, value[k], hn::LoadU(d, x + at + static_cast<std::int64_t>(k) * lanes))), ...);
-  } else if constexpr (kBeside == Beside::kBlockFirst) {
-    ((value[k] = f(d, hn::LoadU(d, x + at + static_cast<std::int64_t>(k) * lanes), value[k])), ...);
+  } else if constexpr (kBeside == Beside::kBlock || kBeside == Beside::kNumber) {
+    ((value[k] = f(d, value[k], load<kNumber>(d, x, at, k))), ...);
+  } else if constexpr (kBeside == Beside::kBlockFirst || kBeside == Beside::kNumberFirst) {
+    ((value[k] = f(d, load<kNumber>(d, x, at, k), value[k])), ...);
   } else {
-    const V number = hn::Set(d, *x);
-    if constexpr (kBeside == Beside::kNumber) ((value[k] = f(d, value[k], number)), ...);
-    else ((value[k] = f(d, number, value[k])), ...);
+    ((value[k] = f(d, value[k], load<kThen>(d, x, at, k), load<kElse>(d, y, at, k))), ...);
   }
 }
 
 template <class D, class T, class V, std::size_t... k>
 HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* value, std::index_sequence<k...> all) {
   switch (step.code) {
-#define SYNCLINE_CHAIN_CASE(name, kBeside)                                \
-  case kernels::code_of(kernels::op_##name, Beside::kBeside):             \
-    link<Chain_##name, Beside::kBeside, D, T>(d, step.x, at, value, all); \
+#define SYNCLINE_CHAIN_CASE(name, kBeside)                              \
+  case kernels::code_of(kernels::op_##name, Beside::kBeside):           \
+    link<Chain_##name, Beside::kBeside, D, T>(d, step, at, value, all); \
     break;
 #define SYNCLINE_CHAIN_BINARY(name, wide, additions) \
   SYNCLINE_CHAIN_CASE(name, kBlock)                  \
@@ -149,15 +189,21 @@ HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* v
   SYNCLINE_CHAIN_CASE(name, kNumber)                 \
   SYNCLINE_CHAIN_CASE(name, kNumberFirst)            \
   SYNCLINE_CHAIN_CASE(name, kItself)
-#define SYNCLINE_CHAIN_UNARY(name, wide, additions)                          \
-  case kernels::code_of(kernels::op_##name, Beside::kNothing):               \
-    if constexpr (wide || sizeof(T) == sizeof(float))                        \
-      link<Chain_##name, Beside::kNothing, D, T>(d, step.x, at, value, all); \
+#define SYNCLINE_CHAIN_UNARY(name, wide, additions)                        \
+  case kernels::code_of(kernels::op_##name, Beside::kNothing):             \
+    if constexpr (wide || sizeof(T) == sizeof(float))                      \
+      link<Chain_##name, Beside::kNothing, D, T>(d, step, at, value, all); \
     break;
-    SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_BINARY, SYNCLINE_CHAIN_UNARY)
+#define SYNCLINE_CHAIN_SELECT(name, wide, additions) \
+  SYNCLINE_CHAIN_CASE(name, kBlocks)                 \
+  SYNCLINE_CHAIN_CASE(name, kBlockNumber)            \
+  SYNCLINE_CHAIN_CASE(name, kNumberBlock)            \
+  SYNCLINE_CHAIN_CASE(name, kNumbers)
+    SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_BINARY, SYNCLINE_CHAIN_UNARY, SYNCLINE_CHAIN_BINARY, SYNCLINE_CHAIN_SELECT)
 #undef SYNCLINE_CHAIN_CASE
 #undef SYNCLINE_CHAIN_BINARY
 #undef SYNCLINE_CHAIN_UNARY
+#undef SYNCLINE_CHAIN_SELECT
     default: break;
   }
 }
@@ -186,22 +232,27 @@ template <class T>
 HWY_ATTR void run_tail(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n) {
   constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);
   const std::size_t bytes = static_cast<std::size_t>(n - at) * sizeof(T);
-  alignas(64) T start[kLanes] = {}, x[kernels::kLongestChain][kLanes] = {}, y[kernels::kLongestChain][kLanes];
+  alignas(64) T start[kLanes] = {}, operands[2 * kernels::kLongestChain][kLanes] = {};
+  alignas(64) T results[kernels::kLongestChain][kLanes];
   std::memcpy(start, first + at, bytes);
+  T(*operand)[kLanes] = operands;
+  const auto copy = [&](const void*& block) {
+    std::memcpy(*operand, static_cast<const T*>(block) + at, bytes);
+    block = *operand++;
+  };
   ChainLink steps[kernels::kLongestChain];
   for (std::size_t i = 0; i < links.size(); ++i) {
     steps[i] = links[i];
     const auto beside = static_cast<Beside>(links[i].code % kernels::kBesides);
-    if (beside == Beside::kBlock || beside == Beside::kBlockFirst) {
-      std::memcpy(x[i], static_cast<const T*>(links[i].x) + at, bytes);
-      steps[i].x = x[i];
-    }
-    if (links[i].store != nullptr) steps[i].store = y[i];
+    if (beside == Beside::kBlock || beside == Beside::kBlockFirst) copy(steps[i].x);
+    if (beside == Beside::kBlocks || beside == Beside::kBlockNumber) copy(steps[i].x);
+    if (beside == Beside::kBlocks || beside == Beside::kNumberBlock) copy(steps[i].y);
+    if (links[i].store != nullptr) steps[i].store = results[i];
   }
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>{}));
   run_groups<T>(start, {steps, links.size()}, 0, lanes, std::make_index_sequence<1>{});
   for (std::size_t i = 0; i < links.size(); ++i)
-    if (links[i].store != nullptr) std::memcpy(static_cast<T*>(links[i].store) + at, y[i], bytes);
+    if (links[i].store != nullptr) std::memcpy(static_cast<T*>(links[i].store) + at, results[i], bytes);
 }
 
 template <class T>
@@ -224,16 +275,23 @@ HWY_AFTER_NAMESPACE();
 namespace syncline::kernels {
 namespace {
 
+enum class Role { kValue, kMask, kSelect };
+
 struct NamedChainOp {
   std::string_view name;
   bool wide;
   int additions;
+  Role role;
 };
 
 constexpr NamedChainOp kOps[] = {
-#define SYNCLINE_CHAIN_ROW(name, wide, additions) {#name, wide, additions},
-    SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_ROW, SYNCLINE_CHAIN_ROW)
-#undef SYNCLINE_CHAIN_ROW
+#define SYNCLINE_CHAIN_VALUE(name, wide, additions) {#name, wide, additions, Role::kValue},
+#define SYNCLINE_CHAIN_MASK(name, wide, additions) {#name, wide, additions, Role::kMask},
+#define SYNCLINE_CHAIN_SELECT(name, wide, additions) {#name, wide, additions, Role::kSelect},
+    SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_VALUE, SYNCLINE_CHAIN_VALUE, SYNCLINE_CHAIN_MASK, SYNCLINE_CHAIN_SELECT)
+#undef SYNCLINE_CHAIN_VALUE
+#undef SYNCLINE_CHAIN_MASK
+#undef SYNCLINE_CHAIN_SELECT
 };
 
 const NamedChainOp* find_chain_op(std::string_view name) {
@@ -241,14 +299,22 @@ const NamedChainOp* find_chain_op(std::string_view name) {
   return found == std::end(kOps) ? nullptr : found;
 }
 
+bool has_role(std::string_view op, Role role) {
+  const NamedChainOp* found = find_chain_op(op);
+  return found != nullptr && found->role == role;
+}
+
 }  // namespace
 
 HWY_EXPORT(run_chain);
 
 bool is_chain_op(std::string_view op, DType dtype) {
-  const NamedChainOp* found = find_chain_op(op);
-  return found != nullptr && (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && found->wide));
+  return has_role(op, Role::kValue) &&
+         (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && find_chain_op(op)->wide));
 }
+
+bool gives_mask(std::string_view op) { return has_role(op, Role::kMask); }
+bool takes_mask(std::string_view op) { return has_role(op, Role::kSelect); }
 
 int chain_op_additions(std::string_view op) { return find_chain_op(op)->additions; }
 

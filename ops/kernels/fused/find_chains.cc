@@ -8,15 +8,25 @@
 namespace syncline::kernels {
 namespace {
 
+bool reads_block(const FusedNode& node, const std::vector<bool>& is_number) {
+  return std::any_of(node.operands.begin(), node.operands.end(),
+                     [&](int operand) { return operand >= 0 || !is_number[static_cast<std::size_t>(~operand)]; });
+}
+
 class ChainFinder {
  public:
   ChainFinder(const FusedSpec& spec, const std::vector<bool>& is_number)
-      : spec_(spec), is_number_(is_number), readers_(spec.nodes.size(), 0) {
+      : spec_(spec), is_number_(is_number), readers_(spec.nodes.size(), 0), has_mask_(spec.nodes.size(), false) {
     for (const FusedNode& node : spec.nodes) {
       for (std::size_t k = 0; k < node.operands.size(); ++k) {
         const bool again = k > 0 && node.operands[k] == node.operands[0];
         if (node.operands[k] >= 0 && !again) ++readers_[static_cast<std::size_t>(node.operands[k])];
       }
+    }
+    for (std::size_t i = 0; i < spec.nodes.size(); ++i) {
+      const FusedNode& node = spec.nodes[i];
+      if (!takes_mask(node.op->name) || !passes_mask(node.operands[0], node.out.dtype)) continue;
+      has_mask_[i] = has_mask_[static_cast<std::size_t>(node.operands[0])] = true;
     }
   }
 
@@ -36,31 +46,52 @@ class ChainFinder {
   }
 
  private:
-  // Returns the operand whose chain node i continues, or -1. Prefers the later of two operands, which is more likely to
-  // be in registers.
+  // True if the node compares values of the dtype only for the select that reads it.
+  bool passes_mask(int i, DType dtype) const {
+    if (i < 0 || readers_[static_cast<std::size_t>(i)] != 1) return false;
+    const FusedNode& node = spec_.nodes[static_cast<std::size_t>(i)];
+    const auto dtype_of = [&](int operand) {
+      return operand < 0 ? spec_.inputs[static_cast<std::size_t>(~operand)].dtype
+                         : spec_.nodes[static_cast<std::size_t>(operand)].out.dtype;
+    };
+    const auto is_part = [&](const FusedSpec::Part& part) { return part.node == i; };
+    return gives_mask(node.op->name) && (dtype == DType::kFloat32 || dtype == DType::kFloat64) &&
+           dtype_of(node.operands[0]) == dtype && dtype_of(node.operands[1]) == dtype &&
+           reads_block(node, is_number_) &&
+           std::find(spec_.outputs.begin(), spec_.outputs.end(), i) == spec_.outputs.end() &&
+           std::none_of(spec_.parts.begin(), spec_.parts.end(), is_part);
+  }
+
+  // Returns the operand whose chain node i continues, or -1. A select continues its condition's. Prefers the later of
+  // two operands, which is more likely to be in registers.
   int link_before(int i, const std::vector<std::vector<int>>& chains) const {
     if (!can_be_link(i)) return -1;
+    const FusedNode& node = spec_.nodes[static_cast<std::size_t>(i)];
+    if (takes_mask(node.op->name)) return node.operands[0];
+    const std::size_t longest = gives_mask(node.op->name) ? kLongestChain - 1 : kLongestChain;  // room for the select
     int best = -1;
-    for (const int operand : spec_.nodes[static_cast<std::size_t>(i)].operands) {
+    for (const int operand : node.operands) {
       if (operand < 0 || readers_[static_cast<std::size_t>(operand)] != 1 || !can_be_link(operand)) continue;
-      if (chains[static_cast<std::size_t>(operand)].size() < kLongestChain) best = std::max(best, operand);
+      if (chains[static_cast<std::size_t>(operand)].size() < longest) best = std::max(best, operand);
     }
     return best;
   }
 
-  bool can_be_link(int i) const { return kernels::can_be_link(spec_.nodes[static_cast<std::size_t>(i)], is_number_); }
+  bool can_be_link(int i) const {
+    return has_mask_[static_cast<std::size_t>(i)] ||
+           kernels::can_be_link(spec_.nodes[static_cast<std::size_t>(i)], is_number_);
+  }
 
   const FusedSpec& spec_;
   const std::vector<bool>& is_number_;
-  std::vector<int> readers_;  // by node: number of reading nodes
+  std::vector<int> readers_;    // by node: number of reading nodes
+  std::vector<bool> has_mask_;  // by node: a comparison that only a select reads, or that select
 };
 
 }  // namespace
 
 bool can_be_link(const FusedNode& node, const std::vector<bool>& is_number) {
-  return is_chain_op(node.op->name, node.out.dtype) &&
-         !std::all_of(node.operands.begin(), node.operands.end(),
-                      [&](int operand) { return operand < 0 && is_number[static_cast<std::size_t>(~operand)]; });
+  return is_chain_op(node.op->name, node.out.dtype) && reads_block(node, is_number);
 }
 
 std::vector<std::vector<int>> find_chains(const FusedSpec& spec, const std::vector<bool>& is_number) {

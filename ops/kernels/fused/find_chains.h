@@ -7,7 +7,7 @@
 
 namespace syncline::kernels {
 
-// True if a chain can take the node: an op of chains that reads a block. `is_number` as below.
+// True if a chain can take the node whatever is before it: an op of chains that reads a block. `is_number` as below.
 bool can_be_link(const FusedNode& node, const std::vector<bool>& is_number);
 
 // Returns the nodes of `spec` in an executable order. An entry is a single node or a chain, in which each node is the

@@ -249,7 +249,7 @@ class Fuser {
     const auto& operands = spec_.nodes[first].operands;
     const int start = is_number(operands[0]) ? operands[1] : operands[0];
     code.in[0] = static_cast<std::int16_t>(reg_of(start));
-    code.dtype = spec_.nodes[first].out.dtype;
+    code.dtype = spec_.nodes[first + count - 1].out.dtype;  // a comparison's own is bool
     for (int i = first; i < first + count; ++i) {
       code.links.push_back(link(i, i == first ? start : i - 1));
       add_result(i, /*wanted=*/i + 1 == first + count);
@@ -270,6 +270,13 @@ class Fuser {
       if (is_number(other)) beside = first ? Beside::kNumberFirst : Beside::kNumber;
       else beside = other == value ? Beside::kItself : first ? Beside::kBlockFirst : Beside::kBlock;
       made.in = static_cast<std::int16_t>(reg_of(other));
+    }
+    if (takes_mask(node.op->name)) {
+      constexpr Beside kBesides[2][2] = {{Beside::kBlocks, Beside::kBlockNumber},
+                                         {Beside::kNumberBlock, Beside::kNumbers}};
+      beside = kBesides[is_number(node.operands[1])][is_number(node.operands[2])];
+      made.in = static_cast<std::int16_t>(reg_of(node.operands[1]));
+      made.other = static_cast<std::int16_t>(reg_of(node.operands[2]));
     }
     made.code = chain_code(node.op->name, beside);
     return made;

@@ -142,7 +142,8 @@ void run_instruction(const FusedProgram::Instruction& code, std::byte* const* re
     ChainLink links[kLongestChain];
     std::size_t count = 0;
     for (const auto& link : code.links)
-      links[count++] = {link.code, link.in < 0 ? nullptr : regs[link.in], regs[link.out]};
+      links[count++] = {link.code, link.in < 0 ? nullptr : regs[link.in], link.other < 0 ? nullptr : regs[link.other],
+                        regs[link.out]};
     run_chain(code.dtype, regs[code.in[0]], {links, count}, n);
   }
 }

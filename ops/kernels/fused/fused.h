@@ -37,7 +37,8 @@ struct FusedProgram {
   // One op of a chain (chain.h).
   struct Link {
     std::uint8_t code = 0;
-    std::int16_t in = -1;  // register of the second operand, or -1
+    std::int16_t in = -1;     // register of the second operand, or -1
+    std::int16_t other = -1;  // of the third one
     std::int16_t out = 0;
   };
   struct Instruction {

@@ -22,6 +22,7 @@ namespace {
 
 constexpr const char* kBinary[] = {"add",          "sub", "mul", "div", "maximum", "minimum", "sigmoid_gradient",
                                    "tanh_gradient"};
+constexpr const char* kComparisons[] = {"less", "less_equal", "greater", "greater_equal"};
 constexpr const char* kUnary[] = {"neg", "square", "sqrt", "relu", "sigmoid", "tanh"};
 
 struct Op {
@@ -52,7 +53,8 @@ FusedSpec make_spec(const std::vector<Array>& inputs, const std::vector<Op>& ops
   for (const Op& op : ops) {
     const OpDef* def = find_op(op.name);
     if (def == nullptr) throw std::runtime_error("no op " + op.name);
-    spec.nodes.push_back({def, std::make_shared<NoAttrs>(), op.operands, {inputs[0].dtype(), spec.space}});
+    const DType dtype = gives_mask(op.name) ? DType::kBool : inputs[0].dtype();
+    spec.nodes.push_back({def, std::make_shared<NoAttrs>(), op.operands, {dtype, spec.space}});
   }
   spec.outputs = std::move(outputs);
   return spec;
@@ -158,6 +160,65 @@ TEST(Chain, PairsGiveTheBitsOfSingleOps) {
   use_best_instruction_set();
 }
 
+// Values, a comparison of them, a choice by it, and one more op: one chain, with blocks and numbers on each side.
+void check_masks(DType dtype, std::int64_t n) {
+  const std::vector<Array> inputs = make_inputs(dtype, n);
+  for (const char* comparison : kComparisons)
+    for (const auto& compared : std::vector<std::vector<int>>{{0, ~1}, {~1, 0}, {0, ~3}, {~3, 0}, {0, 0}})
+      for (const auto& [then, otherwise] : {std::pair{~2, ~0}, {~2, ~3}, {~4, ~2}, {~3, ~4}, {~2, ~2}}) {
+        const std::vector<Op> ops{
+            {"mul", {~0, ~1}}, {comparison, compared}, {"select", {1, then, otherwise}}, {"add", {2, ~2}}};
+        const std::vector<Array> wanted = run_one_by_one(inputs, ops);
+        const FusedSpec spec = make_spec(inputs, ops, {0, 2, 3});
+        EXPECT_EQ(chains_of(spec), 1u);
+        const std::vector<Array> results = run(spec, inputs);
+        EXPECT_EQ(differences(results[0], wanted[0]) + differences(results[1], wanted[2]) +
+                      differences(results[2], wanted[3]),
+                  0)
+            << comparison << ' ' << compared[0] << ' ' << compared[1] << ", select " << then << ' ' << otherwise << ", "
+            << n << " elements";
+      }
+}
+
+TEST(Chain, MasksGiveTheBitsOfSingleOps) {
+  for (const InstructionSet& set : instruction_sets()) {
+    SCOPED_TRACE(set.name);
+    use_instruction_set(set);
+    for (const DType dtype : {DType::kFloat32, DType::kFloat64})
+      for (const std::int64_t n : {1, 5, 301, 3001}) check_masks(dtype, n);
+  }
+  use_best_instruction_set();
+}
+
+// A comparison is no mask if it is stored, has two readers, or is not the condition of its reader.
+TEST(Chain, OtherComparisonsStayAlone) {
+  const std::vector<Array> inputs = make_inputs(DType::kFloat32, 301);
+  const std::vector<Op> ops{{"less", {~0, ~1}}, {"select", {0, ~2, ~3}}, {"select", {0, ~1, 1}}};
+  const std::vector<Array> wanted = run_one_by_one(inputs, ops);
+  for (const std::vector<int>& outputs : {std::vector<int>{2}, {0, 2}}) {
+    const FusedSpec spec = make_spec(inputs, ops, outputs);
+    EXPECT_EQ(chains_of(spec), 3u);
+    EXPECT_EQ(differences(run(spec, inputs).back(), wanted[2]), 0);
+  }
+  const std::vector<Op> one(ops.begin(), ops.begin() + 2);
+  EXPECT_EQ(chains_of(make_spec(inputs, one, {1})), 1u);
+  EXPECT_EQ(chains_of(make_spec(inputs, one, {0, 1})), 2u);
+}
+
+// A chain that is full takes no comparison without its select.
+TEST(Chain, AComparisonAndItsSelectAreInOneChain) {
+  const std::vector<Array> inputs = make_inputs(DType::kFloat32, 301);
+  for (int before = kLongestChain - 3; before <= kLongestChain + 1; ++before) {
+    std::vector<Op> ops{{"mul", {~0, ~1}}};
+    while (static_cast<int>(ops.size()) < before) ops.push_back({"add", {static_cast<int>(ops.size()) - 1, ~3}});
+    ops.push_back({"greater", {before - 1, ~4}});
+    ops.push_back({"select", {before, ~2, ~3}});
+    const FusedSpec spec = make_spec(inputs, ops, {before + 1});
+    EXPECT_EQ(chains_of(spec), before + 2 <= kLongestChain ? 1u : 2u) << before;
+    EXPECT_EQ(differences(run(spec, inputs)[0], run_one_by_one(inputs, ops).back()), 0) << before;
+  }
+}
+
 // Random programs of 30 ops over random operands: values with several readers, outputs from the middle.
 TEST(Chain, ProgramsGiveTheBitsOfSingleOps) {
   std::mt19937 random(3);
@@ -209,6 +270,8 @@ TEST(Chain, OpsOfOtherDtypesStayAlone) {
   EXPECT_FALSE(is_chain_op("add", DType::kInt32));
   EXPECT_FALSE(is_chain_op("tanh", DType::kFloat64));
   EXPECT_FALSE(is_chain_op("cast", DType::kFloat32));
+  EXPECT_FALSE(is_chain_op("less", DType::kBool));
+  EXPECT_FALSE(is_chain_op("select", DType::kFloat32));
 }
 
 }  // namespace
