@@ -183,18 +183,22 @@ void add_windows(Rows& rows) {
 
 void add_normalizations(Rows& rows) {
   const Shape shape{16, 32, 32, 256};
+  // Statistics over the batch are complete only when all of x has been read, so x, and the gradient behind it, pass
+  // twice.
+  constexpr double kBytes = 4.0 * 16 * 32 * 32 * 256;
   const auto relu_of_normalized = [](const Expr& x, const Expr& gamma, const Expr& beta) {
     return relu(normalize_batch_in_training(x, gamma, beta, {0, 1, 2}).normalized);
   };
   rows.add("batch normalization + relu", "16x32x32x256", [=] {
     const Expr x = fed(shape), gamma = fed({256}), beta = fed({256});
-    return LimitGraph{.feeds = {x, gamma, beta}, .outputs = {relu_of_normalized(x, gamma, beta)}};
+    return LimitGraph{.feeds = {x, gamma, beta}, .outputs = {relu_of_normalized(x, gamma, beta)}, .bytes = 3 * kBytes};
   });
   rows.add("batch normalization + relu, forward and backward", "16x32x32x256", [=] {
     const Expr x = fed(shape), gamma = fed({256}), beta = fed({256});
     const Expr y = relu_of_normalized(x, gamma, beta);
     LimitGraph graph = gradient_of(y, {x, gamma, beta}, {x, gamma, beta});
     graph.outputs.push_back(y);
+    graph.bytes = 8 * kBytes;
     return graph;
   });
   rows.both("layer normalization", "2048x256", {2048, 256},

@@ -16,7 +16,8 @@ struct LimitGraph {
   std::vector<Expr> outputs{};
   std::vector<Update> updates{};
   std::int64_t below = 1;
-  double bytes = 0;  // of tables, of which only some rows are read; 0: operands read once and results written once
+  // Of tables, of which only some rows are read, and of operands that must pass twice. 0: operands once, results once.
+  double bytes = 0;
   double flops = 0;  // of a loop, which the ops' own counts leave out; 0: the sum over the graph's ops
   std::vector<std::int64_t> product{};  // m, n, k of a product of two matrices, which OpenBLAS can compute as well
   bool a_transposed = false, b_transposed = false;
