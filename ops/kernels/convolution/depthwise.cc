@@ -19,11 +19,16 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace kernels::HWY_NAMESPACE;
 
-constexpr std::size_t kOwnCache = std::size_t{1} << 20;  // bytes of a core's second-level cache
-
-// True if x and y stay there while the convolution runs.
-bool is_cached(const ConvGeometry& g, std::size_t element) {
-  return static_cast<std::size_t>((g.in_h * g.in_w + g.out_h * g.out_w) * g.in_c * g.batch) * element <= kOwnCache;
+// Channels that forward and grad_input compute pixel by pixel, several vectors at once; the others are computed in
+// tiles of pixels or tap by tap. Beyond the caches, pixel by pixel is up to three times as fast: memory is read and
+// written in order. Within a core's cache, assumed to hold kCached bytes, and with many taps the loads of factors
+// count, which tiles share.
+template <class T>
+Index channels_in_order(const ConvGeometry& g) {
+  constexpr Index kCached = Index{1} << 20, kMostTaps = 16;
+  const Index elements = (g.in_h * g.in_w + g.out_h * g.out_w) * g.in_c * g.batch;
+  if (elements * static_cast<Index>(sizeof(T)) <= kCached || g.k_h * g.k_w > kMostTaps) return 0;
+  return g.in_c - g.in_c % (kGroup * static_cast<Index>(hn::Lanes(hn::ScalableTag<T>())));
 }
 
 // The output columns for which tap b is inside the image.
@@ -64,36 +69,37 @@ HWY_INLINE void output_tile(D d, const ConvGeometry& g, const T* x, const T* w, 
   }
 }
 
-// Fetches the rows of x that the next output row reads and this one does not: those of output pixel j. Loads of 3 x 3
-// pixels at a time do not look like a stream to the processor's own prefetcher.
+// Fetches the rows of an image that the next output row reads and the one with the first tap at row `top` does not: the
+// part below output pixel j. Loads of several rows and columns at a time are no stream for the processor's prefetcher.
 template <class T>
-HWY_INLINE void prefetch_next_rows(const ConvGeometry& g, const T* x, Index top, Index j) {
-  const Index below = top + (g.k_h - 1) * g.dilation_h + 1, pixels = g.stride_w * g.in_c;
-  constexpr Index kLine = 64 / sizeof(T);
-  for (Index row = std::max<Index>(below, 0); row < std::min(below + g.stride_h, g.in_h); ++row) {
-    const Index first = row * g.in_w * g.in_c + j * pixels;
-    for (Index at = 0; at < pixels; at += kLine) hwy::Prefetch(x + first + at);
-  }
+HWY_INLINE void prefetch_next_rows(const ConvGeometry& g, const T* image, Index top, Index j) {
+  constexpr Index kLine = 64 / static_cast<Index>(sizeof(T));
+  const Index below = top + (g.k_h - 1) * g.dilation_h + 1, line = g.in_w * g.in_c, pixels = g.stride_w * g.in_c;
+  const Index first = std::max<Index>(std::max(below, top + g.stride_h), 0),
+              last = std::min(below + g.stride_h, g.in_h);
+  for (Index row = first; row < last; ++row)
+    for (Index at = j * pixels; at < std::min((j + 1) * pixels, line); at += kLine)
+      hwy::Prefetch(image + row * line + at);
 }
 
-// Computes output rows [begin, end), counted over the batch. Beyond the caches it goes through memory in order: pixel
-// by pixel, several vectors of channels at once. Within the caches tiles of several pixels load a factor once for all;
-// single channels always take tiles, since a pixel's only sum would wait for itself.
+// Computes output rows [begin, end), counted over the batch. A pixel whose neighbours have other taps is computed for
+// several vectors of channels at once: sums of one vector would wait for each other.
 template <class T>
 HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* y, Index begin, Index end) {
   constexpr int kPixels = 6;
   const Range inner = interior_columns(g), all{0, g.k_w};
-  const Index channels = g.in_c, step = g.stride_w * channels, image = g.in_h * g.in_w * channels;
+  const Index channels = g.in_c, step = g.stride_w * channels, in_order = channels_in_order<T>(g);
   const Index inner_end = inner.begin + (inner.end - inner.begin) / kPixels * kPixels;
-  const bool cached = is_cached(g, sizeof(T));
-  const Index in_order = cached ? 0 : channels - channels % static_cast<Index>(hn::Lanes(hn::ScalableTag<T>()));
   for (Index line = begin; line < end; ++line) {
     const Index row = line % g.out_h, top = row * g.stride_h - g.pad_top;
-    const Range rows = taps_inside(row * g.stride_h - g.pad_top, g.k_h, g.dilation_h, g.in_h);
-    const T* from = x + line / g.out_h * image + (top * g.in_w - g.pad_left) * channels;
+    const Range rows = taps_inside(top, g.k_h, g.dilation_h, g.in_h);
+    const T* const image = x + line / g.out_h * g.in_h * g.in_w * channels;
+    const T* from = image + (top * g.in_w - g.pad_left) * channels;
     T* to = y + line * g.out_w * channels;
     for (Index j = 0; j < g.out_w; ++j) {
-      if (!cached) prefetch_next_rows(g, x + line / g.out_h * image, top, j);
+      if (j == inner.begin && in_order == 0) j = inner_end;
+      if (j == g.out_w) break;
+      if (in_order > 0 && row + 1 < g.out_h) prefetch_next_rows(g, image, top, j);
       const bool in_tile = j >= inner.begin && j < inner_end;
       const Range taps = in_tile ? all : taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
       for_channel_groups<T>(in_tile ? in_order : channels, [&](auto d, auto vectors, Index c) {
@@ -108,49 +114,90 @@ HWY_INLINE void forward_lines(const ConvGeometry& g, const T* x, const T* w, T* 
   }
 }
 
-// The taps along one axis that read an element of x, first to last: `tap`, of output `output`, then every `taps`-th
-// tap, of outputs that are `outputs` apart. Tap k or output -1 ends them.
-struct Readers {
-  Index tap, output, taps, outputs;
-  Readers(Index at, Index k, Index pad, Index dilation, Index stride, Index size)
-      : tap(0), output(-1), taps(stride / std::gcd(stride, dilation)), outputs(taps * dilation / stride) {
+// Along one axis: between taps that read the same element of x there are `taps` taps, and between their outputs
+// `outputs` outputs.
+struct Distance {
+  Index taps, outputs;
+  Distance(Index dilation, Index stride)
+      : taps(stride / std::gcd(stride, dilation)), outputs(taps * dilation / stride) {}
+};
+
+// The first tap along one axis that reads element `at` of x, and its output. The next tap has a smaller output. There
+// are no further taps from k on, or once the output is negative.
+struct Reader {
+  Index tap = 0, output = -1;
+  Reader(Index at, Index k, Index pad, Index dilation, Index stride, Index size, const Distance& next) {
     const Index reached = at + pad;
-    while (tap < taps && (reached - tap * dilation) % stride != 0) ++tap;
-    if (tap == taps || reached < tap * dilation) return;
+    if (dilation == 1) tap = reached % stride;
+    else
+      while (tap < next.taps && (reached - tap * dilation) % stride != 0) ++tap;
+    if (tap == next.taps || reached < tap * dilation) return;
     output = (reached - tap * dilation) / stride;
-    for (; output >= size && tap < k; output -= outputs) tap += taps;
+    for (; output >= size && tap < k; output -= next.outputs) tap += next.taps;
   }
 };
 
-// Computes rows [begin, end) of dx, counted over the batch, for any stride, pixel by pixel.
+// Pixel j of a row of dx, channels [0, channels): the sum over the taps that read it.
 template <class T>
-HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w, T* dx, Index begin, Index end) {
-  const Index channels = g.in_c;
-  for (Index line = begin; line < end; ++line) {
-    const Readers rows(line % g.in_h, g.k_h, g.pad_top, g.dilation_h, g.stride_h, g.out_h);
-    const T* const image = dy + line / g.in_h * g.out_h * g.out_w * channels;
-    for (Index j = 0; j < g.in_w; ++j) {
-      const Readers columns(j, g.k_w, g.pad_left, g.dilation_w, g.stride_w, g.out_w);
-      T* const to = dx + (line * g.in_w + j) * channels;
-      for_channel_groups<T>(channels, [&](auto d, auto vectors, Index c) {
-        constexpr int kVectors = decltype(vectors)::value;
-        const auto lanes = static_cast<Index>(hn::Lanes(d));
-        hn::Vec<decltype(d)> sum[kVectors];
+HWY_INLINE void grad_input_pixel(const ConvGeometry& g, const T* dy, const T* w, const Reader& row,
+                                 const Distance& rows, const Reader& column, const Distance& columns, Index channels,
+                                 T* dx) {
+  for_channel_groups<T>(channels, [&](auto d, auto vectors, Index c) {
+    constexpr int kVectors = decltype(vectors)::value;
+    const auto lanes = static_cast<Index>(hn::Lanes(d));
+    hn::Vec<decltype(d)> sum[kVectors];
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
-        for (Index a = rows.tap, i = rows.output; a < g.k_h && i >= 0; a += rows.taps, i -= rows.outputs)
-          for (Index b = columns.tap, k = columns.output; b < g.k_w && k >= 0;
-               b += columns.taps, k -= columns.outputs) {
-            const T* const from = image + (i * g.out_w + k) * channels + c;
-            const T* const factors = w + (a * g.k_w + b) * channels + c;
+    for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
+    for (Index a = row.tap, i = row.output; a < g.k_h && i >= 0; a += rows.taps, i -= rows.outputs)
+      for (Index b = column.tap, k = column.output; b < g.k_w && k >= 0; b += columns.taps, k -= columns.outputs) {
+        const T* const from = dy + (i * g.out_w + k) * g.in_c + c;
+        const T* const factors = w + (a * g.k_w + b) * g.in_c + c;
 #pragma GCC unroll 4
-            for (int v = 0; v < kVectors; ++v)
-              sum[v] = hn::MulAdd(hn::LoadU(d, from + v * lanes), hn::LoadU(d, factors + v * lanes), sum[v]);
-          }
+        for (int v = 0; v < kVectors; ++v)
+          sum[v] = hn::MulAdd(hn::LoadU(d, from + v * lanes), hn::LoadU(d, factors + v * lanes), sum[v]);
+      }
 #pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, to + c + v * lanes);
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[v], d, dx + c + v * lanes);
+  });
+}
+
+// Channels [first, in_c) of a row of dx, which are 0: every tap adds its share of the matching row of dy.
+template <class T>
+HWY_INLINE void grad_input_taps(const ConvGeometry& g, const T* dy, const T* w, const Reader& row, const Distance& rows,
+                                Index first, T* dx) {
+  const Index channels = g.in_c, step = g.stride_w * channels;
+  for (Index a = row.tap, i = row.output; a < g.k_h && i >= 0; a += rows.taps, i -= rows.outputs)
+    for (Index b = 0; b < g.k_w; ++b) {
+      const Range columns = columns_of_tap(g, b);
+      T* const tap = dx + (b * g.dilation_w - g.pad_left) * channels + first;
+      for_channels<T>(channels - first, [&](auto d, Index c) {
+        const T* const from = dy + i * g.out_w * channels + first + c;
+        const auto factor = hn::LoadU(d, w + (a * g.k_w + b) * channels + first + c);
+        for (Index j = columns.begin; j < columns.end; ++j) {
+          T* const out = tap + j * step + c;
+          hn::StoreU(hn::MulAdd(hn::LoadU(d, from + j * channels), factor, hn::LoadU(d, out)), d, out);
+        }
       });
     }
+}
+
+// Computes rows [begin, end) of dx, counted over the batch, for any stride.
+template <class T>
+HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w, T* dx, Index begin, Index end) {
+  const Index channels = g.in_c, in_order = channels_in_order<T>(g);
+  const Distance rows(g.dilation_h, g.stride_h), columns(g.dilation_w, g.stride_w);
+  for (Index line = begin; line < end; ++line) {
+    const Reader row(line % g.in_h, g.k_h, g.pad_top, g.dilation_h, g.stride_h, g.out_h, rows);
+    const T* const image = dy + line / g.in_h * g.out_h * g.out_w * channels;
+    T* const to = dx + line * g.in_w * channels;
+    const bool is_read = row.tap < g.k_h && row.output >= 0;
+    if (!is_read || in_order < channels) std::fill(to, to + g.in_w * channels, T(0));
+    if (!is_read) continue;
+    for (Index j = 0; in_order > 0 && j < g.in_w; ++j) {
+      const Reader column(j, g.k_w, g.pad_left, g.dilation_w, g.stride_w, g.out_w, columns);
+      grad_input_pixel(g, image, w, row, rows, column, columns, in_order, to + j * channels);
+    }
+    if (in_order < channels) grad_input_taps(g, image, w, row, rows, in_order, to);
   }
 }
 

@@ -54,15 +54,17 @@ HWY_INLINE void for_channels(std::int64_t channels, const Visit& visit) {
   for (; c < channels; ++c) visit(one, c);
 }
 
-// Calls visit(d, vectors, c) for groups of four full vectors of channels, then as for_channels with one vector each;
+inline constexpr std::int64_t kGroup = 4;  // vectors
+
+// Calls visit(d, vectors, c) for groups of kGroup full vectors of channels, then as for_channels with one vector each;
 // `vectors` is an integral constant.
 template <class T, class Visit>
 HWY_INLINE void for_channel_groups(std::int64_t channels, const Visit& visit) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<T> wide;
-  const auto group = 4 * static_cast<std::int64_t>(hn::Lanes(wide));
+  const auto group = kGroup * static_cast<std::int64_t>(hn::Lanes(wide));
   std::int64_t c = 0;
-  for (; c + group <= channels; c += group) visit(wide, std::integral_constant<int, 4>(), c);
+  for (; c + group <= channels; c += group) visit(wide, std::integral_constant<int, kGroup>(), c);
   for_channels<T>(channels - c, [&](auto d, std::int64_t i) { visit(d, std::integral_constant<int, 1>(), c + i); });
 }
 

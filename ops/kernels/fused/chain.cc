@@ -25,14 +25,13 @@
   BINARY(sigmoid_gradient, true, 1) BINARY(tanh_gradient, true, 1)                      \
   UNARY(neg, true, 1) UNARY(square, true, 1) UNARY(sqrt, true, 2) UNARY(relu, true, 1)  \
   UNARY(sigmoid, false, 8) UNARY(tanh, false, 8)                                        \
-  COMPARISON(less, true, 1) COMPARISON(less_equal, true, 1)                             \
-  COMPARISON(greater, true, 1) COMPARISON(greater_equal, true, 1)                       \
-  SELECT(select, true, 1)
+  COMPARISON(less) COMPARISON(less_equal) COMPARISON(greater) COMPARISON(greater_equal) \
+  SELECT(select)
 // clang-format on
 
 namespace syncline::kernels {
 enum ChainOp : std::uint8_t {
-#define SYNCLINE_CHAIN_CODE(name, wide, additions) op_##name,
+#define SYNCLINE_CHAIN_CODE(name, ...) op_##name,
   SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE, SYNCLINE_CHAIN_CODE)
 #undef SYNCLINE_CHAIN_CODE
 };
@@ -183,21 +182,21 @@ HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* v
   case kernels::code_of(kernels::op_##name, Beside::kBeside):           \
     link<Chain_##name, Beside::kBeside, D, T>(d, step, at, value, all); \
     break;
-#define SYNCLINE_CHAIN_BINARY(name, wide, additions) \
-  SYNCLINE_CHAIN_CASE(name, kBlock)                  \
-  SYNCLINE_CHAIN_CASE(name, kBlockFirst)             \
-  SYNCLINE_CHAIN_CASE(name, kNumber)                 \
-  SYNCLINE_CHAIN_CASE(name, kNumberFirst)            \
+#define SYNCLINE_CHAIN_BINARY(name, ...)  \
+  SYNCLINE_CHAIN_CASE(name, kBlock)       \
+  SYNCLINE_CHAIN_CASE(name, kBlockFirst)  \
+  SYNCLINE_CHAIN_CASE(name, kNumber)      \
+  SYNCLINE_CHAIN_CASE(name, kNumberFirst) \
   SYNCLINE_CHAIN_CASE(name, kItself)
 #define SYNCLINE_CHAIN_UNARY(name, wide, additions)                        \
   case kernels::code_of(kernels::op_##name, Beside::kNothing):             \
     if constexpr (wide || sizeof(T) == sizeof(float))                      \
       link<Chain_##name, Beside::kNothing, D, T>(d, step, at, value, all); \
     break;
-#define SYNCLINE_CHAIN_SELECT(name, wide, additions) \
-  SYNCLINE_CHAIN_CASE(name, kBlocks)                 \
-  SYNCLINE_CHAIN_CASE(name, kBlockNumber)            \
-  SYNCLINE_CHAIN_CASE(name, kNumberBlock)            \
+#define SYNCLINE_CHAIN_SELECT(name)       \
+  SYNCLINE_CHAIN_CASE(name, kBlocks)      \
+  SYNCLINE_CHAIN_CASE(name, kBlockNumber) \
+  SYNCLINE_CHAIN_CASE(name, kNumberBlock) \
   SYNCLINE_CHAIN_CASE(name, kNumbers)
     SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_BINARY, SYNCLINE_CHAIN_UNARY, SYNCLINE_CHAIN_BINARY, SYNCLINE_CHAIN_SELECT)
 #undef SYNCLINE_CHAIN_CASE
@@ -232,11 +231,12 @@ template <class T>
 HWY_ATTR void run_tail(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n) {
   constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);
   const std::size_t bytes = static_cast<std::size_t>(n - at) * sizeof(T);
-  alignas(64) T start[kLanes] = {}, operands[2 * kernels::kLongestChain][kLanes] = {};
-  alignas(64) T results[kernels::kLongestChain][kLanes];
+  alignas(64) T start[kLanes] = {}, operands[2 * kernels::kLongestChain][kLanes],
+                results[kernels::kLongestChain][kLanes];
   std::memcpy(start, first + at, bytes);
   T(*operand)[kLanes] = operands;
   const auto copy = [&](const void*& block) {
+    std::memset(*operand, 0, sizeof *operand);
     std::memcpy(*operand, static_cast<const T*>(block) + at, bytes);
     block = *operand++;
   };
@@ -286,8 +286,8 @@ struct NamedChainOp {
 
 constexpr NamedChainOp kOps[] = {
 #define SYNCLINE_CHAIN_VALUE(name, wide, additions) {#name, wide, additions, Role::kValue},
-#define SYNCLINE_CHAIN_MASK(name, wide, additions) {#name, wide, additions, Role::kMask},
-#define SYNCLINE_CHAIN_SELECT(name, wide, additions) {#name, wide, additions, Role::kSelect},
+#define SYNCLINE_CHAIN_MASK(name) {#name, true, 1, Role::kMask},
+#define SYNCLINE_CHAIN_SELECT(name) {#name, true, 1, Role::kSelect},
     SYNCLINE_CHAIN_OPS(SYNCLINE_CHAIN_VALUE, SYNCLINE_CHAIN_VALUE, SYNCLINE_CHAIN_MASK, SYNCLINE_CHAIN_SELECT)
 #undef SYNCLINE_CHAIN_VALUE
 #undef SYNCLINE_CHAIN_MASK
@@ -309,8 +309,9 @@ bool has_role(std::string_view op, Role role) {
 HWY_EXPORT(run_chain);
 
 bool is_chain_op(std::string_view op, DType dtype) {
-  return has_role(op, Role::kValue) &&
-         (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && find_chain_op(op)->wide));
+  const NamedChainOp* found = find_chain_op(op);
+  return found != nullptr && found->role == Role::kValue &&
+         (dtype == DType::kFloat32 || (dtype == DType::kFloat64 && found->wide));
 }
 
 bool gives_mask(std::string_view op) { return has_role(op, Role::kMask); }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -97,6 +98,7 @@ std::int64_t count_differences(const T* x, const T* y, std::int64_t n) {
 }
 
 std::int64_t differences(const Array& x, const Array& y) {
+  if (x.dtype() == DType::kBool) return count_differences(x.data<bool>(), y.data<bool>(), x.size());
   if (x.dtype() == DType::kFloat32) return count_differences(x.data<float>(), y.data<float>(), x.size());
   return count_differences(x.data<double>(), y.data<double>(), x.size());
 }
@@ -190,19 +192,24 @@ TEST(Chain, MasksGiveTheBitsOfSingleOps) {
   use_best_instruction_set();
 }
 
-// A comparison is no mask if it is stored, has two readers, or is not the condition of its reader.
+// A comparison is no mask if it is stored, has two readers, or compares another dtype than the select's.
 TEST(Chain, OtherComparisonsStayAlone) {
-  const std::vector<Array> inputs = make_inputs(DType::kFloat32, 301);
-  const std::vector<Op> ops{{"less", {~0, ~1}}, {"select", {0, ~2, ~3}}, {"select", {0, ~1, 1}}};
-  const std::vector<Array> wanted = run_one_by_one(inputs, ops);
+  std::vector<Array> inputs = make_inputs(DType::kFloat32, 301);
+  const std::vector<Op> twice{{"less", {~0, ~1}}, {"select", {0, ~2, ~3}}, {"select", {0, ~1, 1}}};
+  const std::vector<Array> wanted = run_one_by_one(inputs, twice);
   for (const std::vector<int>& outputs : {std::vector<int>{2}, {0, 2}}) {
-    const FusedSpec spec = make_spec(inputs, ops, outputs);
+    const FusedSpec spec = make_spec(inputs, twice, outputs);
     EXPECT_EQ(chains_of(spec), 3u);
     EXPECT_EQ(differences(run(spec, inputs).back(), wanted[2]), 0);
   }
-  const std::vector<Op> one(ops.begin(), ops.begin() + 2);
-  EXPECT_EQ(chains_of(make_spec(inputs, one, {1})), 1u);
-  EXPECT_EQ(chains_of(make_spec(inputs, one, {0, 1})), 2u);
+  const std::vector<Op> once(twice.begin(), twice.begin() + 2);
+  EXPECT_EQ(chains_of(make_spec(inputs, once, {1})), 1u);
+  EXPECT_EQ(chains_of(make_spec(inputs, once, {0, 1})), 2u);
+  for (const unsigned seed : {1u, 2u}) inputs.push_back(make_values(DType::kFloat64, 301, seed));
+  const std::vector<Op> mixed{{"less", {~5, ~6}}, {"select", {0, ~1, ~2}}};
+  const FusedSpec spec = make_spec(inputs, mixed, {1});
+  EXPECT_EQ(chains_of(spec), 2u);
+  EXPECT_EQ(differences(run(spec, inputs)[0], run_one_by_one(inputs, mixed)[1]), 0);
 }
 
 // A chain that is full takes no comparison without its select.
@@ -219,23 +226,37 @@ TEST(Chain, AComparisonAndItsSelectAreInOneChain) {
   }
 }
 
+// Operands of op i of a random program: mostly recent values, so that long chains form; comparisons only where `truth`.
+int random_operand(const std::vector<Op>& ops, bool truth, std::mt19937& random) {
+  const int i = static_cast<int>(ops.size());
+  while (true) {
+    const bool recent = i > 0 && (truth || random() % 4 != 0);
+    const int operand =
+        recent ? i - 1 - static_cast<int>(random() % (truth ? 5 : 3)) % i : ~static_cast<int>(random() % 5);
+    if (operand < 0 || gives_mask(ops[static_cast<std::size_t>(operand)].name) == truth) return operand;
+  }
+}
+
+Op random_op(const std::vector<Op>& ops, std::mt19937& random) {
+  const auto value = [&] { return random_operand(ops, false, random); };
+  const auto is_recent_truth = [](const Op& op) { return gives_mask(op.name); };
+  const bool compared = ops.size() > 4 && std::any_of(ops.end() - 2, ops.end(), is_recent_truth);
+  if (compared && random() % 3 != 0) return {"select", {random_operand(ops, true, random), value(), value()}};
+  if (random() % 5 == 0) return {kComparisons[random() % 4], {std::max(value(), ~2), value()}};
+  if (random() % 4 == 0) return {kUnary[random() % 6], {std::max(value(), ~2)}};
+  return {kBinary[random() % 8], {std::max(value(), ~2), value()}};
+}
+
 // Random programs of 30 ops over random operands: values with several readers, outputs from the middle.
 TEST(Chain, ProgramsGiveTheBitsOfSingleOps) {
   std::mt19937 random(3);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const DType dtype = round % 2 == 0 ? DType::kFloat32 : DType::kFloat64;
     const std::vector<Array> inputs = make_inputs(dtype, 1 + static_cast<std::int64_t>(random() % 3000));
     std::vector<Op> ops;
     std::vector<int> outputs;
     for (int i = 0; i < 30; ++i) {
-      // Mostly recent values, so that long chains form.
-      auto operand = [&] {
-        if (i > 0 && random() % 4 != 0) return i - 1 - static_cast<int>(random() % 3) % i;
-        return ~static_cast<int>(random() % 5);
-      };
-      const bool unary = random() % 4 == 0;
-      if (unary) ops.push_back({kUnary[random() % 6], {std::max(operand(), ~2)}});
-      else ops.push_back({kBinary[random() % 8], {std::max(operand(), ~2), operand()}});
+      ops.push_back(random_op(ops, random));
       if (random() % 8 == 0 || i == 29) outputs.push_back(i);
     }
     const FusedSpec spec = make_spec(inputs, ops, outputs);
