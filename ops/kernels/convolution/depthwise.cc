@@ -19,10 +19,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace kernels::HWY_NAMESPACE;
 
-// Channels that forward and grad_input compute pixel by pixel, several vectors at once; the others are computed in
-// tiles of pixels or tap by tap. Beyond the caches, pixel by pixel is up to three times as fast: memory is read and
-// written in order. Within a core's cache, assumed to hold kCached bytes, and with many taps the loads of factors
-// count, which tiles share.
+// Channels that forward and grad_input compute pixel by pixel, several vectors at once; others in tiles of pixels or
+// tap by tap. Beyond the caches memory in order is up to three times as fast. In a core's cache, assumed to hold
+// kCached bytes, and with many taps, the loads of factors count, which tiles share.
 template <class T>
 Index channels_in_order(const ConvGeometry& g) {
   constexpr Index kCached = Index{1} << 20, kMostTaps = 16;
@@ -122,34 +121,32 @@ struct Distance {
       : taps(stride / std::gcd(stride, dilation)), outputs(taps * dilation / stride) {}
 };
 
-// The first tap along one axis that reads element `at` of x, and its output. The next tap has a smaller output. There
-// are no further taps from k on, or once the output is negative.
-struct Reader {
+// The first tap along one axis that reads element at - pad of x, and its output. The next tap has a smaller output.
+// There are no further taps from k on, or once the output is negative.
+struct Reader : Distance {
   Index tap = 0, output = -1;
-  Reader(Index at, Index k, Index pad, Index dilation, Index stride, Index size, const Distance& next) {
-    const Index reached = at + pad;
-    if (dilation == 1) tap = reached % stride;
+  Reader(const Distance& next, Index at, Index k, Index dilation, Index stride, Index size) : Distance(next) {
+    if (dilation == 1) tap = at % stride;
     else
-      while (tap < next.taps && (reached - tap * dilation) % stride != 0) ++tap;
-    if (tap == next.taps || reached < tap * dilation) return;
-    output = (reached - tap * dilation) / stride;
-    for (; output >= size && tap < k; output -= next.outputs) tap += next.taps;
+      while (tap < taps && (at - tap * dilation) % stride != 0) ++tap;
+    if (tap == taps || at < tap * dilation) return;
+    output = (at - tap * dilation) / stride;
+    for (; output >= size && tap < k; output -= outputs) tap += taps;
   }
 };
 
 // Pixel j of a row of dx, channels [0, channels): the sum over the taps that read it.
 template <class T>
 HWY_INLINE void grad_input_pixel(const ConvGeometry& g, const T* dy, const T* w, const Reader& row,
-                                 const Distance& rows, const Reader& column, const Distance& columns, Index channels,
-                                 T* dx) {
+                                 const Reader& column, Index channels, T* dx) {
   for_channel_groups<T>(channels, [&](auto d, auto vectors, Index c) {
     constexpr int kVectors = decltype(vectors)::value;
     const auto lanes = static_cast<Index>(hn::Lanes(d));
     hn::Vec<decltype(d)> sum[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sum[v] = hn::Zero(d);
-    for (Index a = row.tap, i = row.output; a < g.k_h && i >= 0; a += rows.taps, i -= rows.outputs)
-      for (Index b = column.tap, k = column.output; b < g.k_w && k >= 0; b += columns.taps, k -= columns.outputs) {
+    for (Index a = row.tap, i = row.output; a < g.k_h && i >= 0; a += row.taps, i -= row.outputs)
+      for (Index b = column.tap, k = column.output; b < g.k_w && k >= 0; b += column.taps, k -= column.outputs) {
         const T* const from = dy + (i * g.out_w + k) * g.in_c + c;
         const T* const factors = w + (a * g.k_w + b) * g.in_c + c;
 #pragma GCC unroll 4
@@ -163,10 +160,9 @@ HWY_INLINE void grad_input_pixel(const ConvGeometry& g, const T* dy, const T* w,
 
 // Channels [first, in_c) of a row of dx, which are 0: every tap adds its share of the matching row of dy.
 template <class T>
-HWY_INLINE void grad_input_taps(const ConvGeometry& g, const T* dy, const T* w, const Reader& row, const Distance& rows,
-                                Index first, T* dx) {
+HWY_INLINE void grad_input_taps(const ConvGeometry& g, const T* dy, const T* w, const Reader& row, Index first, T* dx) {
   const Index channels = g.in_c, step = g.stride_w * channels;
-  for (Index a = row.tap, i = row.output; a < g.k_h && i >= 0; a += rows.taps, i -= rows.outputs)
+  for (Index a = row.tap, i = row.output; a < g.k_h && i >= 0; a += row.taps, i -= row.outputs)
     for (Index b = 0; b < g.k_w; ++b) {
       const Range columns = columns_of_tap(g, b);
       T* const tap = dx + (b * g.dilation_w - g.pad_left) * channels + first;
@@ -187,17 +183,17 @@ HWY_INLINE void grad_input_lines(const ConvGeometry& g, const T* dy, const T* w,
   const Index channels = g.in_c, in_order = channels_in_order<T>(g);
   const Distance rows(g.dilation_h, g.stride_h), columns(g.dilation_w, g.stride_w);
   for (Index line = begin; line < end; ++line) {
-    const Reader row(line % g.in_h, g.k_h, g.pad_top, g.dilation_h, g.stride_h, g.out_h, rows);
+    const Reader row(rows, line % g.in_h + g.pad_top, g.k_h, g.dilation_h, g.stride_h, g.out_h);
     const T* const image = dy + line / g.in_h * g.out_h * g.out_w * channels;
     T* const to = dx + line * g.in_w * channels;
     const bool is_read = row.tap < g.k_h && row.output >= 0;
     if (!is_read || in_order < channels) std::fill(to, to + g.in_w * channels, T(0));
     if (!is_read) continue;
     for (Index j = 0; in_order > 0 && j < g.in_w; ++j) {
-      const Reader column(j, g.k_w, g.pad_left, g.dilation_w, g.stride_w, g.out_w, columns);
-      grad_input_pixel(g, image, w, row, rows, column, columns, in_order, to + j * channels);
+      const Reader column(columns, j + g.pad_left, g.k_w, g.dilation_w, g.stride_w, g.out_w);
+      grad_input_pixel(g, image, w, row, column, in_order, to + j * channels);
     }
-    if (in_order < channels) grad_input_taps(g, image, w, row, rows, in_order, to);
+    if (in_order < channels) grad_input_taps(g, image, w, row, in_order, to);
   }
 }
 
