@@ -135,7 +135,7 @@ struct Reader : Distance {
   }
 };
 
-// Pixel j of a row of dx, channels [0, channels): the sum over the taps that read it.
+// Channels [0, channels) of a pixel of dx: the sum over the taps that read it.
 template <class T>
 HWY_INLINE void grad_input_pixel(const ConvGeometry& g, const T* dy, const T* w, const Reader& row,
                                  const Reader& column, Index channels, T* dx) {

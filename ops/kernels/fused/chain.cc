@@ -102,30 +102,18 @@ struct Chain_relu {
     return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
   }
 };
-struct Chain_less {
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
-    return hn::VecFromMask(d, hn::Lt(x, y));
-  }
-};
-struct Chain_less_equal {
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
-    return hn::VecFromMask(d, hn::Le(x, y));
-  }
-};
-struct Chain_greater {
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
-    return hn::VecFromMask(d, hn::Gt(x, y));
-  }
-};
-struct Chain_greater_equal {
-  template <class D, class V>
-  HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const {
-    return hn::VecFromMask(d, hn::Ge(x, y));
-  }
-};
+#define SYNCLINE_CHAIN_MASK(name, Compare)                  \
+  struct Chain_##name {                                     \
+    template <class D, class V>                             \
+    HWY_INLINE HWY_ATTR V operator()(D d, V x, V y) const { \
+      return hn::VecFromMask(d, hn::Compare(x, y));         \
+    }                                                       \
+  };
+SYNCLINE_CHAIN_MASK(less, Lt)
+SYNCLINE_CHAIN_MASK(less_equal, Le)
+SYNCLINE_CHAIN_MASK(greater, Gt)
+SYNCLINE_CHAIN_MASK(greater_equal, Ge)
+#undef SYNCLINE_CHAIN_MASK
 struct Chain_select {
   template <class D, class V>
   HWY_INLINE HWY_ATTR V operator()(D, V mask, V x, V y) const {

@@ -50,13 +50,9 @@ class ChainFinder {
   bool passes_mask(int i, DType dtype) const {
     if (i < 0 || readers_[static_cast<std::size_t>(i)] != 1) return false;
     const FusedNode& node = spec_.nodes[static_cast<std::size_t>(i)];
-    const auto dtype_of = [&](int operand) {
-      return operand < 0 ? spec_.inputs[static_cast<std::size_t>(~operand)].dtype
-                         : spec_.nodes[static_cast<std::size_t>(operand)].out.dtype;
-    };
     const auto is_part = [&](const FusedSpec::Part& part) { return part.node == i; };
     return gives_mask(node.op->name) && (dtype == DType::kFloat32 || dtype == DType::kFloat64) &&
-           dtype_of(node.operands[0]) == dtype && dtype_of(node.operands[1]) == dtype &&
+           spec_.meta_of(node.operands[0]).dtype == dtype && spec_.meta_of(node.operands[1]).dtype == dtype &&
            reads_block(node, is_number_) &&
            std::find(spec_.outputs.begin(), spec_.outputs.end(), i) == spec_.outputs.end() &&
            std::none_of(spec_.parts.begin(), spec_.parts.end(), is_part);

@@ -162,7 +162,6 @@ class Fuser {
 
  private:
   int reg_of(int operand) const { return operand >= 0 ? inputs_ + operand : ~operand; }
-  const Meta& meta_of(int operand) const { return operand >= 0 ? spec_.nodes[operand].out : spec_.inputs[~operand]; }
 
   std::size_t widest() const {
     std::size_t bytes = 1;
@@ -234,7 +233,7 @@ class Fuser {
     std::vector<Meta> operands;
     for (std::size_t k = 0; k < node.operands.size(); ++k) {
       code.in[k] = static_cast<std::int16_t>(reg_of(node.operands[k]));
-      operands.push_back(meta_of(node.operands[k]));
+      operands.push_back(spec_.meta_of(node.operands[k]));
     }
     code.attrs = node.attrs;
     code.fn = node.op->block(node.attrs.get(), operands);

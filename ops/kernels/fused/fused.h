@@ -112,6 +112,10 @@ struct FusedSpec {
     StridedView view;
   };
   std::vector<Part> parts{};
+
+  const Meta& meta_of(int operand) const {
+    return operand >= 0 ? nodes[static_cast<std::size_t>(operand)].out : inputs[static_cast<std::size_t>(~operand)];
+  }
 };
 
 // Creates the program of `spec`. Throws InternalError if it needs more than kFusedBuffers buffers or kFusedRegisters
