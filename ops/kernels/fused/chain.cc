@@ -37,6 +37,8 @@ enum ChainOp : std::uint8_t {
 };
 inline constexpr int kBesides = 10;
 constexpr int code_of(ChainOp op, Beside beside) { return op * kBesides + static_cast<int>(beside); }
+// For ops that give or take a mask; they come last.
+constexpr bool has_masks(int op) { return op >= op_less; }
 }  // namespace syncline::kernels
 #endif
 
@@ -163,12 +165,14 @@ HWY_INLINE HWY_ATTR void link(D d, const ChainLink& step, std::int64_t at, V* va
   }
 }
 
-template <class D, class T, class V, std::size_t... k>
+// kMasks: the chain has comparisons. Their cases cost the others registers, about 4 % of the time of a GELU.
+template <bool kMasks, class D, class T, class V, std::size_t... k>
 HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* value, std::index_sequence<k...> all) {
   switch (step.code) {
-#define SYNCLINE_CHAIN_CASE(name, kBeside)                              \
-  case kernels::code_of(kernels::op_##name, Beside::kBeside):           \
-    link<Chain_##name, Beside::kBeside, D, T>(d, step, at, value, all); \
+#define SYNCLINE_CHAIN_CASE(name, kBeside)                                \
+  case kernels::code_of(kernels::op_##name, Beside::kBeside):             \
+    if constexpr (kMasks || !kernels::has_masks(kernels::op_##name))      \
+      link<Chain_##name, Beside::kBeside, D, T>(d, step, at, value, all); \
     break;
 #define SYNCLINE_CHAIN_BINARY(name, ...)  \
   SYNCLINE_CHAIN_CASE(name, kBlock)       \
@@ -196,7 +200,7 @@ HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* v
 }
 
 // Processes groups of sizeof...(k) vectors, starting at element `at`. Returns the first element that is not processed.
-template <class T, std::size_t... k>
+template <bool kMasks, class T, std::size_t... k>
 HWY_ATTR std::int64_t run_groups(const T* first, std::span<const ChainLink> links, std::int64_t at, std::int64_t n,
                                  std::index_sequence<k...> all) {
   const hn::ScalableTag<T> d;
@@ -205,7 +209,7 @@ HWY_ATTR std::int64_t run_groups(const T* first, std::span<const ChainLink> link
   for (; at + group <= n; at += group) {
     hn::Vec<decltype(d)> value[] = {hn::LoadU(d, first + at + static_cast<std::int64_t>(k) * lanes)...};
     for (const ChainLink& step : links) {
-      apply<decltype(d), T>(d, step, at, value, all);
+      apply<kMasks, decltype(d), T>(d, step, at, value, all);
       if (step.store == nullptr) continue;
       T* y = static_cast<T*>(step.store) + at;
       (hn::StoreU(value[k], d, y + static_cast<std::int64_t>(k) * lanes), ...);
@@ -238,15 +242,19 @@ HWY_ATTR void run_tail(const T* first, std::span<const ChainLink> links, std::in
     if (links[i].store != nullptr) steps[i].store = results[i];
   }
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>{}));
-  run_groups<T>(start, {steps, links.size()}, 0, lanes, std::make_index_sequence<1>{});
+  run_groups<true, T>(start, {steps, links.size()}, 0, lanes, std::make_index_sequence<1>{});
   for (std::size_t i = 0; i < links.size(); ++i)
     if (links[i].store != nullptr) std::memcpy(static_cast<T*>(links[i].store) + at, results[i], bytes);
 }
 
 template <class T>
 HWY_ATTR void run_chain_of(const T* first, std::span<const ChainLink> links, std::int64_t n) {
-  std::int64_t at = run_groups<T>(first, links, 0, n, std::make_index_sequence<8>{});
-  at = run_groups<T>(first, links, at, n, std::make_index_sequence<1>{});
+  constexpr int kFirstMask = kernels::code_of(kernels::op_less, Beside::kNothing);
+  const bool masks = std::any_of(links.begin(), links.end(), [](const auto& link) { return link.code >= kFirstMask; });
+  constexpr std::make_index_sequence<8> kGroup;
+  std::int64_t at =
+      masks ? run_groups<true, T>(first, links, 0, n, kGroup) : run_groups<false, T>(first, links, 0, n, kGroup);
+  at = run_groups<true, T>(first, links, at, n, std::make_index_sequence<1>{});
   if (at < n) run_tail<T>(first, links, at, n);
 }
 
