@@ -100,9 +100,9 @@ void check_launch(const Launch& launch, int mpi_size) {
   if (launch.launcher.empty() || launch.size == 0 || launch.size == mpi_size) return;
   if (mpi_size == 1)
     fail<CommError>("launch: ", launch.launcher, " started ", launch.size,
-                    " ranks, but each is alone in MPI; the launcher belongs to another MPI than the one that the "
-                    "program is linked with. Use mpirun of Open MPI 4 ('mpirun --version'), or with Slurm 'srun "
-                    "--mpi=pmix' (or pmi2), if 'srun --mpi=list' lists it");
+                    " ranks, but each is alone in MPI; the launcher belongs to another MPI library than the one that "
+                    "was loaded. 'syncline doctor' names the loaded library, and SYNCLINE_MPI selects another "
+                    "(openmpi, mpich); with Slurm use 'srun --mpi=pmix' (or pmi2), if 'srun --mpi=list' lists it");
   fail<CommError>("launch: ", launch.launcher, " started ", launch.size, " ranks, but MPI sees ", mpi_size,
                   "; start the program once, with one launcher");
 }

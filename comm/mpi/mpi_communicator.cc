@@ -24,18 +24,17 @@ MpiHandle duplicate_world(const MpiOptions& options) {
   auto life = std::make_shared<MpiLife>(MpiSession::join());
   int size = 0;
   const auto lock = lock_mpi();
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size", "start");
+  check_mpi(mpi().world_size(&size), "MPI_Comm_size", "start");
   check_launch(options.launch, size);
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup", "start");
+  MpiComm comm = MpiComm::kNull;
+  check_mpi(mpi().duplicate_world(&comm), "MPI_Comm_dup", "start");
   return {std::move(life), comm};
 }
 
 MpiHandle ranks_of_node(const MpiHandle& job) {
   const auto lock = lock_mpi();
-  MPI_Comm comm = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_split_type(job.get(), MPI_COMM_TYPE_SHARED, job.rank(), MPI_INFO_NULL, &comm),
-            "MPI_Comm_split_type", "start");
+  MpiComm comm = MpiComm::kNull;
+  check_mpi(mpi().split_by_node(job.get(), job.rank(), &comm), "MPI_Comm_split_type", "start");
   return {job.life(), comm};
 }
 
@@ -43,10 +42,10 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
 Topology topology_of(const MpiHandle& job, const MpiHandle& node, bool shares) {
   const auto lock = lock_mpi();
   int first = job.rank();
-  check_mpi(MPI_Bcast(&first, 1, MPI_INT, 0, node.get()), "MPI_Bcast", "start");
+  check_mpi(mpi().broadcast(&first, sizeof first, 0, node.get()), "MPI_Bcast", "start");
   const std::array own{first, shares ? first : job.rank()};
   std::vector<std::array<int, 2>> all(static_cast<std::size_t>(job.size()));
-  check_mpi(MPI_Allgather(own.data(), 2, MPI_INT, all.data(), 2, MPI_INT, job.get()), "MPI_Allgather", "start");
+  check_mpi(mpi().all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
   std::vector<int> nodes;
   std::set<int> machines;
   for (const auto& [machine, node_of_rank] : all) {
@@ -117,7 +116,7 @@ class MpiCommunicator : public WorkerCommunicator {
   }
 
  private:
-  MpiCommunicator(std::shared_ptr<MpiSession> session, MPI_Comm comm, MpiHandle&& job, const MpiOptions& options)
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MpiComm comm, MpiHandle&& job, const MpiOptions& options)
       : WorkerCommunicator(make_wire(std::move(job), options), options.worker),
         session_(std::move(session)),
         comm_(comm),
@@ -125,28 +124,18 @@ class MpiCommunicator : public WorkerCommunicator {
 
   MpiHandle handle_of(std::span<const int> ranks) const {
     const auto lock = lock_mpi();
-    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    MPI_Comm comm = MPI_COMM_NULL;
-    check_mpi(MPI_Comm_group(comm_, &all), "MPI_Comm_group", "group");
-    check_mpi(MPI_Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some), "MPI_Group_incl", "group");
-    check_mpi(MPI_Comm_create_group(comm_, some, 0, &comm), "MPI_Comm_create_group", "group");
-    check_mpi(MPI_Group_free(&all), "MPI_Group_free", "group");
-    check_mpi(MPI_Group_free(&some), "MPI_Group_free", "group");
+    MpiComm comm = MpiComm::kNull;
+    check_mpi(mpi().group(comm_, ranks.data(), static_cast<int>(ranks.size()), &comm), "MPI_Comm_create_group",
+              "group");
     return {std::make_shared<MpiLife>(session_), comm};
   }
 
   const std::shared_ptr<MpiSession> session_;
-  const MPI_Comm comm_;  // the wire's
+  const MpiComm comm_;  // the wire's
   const MpiOptions options_;
 };
 
 }  // namespace
-
-bool mpi_is_initialized() {
-  int flag = 0;
-  check_mpi(MPI_Initialized(&flag), "MPI_Initialized", "start");
-  return flag != 0;
-}
 
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
   // MPI's start calls have no time limit, and MPI_Abort cannot be called during one.

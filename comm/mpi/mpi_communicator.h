@@ -35,9 +35,6 @@ struct MpiOptions {
   Launch launch = read_launch_environment();
 };
 
-// Whether MPI is initialised, by the program or by a communicator.
-bool mpi_is_initialized();
-
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options = {});
 
 }  // namespace syncline::comm

@@ -19,9 +19,10 @@ enum : int { kNote = kChannels, kReport, kSpread };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
-bool is_done(MPI_Request& request) {
+bool is_done(MpiRequest& request) {
+  if (request == MpiRequest::kNull) return true;
   int done = 0;
-  check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  check(mpi().test(&request, &done), "MPI_Test");
   return done != 0;
 }
 
@@ -29,10 +30,11 @@ void wait_until(const std::function<bool()>& condition) {
   for (Backoff backoff; !condition();) backoff.next();
 }
 
-bool all_done(std::vector<MPI_Request>& requests) {
-  int done = 0;
-  check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-  return done != 0;
+// Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
+bool all_done(std::vector<MpiRequest>& requests) {
+  bool done = true;
+  for (MpiRequest& request : requests) done = is_done(request) && done;
+  return done;
 }
 
 }  // namespace
@@ -60,15 +62,15 @@ void MpiNetwork::start(int channel, std::span<const Exchange> exchanges) {
   open.nodes.clear();
   for (const Exchange& exchange : exchanges) {
     open.nodes.push_back(exchange.node);
-    open.receives.push_back(MPI_REQUEST_NULL);
-    check(MPI_Irecv(exchange.receive, static_cast<int>(exchange.receive_bytes), MPI_BYTE, peer(exchange.node), channel,
-                    job_.get(), &open.receives.back()),
+    open.receives.push_back(MpiRequest::kNull);
+    check(mpi().receive(exchange.receive, static_cast<int>(exchange.receive_bytes), peer(exchange.node), channel,
+                        job_.get(), &open.receives.back()),
           "MPI_Irecv");
   }
   for (const Exchange& exchange : exchanges) {
-    open.sends.push_back(MPI_REQUEST_NULL);
-    check(MPI_Isend(exchange.send, static_cast<int>(exchange.send_bytes), MPI_BYTE, peer(exchange.node), channel,
-                    job_.get(), &open.sends.back()),
+    open.sends.push_back(MpiRequest::kNull);
+    check(mpi().send(exchange.send, static_cast<int>(exchange.send_bytes), peer(exchange.node), channel, job_.get(),
+                     &open.sends.back()),
           "MPI_Isend");
   }
 }
@@ -76,17 +78,14 @@ void MpiNetwork::start(int channel, std::span<const Exchange> exchanges) {
 bool MpiNetwork::test(int channel) {
   const auto lock = lock_mpi();
   Channel& open = channels_[static_cast<std::size_t>(channel)];
-  // MPI_Test one by one: has_come() needs to know which requests are complete.
-  bool done = true;
-  for (auto* requests : {&open.receives, &open.sends})
-    for (MPI_Request& request : *requests) done = is_done(request) && done;
-  return done;
+  const bool received = all_done(open.receives);
+  return all_done(open.sends) && received;
 }
 
 bool MpiNetwork::has_come(int channel, int node) const {
   const Channel& open = channels_[static_cast<std::size_t>(channel)];
   for (std::size_t i = 0; i < open.nodes.size(); ++i)
-    if (open.nodes[i] == node && (open.receives[i] != MPI_REQUEST_NULL || open.sends[i] != MPI_REQUEST_NULL))
+    if (open.nodes[i] == node && (open.receives[i] != MpiRequest::kNull || open.sends[i] != MpiRequest::kNull))
       return false;
   return true;
 }
@@ -99,13 +98,13 @@ void MpiNetwork::for_pieces(std::byte* data, std::int64_t bytes, const Call& cal
 }
 
 void MpiNetwork::send(const std::byte* data, int bytes, int rank) {
-  sends_.push_back(MPI_REQUEST_NULL);
-  check(MPI_Isend(data, bytes, MPI_BYTE, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
+  sends_.push_back(MpiRequest::kNull);
+  check(mpi().send(data, bytes, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
 }
 
 void MpiNetwork::receive(std::byte* data, int bytes, int rank) {
-  receives_.push_back(MPI_REQUEST_NULL);
-  check(MPI_Irecv(data, bytes, MPI_BYTE, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
+  receives_.push_back(MpiRequest::kNull);
+  check(mpi().receive(data, bytes, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
 }
 
 // Point-to-point between all pairs of ranks: MPI's own non-blocking gather has hung here, with empty parts between two
@@ -176,19 +175,19 @@ void MpiNetwork::post_note(std::uint64_t note) {
   drop_delivered(notes_sent_);
   ++notes_;
   for (int r = 1; r < topology_.size(); ++r) {
-    auto& sent = notes_sent_.emplace_back(Sent<std::uint64_t>{note, MPI_REQUEST_NULL});
-    check(MPI_Isend(&sent.message, 1, MPI_UINT64_T, r, kNote, job_.get(), &sent.request), "MPI_Isend");
+    auto& sent = notes_sent_.emplace_back(Sent<std::uint64_t>{note, MpiRequest::kNull});
+    check(mpi().send(&sent.message, sizeof note, r, kNote, job_.get(), &sent.request), "MPI_Isend");
   }
 }
 
 std::optional<std::uint64_t> MpiNetwork::take_note() {
   if (topology_.rank == 0) return {};
   const auto lock = lock_mpi();
-  int there = 0;
-  check(MPI_Iprobe(0, kNote, job_.get(), &there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+  int there = 0, bytes = 0, from = 0;
+  check(mpi().probe(0, kNote, job_.get(), &there, &bytes, &from), "MPI_Iprobe");
   if (there == 0) return {};
   std::uint64_t note = 0;
-  check(MPI_Recv(&note, 1, MPI_UINT64_T, 0, kNote, job_.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+  check(mpi().receive_probed(&note, sizeof note, 0, kNote, job_.get()), "MPI_Recv");
   ++notes_;
   return note;
 }
@@ -201,33 +200,30 @@ void MpiNetwork::post_report(std::span<const std::byte> report) {
       if (n == topology_.node) continue;
       auto& sent = reports_sent_.emplace_back(Sent<std::vector<std::byte>>{{report.begin(), report.end()}});
       // Synchronous sends complete when the reports are received; close() waits for that.
-      check(MPI_Issend(sent.message.data(), static_cast<int>(report.size()), MPI_BYTE, r, kReport, job_.get(),
-                       &sent.request),
+      check(mpi().send_synchronous(sent.message.data(), static_cast<int>(report.size()), r, kReport, job_.get(),
+                                   &sent.request),
             "MPI_Issend");
     }
 }
 
 bool MpiNetwork::take_report(std::vector<std::byte>& report) {
   const auto lock = lock_mpi();
-  int there = 0, bytes = 0;
-  MPI_Status status;
-  check(MPI_Iprobe(MPI_ANY_SOURCE, kReport, job_.get(), &there, &status), "MPI_Iprobe");
+  int there = 0, bytes = 0, from = 0;
+  check(mpi().probe(MpiLibrary::kAnySource, kReport, job_.get(), &there, &bytes, &from), "MPI_Iprobe");
   if (there == 0) return false;
-  check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
   report.resize(static_cast<std::size_t>(bytes));
-  check(MPI_Recv(report.data(), bytes, MPI_BYTE, status.MPI_SOURCE, kReport, job_.get(), MPI_STATUS_IGNORE),
-        "MPI_Recv");
+  check(mpi().receive_probed(report.data(), bytes, from, kReport, job_.get()), "MPI_Recv");
   return true;
 }
 
 // Receives every message, as MPI requires before its end. Polls instead of blocking: other ranks may come to their end
 // only after this one has served them on another communicator.
 void MpiNetwork::deliver() {
-  MPI_Request told = MPI_REQUEST_NULL, end = MPI_REQUEST_NULL;
+  MpiRequest told = MpiRequest::kNull, end = MpiRequest::kNull;
   std::uint64_t posted = notes_;
   {
     const auto lock = lock_mpi();
-    check(MPI_Ibcast(&posted, 1, MPI_UINT64_T, 0, job_.get(), &told), "MPI_Ibcast");
+    check(mpi().start_broadcast(&posted, sizeof posted, 0, job_.get(), &told), "MPI_Ibcast");
   }
   wait_until([&] {
     const auto lock = lock_mpi();
@@ -242,13 +238,13 @@ void MpiNetwork::deliver() {
     drop_delivered(notes_sent_);
     drop_delivered(reports_sent_);
     if (!notes_sent_.empty() || !reports_sent_.empty()) return false;
-    if (!std::exchange(here, true)) check(MPI_Ibarrier(job_.get(), &end), "MPI_Ibarrier");
+    if (!std::exchange(here, true)) check(mpi().start_barrier(job_.get(), &end), "MPI_Ibarrier");
     return is_done(end);
   });
 }
 
 bool MpiNetwork::idle() const {
-  const auto done = [](MPI_Request request) { return request == MPI_REQUEST_NULL; };
+  const auto done = [](MpiRequest request) { return request == MpiRequest::kNull; };
   const auto all = [&](const auto& requests) { return std::all_of(requests.begin(), requests.end(), done); };
   return all(sends_) && all(receives_) && std::all_of(channels_.begin(), channels_.end(), [&](const Channel& channel) {
            return all(channel.sends) && all(channel.receives);

@@ -33,7 +33,7 @@ class MpiNetwork : public Network {
 
  private:
   struct Channel {
-    std::vector<MPI_Request> sends, receives;
+    std::vector<MpiRequest> sends, receives;
     std::vector<int> nodes;  // peer node of each receive
   };
   // A piece of a broadcast.
@@ -44,7 +44,7 @@ class MpiNetwork : public Network {
   template <class Message>
   struct Sent {
     Message message;
-    MPI_Request request = MPI_REQUEST_NULL;
+    MpiRequest request = MpiRequest::kNull;
   };
 
   int peer(int node) const;
@@ -64,7 +64,7 @@ class MpiNetwork : public Network {
   const std::int64_t piece_bytes_;
   const WorkerOptions limits_;
   std::array<Channel, kChannels> channels_;
-  std::vector<MPI_Request> sends_, receives_;  // of the current gather or broadcast piece
+  std::vector<MpiRequest> sends_, receives_;   // of the current gather or broadcast piece
   std::deque<Piece> pieces_;                   // of the broadcast; the front piece is in flight
   bool passed_on_ = false;                     // this rank has sent the front piece to its children
   std::list<Sent<std::uint64_t>> notes_sent_;  // a list: MPI needs stable addresses

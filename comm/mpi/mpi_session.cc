@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,27 +17,20 @@
 namespace syncline::comm {
 namespace {
 
-void require_level(int level) {
-  if (level >= MPI_THREAD_SERIALIZED) return;
-  fail<CommError>("MPI has thread level ", level,
-                  ", but Syncline calls it from two threads in turn and needs MPI_THREAD_SERIALIZED (",
-                  MPI_THREAD_SERIALIZED, "); initialize MPI with MPI_Init_thread, or let Syncline initialize it");
-}
-
-// Ranks that wait inside MPI yield the core to other threads. A user's own setting wins.
-void set_defaults_of_open_mpi() {
-  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);
-  ::setenv("OMPI_MCA_btl_base_warn_component_unused", "0", /*overwrite=*/0);
+void require_serialized(int serialized) {
+  if (serialized != 0) return;
+  fail<CommError>(
+      "MPI: its thread level is below MPI_THREAD_SERIALIZED, which Syncline needs, because it calls MPI from two "
+      "threads in turn; initialize MPI with MPI_Init_thread, or let Syncline initialize it");
 }
 
 }  // namespace
 
 void check_mpi(int code, const char* call, std::string_view doing) {
-  if (code == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING] = "unknown error";
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  fail<CommError>(call, " failed during ", doing, ": ", text, " (code ", code, ")");
+  if (code == 0) return;
+  std::array<char, 512> text{};
+  mpi().error_string(code, text.data(), static_cast<int>(text.size()));
+  fail<CommError>(call, " failed during ", doing, ": ", text.data(), " (code ", code, ")");
 }
 
 namespace {
@@ -73,53 +67,43 @@ std::unique_lock<std::timed_mutex> lock_mpi() { return std::unique_lock(mpi_mute
 void abort_mpi(int exit_code) noexcept {
   wait_for_launcher();
   const std::unique_lock lock(mpi_mutex(), std::chrono::seconds(2));
-  if (lock) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  if (lock) mpi().abort(exit_code);
   std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees that a rank is gone and ends the others
 }
 
-MpiHandle::MpiHandle(std::shared_ptr<MpiLife> life, MPI_Comm comm) : life_(std::move(life)), comm_(comm) {
-  check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", "start");
-}
-
-MpiHandle::MpiHandle(MpiHandle&& other) noexcept
-    : life_(std::move(other.life_)), comm_(std::exchange(other.comm_, MPI_COMM_NULL)) {}
-
 MpiHandle::~MpiHandle() {
-  if (comm_ == MPI_COMM_NULL || !life_->may_free()) return;
+  if (comm_ == MpiComm::kNull || !life_->may_free()) return;
   const auto lock = lock_mpi();
-  MPI_Comm_free(&comm_);
+  mpi().free_comm(&comm_);
 }
 
 int MpiHandle::rank() const {
   int rank = 0;
-  check_mpi(MPI_Comm_rank(comm_, &rank), "MPI_Comm_rank", "start");
+  check_mpi(mpi().comm_rank(comm_, &rank), "MPI_Comm_rank", "start");
   return rank;
 }
 
 int MpiHandle::size() const {
   int size = 1;
-  check_mpi(MPI_Comm_size(comm_, &size), "MPI_Comm_size", "start");
+  check_mpi(mpi().comm_size(comm_, &size), "MPI_Comm_size", "start");
   return size;
 }
 
 MpiSession::MpiSession() {
-  int flag = 0;
-  check_mpi(MPI_Finalized(&flag), "MPI_Finalized", "start");
-  if (flag != 0) fail<CommError>("MPI is already finalized; keep one communicator for the whole run");
-  check_mpi(MPI_Initialized(&flag), "MPI_Initialized", "start");
-  int level = MPI_THREAD_SINGLE;
-  if (flag != 0) {
-    check_mpi(MPI_Query_thread(&level), "MPI_Query_thread", "start");
+  int initialized = 0, finalized = 0, serialized = 0;
+  check_mpi(mpi().state(&initialized, &finalized), "MPI_Initialized", "start");
+  if (finalized != 0) fail<CommError>("MPI is already finalized; keep one communicator for the whole run");
+  if (initialized != 0) {
+    check_mpi(mpi().query_thread(&serialized), "MPI_Query_thread", "start");
   } else {
-    set_defaults_of_open_mpi();
-    check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread", "start");
+    check_mpi(mpi().initialize(&serialized), "MPI_Init_thread", "start");
     ours_ = true;
   }
-  require_level(level);
+  require_serialized(serialized);
 }
 
 MpiSession::~MpiSession() {
-  if (ours_ && !abandoned_) MPI_Finalize();
+  if (ours_ && !abandoned_) mpi().finalize();
 }
 
 std::shared_ptr<MpiSession> MpiSession::join() {

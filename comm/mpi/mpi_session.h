@@ -2,17 +2,18 @@
 // check of return codes.
 #pragma once
 
-#include <mpi.h>
-
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
+#include "comm/mpi/mpi_library.h"
+
 namespace syncline::comm {
 
-// Throws CommError with MPI's error text unless code is MPI_SUCCESS. `doing` names the operation.
+// Throws CommError with MPI's error text unless code is 0. `call` is MPI's name of the function, `doing` names the
+// operation.
 void check_mpi(int code, const char* call, std::string_view doing);
 
 // Serializes MPI calls, because communicators have threads of their own. Hold the lock only for calls that return at
@@ -51,22 +52,23 @@ struct MpiLife {
   bool may_free() const { return orderly && !session->abandoned() && std::uncaught_exceptions() == 0; }
 };
 
+// Owns an MPI communicator.
 class MpiHandle {
  public:
-  // Owns `comm` and makes it return errors.
-  MpiHandle(std::shared_ptr<MpiLife> life, MPI_Comm comm);
-  MpiHandle(MpiHandle&& other) noexcept;
+  MpiHandle(std::shared_ptr<MpiLife> life, MpiComm comm) : life_(std::move(life)), comm_(comm) {}
+  MpiHandle(MpiHandle&& other) noexcept
+      : life_(std::move(other.life_)), comm_(std::exchange(other.comm_, MpiComm::kNull)) {}
   MpiHandle& operator=(MpiHandle&&) = delete;
   ~MpiHandle();
 
-  MPI_Comm get() const { return comm_; }
+  MpiComm get() const { return comm_; }
   const std::shared_ptr<MpiLife>& life() const { return life_; }
   int rank() const;
   int size() const;
 
  private:
   std::shared_ptr<MpiLife> life_;
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MpiComm comm_ = MpiComm::kNull;
 };
 
 }  // namespace syncline::comm

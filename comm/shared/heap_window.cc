@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
@@ -13,7 +15,7 @@ class HeapWindow : public Window {
       : memory_(std::move(memory)) {
     void* begin = memory_->data();
     std::size_t space = memory_->size();
-    SYNCLINE_CHECK(std::align(kPage, static_cast<std::size_t>(ranks) * in_pages(bytes_a_rank), begin, space) !=
+    SYNCLINE_CHECK(std::align(page_size(), static_cast<std::size_t>(ranks) * in_pages(bytes_a_rank), begin, space) !=
                    nullptr);
     for (int l = 0; l < ranks; ++l)
       parts_.push_back(static_cast<std::byte*>(begin) + static_cast<std::size_t>(l) * in_pages(bytes_a_rank));
@@ -25,8 +27,13 @@ class HeapWindow : public Window {
 
 }  // namespace
 
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
 std::size_t heap_window_bytes(int ranks, std::size_t bytes_a_rank) {
-  return static_cast<std::size_t>(ranks) * in_pages(bytes_a_rank) + kPage;
+  return static_cast<std::size_t>(ranks) * in_pages(bytes_a_rank) + page_size();
 }
 
 std::unique_ptr<Window> make_heap_window(std::shared_ptr<std::vector<std::byte>> memory, int ranks,

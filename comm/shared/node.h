@@ -47,8 +47,10 @@ class Window {
   std::vector<std::byte*> parts_;
 };
 
-inline constexpr std::size_t kPage = 4096;
-constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+// The system's page size in bytes: 4 KiB, on some systems 16 or 64 KiB.
+std::size_t page_size();
+// Rounded up to whole pages.
+inline std::size_t in_pages(std::size_t bytes) { return (bytes + page_size() - 1) / page_size() * page_size(); }
 
 // A window over heap memory, for ranks as threads. Each rank makes its own window over the same `memory`, which must
 // have at least heap_window_bytes() bytes.

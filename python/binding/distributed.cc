@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/mpi/mpi_communicator.h"
+#include "comm/mpi/mpi_library.h"
 #include "ops/graph/attrs.h"
 #include "ops/kernels/digest.h"
 #include "ops/kernels/parallel.h"
@@ -113,7 +113,7 @@ bool join() {
   if (!settings.wait_limit) settings.wait_limit = kWaitLimit;
   {
     nb::gil_scoped_release release;
-    wire() = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), settings));
+    wire() = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
   }
   if (joined().size() > 1) Session::current().distribute(make_data_parallel(joined()));
   static const pid_t rank = getpid();
@@ -191,8 +191,8 @@ void bind_distributed(nb::module_& m) {
   });
   m.def("setting", [] { return describe_setting(Session::current(), wire().get()); });
   m.def("change_of_setting", &change_of_setting);
-  m.def("threads", &kernels::thread_count);
-  m.def("set_threads", &kernels::set_thread_count);
+  m.def("threads", &thread_count);
+  m.def("set_threads", &set_thread_count);
 }
 
 }  // namespace syncline::python

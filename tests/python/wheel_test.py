@@ -30,14 +30,30 @@ def test_holds_the_package_and_nothing_else(wheel):
     assert sum(name.startswith("syncline/_core.") and name.endswith(".so") for name in names) == 1
 
 
-def test_works_installed(wheel, tmp_path):
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", tmp_path, wheel], check=True
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The folder into which the wheel is installed."""
+    folder = tmp_path_factory.mktemp("installed")
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--target", folder, wheel]
+    subprocess.run(command, check=True, timeout=120)
+    return folder
+
+
+def run(folder, script, *launcher):
+    """What the script prints, with the installed package, outside the repository."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "KERAS_BACKEND": "syncline", "KERAS_HOME": str(folder)}
+    done = subprocess.run(
+        [*launcher, sys.executable, "-c", script], env=environment, cwd=folder, capture_output=True, timeout=60
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "KERAS_BACKEND": "syncline", "KERAS_HOME": str(tmp_path)}
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def test_works_installed(installed):
     script = "import keras, syncline; assert syncline.__file__.startswith(%r); print(keras.backend.eval(syncline.ones((2,))))"
-    run = subprocess.run(
-        [sys.executable, "-c", script % str(tmp_path)], env=environment, cwd=tmp_path, capture_output=True, timeout=60
-    )
-    assert run.returncode == 0, run.stderr.decode()
-    assert run.stdout == b"[1. 1.]\n"
+    assert run(installed, script % str(installed)) == "[1. 1.]\n"
+
+
+def test_finds_its_plugin_on_two_ranks(installed):
+    script = "from syncline import distributed as d; print(d.size(), d.all_reduce(1.0))"
+    assert run(installed, script, ROOT / "scripts" / "launch", "2") == "2 2.0\n"

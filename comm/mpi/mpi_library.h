@@ -1,0 +1,91 @@
+// MpiLibrary: the MPI functions that Syncline calls, looked up at run time.
+//
+// Nothing is linked: one build runs without MPI, and with each MPI library for which a plugin was built. MPI fixes no
+// binary interface (a communicator is a pointer in Open MPI and an int in MPICH), so plugin.cc is compiled once per
+// library and fills this table. The launcher decides which plugin is loaded.
+//
+// Handles are opaque; 0 is the null handle. The functions return MPI's error codes, 0 for success; check_mpi() throws.
+// See mpi_session.h for the lock under which they are called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace syncline::comm {
+
+enum class MpiComm : std::intptr_t { kNull = 0 };
+enum class MpiRequest : std::intptr_t { kNull = 0 };
+enum class MpiWindow : std::intptr_t { kNull = 0 };
+
+struct MpiLibrary {
+  static constexpr int kAnySource = -1;
+
+  // The process. `serialized`: whether several threads may call MPI, one at a time.
+  int (*state)(int* initialized, int* finalized);
+  int (*initialize)(int* serialized);
+  int (*query_thread)(int* serialized);
+  int (*finalize)();
+  int (*abort)(int exit_code);
+  int (*error_string)(int code, char* text, int room);
+  int (*version)(char* text, int room);
+  // The value of one of the library's configuration variables, "" if it has none of this name.
+  int (*control_variable)(const char* name, char* text, int room);
+
+  // Communicators; the new ones return errors instead of ending the job. `group` is collective over the given ranks.
+  int (*world_size)(int* size);
+  int (*duplicate_world)(MpiComm* copy);
+  int (*split_by_node)(MpiComm comm, int key, MpiComm* node);
+  int (*group)(MpiComm comm, const int* ranks, int count, MpiComm* group);
+  int (*free_comm)(MpiComm* comm);
+  int (*comm_rank)(MpiComm comm, int* rank);
+  int (*comm_size)(MpiComm comm, int* size);
+
+  // Blocking; used at the start.
+  int (*broadcast)(void* data, int bytes, int root, MpiComm comm);
+  int (*all_gather)(const void* own, int bytes, void* all, MpiComm comm);
+  int (*all_reduce_min)(int* value, MpiComm comm);
+
+  // Messages. `test` sets a completed request to the null request; it is true for the null request.
+  int (*send)(const void* data, int bytes, int rank, int tag, MpiComm comm, MpiRequest* request);
+  int (*send_synchronous)(const void* data, int bytes, int rank, int tag, MpiComm comm, MpiRequest* request);
+  int (*receive)(void* data, int bytes, int rank, int tag, MpiComm comm, MpiRequest* request);
+  int (*probe)(int rank, int tag, MpiComm comm, int* there, int* bytes, int* from);
+  int (*receive_probed)(void* data, int bytes, int rank, int tag, MpiComm comm);
+  int (*start_broadcast)(void* data, int bytes, int root, MpiComm comm, MpiRequest* request);
+  int (*start_barrier)(MpiComm comm, MpiRequest* request);
+  int (*test)(MpiRequest* request, int* done);
+
+  // Memory that the ranks of a node share; `window_part` is the first byte of a rank's part in this process.
+  int (*allocate_shared)(std::size_t bytes, MpiComm node, MpiWindow* window);
+  int (*window_part)(MpiWindow window, int rank, void** first);
+  int (*free_window)(MpiWindow* window);
+};
+
+struct MpiPlugin {
+  const char* built;            // "Open MPI 4.1.4": from the headers
+  const void* mpi_initialized;  // the address of MPI_Initialized: identifies the loaded library
+  MpiLibrary library;
+};
+// The function that a plugin exports. The number in its name counts versions of the two structs, so that a plugin of
+// another version is refused.
+using GetMpiPlugin = const MpiPlugin*();
+inline constexpr const char* kGetMpiPlugin = "syncline_mpi_plugin_1";
+
+// Loads the plugin on the first call; later calls return the same table. The choice, by the first that applies:
+// SYNCLINE_MPI ("openmpi", "mpich" or the path of a plugin); the MPI that the program has loaded; the launcher; the
+// first that can be loaded. Any thread may call it. Throws CommError with the loader's text if there is none, or if the
+// program has loaded another MPI library than the plugin's.
+const MpiLibrary& mpi();
+
+// Whether MPI is initialised, by the program or by a communicator. Loads no plugin if the process has no MPI.
+bool mpi_is_initialized();
+
+struct MpiVersion {
+  std::string built;   // "Open MPI 4.1.4": from the headers of the plugin
+  std::string loaded;  // the same from the loaded library
+};
+// Call it at any time, also before MPI is initialised. Throws as mpi() does.
+MpiVersion mpi_version();
+
+}  // namespace syncline::comm
