@@ -12,6 +12,7 @@
 #include "ops/kernels/convolution/pool.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/product/blas.h"
 #include "ops/kernels/product/gemm.h"
 
 namespace syncline::kernels {
@@ -115,7 +116,7 @@ void add_instruction_sets() {
     };
     benchmark::RegisterBenchmark(("gemm/1024x1024x1024/" + set.name).c_str(), held)->UseRealTime();
   }
-  const std::string name = "gemm/1024x1024x1024/OpenBLAS " + blas_kernels();
+  const std::string name = "gemm/1024x1024x1024/" + loaded_blas().processor;
   benchmark::RegisterBenchmark(name.c_str(), product, Trans::kNo, Trans::kNo, 1024, 1024, 1024, kOpenBlas)
       ->UseRealTime();
 }
@@ -161,7 +162,7 @@ void add_all() {
 
 int main(int argc, char** argv) {
   const char* threads = std::getenv("SYNCLINE_BENCH_THREADS");
-  syncline::kernels::set_thread_count(threads ? std::atoi(threads) : 1);
+  syncline::set_thread_count(threads ? std::atoi(threads) : 1);
   syncline::kernels::add_all();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();

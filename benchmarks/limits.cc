@@ -25,6 +25,7 @@
 #include "ops/graph/op.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/product/blas.h"
 #include "ops/kernels/product/gemm.h"
 #include "runtime/plan/machine_limits.h"
 #include "syncline/backend/function.h"
@@ -129,14 +130,14 @@ void run(const LimitRow& row, const MachineLimits& limits, const Options& option
 }
 
 void run_all(const Options& options) {
-  kernels::set_thread_count(options.threads);
+  set_thread_count(options.threads);
   const std::regex only(options.only);
   const std::vector<kernels::InstructionSet> sets = kernels::instruction_sets();
   for (const kernels::InstructionSet& set : sets) {
     kernels::use_instruction_set(set);
     const MachineLimits limits = limits_here(set.id == sets[0].id, options.seconds);
-    fmt::print("{}, threads: {}; limits {:.1f} Gflop/s and {:.1f} GB/s; OpenBLAS {}\n", set.name, options.threads,
-               limits.flops * 1e-9, limits.bytes * 1e-9, kernels::blas_kernels());
+    fmt::print("{}, threads: {}; limits {:.1f} Gflop/s and {:.1f} GB/s; {}\n", set.name, options.threads,
+               limits.flops * 1e-9, limits.bytes * 1e-9, kernels::loaded_blas().processor);
     fmt::print("{:<52}{:<38}{:>10}{:>10}{:>8}{:>8}{:>8}\n", "family", "size", "ms", "Gflop/s", "GB/s", "MiB",
                "of limit");
     for (const LimitRow& row : limit_rows())

@@ -40,7 +40,7 @@ bool take_threads(int& argc, char** argv) {
     if (error != std::errc{} || end != number.data() + number.size() || threads < 1) return false;
   }
   argc = kept;
-  kernels::set_thread_count(threads);
+  set_thread_count(threads);
   return true;
 }
 

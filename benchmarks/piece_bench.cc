@@ -73,7 +73,7 @@ double median_ms(Function& f, const std::vector<Array>& feeds, int steps) {
 void run(const std::string& name, int threads, int steps) {
   Session session(1);
   SessionScope scope(session);
-  kernels::set_thread_count(threads);
+  set_thread_count(threads);
   const Piece& piece = kPieces.at(name);
   std::vector<Array> feeds;
   std::vector<Expr> x;

@@ -51,7 +51,7 @@ int run(const Options& options) {
   const auto wire = comm::make_communicator(transfers);
   Session session(1);
   SessionScope scope(session);
-  kernels::set_thread_count(options.threads);
+  set_thread_count(options.threads);
   if (wire->size() > 1) session.distribute(make_data_parallel(*wire, {.local_feeds = true}));
   set_learning_phase(true);
   const benchmarks::Network net = benchmarks::make_network(options.model);

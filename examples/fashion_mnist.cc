@@ -62,7 +62,7 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
   const bool first = wire.rank() == 0;
   if (first)
     fmt::print("model {}, optimizer {}, batch {}, ranks {}, threads per rank {}\n", options.model, options.optimizer,
-               options.batch, wire.size(), kernels::thread_count());
+               options.batch, wire.size(), thread_count());
   examples::Data data;
   if (!succeeds_on_all(wire, [&] { data = examples::read_data(options); })) return 1;
   if (const std::int64_t rows = data.train.images.shape()[0]; first && options.batch > rows)
@@ -102,14 +102,14 @@ int main(int argc, char** argv) {
       return code;
     }
     if (!options.checkpoint.empty()) signals.emplace();
-    if (options.threads > 0) kernels::set_thread_count(options.threads);
+    if (options.threads > 0) set_thread_count(options.threads);
     if (const std::string lacking = kernels::lacking_blas_memory(); !lacking.empty()) {
       complain(lacking);
       std::_Exit(1);  // a normal exit waits for OpenBLAS's threads, which wait for memory
     }
     comm::Settings settings = keras_json().comm;
     if (options.verbose) settings.verbose = true;
-    wire = comm::make_communicator(comm::options_for_threads(kernels::thread_count(), settings));
+    wire = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
   } catch (const std::exception& e) {
     complain(e.what());
     return 1;

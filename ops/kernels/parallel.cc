@@ -67,18 +67,6 @@ struct InsideLoop {
 
 }  // namespace
 
-int thread_count() { return pool().threads.load(std::memory_order_relaxed); }
-
-void set_thread_count(int n) {
-  if (n < 1 || n > kMostThreads)
-    fail<ValueError>("set_thread_count(", n, "): the number of threads must be 1 to ", kMostThreads);
-  Pool& p = pool();
-  std::lock_guard lock(p.mutex);
-  p.limit.reset();  // TBB applies the smallest live limit: remove the old one first
-  if (n > 1) p.limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
-  p.threads.store(n, std::memory_order_relaxed);
-}
-
 PoolVersion pool_version() { return {TBB_VERSION_STRING, TBB_runtime_version()}; }
 
 namespace internal {
@@ -104,3 +92,19 @@ void run_on_pool(std::int64_t count, ChunkFunction function, void* body) {
 
 }  // namespace internal
 }  // namespace syncline::kernels
+
+namespace syncline {
+
+int thread_count() { return kernels::pool().threads.load(std::memory_order_relaxed); }
+
+void set_thread_count(int n) {
+  if (n < 1 || n > kMostThreads)
+    fail<ValueError>("set_thread_count(", n, "): the number of threads must be 1 to ", kMostThreads);
+  kernels::Pool& p = kernels::pool();
+  std::lock_guard lock(p.mutex);
+  p.limit.reset();  // TBB applies the smallest live limit: remove the old one first
+  if (n > 1) p.limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, n);
+  p.threads.store(n, std::memory_order_relaxed);
+}
+
+}  // namespace syncline

@@ -15,14 +15,9 @@
 #include <string>
 #include <type_traits>
 
-namespace syncline::kernels {
+#include "syncline/threads.h"
 
-// The maximum number of threads of a loop. Default: the number of processors in the affinity mask of the process.
-int thread_count();
-// Sets the number of threads for the whole process, 1 to kMostThreads; with 1, every loop runs on its caller. Do not
-// call while a loop runs. Throws ValueError.
-inline constexpr int kMostThreads = 4096;
-void set_thread_count(int n);
+namespace syncline::kernels {
 
 // The oneTBB version of the headers at build time and of the loaded library.
 struct PoolVersion {

@@ -79,7 +79,7 @@ void for_rows(const Rows<Index>& r, const T* values, T* y, std::int64_t* order, 
   const double total = static_cast<double>(r.count) * (5 + 0.3 * static_cast<double>(r.width));
   const kernels::Chunks ranges =
       kernels::fixed_chunks(r.rows, total / static_cast<double>(std::max<std::int64_t>(1, r.rows)));
-  if (ranges.count <= 1 || kernels::thread_count() == 1) {
+  if (ranges.count <= 1 || thread_count() == 1) {
     for (std::int64_t i = 0; i < r.count; ++i) update(i);
     return;
   }

@@ -11,7 +11,7 @@
 #include "ops/graph/op.h"
 #include "ops/kernels/digest.h"
 #include "ops/kernels/instruction_sets.h"
-#include "ops/kernels/product/gemm.h"
+#include "ops/kernels/product/blas.h"
 #include "runtime/placement/differing_value.h"
 #include "runtime/placement/faults.h"
 #include "runtime/placement/strategy.h"
@@ -120,10 +120,10 @@ std::string describe_arithmetic(const Session& session, const Strategy* ranks) {
   const bool odd = session.faults() != nullptr && session.faults()->another_version();
   const Config& config = session.config();
   return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
-                   ", arithmetic ", kArithmetic, "\ninstruction set ", kernels::instruction_sets().front().name,
-                   "\nOpenBLAS's kernels for ", kernels::blas_kernels(), '\n', rounding_mode(), '\n', denormal_mode(),
-                   "\nfloatx ", config.floatx, "\nepsilon ", config.epsilon, "\nimage_data_format ",
-                   config.image_data_format, '\n', ranks == nullptr ? "" : ranks->describe() + '\n');
+                   ", arithmetic ", kArithmetic, "\ninstruction set ", kernels::instruction_sets().front().name, '\n',
+                   kernels::loaded_blas().processor, '\n', rounding_mode(), '\n', denormal_mode(), "\nfloatx ",
+                   config.floatx, "\nepsilon ", config.epsilon, "\nimage_data_format ", config.image_data_format, '\n',
+                   ranks == nullptr ? "" : ranks->describe() + '\n');
 }
 
 std::string describe_setting(const Session& session, const comm::Communicator* wire) {

@@ -132,7 +132,7 @@ void Profile::write() {
   out << nlohmann::ordered_json{{"format", 1},
                                 {"rank", rank_},
                                 {"ranks", ranks_},
-                                {"threads", kernels::thread_count()},
+                                {"threads", thread_count()},
                                 {"instruction_set", kernels::instruction_sets().front().name},
                                 {"flops_per_second", limits_.flops},
                                 {"bytes_per_second", limits_.bytes}}

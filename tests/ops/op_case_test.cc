@@ -107,12 +107,12 @@ TEST_P(OpCases, Bits) {
   const std::vector<Array> feeds = make_inputs(c.large.empty() ? c.inputs : c.large, 1);
   const std::vector<Expr> x = placeholders_for(feeds);
   Function f(x, {c.build(x)});
-  const int threads = kernels::thread_count();
-  kernels::set_thread_count(1);
+  const int threads = thread_count();
+  set_thread_count(1);
   const Array alone = f(feeds)[0].copy();
-  kernels::set_thread_count(2);
+  set_thread_count(2);
   const Array shared = f(feeds)[0].copy();
-  kernels::set_thread_count(threads);
+  set_thread_count(threads);
   if (row().build(x).op().random_op != nullptr) return;  // each step draws new numbers
   EXPECT_EQ(std::memcmp(alone.raw(), shared.raw(), alone.bytes()), 0) << "1 and 2 threads compute different bits";
 }

@@ -39,7 +39,7 @@ std::int64_t allocations_of_steps(Function& f, const std::vector<Array>& feeds, 
 
 class AllocationTest : public ::testing::Test {
  protected:
-  AllocationTest() { kernels::set_thread_count(1); }
+  AllocationTest() { set_thread_count(1); }
   Session session_{1};
   SessionScope scope_{session_};
 };

@@ -172,9 +172,9 @@ INSTANTIATE_TEST_SUITE_P(All, Refusals, ::testing::ValuesIn(kPrograms),
                          [](const auto& info) { return info.param.first; });
 
 TEST_P(Refusals, ChangeNothingInOneProcess) {
-  const int threads = kernels::thread_count();
+  const int threads = thread_count();
   for (const int n : {1, 2}) {
-    kernels::set_thread_count(n);
+    set_thread_count(n);
     std::vector<Array> with, without;
     on_one_process([&] {
       Program p = GetParam().second();
@@ -193,7 +193,7 @@ TEST_P(Refusals, ChangeNothingInOneProcess) {
     });
     EXPECT_TRUE(same(with, without)) << n << " threads: a refused call has drawn random numbers";
   }
-  kernels::set_thread_count(threads);
+  set_thread_count(threads);
 }
 
 TEST_P(Refusals, OfOneRankChangeNothingOnAny) {

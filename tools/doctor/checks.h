@@ -26,6 +26,8 @@ Findings check_folder(const std::string& folder);
 Findings check_limits(bool several_nodes);
 inline constexpr const char* kInstructions = "instructions";
 Findings check_versions();  // and the instruction set, as kInstructions
+// The texts of check_versions(), one a line.
+std::string describe_versions();
 // SYNCLINE_SIMD or what keras.json says; "best" if these cannot be read.
 std::string simd_setting();
 // keras.json and the variables that override it.

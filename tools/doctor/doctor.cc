@@ -62,7 +62,7 @@ RankReport look(const Options& options, const comm::Launch& launch) {
   report.rank = launch.rank;
   report.host = host_name();
   report.processors = allowed_processors();
-  report.threads = options.threads > 0 ? options.threads : kernels::thread_count();
+  report.threads = options.threads > 0 ? options.threads : thread_count();
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   Findings& found = report.findings;
   append(found, check_launch_environment(getenv, launch));

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <exception>
 
-#include "comm/mpi/mpi_version.h"
+#include "comm/mpi/mpi_library.h"
 #include "comm/nccl/nccl_choice.h"
 #include "io/hdf5/version.h"
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
-#include "ops/kernels/product/gemm.h"
+#include "ops/kernels/product/blas.h"
 #include "syncline/distributed/keras_json.h"
 #include "tools/doctor/checks.h"
 
@@ -19,18 +19,31 @@ namespace {
 
 constexpr const char* kVersions = "versions";
 
-Finding compare(const char* library, const std::string& built, const std::string& loaded) {
-  if (built == loaded) return {Level::kOk, kVersions, fmt::format("{} {}", library, loaded), ""};
-  return {Level::kWarn, kVersions, fmt::format("{} {}, built with {}", library, loaded, built),
+// The names of a library with its version.
+Finding compare(const std::string& built, const std::string& loaded) {
+  // MPICH's plugin also serves the libraries of vendors, which have names and versions of their own.
+  const bool of_vendor = built.starts_with("MPICH ") && !loaded.starts_with("MPICH ");
+  if (built == loaded || of_vendor) return {Level::kOk, kVersions, loaded, ""};
+  return {Level::kWarn, kVersions, fmt::format("{}, built with {}", loaded, built),
           "build again, or check whether LD_LIBRARY_PATH puts another library first"};
 }
 
+Finding check_mpi() {
+  try {
+    const comm::MpiVersion mpi = comm::mpi_version();
+    return compare(mpi.built, mpi.loaded);
+  } catch (const CommError& error) {
+    return {Level::kWarn, kVersions, fmt::format("one process only. {}", error.what()), ""};
+  }
+}
+
 Finding check_blas() {
-  const std::string library = kernels::blas_library();
-  if (library.find("SINGLE_THREADED") != library.npos)
-    return {Level::kFail, kVersions, library + ", without threads: several threads cannot call it safely",
+  const kernels::Blas& blas = kernels::loaded_blas();
+  if (!blas.refused.empty())
+    return {Level::kWarn, kVersions,
+            fmt::format("{} is not used: {}; small matrix products are slower", blas.library, blas.refused),
             "install libopenblas0-pthread, and check that LD_LIBRARY_PATH does not hide it"};
-  return {Level::kOk, kVersions, library, ""};
+  return {Level::kOk, kVersions, blas.library, ""};
 }
 
 // The widest set that SYNCLINE_SIMD allows. check_settings() reports settings that are wrong.
@@ -56,16 +69,21 @@ std::string simd_setting() {
 }
 
 Findings check_versions() {
-  const comm::MpiVersion mpi = comm::mpi_version();
   const io::Hdf5Version hdf5 = io::hdf5_version();
   const kernels::PoolVersion pool = kernels::pool_version();
   return {{Level::kOk, kVersions, fmt::format("Syncline {}", SYNCLINE_VERSION), ""},
           check_instructions(),
-          compare("Open MPI", mpi.built, mpi.loaded),
-          compare("HDF5", hdf5.built, hdf5.loaded),
-          compare("oneTBB", pool.built, pool.loaded),
+          check_mpi(),
+          compare("HDF5 " + hdf5.built, "HDF5 " + hdf5.loaded),
+          compare("oneTBB " + pool.built, "oneTBB " + pool.loaded),
           check_blas(),
-          {Level::kOk, kVersions, "OpenBLAS's kernels for " + kernels::blas_kernels(), ""}};
+          {Level::kOk, kVersions, kernels::loaded_blas().processor, ""}};
+}
+
+std::string describe_versions() {
+  std::string lines;
+  for (const Finding& finding : check_versions()) lines += (lines.empty() ? "" : "\n") + finding.text;
+  return lines;
 }
 
 Findings check_settings() {

@@ -37,8 +37,8 @@ enum ChainOp : std::uint8_t {
 };
 inline constexpr int kBesides = 10;
 constexpr int code_of(ChainOp op, Beside beside) { return op * kBesides + static_cast<int>(beside); }
-// For ops that give or take a mask; they come last.
-constexpr bool has_masks(int op) { return op >= op_less; }
+// The codes of the ops that give or take a mask are the last.
+inline constexpr int kFirstMask = code_of(op_less, Beside::kNothing);
 }  // namespace syncline::kernels
 #endif
 
@@ -169,10 +169,10 @@ HWY_INLINE HWY_ATTR void link(D d, const ChainLink& step, std::int64_t at, V* va
 template <bool kMasks, class D, class T, class V, std::size_t... k>
 HWY_INLINE HWY_ATTR void apply(D d, const ChainLink& step, std::int64_t at, V* value, std::index_sequence<k...> all) {
   switch (step.code) {
-#define SYNCLINE_CHAIN_CASE(name, kBeside)                                \
-  case kernels::code_of(kernels::op_##name, Beside::kBeside):             \
-    if constexpr (kMasks || !kernels::has_masks(kernels::op_##name))      \
-      link<Chain_##name, Beside::kBeside, D, T>(d, step, at, value, all); \
+#define SYNCLINE_CHAIN_CASE(name, kBeside)                                                               \
+  case kernels::code_of(kernels::op_##name, Beside::kBeside):                                            \
+    if constexpr (kMasks || kernels::code_of(kernels::op_##name, Beside::kBeside) < kernels::kFirstMask) \
+      link<Chain_##name, Beside::kBeside, D, T>(d, step, at, value, all);                                \
     break;
 #define SYNCLINE_CHAIN_BINARY(name, ...)  \
   SYNCLINE_CHAIN_CASE(name, kBlock)       \
@@ -249,8 +249,8 @@ HWY_ATTR void run_tail(const T* first, std::span<const ChainLink> links, std::in
 
 template <class T>
 HWY_ATTR void run_chain_of(const T* first, std::span<const ChainLink> links, std::int64_t n) {
-  constexpr int kFirstMask = kernels::code_of(kernels::op_less, Beside::kNothing);
-  const bool masks = std::any_of(links.begin(), links.end(), [](const auto& link) { return link.code >= kFirstMask; });
+  const bool masks =
+      std::any_of(links.begin(), links.end(), [](const auto& link) { return link.code >= kernels::kFirstMask; });
   constexpr std::make_index_sequence<8> kGroup;
   std::int64_t at =
       masks ? run_groups<true, T>(first, links, 0, n, kGroup) : run_groups<false, T>(first, links, 0, n, kGroup);

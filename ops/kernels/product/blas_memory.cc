@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/product/blas.h"
 #include "syncline/error.h"
 
-// Internal OpenBLAS functions; no header declares them.
+// Internal OpenBLAS functions; no header declares them. Null without OpenBLAS.
 extern "C" {
-void* blas_memory_alloc(int position);
-void blas_memory_free(void* buffer);
+[[gnu::weak]] void* blas_memory_alloc(int position);
+[[gnu::weak]] void blas_memory_free(void* buffer);
 }
 
 namespace syncline::kernels {
@@ -51,7 +52,7 @@ void end_process(int status, void*) {
 
 std::string lacking_blas_memory() {
   const std::optional<Limit> limit = limit_of_memory();
-  if (!limit) return {};
+  if (!limit || !loaded_blas().refused.empty()) return {};
   const std::size_t wanted = static_cast<std::size_t>(thread_count()) * kBuffer;
   void* room = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room != MAP_FAILED) {
@@ -71,6 +72,7 @@ void reserve_blas_memory() {
 }
 
 void take_blas_buffers(int count) {
+  if (!loaded_blas().refused.empty()) return;
   std::vector<void*> buffers(static_cast<std::size_t>(count));
   for (void*& buffer : buffers) buffer = blas_memory_alloc(0);
   for (void* buffer : buffers) blas_memory_free(buffer);

@@ -1,15 +1,12 @@
 #include "ops/kernels/product/gemm.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "ops/kernels/parallel.h"
-#include "ops/kernels/product/blas_memory.h"
+#include "ops/kernels/product/blas.h"
 #include "ops/kernels/product/blocked_product.h"
 #include "syncline/error.h"
 
@@ -58,41 +55,10 @@ Pieces pieces_of(Index m, Index n, Index k) {
   return {second(m, columns), columns};
 }
 
-CBLAS_TRANSPOSE to_cblas(Trans t) { return t == Trans::kYes ? CblasTrans : CblasNoTrans; }
-
-void blas(Trans a, Trans b, int m, int n, int k, float alpha, const float* A, int lda, const float* B, int ldb,
-          float beta, float* C, int ldc) {
-  cblas_sgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
-}
-void blas(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, int lda, const double* B, int ldb,
-          double beta, double* C, int ldc) {
-  cblas_dgemm(CblasRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
-}
-
-// Restricts OpenBLAS to the calling thread, once. The serial build of OpenBLAS shares buffers between threads without a
-// lock.
-void prepare_blas() {
-  static const bool prepared = [] {
-    if (openblas_get_parallel() == 0) {
-      fail<Error>(
-          "gemm: the loaded OpenBLAS (", openblas_get_config(),
-          ") is built without threads, so several threads cannot call it safely; install libopenblas0-pthread, and "
-          "check that LD_LIBRARY_PATH does not hide it");
-    }
-    openblas_set_num_threads(1);
-    reserve_blas_memory();
-    return true;
-  }();
-  static_cast<void>(prepared);
-}
-
-// An OpenBLAS older than the processor selects kernels of an older processor, with half the vector width.
+// Whether OpenBLAS has vectors as wide as ours.
 bool blas_is_wide() {
-  static const bool widest = [] {
-    const std::string name = openblas_get_corename();
-    return name == "SkylakeX" || name == "Cooperlake" || name == "Sapphirerapids";
-  }();
-  return widest || !has_wide_vectors();  // the limit of instruction sets may change
+  const Blas& blas = loaded_blas();
+  return blas.refused.empty() && (blas.wide || !has_wide_vectors());  // the limit of instruction sets may change
 }
 
 template <class T>
@@ -114,16 +80,16 @@ void multiply(bool blocked, Trans a, Trans b, Index m, Index n, Index k, T alpha
               Index ldb, T beta, T* C, Index ldc) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale(m, n, beta, C, ldc);
-  const bool beyond_blas = std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
-  SYNCLINE_CHECK(!beyond_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
-  if (beyond_blas || blocked) return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
-  prepare_blas();
+  const bool without_blas =
+      !loaded_blas().refused.empty() || std::max({m, n, k, lda, ldb, ldc}) > std::numeric_limits<int>::max();
+  SYNCLINE_CHECK(!without_blas || (alpha == T(1) && (beta == T(0) || beta == T(1))));
+  if (without_blas || blocked) return blocked_product<T>({a, b, m, n, k, A, lda, B, ldb, C, ldc, beta == T(1)});
   // OpenBLAS adds the terms of a small product one after the other, which loses digits of long sums.
   constexpr Index kLongestSum = 4096;
   for (Index at = 0; at < k; at += kLongestSum)
-    blas(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(kLongestSum, k - at)), alpha,
-         A + at * (a == Trans::kYes ? lda : 1), static_cast<int>(lda), B + at * (b == Trans::kYes ? 1 : ldb),
-         static_cast<int>(ldb), at == 0 ? beta : T(1), C, static_cast<int>(ldc));
+    blas_product(a, b, static_cast<int>(m), static_cast<int>(n), static_cast<int>(std::min(kLongestSum, k - at)), alpha,
+                 A + at * (a == Trans::kYes ? lda : 1), static_cast<int>(lda), B + at * (b == Trans::kYes ? 1 : ldb),
+                 static_cast<int>(ldb), at == 0 ? beta : T(1), C, static_cast<int>(ldc));
 }
 
 }  // namespace
@@ -157,9 +123,6 @@ Index gemm_pieces(Index m, Index n, Index k) {
 }
 
 bool rows_keep_their_bits() { return !blas_is_wide(); }
-
-std::string blas_kernels() { return openblas_get_corename(); }
-std::string blas_library() { return openblas_get_config(); }
 
 template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
                           float*, Index);

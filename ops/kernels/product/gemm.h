@@ -4,11 +4,11 @@
 // elements. With beta == 0, C is only written, so previous content (even NaN) is ignored. k == 0 scales C by beta. m, n
 // and k may be 0. T: float, double (own loops if faster, otherwise a BLAS) and the integer types, which wrap around.
 // Thread-safe. The first large product of a thread allocates a buffer; nothing else allocates or throws.
-// If a dimension or distance exceeds int (the index type of BLAS), alpha must be 1 and beta 0 or 1.
+// If a dimension or distance exceeds int (the index type of BLAS), or there is no BLAS that may be called, alpha must
+// be 1 and beta 0 or 1.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 namespace syncline::kernels {
 
@@ -31,11 +31,6 @@ bool rows_keep_their_bits();
 template <class T>
 void gemm_serial(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A,
                  std::int64_t lda, const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
-
-// Returns the processor name of the kernels that OpenBLAS selected. Other kernels sum in another order.
-std::string blas_kernels();
-// Returns OpenBLAS's description of its version and build.
-std::string blas_library();
 
 extern template void gemm<float>(Trans, Trans, std::int64_t, std::int64_t, std::int64_t, float, const float*,
                                  std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);

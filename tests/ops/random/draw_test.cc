@@ -209,12 +209,12 @@ TEST(RandomOps, ARanksSliceIsThatPartOfTheWhole) {
 
 TEST(RandomOps, BitsDoNotDependOnTheNumberOfThreads) {
   const Expr e = random_normal({300, 1000}, {1, 2});
-  const int before = kernels::thread_count();
-  kernels::set_thread_count(1);
+  const int before = thread_count();
+  set_thread_count(1);
   const auto one = run_slice<float>(e, e.shape(), {0, 0, 300});
-  kernels::set_thread_count(2);
+  set_thread_count(2);
   const auto two = run_slice<float>(e, e.shape(), {0, 0, 300});
-  kernels::set_thread_count(before);
+  set_thread_count(before);
   EXPECT_EQ(one, two);
 }
 
