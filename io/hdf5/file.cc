@@ -1,8 +1,10 @@
 #include "io/hdf5/file.h"
 
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "io/files/atomic_file.h"
@@ -28,6 +30,20 @@ constexpr std::size_t kBlock = std::size_t{1} << 18;
 void set_format(hid_t access, const Hdf5Location& location) {
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), location, "choose the file format");
 }
+
+// Whether another program could lock the file: some network file systems have no locks.
+bool has_locks(int descriptor) { return ::flock(descriptor, LOCK_SH | LOCK_NB) == 0 || errno == EWOULDBLOCK; }
+
+// HDF5 cannot open a file without its own lock. Versions before 1.10.7, and 1.12.0, only read HDF5_USE_FILE_LOCKING.
+#if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
+void open_without_lock(hid_t access, const Hdf5Location& location) {
+  checked(H5Pset_file_locking(access, false, true), location, "turn off file locks");
+}
+#else
+void open_without_lock(hid_t, const Hdf5Location& location) {
+  fail_unreadable(location, "the file system has no locks; set HDF5_USE_FILE_LOCKING=FALSE");
+}
+#endif
 
 // Omits creation times, so that equal contents give equal bytes.
 void drop_times(hid_t properties, const Hdf5Location& location) {
@@ -351,6 +367,7 @@ Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   // HDF5's own message for a missing file is long and hides the reason.
   const RegularFile found = open_regular(path);
   if (found.descriptor < 0) fail_unreadable(location, found.refused);
+  const bool locks = has_locks(found.descriptor);
   ::close(found.descriptor);
   const htri_t recognised = H5Fis_hdf5(path.c_str());
   if (recognised == 0)
@@ -358,6 +375,7 @@ Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   // Set the driver explicitly, so that the environment cannot change it: ArrayReader uses its descriptor.
   const Hdf5Handle access = checked(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, location, "create access properties");
   checked(H5Pset_fapl_sec2(access.get()), location, "choose the file driver");
+  if (!locks) open_without_lock(access.get(), location);
   const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   if (file < 0 && system_refused())
     fail_unreadable(location, "another process writes or locks it, or too many files are open");

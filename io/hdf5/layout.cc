@@ -70,8 +70,18 @@ herr_t write_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t 
   return guarded([&] { laid_out(file).layout->write(address, {static_cast<const std::byte*>(bytes), size}); });
 }
 
+// HDF5 1.14 refuses a class without its version and its number; earlier versions have no such members.
+template <class Driver>
+void set_version(Driver& driver) {
+  if constexpr (requires { driver.version; }) {
+    driver.version = 1;  // H5FD_CLASS_VERSION
+    driver.value = 511;  // the last number that HDF5 leaves to programs without a registered driver
+  }
+}
+
 hid_t register_driver() {
   H5FD_class_t driver{};
+  set_version(driver);
   driver.name = "syncline_layout";
   driver.maxaddr = HADDR_MAX;
   driver.fc_degree = H5F_CLOSE_WEAK;

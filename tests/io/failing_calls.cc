@@ -17,6 +17,7 @@ namespace {
 std::atomic<int> counted{-1};  // the calls so far; negative without a FailingCalls
 std::atomic<int> first{0}, fault{0};
 std::atomic<bool> only_one{true};
+std::atomic<bool> without_locks{false};
 std::string part_of_path;  // written only while `counted` is negative
 
 bool is_meant(const char* path) { return std::strstr(path, part_of_path.c_str()) != nullptr; }
@@ -78,7 +79,11 @@ ssize_t pwrite(int descriptor, const void* bytes, size_t size, off_t offset) {
 }
 
 int fsync(int descriptor) { return call(descriptor, SYS_fsync, descriptor); }
-int flock(int descriptor, int operation) noexcept { return call(descriptor, SYS_flock, descriptor, operation); }
+int flock(int descriptor, int operation) noexcept {
+  if (!without_locks) return call(descriptor, SYS_flock, descriptor, operation);
+  errno = ENOLCK;
+  return -1;
+}
 int ftruncate(int descriptor, off_t size) noexcept { return call(descriptor, SYS_ftruncate, descriptor, size); }
 int sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags) {
   return call(descriptor, SYS_sync_file_range, descriptor, offset, size, flags);
@@ -115,5 +120,8 @@ FailingCalls::FailingCalls(int at, int error, bool once, const std::string& file
 FailingCalls::~FailingCalls() { counted = -1; }
 
 int FailingCalls::calls() const { return counted; }
+
+WithoutLocks::WithoutLocks() { without_locks = true; }
+WithoutLocks::~WithoutLocks() { without_locks = false; }
 
 }  // namespace syncline::io

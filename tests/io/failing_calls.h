@@ -24,4 +24,13 @@ class FailingCalls {
   int calls() const;
 };
 
+// During its lifetime every flock fails with ENOLCK, as on a file system without locks.
+class WithoutLocks {
+ public:
+  WithoutLocks();
+  ~WithoutLocks();
+  WithoutLocks(const WithoutLocks&) = delete;
+  WithoutLocks& operator=(const WithoutLocks&) = delete;
+};
+
 }  // namespace syncline::io

@@ -1,12 +1,14 @@
 // Saves with a fault at each of their disk calls in turn. Afterwards the old or the new checkpoint can be loaded, and
 // the next save succeeds.
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -86,6 +88,20 @@ class Faults : public testing::Test {
   const CheckpointFolder folder_{directory_, {.keep_last = 1}};
   std::int64_t step_ = 0, latest_ = 1;
 };
+
+TEST_F(Faults, AFileSystemWithoutLocks) {
+  const WithoutLocks without;
+  EXPECT_EQ(::flock(0, LOCK_EX | LOCK_NB), -1);
+  const std::filesystem::path old = directory_ + "/step-0000000098.h5.tmp",
+                              young = directory_ + "/step-0000000099.h5.tmp";
+  write_file(old, "left by a process that was killed yesterday");
+  write_file(young, "another process may be writing this");
+  std::filesystem::last_write_time(old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24));
+  ASSERT_TRUE(save());
+  EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::remove(young));
+  check_next_save();
+}
 
 // The disk is full at one call: the save removes checkpoints other than the newest and the best.
 TEST_F(Faults, AFullDiskTakesTheOldest) {
