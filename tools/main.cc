@@ -7,6 +7,7 @@
 #include "syncline/error.h"
 #include "tools/command.h"
 #include "tools/confined.h"
+#include "tools/doctor/checks.h"
 
 namespace {
 
@@ -37,6 +38,9 @@ int parse_and_run(CLI::App& program, int argc, char** argv) {
 int main(int argc, char** argv) {
   CLI::App program("Inspects the files of Syncline.", "syncline");
   program.require_subcommand(1);
+  program.set_version_flag(
+      "--version", syncline::tools::describe_versions,
+      "prints the versions of Syncline and of the libraries that it loads, and the instruction set");
   syncline::tools::add_ls(program);
   syncline::tools::add_show(program);
   syncline::tools::add_stat(program);

@@ -14,6 +14,7 @@
 #include "syncline/dtype.h"
 #include "syncline/shape.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 class Array {
@@ -95,3 +96,4 @@ class Array {
 };
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -12,6 +12,7 @@
 
 #include "syncline/error.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 class Axes {
@@ -45,3 +46,4 @@ class Axes {
 };
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 
 #include "syncline/dtype.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct Config {
@@ -20,3 +21,4 @@ using ConfigSource = Config& (*)();
 bool set_config_source(ConfigSource source);
 
 }  // namespace syncline
+#pragma GCC visibility pop

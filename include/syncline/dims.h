@@ -17,6 +17,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // One entry: a number, an integer scalar, or an integer vector of known length, taken element by element.
@@ -72,3 +73,4 @@ Dim dim(const Expr& x, int axis);
 Dims dims_of(const Expr& x);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include "syncline/error.h"
 #include "syncline/float16.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 enum class DType : std::uint8_t {
@@ -119,3 +120,4 @@ decltype(auto) with_index(DType dtype, F&& f) {
 }
 
 }  // namespace syncline
+#pragma GCC visibility pop

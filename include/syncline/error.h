@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct Error : std::runtime_error {
@@ -61,3 +62,4 @@ template <class E = ValueError, class... Parts>
   } while (false)
 
 }  // namespace syncline
+#pragma GCC visibility pop

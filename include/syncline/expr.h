@@ -15,6 +15,7 @@
 #include "syncline/dtype.h"
 #include "syncline/shape.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct OpDef;
@@ -94,3 +95,4 @@ struct ExprHash {
 std::vector<std::shared_ptr<const Node>> nodes_under(std::span<const Expr> roots);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #include "syncline/array.h"
 #include "syncline/sparse_array.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // An Array or a SparseArray. Dense and sparse placeholders take both; a feed of the other kind is converted.
@@ -22,3 +23,4 @@ class Feed {
 };
 
 }  // namespace syncline
+#pragma GCC visibility pop

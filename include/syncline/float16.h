@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct Float16 {
@@ -63,3 +64,4 @@ struct Float16 {
 };
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -22,6 +22,7 @@
 #include "syncline/config.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 class Strategy;
@@ -168,3 +169,4 @@ class SessionScope {
 };
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 inline constexpr std::int64_t kUnknown = -1;
@@ -81,3 +82,4 @@ bool accepts(const Shape& declared, const Shape& actual);
 constexpr bool sizes_differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -10,6 +10,7 @@
 
 #include "syncline/array.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 class SparseArray {
@@ -53,3 +54,4 @@ class SparseArray {
 };
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace syncline::timeline {
 
 inline std::atomic<bool> recording{false};
@@ -127,3 +128,4 @@ class Detail {
 };
 
 }  // namespace syncline::timeline
+#pragma GCC visibility pop

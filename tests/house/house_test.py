@@ -21,9 +21,9 @@ GOOD_TREE = {
     "ops/nn/softmax.cc": '#include <hwy/highway.h>\n#include "syncline/backend/nn.h"\n#include "ops/graph/op.h"\n',
     "ops/graph/op.h": '#pragma once\n#include "base/digest.h"\n',
     "ops/kernels/product/gemm.h": "#pragma once\n",
-    "ops/kernels/product/gemm.cc": '#include "ops/kernels/product/gemm.h"\n\n#include <cblas.h>\n',
+    "ops/kernels/product/gemm.cc": '#include "ops/kernels/product/gemm.h"\n\n#include <string>\n',
     "ops/kernels/parallel.h": "#pragma once\n#include <tbb/parallel_for.h>\n",
-    "comm/mpi/wire.cc": '#include <mpi.h>\n#include "syncline/distributed/communicator.h"\n#include "comm/worker/worker.h"\n',
+    "comm/mpi/plugin.cc": '#include <mpi.h>\n#include "syncline/distributed/communicator.h"\n#include "comm/worker/worker.h"\n',
     "comm/worker/worker.h": "#pragma once\n",
     "io/hdf5/file.h": "#pragma once\n",
     "io/hdf5/file.cc": '#include "io/hdf5/file.h"\n#include <hdf5.h>\n#include "syncline/error.h"\n',
@@ -108,8 +108,8 @@ class CheckLayers(unittest.TestCase):
 
     def test_refuses_libraries_in_the_wrong_place(self):
         for path, header in [
-            ("ops/nn/dense.cc", "cblas.h"),
-            ("comm/worker.cc", "mpi.h"),
+            ("ops/kernels/product/gemm.cc", "cblas.h"),
+            ("comm/mpi/network.cc", "mpi.h"),
             ("tests/comm/mpi_test.cc", "mpi.h"),
             ("runtime/session.cc", "hdf5.h"),
             ("ops/kernels/conv.cc", "tbb/parallel_for.h"),
@@ -129,7 +129,14 @@ class CheckLayers(unittest.TestCase):
         self.assert_refused("ops/a.cc", '#include "base/nothing.h"\n', "does not exist")
         self.assert_refused("ops/a.cc", "#define X <mpi.h>\n#include X\n", "not a macro")
         self.assert_refused("ops/a.h", "#include <string>\n", "#pragma once")
-        self.assert_refused("ops/kernels/product/gemm.cc", '#include <cblas.h>\n#include "ops/kernels/product/gemm.h"\n', "own header")
+        self.assert_refused("ops/kernels/product/gemm.cc", '#include <string>\n#include "ops/kernels/product/gemm.h"\n', "own header")
+
+    def test_a_public_header_exports_its_names(self):
+        push, pop, names = "#pragma GCC visibility push(default)\n", "#pragma GCC visibility pop\n", "namespace syncline {}\n"
+        path = "include/syncline/axes.h"
+        self.assertEqual(run("check_layers.py", GOOD_TREE | {path: "#pragma once\n" + push + names + pop})[0], 0)
+        for text in (names, push + names, names + pop, push + "#include <string>\n" + names + pop, push + names + pop + names):
+            self.assert_refused(path, "#pragma once\n" + text, "visibility")
 
     def test_a_source_includes_its_public_header_first(self):
         header = '#include "syncline/distributed/communicator.h"\n'
@@ -146,6 +153,26 @@ class CheckLayers(unittest.TestCase):
     def test_an_empty_tree_is_an_error(self):
         status, output = run("check_layers.py", {"notes/a.cc": ""})
         self.assertNotEqual(status, 0, output)
+
+
+class CheckMessages(unittest.TestCase):
+    PAGE = "| text | cause |\n| --- | --- |\n| `cannot save 'it': ` | no `room` |\n"
+
+    def check(self, source):
+        return run("check_messages.py", {"docs/troubleshooting.md": self.PAGE, "io/a.cc": source})
+
+    def test_accepts_a_text_in_one_literal_or_in_adjacent_ones(self):
+        self.assertEqual(self.check("fail(\"file: cannot save 'it': \", reason);\n")[0], 0)
+        self.assertEqual(self.check("fail(\"cannot save \"\n     \"'it': \", reason);\n")[0], 0)
+
+    def test_refuses_a_text_that_no_source_has(self):
+        for source in ("// cannot save 'it': \n", "fail(\"cannot save \", \"'it': \");\n", "fail(\"cannot load 'it': \");\n"):
+            status, output = self.check(source)
+            self.assertEqual(status, 1, output)
+            self.assertIn("no program prints 'cannot save 'it': '", output)
+
+    def test_a_page_without_texts_is_an_error(self):
+        self.assertEqual(run("check_messages.py", {"docs/troubleshooting.md": "nothing\n", "io/a.cc": ""})[0], 1)
 
 
 class CheckLinks(unittest.TestCase):

@@ -10,6 +10,7 @@
 #include "syncline/backend/random.h"
 #include "syncline/backend/variable.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 std::string backend();  // "syncline"
@@ -52,3 +53,4 @@ void manual_variable_initialization(bool value);
 bool manual_variable_initialization();
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -12,6 +12,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // ---- choice ----
@@ -124,3 +125,4 @@ Expr print_tensor(const Expr& x, std::string message = {});
 void print_to(std::function<void(const std::string& text)> write);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -14,6 +14,7 @@
 #include "syncline/config.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // x + bias. bias: a vector along the channels, or a tensor of shape (space..., channels), which has one dimension less
@@ -86,3 +87,4 @@ Expr pool2d(const Expr& x, std::array<int, 2> pool_size, const Pool2DOptions& op
 Expr pool3d(const Expr& x, std::array<int, 3> pool_size, const Pool3DOptions& options = {});
 
 }  // namespace syncline
+#pragma GCC visibility pop

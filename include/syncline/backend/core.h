@@ -12,6 +12,7 @@
 #include "syncline/dims.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // A tensor filled with one value.
@@ -67,3 +68,4 @@ Expr shape(const Expr& x);
 Expr count(const Expr& x, Axes axes, DType dtype);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct CtcOptions {
@@ -43,3 +44,4 @@ CtcDecoded ctc_decode(const Expr& y_pred, const Expr& input_length, const CtcDec
 Expr ctc_label_dense_to_sparse(const Expr& labels, const Expr& label_lengths);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -24,6 +24,7 @@
 #include "syncline/expr.h"
 #include "syncline/feed.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 class Plan;
@@ -111,3 +112,4 @@ class Function {
 Array eval(const Expr& x);
 
 }  // namespace syncline
+#pragma GCC visibility pop

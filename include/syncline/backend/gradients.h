@@ -6,6 +6,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // d(sum of loss) / d(x) for each x in `wrt`, as new expressions; an empty Expr where the loss does not depend on x
@@ -21,3 +22,4 @@ std::vector<Expr> backpropagate(std::span<const Expr> outputs, std::span<const E
                                 std::span<const Expr> wrt);
 
 }  // namespace syncline
+#pragma GCC visibility pop

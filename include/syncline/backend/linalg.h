@@ -5,6 +5,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // Keras's dot: sums over the last axis of x and the second last of y (the only one of a vector y). x: (..., k), y:
@@ -34,3 +35,4 @@ Expr gather(const Expr& reference, const Expr& indices);
 Expr scatter_sub(const Expr& x, const Expr& values, const Expr& indices);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -8,6 +8,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 Expr add(const Expr& x, const Expr& y);
@@ -72,3 +73,4 @@ inline Expr operator*(double x, const Expr& y) { return mul(scalar_like(x, y), y
 inline Expr operator/(double x, const Expr& y) { return div(scalar_like(x, y), y); }
 
 }  // namespace syncline
+#pragma GCC visibility pop

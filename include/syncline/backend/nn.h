@@ -12,6 +12,7 @@
 #include "syncline/config.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // Activations: results have the shape and dtype of x.
@@ -86,3 +87,4 @@ NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, co
                                             double epsilon = 1e-3);
 
 }  // namespace syncline
+#pragma GCC visibility pop

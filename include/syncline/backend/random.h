@@ -13,6 +13,7 @@
 #include "syncline/config.h"
 #include "syncline/dims.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // One random operation. All nodes of the operation share it, across functions and loops.
@@ -83,3 +84,4 @@ Expr dropout_mask(const Expr& x, const Expr& level, const RandomKey& key, const 
 Expr dropout(const Expr& x, const Expr& level, const RandomKey& key, const std::optional<Dims>& noise_shape = {});
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 #include "syncline/axes.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // Result in x's dtype; any numeric dtype.
@@ -39,3 +40,4 @@ Expr logsumexp(const Expr& x, Axes axes = {}, bool keepdims = false);
 Expr sum_like(const Expr& dy, const Expr& like);
 
 }  // namespace syncline
+#pragma GCC visibility pop

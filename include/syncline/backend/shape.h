@@ -16,6 +16,7 @@
 #include "syncline/dtype.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // ---- views: the same elements in the same order ----
@@ -99,3 +100,4 @@ Expr arange(const Dim& stop, DType dtype = DType::kInt32);
 Expr diagonal_of_ones(std::int64_t rows, std::int64_t columns, DType dtype);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -8,6 +8,7 @@
 
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 bool is_sparse(const Expr& tensor);
@@ -18,3 +19,4 @@ Expr to_dense(const Expr& tensor);
 Expr sparse_values(const Expr& tensor);
 
 }  // namespace syncline
+#pragma GCC visibility pop

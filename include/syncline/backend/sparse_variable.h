@@ -11,6 +11,7 @@
 #include "syncline/backend/variable.h"
 #include "syncline/sparse_array.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 class SparseVariable {
@@ -41,3 +42,4 @@ SparseArray get_value(const SparseVariable& x);
 void set_value(const SparseVariable& x, const SparseArray& value);
 
 }  // namespace syncline
+#pragma GCC visibility pop

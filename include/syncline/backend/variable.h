@@ -22,6 +22,7 @@
 #include "syncline/config.h"
 #include "syncline/expr.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 // A projection of an optimizer's new value of a variable, for example to non-negative weights or a largest norm.
@@ -158,3 +159,4 @@ Update moving_average_update(const Variable& x, const Expr& value, const Expr& m
 std::vector<Expr> gradients(const Expr& loss, std::span<const Variable> variables);
 
 }  // namespace syncline
+#pragma GCC visibility pop

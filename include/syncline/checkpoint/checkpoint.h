@@ -17,6 +17,7 @@
 #include "syncline/array.h"
 #include "syncline/checkpoint/model.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 struct Weight {
@@ -93,3 +94,4 @@ VerifyReport verify_checkpoint(const std::string& path, KerasFiles others = Kera
 ModelSpec spec_of(const Checkpoint& checkpoint);
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

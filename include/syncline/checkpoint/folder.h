@@ -19,6 +19,7 @@
 #include "syncline/checkpoint/checkpoint.h"
 #include "syncline/checkpoint/shards.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 struct FolderOptions {
@@ -95,3 +96,4 @@ class CheckpointFolder {
 };
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #include "syncline/dtype.h"
 #include "syncline/shape.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 struct WeightSpec {
@@ -30,3 +31,4 @@ struct ModelSpec {
 void require_same_model(const std::string& path, const ModelSpec& found, const ModelSpec& expected);
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

@@ -22,6 +22,7 @@
 
 #include "syncline/checkpoint/checkpoint.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 struct Shard {
@@ -40,3 +41,4 @@ std::vector<std::string> shard_files(const std::string& path);
 std::string index_of_shard(std::string_view name);
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 
 #include "syncline/array.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 // The directory of Debian's package dataset-fashion-mnist.
@@ -25,3 +26,4 @@ struct LabeledImages {
 LabeledImages load_fashion_mnist(const std::string& directory, Split split);
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

@@ -16,6 +16,7 @@
 #include "syncline/data/options.h"
 #include "syncline/data/source.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 class Loader {
@@ -42,3 +43,4 @@ class Loader {
 };
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 
 #include "syncline/data/source.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 // A column made of one field of a CSV file, or of adjacent ones: "pixel1" to "pixel784" give rows of shape (784,).
@@ -53,3 +54,4 @@ std::unique_ptr<Source> open_hdf5_source(const std::string& path, const SourceOp
 std::unique_ptr<Source> open_csv_source(const std::string& path, const SourceOptions& options = {});
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

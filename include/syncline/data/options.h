@@ -7,6 +7,7 @@
 
 #include "syncline/array.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 enum class Shuffle {
@@ -44,3 +45,4 @@ struct LoaderOptions {
 using Batch = std::vector<Array>;
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

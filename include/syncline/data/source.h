@@ -13,6 +13,7 @@
 
 #include "syncline/array.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 
 struct Column {
@@ -73,3 +74,4 @@ std::unique_ptr<Source> array_source(std::vector<NamedRows> columns);
 std::unique_ptr<Source> join_sources(std::vector<std::unique_ptr<Source>> sources);
 
 }  // namespace syncline::io
+#pragma GCC visibility pop

@@ -30,6 +30,7 @@
 #include "syncline/dtype.h"
 #include "syncline/timeline.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::comm {
 
 // Identifies a collective. Compared between ranks at every collective.
@@ -154,3 +155,4 @@ class Communicator {
 };
 
 }  // namespace syncline::comm
+#pragma GCC visibility pop

@@ -8,6 +8,7 @@
 #include "syncline/distributed/keras_json.h"
 #include "syncline/session.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct DataParallelOptions {
@@ -28,3 +29,4 @@ struct DataParallelOptions {
 OwnedStrategy make_data_parallel(comm::Communicator& communicator, DataParallelOptions options = {});
 
 }  // namespace syncline
+#pragma GCC visibility pop

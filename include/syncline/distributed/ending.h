@@ -8,6 +8,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/error.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::comm {
 
 // Thrown by a rank that waits for a rank that has died or left the job.
@@ -25,3 +26,4 @@ std::chrono::duration<double> report_delay(const Communicator& wire);
 [[noreturn]] void end_job(Communicator& wire, std::string_view program, const std::exception& error);
 
 }  // namespace syncline::comm
+#pragma GCC visibility pop

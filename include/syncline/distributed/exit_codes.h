@@ -5,6 +5,7 @@
 
 #include "syncline/error.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 inline constexpr int kExitDisagreement = 65;  // ranks submitted different operations, or held different values
@@ -19,3 +20,4 @@ inline int exit_code_of(const std::exception& error) {
 }
 
 }  // namespace syncline
+#pragma GCC visibility pop

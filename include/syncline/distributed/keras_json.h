@@ -18,6 +18,7 @@
 #include "syncline/config.h"
 #include "syncline/distributed/settings.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct KerasJson {
@@ -48,3 +49,4 @@ double checked_epsilon(std::string_view what, double epsilon);
 std::string checked_data_format(std::string_view what, std::string_view data_format);
 
 }  // namespace syncline
+#pragma GCC visibility pop

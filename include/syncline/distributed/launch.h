@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace syncline::comm {
 
 struct Launch {
@@ -31,3 +32,4 @@ Launch read_launch_environment();
 void check_launch(const Launch& launch, int mpi_size);
 
 }  // namespace syncline::comm
+#pragma GCC visibility pop

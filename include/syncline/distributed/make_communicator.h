@@ -6,6 +6,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/distributed/settings.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::comm {
 
 struct CommOptions {
@@ -24,3 +25,4 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& options = {})
 CommOptions options_for_threads(int threads_a_rank, const Settings& settings = {});
 
 }  // namespace syncline::comm
+#pragma GCC visibility pop

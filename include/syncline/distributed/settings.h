@@ -10,6 +10,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/error.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::comm {
 
 enum class Transport : std::uint8_t {
@@ -56,3 +57,4 @@ inline WireFormat parse_wire_format(std::string_view name) {
 }
 
 }  // namespace syncline::comm
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include "syncline/backend/variable.h"
 #include "syncline/training/optimizers.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct Accumulation {
@@ -40,3 +41,4 @@ struct AccumulatingOptimizer : Optimizer {
 AccumulatingOptimizer accumulate(const Optimizer& optimizer, std::int64_t steps);
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 class Fit;
@@ -70,3 +71,4 @@ class Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

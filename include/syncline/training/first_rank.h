@@ -8,6 +8,7 @@
 
 #include "syncline/distributed/communicator.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 // Returns rank 0's text on every rank; `purpose` appears in errors. Without a wire, or on one rank, returns `text`.
@@ -23,3 +24,4 @@ std::int32_t greatest_of_all(comm::Communicator* wire, std::string_view purpose,
 inline bool is_first(const comm::Communicator* wire) { return wire == nullptr || wire->rank() == 0; }
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

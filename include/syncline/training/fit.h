@@ -22,6 +22,7 @@
 #include "syncline/session.h"
 #include "syncline/training/callback.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 // The source of batches.
@@ -109,3 +110,4 @@ class Fit {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

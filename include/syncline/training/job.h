@@ -28,6 +28,7 @@
 #include "syncline/training/signals.h"
 #include "syncline/training/snapshot.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 struct JobOptions {
@@ -66,3 +67,4 @@ class Job : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 
 #include "syncline/backend/variable.h"
 
+#pragma GCC visibility push(default)
 namespace syncline {
 
 struct Optimizer {
@@ -43,3 +44,4 @@ Optimizer adam(const Expr& loss, std::span<const Variable> variables, const Adam
 Optimizer adadelta(const Expr& loss, std::span<const Variable> variables, const AdadeltaOptions& options = {});
 
 }  // namespace syncline
+#pragma GCC visibility pop

@@ -14,6 +14,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/snapshot.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 class FoundCheckpoint {
@@ -42,3 +43,4 @@ class FoundCheckpoint {
 std::unique_ptr<FoundCheckpoint> find_checkpoint(const std::string& path, comm::Communicator* wire);
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

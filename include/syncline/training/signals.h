@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 enum class Request : std::int32_t {  // the greater one wins, also between ranks
@@ -56,3 +57,4 @@ class Signals : public Requests {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

@@ -11,6 +11,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/fit.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 struct NamedLayer {
@@ -53,3 +54,4 @@ void restore(const std::string& path, const io::Checkpoint& checkpoint, const st
              const SavedModel& model, Fit& fit);
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 class BestEffort {
@@ -15,3 +16,4 @@ class BestEffort {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

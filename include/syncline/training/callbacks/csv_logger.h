@@ -13,6 +13,7 @@
 #include "syncline/training/callback.h"
 #include "syncline/training/callbacks/best_effort.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 class AppendFile;
 }  // namespace syncline::io
@@ -43,3 +44,4 @@ class CsvLogger : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

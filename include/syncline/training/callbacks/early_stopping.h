@@ -17,6 +17,7 @@
 #include "syncline/backend/variable.h"
 #include "syncline/training/callbacks/monitor.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 struct EarlyStoppingOptions {
@@ -60,3 +61,4 @@ class EarlyStopping : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

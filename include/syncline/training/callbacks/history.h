@@ -8,6 +8,7 @@
 
 #include "syncline/training/callback.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 class History : public Callback {
@@ -31,3 +32,4 @@ class History : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

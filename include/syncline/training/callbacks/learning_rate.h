@@ -8,6 +8,7 @@
 #include "syncline/backend/variable.h"
 #include "syncline/training/callbacks/monitor.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 // Calls a function at the beginning of each epoch.
@@ -68,3 +69,4 @@ class ReduceLROnPlateau : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

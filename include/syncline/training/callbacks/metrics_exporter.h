@@ -11,6 +11,7 @@
 #include "syncline/training/callback.h"
 #include "syncline/training/callbacks/best_effort.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 struct MetricsExporterOptions {
@@ -44,3 +45,4 @@ class MetricsExporter : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 
 #include "syncline/training/callback.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 enum class Mode : std::uint8_t {
@@ -35,3 +36,4 @@ class Monitor {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

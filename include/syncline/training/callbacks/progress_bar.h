@@ -8,6 +8,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/callback.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 class ProgressBar : public Callback {
@@ -33,3 +34,4 @@ class ProgressBar : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

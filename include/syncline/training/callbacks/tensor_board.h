@@ -17,6 +17,7 @@
 #include "syncline/training/callback.h"
 #include "syncline/training/callbacks/best_effort.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::io {
 class EventFile;
 }  // namespace syncline::io
@@ -54,3 +55,4 @@ class TensorBoard : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop

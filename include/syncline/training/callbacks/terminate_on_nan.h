@@ -4,6 +4,7 @@
 #include "syncline/distributed/communicator.h"
 #include "syncline/training/callback.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::training {
 
 class TerminateOnNaN : public Callback {
@@ -17,3 +18,4 @@ class TerminateOnNaN : public Callback {
 };
 
 }  // namespace syncline::training
+#pragma GCC visibility pop
