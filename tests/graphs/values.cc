@@ -54,13 +54,17 @@ T number_as(double v) {
 
 Array values_of(DType dtype, const Shape& shape, Pool pool, std::int64_t limit, std::uint64_t key) {
   Random random(key);
+  if (dtype == DType::kFloat16) {
+    Array floats(DType::kFloat32, shape);
+    for (std::int64_t i = 0; i < floats.size(); ++i)
+      floats.data<float>()[i] = static_cast<float>(drawn(dtype, pool, limit, random));
+    return floats.cast(dtype);
+  }
   Array result(dtype, shape);
   with_stored_dtype(dtype, [&]<class T>(T) {
-    for (std::int64_t i = 0; i < result.size(); ++i)
-      if constexpr (std::is_same_v<T, Float16>)
-        result.data<T>()[i] =
-            Array::scalar(static_cast<float>(drawn(dtype, pool, limit, random))).cast(dtype).data<T>()[0];
-      else result.data<T>()[i] = number_as<T>(drawn(dtype, pool, limit, random));
+    if constexpr (!std::is_same_v<T, Float16>)
+      for (std::int64_t i = 0; i < result.size(); ++i)
+        result.data<T>()[i] = number_as<T>(drawn(dtype, pool, limit, random));
   });
   return result;
 }

@@ -54,13 +54,11 @@ const Blas& loaded_blas() {
   return blas;
 }
 
-template <>
 void blas_product(Trans a, Trans b, int m, int n, int k, float alpha, const float* A, int lda, const float* B, int ldb,
                   float beta, float* C, int ldc) {
   reserve_once();
   cblas_sgemm(kRowMajor, to_cblas(a), to_cblas(b), m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
 }
-template <>
 void blas_product(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, int lda, const double* B,
                   int ldb, double beta, double* C, int ldc) {
   reserve_once();

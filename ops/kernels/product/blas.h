@@ -21,10 +21,11 @@ struct Blas {
 // Looks at the library on the first call.
 const Blas& loaded_blas();
 
-// C = alpha op(A) op(B) + beta C, row-major, if OpenBLAS is not refused. T: float, double. The first call throws Error
-// if OpenBLAS lacks memory (blas_memory.h).
-template <class T>
-void blas_product(Trans a, Trans b, int m, int n, int k, T alpha, const T* A, int lda, const T* B, int ldb, T beta,
-                  T* C, int ldc);
+// C = alpha op(A) op(B) + beta C, row-major, if OpenBLAS is not refused. The first call throws Error if OpenBLAS lacks
+// memory (blas_memory.h).
+void blas_product(Trans a, Trans b, int m, int n, int k, float alpha, const float* A, int lda, const float* B, int ldb,
+                  float beta, float* C, int ldc);
+void blas_product(Trans a, Trans b, int m, int n, int k, double alpha, const double* A, int lda, const double* B,
+                  int ldb, double beta, double* C, int ldc);
 
 }  // namespace syncline::kernels
