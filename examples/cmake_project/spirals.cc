@@ -1,5 +1,7 @@
 // Trains a network that tells two spirals of points apart. Run it as ./spirals or mpirun -n 2 ./spirals.
 #include <cmath>
+#include <cstdio>
+#include <memory>
 #include <numbers>
 
 #include "syncline/backend.h"
@@ -67,10 +69,13 @@ void train(comm::Communicator& communicator) {
 }
 
 int main() {
-  const auto communicator = comm::make_communicator();  // one process, or a rank of mpirun -n N
+  std::unique_ptr<comm::Communicator> communicator;
   try {
+    communicator = comm::make_communicator();  // one process, or a rank of mpirun -n N
     train(*communicator);
   } catch (const std::exception& error) {
-    comm::end_job(*communicator, "spirals", error);  // ends all ranks
+    if (communicator) comm::end_job(*communicator, "spirals", error);  // ends all ranks
+    std::fprintf(stderr, "spirals: %s\n", error.what());
+    return 1;
   }
 }
