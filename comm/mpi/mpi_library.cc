@@ -17,7 +17,7 @@ namespace {
 // The MPI libraries that have a plugin.
 struct Kind {
   std::string_view name;                   // value of SYNCLINE_MPI
-  const char* plugin;                      // found like a library that this one is linked with
+  const char* plugin;                      // name of the file; see open_plugin
   std::array<const char*, 2> libraries;    // names under which the MPI library is loaded
   std::array<std::string_view, 3> starts;  // launchers that start ranks of this library only
 };
@@ -37,8 +37,6 @@ void* loaded_library(const Kind& kind) {
   return nullptr;
 }
 
-bool is_loaded(const Kind& kind) { return loaded_library(kind) != nullptr; }
-
 bool starts(const Kind& kind, const Launch& launch) {
   return !launch.launcher.empty() &&
          std::find(kind.starts.begin(), kind.starts.end(), launch.launcher) != kind.starts.end();
@@ -55,7 +53,7 @@ std::vector<std::string> choose_plugins() {
     return {wanted};
   }
   for (const Kind& kind : kKinds)
-    if (is_loaded(kind)) return {kind.plugin};
+    if (loaded_library(kind) != nullptr) return {kind.plugin};
   const Launch launch = read_launch_environment();
   std::vector<std::string> all;
   for (const Kind& kind : kKinds) {
@@ -123,7 +121,7 @@ const MpiPlugin& plugin() {
 const MpiLibrary& mpi() { return plugin().library; }
 
 bool mpi_is_initialized() {
-  if (std::none_of(kKinds.begin(), kKinds.end(), is_loaded)) return false;
+  if (std::none_of(kKinds.begin(), kKinds.end(), loaded_library)) return false;
   int initialized = 0, finalized = 0;
   try {
     return mpi().state(&initialized, &finalized) == 0 && initialized != 0;
