@@ -45,7 +45,7 @@ def load_latest(folder, custom_objects=None):
     A training resumes from a checkpoint in the middle of an epoch at that epoch's beginning, with the later weights, because Keras
     cannot enter an epoch in the middle. Unreadable files are skipped, with a line each on standard error.
 
-    # Raises
+    Raises:
         OSError: if there are checkpoints and all are unreadable: a training from the beginning would remove them.
     """
     paths = _newest_first(folder)
@@ -97,14 +97,14 @@ class Checkpoints(Callback):
     save fails, fit raises OSError. While fit runs, no other job may use the folder. Put Checkpoints behind the other callbacks. Signals
     are handled while fit runs, and only if it runs in the main thread.
 
-    # Arguments
+    Args:
         folder: created if it is missing.
         keep: number of checkpoints that remain in the folder.
-    # Raises
+    Raises:
         ValueError: if keep is below 1. fit raises OSError on every rank if rank 0 cannot create the folder or if another job uses it.
     """
 
-    def __init__(self, folder, keep=3):
+    def __init__(self, folder: str | os.PathLike, keep: int = 3):
         super().__init__()
         if keep < 1:
             raise ValueError(f"Checkpoints: keep is {keep}; give at least 1")

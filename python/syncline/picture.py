@@ -15,13 +15,13 @@ def plot_graph(fn, to_file=None):
     """Draws the plan of a function: its steps in running order, the values between them with their placement over ranks, and
     the buckets in which gradients are reduced.
 
-    # Arguments
+    Args:
         fn: result of function(...), after its first call (the plan is made for the fed shapes); or a Keras model after fit, evaluate
             or predict.
         to_file: path of the file to write: .svg, .png or .pdf (which need Graphviz), .dot, or .txt; None: no file.
-    # Returns
+    Returns:
         Picture: shown as a graph in a notebook if Graphviz is installed, and as text by print(...).
-    # Raises
+    Raises:
         ValueError: if the function has not been called, or the file's suffix is unknown. RuntimeError: if Graphviz is missing.
     """
     picture = Picture(_steps(fn))

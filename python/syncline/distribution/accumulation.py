@@ -3,9 +3,10 @@
 import operator
 
 from syncline import _core
+from syncline.types import Any
 
 
-def accumulate_gradients(optimizer, steps):
+def accumulate_gradients(optimizer: Any, steps: int):
     """Lets a Keras optimizer make one update for every `steps` batches, with the mean of their gradients. For batches of equal size the
     update equals that of one batch `steps` times as large, with the memory of one batch. Several ranks transfer gradients only with the
     last of the `steps` batches.
@@ -17,12 +18,12 @@ def accumulate_gradients(optimizer, steps):
     epoch is not a multiple of `steps`, the last sums continue in the next epoch. A saved model does not contain the sums since the last
     update, so save after an update. load_model returns an optimizer that does not accumulate.
 
-    # Arguments
+    Args:
         optimizer: Keras optimizer (or any object with `get_updates(loss, params)`) that has not trained a model yet.
-        steps: int, number of batches per update.
-    # Returns
+        steps: number of batches per update.
+    Returns:
         The same optimizer.
-    # Raises
+    Raises:
         TypeError: optimizer is not an optimizer, for example a name. ValueError: steps is below 1; the optimizer accumulates already.
     """
     if not callable(getattr(optimizer, "get_updates", None)):

@@ -36,7 +36,7 @@ class Group:
     def barrier(self):
         """Returns when every rank has called it.
 
-        # Raises
+        Raises:
             RuntimeError: this process is a worker process of a rank; another rank calls something else, or has ended. This applies to
                 all collectives.
         """
@@ -47,7 +47,7 @@ class Group:
         """The elementwise sum, mean, max or min over ranks of an array or a number, the same on each rank. It has the dtype of `value`;
         the mean of integers is float64.
 
-        # Raises
+        Raises:
             ValueError: unknown op. TypeError: bool and float16. RuntimeError: as barrier; shapes or dtypes differ between ranks.
         """
         value = self._summand("all_reduce", value, op)
@@ -57,7 +57,7 @@ class Group:
         """The concatenation of the ranks' arrays along axis 0, the same on each rank. Numbers of rows may differ; a number counts as an
         array of one row.
 
-        # Raises
+        Raises:
             ValueError: on every rank, if dtypes or the shapes of rows differ. RuntimeError: as barrier.
         """
         value = np.atleast_1d(np.asarray(value))
@@ -67,7 +67,7 @@ class Group:
         """This rank's rows of the result of all_reduce. Arrays have the same shape on each rank. Rows are divided as in
         numpy.array_split: of n rows the first n % size() ranks get one more.
 
-        # Raises
+        Raises:
             ValueError: unknown op; value is a number; on every rank, if shapes or dtypes differ. TypeError: bool and float16.
                 RuntimeError: as barrier.
         """
@@ -79,7 +79,7 @@ class Group:
     def broadcast(self, value, root=0):
         """Rank `root`'s value on every rank: an array, or any object that pickle accepts.
 
-        # Raises
+        Raises:
             ValueError: root is not a rank of the group. RuntimeError: as barrier.
         """
         if not 0 <= root < self.size():

@@ -7,6 +7,7 @@ import numpy as np
 from syncline import _core
 from syncline.distribution import ranks
 from syncline.keras_support.import_hook import after_import
+from syncline.types import Any, Callable
 
 
 @contextlib.contextmanager
@@ -33,15 +34,15 @@ def local_feeds():
         _core.set_local_feeds(before)
 
 
-def shard(*values):
+def shard(*values: Any):
     """This rank's rows: n // size() consecutive rows of n, rank 0's first. The last n % size() rows are left out, so all ranks have
     equal numbers of rows.
 
-    # Arguments
+    Args:
         values: arrays of n rows, or lists, tuples and dicts of such arrays (as x and y in Keras); None stays None.
-    # Returns
+    Returns:
         The rows of one value, or a tuple of the rows of several values. Arrays are sliced, so the results are views.
-    # Raises
+    Raises:
         ValueError: if the numbers of rows differ, or there are fewer rows than ranks.
     """
     lengths = sorted({len(array) for array in _arrays(values)})
@@ -76,20 +77,20 @@ class ShardedSequence:
     In each epoch the global batches are those of one process with `rows` rows, except that up to size() - 1 rows of the last batch are
     left out, so all ranks have equal parts. The class does not import Keras, and worker processes may use it.
 
-    # Arguments
+    Args:
         load: function of an array of row numbers, which returns (x, y) or (x, y, sample_weights) of these rows. With `workers` or
             `use_multiprocessing` Keras calls it in threads or worker processes.
-        rows: int, number of rows of the data set.
-        batch_size: int, number of rows of the global batch; a multiple of size().
-        shuffle: bool, whether rows get a new order before each epoch, the same on all ranks.
-        seed: int, seed of this order.
-    # Raises
+        rows: number of rows of the data set.
+        batch_size: number of rows of the global batch; a multiple of size().
+        shuffle: whether rows get a new order before each epoch, the same on all ranks.
+        seed: seed of this order.
+    Raises:
         ValueError: batch_size is not a positive multiple of size(), or there are fewer rows than ranks.
     """
 
     use_sequence_api = True
 
-    def __init__(self, load, rows, batch_size, shuffle=False, seed=0):
+    def __init__(self, load: Callable, rows: int, batch_size: int, shuffle: bool = False, seed: int = 0):
         if batch_size < 1 or batch_size % ranks.size():
             raise ValueError(f"ShardedSequence: batch_size is {batch_size}; give a positive multiple of {ranks.size()}, the number of ranks")
         if rows < ranks.size():
@@ -130,17 +131,17 @@ class EvenSteps:
 
     The constructor is a collective of all ranks, which agree on the number. Later calls do not communicate, so worker processes may use it.
 
-    # Arguments
+    Args:
         sequence: object with `len(sequence)` and `sequence[i]`: (x, y) or (x, y, sample_weights) of arrays, or lists or dicts of arrays.
         how: "max": the largest number of batches of any rank; ranks with fewer feed empty arrays in the last steps, so every row is
             used. "min": the smallest number of batches of any rank; the last batches of the others are left out.
-    # Raises
+    Raises:
         ValueError: on every rank, if one has no batches; `how` is neither "max" nor "min".
     """
 
     use_sequence_api = True
 
-    def __init__(self, sequence, how="max"):
+    def __init__(self, sequence: Any, how: str = "max"):
         self._sequence, self._own, self._without_rows = sequence, len(sequence), None
         fewest, self._steps = ranks.agree_steps(self._own), ranks.agree_steps(self._own, how)
         if fewest == 0:

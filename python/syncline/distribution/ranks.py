@@ -15,6 +15,7 @@ import numpy as np
 
 from syncline import _core
 from syncline.distribution.collectives import Group
+from syncline.types import Sequence
 
 # The environment variable that marks processes started by a rank.
 _MARK = "SYNCLINE_RANK"
@@ -88,15 +89,15 @@ def broadcast(value, root=0):
     return _all().broadcast(value, root)
 
 
-def group(ranks):
+def group(ranks: Sequence[int]):
     """Makes a Group of these ranks. All of them call it with the same ranks, and make several groups in the same order. Other ranks may
     call it too.
 
-    # Arguments
-        ranks: ints, numbers of ranks, each once.
-    # Returns
+    Args:
+        ranks: numbers of ranks, each once.
+    Returns:
         Group: its ranks are numbered from 0 in ascending order; None on a rank outside of the group.
-    # Raises
+    Raises:
         ValueError: ranks is empty, contains a rank twice, or a number that is not a rank. RuntimeError: as barrier.
     """
     wanted = sorted(operator.index(number) for number in ranks)
@@ -112,7 +113,7 @@ def agree_steps(steps, how="min"):
     rank. A collective of all ranks, to be called before the epoch. With "max", under `local_feeds`, a rank without further batches feeds
     empty arrays.
 
-    # Raises
+    Raises:
         ValueError: steps is negative; how is neither "min" nor "max". RuntimeError: as barrier.
     """
     steps = operator.index(steps)

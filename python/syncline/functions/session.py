@@ -138,12 +138,12 @@ class name_scope:
 class control_dependencies:
     """Context manager: inside it, reading a variable that one of the updates changes gives its new value.
 
-    # Arguments
+    Args:
         control_inputs: results of update, update_add, update_sub or moving_average_update, or (nested) lists of them;
             other tensors have no effect.
     """
 
-    def __init__(self, control_inputs):
+    def __init__(self, control_inputs: Any):
         self._updates = list(_updates_among(control_inputs))
 
     def __enter__(self):
