@@ -1,0 +1,1 @@
+// The program that owns the precompiled headers of the tests.
