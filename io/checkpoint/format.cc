@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/version.h"
 #include "io/checkpoint/fields.h"
 #include "io/files/digest.h"
 #include "syncline/error.h"
@@ -139,7 +140,7 @@ void write_checkpoint(const Hdf5File& file, const Checkpoint& checkpoint, const 
   group.write_integer(kFormatName, shards == nullptr ? kFormat : kIndexFormat);
   for_each_state_field(checkpoint.state, WriteField{group});
   CheckpointHead head = checkpoint;
-  if (head.version.empty()) head.version = SYNCLINE_VERSION;
+  if (head.version.empty()) head.version = version();
   for_each_head_field(head, WriteField{group});
   if (shards != nullptr) {
     group.write_names(kShards, shards->files);

@@ -38,16 +38,13 @@ bool is_still(const std::string& name, int descriptor) {
          by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
 }
 
-// Locks the file for this process. Returns false if another process has locked it. Some network file systems have no
-// locks; there only the rename protects a file.
-bool lock_alone(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
-
 // Whether no process writes this temporary any more. Without locks: none has for an hour.
 bool is_abandoned(int descriptor) {
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
+  const FileLock lock = try_lock(descriptor, LOCK_EX);
+  if (lock != FileLock::kUnsupported) return lock == FileLock::kTaken;
   constexpr std::time_t kLong = 3600;
   struct stat found {};
-  return errno != EWOULDBLOCK && ::fstat(descriptor, &found) == 0 && std::time(nullptr) - found.st_mtime > kLong;
+  return ::fstat(descriptor, &found) == 0 && std::time(nullptr) - found.st_mtime > kLong;
 }
 
 // Opens and locks the temporary. The caller truncates it only under the lock, so a rival's bytes stay untouched.
@@ -55,7 +52,8 @@ int open_temporary(const std::string& path, const std::string& temporary) {
   // O_NONBLOCK: opening a FIFO would else wait for a reader.
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (descriptor < 0) fail_save(path, join_text("opening '", temporary, "'"), errno);
-  if (!lock_alone(descriptor)) {
+  // Without locks only the rename protects a file.
+  if (try_lock(descriptor, LOCK_EX) == FileLock::kHeldByAnother) {
     ::close(descriptor);
     fail_save(path, join_text("opening '", temporary, "'"), "another process is saving to this path");
   }

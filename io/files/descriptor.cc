@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -18,6 +19,11 @@ RegularFile open_regular(const std::string& path) {
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return {-1, 0, std::strerror(errno)};
   if (!S_ISREG(status.st_mode)) return {-1, 0, "it is not a regular file"};
   return {file.release(), static_cast<std::uint64_t>(status.st_size), {}};
+}
+
+FileLock try_lock(int descriptor, int operation) {
+  if (::flock(descriptor, operation | LOCK_NB) == 0) return FileLock::kTaken;
+  return errno == EWOULDBLOCK ? FileLock::kHeldByAnother : FileLock::kUnsupported;
 }
 
 HoldFileSizeSignal::HoldFileSizeSignal() {

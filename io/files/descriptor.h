@@ -40,6 +40,10 @@ struct RegularFile {
 };
 RegularFile open_regular(const std::string& path);
 
+// Tries to lock the open file by flock(2), until its descriptor is closed. `operation`: LOCK_EX (alone) or LOCK_SH.
+enum class FileLock { kTaken, kHeldByAnother, kUnsupported };  // kUnsupported: some network file systems have no locks
+FileLock try_lock(int descriptor, int operation);
+
 // Keeps SIGXFSZ, which write(2) sends to the writing thread, from ending the process; write then returns EFBIG. Blocks
 // the signal for this thread only, which leaves the process's signal handlers alone. Throws IoError.
 class HoldFileSizeSignal {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "io/files/atomic_file.h"
@@ -30,9 +29,6 @@ constexpr std::size_t kBlock = std::size_t{1} << 18;
 void set_format(hid_t access, const Hdf5Location& location) {
   checked(H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110), location, "choose the file format");
 }
-
-// Whether another program could lock the file: some network file systems have no locks.
-bool has_locks(int descriptor) { return ::flock(descriptor, LOCK_SH | LOCK_NB) == 0 || errno == EWOULDBLOCK; }
 
 // HDF5 cannot open a file without its own lock. Versions before 1.10.7, and 1.12.0, only read HDF5_USE_FILE_LOCKING.
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
@@ -367,7 +363,7 @@ Hdf5File Hdf5File::open(const std::string& path, std::string_view kind) {
   // HDF5's own message for a missing file is long and hides the reason.
   const RegularFile found = open_regular(path);
   if (found.descriptor < 0) fail_unreadable(location, found.refused);
-  const bool locks = has_locks(found.descriptor);
+  const bool locks = try_lock(found.descriptor, LOCK_SH) != FileLock::kUnsupported;
   ::close(found.descriptor);
   const htri_t recognised = H5Fis_hdf5(path.c_str());
   if (recognised == 0)

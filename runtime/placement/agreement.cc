@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/digest.h"
+#include "base/version.h"
 #include "ops/graph/attrs.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/digest.h"
@@ -119,8 +120,8 @@ const char* advice_on_difference(std::string_view line) {
 std::string describe_arithmetic(const Session& session, const Strategy* ranks) {
   const bool odd = session.faults() != nullptr && session.faults()->another_version();
   const Config& config = session.config();
-  return join_text("Syncline ", SYNCLINE_VERSION, odd ? " in another version, as SYNCLINE_FAULT asks" : "",
-                   ", arithmetic ", kArithmetic, "\ninstruction set ", kernels::instruction_sets().front().name, '\n',
+  return join_text("Syncline ", version(), odd ? " in another version, as SYNCLINE_FAULT asks" : "", ", arithmetic ",
+                   kArithmetic, "\ninstruction set ", kernels::instruction_sets().front().name, '\n',
                    kernels::loaded_blas().processor, '\n', rounding_mode(), '\n', denormal_mode(), "\nfloatx ",
                    config.floatx, "\nepsilon ", config.epsilon, "\nimage_data_format ", config.image_data_format, '\n',
                    ranks == nullptr ? "" : ranks->describe() + '\n');

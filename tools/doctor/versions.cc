@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "base/version.h"
 #include "comm/mpi/mpi_library.h"
 #include "comm/nccl/nccl_choice.h"
 #include "io/hdf5/version.h"
@@ -71,7 +72,7 @@ std::string simd_setting() {
 Findings check_versions() {
   const io::Hdf5Version hdf5 = io::hdf5_version();
   const kernels::PoolVersion pool = kernels::pool_version();
-  return {{Level::kOk, kVersions, fmt::format("Syncline {}", SYNCLINE_VERSION), ""},
+  return {{Level::kOk, kVersions, fmt::format("Syncline {}", version()), ""},
           check_instructions(),
           check_mpi(),
           compare("HDF5 " + hdf5.built, "HDF5 " + hdf5.loaded),
