@@ -1,10 +1,12 @@
 #include "comm/mpi/mpi_library.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -14,10 +16,10 @@
 namespace syncline::comm {
 namespace {
 
-// The MPI libraries that have a plugin.
+// An MPI library that has a plugin.
 struct Kind {
   std::string_view name;                   // value of SYNCLINE_MPI
-  const char* plugin;                      // name of the file; see open_plugin
+  const char* plugin;                      // name of the file, or its path; see open_plugin
   std::array<const char*, 2> libraries;    // names under which the MPI library is loaded
   std::array<std::string_view, 3> starts;  // launchers that start ranks of this library only
 };
@@ -42,28 +44,24 @@ bool starts(const Kind& kind, const Launch& launch) {
          std::find(kind.starts.begin(), kind.starts.end(), launch.launcher) != kind.starts.end();
 }
 
-// The plugins to try, in order.
-std::vector<std::string> choose_plugins() {
+// The kinds to try, in order. `loaded`: those that the program has loaded.
+std::vector<Kind> choose_kinds(const std::vector<Kind>& loaded) {
   if (const char* wanted = std::getenv("SYNCLINE_MPI"); wanted != nullptr && *wanted != '\0') {
     for (const Kind& kind : kKinds)
-      if (kind.name == wanted) return {kind.plugin};
+      if (kind.name == wanted) return {kind};
     if (std::string_view(wanted).find('/') == std::string_view::npos)
       fail<CommError>("environment: SYNCLINE_MPI='", wanted,
                       "' is neither openmpi, nor mpich, nor the path of a plugin");
-    return {wanted};
+    return {{wanted, wanted, {}, {}}};
   }
-  for (const Kind& kind : kKinds)
-    if (loaded_library(kind) != nullptr) return {kind.plugin};
+  if (!loaded.empty()) return {loaded.front()};
   const Launch launch = read_launch_environment();
-  std::vector<std::string> all;
-  for (const Kind& kind : kKinds) {
-    if (starts(kind, launch)) return {kind.plugin};
-    all.emplace_back(kind.plugin);
-  }
-  return all;
+  for (const Kind& kind : kKinds)
+    if (starts(kind, launch)) return {kind};
+  return {kKinds.begin(), kKinds.end()};
 }
 
-// Where an installed plugin lies: the folder of the library or module that contains this function.
+// The folder of the library, module or program that contains this function.
 std::string own_folder() {
   Dl_info found{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &found) == 0 || found.dli_fname == nullptr) return "";
@@ -71,40 +69,60 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// First beside this library, then like a library that this one is linked with. A sanitizer's dlopen knows no RUNPATH.
+// The plugin beside this library, else as the loader finds it. A sanitizer's dlopen knows no RUNPATH.
 void* open_plugin(const std::string& name) {
-  if (name.find('/') == name.npos)
-    if (void* handle = dlopen((own_folder() + name).c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) return handle;
-  return dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string beside = own_folder() + name;
+  const bool found = name.find('/') == name.npos && ::access(beside.c_str(), F_OK) == 0;
+  return dlopen((found ? beside : name).c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+// Makes an MPI library's functions visible to a plugin that is linked with none: a wheel's, which runs with the MPI
+// library of the Python environment (in lib, three folders above the package) or else with the system's.
+bool provide_library(const Kind& kind) {
+  for (const char* name : kind.libraries)
+    for (const std::string& folder : {own_folder() + "../../../", std::string()})
+      if (name != nullptr && dlopen((folder + name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
+  return false;
+}
+
+// The plugin's table, or null with the reason in `problem`.
+const MpiPlugin* open_table(const Kind& kind, std::string& problem) {
+  void* handle = open_plugin(kind.plugin);
+  if (handle == nullptr) {
+    problem = dlerror();
+    if (provide_library(kind)) {
+      handle = open_plugin(kind.plugin);
+    } else if (kind.libraries.front() != nullptr) {
+      problem += join_text(" (no ", kind.libraries.front(), " was found)");
+    }
+  }
+  if (handle == nullptr) return nullptr;
+  const auto get = reinterpret_cast<GetMpiPlugin*>(dlsym(handle, kGetMpiPlugin));
+  if (get != nullptr) return get();
+  problem = join_text(kind.plugin, " has no ", kGetMpiPlugin, ": it is no plugin of this version of Syncline");
+  dlclose(handle);
+  return nullptr;
 }
 
 // Two MPI libraries in one process would each have a world of their own.
-void require_loaded(const MpiPlugin& plugin, const std::string& name, const std::vector<void*>& loaded) {
-  for (void* library : loaded)
-    if (dlsym(library, "MPI_Initialized") != plugin.mpi_initialized)
-      fail<CommError>("MPI: the program has loaded another MPI library than that of ", name, " (", plugin.built,
+void require_loaded(const MpiPlugin& plugin, const Kind& kind, const std::vector<Kind>& loaded) {
+  for (const Kind& other : loaded)
+    if (dlsym(loaded_library(other), "MPI_Initialized") != plugin.mpi_initialized)
+      fail<CommError>("MPI: the program has loaded another MPI library than that of ", kind.plugin, " (", plugin.built,
                       "); use one MPI library for both, or build a plugin for the program's");
 }
 
 const MpiPlugin& load() {
-  std::vector<void*> loaded;  // by the program
-  for (const Kind& kind : kKinds)
-    if (void* library = loaded_library(kind); library != nullptr) loaded.push_back(library);
+  std::vector<Kind> loaded;  // by the program
+  std::copy_if(kKinds.begin(), kKinds.end(), std::back_inserter(loaded), loaded_library);
   std::string problems;
-  for (const std::string& name : choose_plugins()) {
-    if (!problems.empty()) problems += "; ";
-    void* handle = open_plugin(name);
-    if (handle == nullptr) {
-      problems += dlerror();
-      continue;
+  for (const Kind& kind : choose_kinds(loaded)) {
+    std::string problem;
+    if (const MpiPlugin* table = open_table(kind, problem); table != nullptr) {
+      require_loaded(*table, kind, loaded);
+      return *table;
     }
-    const auto get = reinterpret_cast<GetMpiPlugin*>(dlsym(handle, kGetMpiPlugin));
-    if (get != nullptr) {
-      require_loaded(*get(), name, loaded);
-      return *get();
-    }
-    problems += join_text(name, " has no ", kGetMpiPlugin, ": it is no plugin of this version of Syncline");
-    dlclose(handle);
+    problems += (problems.empty() ? "" : "; ") + problem;
   }
   fail<CommError>("MPI: no plugin can be loaded (", problems,
                   "); install Syncline's plugin for the MPI of the launcher, or name one in SYNCLINE_MPI (openmpi, "

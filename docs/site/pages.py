@@ -29,7 +29,7 @@ def page_of(source):
         return "index.md"
     if len(parts) == 1:
         return source.lower()
-    if parts[0] == "docs":
+    if parts[0] == "docs" and source.endswith((".md", ".svg", ".png")):
         return "/".join(parts[1:])
     if parts[-1] == "README.md":
         return "folders/" + "_".join(parts[:-1]) + ".md"

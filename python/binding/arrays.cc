@@ -29,7 +29,7 @@ bool holds(DType dtype, const Array& values) {
 
 Array number_array(nb::handle value, std::optional<DType> dtype) {
   if (PyBool_Check(value.ptr())) return Array::scalar(value.ptr() == Py_True);
-  if (PyFloat_CheckExact(value.ptr())) return Array::scalar(PyFloat_AS_DOUBLE(value.ptr()));
+  if (PyFloat_CheckExact(value.ptr())) return Array::scalar(PyFloat_AsDouble(value.ptr()));
   if (dtype && is_floating(*dtype)) return Array::scalar(nb::cast<double>(nb::float_(value)));
   return Array::scalar(int64_from(value));
 }

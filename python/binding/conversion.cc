@@ -302,7 +302,7 @@ Expr Parameter::as_bound(DType dtype) const {
 Expr Parameter::expr() const { return array ? constant_of(*array) : tensor; }
 
 Parameter parameter_from(nb::handle value) {
-  if (PyFloat_CheckExact(value.ptr())) return {PyFloat_AS_DOUBLE(value.ptr()), {}, {}};
+  if (PyFloat_CheckExact(value.ptr())) return {PyFloat_AsDouble(value.ptr()), {}, {}};
   if (is_tensor(value) || (is_sequence(value) && holds_tensors(value))) return {{}, {}, expr_from(value)};
   if (value.is_none()) fail<DTypeError>("expected a number or a tensor, got None");
   HeldArray held = array_from(value);

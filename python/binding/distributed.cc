@@ -112,7 +112,7 @@ bool join() {
   comm::Settings settings = keras_json().comm;
   if (!settings.wait_limit) settings.wait_limit = kWaitLimit;
   {
-    nb::gil_scoped_release release;
+    const WithoutGil without_gil;
     wire() = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
   }
   if (joined().size() > 1) Session::current().distribute(make_data_parallel(joined()));
@@ -123,7 +123,7 @@ bool join() {
 
 // No step runs during a fork, so the child's copy of the session is consistent.
 void before_fork() {
-  nb::gil_scoped_release release;
+  const WithoutGil without_gil;
   session_mutex().lock();
 }
 
@@ -155,7 +155,7 @@ void bind_distributed(nb::module_& m) {
   });
   m.def("join", &join);
   m.def("leave", [](int status) {
-    nb::gil_scoped_release release;
+    const WithoutGil without_gil;
     leave(status);
   });
   m.def("before_fork", &before_fork);
@@ -172,12 +172,12 @@ void bind_distributed(nb::module_& m) {
   });
   m.def("post_note", [](std::uint64_t note) {
     comm::Communicator& wire = joined();
-    nb::gil_scoped_release release;
+    const WithoutGil without_gil;
     wire.post_note(note);
   });
   m.def("take_note", [] {
     comm::Communicator& wire = joined();
-    nb::gil_scoped_release release;
+    const WithoutGil without_gil;
     return wire.take_note();
   });
   // A checksum of 32 bits of the bytes, starting from `begun`; not secure against deliberate collisions.
@@ -186,7 +186,7 @@ void bind_distributed(nb::module_& m) {
            std::uint64_t begun) { return attrs::mix(begun, kernels::digest(bytes.data(), bytes.size())) >> 32; });
   m.def("report_delay", [] { return comm::report_delay(joined()).count(); });
   m.def("abort", [](int exit_code) {
-    nb::gil_scoped_release release;
+    const WithoutGil without_gil;
     joined().abort_job(exit_code);
   });
   m.def("setting", [] { return describe_setting(Session::current(), wire().get()); });

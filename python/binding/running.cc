@@ -38,6 +38,9 @@ Texts& texts() {
   return all;
 }
 
+// PyGILState_Check is not part of the stable ABI. A thread that has released the GIL keeps its thread state.
+thread_local bool has_released_gil = false;
+
 bool is_main_thread() { return getpid() == gettid(); }
 
 bool is_function(const struct sigaction& action) {
@@ -50,6 +53,11 @@ std::mutex& session_mutex() {
   static std::mutex mutex;
   return mutex;
 }
+
+WithoutGil::WithoutGil() { has_released_gil = true; }
+WithoutGil::~WithoutGil() { has_released_gil = false; }
+
+bool holds_gil() { return !has_released_gil && PyGILState_GetThisThreadState() != nullptr; }
 
 Listening::Listening(bool wanted) {
   Session& session = Session::current();

@@ -17,6 +17,19 @@ namespace syncline::python {
 // Guards the session. No thread waits for it while holding the GIL.
 std::mutex& session_mutex();
 
+// The thread does not hold the GIL during its lifetime.
+class WithoutGil {
+ public:
+  WithoutGil();
+  ~WithoutGil();
+
+ private:
+  nanobind::gil_scoped_release release_;
+};
+
+// Whether this thread may call Python: Python started it or calls us from it, and it is not within a WithoutGil.
+bool holds_gil();
+
 // During its lifetime the thread does not hold the GIL and, if `uses_session`, holds the session's mutex.
 class Alone {
  public:
@@ -25,7 +38,7 @@ class Alone {
   }
 
  private:
-  nanobind::gil_scoped_release release_;  // first: no thread waits for the session with the GIL
+  WithoutGil without_gil_;  // first: no thread waits for the session with the GIL
   std::unique_lock<std::mutex> lock_;
 };
 

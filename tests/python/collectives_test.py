@@ -136,3 +136,31 @@ def test_large_arrays_within_objects():
     print("same")
     """
     assert run(2, program) == "same\n"
+
+
+# A rank that waits in a collective call does not hold the GIL: its other threads go on.
+@pytest.mark.parametrize("call", ["d.all_reduce(1.0)", "d.broadcast({'a': 1})", "d.barrier()", "step([np.ones((4, 3))])"])
+def test_other_threads_go_on_while_a_rank_waits(call):
+    program = f"""
+        import threading, time
+        import numpy as np
+        import syncline as K
+        from syncline import distributed as d
+        x = K.placeholder((None, 3))
+        step = K.function([x], [K.sum(x)])
+        d.barrier()
+        ticks, done = 0, threading.Event()
+        def tick():
+            global ticks
+            while not done.wait(0.01):
+                ticks += 1
+        thread = threading.Thread(target=tick)
+        thread.start()
+        if d.rank() == 1:
+            time.sleep(1)
+        {call}
+        done.set()
+        thread.join()
+        assert ticks > 20 or d.rank() == 1, ticks
+    """
+    run(2, program)

@@ -5,6 +5,7 @@
 
 #include "python/binding/binding.h"
 #include "python/binding/conversion.h"
+#include "python/binding/running.h"
 #include "python/binding/tensor.h"
 #include "syncline/backend/function.h"
 #include "syncline/config.h"
@@ -22,18 +23,18 @@ PyObject* keras_state() {
 
 void follow(PyObject* state, Config& config) {
   if (PyObject* floatx = PyDict_GetItemString(state, "_FLOATX"); floatx != nullptr && PyUnicode_Check(floatx))
-    config.floatx = parse_dtype(PyUnicode_AsUTF8(floatx));
+    config.floatx = parse_dtype(PyUnicode_AsUTF8AndSize(floatx, nullptr));
   if (PyObject* epsilon = PyDict_GetItemString(state, "_EPSILON"); epsilon != nullptr && PyFloat_Check(epsilon))
-    config.epsilon = PyFloat_AS_DOUBLE(epsilon);
+    config.epsilon = PyFloat_AsDouble(epsilon);
   PyObject* format = PyDict_GetItemString(state, "_IMAGE_DATA_FORMAT");
-  if (format != nullptr && PyUnicode_Check(format)) config.image_data_format = PyUnicode_AsUTF8(format);
+  if (format != nullptr && PyUnicode_Check(format)) config.image_data_format = PyUnicode_AsUTF8AndSize(format, nullptr);
 }
 
 // The configuration for building graphs. It follows Keras only with the GIL: a step, which makes plans without the GIL,
 // uses the last values.
 Config& config() {
   Config& config = Session::current().config();
-  if (PyGILState_Check() != 0)
+  if (holds_gil())
     if (PyObject* state = keras_state()) follow(state, config);
   return config;
 }
