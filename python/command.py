@@ -5,5 +5,8 @@ import importlib.util
 import os
 import sys
 
-folder = importlib.util.find_spec("syncline").submodule_search_locations[0]
-os.execv(os.path.join(folder, "syncline"), sys.argv)
+package = importlib.util.find_spec("syncline")
+command = package and os.path.join(package.submodule_search_locations[0], "syncline")
+if not command or not os.path.isfile(command):
+    sys.exit("syncline: the package syncline of this Python has no command; install its wheel")
+os.execv(command, [command, *sys.argv[1:]])

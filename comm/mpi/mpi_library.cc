@@ -1,13 +1,16 @@
 #include "comm/mpi/mpi_library.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "syncline/distributed/launch.h"
@@ -18,7 +21,7 @@ namespace {
 
 // An MPI library that has a plugin.
 struct Kind {
-  std::string_view name;                   // value of SYNCLINE_MPI
+  std::string_view name;                   // value of SYNCLINE_MPI; empty for an unknown plugin
   const char* plugin;                      // name of the file, or its path; see open_plugin
   std::array<const char*, 2> libraries;    // names under which the MPI library is loaded
   std::array<std::string_view, 3> starts;  // launchers that start ranks of this library only
@@ -44,6 +47,15 @@ bool starts(const Kind& kind, const Launch& launch) {
          std::find(kind.starts.begin(), kind.starts.end(), launch.launcher) != kind.starts.end();
 }
 
+// A plugin's file is of the kind whose plugin has its name, or else of none.
+Kind kind_of_file(const char* path) {
+  const std::string_view name = std::string_view(path).substr(std::string_view(path).rfind('/') + 1);
+  const auto* found = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& kind) { return kind.plugin == name; });
+  Kind kind = found != kKinds.end() ? *found : Kind{};
+  kind.plugin = path;
+  return kind;
+}
+
 // The kinds to try, in order. `loaded`: those that the program has loaded.
 std::vector<Kind> choose_kinds(const std::vector<Kind>& loaded) {
   if (const char* wanted = std::getenv("SYNCLINE_MPI"); wanted != nullptr && *wanted != '\0') {
@@ -52,7 +64,7 @@ std::vector<Kind> choose_kinds(const std::vector<Kind>& loaded) {
     if (std::string_view(wanted).find('/') == std::string_view::npos)
       fail<CommError>("environment: SYNCLINE_MPI='", wanted,
                       "' is neither openmpi, nor mpich, nor the path of a plugin");
-    return {{wanted, wanted, {}, {}}};
+    return {kind_of_file(wanted)};
   }
   if (!loaded.empty()) return {loaded.front()};
   const Launch launch = read_launch_environment();
@@ -64,8 +76,13 @@ std::vector<Kind> choose_kinds(const std::vector<Kind>& loaded) {
 // The folder of the library, module or program that contains this function.
 std::string own_folder() {
   Dl_info found{};
-  if (dladdr(reinterpret_cast<const void*>(&own_folder), &found) == 0 || found.dli_fname == nullptr) return "";
-  const std::string path = found.dli_fname;
+  link_map* module = nullptr;
+  if (dladdr1(reinterpret_cast<const void*>(&own_folder), &found, reinterpret_cast<void**>(&module), RTLD_DL_LINKMAP) ==
+      0)
+    return "";
+  std::string path = module->l_name;
+  std::error_code error;
+  if (path.empty()) path = std::filesystem::read_symlink("/proc/self/exe", error);  // the program itself
   return path.substr(0, path.rfind('/') + 1);
 }
 
@@ -76,27 +93,30 @@ void* open_plugin(const std::string& name) {
   return dlopen((found ? beside : name).c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-// Makes an MPI library's functions visible to a plugin that is linked with none: a wheel's, which runs with the MPI
-// library of the Python environment (in lib, three folders above the package) or else with the system's.
-bool provide_library(const Kind& kind) {
+// A plugin that is linked with no MPI library, as a wheel's, runs with the one that this function makes visible to it:
+// that of the program, or else of the Python environment (in lib, three folders above the package), or else the
+// system's. Returns false with the loader's reason in `problem` if there is none.
+bool provide_library(const Kind& kind, std::string& problem) {
   for (const char* name : kind.libraries)
-    for (const std::string& folder : {own_folder() + "../../../", std::string()})
+    if (name != nullptr && dlopen(name, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) != nullptr) return true;
+  for (const std::string& folder : {own_folder() + "../../../", std::string()})
+    for (const char* name : kind.libraries)
       if (name != nullptr && dlopen((folder + name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
+  problem = dlerror();
   return false;
 }
 
 // The plugin's table, or null with the reason in `problem`.
 const MpiPlugin* open_table(const Kind& kind, std::string& problem) {
+  const bool provides = !SYNCLINE_LINK_MPI && !kind.name.empty();
+  if (provides && !provide_library(kind, problem)) return nullptr;
   void* handle = open_plugin(kind.plugin);
   if (handle == nullptr) {
     problem = dlerror();
-    if (provide_library(kind)) {
-      handle = open_plugin(kind.plugin);
-    } else if (kind.libraries.front() != nullptr) {
-      problem += join_text(" (no ", kind.libraries.front(), " was found)");
-    }
+    // The plugin of another kind would take the functions of the library that is visible now.
+    if (provides) fail<CommError>("MPI: the plugin cannot be loaded (", problem, "); install Syncline again");
+    return nullptr;
   }
-  if (handle == nullptr) return nullptr;
   const auto get = reinterpret_cast<GetMpiPlugin*>(dlsym(handle, kGetMpiPlugin));
   if (get != nullptr) return get();
   problem = join_text(kind.plugin, " has no ", kGetMpiPlugin, ": it is no plugin of this version of Syncline");
@@ -104,12 +124,21 @@ const MpiPlugin* open_table(const Kind& kind, std::string& problem) {
   return nullptr;
 }
 
-// Two MPI libraries in one process would each have a world of their own.
-void require_loaded(const MpiPlugin& plugin, const Kind& kind, const std::vector<Kind>& loaded) {
+bool calls(const MpiPlugin& plugin, const Kind& kind) {
+  void* library = loaded_library(kind);
+  return library != nullptr && dlsym(library, "MPI_Initialized") == plugin.mpi_initialized;
+}
+
+// Two MPI libraries in one process would each have a world of their own, and each has handles of its own.
+void require_its_library(const MpiPlugin& plugin, const Kind& kind, const std::vector<Kind>& loaded) {
   for (const Kind& other : loaded)
-    if (dlsym(loaded_library(other), "MPI_Initialized") != plugin.mpi_initialized)
+    if (!calls(plugin, other))
       fail<CommError>("MPI: the program has loaded another MPI library than that of ", kind.plugin, " (", plugin.built,
                       "); use one MPI library for both, or build a plugin for the program's");
+  for (const Kind& other : kKinds)
+    if (!kind.name.empty() && other.name != kind.name && calls(plugin, other))
+      fail<CommError>("MPI: the program's MPI library has taken the place of that of ", kind.plugin, " (", plugin.built,
+                      "); set SYNCLINE_MPI=", other.name);
 }
 
 const MpiPlugin& load() {
@@ -119,7 +148,7 @@ const MpiPlugin& load() {
   for (const Kind& kind : choose_kinds(loaded)) {
     std::string problem;
     if (const MpiPlugin* table = open_table(kind, problem); table != nullptr) {
-      require_loaded(*table, kind, loaded);
+      require_its_library(*table, kind, loaded);
       return *table;
     }
     problems += (problems.empty() ? "" : "; ") + problem;

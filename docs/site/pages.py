@@ -29,7 +29,9 @@ def page_of(source):
         return "index.md"
     if len(parts) == 1:
         return source.lower()
-    if parts[0] == "docs" and source.endswith((".md", ".svg", ".png")):
+    if source.endswith((".svg", ".png")):
+        return "/".join(parts[1:] if parts[0] == "docs" else parts)
+    if parts[0] == "docs" and source.endswith(".md"):
         return "/".join(parts[1:])
     if parts[-1] == "README.md":
         return "folders/" + "_".join(parts[:-1]) + ".md"
@@ -53,14 +55,13 @@ class Pages:
         self.written.add(source)
         path = self.root / source
         if path.suffix in (".svg", ".png"):
-            page = page.removeprefix("files/").removesuffix(".md")
             (self.folder / page).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, self.folder / page)
         elif path.suffix == ".md":
             self.write(page, self.linked(source, page, path.read_text(encoding="utf-8")))
         else:
             language = LANGUAGES.get(path.suffix, "text")
-            self.write(page, f"# {source}\n\n```{language}\n{path.read_text(encoding='utf-8')}```\n")
+            self.write(page, f"# {source}\n\n````{language}\n{path.read_text(encoding='utf-8')}\n````\n")
         return page
 
     def linked(self, source, page, text):
@@ -77,7 +78,8 @@ class Pages:
                 sys.exit(f"pages: {source}: the link {target} leads nowhere")
             return before + os.path.relpath(self.add(file), os.path.dirname(page)) + after
 
-        return LINK.sub(change, text)
+        fenced = re.split(r"(^```.*?^```)", text, flags=re.M | re.S)  # code stands at the odd places
+        return "".join(part if i % 2 else LINK.sub(change, part) for i, part in enumerate(fenced))
 
 
 def header_page(root, folder):

@@ -154,7 +154,7 @@ def test_other_threads_go_on_while_a_rank_waits(call):
             global ticks
             while not done.wait(0.01):
                 ticks += 1
-        thread = threading.Thread(target=tick)
+        thread = threading.Thread(target=tick, daemon=True)
         thread.start()
         if d.rank() == 1:
             time.sleep(1)

@@ -18,6 +18,8 @@ def wheel(tmp_path_factory):
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--config-settings=build-dir=build/wheel"]
     # The test is about the package, not its speed.
     options.append("--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG")
+    # As in scripts/wheel: the plugins find the MPI library when they are loaded.
+    options.append("--config-settings=cmake.define.SYNCLINE_LINK_MPI=OFF")
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "-w", folder, ROOT], check=True, timeout=1500)
     return next(folder.glob("syncline-*.whl"))
 
@@ -27,7 +29,9 @@ def test_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"syncline"}
     sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python" / "syncline").rglob("*.py")}
     assert sources | {"syncline/py.typed", "syncline/_core.pyi"} <= set(names)
+    assert {"syncline/_core.abi3.so", "syncline/syncline", "syncline/libsyncline_mpi_openmpi.so"} <= set(names)
     assert sum(name.startswith("syncline/_core.") and name.endswith(".so") for name in names) == 1
+    assert "-cp311-abi3-" in wheel.name
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +61,11 @@ def test_works_installed(installed):
 def test_finds_its_plugin_on_two_ranks(installed):
     script = "from syncline import distributed as d; print(d.size(), d.all_reduce(1.0))"
     assert run(installed, script, ROOT / "scripts" / "launch", "2") == "2 2.0\n"
+
+
+def test_has_the_command(installed):
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    printed = subprocess.run(
+        [installed / "bin" / "syncline", "--version"], env=environment, check=True, capture_output=True, timeout=60
+    ).stdout.decode()
+    assert printed.startswith("Syncline ") and "Open MPI " in printed, printed
