@@ -23,29 +23,29 @@ MpiHandle duplicate_world(const MpiOptions& options) {
     fail("make_mpi_communicator: piece_bytes=", options.piece_bytes, " must lie between 1 and 2^30");
   auto life = std::make_shared<MpiLife>(MpiSession::join());
   int size = 0;
-  const auto lock = lock_mpi();
-  check_mpi(mpi().world_size(&size), "MPI_Comm_size", "start");
+  const LockedMpi mpi;
+  check_mpi(mpi->world_size(&size), "MPI_Comm_size", "start");
   check_launch(options.launch, size);
   MpiComm comm = MpiComm::kNull;
-  check_mpi(mpi().duplicate_world(&comm), "MPI_Comm_dup", "start");
-  return {std::move(life), comm};
+  check_mpi(mpi->duplicate_world(&comm), "MPI_Comm_dup", "start");
+  return {mpi, std::move(life), comm};
 }
 
 MpiHandle ranks_of_node(const MpiHandle& job) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   MpiComm comm = MpiComm::kNull;
-  check_mpi(mpi().split_by_node(job.get(), job.rank(), &comm), "MPI_Comm_split_type", "start");
-  return {job.life(), comm};
+  check_mpi(mpi->split_by_node(job.get(), job.rank(), &comm), "MPI_Comm_split_type", "start");
+  return {mpi, job.life(), comm};
 }
 
 // A node of the topology is a set of ranks that share memory, identified by its first rank.
 Topology topology_of(const MpiHandle& job, const MpiHandle& node, bool shares) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   int first = job.rank();
-  check_mpi(mpi().broadcast(&first, sizeof first, 0, node.get()), "MPI_Bcast", "start");
+  check_mpi(mpi->broadcast(&first, sizeof first, 0, node.get()), "MPI_Bcast", "start");
   const std::array own{first, shares ? first : job.rank()};
   std::vector<std::array<int, 2>> all(static_cast<std::size_t>(job.size()));
-  check_mpi(mpi().all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
+  check_mpi(mpi->all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
   std::vector<int> nodes;
   std::set<int> machines;
   for (const auto& [machine, node_of_rank] : all) {
@@ -123,11 +123,10 @@ class MpiCommunicator : public WorkerCommunicator {
         options_(options) {}
 
   MpiHandle handle_of(std::span<const int> ranks) const {
-    const auto lock = lock_mpi();
+    const LockedMpi mpi;
     MpiComm comm = MpiComm::kNull;
-    check_mpi(mpi().group(comm_, ranks.data(), static_cast<int>(ranks.size()), &comm), "MPI_Comm_create_group",
-              "group");
-    return {std::make_shared<MpiLife>(session_), comm};
+    check_mpi(mpi->group(comm_, ranks.data(), static_cast<int>(ranks.size()), &comm), "MPI_Comm_create_group", "group");
+    return {mpi, std::make_shared<MpiLife>(session_), comm};
   }
 
   const std::shared_ptr<MpiSession> session_;

@@ -163,15 +163,28 @@ const MpiPlugin& plugin() {
   return loaded;
 }
 
+std::timed_mutex& calls_mutex() {
+  static std::timed_mutex mutex;
+  return mutex;
+}
+
 }  // namespace
 
-const MpiLibrary& mpi() { return plugin().library; }
+LockedMpi::LockedMpi() : library_(plugin().library), lock_(calls_mutex()) {}
+LockedMpi::LockedMpi(std::chrono::seconds limit) : library_(plugin().library), lock_(calls_mutex(), limit) {}
+
+void check_mpi(int code, const char* call, std::string_view doing) {
+  if (code == 0) return;
+  std::array<char, 512> text{};
+  plugin().library.error_string(code, text.data(), static_cast<int>(text.size()));
+  fail<CommError>(call, " failed during ", doing, ": ", text.data(), " (code ", code, ")");
+}
 
 bool mpi_is_initialized() {
   if (std::none_of(kKinds.begin(), kKinds.end(), loaded_library)) return false;
   int initialized = 0, finalized = 0;
   try {
-    return mpi().state(&initialized, &finalized) == 0 && initialized != 0;
+    return plugin().library.state(&initialized, &finalized) == 0 && initialized != 0;
   } catch (const CommError&) {
     return false;  // make_communicator() reports it, if this process is one of several
   }
@@ -181,7 +194,7 @@ MpiVersion mpi_version() {
   MpiVersion version;
   version.built = plugin().built;
   std::array<char, 256> text{};
-  if (mpi().version(text.data(), static_cast<int>(text.size())) == 0) version.loaded = text.data();
+  if (plugin().library.version(text.data(), static_cast<int>(text.size())) == 0) version.loaded = text.data();
   return version;
 }
 

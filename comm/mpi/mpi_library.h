@@ -5,12 +5,15 @@
 // library and fills this table. The launcher decides which plugin is loaded.
 //
 // Handles are opaque; 0 is the null handle. The functions return MPI's error codes, 0 for success; check_mpi() throws.
-// See mpi_session.h for the lock under which they are called.
+// Only LockedMpi reaches them: several threads call MPI, one at a time.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <string_view>
 
 namespace syncline::comm {
 
@@ -72,11 +75,28 @@ struct MpiPlugin {
 using GetMpiPlugin = const MpiPlugin*();
 inline constexpr const char* kGetMpiPlugin = "syncline_mpi_plugin_1";
 
-// Loads the plugin on the first call; later calls return the same table. The choice, by the first that applies:
-// SYNCLINE_MPI ("openmpi", "mpich" or the path of a plugin); the MPI that the program has loaded; the launcher; the
-// first that can be loaded. Any thread may call it. Throws CommError with the loader's text if there is none, or if the
-// program has loaded another MPI library than the plugin's.
-const MpiLibrary& mpi();
+// MPI for one thread: the others wait until this object is destroyed. Hold it only for calls that return at once, or
+// that all ranks make together. A thread that holds one must not make another.
+//
+// The first object loads the plugin. The choice, by the first that applies: SYNCLINE_MPI ("openmpi", "mpich" or the
+// path of a plugin); the MPI that the program has loaded; the launcher; the first that can be loaded. Throws CommError
+// with the loader's text if there is none, or if the program has loaded another MPI library than the plugin's.
+class LockedMpi {
+ public:
+  LockedMpi();
+  // Waits up to this time; then the object is false and must not be called.
+  explicit LockedMpi(std::chrono::seconds limit);
+  explicit operator bool() const { return lock_.owns_lock(); }
+  const MpiLibrary* operator->() const { return &library_; }
+
+ private:
+  const MpiLibrary& library_;
+  const std::unique_lock<std::timed_mutex> lock_;
+};
+
+// Throws CommError with MPI's error text unless code is 0. `call` is MPI's name of the function, `doing` names the
+// operation. Any thread may call it.
+void check_mpi(int code, const char* call, std::string_view doing);
 
 // Whether MPI is initialised, by the program or by a communicator. Loads no plugin if the process has no MPI.
 bool mpi_is_initialized();
@@ -85,7 +105,7 @@ struct MpiVersion {
   std::string built;   // "Open MPI 4.1.4": from the headers of the plugin
   std::string loaded;  // the same from the loaded library
 };
-// Call it at any time, also before MPI is initialised. Throws as mpi() does.
+// Any thread may call it, also before MPI is initialised. Throws as LockedMpi() does.
 MpiVersion mpi_version();
 
 }  // namespace syncline::comm

@@ -25,26 +25,27 @@ constexpr std::size_t kMargin = std::size_t{1} << 20;
 
 // The folder of the files that back windows.
 std::string window_folder() {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   std::array<char, 4096> text{};
-  mpi().control_variable("osc_sm_backing_directory", text.data(), static_cast<int>(text.size()));
+  mpi->control_variable("osc_sm_backing_directory", text.data(), static_cast<int>(text.size()));
   return text[0] != '\0' ? text.data() : "/dev/shm";
 }
 
 class SharedWindow : public Window {
  public:
-  SharedWindow(std::shared_ptr<MpiLife> life, MpiWindow window, int ranks) : life_(std::move(life)), window_(window) {
+  SharedWindow(const LockedMpi& mpi, std::shared_ptr<MpiLife> life, MpiWindow window, int ranks)
+      : life_(std::move(life)), window_(window) {
     for (int l = 0; l < ranks; ++l) {
       void* first = nullptr;
-      check_mpi(mpi().window_part(window_, l, &first), "MPI_Win_shared_query", "start");
+      check_mpi(mpi->window_part(window_, l, &first), "MPI_Win_shared_query", "start");
       // A part may begin inside a page, at the same offset on every rank.
       parts_.push_back(reinterpret_cast<std::byte*>(in_pages(reinterpret_cast<std::uintptr_t>(first))));
     }
   }
   ~SharedWindow() override {
     if (!life_->may_free()) return;
-    const auto lock = lock_mpi();
-    mpi().free_window(&window_);
+    const LockedMpi mpi;
+    mpi->free_window(&window_);
   }
 
  private:
@@ -63,11 +64,11 @@ bool populate(std::byte* begin, std::size_t bytes) {
 
 MpiMemory::MpiMemory(MpiHandle node) : node_(std::move(node)) {}
 
-// Whether `fine` is true on all ranks of the node. The caller must not hold the MPI lock.
+// Whether `fine` is true on all ranks of the node. The caller must not hold MPI.
 bool MpiMemory::everybody(bool fine) const {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   int all = fine ? 1 : 0;
-  check_mpi(mpi().all_reduce_min(&all, node_.get()), "MPI_Allreduce", "shared memory");
+  check_mpi(mpi->all_reduce_min(&all, node_.get()), "MPI_Allreduce", "shared memory");
   return all == 1;
 }
 
@@ -88,10 +89,10 @@ std::unique_ptr<Window> MpiMemory::allocate(std::size_t bytes_a_rank) {
 
   std::unique_ptr<SharedWindow> window;
   {
-    const auto lock = lock_mpi();
+    const LockedMpi mpi;
     MpiWindow handle = MpiWindow::kNull;
-    check_mpi(mpi().allocate_shared(asked, node_.get(), &handle), "MPI_Win_allocate_shared", "shared memory");
-    window = std::make_unique<SharedWindow>(node_.life(), handle, node_.size());
+    check_mpi(mpi->allocate_shared(asked, node_.get(), &handle), "MPI_Win_allocate_shared", "shared memory");
+    window = std::make_unique<SharedWindow>(mpi, node_.life(), handle, node_.size());
   }
   if (everybody(populate(window->part(node_.rank()), bytes_a_rank))) return window;
   why_ = join_text(directory, " has no room for ", node_.size(), " x ", bytes_a_rank >> 10, " KiB");

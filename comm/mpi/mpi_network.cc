@@ -19,10 +19,10 @@ enum : int { kNote = kChannels, kReport, kSpread };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
-bool is_done(MpiRequest& request) {
+bool is_done(const LockedMpi& mpi, MpiRequest& request) {
   if (request == MpiRequest::kNull) return true;
   int done = 0;
-  check(mpi().test(&request, &done), "MPI_Test");
+  check(mpi->test(&request, &done), "MPI_Test");
   return done != 0;
 }
 
@@ -31,9 +31,9 @@ void wait_until(const std::function<bool()>& condition) {
 }
 
 // Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
-bool all_done(std::vector<MpiRequest>& requests) {
+bool all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests) {
   bool done = true;
-  for (MpiRequest& request : requests) done = is_done(request) && done;
+  for (MpiRequest& request : requests) done = is_done(mpi, request) && done;
   return done;
 }
 
@@ -55,7 +55,7 @@ int MpiNetwork::peer(int node) const {
 }
 
 void MpiNetwork::start(int channel, std::span<const Exchange> exchanges) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   Channel& open = channels_[static_cast<std::size_t>(channel)];
   open.sends.clear();
   open.receives.clear();
@@ -63,23 +63,23 @@ void MpiNetwork::start(int channel, std::span<const Exchange> exchanges) {
   for (const Exchange& exchange : exchanges) {
     open.nodes.push_back(exchange.node);
     open.receives.push_back(MpiRequest::kNull);
-    check(mpi().receive(exchange.receive, static_cast<int>(exchange.receive_bytes), peer(exchange.node), channel,
-                        job_.get(), &open.receives.back()),
+    check(mpi->receive(exchange.receive, static_cast<int>(exchange.receive_bytes), peer(exchange.node), channel,
+                       job_.get(), &open.receives.back()),
           "MPI_Irecv");
   }
   for (const Exchange& exchange : exchanges) {
     open.sends.push_back(MpiRequest::kNull);
-    check(mpi().send(exchange.send, static_cast<int>(exchange.send_bytes), peer(exchange.node), channel, job_.get(),
-                     &open.sends.back()),
+    check(mpi->send(exchange.send, static_cast<int>(exchange.send_bytes), peer(exchange.node), channel, job_.get(),
+                    &open.sends.back()),
           "MPI_Isend");
   }
 }
 
 bool MpiNetwork::test(int channel) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   Channel& open = channels_[static_cast<std::size_t>(channel)];
-  const bool received = all_done(open.receives);
-  return all_done(open.sends) && received;
+  const bool received = all_done(mpi, open.receives);
+  return all_done(mpi, open.sends) && received;
 }
 
 bool MpiNetwork::has_come(int channel, int node) const {
@@ -97,122 +97,124 @@ void MpiNetwork::for_pieces(std::byte* data, std::int64_t bytes, const Call& cal
     call(data + first, static_cast<int>(std::min(piece_bytes_, bytes - first)));
 }
 
-void MpiNetwork::send(const std::byte* data, int bytes, int rank) {
+void MpiNetwork::send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank) {
   sends_.push_back(MpiRequest::kNull);
-  check(mpi().send(data, bytes, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
+  check(mpi->send(data, bytes, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
 }
 
-void MpiNetwork::receive(std::byte* data, int bytes, int rank) {
+void MpiNetwork::receive(const LockedMpi& mpi, std::byte* data, int bytes, int rank) {
   receives_.push_back(MpiRequest::kNull);
-  check(mpi().receive(data, bytes, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
+  check(mpi->receive(data, bytes, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
 }
 
 // Point-to-point between all pairs of ranks: MPI's own non-blocking gather has hung here, with empty parts between two
 // nodes.
 void MpiNetwork::start_gather(const void* send_from, void* receive_at, std::span<const std::int64_t> byte_counts) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   sends_.clear();
   receives_.clear();
   auto* place = static_cast<std::byte*>(receive_at);
   for (int r = 0; r < topology_.size(); place += byte_counts[static_cast<std::size_t>(r++)]) {
     const std::int64_t bytes = byte_counts[static_cast<std::size_t>(r)];
-    if (r != topology_.rank) for_pieces(place, bytes, [&](std::byte* piece, int size) { receive(piece, size, r); });
+    if (r != topology_.rank)
+      for_pieces(place, bytes, [&](std::byte* piece, int size) { receive(mpi, piece, size, r); });
     else if (bytes > 0 && place != send_from) std::memmove(place, send_from, static_cast<std::size_t>(bytes));
     if (r != topology_.rank) continue;
     for (int step = 1; step < topology_.size(); ++step)
-      for_pieces(place, bytes, [&](std::byte* piece, int size) { send(piece, size, (r + step) % topology_.size()); });
+      for_pieces(place, bytes,
+                 [&](std::byte* piece, int size) { send(mpi, piece, size, (r + step) % topology_.size()); });
   }
 }
 
 void MpiNetwork::start_broadcast(void* data, std::int64_t bytes, int root) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   for_pieces(static_cast<std::byte*>(data), bytes, [&](std::byte* piece, int size) {
     pieces_.push_back({piece, size, root});
   });
-  begin_piece();
+  begin_piece(mpi);
 }
 
 // A binomial tree: rank v, counted from the root, receives from v without its lowest bit.
-void MpiNetwork::begin_piece() {
+void MpiNetwork::begin_piece(const LockedMpi& mpi) {
   sends_.clear();
   receives_.clear();
   passed_on_ = false;
   const Piece& piece = pieces_.front();
   const int size = topology_.size(), v = (topology_.rank - piece.root + size) % size;
-  if (v > 0) receive(piece.data, piece.bytes, ((v & (v - 1)) + piece.root) % size);
+  if (v > 0) receive(mpi, piece.data, piece.bytes, ((v & (v - 1)) + piece.root) % size);
 }
 
-void MpiNetwork::pass_piece_on() {
+void MpiNetwork::pass_piece_on(const LockedMpi& mpi) {
   const Piece& piece = pieces_.front();
   const int size = topology_.size(), v = (topology_.rank - piece.root + size) % size;
   int bit = 1;
   while (bit < size && (v & bit) == 0) bit *= 2;
   for (bit /= 2; bit > 0; bit /= 2)
-    if (v + bit < size) send(piece.data, piece.bytes, (v + bit + piece.root) % size);
+    if (v + bit < size) send(mpi, piece.data, piece.bytes, (v + bit + piece.root) % size);
   passed_on_ = true;
 }
 
 bool MpiNetwork::test_all() {
-  const auto lock = lock_mpi();
-  while (all_done(receives_)) {
-    if (!pieces_.empty() && !passed_on_) pass_piece_on();
-    if (!all_done(sends_)) return false;
+  const LockedMpi mpi;
+  while (all_done(mpi, receives_)) {
+    if (!pieces_.empty() && !passed_on_) pass_piece_on(mpi);
+    if (!all_done(mpi, sends_)) return false;
     if (!pieces_.empty()) pieces_.pop_front();
     if (pieces_.empty()) return true;
-    begin_piece();
+    begin_piece(mpi);
   }
   return false;
 }
 
 template <class Message>
-void MpiNetwork::drop_delivered(std::list<Sent<Message>>& sent) {
-  std::erase_if(sent, [](Sent<Message>& one) { return is_done(one.request); });
+void MpiNetwork::drop_delivered(const LockedMpi& mpi, std::list<Sent<Message>>& sent) {
+  std::erase_if(sent, [&](Sent<Message>& one) { return is_done(mpi, one.request); });
 }
 
 void MpiNetwork::post_note(std::uint64_t note) {
   if (topology_.rank != 0) return;
-  const auto lock = lock_mpi();
-  drop_delivered(notes_sent_);
+  const LockedMpi mpi;
+  drop_delivered(mpi, notes_sent_);
   ++notes_;
   for (int r = 1; r < topology_.size(); ++r) {
     auto& sent = notes_sent_.emplace_back(Sent<std::uint64_t>{note, MpiRequest::kNull});
-    check(mpi().send(&sent.message, sizeof note, r, kNote, job_.get(), &sent.request), "MPI_Isend");
+    check(mpi->send(&sent.message, sizeof note, r, kNote, job_.get(), &sent.request), "MPI_Isend");
   }
 }
 
 std::optional<std::uint64_t> MpiNetwork::take_note() {
   if (topology_.rank == 0) return {};
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   int there = 0, bytes = 0, from = 0;
-  check(mpi().probe(0, kNote, job_.get(), &there, &bytes, &from), "MPI_Iprobe");
+  check(mpi->probe(0, kNote, job_.get(), &there, &bytes, &from), "MPI_Iprobe");
   if (there == 0) return {};
   std::uint64_t note = 0;
-  check(mpi().receive_probed(&note, sizeof note, 0, kNote, job_.get()), "MPI_Recv");
+  check(mpi->receive_probed(&note, sizeof note, 0, kNote, job_.get()), "MPI_Recv");
   ++notes_;
   return note;
 }
 
 void MpiNetwork::post_report(std::span<const std::byte> report) {
-  const auto lock = lock_mpi();
-  drop_delivered(reports_sent_);
+  const LockedMpi mpi;
+  drop_delivered(mpi, reports_sent_);
   for (int n = 0; n < topology_.node_count(); ++n)
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
       if (n == topology_.node) continue;
       auto& sent = reports_sent_.emplace_back(Sent<std::vector<std::byte>>{{report.begin(), report.end()}});
       // Synchronous sends complete when the reports are received; close() waits for that.
-      check(mpi().send_synchronous(sent.message.data(), static_cast<int>(report.size()), r, kReport, job_.get(),
-                                   &sent.request),
+      check(mpi->send_synchronous(sent.message.data(), static_cast<int>(report.size()), r, kReport, job_.get(),
+                                  &sent.request),
             "MPI_Issend");
     }
 }
 
 bool MpiNetwork::take_report(std::vector<std::byte>& report) {
-  const auto lock = lock_mpi();
+  const LockedMpi mpi;
   int there = 0, bytes = 0, from = 0;
-  check(mpi().probe(MpiLibrary::kAnySource, kReport, job_.get(), &there, &bytes, &from), "MPI_Iprobe");
+  check(mpi->probe(MpiLibrary::kAnySource, kReport, job_.get(), &there, &bytes, &from), "MPI_Iprobe");
   if (there == 0) return false;
   report.resize(static_cast<std::size_t>(bytes));
-  check(mpi().receive_probed(report.data(), bytes, from, kReport, job_.get()), "MPI_Recv");
+  check(mpi->receive_probed(report.data(), bytes, from, kReport, job_.get()), "MPI_Recv");
   return true;
 }
 
@@ -222,24 +224,24 @@ void MpiNetwork::deliver() {
   MpiRequest told = MpiRequest::kNull, end = MpiRequest::kNull;
   std::uint64_t posted = notes_;
   {
-    const auto lock = lock_mpi();
-    check(mpi().start_broadcast(&posted, sizeof posted, 0, job_.get(), &told), "MPI_Ibcast");
+    const LockedMpi mpi;
+    check(mpi->start_broadcast(&posted, sizeof posted, 0, job_.get(), &told), "MPI_Ibcast");
   }
   wait_until([&] {
-    const auto lock = lock_mpi();
-    return is_done(told);
+    const LockedMpi mpi;
+    return is_done(mpi, told);
   });
   wait_until([&] { return notes_ >= posted || (take_note() && notes_ >= posted); });
   std::vector<std::byte> report;
   bool here = false;
   wait_until([&] {
     while (take_report(report)) continue;
-    const auto lock = lock_mpi();
-    drop_delivered(notes_sent_);
-    drop_delivered(reports_sent_);
+    const LockedMpi mpi;
+    drop_delivered(mpi, notes_sent_);
+    drop_delivered(mpi, reports_sent_);
     if (!notes_sent_.empty() || !reports_sent_.empty()) return false;
-    if (!std::exchange(here, true)) check(mpi().start_barrier(job_.get(), &end), "MPI_Ibarrier");
-    return is_done(end);
+    if (!std::exchange(here, true)) check(mpi->start_barrier(job_.get(), &end), "MPI_Ibarrier");
+    return is_done(mpi, end);
   });
 }
 

@@ -1,5 +1,5 @@
 // MpiNetwork: messages between nodes, and gathers and broadcasts of all ranks without shared memory. Only close()
-// blocks; it holds no lock while it waits, so other communicators of the process continue.
+// blocks; it does not hold MPI while it waits, so other communicators of the process continue.
 #pragma once
 
 #include <array>
@@ -50,12 +50,12 @@ class MpiNetwork : public Network {
   int peer(int node) const;
   template <class Call>
   void for_pieces(std::byte* data, std::int64_t bytes, const Call& call) const;
-  void send(const std::byte* data, int bytes, int rank);
-  void receive(std::byte* data, int bytes, int rank);
-  void begin_piece();
-  void pass_piece_on();
+  void send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank);
+  void receive(const LockedMpi& mpi, std::byte* data, int bytes, int rank);
+  void begin_piece(const LockedMpi& mpi);
+  void pass_piece_on(const LockedMpi& mpi);
   template <class Message>
-  void drop_delivered(std::list<Sent<Message>>& sent);
+  void drop_delivered(const LockedMpi& mpi, std::list<Sent<Message>>& sent);
   bool idle() const;
   void deliver();
 

@@ -24,22 +24,6 @@ void require_serialized(int serialized) {
       "threads in turn; initialize MPI with MPI_Init_thread, or let Syncline initialize it");
 }
 
-}  // namespace
-
-void check_mpi(int code, const char* call, std::string_view doing) {
-  if (code == 0) return;
-  std::array<char, 512> text{};
-  mpi().error_string(code, text.data(), static_cast<int>(text.size()));
-  fail<CommError>(call, " failed during ", doing, ": ", text.data(), " (code ", code, ")");
-}
-
-namespace {
-
-std::timed_mutex& mpi_mutex() {
-  static std::timed_mutex mutex;
-  return mutex;
-}
-
 constexpr std::chrono::seconds kReadingTime{1};
 
 // Waits until the pipe is empty, at most until `end`. Does not wait for files, terminals and sockets: they lose
@@ -62,48 +46,43 @@ void wait_for_launcher() {
 
 }  // namespace
 
-std::unique_lock<std::timed_mutex> lock_mpi() { return std::unique_lock(mpi_mutex()); }
-
 void abort_mpi(int exit_code) noexcept {
   wait_for_launcher();
-  const std::unique_lock lock(mpi_mutex(), std::chrono::seconds(2));
-  if (lock) mpi().abort(exit_code);
+  const LockedMpi mpi(std::chrono::seconds(2));
+  if (mpi) mpi->abort(exit_code);
   std::_Exit(exit_code);  // a call hangs in MPI: the launcher sees that a rank is gone and ends the others
+}
+
+MpiHandle::MpiHandle(const LockedMpi& mpi, std::shared_ptr<MpiLife> life, MpiComm comm)
+    : life_(std::move(life)), comm_(comm) {
+  check_mpi(mpi->comm_rank(comm_, &rank_), "MPI_Comm_rank", "start");
+  check_mpi(mpi->comm_size(comm_, &size_), "MPI_Comm_size", "start");
 }
 
 MpiHandle::~MpiHandle() {
   if (comm_ == MpiComm::kNull || !life_->may_free()) return;
-  const auto lock = lock_mpi();
-  mpi().free_comm(&comm_);
-}
-
-int MpiHandle::rank() const {
-  int rank = 0;
-  check_mpi(mpi().comm_rank(comm_, &rank), "MPI_Comm_rank", "start");
-  return rank;
-}
-
-int MpiHandle::size() const {
-  int size = 1;
-  check_mpi(mpi().comm_size(comm_, &size), "MPI_Comm_size", "start");
-  return size;
+  const LockedMpi mpi;
+  mpi->free_comm(&comm_);
 }
 
 MpiSession::MpiSession() {
   int initialized = 0, finalized = 0, serialized = 0;
-  check_mpi(mpi().state(&initialized, &finalized), "MPI_Initialized", "start");
+  const LockedMpi mpi;
+  check_mpi(mpi->state(&initialized, &finalized), "MPI_Initialized", "start");
   if (finalized != 0) fail<CommError>("MPI is already finalized; keep one communicator for the whole run");
   if (initialized != 0) {
-    check_mpi(mpi().query_thread(&serialized), "MPI_Query_thread", "start");
+    check_mpi(mpi->query_thread(&serialized), "MPI_Query_thread", "start");
   } else {
-    check_mpi(mpi().initialize(&serialized), "MPI_Init_thread", "start");
+    check_mpi(mpi->initialize(&serialized), "MPI_Init_thread", "start");
     ours_ = true;
   }
   require_serialized(serialized);
 }
 
 MpiSession::~MpiSession() {
-  if (ours_ && !abandoned_) mpi().finalize();
+  if (!ours_ || abandoned_) return;
+  const LockedMpi mpi;
+  mpi->finalize();
 }
 
 std::shared_ptr<MpiSession> MpiSession::join() {

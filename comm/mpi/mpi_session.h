@@ -1,26 +1,16 @@
-// MpiSession: starts and finalizes MPI for all communicators of this process. Also the lock for MPI calls, and the
-// check of return codes.
+// MpiSession: starts and finalizes MPI for all communicators of this process.
 #pragma once
 
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <string_view>
 #include <utility>
 
 #include "comm/mpi/mpi_library.h"
 
 namespace syncline::comm {
 
-// Throws CommError with MPI's error text unless code is 0. `call` is MPI's name of the function, `doing` names the
-// operation.
-void check_mpi(int code, const char* call, std::string_view doing);
-
-// Serializes MPI calls, because communicators have threads of their own. Hold the lock only for calls that return at
-// once, or that all ranks make together.
-std::unique_lock<std::timed_mutex> lock_mpi();
 // Ends all processes of the job. Waits for up to 1 s until the launcher has read what this rank wrote to its pipes. If
-// another call holds the lock for 2 s, ends only this process, without MPI_Abort.
+// another thread holds MPI for 2 s, ends only this process, without MPI_Abort.
 [[noreturn]] void abort_mpi(int exit_code) noexcept;
 
 // Initialises MPI, or joins the MPI that the program has initialised. The last owner finalizes MPI if MpiSession
@@ -55,20 +45,24 @@ struct MpiLife {
 // Owns an MPI communicator.
 class MpiHandle {
  public:
-  MpiHandle(std::shared_ptr<MpiLife> life, MpiComm comm) : life_(std::move(life)), comm_(comm) {}
+  MpiHandle(const LockedMpi& mpi, std::shared_ptr<MpiLife> life, MpiComm comm);
   MpiHandle(MpiHandle&& other) noexcept
-      : life_(std::move(other.life_)), comm_(std::exchange(other.comm_, MpiComm::kNull)) {}
+      : life_(std::move(other.life_)),
+        comm_(std::exchange(other.comm_, MpiComm::kNull)),
+        rank_(other.rank_),
+        size_(other.size_) {}
   MpiHandle& operator=(MpiHandle&&) = delete;
   ~MpiHandle();
 
   MpiComm get() const { return comm_; }
   const std::shared_ptr<MpiLife>& life() const { return life_; }
-  int rank() const;
-  int size() const;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
 
  private:
   std::shared_ptr<MpiLife> life_;
   MpiComm comm_ = MpiComm::kNull;
+  int rank_ = 0, size_ = 1;
 };
 
 }  // namespace syncline::comm

@@ -1,6 +1,5 @@
 // A plugin that passes every call on to Open MPI's, and ends the process with exit code 88 if two threads call MPI at
-// once: MPI is initialized for one caller at a time, so every call needs lock_mpi(). Each call lasts at least 20
-// microseconds.
+// once: MPI is initialized for one caller at a time, which LockedMpi sees to. Each call lasts at least 20 microseconds.
 #include <dlfcn.h>
 
 #include <atomic>
