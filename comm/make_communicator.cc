@@ -1,7 +1,6 @@
 #include "syncline/distributed/make_communicator.h"
 
 #include <cstdio>
-#include <thread>
 
 #include "comm/mpi/mpi_communicator.h"
 #include "comm/single.h"
@@ -45,9 +44,8 @@ std::unique_ptr<Communicator> make_communicator(const CommOptions& options) {
 }
 
 CommOptions options_for_threads(int threads_a_rank, const Settings& settings) {
-  const int busy = read_launch_environment().local_size * threads_a_rank;
   CommOptions options;
-  options.worker.background = busy < static_cast<int>(std::thread::hardware_concurrency());
+  options.worker.threads = threads_a_rank;
   return with(options, settings);
 }
 

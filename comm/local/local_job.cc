@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -55,6 +56,7 @@ class HeapNetwork : public Network {
       if (!job_->receive({peer(exchange.node), topology_.rank, channel}, letter)) return false;
       SYNCLINE_CHECK(letter.size() == exchange.receive_bytes);
       if (!letter.empty()) std::memcpy(exchange.receive, letter.data(), letter.size());
+      ++moved_;
       return true;
     });
     return open.empty();
@@ -67,30 +69,22 @@ class HeapNetwork : public Network {
     });
   }
 
-  void start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) override {
-    auto* at = static_cast<std::byte*>(receive);
-    for (int r = 0; r < topology_.size(); at += byte_counts[static_cast<std::size_t>(r++)]) {
-      const auto bytes = static_cast<std::size_t>(byte_counts[static_cast<std::size_t>(r)]);
-      if (r == topology_.rank) post_to_all(send, bytes);
-      if (r != topology_.rank) awaited_.push_back({r, at});
-      else if (at != send && bytes > 0) std::memcpy(at, send, bytes);
-    }
-  }
-
   void start_broadcast(void* data, std::int64_t bytes, int root) override {
-    if (topology_.rank == root) post_to_all(data, static_cast<std::size_t>(bytes));
-    else awaited_.push_back({root, static_cast<std::byte*>(data)});
+    if (topology_.rank != root) awaited_ = {root, static_cast<std::byte*>(data)};
+    for (int r = 0; topology_.rank == root && r < topology_.size(); ++r)
+      if (r != root) job_->send({root, r, kSpread}, letter_of(data, static_cast<std::size_t>(bytes)));
   }
 
-  bool test_all() override {
-    std::erase_if(awaited_, [&](const auto& part) {
-      LocalJob::Letter letter;
-      if (!job_->receive({part.first, topology_.rank, kSpread}, letter)) return false;
-      if (!letter.empty()) std::memcpy(part.second, letter.data(), letter.size());
-      return true;
-    });
-    return awaited_.empty();
+  bool test_broadcast() override {
+    LocalJob::Letter letter;
+    if (awaited_ && !job_->receive({awaited_->first, topology_.rank, kSpread}, letter)) return false;
+    if (awaited_ && !letter.empty()) std::memcpy(awaited_->second, letter.data(), letter.size());
+    if (awaited_) ++moved_;
+    awaited_.reset();
+    return true;
   }
+
+  std::uint64_t moved() const noexcept override { return moved_; }
 
   void post_note(std::uint64_t note) override {
     for (int r = 1; topology_.rank == 0 && r < topology_.size(); ++r)
@@ -123,18 +117,17 @@ class HeapNetwork : public Network {
   int peer(int node) const {
     return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
   }
-  void post_to_all(const void* data, std::size_t bytes) {
-    for (int r = 0; r < topology_.size(); ++r)
-      if (r != topology_.rank) job_->send({topology_.rank, r, kSpread}, letter_of(data, bytes));
-  }
 
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
   std::array<std::vector<Exchange>, kChannels> open_;
-  std::vector<std::pair<int, std::byte*>> awaited_;  // sender, destination
+  std::optional<std::pair<int, std::byte*>> awaited_;  // a broadcast's root, destination
+  std::atomic<std::uint64_t> moved_ = 0;
 };
 
-LocalJob::LocalJob(std::vector<int> node_of_rank) : node_of_rank_(std::move(node_of_rank)) {}
+LocalJob::LocalJob(const std::vector<int>& node_of_rank) {
+  for (const int r : ranks_by_node(node_of_rank)) node_of_rank_.push_back(node_of_rank[static_cast<std::size_t>(r)]);
+}
 
 Topology LocalJob::topology(int rank) const { return make_topology(rank, node_of_rank_); }
 
@@ -153,7 +146,7 @@ std::shared_ptr<LocalJob> LocalJob::group(const std::vector<int>& ranks, int ran
   if (!pending.job) {
     std::vector<int> nodes;
     for (const int r : ranks) nodes.push_back(node_of_rank_[static_cast<std::size_t>(r)]);
-    pending.job = std::make_shared<LocalJob>(std::move(nodes));
+    pending.job = std::make_shared<LocalJob>(nodes);
   }
   const std::shared_ptr<LocalJob> job = pending.job;
   if (++pending.joined == ranks.size()) groups_.erase(which);

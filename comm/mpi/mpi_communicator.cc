@@ -1,16 +1,22 @@
 #include "comm/mpi/mpi_communicator.h"
 
+#include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "base/affinity.h"
 #include "comm/mpi/mpi_memory.h"
 #include "comm/mpi/mpi_network.h"
 #include "comm/nccl/with_nccl.h"
 #include "comm/shared/node_wire.h"
+#include "comm/worker/backoff.h"
 #include "comm/worker/collective.h"
 #include "comm/worker/stall_watch.h"
 #include "syncline/timeline.h"
@@ -38,23 +44,66 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
   return {mpi, job.life(), comm};
 }
 
-// A node of the topology is a set of ranks that share memory, identified by its first rank.
-Topology topology_of(const MpiHandle& job, const MpiHandle& node, bool shares) {
+// What each rank tells about itself: the first rank of its machine; the first rank with which it shares memory, which
+// identifies a node of the topology; the launcher's number.
+using Place = std::array<int, 3>;
+
+std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares, const Launch& launch) {
   const LockedMpi mpi;
   int first = job.rank();
-  check_mpi(mpi->broadcast(&first, sizeof first, 0, node.get()), "MPI_Bcast", "start");
-  const std::array own{first, shares ? first : job.rank()};
-  std::vector<std::array<int, 2>> all(static_cast<std::size_t>(job.size()));
+  check_mpi(mpi->broadcast(&first, sizeof first, 0, machine.get()), "MPI_Bcast", "start");
+  const Place own{first, shares ? first : job.rank(), launch.size == job.size() ? launch.rank : job.rank()};
+  std::vector<Place> all(static_cast<std::size_t>(job.size()));
   check_mpi(mpi->all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
+  return all;
+}
+
+Topology topology_of(int rank, const std::vector<Place>& places) {
   std::vector<int> nodes;
   std::set<int> machines;
-  for (const auto& [machine, node_of_rank] : all) {
+  bool renumbered = false;
+  for (const auto& [machine, node, launched] : places) {
+    renumbered = renumbered || launched != static_cast<int>(nodes.size());
     machines.insert(machine);
-    nodes.push_back(node_of_rank);
+    nodes.push_back(node);
   }
-  Topology topology = make_topology(job.rank(), nodes);
+  Topology topology = make_topology(rank, nodes);
   topology.machines = static_cast<int>(machines.size());
+  topology.renumbered = renumbered;
   return topology;
+}
+
+// The number of processors on which the ranks of a machine may run, together.
+int processors_of(const MpiHandle& machine) {
+  using Set = std::bitset<4096>;
+  Set own;
+  for (const int processor : allowed_processors())
+    if (static_cast<std::size_t>(processor) < own.size()) own.set(static_cast<std::size_t>(processor));
+  std::vector<Set> all(static_cast<std::size_t>(machine.size()));
+  const LockedMpi mpi;
+  check_mpi(mpi->all_gather(&own, sizeof own, all.data(), machine.get()), "MPI_Allgather", "start");
+  return static_cast<int>(std::reduce(all.begin(), all.end(), Set{}, std::bit_or{}).count());
+}
+
+// Adapts how ranks wait and transfer to the machine's processors.
+MpiOptions adapt(MpiOptions options, const MpiHandle& machine) {
+  const int processors = processors_of(machine);
+  Backoff::set_crowded(processors > 0 && machine.size() > processors);
+  if (!options.worker.background)
+    options.worker.background = machine.size() * options.worker.threads < std::max(processors, 1);
+  return options;
+}
+
+// All ranks, numbered by machine: the launcher may number them otherwise.
+MpiHandle number_by_machine(MpiHandle world, const MpiHandle& machine, const Launch& launch) {
+  std::vector<int> machines;
+  for (const Place& place : gather_places(world, machine, true, launch)) machines.push_back(place[0]);
+  const std::vector<int> order = ranks_by_node(machines);
+  if (std::ranges::is_sorted(order)) return world;
+  const LockedMpi mpi;
+  MpiComm comm = MpiComm::kNull;
+  check_mpi(mpi->group(world.get(), order.data(), world.size(), &comm), "MPI_Comm_create_group", "start");
+  return {mpi, world.life(), comm};
 }
 
 std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank, const MpiOptions& options) {
@@ -86,7 +135,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
           neighbours, rank, memory->why().c_str());
   }
   const bool shares = parts.control != nullptr;
-  parts.topology = topology_of(job, memory->node(), shares);
+  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares, options.launch));
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes, options.worker);
@@ -151,7 +200,10 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
         std::fflush(nullptr);
         std::_Exit(exit_code);
       });
-  return std::make_unique<MpiCommunicator>(duplicate_world(options), options);
+  MpiHandle world = duplicate_world(options);
+  const MpiHandle machine = ranks_of_node(world);
+  const MpiOptions adapted = adapt(options, machine);
+  return std::make_unique<MpiCommunicator>(number_by_machine(std::move(world), machine, options.launch), adapted);
 }
 
 }  // namespace syncline::comm

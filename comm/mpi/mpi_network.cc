@@ -19,22 +19,8 @@ enum : int { kNote = kChannels, kReport, kSpread };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
-bool is_done(const LockedMpi& mpi, MpiRequest& request) {
-  if (request == MpiRequest::kNull) return true;
-  int done = 0;
-  check(mpi->test(&request, &done), "MPI_Test");
-  return done != 0;
-}
-
 void wait_until(const std::function<bool()>& condition) {
   for (Backoff backoff; !condition();) backoff.next();
-}
-
-// Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
-bool all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests) {
-  bool done = true;
-  for (MpiRequest& request : requests) done = is_done(mpi, request) && done;
-  return done;
 }
 
 }  // namespace
@@ -48,6 +34,21 @@ MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_byte
   }
   sends_.reserve(static_cast<std::size_t>(topology_.size()));
   receives_.reserve(static_cast<std::size_t>(topology_.size()));
+}
+
+bool MpiNetwork::is_done(const LockedMpi& mpi, MpiRequest& request) {
+  if (request == MpiRequest::kNull) return true;
+  int done = 0;
+  check(mpi->test(&request, &done), "MPI_Test");
+  if (done != 0) ++moved_;
+  return done != 0;
+}
+
+// Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
+bool MpiNetwork::all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests) {
+  bool done = true;
+  for (MpiRequest& request : requests) done = is_done(mpi, request) && done;
+  return done;
 }
 
 int MpiNetwork::peer(int node) const {
@@ -90,13 +91,6 @@ bool MpiNetwork::has_come(int channel, int node) const {
   return true;
 }
 
-// Splits the data, because MPI counts are ints.
-template <class Call>
-void MpiNetwork::for_pieces(std::byte* data, std::int64_t bytes, const Call& call) const {
-  for (std::int64_t first = 0; first < bytes; first += piece_bytes_)
-    call(data + first, static_cast<int>(std::min(piece_bytes_, bytes - first)));
-}
-
 void MpiNetwork::send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank) {
   sends_.push_back(MpiRequest::kNull);
   check(mpi->send(data, bytes, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
@@ -107,30 +101,12 @@ void MpiNetwork::receive(const LockedMpi& mpi, std::byte* data, int bytes, int r
   check(mpi->receive(data, bytes, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
 }
 
-// Point-to-point between all pairs of ranks: MPI's own non-blocking gather has hung here, with empty parts between two
-// nodes.
-void MpiNetwork::start_gather(const void* send_from, void* receive_at, std::span<const std::int64_t> byte_counts) {
-  const LockedMpi mpi;
-  sends_.clear();
-  receives_.clear();
-  auto* place = static_cast<std::byte*>(receive_at);
-  for (int r = 0; r < topology_.size(); place += byte_counts[static_cast<std::size_t>(r++)]) {
-    const std::int64_t bytes = byte_counts[static_cast<std::size_t>(r)];
-    if (r != topology_.rank)
-      for_pieces(place, bytes, [&](std::byte* piece, int size) { receive(mpi, piece, size, r); });
-    else if (bytes > 0 && place != send_from) std::memmove(place, send_from, static_cast<std::size_t>(bytes));
-    if (r != topology_.rank) continue;
-    for (int step = 1; step < topology_.size(); ++step)
-      for_pieces(place, bytes,
-                 [&](std::byte* piece, int size) { send(mpi, piece, size, (r + step) % topology_.size()); });
-  }
-}
-
+// In pieces, because MPI counts are ints.
 void MpiNetwork::start_broadcast(void* data, std::int64_t bytes, int root) {
+  for (std::int64_t first = 0; first < bytes; first += piece_bytes_)
+    pieces_.push_back(
+        {static_cast<std::byte*>(data) + first, static_cast<int>(std::min(piece_bytes_, bytes - first)), root});
   const LockedMpi mpi;
-  for_pieces(static_cast<std::byte*>(data), bytes, [&](std::byte* piece, int size) {
-    pieces_.push_back({piece, size, root});
-  });
   begin_piece(mpi);
 }
 
@@ -154,7 +130,7 @@ void MpiNetwork::pass_piece_on(const LockedMpi& mpi) {
   passed_on_ = true;
 }
 
-bool MpiNetwork::test_all() {
+bool MpiNetwork::test_broadcast() {
   const LockedMpi mpi;
   while (all_done(mpi, receives_)) {
     if (!pieces_.empty() && !passed_on_) pass_piece_on(mpi);

@@ -1,8 +1,9 @@
-// MpiNetwork: messages between nodes, and gathers and broadcasts of all ranks without shared memory. Only close()
-// blocks; it does not hold MPI while it waits, so other communicators of the process continue.
+// MpiNetwork: messages between nodes, and broadcasts between all ranks. Only close() blocks; it does not hold MPI while
+// it waits, so other communicators of the process continue.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <list>
@@ -22,9 +23,9 @@ class MpiNetwork : public Network {
   void start(int channel, std::span<const Exchange> exchanges) override;
   bool test(int channel) override;
   bool has_come(int channel, int node) const override;
-  void start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) override;
   void start_broadcast(void* data, std::int64_t bytes, int root) override;
-  bool test_all() override;
+  bool test_broadcast() override;
+  std::uint64_t moved() const noexcept override { return moved_; }
   void post_note(std::uint64_t note) override;
   std::optional<std::uint64_t> take_note() override;
   void post_report(std::span<const std::byte> report) override;
@@ -48,8 +49,8 @@ class MpiNetwork : public Network {
   };
 
   int peer(int node) const;
-  template <class Call>
-  void for_pieces(std::byte* data, std::int64_t bytes, const Call& call) const;
+  bool is_done(const LockedMpi& mpi, MpiRequest& request);
+  bool all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests);
   void send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank);
   void receive(const LockedMpi& mpi, std::byte* data, int bytes, int rank);
   void begin_piece(const LockedMpi& mpi);
@@ -64,12 +65,13 @@ class MpiNetwork : public Network {
   const std::int64_t piece_bytes_;
   const WorkerOptions limits_;
   std::array<Channel, kChannels> channels_;
-  std::vector<MpiRequest> sends_, receives_;   // of the current gather or broadcast piece
+  std::vector<MpiRequest> sends_, receives_;   // of the current broadcast's piece
   std::deque<Piece> pieces_;                   // of the broadcast; the front piece is in flight
   bool passed_on_ = false;                     // this rank has sent the front piece to its children
   std::list<Sent<std::uint64_t>> notes_sent_;  // a list: MPI needs stable addresses
   std::list<Sent<std::vector<std::byte>>> reports_sent_;
-  std::uint64_t notes_ = 0;  // posted (rank 0) or taken (other ranks)
+  std::uint64_t notes_ = 0;               // posted (rank 0) or taken (other ranks)
+  std::atomic<std::uint64_t> moved_ = 0;  // requests that have completed
 };
 
 }  // namespace syncline::comm

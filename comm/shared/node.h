@@ -1,7 +1,8 @@
 // What NodeWire is built on: the topology, memory that the ranks of a node share, and messages between nodes.
 // comm/local makes all three from the heap of one process, for ranks as threads; comm/mpi makes them from MPI.
 //
-// Calls come one at a time from the rank that owns the object. They throw CommError when the system below fails.
+// Unless noted otherwise, calls come one at a time from the rank that owns the object. They throw CommError when the
+// system below fails.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,9 @@ namespace syncline::comm {
 struct Topology {
   int rank = 0;                         // in the job
   int node = 0, local = 0;              // the rank's node, and its index there
-  std::vector<std::vector<int>> nodes;  // ranks of each node, ascending; nodes by their first rank
+  std::vector<std::vector<int>> nodes;  // ranks of each node; ranks are numbered by node
   int machines = 0;                     // fewer than nodes if ranks of one machine cannot share memory
+  bool renumbered = false;              // the launcher's numbers are not by node
 
   int size() const;
   int node_count() const { return static_cast<int>(nodes.size()); }
@@ -33,8 +35,11 @@ struct Topology {
   int rails() const;
 };
 
-// `node_of_rank`: the number of each rank's node (any numbers, equal on one node).
+// `node_of_rank`: the number of each rank's node (any numbers, equal on one node), by node.
 Topology make_topology(int rank, std::span<const int> node_of_rank);
+// The ranks by node, nodes by their first rank: the order in which a job numbers its ranks, so that those of a node
+// are a run of the sums' tree. A launcher may number them otherwise (mpirun --map-by node).
+std::vector<int> ranks_by_node(std::span<const int> node_of_rank);
 
 // Memory that the ranks of one node share, with one part per rank.
 class Window {
@@ -88,13 +93,14 @@ class Network {
   // Whether the exchange with this node has completed.
   virtual bool has_come(int channel, int node) const = 0;
 
-  // Among all ranks of the job, one at a time. They work like Communicator's; test_all() is true when the operation is
-  // done.
-  virtual void start_gather(const void* send, void* receive, std::span<const std::int64_t> byte_counts) = 0;
+  // Among all ranks of the job, one at a time. It works like Communicator's; test_broadcast() is true when it is done.
   virtual void start_broadcast(void* data, std::int64_t bytes, int root) = 0;
-  virtual bool test_all() = 0;
+  virtual bool test_broadcast() = 0;
 
-  // Rank 0 posts; see communicator.h.
+  // A count that grows with each message that arrives or has been sent. Any thread may call it at any time.
+  virtual std::uint64_t moved() const noexcept = 0;
+
+  // Rank 0 posts; see communicator.h. These two calls may come during the others.
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
 

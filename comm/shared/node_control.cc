@@ -68,14 +68,15 @@ NodeControl::NodeControl(std::unique_ptr<Window> window, const Topology& topolog
     payload_.push_back(at + headers);
     staging_.push_back(at + headers + 4 * small);
   }
-  own().process = static_cast<std::uint32_t>(::getpid());
+  own().process_start = self_.start;
+  own().process_space = self_.space;
+  own().process_id = self_.id;
   NodeControlsAtExit::instance().add(this);
 }
 
 void NodeControl::look_around() {
   for (int l = 0; l < ranks(); ++l)
-    visible_[static_cast<std::size_t>(l)] =
-        process_state(static_cast<pid_t>(of(l).process.load())) != ProcessState::kGone;
+    visible_[static_cast<std::size_t>(l)] = process_state(process_of(l), self_) != ProcessState::kGone;
 }
 
 NodeControl::~NodeControl() { NodeControlsAtExit::instance().remove(this); }
@@ -127,9 +128,12 @@ bool NodeControl::lowest_living() const {
 }
 
 ProcessState NodeControl::state_of(int l) const {
-  const auto process = static_cast<pid_t>(of(l).process.load());
-  if (process == ::getpid() || !visible_[static_cast<std::size_t>(l)]) return ProcessState::kRuns;
-  return process_state(process);
+  if (!visible_[static_cast<std::size_t>(l)]) return ProcessState::kRuns;
+  return process_state(process_of(l), self_);
+}
+
+ProcessName NodeControl::process_of(int l) const {
+  return {of(l).process_id.load(), of(l).process_start.load(), of(l).process_space.load()};
 }
 
 std::string describe_rank(int rank, ProcessState state, const Position& position) {
@@ -195,7 +199,7 @@ void NodeControl::publish(const Position& position) const {
 }
 
 void NodeControl::leave(Left how) const {
-  if (static_cast<pid_t>(own().process.load()) != ::getpid()) return;
+  if (self_.id != static_cast<std::uint64_t>(::getpid())) return;
   Left not_yet = Left::kNo;
   own().left.compare_exchange_strong(not_yet, how);
 }

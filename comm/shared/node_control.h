@@ -39,7 +39,7 @@ struct RankControl {
   alignas(64) std::atomic<std::uint64_t> met;      // rounds in which the nodes have met; kept by local rank 0
   std::atomic<std::uint64_t> answered;             // rounds whose small result is there; kept by local rank 0
   alignas(64) std::atomic<Left> left;
-  std::atomic<std::uint32_t> process;
+  std::atomic<std::uint64_t> process_id, process_start, process_space;
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];
 };
 
@@ -107,6 +107,7 @@ class NodeControl {
 
  private:
   std::string describe(int l) const;
+  ProcessName process_of(int l) const;
   bool runs(int l) const { return state_of(l) == ProcessState::kRuns; }
   static std::size_t parity(std::uint64_t round) { return round % 2 * static_cast<std::size_t>(kSmallBytes); }
   [[noreturn]] void fail_without(int l, const Collective& collective) const;
@@ -114,6 +115,7 @@ class NodeControl {
   const Topology topology_;
   const std::size_t half_bytes_;
   const std::unique_ptr<Window> window_;
+  const ProcessName self_ = this_process();
   std::vector<RankControl*> controls_;
   std::vector<std::byte*> payload_, staging_;
   std::byte* answer_ = nullptr;

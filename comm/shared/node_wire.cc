@@ -30,13 +30,15 @@ NodeWire::NodeWire(NodeParts parts, const NodeWireOptions& options)
     : topology_(std::move(parts.topology)),
       format_(options.format),
       size_(topology_.size()),
+      tree_(topology_),
       memory_(std::move(parts.memory)),
       network_(std::move(parts.network)),
       control_(std::move(parts.control), topology_, options.staging_bytes / 2),
-      reduction_(topology_, control_, *network_, options.format),
+      reduction_(topology_, tree_, control_, *network_, options.format),
+      gather_(topology_, control_, *network_),
       reports_(topology_, *network_, control_) {
-  terms_.resize(std::max<std::size_t>(topology_.nodes.size(), bytes(control_.ranks())));
-  if (!one_node() && leads()) values_.resize(topology_.nodes.size() * bytes(kSmallBytes));
+  terms_.resize(bytes(std::max(tree_.blocks(), control_.ranks())));
+  if (!one_node() && leads()) values_.resize(bytes(tree_.blocks()) * bytes(kSmallBytes));
   exchanges_.reserve(topology_.nodes.size());
 }
 
@@ -163,47 +165,72 @@ void NodeWire::agree_between_nodes() {
 
 Wire::Progress NodeWire::small(const Collective& collective) {
   if (one_node()) {
-    if (is_reduction(collective)) reduce_small(collective, collective.data);
+    if (is_reduction(collective)) reduce_small(collective, tree_.own.front(), collective.data);
     else spread_small(collective);
     return Progress::kDone;
   }
-  if (is_reduction(collective)) return answer_between_nodes(collective) ? Progress::kDone : Progress::kWaiting;
-  if (phase_ == Phase::kAgreed) start_spreading(collective);
-  phase_ = Phase::kSpreading;
-  return network_->test_all() ? Progress::kDone : Progress::kWaiting;
+  if (collective.kind != Kind::kBroadcast)
+    return answer_between_nodes(collective) ? Progress::kDone : Progress::kWaiting;
+  if (phase_ == Phase::kAgreed) network_->start_broadcast(collective.data, collective.bytes, collective.root);
+  phase_ = Phase::kAnswering;
+  return network_->test_broadcast() ? Progress::kDone : Progress::kWaiting;
 }
 
-void NodeWire::reduce_small(const Collective& collective, void* to) {
+void NodeWire::reduce_small(const Collective& collective, const SumOrder& order, void* to) {
   for (int l = 0; l < control_.ranks(); ++l) terms_[bytes(l)] = control_.payload(l, round_);
-  reduce_into(collective.dtype, collective.reduce, std::span(terms_).first(bytes(control_.ranks())), to,
-              collective.count);
+  reduce_into(collective.dtype, collective.reduce, order, terms_, to, collective.count);
 }
 
-// The first ranks of the nodes exchange their nodes' sums, and each adds up all sums for its node.
+// The first ranks of the nodes exchange the sums of their nodes' blocks of ranks, or what their ranks gather, and each
+// makes the answer for its node.
 bool NodeWire::answer_between_nodes(const Collective& collective) {
   if (leads()) {
-    const int nodes = topology_.node_count();
-    const auto value_of = [&](int n) { return values_.data() + bytes(n) * bytes(kSmallBytes); };
     if (phase_ == Phase::kAgreed) {
-      reduce_small(collective, value_of(topology_.node));
       exchanges_.clear();
-      for (int n = 0; n < nodes; ++n)
-        if (n != topology_.node)
-          exchanges_.push_back(
-              {n, value_of(topology_.node), value_of(n), bytes(collective.bytes), bytes(collective.bytes)});
+      if (is_reduction(collective)) exchange_sums(collective);
+      else exchange_parts(collective);
       network_->start(kSmallValues, exchanges_);
       phase_ = Phase::kAnswering;
     }
     if (!network_->test(kSmallValues)) return false;
-    for (int n = 0; n < nodes; ++n) terms_[bytes(n)] = value_of(n);
-    reduce_into(collective.dtype, collective.reduce, std::span(terms_).first(bytes(nodes)), control_.answer(round_),
-                collective.count);
+    if (is_reduction(collective)) {
+      for (int b = 0; b < tree_.blocks(); ++b) terms_[bytes(b)] = values_.data() + b * collective.bytes;
+      reduce_into(collective.dtype, collective.reduce, tree_.all, terms_, control_.answer(round_), collective.count);
+    }
     control_.own().answered.store(round_, std::memory_order_release);
   } else if (!control_.reached(0, &RankControl::answered, round_, collective)) {
     return false;
   }
   move_bytes(collective.data, control_.answer(round_), collective.bytes);
   return true;
+}
+
+void NodeWire::exchange_sums(const Collective& collective) {
+  const auto values_of = [&](int n) { return values_.data() + tree_.first_block[bytes(n)] * collective.bytes; };
+  const int blocks = tree_.own_blocks();
+  for (int b = 0; b < blocks; ++b)
+    reduce_small(collective, tree_.own[bytes(b)], values_of(topology_.node) + b * collective.bytes);
+  for (int n = 0; n < topology_.node_count(); ++n)
+    if (n != topology_.node)
+      exchanges_.push_back({n, values_of(topology_.node), values_of(n), bytes(blocks * collective.bytes),
+                            bytes(tree_.blocks(n) * collective.bytes)});
+}
+
+// The parts of a node's ranks are neighbours in the answer.
+void NodeWire::exchange_parts(const Collective& collective) {
+  const std::vector<std::int64_t> begin = parts_of_nodes(topology_, collective.counts);
+  std::byte* const answer = control_.answer(round_);
+  const auto size_of = [&](int n) { return bytes(begin[bytes(n) + 1] - begin[bytes(n)]); };
+  std::byte* const own = answer + begin[bytes(topology_.node)];
+  std::byte* to = own;
+  for (int l = 0; l < control_.ranks(); ++l) {
+    const std::int64_t count = collective.counts[bytes(topology_.own()[bytes(l)])];
+    move_bytes(to, control_.payload(l, round_), count);
+    to += count;
+  }
+  for (int n = 0; n < topology_.node_count(); ++n)
+    if (n != topology_.node)
+      exchanges_.push_back({n, own, answer + begin[bytes(n)], size_of(topology_.node), size_of(n)});
 }
 
 void NodeWire::spread_small(const Collective& collective) {
@@ -214,58 +241,21 @@ void NodeWire::spread_small(const Collective& collective) {
     move_bytes(to, control_.payload(l, round_), collective.counts[bytes(l)]);
 }
 
-void NodeWire::start_spreading(const Collective& collective) {
-  if (collective.kind == Kind::kBroadcast)
-    network_->start_broadcast(collective.data, collective.bytes, collective.root);
-  else network_->start_gather(collective.send, collective.data, collective.counts);
-}
-
 void NodeWire::transfer(const Collective& collective) {
+  const auto wait = [&](const auto& condition) { wait_until(collective, condition); };
   if (is_reduction(collective)) {
     parts_.clear();
     if (control_.ranks() == 1) parts_.push_back(static_cast<std::byte*>(collective.data));
     for (int l = 0; direct_ && control_.ranks() > 1 && l < control_.ranks(); ++l)
       parts_.push_back(region_->part(l) + control_.own().offset[round_ % 2] - 1);
-    return reduction_.run(collective, parts_, direct_, chunks_,
-                          [&](const auto& condition) { wait_until(collective, condition); });
+    return reduction_.run(collective, parts_, direct_, chunks_, wait);
   }
   if (collective.kind == Kind::kSharedMemory) return make_region(collective);
-  if (one_node())
-    return collective.kind == Kind::kBroadcast ? broadcast_on_node(collective) : gather_on_node(collective);
-  start_spreading(collective);
-  wait_until(collective, [&] { return network_->test_all(); });
-}
-
-void NodeWire::gather_on_node(const Collective& collective) {
-  parts_.assign(1, static_cast<std::byte*>(collective.data));
-  for (const std::int64_t count : collective.counts) parts_.push_back(parts_.back() + count);
-  if (direct_) return gather_in_region(collective);
-  const auto half = static_cast<std::int64_t>(control_.half_bytes());
-  const std::int64_t most = *std::max_element(collective.counts.begin(), collective.counts.end());
-  for (std::int64_t first = 0; first < most; first += half) {
-    const auto here = [&](int l) { return std::clamp<std::int64_t>(collective.counts[bytes(l)] - first, 0, half); };
-    const auto* send = static_cast<const std::byte*>(collective.send) + first;
-    move_bytes(control_.staging(topology_.local, chunks_), send, here(topology_.local));
-    pass(&RankControl::staged, collective);
-    move_bytes(parts_[bytes(topology_.local)] + first, send, here(topology_.local));
-    for (int l = 0; l < control_.ranks(); ++l)
-      if (l != topology_.local) move_bytes(parts_[bytes(l)] + first, control_.staging(l, chunks_), here(l));
-    pass(&RankControl::reduced, collective);
-    ++chunks_;
-  }
-}
-
-// Every rank writes its part to its own memory, and the others copy it from there.
-void NodeWire::gather_in_region(const Collective& collective) {
-  const int local = topology_.local;
-  move_bytes(parts_[bytes(local)], collective.send, collective.counts[bytes(local)]);
-  pass(&RankControl::staged, collective);
-  for (int l = 0; l < control_.ranks(); ++l)
-    if (l != local)
-      move_bytes(parts_[bytes(l)], region_->part(l) + (parts_[bytes(l)] - region_->part(local)),
-                 collective.counts[bytes(l)]);
-  pass(&RankControl::reduced, collective);
-  ++chunks_;
+  if (collective.kind == Kind::kAllGather)
+    return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_, wait);
+  if (one_node()) return broadcast_on_node(collective);
+  network_->start_broadcast(collective.data, collective.bytes, collective.root);
+  wait_until(collective, [&] { return network_->test_broadcast(); });
 }
 
 void NodeWire::broadcast_on_node(const Collective& collective) {
@@ -305,6 +295,7 @@ void NodeWire::wait_until(const Collective& collective, const std::function<bool
     if (asked_) reports_.exchange(round_);
   }
   asked_ = false;
+  ++steps_;
 }
 
 std::string NodeWire::describe() const {
@@ -314,12 +305,16 @@ std::string NodeWire::describe() const {
   if (topology_.node_count() > nodes) return text + ", shared memory within some nodes, messages between other ranks";
   if (size_ > nodes) text += ", shared memory within a node";
   if (nodes > 1) text += ", messages between nodes";
+  if (topology_.renumbered) text += ", numbered by node";
   return text;
 }
 
 std::string NodeWire::layout() const {
-  if (format_ == WireFormat::kSame || one_node()) return topology_.describe();
-  return topology_.describe() + (format_ == WireFormat::kFloat16 ? ", float16" : ", bfloat16") + " between nodes";
+  std::string text = size_ == 1 ? "ranks 0" : join_text("ranks 0-", size_ - 1);
+  if (size_ > 3) text += " in pairs";  // earlier versions summed four and more ranks one after the other
+  if (format_ == WireFormat::kSame || one_node()) return text;
+  return join_text(text, format_ == WireFormat::kFloat16 ? ", float16" : ", bfloat16",
+                   " between nodes: ", topology_.describe());
 }
 
 Missing NodeWire::missing() const {

@@ -6,8 +6,10 @@
 //   the first ranks exchange their nodes' sums.
 // - a large reduction (comm/shared/reduction.h): each rank reduces its slice of all ranks' buffers, in the shared
 //   region or, chunk by chunk, in staging memory. Between nodes, equal local ranks exchange their slices.
-// - gathers and broadcasts use the control block and the staging memory on one node, the network otherwise.
-// Sums are taken in the order of the ranks of a node, then of the nodes. MPI only moves bytes.
+// - a large gather (comm/shared/gather.h): each node collects the bytes of its ranks, and equal local ranks exchange
+//   slices of them.
+// - broadcasts use the staging memory on one node, the network otherwise.
+// Sums follow one tree over the ranks (comm/shared/sum_tree.h). MPI only moves bytes.
 #pragma once
 
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/shared/gather.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 #include "comm/shared/reduction.h"
@@ -58,13 +61,14 @@ class NodeWire : public Wire {
   std::string layout() const override;
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;
+  std::uint64_t moved() const noexcept override { return steps_ + network_->moved(); }
   bool lowest_living() const override { return topology_.node == 0 && control_.lowest_living(); }
   void ask_around() noexcept override { asked_ = true; }
   void cancel() noexcept override;
   bool close(bool clean) noexcept override;
 
  private:
-  enum class Phase { kIdle, kArriving, kAgreeing, kAgreed, kAnswering, kSpreading };
+  enum class Phase { kIdle, kArriving, kAgreeing, kAgreed, kAnswering };
 
   bool leads() const { return topology_.local == 0; }
   std::uint64_t offset_of(const Collective& collective) const;
@@ -75,12 +79,11 @@ class NodeWire : public Wire {
   void agree_between_nodes();
 
   Progress small(const Collective& collective);
-  void reduce_small(const Collective& collective, void* to);
+  void reduce_small(const Collective& collective, const SumOrder& order, void* to);
   bool answer_between_nodes(const Collective& collective);
+  void exchange_sums(const Collective& collective);
+  void exchange_parts(const Collective& collective);
   void spread_small(const Collective& collective);
-  void start_spreading(const Collective& collective);
-  void gather_on_node(const Collective& collective);
-  void gather_in_region(const Collective& collective);
   void broadcast_on_node(const Collective& collective);
   void pass(std::atomic<std::uint64_t> RankControl::*counter, const Collective& collective);
   void make_region(const Collective& collective);
@@ -89,12 +92,14 @@ class NodeWire : public Wire {
   const Topology topology_;
   const WireFormat format_;
   const int size_;
+  const SumTree tree_;
   const std::unique_ptr<NodeMemory> memory_;
   const std::unique_ptr<Network> network_;
   NodeControl control_;
   std::unique_ptr<Window> region_;
   std::size_t region_bytes_ = 0;
   Reduction reduction_;
+  Gather gather_;
   Reports reports_;
 
   std::atomic<std::uint64_t> round_ = 0;  // collectives begun
@@ -103,11 +108,12 @@ class NodeWire : public Wire {
                               // the rank is alone on its node
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
   NodeHeader header_sent_;
-  std::vector<std::byte> values_;  // all nodes' values of a small reduction
+  std::vector<std::byte> values_;  // of a small reduction: the sums of all blocks of ranks, one behind the other
   std::vector<const void*> terms_;
   std::vector<std::byte*> parts_;
   std::vector<Exchange> exchanges_;
   std::optional<Arrival> last_arrival_;
+  std::atomic<std::uint64_t> steps_ = 0;  // waits of transfers that have ended
   std::atomic<bool> cancelled_ = false, asked_ = false;
 };
 

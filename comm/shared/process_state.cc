@@ -1,35 +1,66 @@
 #include "comm/shared/process_state.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <string_view>
 
 namespace syncline::comm {
+namespace {
 
-ProcessState process_state(pid_t process) noexcept {
-  std::array<char, 32> path{};
-  std::snprintf(path.data(), path.size(), "/proc/%d/stat", static_cast<int>(process));
-  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return errno == ENOENT ? ProcessState::kGone : ProcessState::kRuns;
-  std::array<char, 512> text{};
-  const ssize_t length = ::read(file, text.data(), text.size());
-  ::close(file);
-  if (length < 0) return errno == ESRCH ? ProcessState::kGone : ProcessState::kRuns;
-  // The format is "pid (name) state ..."; a name may contain anything, also a bracket.
-  const std::string_view line(text.data(), static_cast<std::size_t>(length));
+struct Stat {
+  ProcessState state = ProcessState::kRuns;
+  std::uint64_t start = 0;
+};
+
+// /proc/ID/stat is "id (name) state ...", with the start as the 20th word from the state on. A name may contain
+// anything, also a bracket.
+Stat parse(std::string_view line) {
+  Stat stat;
   const std::size_t end = line.rfind(')');
-  if (end == line.npos || end + 2 >= line.size()) return ProcessState::kRuns;
-  switch (line[end + 2]) {
-    case 'T':
-    case 't': return ProcessState::kStopped;
-    case 'Z':
-    case 'X': return ProcessState::kGone;
-    default: return ProcessState::kRuns;
-  }
+  if (end == line.npos || end + 2 >= line.size()) return stat;
+  line.remove_prefix(end + 2);
+  if (line[0] == 'T' || line[0] == 't') stat.state = ProcessState::kStopped;
+  if (line[0] == 'Z' || line[0] == 'X') stat.state = ProcessState::kGone;
+  for (int word = 0; word < 19 && !line.empty(); ++word)
+    line.remove_prefix(std::min(line.find(' '), line.size() - 1) + 1);
+  std::from_chars(line.data(), line.data() + line.size(), stat.start);
+  return stat;
+}
+
+Stat stat_of(std::uint64_t id) noexcept {
+  std::array<char, 40> path{};
+  std::snprintf(path.data(), path.size(), "/proc/%llu/stat", static_cast<unsigned long long>(id));
+  const int file = ::open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {errno == ENOENT ? ProcessState::kGone : ProcessState::kRuns};
+  std::array<char, 1024> text{};
+  const ssize_t length = ::read(file, text.data(), text.size());
+  const bool gone = length < 0 && errno == ESRCH;
+  ::close(file);
+  if (length < 0) return {gone ? ProcessState::kGone : ProcessState::kRuns};
+  return parse({text.data(), static_cast<std::size_t>(length)});
+}
+
+}  // namespace
+
+ProcessName this_process() noexcept {
+  struct stat space {};
+  const bool known = ::stat("/proc/self/ns/pid", &space) == 0;
+  const auto id = static_cast<std::uint64_t>(::getpid());
+  return {id, stat_of(id).start, known ? space.st_ino : 0};
+}
+
+ProcessState process_state(const ProcessName& process, const ProcessName& observer) noexcept {
+  if (process == observer || process.space != observer.space) return ProcessState::kRuns;
+  const Stat stat = stat_of(process.id);
+  const bool another = process.start != 0 && stat.start != 0 && stat.start != process.start;
+  return another ? ProcessState::kGone : stat.state;
 }
 
 }  // namespace syncline::comm

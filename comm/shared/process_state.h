@@ -1,8 +1,7 @@
-// The state of another process of this machine, by process id. Open MPI does not report that a rank was stopped or has
-// died.
+// The state of another process of this machine. Open MPI does not report that a rank was stopped or has died.
 #pragma once
 
-#include <sys/types.h>
+#include <cstdint>
 
 namespace syncline::comm {
 
@@ -12,7 +11,18 @@ enum class ProcessState {
   kGone,
 };
 
-// Reads /proc; returns kRuns if the state is unknown. Any thread may call it.
-ProcessState process_state(pid_t process) noexcept;
+// Which process: ids are given again after a process's end, and containers have ids of their own.
+struct ProcessName {
+  std::uint64_t id = 0;
+  std::uint64_t start = 0;  // in the system's ticks since it booted; 0: unknown
+  std::uint64_t space = 0;  // the process namespace, in which the id holds; 0: unknown
+  friend bool operator==(const ProcessName&, const ProcessName&) = default;
+};
+
+// The calling process. Reads /proc.
+ProcessName this_process() noexcept;
+// Reads /proc. Returns kRuns if the state is unknown, and for a process of a namespace other than `observer`'s. Any
+// thread may call it.
+ProcessState process_state(const ProcessName& process, const ProcessName& observer) noexcept;
 
 }  // namespace syncline::comm

@@ -55,16 +55,20 @@ struct Reduction::Run {
   }
 };
 
-Reduction::Reduction(const Topology& topology, NodeControl& control, Network& network, WireFormat format)
-    : topology_(topology), control_(control), network_(network), format_(format) {
+Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network,
+                     WireFormat format)
+    : topology_(topology), tree_(tree), control_(control), network_(network), format_(format) {
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
-  terms_.resize(std::max(topology_.nodes.size(), buffers_.size()));
+  terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || topology_.local >= topology_.rails()) return;
   // A node's part may be an element longer than the slice divided by the nodes.
   const std::size_t slice = std::max(bytes(kPieceBytes), control_.half_bytes()) + 8 * topology_.nodes.size();
-  for (PipelineSlot& slot : slots_)
-    for (auto* memory : {&slot.sums, &slot.outbox, &slot.inbox}) memory->resize(slice);
-  wide_.resize(2 * slice);
+  const std::size_t part = slice / topology_.nodes.size() + 8;
+  for (PipelineSlot& slot : slots_) {
+    for (auto* memory : {&slot.sums, &slot.outbox}) memory->resize(bytes(tree.own_blocks()) * slice);
+    slot.inbox.resize(bytes(tree.blocks()) * part);
+  }
+  wide_.resize(2 * bytes(tree.blocks()) * part);
   exchanges_.reserve(topology_.nodes.size());
 }
 
@@ -87,7 +91,7 @@ void Reduction::on_node(Run& run) {
     const Range mine = part_of(run.range(k).size(), local, control_.ranks());
     for (int l = 0; l < control_.ranks(); ++l)
       buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + mine.begin * run.width;
-    reduce_in_place(run.collective.dtype, run.collective.reduce, buffers_, mine.size());
+    reduce_in_place(run.collective.dtype, run.collective.reduce, tree_.own.front(), buffers_, mine.size());
     run.tell_worked(local, k);
     run.stage(local, k + 1);  // into the other half, which all ranks have finished with
     run.wait_for(&RankControl::reduced, k);
@@ -119,8 +123,8 @@ void Reduction::scatter_on_node(Run& run) {
       terms_[static_cast<std::size_t>(l)] = run.staged()
                                                 ? control_.staging(l, run.number(k)) + local * piece * run.width
                                                 : run.parts[static_cast<std::size_t>(l)] + own * run.width;
-    reduce_into(run.collective.dtype, run.collective.reduce, std::span(terms_).first(static_cast<std::size_t>(ranks)),
-                run.data(own), size_of_piece(local, k));
+    reduce_into(run.collective.dtype, run.collective.reduce, tree_.own.front(), terms_, run.data(own),
+                size_of_piece(local, k));
     run.tell_worked(local, k);
     run.wait_for(&RankControl::reduced, k);
   }
@@ -154,80 +158,101 @@ std::int64_t Reduction::wire_width_of(const Run& run) const {
 
 bool Reduction::in_place(const Run& run) const { return control_.ranks() == 1 && wire_width_of(run) == run.width; }
 
-// The buffer that a chunk's slice is sent from and returns to, in the wire's format.
+// A rank that is alone on its node sends its data from their place.
 std::byte* Reduction::outbox(const Run& run, std::int64_t k) {
   return in_place(run) ? run.place(0, k) : slots_[static_cast<std::size_t>(k % 2)].outbox.data();
 }
 
-// Sums this rank's slice over the node, and sends each node its part.
+// The slice's sums over all ranks, in the wire's format.
+std::byte* Reduction::result(const Run& run, std::int64_t k) {
+  return in_place(run) ? run.place(0, k) : slots_[static_cast<std::size_t>(k % 2)].sums.data();
+}
+
+// Writes the sums of the node's blocks of ranks, in the order of the outbox.
+void Reduction::add_blocks(Run& run, std::int64_t k, std::byte* sums) {
+  const Range slice = cut(run, k).slice;
+  const int blocks = tree_.own_blocks(), parts = blocks == 1 ? 1 : topology_.node_count();
+  for (int p = 0; p < parts; ++p) {
+    const Range part = part_of(slice.size(), p, parts);
+    for (int l = 0; l < control_.ranks(); ++l)
+      terms_[static_cast<std::size_t>(l)] = run.place(l, k) + (slice.begin + part.begin) * run.width;
+    for (int b = 0; b < blocks; ++b)
+      reduce_into(run.collective.dtype, run.collective.reduce, tree_.own[static_cast<std::size_t>(b)], terms_,
+                  sums + (blocks * part.begin + b * part.size()) * run.width, part.size());
+  }
+}
+
+// Sums this rank's slice over the node's blocks of ranks, and sends each node its part.
 void Reduction::exchange(Run& run, std::int64_t k) {
   PipelineSlot& slot = slots_[static_cast<std::size_t>(k % 2)];
   const auto [slice, own, wire] = cut(run, k);
-  for (int l = 0; l < control_.ranks(); ++l)
-    terms_[static_cast<std::size_t>(l)] = run.place(l, k) + slice.begin * run.width;
+  const int blocks = tree_.own_blocks();
   std::byte* const out = outbox(run, k);
   std::byte* sums = wire == run.width ? out : slot.sums.data();
-  if (!in_place(run))
-    reduce_into(run.collective.dtype, run.collective.reduce,
-                std::span(terms_).first(static_cast<std::size_t>(control_.ranks())), sums, slice.size());
+  if (!in_place(run)) add_blocks(run, k, sums);
   if (wire != run.width)
-    to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(out), slice.size());
+    to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(out),
+            blocks * slice.size());
   const int nodes = topology_.node_count();
   exchanges_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
     if (n != topology_.node)
-      exchanges_.push_back({n, out + theirs.begin * wire, slot.inbox.data() + n * own.size() * wire,
-                            bytes(theirs.size() * wire), bytes(own.size() * wire)});
+      exchanges_.push_back({n, out + blocks * theirs.begin * wire, received(slot, n, own.size() * wire),
+                            bytes(blocks * theirs.size() * wire), bytes(tree_.blocks(n) * own.size() * wire)});
   }
   network_.start(kExchange + static_cast<int>(k % 2), exchanges_);
 }
 
-// Sums this node's part of the slice over all nodes, into the outbox.
+// The sums of the node's blocks in this node's part, one behind the other.
+std::byte* Reduction::received(PipelineSlot& slot, int node, std::int64_t part_bytes) const {
+  return slot.inbox.data() + tree_.first_block[static_cast<std::size_t>(node)] * part_bytes;
+}
+
+// Sums this node's part of the slice over all blocks of ranks, into the result.
 void Reduction::add_up(Run& run, std::int64_t k) {
   PipelineSlot& slot = slots_[static_cast<std::size_t>(k % 2)];
-  const int nodes = topology_.node_count();
   const auto [slice, own, wire] = cut(run, k);
-  std::byte* kept = outbox(run, k) + own.begin * wire;
-  for (int n = 0; n < nodes; ++n) {
-    const std::byte* term = n == topology_.node ? kept : slot.inbox.data() + n * own.size() * wire;
-    if (wire != run.width) {
-      float* wide = reinterpret_cast<float*>(wide_.data()) + n * own.size();
-      from_wire(format_, reinterpret_cast<const std::uint16_t*>(term), wide, own.size());
-      term = reinterpret_cast<const std::byte*>(wide);
+  std::byte* const kept = result(run, k) + own.begin * wire;
+  for (int n = 0, block = 0; n < topology_.node_count(); ++n) {
+    const std::byte* sums = n == topology_.node ? outbox(run, k) + tree_.own_blocks() * own.begin * wire
+                                                : received(slot, n, own.size() * wire);
+    for (int b = 0; b < tree_.blocks(n); ++b, ++block) {
+      const std::byte* term = sums + b * own.size() * wire;
+      if (wire != run.width) {
+        float* wide = reinterpret_cast<float*>(wide_.data()) + block * own.size();
+        from_wire(format_, reinterpret_cast<const std::uint16_t*>(term), wide, own.size());
+        term = reinterpret_cast<const std::byte*>(wide);
+      }
+      terms_[static_cast<std::size_t>(block)] = term;
     }
-    terms_[static_cast<std::size_t>(n)] = term;
   }
-  const auto terms = std::span(terms_).first(static_cast<std::size_t>(nodes));
-  if (wire == run.width) return reduce_into(run.collective.dtype, run.collective.reduce, terms, kept, own.size());
-  reduce_into(run.collective.dtype, run.collective.reduce, terms, wide_.data(), own.size());
-  to_wire(format_, reinterpret_cast<const float*>(wide_.data()), reinterpret_cast<std::uint16_t*>(kept), own.size());
+  std::byte* const sum = wire == run.width ? kept : wide_.data();
+  reduce_into(run.collective.dtype, run.collective.reduce, tree_.all, terms_, sum, own.size());
+  if (wire != run.width)
+    to_wire(format_, reinterpret_cast<const float*>(sum), reinterpret_cast<std::uint16_t*>(kept), own.size());
 }
 
 // Sends every node's part to every node, and copies the whole slice to all ranks of this node.
 void Reduction::bring_back(Run& run, std::int64_t k) {
-  PipelineSlot& slot = slots_[static_cast<std::size_t>(k % 2)];
   const int nodes = topology_.node_count(), channel = kReturn + static_cast<int>(k % 2);
   const auto [slice, own, wire] = cut(run, k);
-  std::byte* const out = outbox(run, k);
+  std::byte* const sums = result(run, k);
   exchanges_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
     if (n != topology_.node)
-      exchanges_.push_back({n, out + own.begin * wire, out + theirs.begin * wire, bytes(own.size() * wire),
+      exchanges_.push_back({n, sums + own.begin * wire, sums + theirs.begin * wire, bytes(own.size() * wire),
                             bytes(theirs.size() * wire)});
   }
   network_.start(channel, exchanges_);
   run.wait([&] { return network_.test(channel); });
-  if (in_place(run)) return;
-  const std::byte* sums = out;
-  if (wire != run.width) {
-    from_wire(format_, reinterpret_cast<const std::uint16_t*>(sums), reinterpret_cast<float*>(slot.sums.data()),
-              slice.size());
-    sums = slot.sums.data();
+  for (int l = 0; !in_place(run) && l < control_.ranks(); ++l) {
+    std::byte* const place = run.place(l, k) + slice.begin * run.width;
+    if (wire == run.width) std::memcpy(place, sums, bytes(slice.size() * run.width));
+    else
+      from_wire(format_, reinterpret_cast<const std::uint16_t*>(sums), reinterpret_cast<float*>(place), slice.size());
   }
-  for (int l = 0; l < control_.ranks(); ++l)
-    std::memcpy(run.place(l, k) + slice.begin * run.width, sums, bytes(slice.size() * run.width));
 }
 
 void Reduction::finish(Run& run, std::int64_t k) {

@@ -2,7 +2,8 @@
 // exchange equal slices with two chunks in flight: the network works on one while the node works on the other.
 //
 // NodeWire owns and drives it. Data outside the shared region go through the control block's staging memory. The sums
-// do not depend on where data lie or how they are cut.
+// follow the tree of comm/shared/sum_tree.h: they do not depend on where data lie, how they are cut, or which ranks
+// share a node.
 #pragma once
 
 #include <array>
@@ -29,12 +30,12 @@ struct Range {
 // The i-th of n parts of `count` elements; sizes differ by at most one.
 Range part_of(std::int64_t count, int i, int n);
 
+// Blocks until the condition holds.
+using Wait = std::function<void(const std::function<bool()>&)>;
+
 class Reduction {
  public:
-  // Blocks until the condition holds.
-  using Wait = std::function<void(const std::function<bool()>&)>;
-
-  Reduction(const Topology& topology, NodeControl& control, Network& network, WireFormat format);
+  Reduction(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network, WireFormat format);
 
   // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
   // chunks may be large. `done`: the number of chunks that all ranks have finished; run() updates it.
@@ -48,9 +49,11 @@ class Reduction {
     Range slice, own;
     std::int64_t wire = 0;
   };
-  // Buffers for this rank's slice of a chunk, between nodes.
+  // Buffers for this rank's slice of a chunk, between nodes. The outbox has, for each node, the sums of this node's
+  // blocks of ranks in that node's part of the slice.
   struct PipelineSlot {
-    std::vector<std::byte> sums, outbox, inbox;  // the node's sums; data to send, in the wire's format; received data
+    std::vector<std::byte> outbox, inbox;  // sums to send, in the wire's format; received sums
+    std::vector<std::byte> sums;           // the sums before they have the wire's format; then the slice's result
   };
 
   void on_node(Run& run);
@@ -60,12 +63,16 @@ class Reduction {
   std::int64_t wire_width_of(const Run& run) const;
   bool in_place(const Run& run) const;
   std::byte* outbox(const Run& run, std::int64_t k);
+  std::byte* result(const Run& run, std::int64_t k);
+  void add_blocks(Run& run, std::int64_t k, std::byte* sums);
+  std::byte* received(PipelineSlot& slot, int node, std::int64_t part_bytes) const;
   void exchange(Run& run, std::int64_t k);
   void add_up(Run& run, std::int64_t k);
   void bring_back(Run& run, std::int64_t k);
   void finish(Run& run, std::int64_t k);
 
   const Topology topology_;
+  const SumTree& tree_;
   NodeControl& control_;
   Network& network_;
   const WireFormat format_;

@@ -33,43 +33,49 @@ HWY_ATTR void reduce_pair(T* a, T* b, std::int64_t count) {
 }
 
 template <Reduce kReduce, class T>
-HWY_ATTR void reduce_block(const void* const* from, std::size_t ranks, std::int64_t begin, std::int64_t count, T* sum) {
-  const T* first = static_cast<const T*>(from[0]) + begin;
-  if (ranks == 1) return static_cast<void>(std::memmove(sum, first, static_cast<std::size_t>(count) * sizeof(T)));
-  const T* second = static_cast<const T*>(from[1]) + begin;
+HWY_ATTR void add(const T* a, const T* b, T* sum, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) sum[i] = combine<kReduce>(first[i], second[i]);
-  for (std::size_t r = 2; r < ranks; ++r) {
-    const T* next = static_cast<const T*>(from[r]) + begin;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < count; ++i) sum[i] = combine<kReduce>(sum[i], next[i]);
-  }
+  for (std::int64_t i = 0; i < count; ++i) sum[i] = combine<kReduce>(a[i], b[i]);
 }
 
-// Works in blocks: a block's sum stays in the first-level cache until all ranks' terms are added.
+// Works in blocks: a block's partial sums stay in the first-level cache until all terms are added. Value p of the stack
+// is a term, or a sum in sums[p]; the last sum goes to its target.
 template <Reduce kReduce, class T>
-HWY_ATTR void reduce_blocks(const void* const* from, std::size_t ranks, void* const* to, std::size_t targets,
+HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from, std::span<void* const> targets,
                             std::int64_t count) {
   constexpr std::int64_t kBlock = 8192 / sizeof(T);
-  alignas(64) T sum[kBlock];
-  if (ranks == 2 && targets == 2 && to[0] == from[0] && to[1] == from[1])
-    return reduce_pair<kReduce>(static_cast<T*>(to[0]), static_cast<T*>(to[1]), count);
+  constexpr std::size_t kMost = 24;  // values on the stack; enough for 2^23 terms
+  alignas(64) T sums[kMost][kBlock];
+  const T* stack[kMost];
+  T* const first = static_cast<T*>(targets[0]);
+  if (order.size() == 3 && targets.size() == 2 && targets[0] == from[0] && targets[1] == from[1])
+    return reduce_pair<kReduce>(first, static_cast<T*>(targets[1]), count);
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
     const std::int64_t here = std::min(kBlock, count - begin);
-    reduce_block<kReduce>(from, ranks, begin, here, sum);
-    for (std::size_t t = 0; t < targets; ++t)
-      std::memcpy(static_cast<T*>(to[t]) + begin, sum, static_cast<std::size_t>(here) * sizeof(T));
+    std::size_t size = 0;
+    for (std::size_t step = 0; step < order.size(); ++step) {
+      if (order[step] != kAdd) {
+        stack[size++] = static_cast<const T*>(from[order[step]]) + begin;
+        continue;
+      }
+      T* sum = step + 1 == order.size() ? first + begin : sums[size - 2];
+      add<kReduce>(stack[size - 2], stack[size - 1], sum, here);
+      stack[--size - 1] = sum;
+    }
+    for (void* target : targets)
+      if (T* block = static_cast<T*>(target) + begin; block != stack[0])
+        std::memcpy(block, stack[0], static_cast<std::size_t>(here) * sizeof(T));
   }
 }
 
-void reduce(DType dtype, Reduce reduce, const void* const* from, std::size_t ranks, void* const* to,
-            std::size_t targets, std::int64_t count) {
+void reduce(DType dtype, Reduce reduce, std::span<const int> order, const void* const* from, std::span<void* const> to,
+            std::int64_t count) {
   with_dtype(dtype, [&]<class T>(T) {
     if constexpr (!std::is_same_v<T, bool>) {
       switch (reduce) {
-        case Reduce::kSum: return reduce_blocks<Reduce::kSum, T>(from, ranks, to, targets, count);
-        case Reduce::kMax: return reduce_blocks<Reduce::kMax, T>(from, ranks, to, targets, count);
-        case Reduce::kMin: return reduce_blocks<Reduce::kMin, T>(from, ranks, to, targets, count);
+        case Reduce::kSum: return reduce_blocks<Reduce::kSum, T>(order, from, to, count);
+        case Reduce::kMax: return reduce_blocks<Reduce::kMax, T>(order, from, to, count);
+        case Reduce::kMin: return reduce_blocks<Reduce::kMin, T>(order, from, to, count);
       }
     }
     fail<InternalError>("no reduction ", static_cast<int>(reduce), " of ", dtype);
@@ -108,12 +114,14 @@ HWY_EXPORT(to_bfloat16);
 HWY_EXPORT(from_bfloat16);
 }  // namespace
 
-void reduce_into(DType dtype, Reduce op, std::span<const void* const> from, void* to, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, from.data(), from.size(), &to, 1, count);
+void reduce_into(DType dtype, Reduce op, const SumOrder& order, std::span<const void* const> from, void* to,
+                 std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, order, from.data(), std::span(&to, 1), count);
 }
 
-void reduce_in_place(DType dtype, Reduce op, std::span<void* const> buffers, std::int64_t count) {
-  HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, buffers.data(), buffers.size(), buffers.data(), buffers.size(), count);
+void reduce_in_place(DType dtype, Reduce op, const SumOrder& order, std::span<void* const> buffers,
+                     std::int64_t count) {
+  HWY_DYNAMIC_DISPATCH(reduce)(dtype, op, order, buffers.data(), buffers, count);
 }
 
 std::int64_t wire_width(DType dtype, WireFormat format) {

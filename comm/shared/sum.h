@@ -1,4 +1,4 @@
-// The arithmetic of the wire: reductions of several ranks' elements in the given order, and the 16-bit wire formats of
+// The arithmetic of the wire: reductions of several ranks' elements in a given order, and the 16-bit wire formats of
 // float32. Results are bit-identical on every instruction set.
 //
 // Pure functions over the caller's memory. Integers wrap. Of floats, the maximum is `a < b ? b : a` and the minimum
@@ -8,15 +8,19 @@
 #include <cstdint>
 #include <span>
 
+#include "comm/shared/sum_tree.h"
 #include "syncline/distributed/communicator.h"
 
 namespace syncline::comm {
 
-// to[i] = from[0][i] (+) from[1][i] (+) ... ; `to` may be one of `from`. `from` must not be empty.
-void reduce_into(DType dtype, Reduce reduce, std::span<const void* const> from, void* to, std::int64_t count);
+// to[i] = the reduction of from[0][i], from[1][i], ... in this order, which has the terms' indices. `to` may be one of
+// `from`.
+void reduce_into(DType dtype, Reduce reduce, const SumOrder& order, std::span<const void* const> from, void* to,
+                 std::int64_t count);
 
 // Writes the reduction of all buffers to each of them.
-void reduce_in_place(DType dtype, Reduce reduce, std::span<void* const> buffers, std::int64_t count);
+void reduce_in_place(DType dtype, Reduce reduce, const SumOrder& order, std::span<void* const> buffers,
+                     std::int64_t count);
 
 // Bytes of an element on the wire: 2 for float32 in a 16-bit format.
 std::int64_t wire_width(DType dtype, WireFormat format);

@@ -34,8 +34,19 @@ std::string Topology::describe() const {
   return join_text(text.substr(0, kMost), "..., in all ", digest_bytes(text.data(), text.size()));
 }
 
+std::vector<int> ranks_by_node(std::span<const int> node_of_rank) {
+  std::map<int, std::vector<int>> nodes;  // by the first rank
+  std::map<int, int> first;               // rank of a node
+  for (int r = 0; r < static_cast<int>(node_of_rank.size()); ++r)
+    nodes[first.emplace(node_of_rank[static_cast<std::size_t>(r)], r).first->second].push_back(r);
+  std::vector<int> ranks;
+  for (const auto& [_, of_node] : nodes) ranks.insert(ranks.end(), of_node.begin(), of_node.end());
+  return ranks;
+}
+
 Topology make_topology(int rank, std::span<const int> node_of_rank) {
   SYNCLINE_CHECK(rank >= 0 && rank < static_cast<int>(node_of_rank.size()));
+  SYNCLINE_CHECK(std::ranges::is_sorted(ranks_by_node(node_of_rank)));
   Topology topology;
   topology.rank = rank;
   std::map<int, int> index;

@@ -45,7 +45,7 @@ Worker::Worker(std::unique_ptr<Wire> wire, const WorkerOptions& options)
     : wire_(std::move(wire)),
       stall_limit_(std::chrono::duration_cast<Clock::duration>(options.stall_limit)),
       limit_(std::chrono::duration_cast<Clock::duration>(options.wait_limit)),
-      background_(options.background),
+      background_(options.background.value_or(true)),
       queue_(kQueueLength) {
   std::fegetenv(&modes_);
 }
@@ -109,8 +109,7 @@ void Worker::wait(Ticket ticket) {
   } urgency(*this);
 
   const WaitStats::Wait waiting(stats_, slot(ticket));
-  const Clock::time_point begin = Clock::now();
-  Looks looks;
+  Standstill still{.moved = wire_->moved()};
   for (Backoff backoff;;) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
@@ -119,26 +118,28 @@ void Worker::wait(Ticket ticket) {
     if (state == State::kFinished) continue;
     const bool blocks = state == State::kReady || transferring_;
     if (blocks) {
-      block(seen, std::min(begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
+      block(seen, std::min(still.begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
     } else {
       backoff.next();
     }
-    if ((blocks || !backoff.hot()) && finished_ == seen && !failed_) watch(Clock::now() - begin, looks);
+    if ((blocks || !backoff.hot()) && finished_ == seen && !failed_) watch(still);
   }
 }
 
-// Prints, once per stall limit, which ranks have not come. Asks the other nodes shortly before.
-void Worker::watch(Clock::duration waited, Looks& looks) {
-  const Clock::duration later = looks.last + stall_limit_;
-  const Clock::duration next = looks.last < limit_ ? std::min(later, limit_) : later;
-  if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - looks.last) / 2)) wire_->ask_around();
+// Prints, once per stall limit without progress, which ranks have not come. Asks the other nodes shortly before.
+void Worker::watch(Standstill& still) {
+  if (const std::uint64_t moved = wire_->moved(); moved != still.moved) still = {.moved = moved};
+  const Clock::duration waited = Clock::now() - still.begin;
+  const Clock::duration later = still.last_look + stall_limit_;
+  const Clock::duration next = still.last_look < limit_ ? std::min(later, limit_) : later;
+  if (waited >= next - std::min<Clock::duration>(kAnswerTime, (next - still.last_look) / 2)) wire_->ask_around();
   if (waited < next) return;
-  looks.last = waited;
+  still.last_look = waited;
   const Missing missing = wire_->missing();
   // A rank whose program has ended does not stall: the others may run on for as long as they like.
   const bool at_end = slot(finished_ + 1).header.plan == kEndOfProgram;
-  if (at_end && missing.may_come) looks.could_come = waited;
-  if (waited - looks.could_come >= limit_) give_up(waited, missing);
+  if (at_end && missing.may_come) still.could_come = waited;
+  if (waited - still.could_come >= limit_) give_up(waited, missing);
   if (missing.is_reporter) std::fprintf(stderr, "syncline: %s\n", describe_wait(waited, missing).c_str());
 }
 
@@ -154,12 +155,12 @@ std::byte* Worker::shared_memory(std::size_t bytes) {
 }
 
 void Worker::post_note(std::uint64_t note) {
-  const std::lock_guard hold(wire_mutex_);
+  const std::lock_guard hold(notes_mutex_);
   wire_->post_note(note);
 }
 
 std::optional<std::uint64_t> Worker::take_note() {
-  const std::lock_guard hold(wire_mutex_);
+  const std::lock_guard hold(notes_mutex_);
   return wire_->take_note();
 }
 

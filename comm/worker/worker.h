@@ -59,7 +59,8 @@ class Wire {
   virtual Progress poll(const Collective& collective) = 0;
   // Moves the data of a ready collective; may block.
   virtual void transfer(const Collective& collective) = 0;
-  // See communicator.h. A posted note reaches the other ranks before a clean close() returns.
+  // See communicator.h. A posted note reaches the other ranks before a clean close() returns. Any thread may call
+  // these two, one at a time, also while another thread transfers.
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
   // The memory of the last shared_memory collective; nullptr if the wire has none.
@@ -83,6 +84,8 @@ class Wire {
   virtual Missing missing() const = 0;
   // See communicator.h.
   virtual bool lowest_living() const { return rank() == 0; }
+  // A count that grows as data move: a transfer that moves is not stuck.
+  virtual std::uint64_t moved() const noexcept { return 0; }
   // The collective has waited for long: the driving thread should ask the ranks that this process cannot see.
   virtual void ask_around() noexcept {}
   // The caller gives up: poll and transfer throw, a running transfer as soon as it can. After that the wire does not
@@ -130,11 +133,14 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
-  // When a wait() last looked for missing ranks, and when it last found, at a program's end, that they may still come.
-  struct Looks {
-    Clock::duration last{0}, could_come{0};
+  // A wait() without progress: its begin, the wire's count then, when it last looked for missing ranks, and when it
+  // last found, at a program's end, that they may still come.
+  struct Standstill {
+    Clock::time_point begin = Clock::now();
+    std::uint64_t moved = 0;
+    Clock::duration last_look{0}, could_come{0};
   };
-  void watch(Clock::duration waited, Looks& looks);
+  void watch(Standstill& still);
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
   void give_up(Clock::duration waited, const Missing& missing);
   void let_thread_go_off() noexcept;
@@ -157,6 +163,7 @@ class Worker {
   std::atomic<bool> urgent_ = false;          // a caller is in wait() and drives
   std::atomic<bool> caller_blocked_ = false;  // that caller sleeps on progress_
 
+  std::mutex notes_mutex_;            // held during the wire's calls about notes
   std::mutex mutex_;                  // guards the members below; lock order: wire_mutex_, mutex_
   std::condition_variable wake_;      // for the thread
   std::condition_variable progress_;  // for the caller

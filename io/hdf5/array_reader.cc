@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/affinity.h"
 #include "io/files/block_signals.h"
 #include "io/files/digest.h"
 #include "syncline/error.h"
@@ -122,8 +123,8 @@ void ArrayReader::finish() {
   pending_.clear();
   std::size_t bytes = 0;
   for (const Pending& array : pending) bytes += array.stored.value.bytes();
-  const std::size_t threads = std::min(
-      {bytes / kBytesPerThread, pending.size(), kMostThreads, std::size_t{std::thread::hardware_concurrency()}});
+  const std::size_t threads =
+      std::min({bytes / kBytesPerThread, pending.size(), kMostThreads, allowed_processors().size()});
   std::vector<std::exception_ptr> errors(pending.size());
   for_each_in_threads(pending.size(), threads, [&](std::size_t i) {
     try {

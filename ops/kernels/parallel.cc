@@ -1,33 +1,27 @@
 #include "ops/kernels/parallel.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 #include <tbb/version.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "base/affinity.h"
 #include "syncline/error.h"
 
 namespace syncline::kernels {
 namespace {
 
-int processors_of_affinity_mask() {
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) return std::max(1, CPU_COUNT(&mask));
-  return std::max(1u, std::thread::hardware_concurrency());  // more processors than cpu_set_t holds
-}
-
 struct Pool {
   std::mutex mutex;
-  std::atomic<int> threads{processors_of_affinity_mask()};
+  std::atomic<int> threads{std::max(1, static_cast<int>(allowed_processors().size()))};
   std::atomic<bool> started{false};
   std::unique_ptr<tbb::global_control> limit;  // bounds the workers of all arenas together
 };

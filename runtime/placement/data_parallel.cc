@@ -1,7 +1,6 @@
 #include "syncline/distributed/data_parallel.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -63,8 +62,7 @@ class DataParallel : public Strategy {
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-    return place_graph(roots, leaves, shares, wanted, wire_.one_node() ? options_.by_rows_from : kNever);
+    return place_graph(roots, leaves, shares, wanted, options_.by_rows_from);
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {

@@ -14,6 +14,9 @@ namespace syncline::comm {
 void check_all_reduce(Communicator& comm, std::vector<std::int64_t> counts);
 // Sums of float32 values that round: equal bits on every rank and in a second run.
 void check_equal_bits(Communicator& comm);
+// The same sums, small and large, have the bits of one expression, in every layout of the ranks: ((0 + 1) + (2 + 3))
+// + 4.
+void check_order_of_sums(Communicator& comm);
 // Parts of different sizes, empty, and larger than kSmallBytes; in place and from other memory.
 void check_all_gather(Communicator& comm);
 // Several sizes, from each root.

@@ -47,6 +47,26 @@ TEST(NodeControl, ChildThatExitsIsNotTheRank) {
   EXPECT_EQ(control.own().left.load(), Left::kNo);
 }
 
+// The rank of another container may have this process's number, or that of any process here.
+TEST(NodeControl, ProcessesOfOtherNamespacesAreNotLookedUp) {
+  const ProcessName self = this_process();
+  ASSERT_NE(self.start, 0u);
+  ASSERT_NE(self.space, 0u);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const auto id = static_cast<std::uint64_t>(child);
+  EXPECT_EQ(process_state({id, 0, self.space}, self), ProcessState::kGone);
+  EXPECT_EQ(process_state({id, 0, self.space + 1}, self), ProcessState::kRuns);
+}
+
+TEST(NodeControl, ProcessWithTheNumberOfADeadOneIsNotTheRank) {
+  const ProcessName self = this_process(), observer{.space = self.space};
+  EXPECT_EQ(process_state(self, observer), ProcessState::kRuns);
+  EXPECT_EQ(process_state({self.id, self.start - 1, self.space}, observer), ProcessState::kGone);
+}
+
 TEST(NodeControl, FirstReasonToLeaveStays) {
   constexpr std::size_t kHalf = 4096;
   const Topology topology = make_topology(0, std::vector<int>{0});

@@ -25,39 +25,38 @@ std::vector<float> terms_of(int rank, std::size_t count) {
   return terms;
 }
 
-// The sum in the order that the wire guarantees: the ranks of a node, then the nodes.
-std::vector<float> sum_of(const std::vector<int>& node_of_rank, std::size_t count) {
-  std::vector<float> sum;
-  const Topology topology = make_topology(0, node_of_rank);
-  for (const auto& ranks : topology.nodes) {
-    std::vector<float> node = terms_of(ranks[0], count);
-    for (std::size_t l = 1; l < ranks.size(); ++l) {
-      const std::vector<float> terms = terms_of(ranks[l], count);
-      for (std::size_t i = 0; i < count; ++i) node[i] += terms[i];
-    }
-    if (sum.empty()) sum = node;
-    else
-      for (std::size_t i = 0; i < count; ++i) sum[i] += node[i];
-  }
-  return sum;
+// The sum in the order that the wire guarantees for every layout: neighbours, then neighbouring pairs, and so on.
+std::vector<float> sum_of(std::size_t ranks, std::size_t count) {
+  std::vector<std::vector<float>> sums;
+  for (std::size_t r = 0; r < ranks; ++r) sums.push_back(terms_of(static_cast<int>(r), count));
+  for (std::size_t apart = 1; apart < ranks; apart *= 2)
+    for (std::size_t r = 0; r + apart < ranks; r += 2 * apart)
+      for (std::size_t i = 0; i < count; ++i) sums[r][i] += sums[r + apart][i];
+  return sums[0];
 }
 
-const std::vector<std::vector<int>> kLayouts{{0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2}, {0, 1, 0, 1, 0}, {0, 0, 0, 1}};
+const std::vector<std::vector<int>> kLayouts{{0, 0, 0},    {0, 1, 2},    {0, 0, 0, 0},    {0, 0, 1, 1},
+                                             {0, 0, 0, 1}, {0, 1, 2, 3}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 2, 2, 2}};
 
 TEST(Topology, CountsNodesLanesAndLocalRanks) {
-  const std::vector<int> nodes{7, 3, 7, 3, 7};
+  const std::vector<int> nodes{7, 7, 7, 3, 3};
   const Topology topology = make_topology(4, nodes);
-  EXPECT_EQ(topology.nodes, (std::vector<std::vector<int>>{{0, 2, 4}, {1, 3}}));
-  EXPECT_EQ(topology.node, 0);
-  EXPECT_EQ(topology.local, 2);
+  EXPECT_EQ(topology.nodes, (std::vector<std::vector<int>>{{0, 1, 2}, {3, 4}}));
+  EXPECT_EQ(topology.node, 1);
+  EXPECT_EQ(topology.local, 1);
   EXPECT_EQ(topology.size(), 5);
   EXPECT_EQ(topology.rails(), 2);
+}
+
+TEST(Topology, OrdersRanksByNode) {
+  EXPECT_EQ(ranks_by_node(std::vector<int>{7, 3, 7, 3, 7}), (std::vector<int>{0, 2, 4, 1, 3}));
+  EXPECT_EQ(ranks_by_node(std::vector<int>{2, 2, 1}), (std::vector<int>{0, 1, 2}));
 }
 
 TEST(NodeWire, SumsInOneOrderWhereverDataLie) {
   for (const std::vector<int>& layout : kLayouts)
     for (const std::size_t count : {3ul, 5000ul, 70001ul, 900001ul}) {
-      const std::vector<float> expected = sum_of(layout, count);
+      const std::vector<float> expected = sum_of(layout.size(), count);
       spawn_ranks(static_cast<int>(layout.size()),
                   [&](Communicator& c) {
                     const std::vector<float> terms = terms_of(c.rank(), count);
@@ -165,7 +164,7 @@ TEST(NodeWire, ReduceScatter) {
       for (std::size_t r = 0; r < layout.size(); ++r)
         counts.push_back((static_cast<std::int64_t>(r) * unit + unit) / 2);
       for (const std::int64_t count : counts) total += count;
-      const std::vector<float> expected = sum_of(layout, static_cast<std::size_t>(total));
+      const std::vector<float> expected = sum_of(layout.size(), static_cast<std::size_t>(total));
       spawn_ranks(static_cast<int>(layout.size()),
                   [&](Communicator& c) {
                     std::byte* shared = c.shared_memory(static_cast<std::size_t>(4 * total + 4));
@@ -190,7 +189,7 @@ TEST(NodeWire, ReduceScatter) {
 TEST(NodeWire, SixteenBitsBetweenNodes) {
   constexpr std::size_t kCount = 100001;
   const std::vector<int> layout{0, 0, 1, 1, 2};
-  const std::vector<float> exact = sum_of(layout, kCount);
+  const std::vector<float> exact = sum_of(layout.size(), kCount);
   for (const auto& [format, digits] : {std::pair{WireFormat::kFloat16, 10}, std::pair{WireFormat::kBfloat16, 7}}) {
     std::vector<std::vector<float>> results(layout.size());
     spawn_ranks(5,
@@ -276,7 +275,7 @@ TEST(NodeWire, RefusesGroupsThatAreNone) {
 TEST(NodeWire, DelaysDoNotChangeBits) {
   constexpr std::size_t kCount = 30000;
   const std::vector<int> layout{0, 0, 1, 1};
-  const std::vector<float> expected = sum_of(layout, kCount);
+  const std::vector<float> expected = sum_of(layout.size(), kCount);
   spawn_ranks(4,
               [&](Communicator& c) {
                 const std::vector<float> terms = terms_of(c.rank(), kCount);

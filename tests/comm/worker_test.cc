@@ -43,6 +43,9 @@ class SlowWire : public Wire {
   Missing missing() const override { return {}; }
   void cancel() noexcept override { seen_.cancelled = true; }
 
+ protected:
+  Seen& seen() const { return seen_; }
+
  private:
   Seen& seen_;
   const bool closes_;
@@ -54,6 +57,42 @@ TEST(Worker, WhoGivesUpGetsItsBuffersBack) {
   std::vector<float> data(kLarge);
   EXPECT_THROW(c.wait(c.all_reduce({}, data.data(), kLarge, DType::kFloat32, Reduce::kSum)), StallError);
   EXPECT_TRUE(seen.let_go);
+}
+
+// A transfer takes a second, and moves all the time.
+class MovingWire : public SlowWire {
+ public:
+  explicit MovingWire(Seen& seen) : SlowWire(seen, true) {}
+  void transfer(const Collective&) override {
+    seen().transferring = true;
+    for (int i = 0; i < 50; ++i, ++moved_) std::this_thread::sleep_for(20ms);
+  }
+  std::uint64_t moved() const noexcept override { return moved_; }
+
+ private:
+  std::atomic<std::uint64_t> moved_ = 0;
+};
+
+TEST(Worker, LimitsCountTheTimeWithoutProgress) {
+  Seen seen;
+  WorkerCommunicator c(std::make_unique<MovingWire>(seen), {.stall_limit = 200ms, .wait_limit = 400ms});
+  std::vector<float> data(kLarge);
+  testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(c.wait(c.all_reduce({}, data.data(), kLarge, DType::kFloat32, Reduce::kSum)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Worker, NotesPassDuringATransfer) {
+  Seen seen;
+  WorkerCommunicator c(std::make_unique<MovingWire>(seen), {});
+  std::vector<float> data(kLarge);
+  const Ticket ticket = c.all_reduce({}, data.data(), kLarge, DType::kFloat32, Reduce::kSum);
+  while (!seen.transferring) std::this_thread::sleep_for(1ms);
+  const auto begin = std::chrono::steady_clock::now();
+  c.post_note(1);
+  EXPECT_EQ(c.take_note(), std::nullopt);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 300ms);
+  c.wait(ticket);
 }
 
 TEST(Worker, EndCancelsATransferThatGoesOn) {

@@ -29,6 +29,7 @@ std::unique_ptr<Communicator> make(MpiOptions options = {}) {
 TEST(Wire, AllReduceAllDTypes) { check_all_reduce(*make(), {0, 1, 5, 4099, 70001}); }
 TEST(Wire, AllReduceLargeOddCount) { check_all_reduce(*make(), {1000003}); }
 TEST(Wire, EqualBits) { check_equal_bits(*make()); }
+TEST(Wire, OrderOfSums) { check_order_of_sums(*make()); }
 TEST(Wire, AllGather) { check_all_gather(*make()); }
 TEST(Wire, Broadcast) { check_broadcast(*make()); }
 TEST(Wire, ManyTickets) { check_many_tickets(*make()); }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "comm/local/local_communicator.h"
@@ -199,7 +200,6 @@ class WithoutMemory : public comm::Forwarding {
  public:
   using comm::Forwarding::Forwarding;
   std::byte* shared_memory(std::size_t) override { return nullptr; }
-  bool one_node() const override { return true; }
 };
 
 TEST(ByRows, TheSameBitsWithoutSharedMemory) {
@@ -219,6 +219,26 @@ TEST(ByRows, TheSameBitsWithoutSharedMemory) {
     const std::vector<Array> own = train(with_adam, {6, 5, 7});
     for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(same_bits(own[i], wanted[i])) << i;
   });
+}
+
+// By rows and by sums, with feeds of all ranks and of each, batches of unequal shares: one result for each layout.
+TEST(ByRows, TheSameBitsInEveryLayout) {
+  for (const DataParallelOptions& options : {kByRows, DataParallelOptions{}}) {
+    std::vector<Array> wanted;
+    for (const std::vector<int>& nodes :
+         {std::vector<int>{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 0, 1}, {0, 1, 2, 3}})
+      on_ranks(
+          4,
+          [&](comm::Communicator& wire) {
+            const std::vector<Array> own = train(with_adam, {6, 5, 7, 4});
+            static std::mutex mutex;
+            const std::lock_guard lock(mutex);
+            if (wanted.empty()) wanted = own;
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+              EXPECT_TRUE(same_bits(own[i], wanted[i])) << i << " on rank " << wire.rank();
+          },
+          options, 5, nodes);
+  }
 }
 
 // The outputs may be those of a whole test set.

@@ -114,7 +114,7 @@ TEST_F(KerasJsonFile, IsReadAndLeftAsItIs) {
   EXPECT_EQ(text_of(path()), before);
   const comm::WorkerOptions options = comm::options_for_threads(1, found.comm).worker;
   EXPECT_EQ(options.wait_limit.count(), 2.5);
-  EXPECT_FALSE(options.background);
+  EXPECT_EQ(options.background, false);
 }
 
 TEST_F(KerasJsonFile, AbsentKeysHaveKerasDefaults) {

@@ -1,6 +1,5 @@
 // syncline doctor: whether a job started in this way would run well. Each rank checks itself; rank 0 prints.
 #include <fmt/core.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/affinity.h"
 #include "ops/kernels/parallel.h"
 #include "syncline/distributed/keras_json.h"
 #include "syncline/distributed/launch.h"
@@ -35,15 +35,6 @@ struct Options {
 };
 
 void append(Findings& all, Findings more) { all.insert(all.end(), more.begin(), more.end()); }
-
-std::vector<int> allowed_processors() {
-  std::vector<int> allowed;
-  cpu_set_t mask;
-  if (::sched_getaffinity(0, sizeof(mask), &mask) != 0) return allowed;
-  for (int i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &mask)) allowed.push_back(i);
-  return allowed;
-}
 
 std::string host_name() {
   std::array<char, 256> name{};

@@ -7,8 +7,9 @@
 // - Threads: one thread at a time may call a communicator. The communicator's own thread transfers in the background; a
 //   caller blocked in wait() helps.
 // - Memory: after construction only shared_memory and group allocate.
-// - Results are bitwise equal on every rank. Sums follow the order of the ranks within a node, then the order of the
-//   nodes; the arrival order, the pieces and the MPI library do not matter.
+// - Ranks are numbered by node, nodes by their first rank, also if the launcher numbers them otherwise.
+// - Results are bitwise equal on every rank. Sums follow one binary tree over the ranks: ((0 + 1) + (2 + 3)) + 4. Which
+//   ranks share a node, the arrival order, the pieces and the MPI library do not matter.
 // - Errors: arguments that are never valid throw ValueError or DTypeError at once. wait and the blocking calls throw
 //   DisagreementError (ranks submitted different things), StallError (a rank has died, has left or did not arrive
 //   within the limit) or CommError (the wire failed), naming the collective, its tag and the ranks. After an error
@@ -129,8 +130,8 @@ class Communicator {
   // For display: "4 ranks on 2 nodes, shared memory within a node, MPI between nodes".
   virtual std::string describe() const = 0;
 
-  // What determines the order of sums, beside the number of ranks: "ranks 0-1 | 2-3", by node. For display, and for
-  // comparing two runs.
+  // What determines the bits of sums: "ranks 0-3 in pairs"; with a 16-bit wire format, also which ranks share a node. For
+  // display, and for comparing two runs.
   virtual std::string layout() const { return "ranks 0"; }
 
   // Notes go from rank 0 to each other rank, outside the collectives. Neither side blocks, and unread notes are

@@ -20,8 +20,7 @@ struct CommOptions {
 // communicator of size 1, without touching MPI. Throws CommError, before any message, if the launcher and MPI disagree.
 std::unique_ptr<Communicator> make_communicator(const CommOptions& options = {});
 
-// Options for ranks of `threads_a_rank` compute threads. Transfers run in the background only if the node has a
-// processor to spare; otherwise they would cost the computation more time than they hide. `settings` override.
+// Options for ranks of `threads_a_rank` compute threads. `settings` override.
 CommOptions options_for_threads(int threads_a_rank, const Settings& settings = {});
 
 }  // namespace syncline::comm

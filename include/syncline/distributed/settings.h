@@ -21,13 +21,16 @@ enum class Transport : std::uint8_t {
 };
 
 struct WorkerOptions {
+  // Both limits are of the time without progress: a transfer that moves may take longer.
   std::chrono::duration<double> stall_limit{60};  // a longer wait() reports the missing ranks on stderr
   // A longer wait() throws StallError. At the end of a program (kEndOfProgram) the time counts from when the other
   // programs were last seen running.
   std::chrono::duration<double> wait_limit{600};
-  // Transfer large collectives while the caller computes. This needs a spare core: if the computation uses every core,
-  // background transfers cost more than they hide, and wait() should do them.
-  bool background = true;
+  // Transfer large collectives while the caller computes. This needs a processor that the ranks' computation leaves
+  // free; otherwise background transfers cost more than they hide, and wait() should do them. Empty: if the node has
+  // one.
+  std::optional<bool> background = {};
+  int threads = 0;  // compute threads of each rank; 0: unknown, and few
 };
 
 struct Settings {

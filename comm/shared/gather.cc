@@ -1,0 +1,113 @@
+#include "comm/shared/gather.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace syncline::comm {
+namespace {
+
+// Messages between nodes: MPI counts are ints, and a message is the progress that a waiting rank sees.
+constexpr std::int64_t kPieceBytes = 16 << 20;
+
+std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+void move_bytes(void* to, const void* from, std::int64_t count) {
+  if (count > 0 && to != from) std::memmove(to, from, bytes(count));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts) {
+  std::vector<std::int64_t> begin{0};
+  for (const std::vector<int>& ranks : topology.nodes) {
+    const auto first = counts.begin() + ranks.front();
+    begin.push_back(std::accumulate(first, first + std::ssize(ranks), begin.back()));
+  }
+  return begin;
+}
+
+struct Gather::Run {
+  const Collective& collective;
+  const Window* region;
+  std::uint64_t& done;
+  const Wait& wait;
+  std::byte* data() const { return static_cast<std::byte*>(collective.data); }
+};
+
+void Gather::run(const Collective& collective, const Window* region, std::uint64_t& done, const Wait& wait) {
+  const Run run{collective, region, done, wait};
+  const std::vector<std::int64_t> begin = parts_of_nodes(topology_, collective.counts);
+  const auto counts = collective.counts.subspan(bytes(topology_.own().front()), bytes(control_.ranks()));
+  std::byte* const own = run.data() + begin[bytes(topology_.node)];
+  move_bytes(own + std::accumulate(counts.begin(), counts.begin() + topology_.local, std::int64_t{0}), collective.send,
+             counts[bytes(topology_.local)]);
+  share(run, own, counts);
+  if (topology_.node_count() == 1) return;
+  exchange_slices(run, begin);
+  std::vector<std::int64_t> slices(bytes(control_.ranks()));
+  for (int n = 0; n < topology_.node_count(); ++n) {
+    for (int l = 0; l < topology_.rails(); ++l)
+      slices[bytes(l)] = part_of(begin[bytes(n) + 1] - begin[bytes(n)], l, topology_.rails()).size();
+    if (n != topology_.node) share(run, run.data() + begin[bytes(n)], slices);
+  }
+}
+
+// `begin`: parts_of_nodes.
+void Gather::exchange_slices(const Run& run, std::span<const std::int64_t> begin) {
+  if (topology_.local >= topology_.rails()) return;
+  const int nodes = topology_.node_count();
+  std::vector<Range> slices;
+  std::int64_t longest = 0;
+  for (int n = 0; n < nodes; ++n) {
+    const std::int64_t first = begin[bytes(n)];
+    const Range slice = part_of(begin[bytes(n) + 1] - first, topology_.local, topology_.rails());
+    slices.push_back({first + slice.begin, first + slice.end});
+    longest = std::max(longest, slice.size());
+  }
+  std::vector<Exchange> exchanges;
+  for (std::int64_t at = 0; at < longest; at += kPieceBytes) {
+    const auto piece_of = [&](int n) {
+      const Range slice = slices[bytes(n)];
+      return Range{std::min(slice.begin + at, slice.end), std::min(slice.begin + at + kPieceBytes, slice.end)};
+    };
+    const Range own = piece_of(topology_.node);
+    exchanges.clear();
+    for (int n = 0; n < nodes; ++n)
+      if (const Range theirs = piece_of(n); n != topology_.node)
+        exchanges.push_back(
+            {n, run.data() + own.begin, run.data() + theirs.begin, bytes(own.size()), bytes(theirs.size())});
+    network_.start(kExchange, exchanges);
+    run.wait([&] { return network_.test(kExchange); });
+  }
+}
+
+// Local rank l has counts[l] bytes, behind those of the ranks before it; they begin at `first` in each rank's result.
+// Each copies what the others have, from the region or, chunk by chunk, through the staging memory.
+void Gather::share(const Run& run, std::byte* first, std::span<const std::int64_t> counts) {
+  const int local = topology_.local, ranks = control_.ranks();
+  if (ranks == 1) return;
+  std::vector<std::byte*> parts;
+  for (std::byte* part = first; std::ssize(parts) < ranks; part += counts[parts.size() - 1]) parts.push_back(part);
+  const auto pass = [&](std::atomic<std::uint64_t> RankControl::*counter) {
+    (control_.own().*counter).store(run.done + 1, std::memory_order_release);
+    run.wait([&] { return control_.all(counter, run.done + 1, run.collective); });
+  };
+  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+  const auto chunk = run.region != nullptr ? most : static_cast<std::int64_t>(control_.half_bytes());
+  for (std::int64_t at = 0; at < most; at += chunk) {
+    const auto here = [&](int l) { return std::clamp<std::int64_t>(counts[bytes(l)] - at, 0, chunk); };
+    if (run.region == nullptr) move_bytes(control_.staging(local, run.done), parts[bytes(local)] + at, here(local));
+    pass(&RankControl::staged);
+    for (int l = 0; l < ranks; ++l) {
+      std::byte* const to = parts[bytes(l)] + at;
+      const std::byte* from =
+          run.region != nullptr ? run.region->part(l) + (to - run.region->part(local)) : control_.staging(l, run.done);
+      if (l != local) move_bytes(to, from, here(l));
+    }
+    pass(&RankControl::reduced);
+    ++run.done;
+  }
+}
+
+}  // namespace syncline::comm

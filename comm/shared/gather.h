@@ -1,0 +1,40 @@
+// Large gathers. Each node collects the bytes of its ranks. Then rail l exchanges the l-th slice of what the nodes
+// have, and each node collects these slices: every byte enters a node once.
+//
+// NodeWire owns and drives it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/shared/node.h"
+#include "comm/shared/node_control.h"
+#include "comm/shared/reduction.h"
+
+namespace syncline::comm {
+
+// Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
+std::vector<std::int64_t> parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts);
+
+class Gather {
+ public:
+  Gather(const Topology& topology, NodeControl& control, Network& network)
+      : topology_(topology), control_(control), network_(network) {}
+
+  // `region`: the memory in which each local rank has the result at the same offset; null: the data are staged. `done`:
+  // the number of chunks that all ranks have finished; run() updates it.
+  void run(const Collective& collective, const Window* region, std::uint64_t& done, const Wait& wait);
+
+ private:
+  struct Run;
+
+  void exchange_slices(const Run& run, std::span<const std::int64_t> begin);
+  void share(const Run& run, std::byte* first, std::span<const std::int64_t> counts);
+
+  const Topology topology_;
+  NodeControl& control_;
+  Network& network_;
+};
+
+}  // namespace syncline::comm

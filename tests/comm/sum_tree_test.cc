@@ -1,0 +1,79 @@
+// The order of sums: one expression per number of ranks, whatever the layout.
+#include "comm/shared/sum_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+namespace syncline::comm {
+namespace {
+
+// What the stack program computes, as text.
+std::string expression(const SumOrder& order, const std::vector<std::string>& terms) {
+  std::vector<std::string> stack;
+  for (const int step : order) {
+    if (step != kAdd) {
+      stack.push_back(terms.at(static_cast<std::size_t>(step)));
+      continue;
+    }
+    const std::string right = stack.back();
+    stack.pop_back();
+    stack.back() = "(" + stack.back() + right + ")";
+  }
+  EXPECT_EQ(stack.size(), 1u);
+  return stack.front();
+}
+
+// Neighbours, then neighbouring pairs, and so on.
+std::string expected_expression(int ranks) {
+  std::vector<std::string> sums;
+  for (int r = 0; r < ranks; ++r) sums.push_back(" " + std::to_string(r));
+  for (std::size_t apart = 1; apart < sums.size(); apart *= 2)
+    for (std::size_t r = 0; r + apart < sums.size(); r += 2 * apart) sums[r] = "(" + sums[r] + sums[r + apart] + ")";
+  return sums[0];
+}
+
+TEST(SumTree, BlocksAreTheLargestOfTheTree) {
+  EXPECT_EQ(blocks_of(0, 4, 4), (std::vector<Block>{{0, 4}}));
+  EXPECT_EQ(blocks_of(0, 3, 4), (std::vector<Block>{{0, 2}, {2, 3}}));
+  EXPECT_EQ(blocks_of(0, 3, 3), (std::vector<Block>{{0, 3}}));
+  EXPECT_EQ(blocks_of(3, 6, 6), (std::vector<Block>{{3, 4}, {4, 6}}));
+  EXPECT_EQ(blocks_of(1, 8, 8), (std::vector<Block>{{1, 2}, {2, 4}, {4, 8}}));
+  EXPECT_EQ(blocks_of(4, 7, 7), (std::vector<Block>{{4, 7}}));
+  EXPECT_EQ(blocks_of(512, 1000, 1000), (std::vector<Block>{{512, 1000}}));
+}
+
+// Nodes of random sizes: each adds its blocks, then all blocks are added.
+TEST(SumTree, EveryLayoutHasOneExpression) {
+  std::mt19937 engine(7);
+  for (int run = 0; run < 3000; ++run) {
+    const int ranks = 1 + static_cast<int>(engine() % (run % 10 == 0 ? 300 : 20));
+    std::vector<int> node_of_rank{0};
+    const unsigned new_node = 1 + engine() % 6;
+    while (static_cast<int>(node_of_rank.size()) < ranks)
+      node_of_rank.push_back(node_of_rank.back() + (engine() % new_node == 0 ? 1 : 0));
+    std::vector<std::string> blocks;
+    const Topology first = make_topology(0, node_of_rank);
+    SumOrder all;
+    for (const std::vector<int>& of_node : first.nodes) {
+      const SumTree tree(make_topology(of_node.front(), node_of_rank));
+      std::vector<std::string> terms;
+      for (const int rank : of_node) terms.push_back(" " + std::to_string(rank));
+      EXPECT_EQ(tree.own_blocks(), tree.blocks(static_cast<int>(&of_node - first.nodes.data())));
+      for (const SumOrder& order : tree.own) blocks.push_back(expression(order, terms));
+      all = tree.all;
+    }
+    ASSERT_EQ(expression(all, blocks), expected_expression(ranks)) << first.describe();
+  }
+}
+
+TEST(SumTree, NodesOfTwoFourOrEightRanksAreOneBlock) {
+  for (const int ranks : {1, 2, 4, 8})
+    for (int nodes = 1; nodes < 40; ++nodes)
+      for (int n = 0; n < nodes; ++n)
+        EXPECT_EQ(blocks_of(n * ranks, (n + 1) * ranks, nodes * ranks).size(), 1u) << nodes << " x " << ranks;
+}
+
+}  // namespace
+}  // namespace syncline::comm
