@@ -38,8 +38,9 @@ HWY_ATTR void add(const T* a, const T* b, T* sum, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] = combine<kReduce>(a[i], b[i]);
 }
 
-// Works in blocks: a block's partial sums stay in the first-level cache until all terms are added. Value p of the stack
-// is a term, or a sum in sums[p]; the last sum goes to its target.
+// Works in blocks: a block's sums stay in the first-level cache until all terms are added. Value p of the stack is a
+// term, or a sum in sums[p]. Sums are not written in place: terms and targets may lie at equal places of different
+// pages, which slows loads behind stores.
 template <Reduce kReduce, class T>
 HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from, std::span<void* const> targets,
                             std::int64_t count) {
@@ -47,20 +48,19 @@ HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from,
   constexpr std::size_t kMost = 24;  // values on the stack; enough for 2^23 terms
   alignas(64) T sums[kMost][kBlock];
   const T* stack[kMost];
-  T* const first = static_cast<T*>(targets[0]);
   if (order.size() == 3 && targets.size() == 2 && targets[0] == from[0] && targets[1] == from[1])
-    return reduce_pair<kReduce>(first, static_cast<T*>(targets[1]), count);
+    return reduce_pair<kReduce>(static_cast<T*>(targets[0]), static_cast<T*>(targets[1]), count);
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
     const std::int64_t here = std::min(kBlock, count - begin);
     std::size_t size = 0;
-    for (std::size_t step = 0; step < order.size(); ++step) {
-      if (order[step] != kAdd) {
-        stack[size++] = static_cast<const T*>(from[order[step]]) + begin;
+    for (const int step : order) {
+      if (step != kAdd) {
+        stack[size++] = static_cast<const T*>(from[step]) + begin;
         continue;
       }
-      T* sum = step + 1 == order.size() ? first + begin : sums[size - 2];
-      add<kReduce>(stack[size - 2], stack[size - 1], sum, here);
-      stack[--size - 1] = sum;
+      --size;
+      add<kReduce>(stack[size - 1], stack[size], sums[size - 1], here);
+      stack[size - 1] = sums[size - 1];
     }
     for (void* target : targets)
       if (T* block = static_cast<T*>(target) + begin; block != stack[0])

@@ -109,7 +109,7 @@ void Worker::wait(Ticket ticket) {
   } urgency(*this);
 
   const WaitStats::Wait waiting(stats_, slot(ticket));
-  Standstill still{.moved = wire_->moved()};
+  Standstill still;
   for (Backoff backoff;;) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;

@@ -133,11 +133,11 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
-  // A wait() without progress: its begin, the wire's count then, when it last looked for missing ranks, and when it
-  // last found, at a program's end, that they may still come.
+  // A wait() without progress: its begin, what the wire had moved then, when it last looked for missing ranks, and when
+  // it last found, at a program's end, that they may still come.
   struct Standstill {
     Clock::time_point begin = Clock::now();
-    std::uint64_t moved = 0;
+    std::uint64_t moved = ~std::uint64_t{0};  // not yet asked
     Clock::duration last_look{0}, could_come{0};
   };
   void watch(Standstill& still);
