@@ -34,7 +34,7 @@ MpiHandle duplicate_world(const MpiOptions& options) {
   check_launch(options.launch, size);
   MpiComm comm = MpiComm::kNull;
   check_mpi(mpi->duplicate_world(&comm), "MPI_Comm_dup", "start");
-  return {mpi, std::move(life), comm};
+  return {mpi, life, comm};
 }
 
 MpiHandle ranks_of_node(const MpiHandle& job) {
@@ -44,15 +44,15 @@ MpiHandle ranks_of_node(const MpiHandle& job) {
   return {mpi, job.life(), comm};
 }
 
-// What each rank tells about itself: the first rank of its machine; the first rank with which it shares memory, which
-// identifies a node of the topology; the launcher's number.
-using Place = std::array<int, 3>;
+// What each rank tells about itself: the first rank of its machine, and the first rank with which it shares memory,
+// which identifies a node of the topology.
+using Place = std::array<int, 2>;
 
-std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares, const Launch& launch) {
+std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine, bool shares) {
   const LockedMpi mpi;
   int first = job.rank();
   check_mpi(mpi->broadcast(&first, sizeof first, 0, machine.get()), "MPI_Bcast", "start");
-  const Place own{first, shares ? first : job.rank(), launch.size == job.size() ? launch.rank : job.rank()};
+  const Place own{first, shares ? first : job.rank()};
   std::vector<Place> all(static_cast<std::size_t>(job.size()));
   check_mpi(mpi->all_gather(own.data(), sizeof own, all.data(), job.get()), "MPI_Allgather", "start");
   return all;
@@ -61,15 +61,12 @@ std::vector<Place> gather_places(const MpiHandle& job, const MpiHandle& machine,
 Topology topology_of(int rank, const std::vector<Place>& places) {
   std::vector<int> nodes;
   std::set<int> machines;
-  bool renumbered = false;
-  for (const auto& [machine, node, launched] : places) {
-    renumbered = renumbered || launched != static_cast<int>(nodes.size());
+  for (const auto& [machine, node] : places) {
     machines.insert(machine);
     nodes.push_back(node);
   }
   Topology topology = make_topology(rank, nodes);
   topology.machines = static_cast<int>(machines.size());
-  topology.renumbered = renumbered;
   return topology;
 }
 
@@ -94,16 +91,16 @@ MpiOptions adapt(MpiOptions options, const MpiHandle& machine) {
   return options;
 }
 
-// All ranks, numbered by machine: the launcher may number them otherwise.
-MpiHandle number_by_machine(MpiHandle world, const MpiHandle& machine, const Launch& launch) {
+// All ranks, numbered by machine, and whether the launcher numbers them otherwise.
+std::pair<MpiHandle, bool> number_by_machine(MpiHandle world, const MpiHandle& machine) {
   std::vector<int> machines;
-  for (const Place& place : gather_places(world, machine, true, launch)) machines.push_back(place[0]);
+  for (const Place& place : gather_places(world, machine, true)) machines.push_back(place[0]);
   const std::vector<int> order = ranks_by_node(machines);
-  if (std::ranges::is_sorted(order)) return world;
+  if (std::ranges::is_sorted(order)) return {std::move(world), false};
   const LockedMpi mpi;
   MpiComm comm = MpiComm::kNull;
   check_mpi(mpi->group(world.get(), order.data(), world.size(), &comm), "MPI_Comm_create_group", "start");
-  return {mpi, world.life(), comm};
+  return {MpiHandle(mpi, world.life(), comm), true};
 }
 
 std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank, const MpiOptions& options) {
@@ -118,7 +115,7 @@ std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank
   return with_nccl(std::move(wire), nccl);
 }
 
-std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
+std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool renumbered) {
   NodeWireOptions wire;
   wire.format = options.format;
   NodeParts parts;
@@ -135,7 +132,8 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
           neighbours, rank, memory->why().c_str());
   }
   const bool shares = parts.control != nullptr;
-  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares, options.launch));
+  parts.topology = topology_of(rank, gather_places(job, memory->node(), shares));
+  parts.topology.renumbered = renumbered;
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
   parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes, options.worker);
@@ -144,8 +142,8 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options) {
 
 class MpiCommunicator : public WorkerCommunicator {
  public:
-  MpiCommunicator(MpiHandle job, const MpiOptions& options)
-      : MpiCommunicator(job.life()->session, job.get(), std::move(job), options) {}
+  MpiCommunicator(MpiHandle job, const MpiOptions& options, bool renumbered)
+      : MpiCommunicator(job.life()->session, job.get(), std::move(job), options, renumbered) {}
 
   [[noreturn]] void abort_job(int exit_code) override {
     timeline::flush();
@@ -161,15 +159,17 @@ class MpiCommunicator : public WorkerCommunicator {
                                    " ranks of a group to create it")};
         },
         abort_mpi);
-    return std::make_unique<MpiCommunicator>(handle_of(ranks), options_);
+    return std::make_unique<MpiCommunicator>(handle_of(ranks), options_, renumbered_);
   }
 
  private:
-  MpiCommunicator(std::shared_ptr<MpiSession> session, MpiComm comm, MpiHandle&& job, const MpiOptions& options)
-      : WorkerCommunicator(make_wire(std::move(job), options), options.worker),
+  MpiCommunicator(std::shared_ptr<MpiSession> session, MpiComm comm, MpiHandle&& job, const MpiOptions& options,
+                  bool renumbered)
+      : WorkerCommunicator(make_wire(std::move(job), options, renumbered), options.worker),
         session_(std::move(session)),
         comm_(comm),
-        options_(options) {}
+        options_(options),
+        renumbered_(renumbered) {}
 
   MpiHandle handle_of(std::span<const int> ranks) const {
     const LockedMpi mpi;
@@ -181,6 +181,7 @@ class MpiCommunicator : public WorkerCommunicator {
   const std::shared_ptr<MpiSession> session_;
   const MpiComm comm_;  // the wire's
   const MpiOptions options_;
+  const bool renumbered_;
 };
 
 }  // namespace
@@ -203,7 +204,8 @@ std::unique_ptr<Communicator> make_mpi_communicator(const MpiOptions& options) {
   MpiHandle world = duplicate_world(options);
   const MpiHandle machine = ranks_of_node(world);
   const MpiOptions adapted = adapt(options, machine);
-  return std::make_unique<MpiCommunicator>(number_by_machine(std::move(world), machine, options.launch), adapted);
+  auto [job, renumbered] = number_by_machine(std::move(world), machine);
+  return std::make_unique<MpiCommunicator>(std::move(job), adapted, renumbered);
 }
 
 }  // namespace syncline::comm

@@ -5,7 +5,8 @@
 // library and fills this table. The launcher decides which plugin is loaded.
 //
 // Handles are opaque; 0 is the null handle. The functions return MPI's error codes, 0 for success; check_mpi() throws.
-// Only LockedMpi reaches them: several threads call MPI, one at a time.
+// Only LockedMpi reaches them: several threads call MPI, one at a time. The functions of this header that are not of
+// LockedMpi call what MPI allows at any time.
 #pragma once
 
 #include <chrono>

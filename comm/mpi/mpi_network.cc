@@ -19,6 +19,13 @@ enum : int { kNote = kChannels, kReport, kSpread };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
+bool is_done(const LockedMpi& mpi, MpiRequest& request) {
+  if (request == MpiRequest::kNull) return true;
+  int done = 0;
+  check(mpi->test(&request, &done), "MPI_Test");
+  return done != 0;
+}
+
 void wait_until(const std::function<bool()>& condition) {
   for (Backoff backoff; !condition();) backoff.next();
 }
@@ -36,19 +43,16 @@ MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_byte
   receives_.reserve(static_cast<std::size_t>(topology_.size()));
 }
 
-bool MpiNetwork::is_done(const LockedMpi& mpi, MpiRequest& request) {
-  if (request == MpiRequest::kNull) return true;
-  int done = 0;
-  check(mpi->test(&request, &done), "MPI_Test");
-  if (done != 0) ++moved_;
-  return done != 0;
-}
-
 // Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
 bool MpiNetwork::all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests) {
-  bool done = true;
-  for (MpiRequest& request : requests) done = is_done(mpi, request) && done;
-  return done;
+  bool all = true;
+  for (MpiRequest& request : requests) {
+    if (request == MpiRequest::kNull) continue;
+    const bool done = is_done(mpi, request);
+    if (done) ++moved_;
+    all = all && done;
+  }
+  return all;
 }
 
 int MpiNetwork::peer(int node) const {

@@ -49,7 +49,6 @@ class MpiNetwork : public Network {
   };
 
   int peer(int node) const;
-  bool is_done(const LockedMpi& mpi, MpiRequest& request);
   bool all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests);
   void send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank);
   void receive(const LockedMpi& mpi, std::byte* data, int bytes, int rank);
@@ -65,13 +64,14 @@ class MpiNetwork : public Network {
   const std::int64_t piece_bytes_;
   const WorkerOptions limits_;
   std::array<Channel, kChannels> channels_;
-  std::vector<MpiRequest> sends_, receives_;   // of the current broadcast's piece
-  std::deque<Piece> pieces_;                   // of the broadcast; the front piece is in flight
-  bool passed_on_ = false;                     // this rank has sent the front piece to its children
-  std::list<Sent<std::uint64_t>> notes_sent_;  // a list: MPI needs stable addresses
+  std::vector<MpiRequest> sends_, receives_;  // of the current broadcast's piece
+  std::deque<Piece> pieces_;                  // of the broadcast; the front piece is in flight
+  bool passed_on_ = false;                    // this rank has sent the front piece to its children
+  // Guarded by LockedMpi: notes come beside collectives. Lists: MPI needs stable addresses.
+  std::list<Sent<std::uint64_t>> notes_sent_;
   std::list<Sent<std::vector<std::byte>>> reports_sent_;
   std::uint64_t notes_ = 0;               // posted (rank 0) or taken (other ranks)
-  std::atomic<std::uint64_t> moved_ = 0;  // requests that have completed
+  std::atomic<std::uint64_t> moved_ = 0;  // requests of collectives that have completed
 };
 
 }  // namespace syncline::comm

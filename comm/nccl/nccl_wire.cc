@@ -75,6 +75,7 @@ void NcclWire::all_reduce(const Collective& collective) {
     if (const std::int64_t last = step - options_.slots; last >= 0 && last < pieces) {
       device_->finish(slot, deadline);
       copy(data + last * piece * width, device_->staging(slot), count_of(last) * width);
+      ++pieces_;
     }
     if (step < pieces) {
       copy(device_->staging(slot), data + step * piece * width, count_of(step) * width);

@@ -5,7 +5,7 @@
 // headers and waits for late ranks: it gets the collective without its data.
 //
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
-// in rank order.
+// along one tree (comm/shared/sum_tree.h).
 //
 // Ownership: owns the inner wire and the device. Threads and errors: see Wire in comm/worker/worker.h. An error, a
 // deadline or cancel() aborts the NCCL communicator; see NcclDevice::end.
@@ -44,7 +44,9 @@ class NcclWire : public Wire {
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }
-  std::string layout() const override { return inner_->layout() + ", NCCL for large all-reduces"; }
+  std::string layout() const override { return inner_->layout() + ", NCCL for large all-reduces: " + nodes(); }
+  std::string nodes() const override { return inner_->nodes(); }
+  std::uint64_t moved() const noexcept override { return pieces_ + inner_->moved(); }
   std::optional<Arrival> last_arrival() const override { return inner_->last_arrival(); }
   void cancel() noexcept override;
   bool close(bool clean) noexcept override;
@@ -66,6 +68,7 @@ class NcclWire : public Wire {
 
   std::mutex buffers_;  // held during access to the caller's memory
   std::atomic<bool> withdrawn_ = false;
+  std::atomic<std::uint64_t> pieces_ = 0;  // that NCCL has reduced
 };
 
 }  // namespace syncline::comm

@@ -18,13 +18,13 @@ void move_bytes(void* to, const void* from, std::int64_t count) {
 
 }  // namespace
 
-std::vector<std::int64_t> parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts) {
-  std::vector<std::int64_t> begin{0};
+void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
+                         std::vector<std::int64_t>& begin) {
+  begin.assign(1, 0);
   for (const std::vector<int>& ranks : topology.nodes) {
     const auto first = counts.begin() + ranks.front();
     begin.push_back(std::accumulate(first, first + std::ssize(ranks), begin.back()));
   }
-  return begin;
 }
 
 struct Gather::Run {
@@ -37,47 +37,45 @@ struct Gather::Run {
 
 void Gather::run(const Collective& collective, const Window* region, std::uint64_t& done, const Wait& wait) {
   const Run run{collective, region, done, wait};
-  const std::vector<std::int64_t> begin = parts_of_nodes(topology_, collective.counts);
+  find_parts_of_nodes(topology_, collective.counts, begin_);
   const auto counts = collective.counts.subspan(bytes(topology_.own().front()), bytes(control_.ranks()));
-  std::byte* const own = run.data() + begin[bytes(topology_.node)];
+  std::byte* const own = run.data() + begin_[bytes(topology_.node)];
   move_bytes(own + std::accumulate(counts.begin(), counts.begin() + topology_.local, std::int64_t{0}), collective.send,
              counts[bytes(topology_.local)]);
   share(run, own, counts);
   if (topology_.node_count() == 1) return;
-  exchange_slices(run, begin);
-  std::vector<std::int64_t> slices(bytes(control_.ranks()));
+  exchange_slices(run);
+  slices_of_ranks_.assign(bytes(control_.ranks()), 0);
   for (int n = 0; n < topology_.node_count(); ++n) {
     for (int l = 0; l < topology_.rails(); ++l)
-      slices[bytes(l)] = part_of(begin[bytes(n) + 1] - begin[bytes(n)], l, topology_.rails()).size();
-    if (n != topology_.node) share(run, run.data() + begin[bytes(n)], slices);
+      slices_of_ranks_[bytes(l)] = part_of(begin_[bytes(n) + 1] - begin_[bytes(n)], l, topology_.rails()).size();
+    if (n != topology_.node) share(run, run.data() + begin_[bytes(n)], slices_of_ranks_);
   }
 }
 
-// `begin`: parts_of_nodes.
-void Gather::exchange_slices(const Run& run, std::span<const std::int64_t> begin) {
+void Gather::exchange_slices(const Run& run) {
   if (topology_.local >= topology_.rails()) return;
   const int nodes = topology_.node_count();
-  std::vector<Range> slices;
+  slices_.clear();
   std::int64_t longest = 0;
   for (int n = 0; n < nodes; ++n) {
-    const std::int64_t first = begin[bytes(n)];
-    const Range slice = part_of(begin[bytes(n) + 1] - first, topology_.local, topology_.rails());
-    slices.push_back({first + slice.begin, first + slice.end});
+    const std::int64_t first = begin_[bytes(n)];
+    const Range slice = part_of(begin_[bytes(n) + 1] - first, topology_.local, topology_.rails());
+    slices_.push_back({first + slice.begin, first + slice.end});
     longest = std::max(longest, slice.size());
   }
-  std::vector<Exchange> exchanges;
   for (std::int64_t at = 0; at < longest; at += kPieceBytes) {
     const auto piece_of = [&](int n) {
-      const Range slice = slices[bytes(n)];
+      const Range slice = slices_[bytes(n)];
       return Range{std::min(slice.begin + at, slice.end), std::min(slice.begin + at + kPieceBytes, slice.end)};
     };
     const Range own = piece_of(topology_.node);
-    exchanges.clear();
+    exchanges_.clear();
     for (int n = 0; n < nodes; ++n)
       if (const Range theirs = piece_of(n); n != topology_.node)
-        exchanges.push_back(
+        exchanges_.push_back(
             {n, run.data() + own.begin, run.data() + theirs.begin, bytes(own.size()), bytes(theirs.size())});
-    network_.start(kExchange, exchanges);
+    network_.start(kExchange, exchanges_);
     run.wait([&] { return network_.test(kExchange); });
   }
 }
@@ -87,8 +85,8 @@ void Gather::exchange_slices(const Run& run, std::span<const std::int64_t> begin
 void Gather::share(const Run& run, std::byte* first, std::span<const std::int64_t> counts) {
   const int local = topology_.local, ranks = control_.ranks();
   if (ranks == 1) return;
-  std::vector<std::byte*> parts;
-  for (std::byte* part = first; std::ssize(parts) < ranks; part += counts[parts.size() - 1]) parts.push_back(part);
+  parts_.clear();
+  for (std::byte* part = first; std::ssize(parts_) < ranks; part += counts[parts_.size() - 1]) parts_.push_back(part);
   const auto pass = [&](std::atomic<std::uint64_t> RankControl::*counter) {
     (control_.own().*counter).store(run.done + 1, std::memory_order_release);
     run.wait([&] { return control_.all(counter, run.done + 1, run.collective); });
@@ -97,10 +95,10 @@ void Gather::share(const Run& run, std::byte* first, std::span<const std::int64_
   const auto chunk = run.region != nullptr ? most : static_cast<std::int64_t>(control_.half_bytes());
   for (std::int64_t at = 0; at < most; at += chunk) {
     const auto here = [&](int l) { return std::clamp<std::int64_t>(counts[bytes(l)] - at, 0, chunk); };
-    if (run.region == nullptr) move_bytes(control_.staging(local, run.done), parts[bytes(local)] + at, here(local));
+    if (run.region == nullptr) move_bytes(control_.staging(local, run.done), parts_[bytes(local)] + at, here(local));
     pass(&RankControl::staged);
     for (int l = 0; l < ranks; ++l) {
-      std::byte* const to = parts[bytes(l)] + at;
+      std::byte* const to = parts_[bytes(l)] + at;
       const std::byte* from =
           run.region != nullptr ? run.region->part(l) + (to - run.region->part(local)) : control_.staging(l, run.done);
       if (l != local) move_bytes(to, from, here(l));

@@ -15,7 +15,8 @@
 namespace syncline::comm {
 
 // Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
-std::vector<std::int64_t> parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts);
+void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
+                         std::vector<std::int64_t>& begin);
 
 class Gather {
  public:
@@ -29,12 +30,17 @@ class Gather {
  private:
   struct Run;
 
-  void exchange_slices(const Run& run, std::span<const std::int64_t> begin);
+  void exchange_slices(const Run& run);
   void share(const Run& run, std::byte* first, std::span<const std::int64_t> counts);
 
   const Topology topology_;
   NodeControl& control_;
   Network& network_;
+  // Kept, so that a gather allocates nothing.
+  std::vector<std::int64_t> begin_, slices_of_ranks_;
+  std::vector<Range> slices_;
+  std::vector<Exchange> exchanges_;
+  std::vector<std::byte*> parts_;
 };
 
 }  // namespace syncline::comm

@@ -29,7 +29,7 @@ struct Topology {
   int node_count() const { return static_cast<int>(nodes.size()); }
   const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
   int local_size() const { return static_cast<int>(own().size()); }
-  // "ranks 0-1 | 2,4" for two nodes. For a large job: the beginning and a digest.
+  // "ranks 0-1 | 2-4" for two nodes. For a large job: the beginning and a digest.
   std::string describe() const;
   // The number of rails. Rail l is local rank l of each node; its ranks exchange data. Every node has all rails.
   int rails() const;
@@ -97,7 +97,8 @@ class Network {
   virtual void start_broadcast(void* data, std::int64_t bytes, int root) = 0;
   virtual bool test_broadcast() = 0;
 
-  // A count that grows with each message that arrives or has been sent. Any thread may call it at any time.
+  // A count that grows with each message of a collective that arrives or has been sent; not with notes and reports. Any
+  // thread may call it at any time.
   virtual std::uint64_t moved() const noexcept = 0;
 
   // Rank 0 posts; see communicator.h. These two calls may come during the others.

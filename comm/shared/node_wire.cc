@@ -218,10 +218,10 @@ void NodeWire::exchange_sums(const Collective& collective) {
 
 // The parts of a node's ranks are neighbours in the answer.
 void NodeWire::exchange_parts(const Collective& collective) {
-  const std::vector<std::int64_t> begin = parts_of_nodes(topology_, collective.counts);
+  find_parts_of_nodes(topology_, collective.counts, begin_);
   std::byte* const answer = control_.answer(round_);
-  const auto size_of = [&](int n) { return bytes(begin[bytes(n) + 1] - begin[bytes(n)]); };
-  std::byte* const own = answer + begin[bytes(topology_.node)];
+  const auto size_of = [&](int n) { return bytes(begin_[bytes(n) + 1] - begin_[bytes(n)]); };
+  std::byte* const own = answer + begin_[bytes(topology_.node)];
   std::byte* to = own;
   for (int l = 0; l < control_.ranks(); ++l) {
     const std::int64_t count = collective.counts[bytes(topology_.own()[bytes(l)])];
@@ -230,7 +230,7 @@ void NodeWire::exchange_parts(const Collective& collective) {
   }
   for (int n = 0; n < topology_.node_count(); ++n)
     if (n != topology_.node)
-      exchanges_.push_back({n, own, answer + begin[bytes(n)], size_of(topology_.node), size_of(n)});
+      exchanges_.push_back({n, own, answer + begin_[bytes(n)], size_of(topology_.node), size_of(n)});
 }
 
 void NodeWire::spread_small(const Collective& collective) {
@@ -293,9 +293,16 @@ void NodeWire::wait_until(const Collective& collective, const std::function<bool
   for (Backoff backoff; !condition(); backoff.next()) {
     if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
     if (asked_) reports_.exchange(round_);
+    if (!backoff.hot()) control_.own().moved.store(steps_ + network_->moved(), std::memory_order_relaxed);
   }
   asked_ = false;
-  ++steps_;
+  control_.own().moved.store(++steps_ + network_->moved(), std::memory_order_relaxed);
+}
+
+std::uint64_t NodeWire::moved() const noexcept {
+  std::uint64_t moved = network_->moved();  // of a small collective too
+  for (int l = 0; l < control_.ranks(); ++l) moved += control_.of(l).moved.load(std::memory_order_relaxed);
+  return moved;
 }
 
 std::string NodeWire::describe() const {

@@ -59,9 +59,10 @@ class NodeWire : public Wire {
   void publish(const Position& position) noexcept override { control_.publish(position); }
   std::string describe() const override;
   std::string layout() const override;
+  std::string nodes() const override { return topology_.describe(); }
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;
-  std::uint64_t moved() const noexcept override { return steps_ + network_->moved(); }
+  std::uint64_t moved() const noexcept override;
   bool lowest_living() const override { return topology_.node == 0 && control_.lowest_living(); }
   void ask_around() noexcept override { asked_ = true; }
   void cancel() noexcept override;
@@ -111,9 +112,10 @@ class NodeWire : public Wire {
   std::vector<std::byte> values_;  // of a small reduction: the sums of all blocks of ranks, one behind the other
   std::vector<const void*> terms_;
   std::vector<std::byte*> parts_;
+  std::vector<std::int64_t> begin_;  // of each node's bytes in a small gather
   std::vector<Exchange> exchanges_;
   std::optional<Arrival> last_arrival_;
-  std::atomic<std::uint64_t> steps_ = 0;  // waits of transfers that have ended
+  std::uint64_t steps_ = 0;  // waits of transfers that have ended
   std::atomic<bool> cancelled_ = false, asked_ = false;
 };
 

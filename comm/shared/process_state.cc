@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 namespace syncline::comm {
@@ -50,14 +51,17 @@ Stat stat_of(std::uint64_t id) noexcept {
 }  // namespace
 
 ProcessName this_process() noexcept {
-  struct stat space {};
-  const bool known = ::stat("/proc/self/ns/pid", &space) == 0;
   const auto id = static_cast<std::uint64_t>(::getpid());
+  std::array<char, 32> shown{};
+  const bool shows_own =
+      ::readlink("/proc/self", shown.data(), shown.size() - 1) > 0 && shown.data() == std::to_string(id);
+  struct stat space {};
+  const bool known = shows_own && ::stat("/proc/self/ns/pid", &space) == 0;
   return {id, stat_of(id).start, known ? space.st_ino : 0};
 }
 
 ProcessState process_state(const ProcessName& process, const ProcessName& observer) noexcept {
-  if (process == observer || process.space != observer.space) return ProcessState::kRuns;
+  if (process == observer || process.space == 0 || process.space != observer.space) return ProcessState::kRuns;
   const Stat stat = stat_of(process.id);
   const bool another = process.start != 0 && stat.start != 0 && stat.start != process.start;
   return another ? ProcessState::kGone : stat.state;

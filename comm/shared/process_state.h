@@ -15,14 +15,14 @@ enum class ProcessState {
 struct ProcessName {
   std::uint64_t id = 0;
   std::uint64_t start = 0;  // in the system's ticks since it booted; 0: unknown
-  std::uint64_t space = 0;  // the process namespace, in which the id holds; 0: unknown
+  std::uint64_t space = 0;  // the process namespace, in which the id holds; 0: unknown, or /proc shows another one
   friend bool operator==(const ProcessName&, const ProcessName&) = default;
 };
 
 // The calling process. Reads /proc.
 ProcessName this_process() noexcept;
-// Reads /proc. Returns kRuns if the state is unknown, and for a process of a namespace other than `observer`'s. Any
-// thread may call it.
+// Reads /proc. Returns kRuns if the state is unknown, and for a process whose namespace is unknown or not `observer`'s.
+// Any thread may call it.
 ProcessState process_state(const ProcessName& process, const ProcessName& observer) noexcept;
 
 }  // namespace syncline::comm

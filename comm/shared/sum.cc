@@ -39,17 +39,14 @@ HWY_ATTR void add(const T* a, const T* b, T* sum, std::int64_t count) {
 }
 
 // Works in blocks: a block's sums stay in the first-level cache until all terms are added. Value p of the stack is a
-// term, or a sum in sums[p]. Sums are not written in place: terms and targets may lie at equal places of different
-// pages, which slows loads behind stores.
-template <Reduce kReduce, class T>
+// term, or a sum in sums[p], never in the terms' memory: terms and targets may lie at equal places of different pages,
+// which slows loads behind stores. `kSums`: the most sums at a time; enough for 2^kSums terms.
+template <Reduce kReduce, std::size_t kSums, class T>
 HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from, std::span<void* const> targets,
                             std::int64_t count) {
   constexpr std::int64_t kBlock = 8192 / sizeof(T);
-  constexpr std::size_t kMost = 24;  // values on the stack; enough for 2^23 terms
-  alignas(64) T sums[kMost][kBlock];
-  const T* stack[kMost];
-  if (order.size() == 3 && targets.size() == 2 && targets[0] == from[0] && targets[1] == from[1])
-    return reduce_pair<kReduce>(static_cast<T*>(targets[0]), static_cast<T*>(targets[1]), count);
+  alignas(64) T sums[kSums][kBlock];
+  const T* stack[kSums + 1];
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
     const std::int64_t here = std::min(kBlock, count - begin);
     std::size_t size = 0;
@@ -68,14 +65,24 @@ HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from,
   }
 }
 
+template <Reduce kReduce, class T>
+HWY_ATTR void reduce_terms(std::span<const int> order, const void* const* from, std::span<void* const> targets,
+                           std::int64_t count) {
+  if (order.size() == 3 && targets.size() == 2 && targets[0] == from[0] && targets[1] == from[1])
+    return reduce_pair<kReduce>(static_cast<T*>(targets[0]), static_cast<T*>(targets[1]), count);
+  // Few terms take little of a thread's stack.
+  if (order.size() <= 7) return reduce_blocks<kReduce, 2, T>(order, from, targets, count);
+  return reduce_blocks<kReduce, 24, T>(order, from, targets, count);
+}
+
 void reduce(DType dtype, Reduce reduce, std::span<const int> order, const void* const* from, std::span<void* const> to,
             std::int64_t count) {
   with_dtype(dtype, [&]<class T>(T) {
     if constexpr (!std::is_same_v<T, bool>) {
       switch (reduce) {
-        case Reduce::kSum: return reduce_blocks<Reduce::kSum, T>(order, from, to, count);
-        case Reduce::kMax: return reduce_blocks<Reduce::kMax, T>(order, from, to, count);
-        case Reduce::kMin: return reduce_blocks<Reduce::kMin, T>(order, from, to, count);
+        case Reduce::kSum: return reduce_terms<Reduce::kSum, T>(order, from, to, count);
+        case Reduce::kMax: return reduce_terms<Reduce::kMax, T>(order, from, to, count);
+        case Reduce::kMin: return reduce_terms<Reduce::kMin, T>(order, from, to, count);
       }
     }
     fail<InternalError>("no reduction ", static_cast<int>(reduce), " of ", dtype);

@@ -1,8 +1,8 @@
 // The arithmetic of the wire: reductions of several ranks' elements in a given order, and the 16-bit wire formats of
 // float32. Results are bit-identical on every instruction set.
 //
-// Pure functions over the caller's memory. Integers wrap. Of floats, the maximum is `a < b ? b : a` and the minimum
-// `b < a ? b : a`.
+// Pure functions over the caller's memory. Integers wrap. A NaN is the maximum and the minimum of what it stands
+// among.
 #pragma once
 
 #include <cstdint>

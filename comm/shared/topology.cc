@@ -21,13 +21,8 @@ int Topology::rails() const {
 std::string Topology::describe() const {
   std::string text = "ranks";
   for (const std::vector<int>& ranks : nodes) {
-    text += &ranks == nodes.data() ? " " : " | ";
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      std::size_t last = i;
-      while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-      text += join_text(i > 0 ? "," : "", ranks[i]);
-      if (last > i) text += join_text('-', ranks[i = last]);
-    }
+    text += join_text(&ranks == nodes.data() ? " " : " | ", ranks.front());
+    if (ranks.size() > 1) text += join_text('-', ranks.back());
   }
   constexpr std::size_t kMost = 300;
   if (text.size() <= kMost) return text;

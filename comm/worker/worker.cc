@@ -109,7 +109,7 @@ void Worker::wait(Ticket ticket) {
   } urgency(*this);
 
   const WaitStats::Wait waiting(stats_, slot(ticket));
-  Standstill still;
+  Standstill still{.finished = finished_};
   for (Backoff backoff;;) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
@@ -128,7 +128,9 @@ void Worker::wait(Ticket ticket) {
 
 // Prints, once per stall limit without progress, which ranks have not come. Asks the other nodes shortly before.
 void Worker::watch(Standstill& still) {
-  if (const std::uint64_t moved = wire_->moved(); moved != still.moved) still = {.moved = moved};
+  const std::uint64_t moved = wire_->moved();
+  if (const Ticket finished = finished_; moved != still.moved || finished != still.finished)
+    still = {.moved = moved, .finished = finished};
   const Clock::duration waited = Clock::now() - still.begin;
   const Clock::duration later = still.last_look + stall_limit_;
   const Clock::duration next = still.last_look < limit_ ? std::min(later, limit_) : later;

@@ -73,6 +73,8 @@ class Wire {
   virtual std::string describe() const = 0;
   // See communicator.h.
   virtual std::string layout() const { return describe(); }
+  // "ranks 0-1 | 2-3", by node.
+  virtual std::string nodes() const { return describe(); }
   // The last call. `clean`: no error, no unfinished collective, no exception under way. Returns false if the system
   // below may still access the wire's memory (a receive that cannot be cancelled): the caller must then leak the wire.
   virtual bool close(bool clean) noexcept = 0;
@@ -138,6 +140,7 @@ class Worker {
   struct Standstill {
     Clock::time_point begin = Clock::now();
     std::uint64_t moved = ~std::uint64_t{0};  // not yet asked
+    Ticket finished = 0;
     Clock::duration last_look{0}, could_come{0};
   };
   void watch(Standstill& still);

@@ -45,11 +45,11 @@ void agree_on_seeds(Strategy& ranks, std::span<RandomOp* const> random_ops);
 void agree_on_values(Strategy& ranks, const std::string& function, std::span<const std::string> names,
                      std::span<const std::uint64_t> digests);
 
-// What determines a step's bits besides its graph, the seeds and the ranks' layout: library version, instruction sets,
+// What determines a step's bits besides its graph, the seeds and the ranks: library version, instruction sets,
 // floating-point modes, options. One line each, phrased to follow "one run has". `ranks` may be null. Not collective.
 std::string describe_arithmetic(const Session& session, const Strategy* ranks);
 
-// What determines the bits of a training besides its program: the ranks' layout, and describe_arithmetic. Not
+// What determines the bits of a training besides its program: the ranks, and describe_arithmetic. Not
 // collective. `wire`: null for one process.
 std::string describe_setting(const Session& session, const comm::Communicator* wire);
 

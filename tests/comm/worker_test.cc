@@ -82,6 +82,30 @@ TEST(Worker, LimitsCountTheTimeWithoutProgress) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
+// Each collective is done 200 ms after its begin.
+class LateWire : public SlowWire {
+ public:
+  explicit LateWire(Seen& seen) : SlowWire(seen, true) {}
+  void begin(const Collective&) override { begun_ = std::chrono::steady_clock::now(); }
+  Progress poll(const Collective&) override {
+    return std::chrono::steady_clock::now() - begun_ > 200ms ? Progress::kDone : Progress::kWaiting;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begun_;
+};
+
+TEST(Worker, AnEarlierCollectiveThatEndsIsProgress) {
+  Seen seen;
+  WorkerCommunicator c(std::make_unique<LateWire>(seen), {.stall_limit = 400ms, .wait_limit = 500ms});
+  float value = 0;
+  Ticket last = 0;
+  for (int i = 0; i < 5; ++i) last = c.all_reduce({}, &value, 1, DType::kFloat32, Reduce::kSum);
+  testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(c.wait(last));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Worker, NotesPassDuringATransfer) {
   Seen seen;
   WorkerCommunicator c(std::make_unique<MovingWire>(seen), {});

@@ -111,6 +111,7 @@ std::vector<RankReport> meet(RankReport own) {
     options.worker.background = false;
     options.transport = chosen_transport();
     const std::unique_ptr<comm::Communicator> wire = comm::make_communicator(options);
+    own.rank = wire->rank();  // which need not be the launcher's
     own.findings.push_back({Level::kOk, "transport", wire->describe(), ""});
     std::vector<RankReport> all;
     for (const std::string& text : gather(*wire, to_text(own))) all.push_back(parse_report(text));

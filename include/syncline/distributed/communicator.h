@@ -130,8 +130,8 @@ class Communicator {
   // For display: "4 ranks on 2 nodes, shared memory within a node, MPI between nodes".
   virtual std::string describe() const = 0;
 
-  // What determines the bits of sums: "ranks 0-3 in pairs"; with a 16-bit wire format, also which ranks share a node. For
-  // display, and for comparing two runs.
+  // What determines the bits of sums: "ranks 0-3 in pairs"; with a 16-bit wire format or NCCL, also which ranks share a
+  // node. For display, and for comparing two runs.
   virtual std::string layout() const { return "ranks 0"; }
 
   // Notes go from rank 0 to each other rank, outside the collectives. Neither side blocks, and unread notes are

@@ -18,8 +18,8 @@ struct DataParallelOptions {
   // Bucket sizes in bytes: a step's all-reduces are merged up to this size. A small first bucket starts early.
   std::int64_t first_bucket = keras_json().first_bucket;
   std::int64_t later_buckets = keras_json().later_buckets;
-  // In bytes. On one node, each rank computes some rows of a gradient of this size or more, from the whole batch, if
-  // that moves fewer bytes than an all-reduce.
+  // In bytes. Each rank computes some rows of a gradient of this size or more, from the whole batch, if that moves
+  // fewer bytes than an all-reduce.
   std::int64_t by_rows_from = keras_json().by_rows_from;
   // Interval in steps at which the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;

@@ -28,9 +28,9 @@ struct WorkerOptions {
   std::chrono::duration<double> wait_limit{600};
   // Transfer large collectives while the caller computes. This needs a processor that the ranks' computation leaves
   // free; otherwise background transfers cost more than they hide, and wait() should do them. Empty: if the node has
-  // one.
+  // one beside `threads` for each of its ranks.
   std::optional<bool> background = {};
-  int threads = 0;  // compute threads of each rank; 0: unknown, and few
+  int threads = 0;  // compute threads of each rank; 0: unknown, so transfers run in the background
 };
 
 struct Settings {

@@ -49,7 +49,7 @@ class Job : public Callback {
   ~Job() override;
 
   // The plan's fingerprint and everything else that determines bits. A resumed training warns if it computes something
-  // else or runs on another layout of ranks or another processor.
+  // else or runs on another number of ranks or another processor.
   std::string name() const override { return "job"; }
   std::string state() const override;
   void set_state(const std::string& state) override;

@@ -25,9 +25,9 @@ class FoundCheckpoint {
   const std::string& path() const { return path_; }
   const io::TrainingState& state() const { return checkpoint_.state; }
 
-  // Restores variables, counters and callbacks. On as many ranks as before, on processors of the same kind, the training
-  // continues with the bits of the uninterrupted one. Call it once. Throws IoError if the checkpoint is of another model
-  // or training.
+  // Restores variables, counters and callbacks. On as many ranks as before, on processors of the same kind, the
+  // training continues with the bits of the uninterrupted one. Call it once. Throws IoError if the checkpoint is of
+  // another model or training.
   void resume(const SavedModel& model, Fit& fit);
 
  private:

@@ -128,14 +128,20 @@ def join():
     """Joins the other ranks if this process was launched as one of several. Returns True if it has joined them."""
     global _rank, _size, _local_rank, _job
     _rank, _size, _local_rank, _ = _core.launched()
-    if _size == 1 or _is_worker():
+    identity = ",".join([*(os.environ.get(name, "") for name in _JOB), str(_rank)])
+    marked, parents_rank, parent = (["", "", ""] + os.environ.get(_MARK, "").rsplit(",", 2))[-3:]
+    is_child = marked == identity and parent != str(os.getpid())
+    if is_child:
+        _rank = int(parents_rank)  # which need not be the launcher's
+    is_worker = is_child or _is_started_by_multiprocessing()
+    if _size == 1 or is_worker:
         _size = max(_size, 1)
-        if os.environ.get("SYNCLINE_TRACE") and not _is_worker():
+        if os.environ.get("SYNCLINE_TRACE") and not is_worker:
             _enter()  # as a single rank, which writes the timeline
         return False
     _enter()
     _rank, _size = _core.rank(), _core.ranks()
-    os.environ[_MARK] = _identity()
+    os.environ[_MARK] = f"{identity},{_rank},{os.getpid()}"
     if not is_rank():
         return False
     _job = broadcast(os.urandom(8).hex())
@@ -152,18 +158,10 @@ def _enter():
         atexit.register(_core.leave, 0)
 
 
-def _identity():
-    return ",".join([*(os.environ.get(name, "") for name in _JOB), str(_rank), str(os.getpid())])
-
-
-def _is_worker():
-    # A process started by multiprocessing has loaded it. The server of forkserver has no parent, but its _inheriting is set.
+def _is_started_by_multiprocessing():
+    # Such a process has loaded it. The server of forkserver has no parent, but its _inheriting is set.
     process = sys.modules.get("multiprocessing.process")
-    if process is not None and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False)):
-        return True
-    marked = os.environ.get(_MARK, "")
-    mine = _identity()
-    return marked.rpartition(",")[0] == mine.rpartition(",")[0] and marked != mine
+    return process is not None and (process.parent_process() is not None or getattr(process.current_process(), "_inheriting", False))
 
 
 def _share_processors():
