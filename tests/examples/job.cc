@@ -30,7 +30,9 @@ std::optional<int> number_in(const std::string& path) {
 }
 
 void write_rank_script(const io::Scratch& scratch, const JobOptions& options) {
-  io::write_file(scratch.path("rank.sh"), fmt::format(R"(rank=$OMPI_COMM_WORLD_RANK
+  io::write_file(scratch.path("rank.sh"), fmt::format(R"(rank=$OMPI_COMM_WORLD_RANK size=$OMPI_COMM_WORLD_SIZE
+# Syncline numbers ranks by node; the two nodes of tests/mpi/launch take turns.
+test $OMPI_COMM_WORLD_LOCAL_SIZE = $size || rank=$((rank % 2 * ((size + 1) / 2) + rank / 2))
 {1}
 trap : USR1 USR2 TERM
 "$@" &
