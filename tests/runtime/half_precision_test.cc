@@ -138,7 +138,7 @@ TEST_F(HalfPrecision, APerceptronLearns) {
     }
     const std::vector<Array> out = train({rows.cast(kHalf), classes});
     EXPECT_EQ(out[0].dtype(), kHalf);
-    (step == 0 ? first : last) = {out[0].item(), out[1].item()};
+    (step == 0 ? first : last).assign({out[0].item(), out[1].item()});
   }
   EXPECT_LT(last[0], 0.25 * first[0]);
   EXPECT_GT(last[1], 0.9);
