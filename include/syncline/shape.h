@@ -45,7 +45,7 @@ class Shape {
   void insert(int axis, std::int64_t dim);
   void erase(int axis);
 
-  friend bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a, b); }
+  friend bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.dims(), b.dims()); }
 
  private:
   std::int64_t* data() { return many_.empty() ? few_.data() : many_.data(); }
@@ -82,4 +82,8 @@ bool accepts(const Shape& declared, const Shape& actual);
 constexpr bool sizes_differ(std::int64_t a, std::int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
 }  // namespace syncline
+
+// The range is that of the dimensions, but size() is the tensor's.
+template <>
+inline constexpr bool std::ranges::disable_sized_range<syncline::Shape> = true;
 #pragma GCC visibility pop

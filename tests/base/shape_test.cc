@@ -49,6 +49,13 @@ TEST(Dimensions, ComeAndGoAtEachAxis) {
     }
 }
 
+TEST(Dimensions, OfEqualProductsDiffer) {
+  EXPECT_NE((Shape{1}), (Shape{1, 1}));
+  EXPECT_NE((Shape{}), (Shape{1}));
+  EXPECT_NE((Shape{2, 3}), (Shape{2, 3, 1}));
+  EXPECT_EQ(std::ranges::size(Shape{2, 3}), 2u);
+}
+
 TEST(Dimensions, AreCopiedAndMoved) {
   const Shape few{2, 3}, many{2, 3, 4, 5, 6};
   for (const Shape& from : {few, many})
