@@ -6,8 +6,6 @@ set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static)
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
-# mpicxx of arm64 does not run here.
+# mpicxx of arm64 does not run here; pkg-config knows the rest.
 set(MPI_SKIP_COMPILER_WRAPPER ON)
-set(MPI_CXX_LIB_NAMES mpi)
-set(MPI_mpi_LIBRARY /usr/lib/aarch64-linux-gnu/libmpi.so)
-set(MPI_CXX_HEADER_DIR /usr/lib/aarch64-linux-gnu/openmpi/include)
+set(MPI_CXX_SKIP_MPICXX ON)
