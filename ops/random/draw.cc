@@ -22,6 +22,9 @@ using V64 = hn::Vec<D64>;
 
 // The state of one counter per lane. Each word is the low half of a 64-bit lane; the high half is unspecified.
 struct State {
+  // An implicit constructor would lack the target's instructions, which those of NEON's vectors need.
+  HWY_INLINE HWY_ATTR State() {}
+  HWY_INLINE HWY_ATTR State(V64 w0, V64 w1, V64 w2, V64 w3) : c0(w0), c1(w1), c2(w2), c3(w3) {}
   V64 c0, c1, c2, c3;
 };
 
