@@ -75,7 +75,7 @@ void leave_out_instructions() {
 int run(const std::string& how, int steps) {
   if (how == "baseline") leave_out_instructions();
   comm::Settings settings = keras_json().comm;
-  if (!settings.wait_limit) settings.wait_limit = 6;  // a busy machine may need some seconds to start
+  if (!settings.wait_limit) settings.wait_limit = 8;  // a busy machine may need some seconds to start
   const auto wire = comm::make_communicator(comm::options_for_threads(1, settings));
   try {
     train(how, steps, *wire);
