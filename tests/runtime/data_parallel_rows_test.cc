@@ -221,7 +221,7 @@ TEST(ByRows, TheSameBitsWithoutSharedMemory) {
   });
 }
 
-// By rows and by sums, with feeds of all ranks and of each, batches of unequal shares: one result for each layout.
+// By rows and by sums, with batches of unequal shares: one result for all layouts.
 TEST(ByRows, TheSameBitsInEveryLayout) {
   for (const DataParallelOptions& options : {kByRows, DataParallelOptions{}}) {
     std::vector<Array> wanted;
