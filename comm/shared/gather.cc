@@ -53,6 +53,13 @@ void Gather::run(const Collective& collective, const Window* region, std::uint64
   }
 }
 
+void Gather::broadcast_on_node(const Collective& collective, std::uint64_t& done, const Wait& wait) {
+  root_only_.assign(bytes(control_.ranks()), 0);
+  root_only_[bytes(collective.root)] = collective.bytes;
+  const Run run{collective, nullptr, done, wait};
+  share(run, run.data(), root_only_);
+}
+
 void Gather::exchange_slices(const Run& run) {
   if (topology_.local >= topology_.rails()) return;
   const int nodes = topology_.node_count();

@@ -26,6 +26,8 @@ class Gather {
   // `region`: the memory in which each local rank has the result at the same offset; null: the data are staged. `done`:
   // the number of chunks that all ranks have finished; run() updates it.
   void run(const Collective& collective, const Window* region, std::uint64_t& done, const Wait& wait);
+  // A large broadcast on one node, through the staging memory: a gather to which only the root has bytes to add.
+  void broadcast_on_node(const Collective& collective, std::uint64_t& done, const Wait& wait);
 
  private:
   struct Run;
@@ -37,7 +39,7 @@ class Gather {
   NodeControl& control_;
   Network& network_;
   // Kept, so that a gather allocates nothing.
-  std::vector<std::int64_t> begin_, slices_of_ranks_;
+  std::vector<std::int64_t> begin_, slices_of_ranks_, root_only_;
   std::vector<Range> slices_;
   std::vector<Exchange> exchanges_;
   std::vector<std::byte*> parts_;

@@ -253,28 +253,9 @@ void NodeWire::transfer(const Collective& collective) {
   if (collective.kind == Kind::kSharedMemory) return make_region(collective);
   if (collective.kind == Kind::kAllGather)
     return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_, wait);
-  if (one_node()) return broadcast_on_node(collective);
+  if (one_node()) return gather_.broadcast_on_node(collective, chunks_, wait);
   network_->start_broadcast(collective.data, collective.bytes, collective.root);
   wait_until(collective, [&] { return network_->test_broadcast(); });
-}
-
-void NodeWire::broadcast_on_node(const Collective& collective) {
-  const auto half = static_cast<std::int64_t>(control_.half_bytes());
-  for (std::int64_t first = 0; first < collective.bytes; first += half) {
-    auto* data = static_cast<std::byte*>(collective.data) + first;
-    const std::int64_t here = std::min(half, collective.bytes - first);
-    if (rank() == collective.root) move_bytes(control_.staging(topology_.local, chunks_), data, here);
-    pass(&RankControl::staged, collective);
-    if (rank() != collective.root) move_bytes(data, control_.staging(collective.root, chunks_), here);
-    pass(&RankControl::reduced, collective);
-    ++chunks_;
-  }
-}
-
-// Publishes this rank's progress with the current chunk, and waits until all ranks have come as far.
-void NodeWire::pass(std::atomic<std::uint64_t> RankControl::*counter, const Collective& collective) {
-  (control_.own().*counter).store(chunks_ + 1, std::memory_order_release);
-  wait_until(collective, [&] { return control_.all(counter, chunks_ + 1, collective); });
 }
 
 void NodeWire::make_region(const Collective& collective) {

@@ -85,8 +85,6 @@ class NodeWire : public Wire {
   void exchange_sums(const Collective& collective);
   void exchange_parts(const Collective& collective);
   void spread_small(const Collective& collective);
-  void broadcast_on_node(const Collective& collective);
-  void pass(std::atomic<std::uint64_t> RankControl::*counter, const Collective& collective);
   void make_region(const Collective& collective);
   void wait_until(const Collective& collective, const std::function<bool()>& condition);
 
