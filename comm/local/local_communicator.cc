@@ -16,8 +16,7 @@ std::unique_ptr<Wire> make_wire(LocalJob& job, int rank, WireFormat format) {
   NodeWireOptions options;
   options.format = format;
   NodeParts parts{job.topology(rank), nullptr, job.memory(rank), job.network(rank)};
-  parts.control =
-      parts.memory->allocate(NodeControl::bytes_a_rank(options.staging_bytes / 2, parts.topology.node_count()));
+  parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(options.staging_bytes / 2));
   return std::make_unique<NodeWire>(std::move(parts), options);
 }
 
@@ -41,8 +40,9 @@ class LocalCommunicator : public WorkerCommunicator {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Wire>> make_local_wires(int size) {
-  const auto job = std::make_shared<LocalJob>(std::vector<int>(static_cast<std::size_t>(size), 0));
+std::vector<std::unique_ptr<Wire>> make_local_wires(int size, std::vector<int> node_of_rank) {
+  node_of_rank.resize(static_cast<std::size_t>(size), 0);
+  const auto job = std::make_shared<LocalJob>(node_of_rank);
   std::vector<std::unique_ptr<Wire>> wires;
   for (int r = 0; r < size; ++r) wires.push_back(make_wire(*job, r, WireFormat::kSame));
   return wires;

@@ -27,8 +27,9 @@ struct LocalOptions {
 // Returns one communicator per rank, in rank order.
 std::vector<std::unique_ptr<Communicator>> make_local_communicators(int size, const LocalOptions& options = {});
 
-// Returns one wire per rank, all on one node, for code that is built on a wire. The caller must close each wire.
-std::vector<std::unique_ptr<Wire>> make_local_wires(int size);
+// Returns one wire per rank, for code that is built on a wire. `node_of_rank` as in LocalOptions, by node. The caller
+// must close each wire.
+std::vector<std::unique_ptr<Wire>> make_local_wires(int size, std::vector<int> node_of_rank = {});
 
 // Runs `body` once per rank, each in its own thread, and joins all threads. A rank that throws leaves the job, so its
 // peers get RankGone. Rethrows the first exception, RankGone only if there is no other. A rank waits at most `limit`

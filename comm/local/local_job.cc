@@ -12,7 +12,7 @@
 namespace syncline::comm {
 namespace {
 
-// Channels beyond those of Network::start.
+// Beyond the channels of Network::start.
 enum : int { kSpread = kChannels, kNote, kReport };
 
 std::vector<std::byte> letter_of(const void* data, std::size_t bytes) {
@@ -41,21 +41,21 @@ class HeapNetwork : public Network {
   HeapNetwork(std::shared_ptr<LocalJob> job, Topology topology)
       : job_(std::move(job)), topology_(std::move(topology)) {}
 
-  void start(int channel, std::span<const Exchange> exchanges) override {
+  void start(int channel, const Messages& messages) override {
     auto& open = open_[static_cast<std::size_t>(channel)];
     SYNCLINE_CHECK(open.empty());
-    open.assign(exchanges.begin(), exchanges.end());
-    for (const Exchange& exchange : exchanges)
-      job_->send({topology_.rank, peer(exchange.node), channel}, letter_of(exchange.send, exchange.send_bytes));
+    open = messages.receives;
+    for (const Messages::Outgoing& message : messages.sends)
+      job_->send({topology_.rank, peer(message.node), channel}, letter_of(message.data, message.bytes));
   }
 
   bool test(int channel) override {
     auto& open = open_[static_cast<std::size_t>(channel)];
-    std::erase_if(open, [&](const Exchange& exchange) {
+    std::erase_if(open, [&](const Messages::Incoming& message) {
       LocalJob::Letter letter;
-      if (!job_->receive({peer(exchange.node), topology_.rank, channel}, letter)) return false;
-      SYNCLINE_CHECK(letter.size() == exchange.receive_bytes);
-      if (!letter.empty()) std::memcpy(exchange.receive, letter.data(), letter.size());
+      if (!job_->receive({peer(message.node), topology_.rank, channel}, letter)) return false;
+      SYNCLINE_CHECK(letter.size() <= message.bytes);
+      if (!letter.empty()) std::memcpy(message.data, letter.data(), letter.size());
       ++moved_;
       return true;
     });
@@ -64,8 +64,8 @@ class HeapNetwork : public Network {
 
   bool has_come(int channel, int node) const override {
     const auto& open = open_[static_cast<std::size_t>(channel)];
-    return std::none_of(open.begin(), open.end(), [&](const Exchange& exchange) {
-      return exchange.node == node && !job_->has({peer(node), topology_.rank, channel});
+    return std::none_of(open.begin(), open.end(), [&](const Messages::Incoming& message) {
+      return message.node == node && !job_->has({peer(node), topology_.rank, channel});
     });
   }
 
@@ -120,7 +120,7 @@ class HeapNetwork : public Network {
 
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
-  std::array<std::vector<Exchange>, kChannels> open_;
+  std::array<std::vector<Messages::Incoming>, kChannels> open_;
   std::optional<std::pair<int, std::byte*>> awaited_;  // a broadcast's root, destination
   std::atomic<std::uint64_t> moved_ = 0;
 };

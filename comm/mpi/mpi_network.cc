@@ -35,9 +35,8 @@ void wait_until(const std::function<bool()>& condition) {
 MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits)
     : job_(std::move(job)), topology_(std::move(topology)), piece_bytes_(piece_bytes), limits_(limits) {
   for (Channel& channel : channels_) {
-    channel.sends.reserve(topology_.nodes.size());
-    channel.receives.reserve(topology_.nodes.size());
-    channel.nodes.reserve(topology_.nodes.size());
+    for (auto* requests : {&channel.sends, &channel.receives}) requests->reserve(topology_.nodes.size());
+    for (auto* nodes : {&channel.receivers, &channel.senders}) nodes->reserve(topology_.nodes.size());
   }
   sends_.reserve(static_cast<std::size_t>(topology_.size()));
   receives_.reserve(static_cast<std::size_t>(topology_.size()));
@@ -59,22 +58,24 @@ int MpiNetwork::peer(int node) const {
   return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
 }
 
-void MpiNetwork::start(int channel, std::span<const Exchange> exchanges) {
+void MpiNetwork::start(int channel, const Messages& messages) {
   const LockedMpi mpi;
   Channel& open = channels_[static_cast<std::size_t>(channel)];
   open.sends.clear();
   open.receives.clear();
-  open.nodes.clear();
-  for (const Exchange& exchange : exchanges) {
-    open.nodes.push_back(exchange.node);
+  open.receivers.clear();
+  open.senders.clear();
+  for (const Messages::Incoming& message : messages.receives) {
+    open.senders.push_back(message.node);
     open.receives.push_back(MpiRequest::kNull);
-    check(mpi->receive(exchange.receive, static_cast<int>(exchange.receive_bytes), peer(exchange.node), channel,
-                       job_.get(), &open.receives.back()),
+    check(mpi->receive(message.data, static_cast<int>(message.bytes), peer(message.node), channel, job_.get(),
+                       &open.receives.back()),
           "MPI_Irecv");
   }
-  for (const Exchange& exchange : exchanges) {
+  for (const Messages::Outgoing& message : messages.sends) {
+    open.receivers.push_back(message.node);
     open.sends.push_back(MpiRequest::kNull);
-    check(mpi->send(exchange.send, static_cast<int>(exchange.send_bytes), peer(exchange.node), channel, job_.get(),
+    check(mpi->send(message.data, static_cast<int>(message.bytes), peer(message.node), channel, job_.get(),
                     &open.sends.back()),
           "MPI_Isend");
   }
@@ -89,10 +90,12 @@ bool MpiNetwork::test(int channel) {
 
 bool MpiNetwork::has_come(int channel, int node) const {
   const Channel& open = channels_[static_cast<std::size_t>(channel)];
-  for (std::size_t i = 0; i < open.nodes.size(); ++i)
-    if (open.nodes[i] == node && (open.receives[i] != MpiRequest::kNull || open.sends[i] != MpiRequest::kNull))
-      return false;
-  return true;
+  const auto all_done = [&](const std::vector<int>& nodes, const std::vector<MpiRequest>& requests) {
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      if (nodes[i] == node && requests[i] != MpiRequest::kNull) return false;
+    return true;
+  };
+  return all_done(open.senders, open.receives) && all_done(open.receivers, open.sends);
 }
 
 void MpiNetwork::send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank) {

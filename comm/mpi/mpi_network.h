@@ -20,7 +20,7 @@ class MpiNetwork : public Network {
   // `job`: MPI communicator of all ranks of the job.
   MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits);
 
-  void start(int channel, std::span<const Exchange> exchanges) override;
+  void start(int channel, const Messages& messages) override;
   bool test(int channel) override;
   bool has_come(int channel, int node) const override;
   void start_broadcast(void* data, std::int64_t bytes, int root) override;
@@ -35,7 +35,7 @@ class MpiNetwork : public Network {
  private:
   struct Channel {
     std::vector<MpiRequest> sends, receives;
-    std::vector<int> nodes;  // peer node of each receive
+    std::vector<int> receivers, senders;  // peer nodes of each
   };
   // A piece of a broadcast.
   struct Piece {

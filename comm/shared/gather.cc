@@ -4,6 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "comm/shared/meeting.h"
+
 namespace syncline::comm {
 namespace {
 
@@ -17,15 +19,6 @@ void move_bytes(void* to, const void* from, std::int64_t count) {
 }
 
 }  // namespace
-
-void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
-                         std::vector<std::int64_t>& begin) {
-  begin.assign(1, 0);
-  for (const std::vector<int>& ranks : topology.nodes) {
-    const auto first = counts.begin() + ranks.front();
-    begin.push_back(std::accumulate(first, first + std::ssize(ranks), begin.back()));
-  }
-}
 
 struct Gather::Run {
   const Collective& collective;
@@ -77,12 +70,14 @@ void Gather::exchange_slices(const Run& run) {
       return Range{std::min(slice.begin + at, slice.end), std::min(slice.begin + at + kPieceBytes, slice.end)};
     };
     const Range own = piece_of(topology_.node);
-    exchanges_.clear();
-    for (int n = 0; n < nodes; ++n)
-      if (const Range theirs = piece_of(n); n != topology_.node)
-        exchanges_.push_back(
-            {n, run.data() + own.begin, run.data() + theirs.begin, bytes(own.size()), bytes(theirs.size())});
-    network_.start(kExchange, exchanges_);
+    messages_.clear();
+    for (int n = 0; n < nodes; ++n) {
+      if (n == topology_.node) continue;
+      const Range theirs = piece_of(n);
+      messages_.sends.push_back({n, run.data() + own.begin, bytes(own.size())});
+      messages_.receives.push_back({n, run.data() + theirs.begin, bytes(theirs.size())});
+    }
+    network_.start(kExchange, messages_);
     run.wait([&] { return network_.test(kExchange); });
   }
 }

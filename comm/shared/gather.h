@@ -14,10 +14,6 @@
 
 namespace syncline::comm {
 
-// Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
-void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
-                         std::vector<std::int64_t>& begin);
-
 class Gather {
  public:
   Gather(const Topology& topology, NodeControl& control, Network& network)
@@ -41,7 +37,7 @@ class Gather {
   // Kept, so that a gather allocates nothing.
   std::vector<std::int64_t> begin_, slices_of_ranks_, root_only_;
   std::vector<Range> slices_;
-  std::vector<Exchange> exchanges_;
+  Messages messages_;
   std::vector<std::byte*> parts_;
 };
 

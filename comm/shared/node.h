@@ -74,23 +74,40 @@ class NodeMemory {
   virtual std::string why() const { return ""; }
 };
 
-// The data that this rank exchanges with the rank of its rail on another node.
-struct Exchange {
-  int node = 0;
-  const void* send = nullptr;
-  void* receive = nullptr;
-  std::size_t send_bytes = 0, receive_bytes = 0;
+// What this rank sends to, and receives from, the ranks of its rail on other nodes.
+struct Messages {
+  struct Outgoing {
+    int node = 0;
+    const void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  struct Incoming {
+    int node = 0;
+    void* data = nullptr;
+    std::size_t bytes = 0;  // at most
+  };
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
+
+  void clear() {
+    sends.clear();
+    receives.clear();
+  }
+  void reserve(std::size_t nodes) {
+    sends.reserve(nodes);
+    receives.reserve(nodes);
+  }
 };
 
 class Network {
  public:
   virtual ~Network() = default;
 
-  // Starts the exchanges. Both sides of a pair start the same number of exchanges on a channel, in the same order. Do
-  // not reuse a channel or an exchange's buffers before test() has returned true for the channel.
-  virtual void start(int channel, std::span<const Exchange> exchanges) = 0;
+  // Starts the messages. A pair of nodes sends and receives equally many on a channel, in the same order. Do not reuse
+  // a channel or the messages' memory before test() has returned true for the channel.
+  virtual void start(int channel, const Messages& messages) = 0;
   virtual bool test(int channel) = 0;
-  // Whether the exchange with this node has completed.
+  // Whether the messages to and from this node have completed.
   virtual bool has_come(int channel, int node) const = 0;
 
   // Among all ranks of the job, one at a time. It works like Communicator's; test_broadcast() is true when it is done.
@@ -115,6 +132,7 @@ class Network {
   virtual bool close(bool clean, const std::function<Missing()>& missing) noexcept = 0;
 };
 
-inline constexpr int kChannels = 6;
+// Channels. kExchange and kReturn have two each, for even and odd chunks.
+enum : int { kMeeting = 0, kExchange = 1, kReturn = 3, kChannels = 5 };
 
 }  // namespace syncline::comm

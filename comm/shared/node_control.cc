@@ -49,24 +49,33 @@ class NodeControlsAtExit {
 
 }  // namespace
 
-std::size_t NodeControl::bytes_a_rank(std::size_t half_bytes, int nodes) {
-  const std::size_t small = static_cast<std::size_t>(kSmallBytes);
-  return in_pages(sizeof(RankControl)) + in_pages(static_cast<std::size_t>(nodes) * sizeof(NodeHeader)) + 4 * small +
-         2 * half_bytes;
+void Summary::append(const Summary& next) {
+  direct &= next.direct;
+  if (!agrees()) return;
+  if (next.header != header) {
+    other = next.header;
+    differing = next.first;
+  } else {
+    other = next.other;
+    differing = next.differing;
+  }
+}
+
+std::size_t NodeControl::bytes_a_rank(std::size_t half_bytes) {
+  return in_pages(sizeof(RankControl) + sizeof(Summary)) + 4 * static_cast<std::size_t>(kSmallBytes) + 2 * half_bytes;
 }
 
 NodeControl::NodeControl(std::unique_ptr<Window> window, const Topology& topology, std::size_t half_bytes)
     : topology_(topology), half_bytes_(half_bytes), window_(std::move(window)), visible_(topology.own().size()) {
   const std::size_t small = static_cast<std::size_t>(kSmallBytes);
-  const std::size_t headers = in_pages(static_cast<std::size_t>(topology.node_count()) * sizeof(NodeHeader));
   for (int l = 0; l < ranks(); ++l) {
     std::byte* at = window_->part(l);
     controls_.push_back(std::launder(reinterpret_cast<RankControl*>(at)));
-    at += in_pages(sizeof(RankControl));
-    if (l == 0) node_headers_ = std::launder(reinterpret_cast<NodeHeader*>(at));
-    if (l == 0) answer_ = at + headers + 2 * small;
-    payload_.push_back(at + headers);
-    staging_.push_back(at + headers + 4 * small);
+    if (l == 0) summary_ = std::launder(reinterpret_cast<Summary*>(at + sizeof(RankControl)));
+    at += in_pages(sizeof(RankControl) + sizeof(Summary));
+    if (l == 0) answer_ = at + 2 * small;
+    payload_.push_back(at);
+    staging_.push_back(at + 4 * small);
   }
   own().process_start = self_.start;
   own().process_space = self_.space;

@@ -37,7 +37,6 @@ struct RankControl {
   alignas(64) std::atomic<std::uint64_t> staged;   // chunks that it has staged
   alignas(64) std::atomic<std::uint64_t> reduced;  // chunks whose share of work it has finished
   alignas(64) std::atomic<std::uint64_t> met;      // rounds in which the nodes have met; kept by local rank 0
-  std::atomic<std::uint64_t> answered;             // rounds whose small result is there; kept by local rank 0
   std::atomic<std::uint64_t> moved;                // see Wire::moved; any rank of the node may wait for its progress
   alignas(64) std::atomic<Left> left;
   std::atomic<std::uint64_t> process_id, process_start, process_space;
@@ -49,12 +48,17 @@ std::string describe_rank(int rank, ProcessState state, const Position& position
 // "rank 1 has come", "rank 1, rank 2 have come" for the verbs "has come" and "have come"; "" for no ranks.
 std::string say_of(const std::vector<std::string>& ranks, std::string_view of_one, std::string_view of_several);
 
-// What a node tells the other nodes about its ranks when nodes meet.
-struct NodeHeader {
-  Header header;                // of its first rank
+// What the headers of a run of ranks have in common.
+struct Summary {
+  Header header;                // of the first rank
   Header other;                 // of the first rank that differs from it
-  std::uint32_t differing = 0;  // that rank's local number, or 0
-  std::uint32_t direct = 0;     // 1 if its ranks' data need no staging
+  std::uint32_t first = 0;      // rank
+  std::uint32_t differing = 0;  // the first rank that differs, or 0
+  std::uint32_t direct = 1;     // 0 if data of some rank need staging
+
+  bool agrees() const { return differing == 0; }
+  // Adds the ranks that follow this run.
+  void append(const Summary& next);
 };
 
 class NodeControl {
@@ -64,14 +68,15 @@ class NodeControl {
   ~NodeControl();
   NodeControl(const NodeControl&) = delete;
   NodeControl& operator=(const NodeControl&) = delete;
-  static std::size_t bytes_a_rank(std::size_t half_bytes, int nodes);
+  static std::size_t bytes_a_rank(std::size_t half_bytes);
 
   int ranks() const { return topology_.local_size(); }
   RankControl& of(int l) const { return *controls_[static_cast<std::size_t>(l)]; }
   RankControl& own() const { return of(topology_.local); }
   std::byte* payload(int l, std::uint64_t round) const { return payload_[static_cast<std::size_t>(l)] + parity(round); }
   std::byte* answer(std::uint64_t round) const { return answer_ + parity(round); }
-  NodeHeader* node_headers() const { return node_headers_; }
+  // Of all ranks; published by local rank 0's counter `met`.
+  Summary& summary() const { return *summary_; }
   std::byte* staging(int l, std::uint64_t chunk) const {
     return staging_[static_cast<std::size_t>(l)] + (chunk % 2) * half_bytes_;
   }
@@ -120,7 +125,7 @@ class NodeControl {
   std::vector<RankControl*> controls_;
   std::vector<std::byte*> payload_, staging_;
   std::byte* answer_ = nullptr;
-  NodeHeader* node_headers_ = nullptr;
+  Summary* summary_ = nullptr;
   std::vector<std::atomic<bool>> visible_;  // by local rank: this process sees its process
   std::uint64_t looks_ = 0;
 };

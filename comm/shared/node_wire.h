@@ -1,14 +1,14 @@
 // NodeWire: collectives over memory shared within a node and messages between nodes.
 //
-// Ranks meet in the node's control block (comm/shared/node_control.h). Between nodes, the first rank of each node
-// compares headers with the others, and the rest of its node waits for it. Then
-// - a small reduction: every rank reads all ranks' values from the control block and adds them up itself; between nodes
-//   the first ranks exchange their nodes' sums.
+// Ranks meet in the node's control block (comm/shared/node_control.h). Between nodes, the first rank of each node meets
+// the others (comm/shared/meeting.h), and the rest of its node waits for it. Then the ranks have agreed, and
+// - a small collective is over: on one node, every rank reads all ranks' values from the control block; between nodes,
+//   they have come with the agreement.
 // - a large reduction (comm/shared/reduction.h): each rank reduces its slice of all ranks' buffers, in the shared
 //   region or, chunk by chunk, in staging memory. Between nodes, equal local ranks exchange their slices.
 // - a large gather (comm/shared/gather.h): each node collects the bytes of its ranks, and equal local ranks exchange
 //   slices of them.
-// - broadcasts use the staging memory on one node, the network otherwise.
+// - a large broadcast uses the staging memory on one node, the network otherwise.
 // Sums follow one tree over the ranks (comm/shared/sum_tree.h). MPI only moves bytes.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "comm/shared/gather.h"
+#include "comm/shared/meeting.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 #include "comm/shared/reduction.h"
@@ -69,22 +70,10 @@ class NodeWire : public Wire {
   bool close(bool clean) noexcept override;
 
  private:
-  enum class Phase { kIdle, kArriving, kAgreeing, kAgreed, kAnswering };
-
   bool leads() const { return topology_.local == 0; }
   std::uint64_t offset_of(const Collective& collective) const;
-  bool agree(const Collective& collective);
+  bool agrees(const Collective& collective);
   void note_last_arrival();
-  void agree_on_node();
-  void send_header();
-  void agree_between_nodes();
-
-  Progress small(const Collective& collective);
-  void reduce_small(const Collective& collective, const SumOrder& order, void* to);
-  bool answer_between_nodes(const Collective& collective);
-  void exchange_sums(const Collective& collective);
-  void exchange_parts(const Collective& collective);
-  void spread_small(const Collective& collective);
   void make_region(const Collective& collective);
   void wait_until(const Collective& collective, const std::function<bool()>& condition);
 
@@ -97,21 +86,18 @@ class NodeWire : public Wire {
   NodeControl control_;
   std::unique_ptr<Window> region_;
   std::size_t region_bytes_ = 0;
+  Meeting meeting_;
   Reduction reduction_;
   Gather gather_;
   Reports reports_;
 
   std::atomic<std::uint64_t> round_ = 0;  // collectives begun
-  Phase phase_ = Phase::kIdle;
+  bool node_here_ = false;    // all ranks of the node have come to the round
   bool direct_ = false;       // no staging: the data lie at the same offset of every rank's part of the region, or
                               // the rank is alone on its node
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
-  NodeHeader header_sent_;
-  std::vector<std::byte> values_;  // of a small reduction: the sums of all blocks of ranks, one behind the other
-  std::vector<const void*> terms_;
+  Summary summary_;
   std::vector<std::byte*> parts_;
-  std::vector<std::int64_t> begin_;  // of each node's bytes in a small gather
-  std::vector<Exchange> exchanges_;
   std::optional<Arrival> last_arrival_;
   std::uint64_t steps_ = 0;  // waits of transfers that have ended
   std::atomic<bool> cancelled_ = false, asked_ = false;

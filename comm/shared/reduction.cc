@@ -69,7 +69,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
     slot.inbox.resize(bytes(tree.blocks()) * part);
   }
   wide_.resize(2 * bytes(tree.blocks()) * part);
-  exchanges_.reserve(topology_.nodes.size());
+  messages_.reserve(topology_.nodes.size());
 }
 
 void Reduction::run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
@@ -194,14 +194,14 @@ void Reduction::exchange(Run& run, std::int64_t k) {
     to_wire(format_, reinterpret_cast<const float*>(sums), reinterpret_cast<std::uint16_t*>(out),
             blocks * slice.size());
   const int nodes = topology_.node_count();
-  exchanges_.clear();
+  messages_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
-    if (n != topology_.node)
-      exchanges_.push_back({n, out + blocks * theirs.begin * wire, received(slot, n, own.size() * wire),
-                            bytes(blocks * theirs.size() * wire), bytes(tree_.blocks(n) * own.size() * wire)});
+    if (n == topology_.node) continue;
+    messages_.sends.push_back({n, out + blocks * theirs.begin * wire, bytes(blocks * theirs.size() * wire)});
+    messages_.receives.push_back({n, received(slot, n, own.size() * wire), bytes(tree_.blocks(n) * own.size() * wire)});
   }
-  network_.start(kExchange + static_cast<int>(k % 2), exchanges_);
+  network_.start(kExchange + static_cast<int>(k % 2), messages_);
 }
 
 // The sums of the node's blocks in this node's part, one behind the other.
@@ -238,14 +238,14 @@ void Reduction::bring_back(Run& run, std::int64_t k) {
   const int nodes = topology_.node_count(), channel = kReturn + static_cast<int>(k % 2);
   const auto [slice, own, wire] = cut(run, k);
   std::byte* const sums = result(run, k);
-  exchanges_.clear();
+  messages_.clear();
   for (int n = 0; n < nodes; ++n) {
     const Range theirs = part_of(slice.size(), n, nodes);
-    if (n != topology_.node)
-      exchanges_.push_back({n, sums + own.begin * wire, sums + theirs.begin * wire, bytes(own.size() * wire),
-                            bytes(theirs.size() * wire)});
+    if (n == topology_.node) continue;
+    messages_.sends.push_back({n, sums + own.begin * wire, bytes(own.size() * wire)});
+    messages_.receives.push_back({n, sums + theirs.begin * wire, bytes(theirs.size() * wire)});
   }
-  network_.start(channel, exchanges_);
+  network_.start(channel, messages_);
   run.wait([&] { return network_.test(channel); });
   for (int l = 0; !in_place(run) && l < control_.ranks(); ++l) {
     std::byte* const place = run.place(l, k) + slice.begin * run.width;

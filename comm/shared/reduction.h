@@ -19,9 +19,6 @@
 
 namespace syncline::comm {
 
-// Network channels. kExchange and kReturn have two each, for even and odd chunks.
-enum : int { kHeaders = 0, kSmallValues = 1, kExchange = 2, kReturn = 4 };
-
 // Elements [begin, end).
 struct Range {
   std::int64_t begin = 0, end = 0;
@@ -80,7 +77,7 @@ class Reduction {
   std::vector<std::byte> wide_;  // received data, widened from the wire's format
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;
-  std::vector<Exchange> exchanges_;
+  Messages messages_;
 };
 
 }  // namespace syncline::comm

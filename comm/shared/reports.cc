@@ -14,8 +14,8 @@ constexpr auto kFresh = 3s;
 
 }  // namespace
 
-Reports::Reports(const Topology& topology, Network& network, const NodeControl& control)
-    : topology_(topology), network_(network), control_(control), absent_(topology.nodes.size()) {}
+Reports::Reports(const Topology& topology, Network& network, const NodeControl& control, const Meeting& meeting)
+    : topology_(topology), network_(network), control_(control), meeting_(meeting), absent_(topology.nodes.size()) {}
 
 void Reports::exchange(std::uint64_t round) {
   if (topology_.node_count() == 1) return;
@@ -44,7 +44,7 @@ void Reports::post() {
 void Reports::note_absent_nodes() {
   const std::lock_guard lock(mutex_);
   for (int n = 0; n < topology_.node_count(); ++n) {
-    bool all = true;
+    bool all = topology_.local != 0 || meeting_.knows(n);
     for (int channel = 0; channel < kChannels; ++channel) all = all && network_.has_come(channel, n);
     absent_[static_cast<std::size_t>(n)] = !all;
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/shared/meeting.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 
@@ -17,7 +18,7 @@ namespace syncline::comm {
 
 class Reports {
  public:
-  Reports(const Topology& topology, Network& network, const NodeControl& control);
+  Reports(const Topology& topology, Network& network, const NodeControl& control, const Meeting& meeting);
 
   // Sends the state of this node's ranks to the other nodes, twice a second, and receives their reports.
   void exchange(std::uint64_t round);
@@ -44,11 +45,12 @@ class Reports {
   const Topology& topology_;
   Network& network_;
   const NodeControl& control_;
+  const Meeting& meeting_;
   Clock::time_point posted_{};
   std::vector<std::byte> incoming_;
   mutable std::mutex mutex_;    // guards the members below
   std::map<int, Heard> heard_;  // by rank: the newest report
-  std::vector<bool> absent_;    // by node: a message to or from it is pending
+  std::vector<bool> absent_;    // by node: it is not known to have come, or a message to or from it is pending
 };
 
 }  // namespace syncline::comm

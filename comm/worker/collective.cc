@@ -187,18 +187,16 @@ std::string describe_position(const Position& position) {
   return text.str();
 }
 
-std::string describe_mismatch(std::span<const Header> headers) {
-  const auto ended = std::find_if(headers.begin(), headers.end(), has_ended);
-  if (const auto other = std::find_if_not(headers.begin(), headers.end(), has_ended);
-      ended != headers.end() && other != headers.end())
-    return join_text("the program of rank ", ended - headers.begin(), " has ended, while rank ",
-                     other - headers.begin(), " goes on with ", describe(*other),
+std::string describe_mismatch(const Header& first, const Header& other, int rank) {
+  SYNCLINE_CHECK(first != other);
+  if (has_ended(first) || has_ended(other)) {
+    const auto [ended, goes_on] = has_ended(first) ? std::pair(0, rank) : std::pair(rank, 0);
+    return join_text("the program of rank ", ended, " has ended, while rank ", goes_on, " goes on with ",
+                     describe(has_ended(first) ? other : first),
                      "; every rank must run the same functions in the same order");
-  const auto other = std::find_if(headers.begin(), headers.end(), [&](const Header& h) { return h != headers[0]; });
-  SYNCLINE_CHECK(other != headers.end());
-  return join_text("ranks disagree about ", name_difference(headers[0], *other),
-                   " of a collective: ", describe(headers[0]), " on rank 0, but ", describe(*other), " on rank ",
-                   other - headers.begin(),
+  }
+  return join_text("ranks disagree about ", name_difference(first, other), " of a collective: ", describe(first),
+                   " on rank 0, but ", describe(other), " on rank ", rank,
                    "; every rank must run the same functions in the same order on equal graphs");
 }
 

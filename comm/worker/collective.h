@@ -44,6 +44,9 @@ struct Collective {
   void* data = nullptr;
   std::span<const std::int64_t> counts;  // by rank: bytes of an all_gather, elements of a reduce_scatter
 };
+inline bool is_reduction(const Collective& collective) {
+  return collective.kind == Kind::kAllReduce || collective.kind == Kind::kReduceScatter;
+}
 
 // They throw ValueError or DTypeError for arguments that are wrong regardless of the other ranks.
 Collective make_all_reduce(const Tag& tag, void* data, std::int64_t count, DType dtype, Reduce reduce);
@@ -65,8 +68,8 @@ std::string describe(const Header& header);
 // published.
 std::string describe_position(const Position& position);
 
-// The error text for headers (one per rank, in rank order) that are not all equal: names the first rank that differs
-// from rank 0, and the difference. If a program has ended on some ranks only, says so.
-std::string describe_mismatch(std::span<const Header> headers);
+// The error text for a rank whose header differs from rank 0's: names the difference. If one of their programs has
+// ended, says so.
+std::string describe_mismatch(const Header& first, const Header& other, int rank);
 
 }  // namespace syncline::comm

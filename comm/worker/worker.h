@@ -33,6 +33,9 @@ namespace syncline::comm {
 // Collectives up to this size complete by polling, larger ones by a blocking transfer. Moving 64 KiB takes about as
 // long as waking a thread and letting it sleep again.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
+inline bool is_small(const Collective& collective) {
+  return collective.bytes <= kSmallBytes && collective.kind != Kind::kSharedMemory;
+}
 
 struct Missing {
   std::string text;         // "rank 2 (...) has not called it"; "" if the wire cannot tell

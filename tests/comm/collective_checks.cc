@@ -94,17 +94,21 @@ void check_equal_bits(Communicator& comm) {
   }
 }
 
+std::vector<float> sum_in_pairs(std::vector<std::vector<float>> terms) {
+  for (std::size_t apart = 1; apart < terms.size(); apart *= 2)
+    for (std::size_t r = 0; r + apart < terms.size(); r += 2 * apart)
+      for (std::size_t i = 0; i < terms[r].size(); ++i) terms[r][i] += terms[r + apart][i];
+  return terms[0];
+}
+
 void check_order_of_sums(Communicator& comm) {
   for (const std::size_t count : {3ul, 16384ul, 500003ul}) {
-    const auto ranks = static_cast<std::size_t>(comm.size());
-    std::vector<std::vector<float>> sums;
-    for (std::size_t r = 0; r < ranks; ++r) sums.push_back(rounding_values(static_cast<int>(r), count));
-    std::vector<float> data = sums[static_cast<std::size_t>(comm.rank())];
-    for (std::size_t apart = 1; apart < ranks; apart *= 2)
-      for (std::size_t r = 0; r + apart < ranks; r += 2 * apart)
-        for (std::size_t i = 0; i < count; ++i) sums[r][i] += sums[r + apart][i];
+    std::vector<std::vector<float>> terms;
+    for (int r = 0; r < comm.size(); ++r) terms.push_back(rounding_values(r, count));
+    std::vector<float> data = terms[static_cast<std::size_t>(comm.rank())];
     comm.wait(comm.all_reduce({}, data.data(), static_cast<std::int64_t>(count), DType::kFloat32, Reduce::kSum));
-    EXPECT_EQ(std::memcmp(data.data(), sums[0].data(), 4 * count), 0) << count << " floats, rank " << comm.rank();
+    const std::vector<float> sum = sum_in_pairs(std::move(terms));
+    EXPECT_EQ(std::memcmp(data.data(), sum.data(), 4 * count), 0) << count << " floats, rank " << comm.rank();
   }
 }
 

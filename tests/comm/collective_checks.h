@@ -10,6 +10,9 @@
 
 namespace syncline::comm {
 
+// The sum of the ranks' terms in the order of every layout: neighbours, then neighbouring pairs, and so on.
+std::vector<float> sum_in_pairs(std::vector<std::vector<float>> terms);
+
 // All dtypes that have reductions, all reductions and all counts, against results computed here.
 void check_all_reduce(Communicator& comm, std::vector<std::int64_t> counts);
 // Sums of float32 values that round: equal bits on every rank and in a second run.

@@ -34,7 +34,7 @@ class MappedWindow : public Window {
 TEST(NodeControl, ChildThatExitsIsNotTheRank) {
   constexpr std::size_t kHalf = 4096;
   const Topology topology = make_topology(0, std::vector<int>{0});
-  const NodeControl control(std::make_unique<MappedWindow>(NodeControl::bytes_a_rank(kHalf, 1)), topology, kHalf);
+  const NodeControl control(std::make_unique<MappedWindow>(NodeControl::bytes_a_rank(kHalf)), topology, kHalf);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -70,7 +70,7 @@ TEST(NodeControl, ProcessWithTheNumberOfADeadOneIsNotTheRank) {
 TEST(NodeControl, FirstReasonToLeaveStays) {
   constexpr std::size_t kHalf = 4096;
   const Topology topology = make_topology(0, std::vector<int>{0});
-  const NodeControl control(make_private_window(NodeControl::bytes_a_rank(kHalf, 1)), topology, kHalf);
+  const NodeControl control(make_private_window(NodeControl::bytes_a_rank(kHalf)), topology, kHalf);
   control.leave(Left::kGaveUp);
   control.leave(Left::kClosed);
   EXPECT_EQ(control.own().left.load(), Left::kGaveUp);

@@ -11,6 +11,7 @@
 #include "comm/local/local_communicator.h"
 #include "comm/shared/node.h"
 #include "comm/shared/sum.h"
+#include "tests/comm/collective_checks.h"
 
 namespace syncline::comm {
 namespace {
@@ -25,18 +26,15 @@ std::vector<float> terms_of(int rank, std::size_t count) {
   return terms;
 }
 
-// The sum in the order that the wire guarantees for every layout: neighbours, then neighbouring pairs, and so on.
 std::vector<float> sum_of(std::size_t ranks, std::size_t count) {
-  std::vector<std::vector<float>> sums;
-  for (std::size_t r = 0; r < ranks; ++r) sums.push_back(terms_of(static_cast<int>(r), count));
-  for (std::size_t apart = 1; apart < ranks; apart *= 2)
-    for (std::size_t r = 0; r + apart < ranks; r += 2 * apart)
-      for (std::size_t i = 0; i < count; ++i) sums[r][i] += sums[r + apart][i];
-  return sums[0];
+  std::vector<std::vector<float>> terms;
+  for (std::size_t r = 0; r < ranks; ++r) terms.push_back(terms_of(static_cast<int>(r), count));
+  return sum_in_pairs(std::move(terms));
 }
 
-const std::vector<std::vector<int>> kLayouts{{0, 0, 0},    {0, 1, 2},    {0, 0, 0, 0},    {0, 0, 1, 1},
-                                             {0, 0, 0, 1}, {0, 1, 2, 3}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 2, 2, 2}};
+const std::vector<std::vector<int>> kLayouts{{0, 0, 0},         {0, 1, 2},    {0, 0, 0, 0},    {0, 0, 1, 1},
+                                             {0, 0, 0, 1},      {0, 1, 2, 3}, {0, 1, 0, 1, 0}, {0, 1, 1, 1, 2, 2, 2},
+                                             {0, 1, 1, 2, 3, 4}};
 
 TEST(Topology, CountsNodesLanesAndLocalRanks) {
   const std::vector<int> nodes{7, 7, 7, 3, 3};

@@ -1,0 +1,40 @@
+// How the nodes of a job meet: messages after which each node knows something of every node. Pure data.
+//
+// A message tells what its sender knows: a run of neighbouring nodes. What is told may be combined along the run, for
+// sums along the tree of comm/shared/sum_tree.h. Few nodes tell each other directly, in one round. More nodes exchange
+// between the two halves of a run, for longer and longer runs, in log2(nodes) rounds. If the halves of a run differ so
+// much in length that one node had to tell many others, what is known is collected in node 0 and spread from there, in
+// twice as many rounds.
+#pragma once
+
+#include <vector>
+
+namespace syncline::comm {
+
+// Nodes [begin, end).
+struct Run {
+  int begin = 0, end = 0;
+  int size() const { return end - begin; }
+  bool contains(int node) const { return begin <= node && node < end; }
+  bool contains(const Run& other) const { return begin <= other.begin && other.end <= end; }
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+// A round of one node. It sends to all nodes in `to` what it knows at the round's begin. The round ends when these
+// messages are sent, and those of `from` have come.
+struct MeetingRound {
+  struct Message {
+    int node = 0;
+    Run tells;  // beside what is known, or all nodes
+  };
+  std::vector<int> to;
+  std::vector<Message> from;
+};
+
+// The rounds of `node` among `nodes`.
+std::vector<MeetingRound> meeting_rounds(int node, int nodes);
+
+// What a node knows that knows `known` and has got a round's messages.
+Run known_after(const MeetingRound& round, Run known);
+
+}  // namespace syncline::comm
