@@ -24,37 +24,36 @@ struct Gather::Run {
   const Collective& collective;
   const Window* region;
   std::uint64_t& done;
-  const Wait& wait;
   std::byte* data() const { return static_cast<std::byte*>(collective.data); }
 };
 
-void Gather::run(const Collective& collective, const Window* region, std::uint64_t& done, const Wait& wait) {
-  const Run run{collective, region, done, wait};
+Steps Gather::run(const Collective& collective, const Window* region, std::uint64_t& done) {
+  const Run run{collective, region, done};
   find_parts_of_nodes(topology_, collective.counts, begin_);
   const auto counts = collective.counts.subspan(bytes(topology_.own().front()), bytes(control_.ranks()));
   std::byte* const own = run.data() + begin_[bytes(topology_.node)];
   move_bytes(own + std::accumulate(counts.begin(), counts.begin() + topology_.local, std::int64_t{0}), collective.send,
              counts[bytes(topology_.local)]);
-  share(run, own, counts);
-  if (topology_.node_count() == 1) return;
-  exchange_slices(run);
+  co_await share(run, own, counts);
+  if (topology_.node_count() == 1) co_return;
+  co_await exchange_slices(run);
   slices_of_ranks_.assign(bytes(control_.ranks()), 0);
   for (int n = 0; n < topology_.node_count(); ++n) {
     for (int l = 0; l < topology_.rails(); ++l)
       slices_of_ranks_[bytes(l)] = part_of(begin_[bytes(n) + 1] - begin_[bytes(n)], l, topology_.rails()).size();
-    if (n != topology_.node) share(run, run.data() + begin_[bytes(n)], slices_of_ranks_);
+    if (n != topology_.node) co_await share(run, run.data() + begin_[bytes(n)], slices_of_ranks_);
   }
 }
 
-void Gather::broadcast_on_node(const Collective& collective, std::uint64_t& done, const Wait& wait) {
+Steps Gather::broadcast_on_node(const Collective& collective, std::uint64_t& done) {
   root_only_.assign(bytes(control_.ranks()), 0);
   root_only_[bytes(collective.root)] = collective.bytes;
-  const Run run{collective, nullptr, done, wait};
-  share(run, run.data(), root_only_);
+  const Run run{collective, nullptr, done};
+  co_await share(run, run.data(), root_only_);
 }
 
-void Gather::exchange_slices(const Run& run) {
-  if (topology_.local >= topology_.rails()) return;
+Steps Gather::exchange_slices(const Run& run) {
+  if (topology_.local >= topology_.rails()) co_return;
   const int nodes = topology_.node_count();
   slices_.clear();
   std::int64_t longest = 0;
@@ -78,34 +77,34 @@ void Gather::exchange_slices(const Run& run) {
       messages_.receives.push_back({n, run.data() + theirs.begin, bytes(theirs.size())});
     }
     network_.start(kExchange, messages_);
-    run.wait([&] { return network_.test(kExchange); });
+    co_await until([&] { return network_.test(kExchange); });
   }
 }
 
 // Local rank l has counts[l] bytes, behind those of the ranks before it; they begin at `first` in each rank's result.
 // Each copies what the others have, from the region or, chunk by chunk, through the staging memory.
-void Gather::share(const Run& run, std::byte* first, std::span<const std::int64_t> counts) {
+Steps Gather::share(const Run& run, std::byte* first, std::span<const std::int64_t> counts) {
   const int local = topology_.local, ranks = control_.ranks();
-  if (ranks == 1) return;
+  if (ranks == 1) co_return;
   parts_.clear();
   for (std::byte* part = first; std::ssize(parts_) < ranks; part += counts[parts_.size() - 1]) parts_.push_back(part);
   const auto pass = [&](std::atomic<std::uint64_t> RankControl::*counter) {
     (control_.own().*counter).store(run.done + 1, std::memory_order_release);
-    run.wait([&] { return control_.all(counter, run.done + 1, run.collective); });
+    return until([&, counter] { return control_.all(counter, run.done + 1, run.collective); });
   };
   const std::int64_t most = *std::max_element(counts.begin(), counts.end());
   const auto chunk = run.region != nullptr ? most : static_cast<std::int64_t>(control_.half_bytes());
   for (std::int64_t at = 0; at < most; at += chunk) {
     const auto here = [&](int l) { return std::clamp<std::int64_t>(counts[bytes(l)] - at, 0, chunk); };
     if (run.region == nullptr) move_bytes(control_.staging(local, run.done), parts_[bytes(local)] + at, here(local));
-    pass(&RankControl::staged);
+    co_await pass(&RankControl::staged);
     for (int l = 0; l < ranks; ++l) {
       std::byte* const to = parts_[bytes(l)] + at;
       const std::byte* from =
           run.region != nullptr ? run.region->part(l) + (to - run.region->part(local)) : control_.staging(l, run.done);
       if (l != local) move_bytes(to, from, here(l));
     }
-    pass(&RankControl::reduced);
+    co_await pass(&RankControl::reduced);
     ++run.done;
   }
 }

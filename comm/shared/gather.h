@@ -21,15 +21,16 @@ class Gather {
 
   // `region`: the memory in which each local rank has the result at the same offset; null: the data are staged. `done`:
   // the number of chunks that all ranks have finished; run() updates it.
-  void run(const Collective& collective, const Window* region, std::uint64_t& done, const Wait& wait);
+  // `collective` must live as long as the steps.
+  Steps run(const Collective& collective, const Window* region, std::uint64_t& done);
   // A large broadcast on one node, through the staging memory: a gather to which only the root has bytes to add.
-  void broadcast_on_node(const Collective& collective, std::uint64_t& done, const Wait& wait);
+  Steps broadcast_on_node(const Collective& collective, std::uint64_t& done);
 
  private:
   struct Run;
 
-  void exchange_slices(const Run& run);
-  void share(const Run& run, std::byte* first, std::span<const std::int64_t> counts);
+  Steps exchange_slices(const Run& run);
+  Steps share(const Run& run, std::byte* first, std::span<const std::int64_t> counts);
 
   const Topology topology_;
   NodeControl& control_;

@@ -39,9 +39,10 @@ Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& con
     for (const auto& [_, part] : rounds_.back().parts) most_blocks = std::max(most_blocks, part.blocks);
     most_messages = std::max(most_messages, messages.from.size());
   }
-  const std::size_t size = sizeof(Summary) + bytes(most_blocks) * static_cast<std::size_t>(kSmallBytes);
-  for (std::vector<std::byte>& buffer : buffers_) buffer.resize(size);
-  inbox_.assign(most_messages, std::vector<std::byte>(size));
+  capacity_ = sizeof(Summary) + bytes(most_blocks) * static_cast<std::size_t>(kSmallBytes);
+  inbox_.resize(most_messages);
+  for (Memory& buffer : buffers_) buffer = std::make_unique_for_overwrite<std::byte[]>(capacity_);
+  for (Memory& buffer : inbox_) buffer = std::make_unique_for_overwrite<std::byte[]>(capacity_);
 }
 
 Meeting::Known Meeting::known_of(Run nodes) const {
@@ -115,7 +116,7 @@ void Meeting::begin(const Collective& collective, std::uint64_t round) {
   known_ = known_of({topology_.node, topology_.node + 1});
   if (collective.kind == Kind::kAllGather) find_parts_of_nodes(topology_, collective.counts, begin_);
   summary() = summary_of_node(round);
-  if (bytes_of(known_) > 0) write_values(collective, round, buffer().data() + sizeof(Summary));
+  if (bytes_of(known_) > 0) write_values(collective, round, buffer() + sizeof(Summary));
   start_round();
 }
 
@@ -127,7 +128,7 @@ bool Meeting::progress() {
     start_round();
   }
   control_.summary() = summary();
-  copy_to(control_.answer(number_), buffer().data() + sizeof(Summary), static_cast<std::int64_t>(bytes_of(known_)));
+  copy_to(control_.answer(number_), buffer() + sizeof(Summary), static_cast<std::int64_t>(bytes_of(known_)));
   return true;
 }
 
@@ -148,22 +149,22 @@ void Meeting::start_round() {
   const MeetingRound& round = rounds_[next_].messages;
   messages_.clear();
   const std::size_t size = sizeof(Summary) + (summary().agrees() ? bytes_of(known_) : 0);
-  for (const int node : round.to) messages_.sends.push_back({node, buffer().data(), size});
+  for (const int node : round.to) messages_.sends.push_back({node, buffer(), size});
   for (std::size_t i = 0; i < round.from.size(); ++i)
-    messages_.receives.push_back({round.from[i].node, inbox_[i].data(), inbox_[i].size()});
+    messages_.receives.push_back({round.from[i].node, inbox_[i].get(), capacity_});
   network_.start(kMeeting, messages_);
 }
 
 void Meeting::combine(const Round& round) {
   if (round.messages.from.empty()) return;
-  std::vector<std::byte>& to = buffers_[1 - filled_];
-  Summary& joined = *reinterpret_cast<Summary*>(to.data());
+  std::byte* const to = buffers_[1 - filled_].get();
+  Summary& joined = *reinterpret_cast<Summary*>(to);
   for (const auto& [number, known] : round.parts) {
     const Summary& next = *reinterpret_cast<const Summary*>(part(number));
     if (&known == &round.parts.front().second) joined = next;
     else joined.append(next);
   }
-  if (joined.agrees()) combine_values(round, to.data() + sizeof(Summary));
+  if (joined.agrees()) combine_values(round, to + sizeof(Summary));
   filled_ = 1 - filled_;
 }
 

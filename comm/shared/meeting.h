@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "comm/shared/meeting_rounds.h"
@@ -55,13 +56,14 @@ class Meeting {
 
   Known known_of(Run nodes) const;
   Round round_of(const MeetingRound& messages, Run known) const;
-  Summary& summary() { return *reinterpret_cast<Summary*>(buffer().data()); }
-  std::vector<std::byte>& buffer() { return buffers_[filled_]; }
+  using Memory = std::unique_ptr<std::byte[]>;
+  Summary& summary() { return *reinterpret_cast<Summary*>(buffer()); }
+  std::byte* buffer() { return buffers_[filled_].get(); }
   std::size_t bytes_of(const Known& known) const;
   void start_round();
   void combine(const Round& round);
   void combine_values(const Round& round, std::byte* to);
-  const std::byte* part(int number) { return number == 0 ? buffer().data() : inbox_[bytes(number - 1)].data(); }
+  const std::byte* part(int number) { return number == 0 ? buffer() : inbox_[bytes(number - 1)].get(); }
   static std::size_t bytes(int number) { return static_cast<std::size_t>(number); }
 
   const Topology& topology_;
@@ -75,9 +77,10 @@ class Meeting {
   std::uint64_t number_ = 0;  // of the collective
   std::size_t next_ = 0;      // round that has started
   Known known_;
-  std::vector<std::byte> buffers_[2];  // a summary and values: known, and next to be known
+  Memory buffers_[2];  // a summary and values: known, and next to be known
   std::size_t filled_ = 0;
-  std::vector<std::vector<std::byte>> inbox_;
+  std::vector<Memory> inbox_;
+  std::size_t capacity_ = 0;  // of a buffer
   std::vector<const void*> terms_;
   std::vector<std::int64_t> begin_;  // of each node's bytes in a gather
   Messages messages_;

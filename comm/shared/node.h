@@ -132,7 +132,8 @@ class Network {
   virtual bool close(bool clean, const std::function<Missing()>& missing) noexcept = 0;
 };
 
-// Channels. kExchange and kReturn have two each, for even and odd chunks.
-enum : int { kMeeting = 0, kExchange = 1, kReturn = 3, kChannels = 5 };
+// Channels. Each chunk in flight has its own.
+inline constexpr int kChunksInFlight = 8;
+enum : int { kMeeting = 0, kExchange = 1, kChannels = kExchange + kChunksInFlight };
 
 }  // namespace syncline::comm

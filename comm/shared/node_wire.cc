@@ -97,21 +97,37 @@ void NodeWire::note_last_arrival() {
       last_arrival_ = Arrival{topology_.own()[bytes(l)], at};
 }
 
-void NodeWire::transfer(const Collective& collective) {
-  const auto wait = [&](const auto& condition) { wait_until(collective, condition); };
+Steps NodeWire::steps(const Collective& collective) {
   if (is_reduction(collective)) {
     parts_.clear();
     if (control_.ranks() == 1) parts_.push_back(static_cast<std::byte*>(collective.data));
     for (int l = 0; direct_ && control_.ranks() > 1 && l < control_.ranks(); ++l)
       parts_.push_back(region_->part(l) + control_.own().offset[round_ % 2] - 1);
-    return reduction_.run(collective, parts_, direct_, chunks_, wait);
+    return reduction_.run(collective, parts_, direct_, chunks_);
   }
-  if (collective.kind == Kind::kSharedMemory) return make_region(collective);
-  if (collective.kind == Kind::kAllGather)
-    return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_, wait);
-  if (one_node()) return gather_.broadcast_on_node(collective, chunks_, wait);
+  if (collective.kind == Kind::kAllGather) return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_);
+  return one_node() ? gather_.broadcast_on_node(collective, chunks_) : broadcast(collective);
+}
+
+Steps NodeWire::broadcast(const Collective& collective) {
   network_->start_broadcast(collective.data, collective.bytes, collective.root);
-  wait_until(collective, [&] { return network_->test_broadcast(); });
+  co_await until([&] { return network_->test_broadcast(); });
+}
+
+void NodeWire::transfer(const Collective& collective) {
+  if (collective.kind == Kind::kSharedMemory) return make_region(collective);
+  Steps steps = this->steps(collective);
+  std::uint64_t seen = 0;
+  for (Backoff backoff; !steps.advance(); backoff.next()) {
+    if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
+    if (asked_) reports_.exchange(round_);
+    if (const std::uint64_t now = Steps::resumed() + network_->moved(); std::exchange(seen, now) != now)
+      backoff = Backoff();
+    if (backoff.hot()) continue;
+    control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
+  }
+  asked_ = false;
+  control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
 }
 
 void NodeWire::make_region(const Collective& collective) {
@@ -125,20 +141,11 @@ void NodeWire::make_region(const Collective& collective) {
                  rank(), static_cast<long long>(collective.bytes), memory_->why().c_str());
 }
 
-// Blocks, but reacts to cancel() and ask_around().
-void NodeWire::wait_until(const Collective& collective, const std::function<bool()>& condition) {
-  for (Backoff backoff; !condition(); backoff.next()) {
-    if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
-    if (asked_) reports_.exchange(round_);
-    if (!backoff.hot()) control_.own().moved.store(steps_ + network_->moved(), std::memory_order_relaxed);
-  }
-  asked_ = false;
-  control_.own().moved.store(++steps_ + network_->moved(), std::memory_order_relaxed);
-}
-
 std::uint64_t NodeWire::moved() const noexcept {
   std::uint64_t moved = network_->moved();  // of a small collective too
-  for (int l = 0; l < control_.ranks(); ++l) moved += control_.of(l).moved.load(std::memory_order_relaxed);
+  for (int l = 0; l < control_.ranks(); ++l)
+    for (const auto* counter : {&control_.of(l).moved, &control_.of(l).staged, &control_.of(l).reduced})
+      moved += counter->load(std::memory_order_relaxed);
   return moved;
 }
 

@@ -50,6 +50,8 @@ class NodeWire : public Wire {
   void begin(const Collective& collective) override;
   Progress poll(const Collective& collective) override;
   void transfer(const Collective& collective) override;
+  // The work of transfer(), which drives it. `collective` must live as long. Not for Kind::kSharedMemory.
+  Steps steps(const Collective& collective);
   void post_note(std::uint64_t note) override { network_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return network_->take_note(); }
   std::byte* shared_memory() const override { return region_ == nullptr ? nullptr : region_->part(topology_.local); }
@@ -75,7 +77,7 @@ class NodeWire : public Wire {
   bool agrees(const Collective& collective);
   void note_last_arrival();
   void make_region(const Collective& collective);
-  void wait_until(const Collective& collective, const std::function<bool()>& condition);
+  Steps broadcast(const Collective& collective);
 
   const Topology topology_;
   const WireFormat format_;
@@ -92,14 +94,13 @@ class NodeWire : public Wire {
   Reports reports_;
 
   std::atomic<std::uint64_t> round_ = 0;  // collectives begun
-  bool node_here_ = false;    // all ranks of the node have come to the round
+  bool node_here_ = false;                // all ranks of the node have come to the round
   bool direct_ = false;       // no staging: the data lie at the same offset of every rank's part of the region, or
                               // the rank is alone on its node
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
   Summary summary_;
   std::vector<std::byte*> parts_;
   std::optional<Arrival> last_arrival_;
-  std::uint64_t steps_ = 0;  // waits of transfers that have ended
   std::atomic<bool> cancelled_ = false, asked_ = false;
 };
 

@@ -1,5 +1,6 @@
-// Large reductions. Each rank of a node reduces its slice of a chunk over all ranks' buffers. Between nodes, ranks
-// exchange equal slices with two chunks in flight: the network works on one while the node works on the other.
+// Large reductions. Each rank of a node reduces its slice of a chunk over all ranks' buffers. Between nodes, the ranks
+// of a rail exchange sums of their slice in the rounds of comm/shared/reduce_rounds.h, with several chunks in flight:
+// the network works on some while the node works on another, or waits for a round's latency.
 //
 // NodeWire owns and drives it. Data outside the shared region go through the control block's staging memory. The sums
 // follow the tree of comm/shared/sum_tree.h: they do not depend on where data lie, how they are cut, or which ranks
@@ -8,27 +9,18 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
+#include "comm/shared/reduce_rounds.h"
+#include "comm/shared/steps.h"
 #include "comm/shared/sum.h"
 
 namespace syncline::comm {
-
-// Elements [begin, end).
-struct Range {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-};
-// The i-th of n parts of `count` elements; sizes differ by at most one.
-Range part_of(std::int64_t count, int i, int n);
-
-// Blocks until the condition holds.
-using Wait = std::function<void(const std::function<bool()>&)>;
 
 class Reduction {
  public:
@@ -36,45 +28,48 @@ class Reduction {
 
   // `parts`: the data in the memory of each local rank; empty: the data are staged. `direct`: no node stages them, so
   // chunks may be large. `done`: the number of chunks that all ranks have finished; run() updates it.
-  void run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done,
-           const Wait& wait);
+  // `collective` and `parts` must live as long as the steps.
+  Steps run(const Collective& collective, std::span<std::byte* const> parts, bool direct, std::uint64_t& done);
 
  private:
   struct Run;
-  // How this rank exchanges a chunk: its slice, the part of the slice that this node adds up, bytes per element.
-  struct Cut {
-    Range slice, own;
-    std::int64_t wire = 0;
-  };
-  // Buffers for this rank's slice of a chunk, between nodes. The outbox has, for each node, the sums of this node's
-  // blocks of ranks in that node's part of the slice.
+  using Memory = std::unique_ptr<std::byte[]>;
+  // Buffers for this rank's slice of a chunk, between nodes.
   struct PipelineSlot {
-    std::vector<std::byte> outbox, inbox;  // sums to send, in the wire's format; received sums
-    std::vector<std::byte> sums;           // the sums before they have the wire's format; then the slice's result
+    Memory sums;                    // of each of the node's blocks of ranks, one behind the other
+    Memory narrow;                  // the same in the wire's format; then the result in that format
+    Memory inbox, wide;             // the received sums of a round; those in the wire's format, widened
+    std::vector<const void*> come;  // the received sums, in the inbox or widened
+    std::size_t next = 0;           // round that has started
   };
 
-  void on_node(Run& run);
-  void scatter_on_node(Run& run);
-  void between_nodes(Run& run);
-  Cut cut(const Run& run, std::int64_t k) const;
-  std::int64_t wire_width_of(const Run& run) const;
-  bool in_place(const Run& run) const;
-  std::byte* outbox(const Run& run, std::int64_t k);
-  std::byte* result(const Run& run, std::int64_t k);
-  void add_blocks(Run& run, std::int64_t k, std::byte* sums);
-  std::byte* received(PipelineSlot& slot, int node, std::int64_t part_bytes) const;
-  void exchange(Run& run, std::int64_t k);
-  void add_up(Run& run, std::int64_t k);
-  void bring_back(Run& run, std::int64_t k);
-  void finish(Run& run, std::int64_t k);
+  Steps on_node(Run& run);
+  Steps scatter_on_node(Run& run);
+  Steps between_nodes(Run& run);
+  bool is_narrow(const Run& run) const;
+  bool in_place(const Run& run) const { return control_.ranks() == 1 && !is_narrow(run); }
+  bool has_rail() const { return topology_.local < topology_.rails(); }
+  Range slice_of(const Run& run, std::int64_t k) const;
+  static int channel_of(std::int64_t k) { return kExchange + static_cast<int>(k % kChunksInFlight); }
+  PipelineSlot& slot_of(std::int64_t k) { return slots_[static_cast<std::size_t>(k % kChunksInFlight)]; }
+  std::byte* sums(const Run& run, std::int64_t k, int block, std::int64_t element);
+  std::byte* narrow(const Run& run, std::int64_t k, int block, std::int64_t element);
+  void begin(Run& run, std::int64_t k);
+  bool progress(Run& run, std::int64_t k);
+  void start_round(Run& run, std::int64_t k);
+  void start_return(Run& run, std::int64_t k, const ReduceRound& round);
+  void add_up(Run& run, std::int64_t k, const ReduceRound& round);
+  void widen(Run& run, std::int64_t k, const ReduceRound& round);
+  void spread(Run& run, std::int64_t k);
+  Steps finish(Run& run, std::int64_t k);
 
   const Topology topology_;
   const SumTree& tree_;
   NodeControl& control_;
   Network& network_;
   const WireFormat format_;
-  std::array<PipelineSlot, 2> slots_;
-  std::vector<std::byte> wide_;  // received data, widened from the wire's format
+  const ReduceRounds rounds_;
+  std::array<PipelineSlot, kChunksInFlight> slots_;
   std::vector<void*> buffers_;
   std::vector<const void*> terms_;
   Messages messages_;

@@ -28,15 +28,21 @@ using SumOrder = std::vector<int>;
 
 // The order for adjacent blocks that make up a block. The first term has the index `first`.
 SumOrder order_of(std::span<const Block> terms, int first = 0);
+// How many of these blocks make up the left half of the sum.
+std::size_t left_terms(std::span<const Block> terms);
 
 // The sums of one rank's node, and between nodes.
 struct SumTree {
   explicit SumTree(const Topology& topology);
 
   std::vector<SumOrder> own;     // of each block of this node, over the local ranks
+  std::vector<Block> terms;      // all blocks of the job, and
+  std::vector<int> nodes;        // the node of each
   std::vector<int> first_block;  // by node: the number of its first block in the job; last: the number of blocks
   SumOrder all;                  // over all blocks of the job
 
+  int node_count() const { return static_cast<int>(first_block.size()) - 1; }
+  int node_of(int block) const { return nodes[static_cast<std::size_t>(block)]; }
   int own_blocks() const { return static_cast<int>(own.size()); }
   int blocks() const { return first_block.back(); }
   int blocks(int node) const {

@@ -1,0 +1,249 @@
+#include "comm/local/virtual_job.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <optional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "comm/local/local_job.h"
+#include "comm/shared/node_wire.h"
+#include "syncline/error.h"
+
+namespace syncline::comm {
+namespace {
+
+struct Letter {
+  std::tuple<int, int, int> address;  // sender, receiver, channel
+  std::size_t size = 0;
+  std::vector<std::byte> bytes;
+  double comes = 0;
+};
+
+// At a time, a rank has something to do, or a letter reaches the link of its receiver.
+struct Event {
+  double time = 0;
+  std::uint64_t number = 0;  // orders events at the same time
+  int rank = 0;
+  std::shared_ptr<Letter> letter;
+  bool operator>(const Event& other) const { return std::tie(time, number) > std::tie(other.time, other.number); }
+};
+
+}  // namespace
+
+struct VirtualJob::State {
+  explicit State(const VirtualOptions& o)
+      : options(o), random(o.seed), job(std::make_shared<LocalJob>(o.node_of_rank)) {}
+
+  const VirtualLink& link_of(int node) const {
+    const auto own = options.links_of_nodes.find(node);
+    return own == options.links_of_nodes.end() ? options.link : own->second;
+  }
+  double random_below(double most) { return std::uniform_real_distribution<double>(0, most)(random); }
+
+  void add(double time, int rank, std::shared_ptr<Letter> letter = nullptr) {
+    events.push({time, ++events_added, rank, std::move(letter)});
+  }
+
+  // Sends a message at the present time. Returns when it has left its sender.
+  double send(int from, int to, int channel, const void* data, std::size_t size) {
+    const VirtualLink &out = link_of(node_of(from)), &in = link_of(node_of(to));
+    double& leaves = out_free[static_cast<std::size_t>(node_of(from))];
+    const double begins = std::max(leaves, now) + out.overhead;
+    leaves = begins + static_cast<double>(size) / out.bandwidth;
+    double arrives = begins + std::max(out.latency, in.latency) + random_below(options.jitter);
+    while (options.drops > 0 && random_below(1) < options.drops) arrives += options.resend;
+    double& last = arrivals[{from, to, channel}];
+    last = arrives = std::max(arrives, last);  // in order
+    sent += static_cast<double>(size);
+    const auto* bytes = static_cast<const std::byte*>(data);
+    const bool moves = !options.lengths_only || size <= 2 * static_cast<std::size_t>(kSmallBytes);
+    add(arrives, to, std::make_shared<Letter>(Letter{{from, to, channel}, size, {bytes, bytes + (moves ? size : 0)}}));
+    add(leaves, from);
+    return leaves;
+  }
+
+  // The letter occupies the link of its receiver.
+  void arrive(std::shared_ptr<Letter> letter) {
+    const int to = std::get<1>(letter->address), from = std::get<0>(letter->address);
+    const double bandwidth = std::min(link_of(node_of(to)).bandwidth, link_of(node_of(from)).bandwidth);
+    double& busy = in_free[static_cast<std::size_t>(node_of(to))];
+    letter->comes = busy = std::max(now, busy) + static_cast<double>(letter->size) / bandwidth;
+    add(busy, to);
+    letters[letter->address].push_back(std::move(*letter));
+  }
+
+  // The next message, if it has come.
+  std::optional<Letter> receive(int from, int to, int channel) {
+    const auto queue = letters.find({from, to, channel});
+    if (queue == letters.end() || queue->second.empty() || queue->second.front().comes > now) return {};
+    Letter letter = std::move(queue->second.front());
+    queue->second.pop_front();
+    return letter;
+  }
+
+  int node_of(int rank) const { return node_of_rank[static_cast<std::size_t>(rank)]; }
+
+  const VirtualOptions options;
+  std::mt19937 random;
+  const std::shared_ptr<LocalJob> job;
+  std::vector<int> node_of_rank;  // numbered as in the topology
+  std::vector<std::vector<int>> ranks_of_node;
+  std::vector<std::unique_ptr<NodeWire>> wires;
+  double now = 0, sent = 0;
+  std::uint64_t events_added = 0;
+  std::vector<double> out_free, in_free;                            // by node: when its link is free
+  std::map<std::tuple<int, int, int>, std::deque<Letter>> letters;  // by sender, receiver, channel
+  std::map<std::tuple<int, int, int>, double> arrivals;             // of the last letter
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+};
+
+class VirtualNetwork : public Network {
+ public:
+  VirtualNetwork(VirtualJob::State& state, Topology topology) : state_(state), topology_(std::move(topology)) {}
+
+  void start(int channel, const Messages& messages) override {
+    Open& open = open_[static_cast<std::size_t>(channel)];
+    open.receives = messages.receives;
+    open.sent = 0;
+    for (const Messages::Outgoing& message : messages.sends)
+      open.sent = state_.send(topology_.rank, peer(message.node), channel, message.data, message.bytes);
+  }
+
+  bool test(int channel) override {
+    Open& open = open_[static_cast<std::size_t>(channel)];
+    std::erase_if(open.receives, [&](const Messages::Incoming& message) {
+      const std::optional<Letter> letter = state_.receive(peer(message.node), topology_.rank, channel);
+      if (!letter) return false;
+      SYNCLINE_CHECK(letter->bytes.size() <= message.bytes);
+      if (!letter->bytes.empty()) std::memcpy(message.data, letter->bytes.data(), letter->bytes.size());
+      ++moved_;
+      return true;
+    });
+    return open.receives.empty() && open.sent <= state_.now;
+  }
+
+  bool has_come(int channel, int node) const override {
+    const Open& open = open_[static_cast<std::size_t>(channel)];
+    return std::ranges::none_of(open.receives, [&](const auto& message) { return message.node == node; });
+  }
+
+  void start_broadcast(void* data, std::int64_t bytes, int root) override {
+    if (topology_.rank != root) awaited_ = {root, static_cast<std::byte*>(data)};
+    for (int r = 0; topology_.rank == root && r < topology_.size(); ++r)
+      if (r != root) state_.send(root, r, kChannels, data, static_cast<std::size_t>(bytes));
+  }
+
+  bool test_broadcast() override {
+    if (!awaited_) return true;
+    const std::optional<Letter> letter = state_.receive(awaited_->first, topology_.rank, kChannels);
+    if (!letter) return false;
+    if (!letter->bytes.empty()) std::memcpy(awaited_->second, letter->bytes.data(), letter->bytes.size());
+    awaited_.reset();
+    return true;
+  }
+
+  std::uint64_t moved() const noexcept override { return moved_; }
+  void post_note(std::uint64_t) override {}
+  std::optional<std::uint64_t> take_note() override { return {}; }
+  void post_report(std::span<const std::byte>) override {}
+  bool take_report(std::vector<std::byte>&) override { return false; }
+  bool close(bool, const std::function<Missing()>&) noexcept override { return true; }
+
+ private:
+  struct Open {
+    std::vector<Messages::Incoming> receives;
+    double sent = 0;  // when the last message has left
+  };
+
+  int peer(int node) const {
+    return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
+  }
+
+  VirtualJob::State& state_;
+  const Topology topology_;
+  std::array<Open, kChannels> open_;
+  std::optional<std::pair<int, std::byte*>> awaited_;
+  std::uint64_t moved_ = 0;
+};
+
+VirtualJob::VirtualJob(const VirtualOptions& options) : state_(std::make_unique<State>(options)) {
+  State& state = *state_;
+  const int size = static_cast<int>(options.node_of_rank.size());
+  for (int r = 0; r < size; ++r) state.node_of_rank.push_back(state.job->topology(r).node);
+  state.ranks_of_node = state.job->topology(0).nodes;
+  state.out_free.resize(state.ranks_of_node.size());
+  state.in_free.resize(state.ranks_of_node.size());
+  for (int r = 0; r < size; ++r) {
+    NodeWireOptions wire;
+    wire.staging_bytes = std::size_t{64} << 10;
+    NodeParts parts{state.job->topology(r), nullptr, state.job->memory(r), nullptr};
+    parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(wire.staging_bytes / 2));
+    parts.network = std::make_unique<VirtualNetwork>(state, parts.topology);
+    state.wires.push_back(std::make_unique<NodeWire>(std::move(parts), wire));
+  }
+}
+
+VirtualJob::~VirtualJob() {
+  for (const auto& wire : state_->wires) wire->close(true);
+}
+
+int VirtualJob::size() const { return static_cast<int>(state_->wires.size()); }
+double VirtualJob::sent() const { return state_->sent; }
+
+double VirtualJob::run(std::span<const Collective> collectives) {
+  State& state = *state_;
+  state.now = 0;
+  std::ranges::fill(state.out_free, 0);
+  std::ranges::fill(state.in_free, 0);
+  const auto ranks = static_cast<std::size_t>(size());
+  std::vector<std::optional<Steps>> steps(ranks);
+  std::vector<bool> done(ranks, false);
+  std::size_t open = ranks;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    state.wires[r]->begin(collectives[r]);
+    state.add(0, static_cast<int>(r));
+  }
+  double last = 0;
+  // Whether the rank could go on.
+  const auto advance = [&](std::size_t r) {
+    const std::uint64_t before = Steps::resumed();
+    const bool polls = !steps[r];
+    if (polls) {
+      const Wire::Progress progress = state.wires[r]->poll(collectives[r]);
+      if (progress == Wire::Progress::kWaiting) return false;
+      if (progress == Wire::Progress::kReady) steps[r] = state.wires[r]->steps(collectives[r]);
+      done[r] = progress == Wire::Progress::kDone;
+    } else {
+      done[r] = steps[r]->advance();
+    }
+    if (done[r]) {
+      last = state.now;
+      --open;
+    }
+    return polls || done[r] || Steps::resumed() != before;
+  };
+  while (open > 0) {
+    SYNCLINE_CHECK(!state.events.empty());  // else ranks wait for ever
+    const Event next = state.events.top();
+    state.events.pop();
+    state.now = next.time;
+    if (next.letter != nullptr) {
+      state.arrive(next.letter);
+      continue;
+    }
+    const auto r = static_cast<std::size_t>(next.rank);
+    bool moved = false;
+    while (!done[r] && advance(r)) moved = true;
+    if (!moved) continue;
+    for (const int mate : state.ranks_of_node[static_cast<std::size_t>(state.node_of(next.rank))])
+      if (mate != next.rank) state.add(state.now, mate);
+  }
+  while (!state.events.empty()) state.events.pop();
+  state.arrivals.clear();
+  return last;
+}
+
+}  // namespace syncline::comm

@@ -1,0 +1,183 @@
+#include "comm/shared/reduce_rounds.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncline::comm {
+namespace {
+
+// With more nodes, messages of all to all take longer than twice log2(nodes) rounds.
+constexpr int kDirect = 8;
+
+// A leaf sends its sum of a part to another leaf, which adds it. Levels: a part of level e is one of 2^e.
+struct Handover {
+  int height = 0;  // of the vertex of the tree at which the leaves' sums meet
+  int from = 0, to = 0;
+  int part = 0, level = 0;
+  bool of_block = false;  // the sender's sum is of its leaf alone
+};
+
+// What the leaves of a subtree have after its sums: owners[p] has part p of as many parts as there are owners.
+struct Subtree {
+  int height = 0, level = 0;
+  std::vector<int> owners;
+};
+
+class Halving {
+ public:
+  explicit Halving(const SumTree& tree) : tree_(tree) {
+    root_ = add_up({tree.terms.data(), tree.terms.size()}, 0);
+    std::ranges::stable_sort(handovers_, {}, &Handover::height);
+  }
+
+  const std::vector<Handover>& handovers() const { return handovers_; }
+  const Subtree& root() const { return root_; }
+  // In parts of the root.
+  Range parts_of(const Handover& h) const {
+    const std::int64_t width = std::int64_t{1} << (root_.level - h.level);
+    return {h.part * width, (h.part + 1) * width};
+  }
+
+ private:
+  Subtree add_up(std::span<const Block> leaves, int first) {
+    if (leaves.size() == 1) return {0, 0, {first}};
+    const std::size_t left = left_terms(leaves);
+    return join(add_up(leaves.first(left), first), add_up(leaves.subspan(left), first + static_cast<int>(left)));
+  }
+
+  Subtree join(const Subtree& a, const Subtree& b) {
+    const int height = std::max(a.height, b.height) + 1, level = std::max(a.level, b.level);
+    if (a.level != b.level) {
+      const auto& [many, few] = a.level > b.level ? std::tie(a, b) : std::tie(b, a);
+      for (int p = 0; p < static_cast<int>(many.owners.size()); ++p)
+        hand_over(few, p >> (level - few.level), many.owners[static_cast<std::size_t>(p)], {height, 0, 0, p, level});
+      return {height, level, many.owners};
+    }
+    Subtree joined{height, level + 1, {}};
+    for (int p = 0; p < static_cast<int>(a.owners.size()); ++p) {
+      const int in_a = a.owners[static_cast<std::size_t>(p)], in_b = b.owners[static_cast<std::size_t>(p)];
+      hand_over(b, p, in_a, {height, 0, 0, 2 * p, level + 1});
+      hand_over(a, p, in_b, {height, 0, 0, 2 * p + 1, level + 1});
+      joined.owners.insert(joined.owners.end(), {in_a, in_b});
+    }
+    return joined;
+  }
+
+  void hand_over(const Subtree& from, int part, int to, Handover handover) {
+    handover.from = from.owners[static_cast<std::size_t>(part)];
+    handover.to = to;
+    handover.of_block = from.height == 0;
+    handovers_.push_back(handover);
+  }
+
+  const SumTree& tree_;
+  std::vector<Handover> handovers_;
+  Subtree root_;
+};
+
+// What a node has of the sums over all ranks, in parts.
+class Returned {
+ public:
+  explicit Returned(std::int64_t parts) : has_(static_cast<std::size_t>(parts), false) {}
+  // Adds the range, and returns what was missing of it.
+  std::vector<Range> add(const Range& range) {
+    std::vector<Range> missing;
+    for (std::int64_t p = range.begin; p < range.end; ++p) {
+      if (has_[static_cast<std::size_t>(p)]) continue;
+      has_[static_cast<std::size_t>(p)] = true;
+      if (!missing.empty() && missing.back().end == p) ++missing.back().end;
+      else missing.push_back({p, p + 1});
+    }
+    return missing;
+  }
+
+ private:
+  std::vector<bool> has_;
+};
+
+void add_sum(const SumTree& tree, int node, const Handover& h, const Range& parts, ReduceRound& round) {
+  const int first = tree.first_block[static_cast<std::size_t>(node)];
+  const int received = tree.own_blocks() + static_cast<int>(round.receives.size()) - 1;
+  const int own = h.to - first, other = tree.node_of(h.from) == node ? h.from - first : received;
+  ReduceRound::Sum sum{parts, {own, other}, {0, 1, kAdd}, own};
+  if (h.from < h.to) std::swap(sum.terms[0], sum.terms[1]);
+  round.sums.push_back(std::move(sum));
+}
+
+}  // namespace
+
+Range part_of(std::int64_t count, std::int64_t i, std::int64_t n) {
+  const std::int64_t each = count / n, rest = count % n;
+  const std::int64_t begin = i * each + std::min(i, rest);
+  return {begin, begin + each + (i < rest ? 1 : 0)};
+}
+
+Range elements_of(std::int64_t count, const Range& parts, std::int64_t n) {
+  return {part_of(count, parts.begin, n).begin, part_of(count, parts.end - 1, n).end};
+}
+
+ReduceRounds direct_rounds(const SumTree& tree, int node) {
+  const int nodes = tree.node_count();
+  const Range own{node, node + 1};
+  ReduceRound sum, give;
+  ReduceRound::Sum total{own, {}, tree.all, 0};
+  for (int b = 0; b < tree.blocks(); ++b) {
+    const int owner = tree.node_of(b);
+    total.terms.push_back(owner == node ? b - tree.first_block[static_cast<std::size_t>(node)]
+                                        : tree.own_blocks() + static_cast<int>(sum.receives.size()));
+    if (owner != node) sum.receives.push_back({owner, own, true});
+  }
+  sum.sums.push_back(std::move(total));
+  for (int n = 0; n < nodes; ++n) {
+    if (n == node) continue;
+    for (int b = 0; b < tree.own_blocks(); ++b) sum.sends.push_back({n, {n, n + 1}, true, b});
+    give.sends.push_back({n, own});
+    give.receives.push_back({n, {n, n + 1}});
+  }
+  return {nodes, {std::move(sum)}, {std::move(give)}, {own}};
+}
+
+ReduceRounds halving_rounds(const SumTree& tree, int node) {
+  const Halving halving(tree);
+  const std::vector<Handover>& handovers = halving.handovers();
+  const auto height = static_cast<std::size_t>(halving.root().height);
+  const int first = tree.first_block[static_cast<std::size_t>(node)];
+  ReduceRounds rounds{
+      1 << halving.root().level, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height), {}};
+  for (const Handover& h : handovers) {
+    ReduceRound& round = rounds.sums[static_cast<std::size_t>(h.height - 1)];
+    const int from = tree.node_of(h.from), to = tree.node_of(h.to);
+    if (from == node && to != node) round.sends.push_back({to, halving.parts_of(h), h.of_block, h.from - first});
+    if (to != node) continue;
+    if (from != node) round.receives.push_back({from, halving.parts_of(h), h.of_block});
+    add_sum(tree, node, h, halving.parts_of(h), round);
+    if (h.height == halving.root().height) round.sums.back().to = 0;
+  }
+  // The way back: each node gets each part once.
+  std::vector<Returned> returned(static_cast<std::size_t>(tree.node_count()), Returned(rounds.parts));
+  for (int p = 0; p < rounds.parts; ++p) {
+    const int owner = tree.node_of(halving.root().owners[static_cast<std::size_t>(p)]);
+    returned[static_cast<std::size_t>(owner)].add({p, p + 1});
+    if (owner == node) rounds.owned.push_back({p, p + 1});
+  }
+  for (auto h = handovers.rbegin(); h != handovers.rend(); ++h) {
+    ReduceRound& round = rounds.returns[height - static_cast<std::size_t>(h->height)];
+    const int from = tree.node_of(h->to), to = tree.node_of(h->from);
+    for (const Range& parts : returned[static_cast<std::size_t>(to)].add(halving.parts_of(*h))) {
+      if (from == node) round.sends.push_back({to, parts});
+      if (to == node) round.receives.push_back({from, parts});
+    }
+  }
+  const auto is_empty = [](const ReduceRound& round) {
+    return round.sends.empty() && round.receives.empty() && round.sums.empty();
+  };
+  std::erase_if(rounds.sums, is_empty);
+  std::erase_if(rounds.returns, is_empty);
+  return rounds;
+}
+
+ReduceRounds reduce_rounds(const SumTree& tree, int node) {
+  return tree.node_count() <= kDirect ? direct_rounds(tree, node) : halving_rounds(tree, node);
+}
+
+}  // namespace syncline::comm

@@ -1,0 +1,64 @@
+// The rounds of a large reduction between nodes: which sums nodes send to each other, and where they are added. Pure
+// data.
+//
+// The elements are cut into equal parts. Two algorithms:
+// - Direct: each node adds up one part, and sends its sum to all nodes. Two rounds, for few nodes.
+// - Halving: along the tree of comm/shared/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
+//   meet, each has the sum of every part at one of its leaves, the part's owner; the owners exchange halves of their
+//   parts. If one subtree has fewer owners, it hands its parts over. Then the parts' sums go the same way back.
+// Both add every element in the order of the tree.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/shared/sum_tree.h"
+
+namespace syncline::comm {
+
+// Elements, or parts of them: [begin, end).
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+// The i-th of n parts of `count` elements; sizes differ by at most one.
+Range part_of(std::int64_t count, std::int64_t i, std::int64_t n);
+// The elements of a range of parts.
+Range elements_of(std::int64_t count, const Range& parts, std::int64_t n);
+
+// A round of one node. It ends when its messages are sent and have come, and what has come is added.
+struct ReduceRound {
+  // Sums of these parts. Sums of a single block may travel in a shorter format.
+  struct Message {
+    int node = 0;
+    Range parts;
+    bool of_block = false;
+    int block = 0;  // a message that is sent: which of the node's blocks has the sums
+  };
+  // Adds up `terms` in this order, into the sums of the node's block `to`. A term is one of the node's blocks, or
+  // behind these a received message.
+  struct Sum {
+    Range parts;
+    std::vector<int> terms;
+    SumOrder order;
+    int to = 0;
+  };
+  std::vector<Message> sends, receives;
+  std::vector<Sum> sums;
+};
+
+// The rounds of one node. After `sums`, the node's block 0 has the sums of `owned` over all ranks; after `returns` it
+// has those of all parts.
+struct ReduceRounds {
+  int parts = 1;
+  std::vector<ReduceRound> sums, returns;
+  std::vector<Range> owned;
+};
+
+ReduceRounds direct_rounds(const SumTree& tree, int node);
+ReduceRounds halving_rounds(const SumTree& tree, int node);
+// The algorithm for this number of nodes.
+ReduceRounds reduce_rounds(const SumTree& tree, int node);
+
+}  // namespace syncline::comm

@@ -1,0 +1,88 @@
+// Steps: the work of a collective as a coroutine that never blocks. Where it has to wait, it returns to its driver, who
+// calls advance() again and again.
+//
+//     Steps move(Channel& channel) {
+//       co_await until([&] { return channel.has_come(); });
+//       ...
+//     }
+//     for (Steps steps = move(channel); !steps.advance();) ...
+//
+// The owner may destroy it at any wait. One thread at a time. An exception of the coroutine leaves advance(), which
+// must not be called again.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <utility>
+
+namespace syncline::comm {
+
+class Steps {
+ public:
+  struct promise_type {
+    Steps get_return_object() { return Steps(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { throw; }
+
+    bool (*holds)(void* condition) = nullptr;  // null: it waits for nothing
+    void* condition = nullptr;
+  };
+  using Handle = std::coroutine_handle<promise_type>;
+
+  Steps(Steps&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Steps& operator=(Steps&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Steps() {
+    if (handle_) handle_.destroy();
+  }
+
+  // Goes on to the next wait. True at the end.
+  bool advance() {
+    promise_type& promise = handle_.promise();
+    if (promise.holds != nullptr && !promise.holds(promise.condition)) return false;
+    promise.holds = nullptr;
+    ++resumed_;
+    if (!handle_.done()) handle_.resume();
+    return handle_.done();
+  }
+  // A count that grows when a wait of this thread's steps ends.
+  static std::uint64_t resumed() { return resumed_; }
+
+ private:
+  explicit Steps(Handle handle) : handle_(handle) {}
+
+  static inline thread_local std::uint64_t resumed_ = 0;
+  Handle handle_;
+};
+
+// What a coroutine of steps awaits: the condition, a function without arguments, holds.
+template <class Condition>
+class Until {
+ public:
+  explicit Until(Condition condition) : condition_(std::move(condition)) {}
+  bool await_ready() { return condition_(); }
+  void await_suspend(Steps::Handle handle) {
+    handle.promise().condition = &condition_;
+    handle.promise().holds = [](void* condition) { return (*static_cast<Condition*>(condition))(); };
+  }
+  void await_resume() {}
+
+ private:
+  Condition condition_;
+};
+
+template <class Condition>
+Until<Condition> until(Condition condition) {
+  return Until<Condition>(std::move(condition));
+}
+
+// A coroutine of steps may await another one.
+inline auto operator co_await(Steps steps) {
+  return until([steps = std::move(steps)]() mutable { return steps.advance(); });
+}
+
+}  // namespace syncline::comm

@@ -1,0 +1,86 @@
+// Many nodes in virtual time: the code of the wire, on links of 100 Gbit/s with a latency of 5 us. The times do not
+// depend on the machine.
+#include "comm/local/virtual_job.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/comm/collective_checks.h"
+
+namespace syncline::comm {
+namespace {
+
+std::vector<int> alone(int nodes) {
+  std::vector<int> node_of_rank;
+  for (int n = 0; n < nodes; ++n) node_of_rank.push_back(n);
+  return node_of_rank;
+}
+
+std::vector<Collective> sums_of(std::vector<std::vector<float>>& data) {
+  std::vector<Collective> collectives;
+  for (auto& own : data)
+    collectives.push_back(
+        make_all_reduce({}, own.data(), static_cast<std::int64_t>(own.size()), DType::kFloat32, Reduce::kSum));
+  return collectives;
+}
+
+std::vector<std::vector<float>> terms_of(std::size_t ranks, std::size_t count) {
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  std::vector<std::vector<float>> terms(ranks, std::vector<float>(count));
+  for (auto& own : terms)
+    for (float& x : own) x = normal(random);
+  return terms;
+}
+
+// Layouts below and above the border between the two algorithms, with several blocks of ranks a node too.
+TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
+  std::vector<std::vector<int>> layouts{
+      alone(2),  alone(3),  alone(8),        alone(9),
+      alone(12), alone(33), {0, 0, 0, 1, 1}, {0, 1, 1, 1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}};
+  layouts.emplace_back();
+  for (int n = 0; n < 11; ++n) layouts.back().insert(layouts.back().end(), 3, n);
+  for (const std::vector<int>& layout : layouts)
+    for (const std::size_t count : {3ul, 20000ul, 300001ul}) {
+      VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
+      std::vector<std::vector<float>> data = terms_of(layout.size(), count);
+      const std::vector<float> expected = sum_in_pairs(data);
+      const std::vector<Collective> collectives = sums_of(data);
+      job.run(collectives);
+      for (const auto& own : data)
+        ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * count), 0) << layout.size() << " ranks, " << count;
+    }
+}
+
+TEST(VirtualJob, LostMessagesAndASlowLinkChangeTheTimeOnly) {
+  constexpr std::size_t kCount = 400000;
+  std::vector<std::vector<float>> data = terms_of(12, kCount);
+  const std::vector<float> expected = sum_in_pairs(data);
+  std::vector<std::vector<float>> again = data;
+  VirtualJob good({.node_of_rank = alone(12)});
+  VirtualJob bad({.node_of_rank = alone(12), .links_of_nodes = {{5, {.bandwidth = 1e9}}}, .drops = 0.1});
+  const double seconds = good.run(sums_of(data));
+  EXPECT_GT(bad.run(sums_of(again)), 2 * seconds);
+  EXPECT_EQ(data[7], expected);
+  EXPECT_EQ(again, data);
+}
+
+// All ranks share one array of zeros; nothing moves but lengths.
+double seconds_of(VirtualJob& job, std::int64_t bytes) {
+  static std::vector<float> zeros(25 << 18);
+  const Collective collective = make_all_reduce({}, zeros.data(), bytes / 4, DType::kFloat32, Reduce::kSum);
+  return job.run(std::vector<Collective>(static_cast<std::size_t>(job.size()), collective));
+}
+
+TEST(VirtualJob, SumsOfManyNodesAreCloseToTheLimits) {
+  constexpr int kNodes = 999;  // worse than a power of two
+  VirtualJob job({.node_of_rank = alone(kNodes), .lengths_only = true});
+  const double bytes = 25 << 20, bound = 2 * (kNodes - 1.) / kNodes * bytes / 12.5e9;
+  EXPECT_LT(seconds_of(job, 25 << 20), 1.2 * bound);
+  EXPECT_LT(seconds_of(job, 1 << 20), 0.5e-3);
+  EXPECT_LT(seconds_of(job, 4), 120e-6);
+}
+
+}  // namespace
+}  // namespace syncline::comm
