@@ -84,6 +84,11 @@ class HeapNetwork : public Network {
     return true;
   }
 
+  void abandon() noexcept override {
+    for (auto& open : open_) open.clear();
+    awaited_.reset();
+  }
+
   std::uint64_t moved() const noexcept override { return moved_; }
 
   void post_note(std::uint64_t note) override {

@@ -145,6 +145,11 @@ class VirtualNetwork : public Network {
     return true;
   }
 
+  void abandon() noexcept override {
+    for (Open& open : open_) open.receives.clear();
+    awaited_.reset();
+  }
+
   std::uint64_t moved() const noexcept override { return moved_; }
   void post_note(std::uint64_t) override {}
   std::optional<std::uint64_t> take_note() override { return {}; }

@@ -59,6 +59,8 @@ struct MpiLibrary {
   int (*start_broadcast)(void* data, int bytes, int root, MpiComm comm, MpiRequest* request);
   int (*start_barrier)(MpiComm comm, MpiRequest* request);
   int (*test)(MpiRequest* request, int* done);
+  // Of a receive. `test` completes it soon, cancelled or with its message.
+  int (*cancel)(MpiRequest request);
 
   // Memory that the ranks of a node share; `window_part` is the first byte of a rank's part in this process.
   int (*allocate_shared)(std::size_t bytes, MpiComm node, MpiWindow* window);
@@ -74,7 +76,7 @@ struct MpiPlugin {
 // The function that a plugin exports. The number in its name counts versions of the two structs, so that a plugin of
 // another version is refused.
 using GetMpiPlugin = const MpiPlugin*();
-inline constexpr const char* kGetMpiPlugin = "syncline_mpi_plugin_1";
+inline constexpr const char* kGetMpiPlugin = "syncline_mpi_plugin_2";
 
 // MPI for one thread: the others wait until this object is destroyed. Hold it only for calls that return at once, or
 // that all ranks make together. A thread that holds one must not make another.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -13,6 +14,9 @@
 
 namespace syncline::comm {
 namespace {
+
+// How long abandon() waits.
+constexpr std::chrono::seconds kHalfReceived{1};
 
 // Message tags beyond the channel numbers.
 enum : int { kNote = kChannels, kReport, kSpread };
@@ -147,6 +151,25 @@ bool MpiNetwork::test_broadcast() {
     begin_piece(mpi);
   }
   return false;
+}
+
+void MpiNetwork::abandon() noexcept try {
+  std::vector<std::vector<MpiRequest>*> all{&receives_};
+  for (Channel& channel : channels_) all.push_back(&channel.receives);
+  {
+    const LockedMpi mpi;
+    for (const auto* requests : all)
+      for (const MpiRequest request : *requests)
+        if (request != MpiRequest::kNull) check(mpi->cancel(request), "MPI_Cancel");
+  }
+  const auto done = [&] {
+    const LockedMpi mpi;
+    return std::ranges::all_of(all, [&](auto* requests) { return all_done(mpi, *requests); });
+  };
+  const auto end = std::chrono::steady_clock::now() + kHalfReceived;
+  for (Backoff backoff; !done() && std::chrono::steady_clock::now() < end;) backoff.next();
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "syncline: rank %d cannot end its messages: %s\n", topology_.rank, error.what());
 }
 
 template <class Message>

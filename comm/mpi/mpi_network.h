@@ -25,6 +25,7 @@ class MpiNetwork : public Network {
   bool has_come(int channel, int node) const override;
   void start_broadcast(void* data, std::int64_t bytes, int root) override;
   bool test_broadcast() override;
+  void abandon() noexcept override;
   std::uint64_t moved() const noexcept override { return moved_; }
   void post_note(std::uint64_t note) override;
   std::optional<std::uint64_t> take_note() override;

@@ -226,6 +226,11 @@ int test(MpiRequest* request, int* done) {
   return give(code, tested, request);
 }
 
+int cancel(MpiRequest request) {
+  MPI_Request cancelled = native(request);
+  return MPI_Cancel(&cancelled);
+}
+
 int allocate_shared(std::size_t bytes, MpiComm node, MpiWindow* window) {
   MPI_Info info = MPI_INFO_NULL;
   MPI_Win made = MPI_WIN_NULL;
@@ -284,6 +289,7 @@ const MpiPlugin kPlugin{
             .start_broadcast = start_broadcast,
             .start_barrier = start_barrier,
             .test = test,
+            .cancel = cancel,
             .allocate_shared = allocate_shared,
             .window_part = window_part,
             .free_window = free_window,
@@ -293,6 +299,6 @@ const MpiPlugin kPlugin{
 }  // namespace
 }  // namespace syncline::comm
 
-extern "C" __attribute__((visibility("default"))) const syncline::comm::MpiPlugin* syncline_mpi_plugin_1() {
+extern "C" __attribute__((visibility("default"))) const syncline::comm::MpiPlugin* syncline_mpi_plugin_2() {
   return &syncline::comm::kPlugin;
 }

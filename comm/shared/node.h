@@ -114,6 +114,10 @@ class Network {
   virtual void start_broadcast(void* data, std::int64_t bytes, int root) = 0;
   virtual bool test_broadcast() = 0;
 
+  // The last call for messages of collectives, after one has failed: ends the receives under way, so that none of them
+  // writes to its memory later. Waits for a second at most, for messages that are half received.
+  virtual void abandon() noexcept = 0;
+
   // A count that grows with each message of a collective that arrives or has been sent; not with notes and reports. Any
   // thread may call it at any time.
   virtual std::uint64_t moved() const noexcept = 0;

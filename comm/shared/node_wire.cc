@@ -114,7 +114,7 @@ Steps NodeWire::broadcast(const Collective& collective) {
   co_await until([&] { return network_->test_broadcast(); });
 }
 
-void NodeWire::transfer(const Collective& collective) {
+void NodeWire::transfer(const Collective& collective) try {
   if (collective.kind == Kind::kSharedMemory) return make_region(collective);
   Steps steps = this->steps(collective);
   std::uint64_t seen = 0;
@@ -128,6 +128,9 @@ void NodeWire::transfer(const Collective& collective) {
   }
   asked_ = false;
   control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
+} catch (...) {
+  network_->abandon();  // the caller frees its memory
+  throw;
 }
 
 void NodeWire::make_region(const Collective& collective) {
