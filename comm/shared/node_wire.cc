@@ -78,15 +78,14 @@ bool NodeWire::agrees(const Collective& collective) {
     if (!one_node() && leads()) meeting_.begin(collective, round_);
     node_here_ = true;
   }
-  if (one_node()) summary_ = meeting_.summary_of_node(round_);
-  else {
+  if (!one_node()) {
     if (leads() && meeting_.progress()) control_.own().met.store(round_, std::memory_order_release);
     if (!control_.reached(0, &RankControl::met, round_, collective)) return false;
-    summary_ = control_.summary();
   }
-  direct_ = summary_.direct != 0;
-  if (!summary_.agrees())
-    fail<DisagreementError>(describe_mismatch(summary_.header, summary_.other, static_cast<int>(summary_.differing)));
+  const Summary summary = one_node() ? meeting_.summary_of_node(round_) : control_.summary();
+  direct_ = summary.direct != 0;
+  if (!summary.agrees())
+    fail<DisagreementError>(describe_mismatch(summary.header, summary.other, static_cast<int>(summary.differing)));
   return true;
 }
 

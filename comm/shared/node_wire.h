@@ -98,7 +98,6 @@ class NodeWire : public Wire {
   bool direct_ = false;       // no staging: the data lie at the same offset of every rank's part of the region, or
                               // the rank is alone on its node
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
-  Summary summary_;
   std::vector<std::byte*> parts_;
   std::optional<Arrival> last_arrival_;
   std::atomic<bool> cancelled_ = false, asked_ = false;
