@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "syncline/error.h"
@@ -13,7 +14,7 @@ namespace syncline::comm {
 namespace {
 
 // Beyond the channels of Network::start.
-enum : int { kSpread = kChannels, kNote, kReport };
+enum : int { kNote = kChannels, kReport };
 
 std::vector<std::byte> letter_of(const void* data, std::size_t bytes) {
   const auto* begin = static_cast<const std::byte*>(data);
@@ -51,9 +52,14 @@ class HeapNetwork : public Network {
 
   bool test(int channel) override {
     auto& open = open_[static_cast<std::size_t>(channel)];
+    std::set<int> late;  // a letter that comes meanwhile belongs to the first message of its node
     std::erase_if(open, [&](const Messages::Incoming& message) {
       LocalJob::Letter letter;
-      if (!job_->receive({peer(message.node), topology_.rank, channel}, letter)) return false;
+      if (late.contains(message.node)) return false;
+      if (!job_->receive({peer(message.node), topology_.rank, channel}, letter)) {
+        late.insert(message.node);
+        return false;
+      }
       SYNCLINE_CHECK(letter.size() <= message.bytes);
       if (!letter.empty()) std::memcpy(message.data, letter.data(), letter.size());
       ++moved_;
@@ -69,24 +75,8 @@ class HeapNetwork : public Network {
     });
   }
 
-  void start_broadcast(void* data, std::int64_t bytes, int root) override {
-    if (topology_.rank != root) awaited_ = {root, static_cast<std::byte*>(data)};
-    for (int r = 0; topology_.rank == root && r < topology_.size(); ++r)
-      if (r != root) job_->send({root, r, kSpread}, letter_of(data, static_cast<std::size_t>(bytes)));
-  }
-
-  bool test_broadcast() override {
-    LocalJob::Letter letter;
-    if (awaited_ && !job_->receive({awaited_->first, topology_.rank, kSpread}, letter)) return false;
-    if (awaited_ && !letter.empty()) std::memcpy(awaited_->second, letter.data(), letter.size());
-    if (awaited_) ++moved_;
-    awaited_.reset();
-    return true;
-  }
-
   void abandon() noexcept override {
     for (auto& open : open_) open.clear();
-    awaited_.reset();
   }
 
   std::uint64_t moved() const noexcept override { return moved_; }
@@ -126,7 +116,6 @@ class HeapNetwork : public Network {
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
   std::array<std::vector<Messages::Incoming>, kChannels> open_;
-  std::optional<std::pair<int, std::byte*>> awaited_;  // a broadcast's root, destination
   std::atomic<std::uint64_t> moved_ = 0;
 };
 

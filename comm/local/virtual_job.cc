@@ -130,24 +130,8 @@ class VirtualNetwork : public Network {
     return std::ranges::none_of(open.receives, [&](const auto& message) { return message.node == node; });
   }
 
-  void start_broadcast(void* data, std::int64_t bytes, int root) override {
-    if (topology_.rank != root) awaited_ = {root, static_cast<std::byte*>(data)};
-    for (int r = 0; topology_.rank == root && r < topology_.size(); ++r)
-      if (r != root) state_.send(root, r, kChannels, data, static_cast<std::size_t>(bytes));
-  }
-
-  bool test_broadcast() override {
-    if (!awaited_) return true;
-    const std::optional<Letter> letter = state_.receive(awaited_->first, topology_.rank, kChannels);
-    if (!letter) return false;
-    if (!letter->bytes.empty()) std::memcpy(awaited_->second, letter->bytes.data(), letter->bytes.size());
-    awaited_.reset();
-    return true;
-  }
-
   void abandon() noexcept override {
     for (Open& open : open_) open.receives.clear();
-    awaited_.reset();
   }
 
   std::uint64_t moved() const noexcept override { return moved_; }
@@ -170,7 +154,6 @@ class VirtualNetwork : public Network {
   VirtualJob::State& state_;
   const Topology topology_;
   std::array<Open, kChannels> open_;
-  std::optional<std::pair<int, std::byte*>> awaited_;
   std::uint64_t moved_ = 0;
 };
 

@@ -25,8 +25,6 @@ namespace syncline::comm {
 namespace {
 
 MpiHandle duplicate_world(const MpiOptions& options) {
-  if (options.piece_bytes < 1 || options.piece_bytes > 1 << 30)
-    fail("make_mpi_communicator: piece_bytes=", options.piece_bytes, " must lie between 1 and 2^30");
   auto life = std::make_shared<MpiLife>(MpiSession::join());
   int size = 0;
   const LockedMpi mpi;
@@ -136,7 +134,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
   parts.topology.renumbered = renumbered;
   if (!shares) parts.control = make_private_window(bytes);
   parts.memory = std::move(memory);
-  parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.piece_bytes, options.worker);
+  parts.network = std::make_unique<MpiNetwork>(std::move(job), parts.topology, options.worker);
   return maybe_with_nccl(std::make_unique<NodeWire>(std::move(parts), wire), local, options);
 }
 

@@ -29,9 +29,6 @@ struct MpiOptions {
   WireFormat format = WireFormat::kSame;  // between nodes, for more than 64 KiB of float32
   UseNccl nccl = UseNccl::kNever;         // for large all-reduces: see comm/nccl/with_nccl.h
   bool verbose = false;                   // rank 0 prints on stderr whether NCCL is used, and why
-  // Larger broadcasts move in pieces of this size: MPI counts are ints, and a piece is the progress that a
-  // waiting rank sees.
-  std::int64_t piece_bytes = 16 << 20;
   // Checked against MPI's size before the first message; see check_launch.
   Launch launch = read_launch_environment();
 };

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::seconds kHalfReceived{1};
 
 // Message tags beyond the channel numbers.
-enum : int { kNote = kChannels, kReport, kSpread };
+enum : int { kNote = kChannels, kReport };
 
 void check(int code, const char* call) { check_mpi(code, call, "a message between nodes"); }
 
@@ -36,14 +36,12 @@ void wait_until(const std::function<bool()>& condition) {
 
 }  // namespace
 
-MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits)
-    : job_(std::move(job)), topology_(std::move(topology)), piece_bytes_(piece_bytes), limits_(limits) {
+MpiNetwork::MpiNetwork(MpiHandle job, Topology topology, const WorkerOptions& limits)
+    : job_(std::move(job)), topology_(std::move(topology)), limits_(limits) {
   for (Channel& channel : channels_) {
     for (auto* requests : {&channel.sends, &channel.receives}) requests->reserve(topology_.nodes.size());
     for (auto* nodes : {&channel.receivers, &channel.senders}) nodes->reserve(topology_.nodes.size());
   }
-  sends_.reserve(static_cast<std::size_t>(topology_.size()));
-  receives_.reserve(static_cast<std::size_t>(topology_.size()));
 }
 
 // Tests every request, also behind one that is open: MPI works on all of them, and each completed one becomes null.
@@ -102,59 +100,8 @@ bool MpiNetwork::has_come(int channel, int node) const {
   return all_done(open.senders, open.receives) && all_done(open.receivers, open.sends);
 }
 
-void MpiNetwork::send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank) {
-  sends_.push_back(MpiRequest::kNull);
-  check(mpi->send(data, bytes, rank, kSpread, job_.get(), &sends_.back()), "MPI_Isend");
-}
-
-void MpiNetwork::receive(const LockedMpi& mpi, std::byte* data, int bytes, int rank) {
-  receives_.push_back(MpiRequest::kNull);
-  check(mpi->receive(data, bytes, rank, kSpread, job_.get(), &receives_.back()), "MPI_Irecv");
-}
-
-// In pieces, because MPI counts are ints.
-void MpiNetwork::start_broadcast(void* data, std::int64_t bytes, int root) {
-  for (std::int64_t first = 0; first < bytes; first += piece_bytes_)
-    pieces_.push_back(
-        {static_cast<std::byte*>(data) + first, static_cast<int>(std::min(piece_bytes_, bytes - first)), root});
-  const LockedMpi mpi;
-  begin_piece(mpi);
-}
-
-// A binomial tree: rank v, counted from the root, receives from v without its lowest bit.
-void MpiNetwork::begin_piece(const LockedMpi& mpi) {
-  sends_.clear();
-  receives_.clear();
-  passed_on_ = false;
-  const Piece& piece = pieces_.front();
-  const int size = topology_.size(), v = (topology_.rank - piece.root + size) % size;
-  if (v > 0) receive(mpi, piece.data, piece.bytes, ((v & (v - 1)) + piece.root) % size);
-}
-
-void MpiNetwork::pass_piece_on(const LockedMpi& mpi) {
-  const Piece& piece = pieces_.front();
-  const int size = topology_.size(), v = (topology_.rank - piece.root + size) % size;
-  int bit = 1;
-  while (bit < size && (v & bit) == 0) bit *= 2;
-  for (bit /= 2; bit > 0; bit /= 2)
-    if (v + bit < size) send(mpi, piece.data, piece.bytes, (v + bit + piece.root) % size);
-  passed_on_ = true;
-}
-
-bool MpiNetwork::test_broadcast() {
-  const LockedMpi mpi;
-  while (all_done(mpi, receives_)) {
-    if (!pieces_.empty() && !passed_on_) pass_piece_on(mpi);
-    if (!all_done(mpi, sends_)) return false;
-    if (!pieces_.empty()) pieces_.pop_front();
-    if (pieces_.empty()) return true;
-    begin_piece(mpi);
-  }
-  return false;
-}
-
 void MpiNetwork::abandon() noexcept try {
-  std::vector<std::vector<MpiRequest>*> all{&receives_};
+  std::vector<std::vector<MpiRequest>*> all;
   for (Channel& channel : channels_) all.push_back(&channel.receives);
   {
     const LockedMpi mpi;
@@ -254,9 +201,8 @@ void MpiNetwork::deliver() {
 bool MpiNetwork::idle() const {
   const auto done = [](MpiRequest request) { return request == MpiRequest::kNull; };
   const auto all = [&](const auto& requests) { return std::all_of(requests.begin(), requests.end(), done); };
-  return all(sends_) && all(receives_) && std::all_of(channels_.begin(), channels_.end(), [&](const Channel& channel) {
-           return all(channel.sends) && all(channel.receives);
-         });
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [&](const Channel& channel) { return all(channel.sends) && all(channel.receives); });
 }
 
 bool MpiNetwork::close(bool clean, const std::function<Missing()>& missing) noexcept {

@@ -1,10 +1,9 @@
-// MpiNetwork: messages between nodes, and broadcasts between all ranks. Only close() blocks; it does not hold MPI while
+// MpiNetwork: messages between nodes. Only close() blocks; it does not hold MPI while
 // it waits, so other communicators of the process continue.
 #pragma once
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <list>
 #include <vector>
@@ -18,13 +17,11 @@ namespace syncline::comm {
 class MpiNetwork : public Network {
  public:
   // `job`: MPI communicator of all ranks of the job.
-  MpiNetwork(MpiHandle job, Topology topology, std::int64_t piece_bytes, const WorkerOptions& limits);
+  MpiNetwork(MpiHandle job, Topology topology, const WorkerOptions& limits);
 
   void start(int channel, const Messages& messages) override;
   bool test(int channel) override;
   bool has_come(int channel, int node) const override;
-  void start_broadcast(void* data, std::int64_t bytes, int root) override;
-  bool test_broadcast() override;
   void abandon() noexcept override;
   std::uint64_t moved() const noexcept override { return moved_; }
   void post_note(std::uint64_t note) override;
@@ -38,11 +35,6 @@ class MpiNetwork : public Network {
     std::vector<MpiRequest> sends, receives;
     std::vector<int> receivers, senders;  // peer nodes of each
   };
-  // A piece of a broadcast.
-  struct Piece {
-    std::byte* data;
-    int bytes, root;
-  };
   template <class Message>
   struct Sent {
     Message message;
@@ -51,10 +43,6 @@ class MpiNetwork : public Network {
 
   int peer(int node) const;
   bool all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests);
-  void send(const LockedMpi& mpi, const std::byte* data, int bytes, int rank);
-  void receive(const LockedMpi& mpi, std::byte* data, int bytes, int rank);
-  void begin_piece(const LockedMpi& mpi);
-  void pass_piece_on(const LockedMpi& mpi);
   template <class Message>
   void drop_delivered(const LockedMpi& mpi, std::list<Sent<Message>>& sent);
   bool idle() const;
@@ -62,12 +50,8 @@ class MpiNetwork : public Network {
 
   const MpiHandle job_;
   const Topology topology_;
-  const std::int64_t piece_bytes_;
   const WorkerOptions limits_;
   std::array<Channel, kChannels> channels_;
-  std::vector<MpiRequest> sends_, receives_;  // of the current broadcast's piece
-  std::deque<Piece> pieces_;                  // of the broadcast; the front piece is in flight
-  bool passed_on_ = false;                    // this rank has sent the front piece to its children
   // Guarded by LockedMpi: notes come beside collectives. Lists: MPI needs stable addresses.
   std::list<Sent<std::uint64_t>> notes_sent_;
   std::list<Sent<std::vector<std::byte>>> reports_sent_;

@@ -28,6 +28,7 @@ struct Topology {
   int size() const;
   int node_count() const { return static_cast<int>(nodes.size()); }
   const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
+  int node_of(int rank) const;
   int local_size() const { return static_cast<int>(own().size()); }
   // "ranks 0-1 | 2-4" for two nodes. For a large job: the beginning and a digest.
   std::string describe() const;
@@ -109,10 +110,6 @@ class Network {
   virtual bool test(int channel) = 0;
   // Whether the messages to and from this node have completed.
   virtual bool has_come(int channel, int node) const = 0;
-
-  // Among all ranks of the job, one at a time. It works like Communicator's; test_broadcast() is true when it is done.
-  virtual void start_broadcast(void* data, std::int64_t bytes, int root) = 0;
-  virtual bool test_broadcast() = 0;
 
   // The last call for messages of collectives, after one has failed: ends the receives under way, so that none of them
   // writes to its memory later. Waits for a second at most, for messages that are half received.

@@ -97,7 +97,7 @@ void NodeWire::note_last_arrival() {
 }
 
 Steps NodeWire::steps(const Collective& collective) {
-  if (is_reduction(collective)) {
+  if (is_reduction(collective) || (collective.kind == Kind::kBroadcast && !one_node())) {
     parts_.clear();
     if (control_.ranks() == 1) parts_.push_back(static_cast<std::byte*>(collective.data));
     for (int l = 0; direct_ && control_.ranks() > 1 && l < control_.ranks(); ++l)
@@ -105,12 +105,7 @@ Steps NodeWire::steps(const Collective& collective) {
     return reduction_.run(collective, parts_, direct_, chunks_);
   }
   if (collective.kind == Kind::kAllGather) return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_);
-  return one_node() ? gather_.broadcast_on_node(collective, chunks_) : broadcast(collective);
-}
-
-Steps NodeWire::broadcast(const Collective& collective) {
-  network_->start_broadcast(collective.data, collective.bytes, collective.root);
-  co_await until([&] { return network_->test_broadcast(); });
+  return gather_.broadcast_on_node(collective, chunks_);
 }
 
 void NodeWire::transfer(const Collective& collective) try {

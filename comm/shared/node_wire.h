@@ -8,7 +8,7 @@
 //   region or, chunk by chunk, in staging memory. Between nodes, equal local ranks exchange their slices.
 // - a large gather (comm/shared/gather.h): each node collects the bytes of its ranks, and equal local ranks exchange
 //   slices of them.
-// - a large broadcast uses the staging memory on one node, the network otherwise.
+// - a large broadcast is such a gather on one node, and such a reduction between nodes, to which only the root adds.
 // Sums follow one tree over the ranks (comm/shared/sum_tree.h). MPI only moves bytes.
 #pragma once
 
@@ -77,7 +77,6 @@ class NodeWire : public Wire {
   bool agrees(const Collective& collective);
   void note_last_arrival();
   void make_region(const Collective& collective);
-  Steps broadcast(const Collective& collective);
 
   const Topology topology_;
   const WireFormat format_;

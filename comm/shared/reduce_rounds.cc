@@ -1,6 +1,7 @@
 #include "comm/shared/reduce_rounds.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace syncline::comm {
@@ -134,7 +135,9 @@ ReduceRounds direct_rounds(const SumTree& tree, int node) {
     give.sends.push_back({n, own});
     give.receives.push_back({n, {n, n + 1}});
   }
-  return {nodes, {std::move(sum)}, {std::move(give)}, {own}};
+  std::vector<int> owners(static_cast<std::size_t>(nodes));
+  std::iota(owners.begin(), owners.end(), 0);
+  return {std::move(owners), {std::move(sum)}, {std::move(give)}};
 }
 
 ReduceRounds halving_rounds(const SumTree& tree, int node) {
@@ -142,8 +145,7 @@ ReduceRounds halving_rounds(const SumTree& tree, int node) {
   const std::vector<Handover>& handovers = halving.handovers();
   const auto height = static_cast<std::size_t>(halving.root().height);
   const int first = tree.first_block[static_cast<std::size_t>(node)];
-  ReduceRounds rounds{
-      1 << halving.root().level, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height), {}};
+  ReduceRounds rounds{{}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height)};
   for (const Handover& h : handovers) {
     ReduceRound& round = rounds.sums[static_cast<std::size_t>(h.height - 1)];
     const int from = tree.node_of(h.from), to = tree.node_of(h.to);
@@ -154,12 +156,10 @@ ReduceRounds halving_rounds(const SumTree& tree, int node) {
     if (h.height == halving.root().height) round.sums.back().to = 0;
   }
   // The way back: each node gets each part once.
-  std::vector<Returned> returned(static_cast<std::size_t>(tree.node_count()), Returned(rounds.parts));
-  for (int p = 0; p < rounds.parts; ++p) {
-    const int owner = tree.node_of(halving.root().owners[static_cast<std::size_t>(p)]);
-    returned[static_cast<std::size_t>(owner)].add({p, p + 1});
-    if (owner == node) rounds.owned.push_back({p, p + 1});
-  }
+  for (const int leaf : halving.root().owners) rounds.owners.push_back(tree.node_of(leaf));
+  std::vector<Returned> returned(static_cast<std::size_t>(tree.node_count()), Returned(rounds.parts()));
+  for (std::int64_t p = 0; p < rounds.parts(); ++p)
+    returned[static_cast<std::size_t>(rounds.owners[static_cast<std::size_t>(p)])].add({p, p + 1});
   for (auto h = handovers.rbegin(); h != handovers.rend(); ++h) {
     ReduceRound& round = rounds.returns[height - static_cast<std::size_t>(h->height)];
     const int from = tree.node_of(h->to), to = tree.node_of(h->from);

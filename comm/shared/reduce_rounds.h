@@ -48,12 +48,12 @@ struct ReduceRound {
   std::vector<Sum> sums;
 };
 
-// The rounds of one node. After `sums`, the node's block 0 has the sums of `owned` over all ranks; after `returns` it
-// has those of all parts.
+// The rounds of one node. After `sums`, the owner of a part has its sum over all ranks, in its block 0; after `returns`
+// every node has all parts there.
 struct ReduceRounds {
-  int parts = 1;
+  std::vector<int> owners;  // nodes, by part
   std::vector<ReduceRound> sums, returns;
-  std::vector<Range> owned;
+  std::int64_t parts() const { return std::ssize(owners); }
 };
 
 ReduceRounds direct_rounds(const SumTree& tree, int node);

@@ -35,9 +35,12 @@ struct Reduction::Run {
   }
   std::byte* data(std::int64_t element) const { return static_cast<std::byte*>(collective.data) + element * width; }
 
-  void stage(int local, std::int64_t k) const {
+  // Of a broadcast, only the root has data.
+  bool has_data(int rank) const { return collective.kind != Kind::kBroadcast || collective.root == rank; }
+  void stage(const Topology& topology, std::int64_t k) const {
     if (!staged() || k >= chunks()) return;
-    std::memcpy(place(local, k), data(range(k).begin), bytes(range(k).size() * width));
+    const int local = topology.local;
+    if (has_data(topology.rank)) std::memcpy(place(local, k), data(range(k).begin), bytes(range(k).size() * width));
     control.of(local).staged.store(number(k) + 1, std::memory_order_release);
   }
   void unstage(int local, std::int64_t k) const {
@@ -68,7 +71,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
   for (const ReduceRound& round : rounds_.sums) {
     std::int64_t received = 0;
     for (const ReduceRound::Message& message : round.receives)
-      received += 8 * elements_of(slice / 8, message.parts, rounds_.parts).size() + 8;
+      received += 8 * elements_of(slice / 8, message.parts, rounds_.parts()).size() + 8;
     most = std::max(most, received);
   }
   for (PipelineSlot& slot : slots_) {
@@ -93,7 +96,7 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
 
 Steps Reduction::on_node(Run& run) {
   const int local = topology_.local;
-  run.stage(local, 0);
+  run.stage(topology_, 0);
   for (std::int64_t k = 0; k < run.chunks(); ++k) {
     if (run.staged()) co_await run.counted(&RankControl::staged, k);
     const Range mine = part_of(run.range(k).size(), local, control_.ranks());
@@ -101,7 +104,7 @@ Steps Reduction::on_node(Run& run) {
       buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + mine.begin * run.width;
     reduce_in_place(run.collective.dtype, run.collective.reduce, tree_.own.front(), buffers_, mine.size());
     run.tell_worked(local, k);
-    run.stage(local, k + 1);  // into the other half, which all ranks have finished with
+    run.stage(topology_, k + 1);  // into the other half, which all ranks have finished with
     co_await run.counted(&RankControl::reduced, k);
     run.unstage(local, k);
   }
@@ -143,7 +146,7 @@ Steps Reduction::between_nodes(Run& run) {
   const std::int64_t chunks = run.chunks(), before = run.in_flight() - 1;
   for (std::int64_t k = 0; k < chunks + before; ++k) {
     if (k < chunks) {
-      run.stage(topology_.local, k);
+      run.stage(topology_, k);
       if (run.staged()) co_await run.counted(&RankControl::staged, k);
       if (has_rail()) begin(run, k);
     }
@@ -152,18 +155,25 @@ Steps Reduction::between_nodes(Run& run) {
   run.done = run.number(chunks);
 }
 
+bool Reduction::is_broadcast(const Run& run) { return run.collective.kind == Kind::kBroadcast; }
+
 // Only sums are rounded: a maximum is one of the ranks' numbers.
 bool Reduction::is_narrow(const Run& run) const {
-  return run.collective.reduce == Reduce::kSum && wire_width(run.collective.dtype, format_) != run.width;
+  return !is_broadcast(run) && run.collective.reduce == Reduce::kSum &&
+         wire_width(run.collective.dtype, format_) != run.width;
 }
 
 Range Reduction::slice_of(const Run& run, std::int64_t k) const {
   return part_of(run.range(k).size(), topology_.local, topology_.rails());
 }
 
-// The sums of a block of ranks at an element of the slice. A rank that is alone on its node has its data as sums.
+// The sums of a block of ranks at an element of the slice. A rank that is alone on its node has its data as sums, and
+// the root of a broadcast on its node.
 std::byte* Reduction::sums(const Run& run, std::int64_t k, int block, std::int64_t element) {
   if (in_place(run)) return run.place(0, k) + element * run.width;
+  const int root = run.collective.root - topology_.own().front();
+  if (is_broadcast(run) && root >= 0 && root < control_.ranks())
+    return run.place(root, k) + (slice_of(run, k).begin + element) * run.width;
   return slot_of(k).sums.get() + (block * slice_of(run, k).size() + element) * run.width;
 }
 
@@ -173,6 +183,12 @@ std::byte* Reduction::narrow(const Run& run, std::int64_t k, int block, std::int
 
 // Adds up this node's blocks of ranks, and starts the first round.
 void Reduction::begin(Run& run, std::int64_t k) {
+  slot_of(k).next = 0;
+  if (!is_broadcast(run)) add_blocks(run, k);
+  start_round(run, k);
+}
+
+void Reduction::add_blocks(Run& run, std::int64_t k) {
   const Range slice = slice_of(run, k);
   const int blocks = tree_.own_blocks();
   for (int l = 0; l < control_.ranks(); ++l)
@@ -183,34 +199,47 @@ void Reduction::begin(Run& run, std::int64_t k) {
   if (is_narrow(run))
     to_wire(format_, reinterpret_cast<const float*>(sums(run, k, 0, 0)),
             reinterpret_cast<std::uint16_t*>(narrow(run, k, 0, 0)), blocks * slice.size());
-  slot_of(k).next = 0;
-  start_round(run, k);
 }
 
 // Goes on as far as it can without waiting. True at the end of the chunk.
 bool Reduction::progress(Run& run, std::int64_t k) {
-  PipelineSlot& slot = slot_of(k);
-  const std::size_t rounds = rounds_.sums.size() + rounds_.returns.size();
-  for (; slot.next < rounds; ++slot.next, start_round(run, k)) {
+  std::size_t& next = slot_of(k).next;
+  for (; next < rounds_before_returns(run) + rounds_.returns.size(); ++next, start_round(run, k)) {
     if (!network_.test(channel_of(k))) return false;
-    if (slot.next < rounds_.sums.size()) add_up(run, k, rounds_.sums[slot.next]);
+    if (next < rounds_before_returns(run) && !is_broadcast(run)) add_up(run, k, rounds_.sums[next]);
   }
   return true;
 }
 
 void Reduction::start_round(Run& run, std::int64_t k) {
-  PipelineSlot& slot = slot_of(k);
-  const std::size_t returns = slot.next - rounds_.sums.size();
+  const std::size_t next = slot_of(k).next, before = rounds_before_returns(run);
+  if (next == before + rounds_.returns.size()) return;
   messages_.clear();
-  if (slot.next >= rounds_.sums.size()) {
-    if (returns < rounds_.returns.size()) start_return(run, k, rounds_.returns[returns]);
-    return;
+  if (next >= before) add_returns(run, k, rounds_.returns[next - before]);
+  else if (is_broadcast(run)) add_parts_of_root(run, k);
+  else add_sums(run, k, rounds_.sums[next]);
+  network_.start(channel_of(k), messages_);
+}
+
+// The root of a broadcast sends every part to its owner.
+void Reduction::add_parts_of_root(Run& run, std::int64_t k) {
+  const bool on_this_node = std::ranges::binary_search(topology_.own(), run.collective.root);
+  for (std::int64_t p = 0; p < rounds_.parts(); ++p) {
+    const int owner = rounds_.owners[static_cast<std::size_t>(p)];
+    const Range elements = part_of(slice_of(run, k).size(), p, rounds_.parts());
+    std::byte* const memory = sums(run, k, 0, elements.begin);
+    if (on_this_node && owner != topology_.node) messages_.sends.push_back({owner, memory, bytes(elements.size())});
+    if (!on_this_node && owner == topology_.node)
+      messages_.receives.push_back({topology_.node_of(run.collective.root), memory, bytes(elements.size())});
   }
+}
+
+void Reduction::add_sums(Run& run, std::int64_t k, const ReduceRound& round) {
+  PipelineSlot& slot = slot_of(k);
   const std::int64_t size = slice_of(run, k).size();
-  const ReduceRound& round = rounds_.sums[slot.next];
   const auto width_of = [&](const ReduceRound::Message& m) { return is_narrow(run) && m.of_block ? 2 : run.width; };
   for (const ReduceRound::Message& m : round.sends) {
-    const Range elements = elements_of(size, m.parts, rounds_.parts);
+    const Range elements = elements_of(size, m.parts, rounds_.parts());
     const std::byte* from =
         is_narrow(run) && m.of_block ? narrow(run, k, m.block, elements.begin) : sums(run, k, m.block, elements.begin);
     messages_.sends.push_back({m.node, from, bytes(elements.size() * width_of(m))});
@@ -218,25 +247,25 @@ void Reduction::start_round(Run& run, std::int64_t k) {
   slot.come.clear();
   std::byte* place = slot.inbox.get();
   for (const ReduceRound::Message& m : round.receives) {
-    const std::int64_t length = elements_of(size, m.parts, rounds_.parts).size() * width_of(m);
+    const std::int64_t length = elements_of(size, m.parts, rounds_.parts()).size() * width_of(m);
     messages_.receives.push_back({m.node, place, bytes(length)});
     slot.come.push_back(place);
     place += (length + 7) / 8 * 8;
   }
-  network_.start(channel_of(k), messages_);
 }
 
 // Sums over all ranks go from their places to the same places of other nodes.
-void Reduction::start_return(Run& run, std::int64_t k, const ReduceRound& round) {
+void Reduction::add_returns(Run& run, std::int64_t k, const ReduceRound& round) {
   const std::int64_t size = slice_of(run, k).size();
   if (is_narrow(run) && &round == &rounds_.returns.front())
-    for (const Range& parts : rounds_.owned) {
-      const Range elements = elements_of(size, parts, rounds_.parts);
+    for (std::int64_t p = 0; p < rounds_.parts(); ++p) {
+      if (rounds_.owners[static_cast<std::size_t>(p)] != topology_.node) continue;
+      const Range elements = part_of(size, p, rounds_.parts());
       to_wire(format_, reinterpret_cast<const float*>(sums(run, k, 0, elements.begin)),
               reinterpret_cast<std::uint16_t*>(narrow(run, k, 0, elements.begin)), elements.size());
     }
   const auto memory_of = [&](const ReduceRound::Message& m) {
-    const Range elements = elements_of(size, m.parts, rounds_.parts);
+    const Range elements = elements_of(size, m.parts, rounds_.parts());
     return is_narrow(run) ? std::pair(narrow(run, k, 0, elements.begin), bytes(elements.size() * 2))
                           : std::pair(sums(run, k, 0, elements.begin), bytes(elements.size() * run.width));
   };
@@ -244,14 +273,13 @@ void Reduction::start_return(Run& run, std::int64_t k, const ReduceRound& round)
     messages_.sends.push_back({m.node, memory_of(m).first, memory_of(m).second});
   for (const ReduceRound::Message& m : round.receives)
     messages_.receives.push_back({m.node, memory_of(m).first, memory_of(m).second});
-  network_.start(channel_of(k), messages_);
 }
 
 void Reduction::add_up(Run& run, std::int64_t k, const ReduceRound& round) {
   const std::int64_t size = slice_of(run, k).size();
   widen(run, k, round);
   for (const ReduceRound::Sum& sum : round.sums) {
-    const Range elements = elements_of(size, sum.parts, rounds_.parts);
+    const Range elements = elements_of(size, sum.parts, rounds_.parts());
     for (std::size_t t = 0; t < sum.terms.size(); ++t) {
       const int received = sum.terms[t] - tree_.own_blocks();
       terms_[t] = received < 0 ? sums(run, k, sum.terms[t], elements.begin)
@@ -268,7 +296,7 @@ void Reduction::widen(Run& run, std::int64_t k, const ReduceRound& round) {
   std::byte* wide = slot.wide.get();
   for (std::size_t i = 0; i < round.receives.size(); ++i) {
     if (!is_narrow(run) || !round.receives[i].of_block) continue;
-    const std::int64_t count = elements_of(slice_of(run, k).size(), round.receives[i].parts, rounds_.parts).size();
+    const std::int64_t count = elements_of(slice_of(run, k).size(), round.receives[i].parts, rounds_.parts()).size();
     from_wire(format_, static_cast<const std::uint16_t*>(slot.come[i]), reinterpret_cast<float*>(wide), count);
     slot.come[i] = std::exchange(wide, wide + 4 * count);
   }
@@ -279,6 +307,7 @@ void Reduction::spread(Run& run, std::int64_t k) {
   const Range slice = slice_of(run, k);
   for (int l = 0; !in_place(run) && l < control_.ranks(); ++l) {
     std::byte* const place = run.place(l, k) + slice.begin * run.width;
+    if (place == sums(run, k, 0, 0)) continue;  // the root of a broadcast
     if (!is_narrow(run)) std::memcpy(place, sums(run, k, 0, 0), bytes(slice.size() * run.width));
     else
       from_wire(format_, reinterpret_cast<const std::uint16_t*>(narrow(run, k, 0, 0)), reinterpret_cast<float*>(place),

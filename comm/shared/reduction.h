@@ -1,6 +1,9 @@
-// Large reductions. Each rank of a node reduces its slice of a chunk over all ranks' buffers. Between nodes, the ranks
-// of a rail exchange sums of their slice in the rounds of comm/shared/reduce_rounds.h, with several chunks in flight:
-// the network works on some while the node works on another, or waits for a round's latency.
+// Large reductions, and large broadcasts between nodes. Each rank of a node reduces its slice of a chunk over all
+// ranks' buffers. Between nodes, the ranks of a rail exchange sums of their slice in the rounds of
+// comm/shared/reduce_rounds.h, with several chunks in flight: the network works on some while the node works on
+// another, or waits for a round's latency.
+//
+// The root of a broadcast sends the parts of its data to their owners, from which they return as sums do.
 //
 // NodeWire owns and drives it. Data outside the shared region go through the control block's staging memory. The sums
 // follow the tree of comm/shared/sum_tree.h: they do not depend on where data lie, how they are cut, or which ranks
@@ -54,10 +57,15 @@ class Reduction {
   PipelineSlot& slot_of(std::int64_t k) { return slots_[static_cast<std::size_t>(k % kChunksInFlight)]; }
   std::byte* sums(const Run& run, std::int64_t k, int block, std::int64_t element);
   std::byte* narrow(const Run& run, std::int64_t k, int block, std::int64_t element);
+  static bool is_broadcast(const Run& run);
+  std::size_t rounds_before_returns(const Run& run) const { return is_broadcast(run) ? 1 : rounds_.sums.size(); }
   void begin(Run& run, std::int64_t k);
+  void add_blocks(Run& run, std::int64_t k);
   bool progress(Run& run, std::int64_t k);
   void start_round(Run& run, std::int64_t k);
-  void start_return(Run& run, std::int64_t k, const ReduceRound& round);
+  void add_parts_of_root(Run& run, std::int64_t k);
+  void add_sums(Run& run, std::int64_t k, const ReduceRound& round);
+  void add_returns(Run& run, std::int64_t k, const ReduceRound& round);
   void add_up(Run& run, std::int64_t k, const ReduceRound& round);
   void widen(Run& run, std::int64_t k, const ReduceRound& round);
   void spread(Run& run, std::int64_t k);

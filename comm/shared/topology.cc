@@ -13,6 +13,11 @@ int Topology::size() const {
   return static_cast<int>(ranks);
 }
 
+int Topology::node_of(int rank) const {
+  const auto after = std::ranges::upper_bound(nodes, rank, {}, [](const std::vector<int>& ranks) { return ranks[0]; });
+  return static_cast<int>(after - nodes.begin()) - 1;
+}
+
 int Topology::rails() const {
   const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
   return static_cast<int>(std::min_element(nodes.begin(), nodes.end(), smaller)->size());

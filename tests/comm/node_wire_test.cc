@@ -194,7 +194,7 @@ void check_sixteen_bits(const std::vector<int>& layout, WireFormat format, int d
                 for (float& x : data) x = std::fmod(x, 100.f);
                 c.wait(c.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
                 c.wait(c.all_reduce({}, small.data(), 100, DType::kFloat32, Reduce::kSum));
-                EXPECT_EQ(small[3], static_cast<float>(ranks) * 1.0009765f) << "small ones are not rounded";
+                EXPECT_FLOAT_EQ(small[3], static_cast<float>(ranks) * 1.0009765f) << "small ones are not rounded";
                 std::vector<float> largest(kCount, 1.0001f + static_cast<float>(c.rank()));
                 c.wait(c.all_reduce({}, largest.data(), kCount, DType::kFloat32, Reduce::kMax));
                 EXPECT_EQ(largest, std::vector<float>(kCount, 1.0001f + static_cast<float>(ranks - 1)))

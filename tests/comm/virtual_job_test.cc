@@ -53,6 +53,24 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
     }
 }
 
+TEST(VirtualJob, BroadcastsFromAnyRank) {
+  for (const std::vector<int>& layout :
+       {alone(3), alone(9), alone(12), {0, 0, 0, 1, 1}, {0, 1, 1, 1, 2, 2, 3, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}})
+    for (const int root : {0, 2, static_cast<int>(layout.size()) - 1})
+      for (const std::size_t count : {70000ul, 3000001ul}) {
+        VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
+        std::vector<std::vector<std::byte>> data(layout.size(), std::vector<std::byte>(count));
+        auto& sent = data[static_cast<std::size_t>(root)];
+        for (std::size_t i = 0; i < count; ++i) sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+        std::vector<Collective> collectives;
+        for (auto& own : data)
+          collectives.push_back(
+              make_broadcast({}, own.data(), static_cast<std::int64_t>(count), root, static_cast<int>(layout.size())));
+        job.run(collectives);
+        for (const auto& own : data) ASSERT_EQ(own, sent) << layout.size() << " ranks, root " << root;
+      }
+}
+
 TEST(VirtualJob, LostMessagesAndASlowLinkChangeTheTimeOnly) {
   constexpr std::size_t kCount = 400000;
   std::vector<std::vector<float>> data = terms_of(12, kCount);

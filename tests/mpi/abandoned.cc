@@ -70,7 +70,7 @@ int run() {
     return MpiHandle(mpi, life, comm);
   }();
   const int rank = job.rank();
-  MpiNetwork network(std::move(job), make_topology(rank, std::vector<int>{0, 1}), 1 << 20, {});
+  MpiNetwork network(std::move(job), make_topology(rank, std::vector<int>{0, 1}), {});
   const bool good = test(network, rank);
   return network.close(true, [] { return Missing{}; }) && good ? 0 : 1;
 }
