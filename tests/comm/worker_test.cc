@@ -1,4 +1,5 @@
 // A worker whose other ranks fail: after the error no thread touches the caller's buffers.
+#include "comm/worker/backoff.h"
 #include "comm/worker/worker.h"
 
 #include <gtest/gtest.h>
@@ -177,6 +178,13 @@ TEST(Worker, AtTheEndTheLimitCountsFromWhenTheOthersWereLastSeenRunning) {
   EXPECT_THROW(stalls.barrier({.plan = kEndOfProgram}), StallError);
   WorkerCommunicator elsewhere(std::make_unique<EndingWire>(seen, 1), options);
   EXPECT_THROW(elsewhere.barrier({}), StallError);
+}
+
+TEST(Backoff, YieldsAtOnceWhereRanksShareProcessors) {
+  Backoff::set_crowded(true);
+  EXPECT_FALSE(Backoff().hot());
+  Backoff::set_crowded(false);
+  EXPECT_TRUE(Backoff().hot());
 }
 
 }  // namespace
