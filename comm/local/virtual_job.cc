@@ -1,10 +1,13 @@
 #include "comm/local/virtual_job.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <queue>
+#include <random>
 #include <tuple>
 #include <utility>
 
@@ -59,7 +62,7 @@ struct VirtualJob::State {
     last = arrives = std::max(arrives, last);  // in order
     sent += static_cast<double>(size);
     const auto* bytes = static_cast<const std::byte*>(data);
-    const bool moves = !options.lengths_only || size <= 2 * static_cast<std::size_t>(kSmallBytes);
+    const bool moves = !options.lengths_only || channel == kMeeting;
     add(arrives, to, std::make_shared<Letter>(Letter{{from, to, channel}, size, {bytes, bytes + (moves ? size : 0)}}));
     add(leaves, from);
     return leaves;

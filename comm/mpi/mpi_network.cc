@@ -101,20 +101,27 @@ bool MpiNetwork::has_come(int channel, int node) const {
 }
 
 void MpiNetwork::abandon() noexcept try {
+  abandoned_ = true;
   std::vector<std::vector<MpiRequest>*> all;
   for (Channel& channel : channels_) all.push_back(&channel.receives);
   {
     const LockedMpi mpi;
     for (const auto* requests : all)
       for (const MpiRequest request : *requests)
-        if (request != MpiRequest::kNull) check(mpi->cancel(request), "MPI_Cancel");
+        if (request != MpiRequest::kNull) mpi->cancel(request);  // if it fails, the request stays open
   }
   const auto done = [&] {
     const LockedMpi mpi;
     return std::ranges::all_of(all, [&](auto* requests) { return all_done(mpi, *requests); });
   };
   const auto end = std::chrono::steady_clock::now() + kHalfReceived;
-  for (Backoff backoff; !done() && std::chrono::steady_clock::now() < end;) backoff.next();
+  for (Backoff backoff; !done(); backoff.next()) {
+    if (std::chrono::steady_clock::now() < end) continue;
+    std::fprintf(stderr,
+                 "syncline: rank %d: a message of the failed collective is half received; MPI may write more of it\n",
+                 topology_.rank);
+    return;
+  }
 } catch (const std::exception& error) {
   std::fprintf(stderr, "syncline: rank %d cannot end its messages: %s\n", topology_.rank, error.what());
 }
@@ -207,7 +214,7 @@ bool MpiNetwork::idle() const {
 
 bool MpiNetwork::close(bool clean, const std::function<Missing()>& missing) noexcept {
   MpiLife& life = *job_.life();
-  if (!idle() || std::uncaught_exceptions() > 0) life.session->abandon();
+  if (!idle() || abandoned_ || std::uncaught_exceptions() > 0) life.session->abandon();
   if (!clean) life.orderly = false;
   if (life.may_free()) try {
       const StallWatch watch(

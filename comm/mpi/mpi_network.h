@@ -1,5 +1,5 @@
-// MpiNetwork: messages between nodes. Only close() blocks; it does not hold MPI while
-// it waits, so other communicators of the process continue.
+// MpiNetwork: messages between nodes. Only close() and abandon() block; they do not hold MPI while they wait, so other
+// communicators of the process continue.
 #pragma once
 
 #include <array>
@@ -55,6 +55,7 @@ class MpiNetwork : public Network {
   // Guarded by LockedMpi: notes come beside collectives. Lists: MPI needs stable addresses.
   std::list<Sent<std::uint64_t>> notes_sent_;
   std::list<Sent<std::vector<std::byte>>> reports_sent_;
+  bool abandoned_ = false;                // a collective failed: other ranks may never come to the end
   std::uint64_t notes_ = 0;               // posted (rank 0) or taken (other ranks)
   std::atomic<std::uint64_t> moved_ = 0;  // requests of collectives that have completed
 };

@@ -10,7 +10,8 @@
 
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
-#include "comm/shared/reduction.h"
+#include "comm/shared/reduce_rounds.h"
+#include "comm/shared/steps.h"
 
 namespace syncline::comm {
 

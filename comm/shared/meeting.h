@@ -36,8 +36,6 @@ class Meeting {
   // see NodeControl::summary(). NodeControl::answer() has a small collective's result.
   void begin(const Collective& collective, std::uint64_t round);
   bool progress();
-  // Whether the node is known to have come.
-  bool knows(int node) const { return known_.nodes.contains(node); }
 
  private:
   // What is known of a run of nodes.

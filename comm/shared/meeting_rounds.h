@@ -3,8 +3,8 @@
 // A message tells what its sender knows: a run of neighbouring nodes. What is told may be combined along the run, for
 // sums along the tree of comm/shared/sum_tree.h. Few nodes tell each other directly, in one round. More nodes exchange
 // between the two halves of a run, for longer and longer runs, in log2(nodes) rounds. If the halves of a run differ so
-// much in length that one node had to tell many others, what is known is collected in node 0 and spread from there, in
-// twice as many rounds.
+// much in length that one node would have to tell many others, what is known is collected in node 0 and spread from
+// there, in twice as many rounds.
 #pragma once
 
 #include <vector>

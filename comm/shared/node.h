@@ -94,10 +94,6 @@ struct Messages {
     sends.clear();
     receives.clear();
   }
-  void reserve(std::size_t nodes) {
-    sends.reserve(nodes);
-    receives.reserve(nodes);
-  }
 };
 
 class Network {
@@ -112,7 +108,8 @@ class Network {
   virtual bool has_come(int channel, int node) const = 0;
 
   // The last call for messages of collectives, after one has failed: ends the receives under way, so that none of them
-  // writes to its memory later. Waits for a second at most, for messages that are half received.
+  // writes to its memory later. Sends may still read theirs. Waits for a second at most, for messages that are half
+  // received.
   virtual void abandon() noexcept = 0;
 
   // A count that grows with each message of a collective that arrives or has been sent; not with notes and reports. Any

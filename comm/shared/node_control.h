@@ -3,8 +3,9 @@
 // outside the shared region.
 //
 // Counters only grow. Round data are double-buffered: other ranks read what a rank writes for round n until they arrive
-// at round n + 1. A rank writes only its own part, with one exception: it writes results of reductions to the staging
-// memory of all parts, after all ranks have staged the chunk and before it counts the chunk as reduced.
+// at round n + 1. The summary has one buffer: local rank 0 writes it after all ranks of the node have arrived. A rank
+// writes only its own part, with one exception: it writes results of reductions to the staging memory of all parts,
+// after all ranks have staged the chunk and before it counts the chunk as reduced.
 //
 // Ownership: a control block owns its window. Threads: publish, leave and the queries that name ranks use only atomics;
 // any thread may call them at any time. Only the thread that drives the wire makes the other calls.
@@ -75,7 +76,7 @@ class NodeControl {
   RankControl& own() const { return of(topology_.local); }
   std::byte* payload(int l, std::uint64_t round) const { return payload_[static_cast<std::size_t>(l)] + parity(round); }
   std::byte* answer(std::uint64_t round) const { return answer_ + parity(round); }
-  // Of all ranks; published by local rank 0's counter `met`.
+  // Of all ranks; local rank 0's counter `met` publishes it, and the answer.
   Summary& summary() const { return *summary_; }
   std::byte* staging(int l, std::uint64_t chunk) const {
     return staging_[static_cast<std::size_t>(l)] + (chunk % 2) * half_bytes_;

@@ -11,6 +11,9 @@ namespace {
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+// How often a waiting rank polls between two looks for reports of other nodes.
+constexpr std::uint64_t kLooksAReport = 4096;
+
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 void move_bytes(void* to, const void* from, std::int64_t count) {
@@ -30,7 +33,7 @@ NodeWire::NodeWire(NodeParts parts, const NodeWireOptions& options)
       meeting_(topology_, tree_, control_, *network_),
       reduction_(topology_, tree_, control_, *network_, options.format),
       gather_(topology_, control_, *network_),
-      reports_(topology_, *network_, control_, meeting_) {}
+      reports_(topology_, *network_, control_) {}
 
 void NodeWire::begin(const Collective& collective) {
   const std::uint64_t round = ++round_;
@@ -58,7 +61,7 @@ std::uint64_t NodeWire::offset_of(const Collective& collective) const {
 
 Wire::Progress NodeWire::poll(const Collective& collective) {
   if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
-  if (asked_) reports_.exchange(round_);
+  look_for_reports();
   if (!agrees(collective)) return Progress::kWaiting;
   control_.check_nobody_gave_up(round_, collective);
   if (round_ == 1) control_.look_around();
@@ -70,6 +73,11 @@ Wire::Progress NodeWire::poll(const Collective& collective) {
   return Progress::kDone;
 }
 
+// Other nodes may ask this one while it waits, also if it has not waited for long.
+void NodeWire::look_for_reports() {
+  if (asked_ || ++looks_ % kLooksAReport == 0) reports_.exchange(round_, asked_);
+}
+
 // Whether every rank has come. Throws if their headers differ.
 bool NodeWire::agrees(const Collective& collective) {
   if (!node_here_) {
@@ -79,7 +87,10 @@ bool NodeWire::agrees(const Collective& collective) {
     node_here_ = true;
   }
   if (!one_node()) {
-    if (leads() && meeting_.progress()) control_.own().met.store(round_, std::memory_order_release);
+    if (leads() && control_.own().met < round_) {
+      if (!meeting_.progress()) return false;
+      control_.own().met.store(round_, std::memory_order_release);
+    }
     if (!control_.reached(0, &RankControl::met, round_, collective)) return false;
   }
   const Summary summary = one_node() ? meeting_.summary_of_node(round_) : control_.summary();
@@ -114,7 +125,7 @@ void NodeWire::transfer(const Collective& collective) try {
   std::uint64_t seen = 0;
   for (Backoff backoff; !steps.advance(); backoff.next()) {
     if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
-    if (asked_) reports_.exchange(round_);
+    look_for_reports();
     if (const std::uint64_t now = Steps::resumed() + network_->moved(); std::exchange(seen, now) != now)
       backoff = Backoff();
     if (backoff.hot()) continue;

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,6 +74,7 @@ class NodeWire : public Wire {
   bool leads() const { return topology_.local == 0; }
   std::uint64_t offset_of(const Collective& collective) const;
   bool agrees(const Collective& collective);
+  void look_for_reports();
   void note_last_arrival();
   void make_region(const Collective& collective);
 
@@ -99,6 +99,7 @@ class NodeWire : public Wire {
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
   std::vector<std::byte*> parts_;
   std::optional<Arrival> last_arrival_;
+  std::uint64_t looks_ = 0;
   std::atomic<bool> cancelled_ = false, asked_ = false;
 };
 

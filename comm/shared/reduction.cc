@@ -23,6 +23,7 @@ struct Reduction::Run {
   std::int64_t width = static_cast<std::int64_t>(size_of(collective.dtype));
   std::int64_t chunk = collective.count;  // elements
   std::uint64_t first = done;
+  std::int64_t begun = 0, ended = 0;  // chunks between nodes
 
   bool staged() const { return parts.empty(); }
   // Staging memory has two halves.
@@ -43,8 +44,10 @@ struct Reduction::Run {
     if (has_data(topology.rank)) std::memcpy(place(local, k), data(range(k).begin), bytes(range(k).size() * width));
     control.of(local).staged.store(number(k) + 1, std::memory_order_release);
   }
-  void unstage(int local, std::int64_t k) const {
-    if (staged()) std::memcpy(data(range(k).begin), place(local, k), bytes(range(k).size() * width));
+  void unstage(const Topology& topology, std::int64_t k) const {
+    const int local = topology.local, rank = topology.rank;
+    const bool has_it = collective.kind == Kind::kBroadcast && has_data(rank);  // its memory may be read-only
+    if (staged() && !has_it) std::memcpy(data(range(k).begin), place(local, k), bytes(range(k).size() * width));
   }
   // Of all ranks of the node.
   auto counted(std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) const {
@@ -78,7 +81,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
     slot.sums = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice));
     slot.inbox = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
     if (format == WireFormat::kSame) continue;
-    slot.narrow = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice));
+    slot.narrow = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice / 2));
     slot.wide = std::make_unique_for_overwrite<std::byte[]>(bytes(2 * most));
   }
 }
@@ -106,7 +109,7 @@ Steps Reduction::on_node(Run& run) {
     run.tell_worked(local, k);
     run.stage(topology_, k + 1);  // into the other half, which all ranks have finished with
     co_await run.counted(&RankControl::reduced, k);
-    run.unstage(local, k);
+    run.unstage(topology_, k);
   }
   run.done = run.number(run.chunks());
 }
@@ -142,17 +145,30 @@ Steps Reduction::scatter_on_node(Run& run) {
   run.done = run.number(chunks);
 }
 
+// A rank that waits for those of its node goes on with its messages.
+auto Reduction::counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) {
+  return until([this, &run, counter, k] {
+    progress_all(run);
+    return control_.all(counter, run.number(k) + 1, run.collective);
+  });
+}
+
 Steps Reduction::between_nodes(Run& run) {
   const std::int64_t chunks = run.chunks(), before = run.in_flight() - 1;
   for (std::int64_t k = 0; k < chunks + before; ++k) {
     if (k < chunks) {
       run.stage(topology_, k);
-      if (run.staged()) co_await run.counted(&RankControl::staged, k);
+      if (run.staged()) co_await counted(run, &RankControl::staged, k);
       if (has_rail()) begin(run, k);
+      run.begun = k + 1;
     }
     if (k >= before) co_await finish(run, k - before);
   }
   run.done = run.number(chunks);
+}
+
+void Reduction::progress_all(Run& run) {
+  for (std::int64_t k = run.ended; has_rail() && k < run.begun; ++k) progress(run, k);
 }
 
 bool Reduction::is_broadcast(const Run& run) { return run.collective.kind == Kind::kBroadcast; }
@@ -196,9 +212,12 @@ void Reduction::add_blocks(Run& run, std::int64_t k) {
   for (int b = 0; b < blocks && !in_place(run); ++b)
     reduce_into(run.collective.dtype, run.collective.reduce, tree_.own[static_cast<std::size_t>(b)], terms_,
                 sums(run, k, b, 0), slice.size());
-  if (is_narrow(run))
-    to_wire(format_, reinterpret_cast<const float*>(sums(run, k, 0, 0)),
-            reinterpret_cast<std::uint16_t*>(narrow(run, k, 0, 0)), blocks * slice.size());
+  if (!is_narrow(run)) return;
+  // Also what stays here is rounded, so that a sum does not depend on which node adds it.
+  auto* const wide = reinterpret_cast<float*>(sums(run, k, 0, 0));
+  auto* const narrow = reinterpret_cast<std::uint16_t*>(this->narrow(run, k, 0, 0));
+  to_wire(format_, wide, narrow, blocks * slice.size());
+  from_wire(format_, narrow, wide, blocks * slice.size());
 }
 
 // Goes on as far as it can without waiting. True at the end of the chunk.
@@ -269,10 +288,11 @@ void Reduction::add_returns(Run& run, std::int64_t k, const ReduceRound& round) 
     return is_narrow(run) ? std::pair(narrow(run, k, 0, elements.begin), bytes(elements.size() * 2))
                           : std::pair(sums(run, k, 0, elements.begin), bytes(elements.size() * run.width));
   };
+  const int root = is_broadcast(run) ? topology_.node_of(run.collective.root) : -1;  // needs nothing
   for (const ReduceRound::Message& m : round.sends)
-    messages_.sends.push_back({m.node, memory_of(m).first, memory_of(m).second});
+    if (m.node != root) messages_.sends.push_back({m.node, memory_of(m).first, memory_of(m).second});
   for (const ReduceRound::Message& m : round.receives)
-    messages_.receives.push_back({m.node, memory_of(m).first, memory_of(m).second});
+    if (topology_.node != root) messages_.receives.push_back({m.node, memory_of(m).first, memory_of(m).second});
 }
 
 void Reduction::add_up(Run& run, std::int64_t k, const ReduceRound& round) {
@@ -318,15 +338,15 @@ void Reduction::spread(Run& run, std::int64_t k) {
 Steps Reduction::finish(Run& run, std::int64_t k) {
   if (has_rail()) {
     co_await until([&] {
-      for (std::int64_t later = k + 1; later < std::min(k + run.in_flight(), run.chunks()); ++later)
-        progress(run, later);
+      progress_all(run);
       return progress(run, k);
     });
     spread(run, k);
   }
+  run.ended = k + 1;
   run.tell_worked(topology_.local, k);
-  co_await run.counted(&RankControl::reduced, k);
-  run.unstage(topology_.local, k);
+  co_await counted(run, &RankControl::reduced, k);
+  run.unstage(topology_, k);
 }
 
 }  // namespace syncline::comm

@@ -69,6 +69,8 @@ class Reduction {
   void add_up(Run& run, std::int64_t k, const ReduceRound& round);
   void widen(Run& run, std::int64_t k, const ReduceRound& round);
   void spread(Run& run, std::int64_t k);
+  auto counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k);
+  void progress_all(Run& run);
   Steps finish(Run& run, std::int64_t k);
 
   const Topology topology_;

@@ -14,15 +14,15 @@ constexpr auto kFresh = 3s;
 
 }  // namespace
 
-Reports::Reports(const Topology& topology, Network& network, const NodeControl& control, const Meeting& meeting)
-    : topology_(topology), network_(network), control_(control), meeting_(meeting), absent_(topology.nodes.size()) {}
+Reports::Reports(const Topology& topology, Network& network, const NodeControl& control)
+    : topology_(topology), network_(network), control_(control) {}
 
-void Reports::exchange(std::uint64_t round) {
+void Reports::exchange(std::uint64_t round, bool asks) {
   if (topology_.node_count() == 1) return;
   const auto now = Clock::now();
-  if (now - posted_ >= kPause && control_.is_reporter(round)) post();
-  if (now - posted_ >= kPause) posted_ = now;
+  bool asked = asks;
   while (network_.take_report(incoming_)) {
+    asked = true;
     const std::lock_guard lock(mutex_);
     for (std::size_t at = 0; at + sizeof(Report) <= incoming_.size(); at += sizeof(Report)) {
       Report report;
@@ -30,24 +30,35 @@ void Reports::exchange(std::uint64_t round) {
       heard_[static_cast<int>(report.rank)] = {report, now};
     }
   }
-  note_absent_nodes();
+  if (!asked || now - posted_ < kPause) return;
+  posted_ = now;
+  {
+    const std::lock_guard lock(mutex_);
+    absent_ = absent_node();
+  }
+  if (control_.is_reporter(round)) post();
 }
 
 void Reports::post() {
   std::vector<Report> reports;
   for (int l = 0; l < control_.ranks(); ++l)
     reports.push_back({control_.of(l).arrived, static_cast<std::uint32_t>(topology_.own()[static_cast<std::size_t>(l)]),
-                       control_.state_of(l), control_.position_of(l)});
+                       absent_, control_.state_of(l), control_.position_of(l)});
   network_.post_report(std::as_bytes(std::span(reports)));
 }
 
-void Reports::note_absent_nodes() {
-  const std::lock_guard lock(mutex_);
-  for (int n = 0; n < topology_.node_count(); ++n) {
-    bool all = topology_.local != 0 || meeting_.knows(n);
-    for (int channel = 0; channel < kChannels; ++channel) all = all && network_.has_come(channel, n);
-    absent_[static_cast<std::size_t>(n)] = !all;
-  }
+int Reports::absent_node() const {
+  for (int n = 0; n < topology_.node_count(); ++n)
+    for (int channel = 0; channel < kChannels; ++channel)
+      if (!network_.has_come(channel, n)) return n;
+  return -1;
+}
+
+// Whether this node, or one that it has heard from lately, waits for the node.
+bool Reports::is_awaited(int node) const {
+  return absent_ == node || std::ranges::any_of(heard_, [&](const auto& heard) {
+           return heard.second.report.waits_for == node && Clock::now() - heard.second.at <= kFresh;
+         });
 }
 
 Missing Reports::missing(std::uint64_t round) const {
@@ -59,7 +70,7 @@ Missing Reports::missing(std::uint64_t round) const {
       if (n == topology_.node) continue;
       const auto heard = heard_.find(r);
       if (heard == heard_.end() || Clock::now() - heard->second.at > kFresh) {
-        if (absent_[static_cast<std::size_t>(n)]) silent.push_back(join_text("rank ", r));
+        if (is_awaited(n)) silent.push_back(join_text("rank ", r));
         continue;
       }
       const Report& report = heard->second.report;

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "comm/shared/meeting.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 
@@ -18,10 +17,11 @@ namespace syncline::comm {
 
 class Reports {
  public:
-  Reports(const Topology& topology, Network& network, const NodeControl& control, const Meeting& meeting);
+  Reports(const Topology& topology, Network& network, const NodeControl& control);
 
-  // Sends the state of this node's ranks to the other nodes, twice a second, and receives their reports.
-  void exchange(std::uint64_t round);
+  // Receives the reports of other nodes. If there are some, or this node asks, sends the state of its ranks to the
+  // other nodes, at most twice a second.
+  void exchange(std::uint64_t round, bool asks);
   // The ranks of other nodes that have not come to the round, do not run, or are silent; "" if there are none. Silent
   // ranks may still come.
   Missing missing(std::uint64_t round) const;
@@ -30,6 +30,7 @@ class Reports {
   struct Report {
     std::uint64_t round = 0;
     std::uint32_t rank = 0;
+    std::int32_t waits_for = -1;  // a node whose message is missing
     ProcessState state = ProcessState::kRuns;
     Position position;
   };
@@ -40,17 +41,17 @@ class Reports {
   };
 
   void post();
-  void note_absent_nodes();
+  int absent_node() const;
+  bool is_awaited(int node) const;
 
   const Topology& topology_;
   Network& network_;
   const NodeControl& control_;
-  const Meeting& meeting_;
   Clock::time_point posted_{};
   std::vector<std::byte> incoming_;
   mutable std::mutex mutex_;    // guards the members below
   std::map<int, Heard> heard_;  // by rank: the newest report
-  std::vector<bool> absent_;    // by node: it is not known to have come, or a message to or from it is pending
+  int absent_ = -1;             // a node whose message is missing here
 };
 
 }  // namespace syncline::comm

@@ -7,13 +7,16 @@
 //     }
 //     for (Steps steps = move(channel); !steps.advance();) ...
 //
-// The owner may destroy it at any wait. One thread at a time. An exception of the coroutine leaves advance(), which
-// must not be called again.
+// The owner may destroy it at any wait. One thread at a time. An exception leaves the outermost advance(), which must
+// not be called again: a coroutine does not see the exceptions of one that it awaits.
 #pragma once
 
+#include <algorithm>
 #include <coroutine>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace syncline::comm {
 
@@ -25,6 +28,9 @@ class Steps {
     std::suspend_always final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() { throw; }
+    // A thread keeps the memory of its coroutines for later ones, so that a collective allocates nothing.
+    void* operator new(std::size_t size) { return memory().take(size); }
+    void operator delete(void* frame, std::size_t size) { memory().give(frame, size); }
 
     bool (*holds)(void* condition) = nullptr;  // null: it waits for nothing
     void* condition = nullptr;
@@ -53,6 +59,28 @@ class Steps {
   static std::uint64_t resumed() { return resumed_; }
 
  private:
+  class Memory {
+   public:
+    void* take(std::size_t size) {
+      const auto found = std::ranges::find(frames_, size, &std::pair<std::size_t, void*>::first);
+      if (found == frames_.end()) return ::operator new(size);
+      void* const frame = found->second;
+      frames_.erase(found);
+      return frame;
+    }
+    void give(void* frame, std::size_t size) { frames_.emplace_back(size, frame); }
+    ~Memory() {
+      for (const auto& [size, frame] : frames_) ::operator delete(frame);
+    }
+
+   private:
+    std::vector<std::pair<std::size_t, void*>> frames_;  // free, with their sizes
+  };
+  static Memory& memory() {
+    static thread_local Memory memory;
+    return memory;
+  }
+
   explicit Steps(Handle handle) : handle_(handle) {}
 
   static inline thread_local std::uint64_t resumed_ = 0;

@@ -23,7 +23,8 @@ struct Node {
   bool sent = false;
 };
 
-// Whether a node could begin or end a round. Fails if a message tells something else than the receiver expects, or nothing new.
+// Whether a node could begin or end a round. Fails if a message tells something else than the receiver expects, or
+// nothing new.
 bool step(int number, std::vector<Node>& nodes, std::map<std::pair<int, int>, std::deque<Run>>& messages) {
   Node& node = nodes[static_cast<std::size_t>(number)];
   if (node.next == node.rounds.size()) return false;

@@ -192,7 +192,11 @@ void check_sixteen_bits(const std::vector<int>& layout, WireFormat format, int d
               [&](Communicator& c) {
                 std::vector<float> data = terms_of(c.rank(), kCount), small(100, 1.0009765f);
                 for (float& x : data) x = std::fmod(x, 100.f);
+                std::vector<float> cut = data;
                 c.wait(c.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
+                c.wait(c.all_reduce({}, cut.data(), 33333, DType::kFloat32, Reduce::kSum));
+                c.wait(c.all_reduce({}, cut.data() + 33333, kCount - 33333, DType::kFloat32, Reduce::kSum));
+                EXPECT_EQ(std::memcmp(cut.data(), data.data(), 4 * kCount), 0) << "the pieces matter";
                 c.wait(c.all_reduce({}, small.data(), 100, DType::kFloat32, Reduce::kSum));
                 EXPECT_FLOAT_EQ(small[3], static_cast<float>(ranks) * 1.0009765f) << "small ones are not rounded";
                 std::vector<float> largest(kCount, 1.0001f + static_cast<float>(c.rank()));
@@ -225,6 +229,12 @@ TEST(NodeWire, SixteenBitsBetweenNodes) {
     check_sixteen_bits(layout, WireFormat::kFloat16, 10);
     check_sixteen_bits(layout, WireFormat::kBfloat16, 7);
   }
+}
+
+// Every dtype and reduction, by halving.
+TEST(NodeWire, ManyNodesReduceEverything) {
+  spawn_ranks(11, [](Communicator& c) { check_all_reduce(c, {70001}); },
+              {.node_of_rank = {0, 1, 2, 3, 4, 5, 5, 5, 6, 7, 8}});
 }
 
 TEST(WireFormats, RoundToTheNearestEven) {

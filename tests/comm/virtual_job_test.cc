@@ -3,8 +3,10 @@
 #include "comm/local/virtual_job.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
+#include <random>
 
 #include "tests/comm/collective_checks.h"
 
@@ -53,21 +55,52 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
     }
 }
 
+// More chunks than are in flight.
+TEST(VirtualJob, ManyChunks) {
+  for (const int nodes : {2, 9}) {
+    VirtualJob job({.node_of_rank = alone(nodes), .jitter = 20e-6});
+    std::vector<std::vector<float>> data = terms_of(static_cast<std::size_t>(nodes), 2000003);
+    const std::vector<float> expected = sum_in_pairs(data);
+    job.run(sums_of(data));
+    for (const auto& own : data) ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * expected.size()), 0);
+  }
+}
+
+// Memory that can only be read, as of a NumPy array over a file.
+class ReadOnly {
+ public:
+  explicit ReadOnly(const std::vector<std::byte>& bytes) : size_(bytes.size()) {
+    data_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) throw std::bad_alloc();
+    std::memcpy(data_, bytes.data(), size_);
+    if (::mprotect(data_, size_, PROT_READ) != 0) throw std::bad_alloc();
+  }
+  ~ReadOnly() { ::munmap(data_, size_); }
+  void* data() const { return data_; }
+
+ private:
+  std::size_t size_;
+  void* data_;
+};
+
 TEST(VirtualJob, BroadcastsFromAnyRank) {
   for (const std::vector<int>& layout :
        {alone(3), alone(9), alone(12), {0, 0, 0, 1, 1}, {0, 1, 1, 1, 2, 2, 3, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}})
     for (const int root : {0, 2, static_cast<int>(layout.size()) - 1})
       for (const std::size_t count : {70000ul, 3000001ul}) {
         VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
-        std::vector<std::vector<std::byte>> data(layout.size(), std::vector<std::byte>(count));
-        auto& sent = data[static_cast<std::size_t>(root)];
+        std::vector<std::byte> sent(count);
         for (std::size_t i = 0; i < count; ++i) sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+        const ReadOnly memory(sent);
+        const int ranks = static_cast<int>(layout.size());
+        std::vector<std::vector<std::byte>> data(layout.size(), std::vector<std::byte>(count));
         std::vector<Collective> collectives;
-        for (auto& own : data)
-          collectives.push_back(
-              make_broadcast({}, own.data(), static_cast<std::int64_t>(count), root, static_cast<int>(layout.size())));
+        for (int r = 0; r < ranks; ++r)
+          collectives.push_back(make_broadcast({}, r == root ? memory.data() : data[static_cast<std::size_t>(r)].data(),
+                                               static_cast<std::int64_t>(count), root, ranks));
         job.run(collectives);
-        for (const auto& own : data) ASSERT_EQ(own, sent) << layout.size() << " ranks, root " << root;
+        data[static_cast<std::size_t>(root)] = sent;
+        for (const auto& own : data) ASSERT_EQ(own, sent) << ranks << " ranks, root " << root;
       }
 }
 

@@ -1,6 +1,6 @@
 // A worker whose other ranks fail: after the error no thread touches the caller's buffers.
-#include "comm/worker/backoff.h"
 #include "comm/worker/worker.h"
+#include "comm/worker/backoff.h"
 
 #include <gtest/gtest.h>
 

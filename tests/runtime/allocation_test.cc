@@ -95,9 +95,10 @@ void expect_no_allocations_on_ranks() {
     SessionScope scope(session);
     session.distribute(make_data_parallel(wire));
     const Expr x = placeholder({.shape = {kUnknown, 6}});
-    const Variable w = random_normal_variable({6, 4}, 0, 0.1);
-    const Expr y = softmax(dot(x, w)), loss = mean(square(y));
-    const std::vector<Variable> variables{w};
+    // One gradient is small; the other moves in a transfer of its own.
+    const Variable w = random_normal_variable({6, 4}, 0, 0.1), wide = random_normal_variable({6, 5000}, 0, 0.1);
+    const Expr y = softmax(dot(x, w)), loss = mean(square(y)) + mean(square(dot(x, wide)));
+    const std::vector<Variable> variables{w, wide};
     Function train({x}, {loss, y}, adam(loss, variables).updates);
     const std::vector<Array> feeds{random_doubles({8, 6}, 1).cast(DType::kFloat32)};
     std::vector<Array> outputs{Array(DType::kFloat32, {}), Array(DType::kFloat32, {8, 4})};
