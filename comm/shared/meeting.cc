@@ -29,7 +29,7 @@ void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t>
 
 Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network)
     : topology_(topology), tree_(tree), control_(control), network_(network) {
-  terms_.resize(bytes(std::max(tree.blocks(), control.ranks())));
+  terms_.resize(index(std::max(tree.blocks(), control.ranks())));
   known_ = known_of({topology.node, topology.node + 1});
   if (topology.local != 0 || topology.node_count() == 1) return;
   int most_blocks = known_.blocks;
@@ -39,18 +39,20 @@ Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& con
     for (const auto& [_, part] : rounds_.back().parts) most_blocks = std::max(most_blocks, part.blocks);
     most_messages = std::max(most_messages, messages.from.size());
   }
-  capacity_ = sizeof(Summary) + bytes(most_blocks) * static_cast<std::size_t>(kSmallBytes);
+  capacity_ = sizeof(Summary) + index(most_blocks) * static_cast<std::size_t>(kSmallBytes);
   inbox_.resize(most_messages);
   for (Memory& buffer : buffers_) buffer = std::make_unique_for_overwrite<std::byte[]>(capacity_);
   for (Memory& buffer : inbox_) buffer = std::make_unique_for_overwrite<std::byte[]>(capacity_);
 }
 
-Meeting::Known Meeting::known_of(Run nodes) const {
-  const int first = topology_.nodes[bytes(nodes.begin)].front(), last = topology_.nodes[bytes(nodes.end - 1)].back();
-  return {nodes, static_cast<int>(blocks_of(first, last + 1, topology_.size()).size())};
+std::vector<Block> Meeting::blocks_in(NodeRun nodes) const {
+  const int first = topology_.nodes[index(nodes.begin)].front(), last = topology_.nodes[index(nodes.end - 1)].back();
+  return blocks_of(first, last + 1, topology_.size());
 }
 
-Meeting::Round Meeting::round_of(const MeetingRound& messages, Run known) const {
+Meeting::Known Meeting::known_of(NodeRun nodes) const { return {nodes, static_cast<int>(blocks_in(nodes).size())}; }
+
+Meeting::Round Meeting::round_of(const MeetingRound& messages, NodeRun known) const {
   Round round{messages, {{0, known_of(known)}}, {}, known_of(known_after(messages, known))};
   for (const MeetingRound::Message& message : messages.from)
     round.parts.emplace_back(static_cast<int>(round.parts.size()), known_of(message.tells));
@@ -60,16 +62,12 @@ Meeting::Round Meeting::round_of(const MeetingRound& messages, Run known) const 
   }
   std::ranges::sort(round.parts, {}, [](const auto& part) { return part.second.nodes.begin; });
   std::vector<Block> terms;
-  const auto blocks_of_run = [&](Run nodes) {
-    return blocks_of(topology_.nodes[bytes(nodes.begin)].front(), topology_.nodes[bytes(nodes.end - 1)].back() + 1,
-                     topology_.size());
-  };
   for (const auto& [_, part] : round.parts) {
-    const std::vector<Block> blocks = blocks_of_run(part.nodes);
+    const std::vector<Block> blocks = blocks_in(part.nodes);
     terms.insert(terms.end(), blocks.begin(), blocks.end());
   }
   std::size_t first = 0;
-  for (const Block& block : blocks_of_run(round.known.nodes)) {
+  for (const Block& block : blocks_in(round.known.nodes)) {
     std::size_t last = first;
     while (terms[last].end != block.end) ++last;
     round.sums.push_back(order_of(std::span(terms).subspan(first, last + 1 - first), static_cast<int>(first)));
@@ -81,7 +79,7 @@ Meeting::Round Meeting::round_of(const MeetingRound& messages, Run known) const 
 Summary Meeting::summary_of_node(std::uint64_t round) const {
   const std::size_t parity = round % 2;
   const std::uint64_t offset = control_.of(0).offset[parity];
-  const auto rank_of = [&](int l) { return static_cast<std::uint32_t>(topology_.own()[bytes(l)]); };
+  const auto rank_of = [&](int l) { return static_cast<std::uint32_t>(topology_.own()[index(l)]); };
   Summary summary{.header = control_.of(0).header[parity], .other = {}, .first = rank_of(0)};
   summary.direct = control_.ranks() == 1 || offset != 0 ? 1 : 0;
   for (int l = 1; l < control_.ranks(); ++l) {
@@ -95,17 +93,17 @@ Summary Meeting::summary_of_node(std::uint64_t round) const {
 
 void Meeting::write_values(const Collective& collective, std::uint64_t round, std::byte* to) {
   if (is_reduction(collective)) {
-    for (int l = 0; l < control_.ranks(); ++l) terms_[bytes(l)] = control_.payload(l, round);
+    for (int l = 0; l < control_.ranks(); ++l) terms_[index(l)] = control_.payload(l, round);
     for (int b = 0; b < tree_.own_blocks(); ++b)
-      reduce_into(collective.dtype, collective.reduce, tree_.own[bytes(b)], terms_, to + b * collective.bytes,
+      reduce_into(collective.dtype, collective.reduce, tree_.own[index(b)], terms_, to + b * collective.bytes,
                   collective.count);
     return;
   }
   for (int l = 0; l < control_.ranks(); ++l) {
-    const int rank = topology_.own()[bytes(l)];
+    const int rank = topology_.own()[index(l)];
     const std::int64_t of_broadcast = rank == collective.root ? collective.bytes : 0;
     to = copy_to(to, control_.payload(l, round),
-                 collective.kind == Kind::kBroadcast ? of_broadcast : collective.counts[bytes(rank)]);
+                 collective.kind == Kind::kBroadcast ? of_broadcast : collective.counts[index(rank)]);
   }
 }
 
@@ -136,11 +134,11 @@ bool Meeting::progress() {
 std::size_t Meeting::bytes_of(const Known& known) const {
   const Collective& collective = *collective_;
   if (!is_small(collective)) return 0;
-  if (is_reduction(collective)) return bytes(known.blocks) * static_cast<std::size_t>(collective.bytes);
+  if (is_reduction(collective)) return index(known.blocks) * static_cast<std::size_t>(collective.bytes);
   if (collective.kind == Kind::kAllGather)
-    return static_cast<std::size_t>(begin_[bytes(known.nodes.end)] - begin_[bytes(known.nodes.begin)]);
-  const bool has_root = topology_.nodes[bytes(known.nodes.begin)].front() <= collective.root &&
-                        collective.root <= topology_.nodes[bytes(known.nodes.end - 1)].back();
+    return static_cast<std::size_t>(begin_[index(known.nodes.end)] - begin_[index(known.nodes.begin)]);
+  const bool has_root = topology_.nodes[index(known.nodes.begin)].front() <= collective.root &&
+                        collective.root <= topology_.nodes[index(known.nodes.end - 1)].back();
   return has_root ? static_cast<std::size_t>(collective.bytes) : 0;
 }
 

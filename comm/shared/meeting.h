@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/shared/meeting_rounds.h"
@@ -40,7 +42,7 @@ class Meeting {
  private:
   // What is known of a run of nodes.
   struct Known {
-    Run nodes;
+    NodeRun nodes;
     int blocks = 0;
   };
   // A round, and how its values are combined. Parts are in the order of the nodes: number 0 is what was known before,
@@ -52,8 +54,9 @@ class Meeting {
     Known known;
   };
 
-  Known known_of(Run nodes) const;
-  Round round_of(const MeetingRound& messages, Run known) const;
+  std::vector<Block> blocks_in(NodeRun nodes) const;
+  Known known_of(NodeRun nodes) const;
+  Round round_of(const MeetingRound& messages, NodeRun known) const;
   using Memory = std::unique_ptr<std::byte[]>;
   Summary& summary() { return *reinterpret_cast<Summary*>(buffer()); }
   std::byte* buffer() { return buffers_[filled_].get(); }
@@ -61,8 +64,8 @@ class Meeting {
   void start_round();
   void combine(const Round& round);
   void combine_values(const Round& round, std::byte* to);
-  const std::byte* part(int number) { return number == 0 ? buffer() : inbox_[bytes(number - 1)].get(); }
-  static std::size_t bytes(int number) { return static_cast<std::size_t>(number); }
+  const std::byte* part(int number) { return number == 0 ? buffer() : inbox_[index(number - 1)].get(); }
+  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
   const Topology& topology_;
   const SumTree& tree_;

@@ -12,10 +12,10 @@ constexpr int kMostMessages = 32;
 
 // The half of a run of 2 * half nodes in which the node is, and the other half; cut at the number of nodes.
 struct Halves {
-  Run own, other;
+  NodeRun own, other;
 };
 Halves halves_of(int node, int half, int nodes) {
-  const auto cut = [&](int begin) { return Run{std::min(begin, nodes), std::min(begin + half, nodes)}; };
+  const auto cut = [&](int begin) { return NodeRun{std::min(begin, nodes), std::min(begin + half, nodes)}; };
   const int begin = node - node % half;
   return {cut(begin), cut(node % (2 * half) < half ? begin + half : begin - half)};
 }
@@ -74,7 +74,7 @@ std::vector<MeetingRound> meeting_rounds(int node, int nodes) {
   return most_messages(nodes) <= kMostMessages ? by_halves(node, nodes) : through_first(node, nodes);
 }
 
-Run known_after(const MeetingRound& round, Run known) {
+NodeRun known_after(const MeetingRound& round, NodeRun known) {
   for (const MeetingRound::Message& message : round.from)
     known = {std::min(known.begin, message.tells.begin), std::max(known.end, message.tells.end)};
   return known;

@@ -12,12 +12,12 @@
 namespace syncline::comm {
 
 // Nodes [begin, end).
-struct Run {
+struct NodeRun {
   int begin = 0, end = 0;
   int size() const { return end - begin; }
   bool contains(int node) const { return begin <= node && node < end; }
-  bool contains(const Run& other) const { return begin <= other.begin && other.end <= end; }
-  friend bool operator==(const Run&, const Run&) = default;
+  bool contains(const NodeRun& other) const { return begin <= other.begin && other.end <= end; }
+  friend bool operator==(const NodeRun&, const NodeRun&) = default;
 };
 
 // A round of one node. It sends to all nodes in `to` what it knows at the round's begin. The round ends when these
@@ -25,7 +25,7 @@ struct Run {
 struct MeetingRound {
   struct Message {
     int node = 0;
-    Run tells;  // beside what is known, or all nodes
+    NodeRun tells;  // beside what is known, or all nodes
   };
   std::vector<int> to;
   std::vector<Message> from;
@@ -35,6 +35,6 @@ struct MeetingRound {
 std::vector<MeetingRound> meeting_rounds(int node, int nodes);
 
 // What a node knows that knows `known` and has got a round's messages.
-Run known_after(const MeetingRound& round, Run known);
+NodeRun known_after(const MeetingRound& round, NodeRun known);
 
 }  // namespace syncline::comm

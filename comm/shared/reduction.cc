@@ -65,6 +65,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
       control_(control),
       network_(network),
       format_(format),
+      rails_(topology.rails()),
       rounds_(reduce_rounds(tree, topology.node)) {
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
@@ -91,7 +92,7 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
   Run run{collective, parts, control_, done};
   const bool one_node = topology_.node_count() == 1;
   if (!direct) run.chunk = static_cast<std::int64_t>(control_.half_bytes()) / run.width;
-  else if (!one_node) run.chunk = topology_.rails() * (kPieceBytes / run.width);
+  else if (!one_node) run.chunk = rails_ * (kPieceBytes / run.width);
   if (!one_node) co_await between_nodes(run);
   else if (collective.kind == Kind::kReduceScatter) co_await scatter_on_node(run);
   else co_await on_node(run);
@@ -180,7 +181,7 @@ bool Reduction::is_narrow(const Run& run) const {
 }
 
 Range Reduction::slice_of(const Run& run, std::int64_t k) const {
-  return part_of(run.range(k).size(), topology_.local, topology_.rails());
+  return part_of(run.range(k).size(), topology_.local, rails_);
 }
 
 // The sums of a block of ranks at an element of the slice. A rank that is alone on its node has its data as sums, and

@@ -51,7 +51,7 @@ class Reduction {
   Steps between_nodes(Run& run);
   bool is_narrow(const Run& run) const;
   bool in_place(const Run& run) const { return control_.ranks() == 1 && !is_narrow(run); }
-  bool has_rail() const { return topology_.local < topology_.rails(); }
+  bool has_rail() const { return topology_.local < rails_; }
   Range slice_of(const Run& run, std::int64_t k) const;
   static int channel_of(std::int64_t k) { return kExchange + static_cast<int>(k % kChunksInFlight); }
   PipelineSlot& slot_of(std::int64_t k) { return slots_[static_cast<std::size_t>(k % kChunksInFlight)]; }
@@ -78,6 +78,7 @@ class Reduction {
   NodeControl& control_;
   Network& network_;
   const WireFormat format_;
+  const int rails_;
   const ReduceRounds rounds_;
   std::array<PipelineSlot, kChunksInFlight> slots_;
   std::vector<void*> buffers_;

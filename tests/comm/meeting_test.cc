@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "comm/local/local_communicator.h"
 #include "comm/shared/meeting_rounds.h"
@@ -18,14 +19,14 @@ namespace {
 // Nodes that send and receive what they know, as fast as the messages come.
 struct Node {
   std::vector<MeetingRound> rounds;
-  Run known;
+  NodeRun known;
   std::size_t next = 0;
   bool sent = false;
 };
 
 // Whether a node could begin or end a round. Fails if a message tells something else than the receiver expects, or
 // nothing new.
-bool step(int number, std::vector<Node>& nodes, std::map<std::pair<int, int>, std::deque<Run>>& messages) {
+bool step(int number, std::vector<Node>& nodes, std::map<std::pair<int, int>, std::deque<NodeRun>>& messages) {
   Node& node = nodes[static_cast<std::size_t>(number)];
   if (node.next == node.rounds.size()) return false;
   const MeetingRound& round = node.rounds[node.next];
@@ -57,14 +58,14 @@ void check_rounds(int count) {
     most_rounds = std::max(most_rounds, nodes.back().rounds.size());
     for (const MeetingRound& round : nodes.back().rounds) most_messages = std::max(most_messages, round.to.size());
   }
-  std::map<std::pair<int, int>, std::deque<Run>> messages;
+  std::map<std::pair<int, int>, std::deque<NodeRun>> messages;
   for (bool moved = true; moved;) {
     moved = false;
     for (int n = 0; n < count; ++n) moved = step(n, nodes, messages) || moved;
   }
   for (const Node& node : nodes) {
     ASSERT_EQ(node.next, node.rounds.size()) << "a node waits for ever, of " << count;
-    ASSERT_EQ(node.known, (Run{0, count}));
+    ASSERT_EQ(node.known, (NodeRun{0, count}));
   }
   for (const auto& [_, queue] : messages) ASSERT_TRUE(queue.empty()) << "nobody receives a message, of " << count;
   EXPECT_LE(most_rounds, 13u) << count;  // up to 4096 nodes
