@@ -47,7 +47,7 @@ class HeapNetwork : public Network {
     SYNCLINE_CHECK(open.empty());
     open = messages.receives;
     for (const Messages::Outgoing& message : messages.sends)
-      job_->send({topology_.rank, peer(message.node), channel}, letter_of(message.data, message.bytes));
+      job_->send({topology_.rank, topology_.peer(message.node), channel}, letter_of(message.data, message.bytes));
   }
 
   bool test(int channel) override {
@@ -56,7 +56,7 @@ class HeapNetwork : public Network {
     std::erase_if(open, [&](const Messages::Incoming& message) {
       LocalJob::Letter letter;
       if (late.contains(message.node)) return false;
-      if (!job_->receive({peer(message.node), topology_.rank, channel}, letter)) {
+      if (!job_->receive({topology_.peer(message.node), topology_.rank, channel}, letter)) {
         late.insert(message.node);
         return false;
       }
@@ -71,7 +71,7 @@ class HeapNetwork : public Network {
   bool has_come(int channel, int node) const override {
     const auto& open = open_[static_cast<std::size_t>(channel)];
     return std::none_of(open.begin(), open.end(), [&](const Messages::Incoming& message) {
-      return message.node == node && !job_->has({peer(node), topology_.rank, channel});
+      return message.node == node && !job_->has({topology_.peer(node), topology_.rank, channel});
     });
   }
 
@@ -109,10 +109,6 @@ class HeapNetwork : public Network {
   bool close(bool, const std::function<Missing()>&) noexcept override { return true; }
 
  private:
-  int peer(int node) const {
-    return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
-  }
-
   const std::shared_ptr<LocalJob> job_;
   const Topology topology_;
   std::array<std::vector<Messages::Incoming>, kChannels> open_;

@@ -60,7 +60,6 @@ struct VirtualJob::State {
     while (options.drops > 0 && random_below(1) < options.drops) arrives += options.resend;
     double& last = arrivals[{from, to, channel}];
     last = arrives = std::max(arrives, last);  // in order
-    sent += static_cast<double>(size);
     const auto* bytes = static_cast<const std::byte*>(data);
     const bool moves = !options.lengths_only || channel == kMeeting;
     add(arrives, to, std::make_shared<Letter>(Letter{{from, to, channel}, size, {bytes, bytes + (moves ? size : 0)}}));
@@ -95,7 +94,7 @@ struct VirtualJob::State {
   std::vector<int> node_of_rank;  // numbered as in the topology
   std::vector<std::vector<int>> ranks_of_node;
   std::vector<std::unique_ptr<NodeWire>> wires;
-  double now = 0, sent = 0;
+  double now = 0;
   std::uint64_t events_added = 0;
   std::vector<double> out_free, in_free;                            // by node: when its link is free
   std::map<std::tuple<int, int, int>, std::deque<Letter>> letters;  // by sender, receiver, channel
@@ -112,13 +111,13 @@ class VirtualNetwork : public Network {
     open.receives = messages.receives;
     open.sent = 0;
     for (const Messages::Outgoing& message : messages.sends)
-      open.sent = state_.send(topology_.rank, peer(message.node), channel, message.data, message.bytes);
+      open.sent = state_.send(topology_.rank, topology_.peer(message.node), channel, message.data, message.bytes);
   }
 
   bool test(int channel) override {
     Open& open = open_[static_cast<std::size_t>(channel)];
     std::erase_if(open.receives, [&](const Messages::Incoming& message) {
-      const std::optional<Letter> letter = state_.receive(peer(message.node), topology_.rank, channel);
+      const std::optional<Letter> letter = state_.receive(topology_.peer(message.node), topology_.rank, channel);
       if (!letter) return false;
       SYNCLINE_CHECK(letter->bytes.size() <= message.bytes);
       if (!letter->bytes.empty()) std::memcpy(message.data, letter->bytes.data(), letter->bytes.size());
@@ -150,10 +149,6 @@ class VirtualNetwork : public Network {
     double sent = 0;  // when the last message has left
   };
 
-  int peer(int node) const {
-    return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
-  }
-
   VirtualJob::State& state_;
   const Topology topology_;
   std::array<Open, kChannels> open_;
@@ -182,7 +177,6 @@ VirtualJob::~VirtualJob() {
 }
 
 int VirtualJob::size() const { return static_cast<int>(state_->wires.size()); }
-double VirtualJob::sent() const { return state_->sent; }
 
 double VirtualJob::run(std::span<const Collective> collectives) {
   State& state = *state_;

@@ -43,8 +43,6 @@ class VirtualJob {
   // Carries out one collective, one entry a rank, that all ranks call at once. Returns the seconds until the last rank
   // has its result. Throws what a rank throws, and InternalError if ranks wait for ever; the job is over then.
   double run(std::span<const Collective> collectives);
-  // Bytes that the nodes have sent.
-  double sent() const;
 
   struct State;
 

@@ -56,10 +56,6 @@ bool MpiNetwork::all_done(const LockedMpi& mpi, std::vector<MpiRequest>& request
   return all;
 }
 
-int MpiNetwork::peer(int node) const {
-  return topology_.nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(topology_.local)];
-}
-
 void MpiNetwork::start(int channel, const Messages& messages) {
   const LockedMpi mpi;
   Channel& open = channels_[static_cast<std::size_t>(channel)];
@@ -70,14 +66,14 @@ void MpiNetwork::start(int channel, const Messages& messages) {
   for (const Messages::Incoming& message : messages.receives) {
     open.senders.push_back(message.node);
     open.receives.push_back(MpiRequest::kNull);
-    check(mpi->receive(message.data, static_cast<int>(message.bytes), peer(message.node), channel, job_.get(),
+    check(mpi->receive(message.data, static_cast<int>(message.bytes), topology_.peer(message.node), channel, job_.get(),
                        &open.receives.back()),
           "MPI_Irecv");
   }
   for (const Messages::Outgoing& message : messages.sends) {
     open.receivers.push_back(message.node);
     open.sends.push_back(MpiRequest::kNull);
-    check(mpi->send(message.data, static_cast<int>(message.bytes), peer(message.node), channel, job_.get(),
+    check(mpi->send(message.data, static_cast<int>(message.bytes), topology_.peer(message.node), channel, job_.get(),
                     &open.sends.back()),
           "MPI_Isend");
   }

@@ -41,7 +41,6 @@ class MpiNetwork : public Network {
     MpiRequest request = MpiRequest::kNull;
   };
 
-  int peer(int node) const;
   bool all_done(const LockedMpi& mpi, std::vector<MpiRequest>& requests);
   template <class Message>
   void drop_delivered(const LockedMpi& mpi, std::list<Sent<Message>>& sent);

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "comm/shared/meeting.h"
-
 namespace syncline::comm {
 namespace {
 

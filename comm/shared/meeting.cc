@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "comm/shared/sum.h"
 
@@ -18,24 +17,18 @@ std::byte* copy_to(std::byte* to, const void* from, std::int64_t count) {
 
 }  // namespace
 
-void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
-                         std::vector<std::int64_t>& begin) {
-  begin.assign(1, 0);
-  for (const std::vector<int>& ranks : topology.nodes) {
-    const auto first = counts.begin() + ranks.front();
-    begin.push_back(std::accumulate(first, first + std::ssize(ranks), begin.back()));
-  }
-}
-
 Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network)
-    : topology_(topology), tree_(tree), control_(control), network_(network) {
+    : topology_(topology),
+      tree_(tree),
+      control_(control),
+      network_(network),
+      own_(known_of({topology.node, topology.node + 1})) {
   terms_.resize(index(std::max(tree.blocks(), control.ranks())));
-  known_ = known_of({topology.node, topology.node + 1});
   if (topology.local != 0 || topology.node_count() == 1) return;
-  int most_blocks = known_.blocks;
+  int most_blocks = own_.blocks;
   std::size_t most_messages = 0;
   for (const MeetingRound& messages : meeting_rounds(topology.node, topology.node_count())) {
-    rounds_.push_back(round_of(messages, rounds_.empty() ? known_.nodes : rounds_.back().known.nodes));
+    rounds_.push_back(round_of(messages, rounds_.empty() ? own_.nodes : rounds_.back().known.nodes));
     for (const auto& [_, part] : rounds_.back().parts) most_blocks = std::max(most_blocks, part.blocks);
     most_messages = std::max(most_messages, messages.from.size());
   }
@@ -111,7 +104,7 @@ void Meeting::begin(const Collective& collective, std::uint64_t round) {
   collective_ = &collective;
   number_ = round;
   next_ = 0;
-  known_ = known_of({topology_.node, topology_.node + 1});
+  known_ = own_;
   if (collective.kind == Kind::kAllGather) find_parts_of_nodes(topology_, collective.counts, begin_);
   summary() = summary_of_node(round);
   if (bytes_of(known_) > 0) write_values(collective, round, buffer() + sizeof(Summary));

@@ -21,10 +21,6 @@
 
 namespace syncline::comm {
 
-// Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
-void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
-                         std::vector<std::int64_t>& begin);
-
 class Meeting {
  public:
   Meeting(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network);
@@ -71,6 +67,7 @@ class Meeting {
   const SumTree& tree_;
   NodeControl& control_;
   Network& network_;
+  const Known own_;  // of this node
   std::vector<Round> rounds_;
 
   // The meeting under way.

@@ -29,6 +29,8 @@ struct Topology {
   int node_count() const { return static_cast<int>(nodes.size()); }
   const std::vector<int>& own() const { return nodes[static_cast<std::size_t>(node)]; }
   int node_of(int rank) const;
+  // The rank of this rank's rail on a node.
+  int peer(int node) const { return nodes[static_cast<std::size_t>(node)][static_cast<std::size_t>(local)]; }
   int local_size() const { return static_cast<int>(own().size()); }
   // "ranks 0-1 | 2-4" for two nodes. For a large job: the beginning and a digest.
   std::string describe() const;
@@ -41,6 +43,9 @@ Topology make_topology(int rank, std::span<const int> node_of_rank);
 // The ranks by node, nodes by their first rank: the order in which a job numbers its ranks, so that those of a node
 // are a run of the sums' tree. A launcher may number them otherwise (mpirun --map-by node).
 std::vector<int> ranks_by_node(std::span<const int> node_of_rank);
+// Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
+void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
+                         std::vector<std::int64_t>& begin);
 
 // Memory that the ranks of one node share, with one part per rank.
 class Window {

@@ -49,10 +49,6 @@ struct Reduction::Run {
     const bool has_it = collective.kind == Kind::kBroadcast && has_data(rank);  // its memory may be read-only
     if (staged() && !has_it) std::memcpy(data(range(k).begin), place(local, k), bytes(range(k).size() * width));
   }
-  // Of all ranks of the node.
-  auto counted(std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) const {
-    return until([this, counter, k] { return control.all(counter, number(k) + 1, collective); });
-  }
   void tell_worked(int local, std::int64_t k) const {
     control.of(local).reduced.store(number(k) + 1, std::memory_order_release);
   }
@@ -66,7 +62,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
       network_(network),
       format_(format),
       rails_(topology.rails()),
-      rounds_(reduce_rounds(tree, topology.node)) {
+      rounds_(has_rail() ? reduce_rounds(tree, topology.node) : ReduceRounds{}) {
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || !has_rail()) return;
@@ -83,7 +79,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
     slot.inbox = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
     if (format == WireFormat::kSame) continue;
     slot.narrow = std::make_unique_for_overwrite<std::byte[]>(bytes(tree.own_blocks() * slice / 2));
-    slot.wide = std::make_unique_for_overwrite<std::byte[]>(bytes(2 * most));
+    slot.wide = std::make_unique_for_overwrite<std::byte[]>(bytes(most));
   }
 }
 
@@ -98,18 +94,33 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
   else co_await on_node(run);
 }
 
+// Works on all chunks between nodes. True if the oldest is over.
+bool Reduction::progress_all(Run& run) {
+  if (!has_rail() || run.ended == run.begun) return false;
+  for (std::int64_t k = run.ended + 1; k < run.begun; ++k) progress(run, k);
+  return progress(run, run.ended);
+}
+
+// A rank that waits for those of its node goes on with its messages.
+auto Reduction::counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) {
+  return until([this, &run, counter, k] {
+    progress_all(run);
+    return control_.all(counter, run.number(k) + 1, run.collective);
+  });
+}
+
 Steps Reduction::on_node(Run& run) {
   const int local = topology_.local;
   run.stage(topology_, 0);
   for (std::int64_t k = 0; k < run.chunks(); ++k) {
-    if (run.staged()) co_await run.counted(&RankControl::staged, k);
+    if (run.staged()) co_await counted(run, &RankControl::staged, k);
     const Range mine = part_of(run.range(k).size(), local, control_.ranks());
     for (int l = 0; l < control_.ranks(); ++l)
       buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + mine.begin * run.width;
     reduce_in_place(run.collective.dtype, run.collective.reduce, tree_.own.front(), buffers_, mine.size());
     run.tell_worked(local, k);
     run.stage(topology_, k + 1);  // into the other half, which all ranks have finished with
-    co_await run.counted(&RankControl::reduced, k);
+    co_await counted(run, &RankControl::reduced, k);
     run.unstage(topology_, k);
   }
   run.done = run.number(run.chunks());
@@ -132,7 +143,7 @@ Steps Reduction::scatter_on_node(Run& run) {
       std::memcpy(control_.staging(local, run.number(k)) + l * piece * run.width,
                   run.data(begin[static_cast<std::size_t>(l)] + k * piece), bytes(size_of_piece(l, k) * run.width));
     control_.own().staged.store(run.number(k) + 1, std::memory_order_release);
-    co_await run.counted(&RankControl::staged, k);
+    co_await counted(run, &RankControl::staged, k);
     const std::int64_t own = begin[static_cast<std::size_t>(local)] + k * piece;
     for (int l = 0; l < ranks; ++l)
       terms_[static_cast<std::size_t>(l)] = run.staged()
@@ -141,17 +152,9 @@ Steps Reduction::scatter_on_node(Run& run) {
     reduce_into(run.collective.dtype, run.collective.reduce, tree_.own.front(), terms_, run.data(own),
                 size_of_piece(local, k));
     run.tell_worked(local, k);
-    co_await run.counted(&RankControl::reduced, k);
+    co_await counted(run, &RankControl::reduced, k);
   }
   run.done = run.number(chunks);
-}
-
-// A rank that waits for those of its node goes on with its messages.
-auto Reduction::counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k) {
-  return until([this, &run, counter, k] {
-    progress_all(run);
-    return control_.all(counter, run.number(k) + 1, run.collective);
-  });
 }
 
 Steps Reduction::between_nodes(Run& run) {
@@ -166,10 +169,6 @@ Steps Reduction::between_nodes(Run& run) {
     if (k >= before) co_await finish(run, k - before);
   }
   run.done = run.number(chunks);
-}
-
-void Reduction::progress_all(Run& run) {
-  for (std::int64_t k = run.ended; has_rail() && k < run.begun; ++k) progress(run, k);
 }
 
 bool Reduction::is_broadcast(const Run& run) { return run.collective.kind == Kind::kBroadcast; }
@@ -338,10 +337,7 @@ void Reduction::spread(Run& run, std::int64_t k) {
 
 Steps Reduction::finish(Run& run, std::int64_t k) {
   if (has_rail()) {
-    co_await until([&] {
-      progress_all(run);
-      return progress(run, k);
-    });
+    co_await until([&] { return progress_all(run); });
     spread(run, k);
   }
   run.ended = k + 1;

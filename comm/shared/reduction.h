@@ -70,7 +70,7 @@ class Reduction {
   void widen(Run& run, std::int64_t k, const ReduceRound& round);
   void spread(Run& run, std::int64_t k);
   auto counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k);
-  void progress_all(Run& run);
+  bool progress_all(Run& run);
   Steps finish(Run& run, std::int64_t k);
 
   const Topology topology_;

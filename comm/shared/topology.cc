@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/digest.h"
 #include "comm/shared/node.h"
@@ -42,6 +43,15 @@ std::vector<int> ranks_by_node(std::span<const int> node_of_rank) {
   std::vector<int> ranks;
   for (const auto& [_, of_node] : nodes) ranks.insert(ranks.end(), of_node.begin(), of_node.end());
   return ranks;
+}
+
+void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
+                         std::vector<std::int64_t>& begin) {
+  begin.assign(1, 0);
+  for (const std::vector<int>& ranks : topology.nodes) {
+    const auto first = counts.begin() + ranks.front();
+    begin.push_back(std::accumulate(first, first + std::ssize(ranks), begin.back()));
+  }
 }
 
 Topology make_topology(int rank, std::span<const int> node_of_rank) {
