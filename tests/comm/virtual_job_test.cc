@@ -124,15 +124,14 @@ double seconds_of(VirtualJob& job, std::int64_t bytes) {
   return job.run(std::vector<Collective>(static_cast<std::size_t>(job.size()), collective));
 }
 
-// benchmarks/simulate shows more sizes.
+// benchmarks/simulate shows more sizes and more nodes, whose wires fill gigabytes.
 TEST(VirtualJob, SumsOfManyNodesAreCloseToTheLimits) {
-  constexpr int kNodes = 191;  // harder than a power of two
+  constexpr int kNodes = 95;  // harder than a power of two
   VirtualJob job({.node_of_rank = alone(kNodes), .lengths_only = true});
   const double bytes = 25 << 20, bound = 2 * (kNodes - 1.) / kNodes * bytes / 12.5e9;
   EXPECT_LT(seconds_of(job, 25 << 20), 1.2 * bound);
-  VirtualJob large({.node_of_rank = alone(999), .lengths_only = true});
-  EXPECT_LT(seconds_of(large, 1 << 20), 0.5e-3);
-  EXPECT_LT(seconds_of(large, 4), 120e-6);
+  EXPECT_LT(seconds_of(job, 1 << 20), 0.4e-3);
+  EXPECT_LT(seconds_of(job, 4), 60e-6);
 }
 
 }  // namespace
