@@ -2,6 +2,7 @@
 // product, so pixels and output channels are kept in registers.
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "ops/kernels/convolution/paths.h"
 
@@ -38,7 +39,7 @@ struct OutputLine {
   Range planes, rows;
   Index pixel;
 
-  OutputLine(const ConvGeometry& g, Index line) {
+  HWY_INLINE OutputLine(const ConvGeometry& g, Index line) {
     const Index plane = line / g.out_h, image = g.out_d == 1 ? plane : plane / g.out_d;
     const Index front = (plane - image * g.out_d) * g.stride_d - g.pad_front;
     const Index top = (line - plane * g.out_h) * g.stride_h - g.pad_top;
@@ -49,28 +50,29 @@ struct OutputLine {
 };
 
 // The taps of an output that are inside the image. `planes`, `rows` and `runs` are counts; a run is `run` floats that
-// are adjacent in x, and their weights in w. `x` and `w` are the offsets of the first tap; `x_plane`, `x_row`,
-// `w_plane` and `w_row` the distances between planes and rows; `x_gap` the distance from the end of a run to the next
-// run.
+// are adjacent in x, and their weights in w. `x` and `w` are the offsets of the first tap. The gaps are the distances
+// from the end of a run, row or plane of taps to the next one.
 struct Taps {
   Index planes, rows, runs, run;
-  Index x, x_plane, x_row, x_gap;
-  Index w, w_plane, w_row;
+  Index x, x_gap, x_row_gap, x_plane_gap;
+  Index w, w_row_gap, w_plane_gap;
 
-  Taps(const ConvGeometry& g, const OutputLine& line, Range columns) {
+  HWY_INLINE Taps(const ConvGeometry& g, const OutputLine& line, Range columns) {
     const Index count = columns.end - columns.begin;
-    const bool joined = g.dilation_w == 1;
+    const Index x_row = g.dilation_h * g.in_w * g.in_c, x_plane = g.dilation_d * g.in_h * g.in_w * g.in_c;
+    const Index w_column = g.in_c * g.out_c, w_row = g.k_w * w_column, w_plane = g.k_h * w_row;
     planes = line.planes.end - line.planes.begin;
     rows = line.rows.end - line.rows.begin;
+    const bool joined = g.dilation_w == 1;
     runs = joined ? 1 : count;
     run = joined ? count * g.in_c : g.in_c;
     x_gap = (g.dilation_w - 1) * g.in_c;
-    x_row = g.dilation_h * g.in_w * g.in_c;
-    x_plane = g.dilation_d * g.in_h * g.in_w * g.in_c;
-    w_row = g.k_w * g.in_c * g.out_c;
-    w_plane = g.k_h * w_row;
+    x_row_gap = x_row - runs * (run + x_gap);
+    x_plane_gap = x_plane - rows * x_row;
+    w_row_gap = w_row - count * w_column;
+    w_plane_gap = w_plane - rows * w_row;
     x = line.planes.begin * x_plane + line.rows.begin * x_row + columns.begin * g.dilation_w * g.in_c;
-    w = line.planes.begin * w_plane + line.rows.begin * w_row + columns.begin * g.in_c * g.out_c;
+    w = line.planes.begin * w_plane + line.rows.begin * w_row + columns.begin * w_column;
   }
 };
 
@@ -87,27 +89,23 @@ HWY_INLINE void output_pixels(D d, const Taps taps, Index channels, Index step, 
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::Zero(d);
   }
-  x += taps.x;
-  w += taps.w;
-  for (Index e = 0; e < taps.planes; ++e, x += taps.x_plane, w += taps.w_plane) {
-    const float *x_row = x, *w_row = w;
-    for (Index a = 0; a < taps.rows; ++a, x_row += taps.x_row, w_row += taps.w_row) {
-      const float *tap = x_row, *weight = w_row;
-      for (Index r = 0; r < taps.runs; ++r, tap += taps.x_gap) {
-        for (Index c = 0; c < taps.run; ++c, ++tap, weight += channels) {
+  const float *tap = x + taps.x, *weight = w + taps.w;
+  for (Index e = taps.planes; e > 0; --e, tap += taps.x_plane_gap, weight += taps.w_plane_gap)
+    for (Index a = taps.rows; a > 0; --a, tap += taps.x_row_gap, weight += taps.w_row_gap)
+      for (Index r = taps.runs; r > 0; --r, tap += taps.x_gap)
+        for (Index c = taps.run; c > 0; --c, ++tap, weight += channels) {
+          const float* pixel = tap;
           V factor[kVectors];
 #pragma GCC unroll 2
           for (int v = 0; v < kVectors; ++v) factor[v] = hn::LoadU(d, weight + v * lanes);
 #pragma GCC unroll 8
           for (int p = 0; p < kPixels; ++p) {
-            const V value = hn::Set(d, tap[p * step]);
+            const V value = hn::Set(d, *pixel);
+            pixel += step;
 #pragma GCC unroll 2
             for (int v = 0; v < kVectors; ++v) sum[p][v] = hn::MulAdd(value, factor[v], sum[p][v]);
           }
         }
-      }
-    }
-  }
 #pragma GCC unroll 8
   for (int p = 0; p < kPixels; ++p) {
 #pragma GCC unroll 2
@@ -118,9 +116,8 @@ HWY_INLINE void output_pixels(D d, const Taps taps, Index channels, Index step, 
 // Computes kVectors vectors of channels of a line of outputs. x points to the pixel at tap (0, 0, 0) of column 0; w and
 // y point to the first channel.
 template <int kVectors, class D>
-HWY_NOINLINE void output_line(D d, const ConvGeometry& g, const OutputLine& line, Range inner, const float* x,
-                              const float* w, float* y) {
-  constexpr int kPixels = 6;
+HWY_INLINE void output_line(D d, const ConvGeometry& g, const OutputLine& line, const Taps& all, Range inner,
+                            const float* x, const float* w, float* y) {
   const Index channels = g.out_c, step = g.stride_w * g.in_c;
   const auto border = [&](Index j) {
     const Range columns = taps_inside(j * g.stride_w - g.pad_left, g.k_w, g.dilation_w, g.in_w);
@@ -128,23 +125,29 @@ HWY_NOINLINE void output_line(D d, const ConvGeometry& g, const OutputLine& line
   };
   for (Index j = 0; j < inner.begin; ++j) border(j);
   Index j = inner.begin;
-  const Taps all(g, line, {0, g.k_w});
-  while (inner.end - j >= kPixels) {
-    output_pixels<kPixels, kVectors>(d, all, channels, step, x + j * step, w, y + j * channels);
-    j += kPixels;
-    // The last group may compute some pixels again.
-    if (j < inner.end) j = std::min(j, inner.end - kPixels);
-  }
+  const auto group = [&](auto pixels) {
+    constexpr int kCount = decltype(pixels)::value;
+    output_pixels<kCount, kVectors>(d, all, channels, step, x + j * step, w, y + j * channels);
+    j += kCount;
+  };
+  while (inner.end - j >= 6) group(std::integral_constant<int, 6>());
+  if (inner.end - j >= 4) group(std::integral_constant<int, 4>());
+  if (inner.end - j >= 2) group(std::integral_constant<int, 2>());
+  if (inner.end - j >= 1) group(std::integral_constant<int, 1>());
   for (; j < g.out_w; ++j) border(j);
 }
 
 // Computes output lines [begin, end), counted over the batch.
 void forward_lines(const ConvGeometry& g, const float* x, const float* w, float* y, Index begin, Index end) {
-  const Range inner = interior_columns(g);
+  if (begin == end) return;
+  const Range inner = interior_columns(g), columns{0, g.k_w};
+  OutputLine line(g, begin);
+  Taps all(g, line, columns);
   for (Index number = begin; number < end; ++number) {
-    const OutputLine line(g, number);
+    const OutputLine before = std::exchange(line, OutputLine(g, number));
+    if (line.planes != before.planes || line.rows != before.rows) all = Taps(g, line, columns);
     for_channel_vectors(g.out_c, [&](auto d, auto vectors, Index k) {
-      output_line<decltype(vectors)::value>(d, g, line, inner, x + line.pixel * g.in_c, w + k,
+      output_line<decltype(vectors)::value>(d, g, line, all, inner, x + line.pixel * g.in_c, w + k,
                                             y + number * g.out_w * g.out_c + k);
     });
   }

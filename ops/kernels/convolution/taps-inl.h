@@ -22,6 +22,8 @@ namespace HWY_NAMESPACE {
 // A range of kernel rows, kernel columns or pixels.
 struct Range {
   std::int64_t begin, end;
+
+  bool operator==(const Range&) const = default;
 };
 
 // Returns the taps along one axis that lie inside the image. Tap 0 is at pixel `start`, which may be outside.
