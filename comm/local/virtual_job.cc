@@ -184,7 +184,6 @@ double VirtualJob::run(std::span<const Collective> collectives) {
   std::ranges::fill(state.out_free, 0);
   std::ranges::fill(state.in_free, 0);
   const auto ranks = static_cast<std::size_t>(size());
-  std::vector<std::optional<Steps>> steps(ranks);
   std::vector<bool> done(ranks, false);
   std::size_t open = ranks;
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -194,21 +193,13 @@ double VirtualJob::run(std::span<const Collective> collectives) {
   double last = 0;
   // Whether the rank could go on.
   const auto advance = [&](std::size_t r) {
-    const std::uint64_t before = Steps::resumed();
-    const bool polls = !steps[r];
-    if (polls) {
-      const Wire::Progress progress = state.wires[r]->poll(collectives[r]);
-      if (progress == Wire::Progress::kWaiting) return false;
-      if (progress == Wire::Progress::kReady) steps[r] = state.wires[r]->steps(collectives[r]);
-      done[r] = progress == Wire::Progress::kDone;
-    } else {
-      done[r] = steps[r]->advance();
-    }
+    const Wire::Progress progress = state.wires[r]->poll(collectives[r]);
+    done[r] = progress == Wire::Progress::kDone;
     if (done[r]) {
       last = state.now;
       --open;
     }
-    return polls || done[r] || Steps::resumed() != before;
+    return done[r] || progress == Wire::Progress::kMoving;
   };
   while (open > 0) {
     SYNCLINE_CHECK(!state.events.empty());  // else ranks wait for ever

@@ -62,11 +62,15 @@ bool nccl_takes(DType dtype) { return dtype != DType::kBool && dtype != DType::k
 Deadline::Deadline(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn)
     : limit_(limit), withdrawn_(withdrawn) {}
 
-Deadline::End Deadline::pause() {
+Deadline::End Deadline::look() const {
   if (withdrawn_ != nullptr && *withdrawn_) return End::kWithdrawn;
-  if (Clock::now() - begin_ >= limit_) return End::kPast;
-  backoff_.next();
-  return End::kNotYet;
+  return Clock::now() - begin_ >= limit_ ? End::kPast : End::kNotYet;
+}
+
+Deadline::End Deadline::pause() {
+  const End end = look();
+  if (end == End::kNotYet) backoff_.next();
+  return end;
 }
 
 NcclDevice::NcclDevice(const NcclLibrary& library, const NcclAvailability& found, int rank, int size)
@@ -104,48 +108,53 @@ void NcclDevice::connect(const NcclUniqueId& id) {
 bool NcclDevice::connected(Deadline& deadline) {
   int state = kNcclSuccess;
   check_nccl(library_.ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-  if (state == kNcclInProgress) pause("ncclCommInitRankConfig", deadline);
+  if (state == kNcclInProgress) check_end(deadline.pause(), "ncclCommInitRankConfig", deadline);
   else check_nccl(state, "ncclCommInitRankConfig");
   return state == kNcclSuccess;
 }
 
-void NcclDevice::begin(const Header& header) {
-  header_ = &header;
-  select();
-}
+void NcclDevice::begin(const Header& header) { header_ = &header; }
 
-void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce, Deadline& deadline) {
+void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce) {
   Slot& s = slots_[static_cast<std::size_t>(slot)];
-  const auto elements = static_cast<std::size_t>(count), bytes = elements * size_of(dtype);
-  check_cuda(library_.cudaMemcpyAsync(s.buffer, s.staging, bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
+  const auto elements = static_cast<std::size_t>(count);
+  s.bytes = elements * size_of(dtype);
+  check_cuda(library_.cudaMemcpyAsync(s.buffer, s.staging, s.bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
   check_cuda(library_.cudaEventRecord(s.arrived, arriving_), "cudaEventRecord");
   check_cuda(library_.cudaStreamWaitEvent(reducing_, s.arrived, 0), "cudaStreamWaitEvent");
-  // While this call is in progress the sum may not be on its stream yet; an event recorded now would precede it.
-  poll(library_.ncclAllReduce(s.buffer, s.buffer, elements, nccl_type(dtype), nccl_reduction(reduce), comm_, reducing_),
-       "ncclAllReduce", deadline);
+  sum_ =
+      library_.ncclAllReduce(s.buffer, s.buffer, elements, nccl_type(dtype), nccl_reduction(reduce), comm_, reducing_);
+}
+
+// While ncclAllReduce is in progress the sum may not be on its stream yet; an event recorded now would precede it.
+bool NcclDevice::has_taken_sum(const Deadline& deadline) { return is_done(sum_, "ncclAllReduce", deadline); }
+
+void NcclDevice::bring_back(int slot) {
+  Slot& s = slots_[static_cast<std::size_t>(slot)];
   check_cuda(library_.cudaEventRecord(s.reduced, reducing_), "cudaEventRecord");
   check_cuda(library_.cudaStreamWaitEvent(returning_, s.reduced, 0), "cudaStreamWaitEvent");
-  check_cuda(library_.cudaMemcpyAsync(s.staging, s.buffer, bytes, kCudaDeviceToHost, returning_), "cudaMemcpyAsync");
+  check_cuda(library_.cudaMemcpyAsync(s.staging, s.buffer, s.bytes, kCudaDeviceToHost, returning_), "cudaMemcpyAsync");
   check_cuda(library_.cudaEventRecord(s.returned, returning_), "cudaEventRecord");
 }
 
-void NcclDevice::finish(int slot, Deadline& deadline) {
-  while (true) {
-    const int code = library_.cudaEventQuery(slots_[static_cast<std::size_t>(slot)].returned);
-    if (code == kCudaSuccess) return;
-    if (code != kCudaNotReady) check_cuda(code, "cudaEventQuery");
-    check_state();
-    pause("ncclAllReduce", deadline);
-  }
+bool NcclDevice::is_finished(int slot, const Deadline& deadline) {
+  const int code = library_.cudaEventQuery(slots_[static_cast<std::size_t>(slot)].returned);
+  if (code == kCudaSuccess) return true;
+  if (code != kCudaNotReady) check_cuda(code, "cudaEventQuery");
+  check_state();
+  check_end(deadline.look(), "ncclAllReduce", deadline);
+  return false;
 }
 
-// Waits until the communicator has finished the call that returned `code`.
-void NcclDevice::poll(int code, const char* call, Deadline& deadline) {
-  while (code == kNcclInProgress) {
-    check_nccl(library_.ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
-    if (code == kNcclInProgress) pause(call, deadline);
+// Whether the communicator has finished the call that returned `code`, which becomes the call's result.
+bool NcclDevice::is_done(int& code, const char* call, const Deadline& deadline) {
+  if (code == kNcclInProgress) check_nccl(library_.ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
+  if (code != kNcclInProgress) {
+    check_nccl(code, call);
+    return true;
   }
-  check_nccl(code, call);
+  check_end(deadline.look(), call, deadline);
+  return false;
 }
 
 // Throws errors that appear while the GPU works, such as another rank's.
@@ -155,8 +164,8 @@ void NcclDevice::check_state() {
   if (state != kNcclInProgress) check_nccl(state, "ncclAllReduce");
 }
 
-void NcclDevice::pause(const char* call, Deadline& deadline) const {
-  switch (deadline.pause()) {
+void NcclDevice::check_end(Deadline::End end, const char* call, const Deadline& deadline) const {
+  switch (end) {
     case Deadline::End::kNotYet: return;
     case Deadline::End::kPast:
       fail<StallError>("NCCL: rank ", rank_, " of ", size_, ", ", doing(), ": ", call, " is not done after ",
@@ -218,7 +227,7 @@ std::string NcclDevice::shut_down(bool clean, std::chrono::duration<double> limi
 void NcclDevice::end_communicator(bool clean, std::chrono::duration<double> limit, Problem& problem) {
   const bool finalized = clean && problem.attempt([&] {
     Deadline deadline(limit);
-    poll(library_.ncclCommFinalize(comm_), "ncclCommFinalize", deadline);
+    for (int code = library_.ncclCommFinalize(comm_); !is_done(code, "ncclCommFinalize", deadline);) deadline.pause();
   });
   ncclComm* comm = std::exchange(comm_, nullptr);
   // Either call may leave work to a thread of NCCL's, which ends the streams' work; free_all() waits for the streams.

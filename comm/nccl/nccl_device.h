@@ -30,11 +30,12 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // `withdrawn` may be null. When it becomes true, pause() returns kWithdrawn.
+  // `withdrawn` may be null. When it becomes true, the end is kWithdrawn.
   explicit Deadline(std::chrono::duration<double> limit, const std::atomic<bool>* withdrawn = nullptr);
 
   enum class End { kNotYet, kPast, kWithdrawn };
-  // Waits briefly; later pauses are longer (see Backoff).
+  End look() const;
+  // Waits briefly, unless the end has come; later pauses are longer (see Backoff).
   End pause();
   double seconds() const { return limit_.count(); }
 
@@ -57,14 +58,17 @@ class NcclDevice {
   void connect(const NcclUniqueId& id);
   bool connected(Deadline& deadline);
 
-  // Call it before the first piece of a collective, on the thread that moves the pieces: CUDA selects the GPU per
-  // thread. `header` must live until the next begin() or end().
+  // CUDA selects the GPU per thread: call it on each thread that makes the calls below.
+  void select();
+  // Call it before the first piece of a collective. `header` must live until the next begin() or end().
   void begin(const Header& header);
+  // Three calls for the first `count` elements of a slot's staging buffer, none of which waits. start() copies and
+  // reduces them. Once has_taken_sum() is true, bring_back() lets the result come. is_finished() tells whether it has.
   std::byte* staging(int slot) { return static_cast<std::byte*>(slots_[slot].staging); }
-  // Starts copying and reducing the first `count` elements of a slot's staging buffer.
-  void start(int slot, std::int64_t count, DType dtype, Reduce reduce, Deadline& deadline);
-  // Blocks until the slot's staging buffer holds the result.
-  void finish(int slot, Deadline& deadline);
+  void start(int slot, std::int64_t count, DType dtype, Reduce reduce);
+  bool has_taken_sum(const Deadline& deadline);
+  void bring_back(int slot);
+  bool is_finished(int slot, const Deadline& deadline);
 
   // Ends the communicator and frees everything. If `clean`, finalizes within `limit`; otherwise aborts. Waits at most
   // `abort_limit` for the abort. Returns "", or the first error. If the abort hangs, its thread and everything that the
@@ -77,14 +81,14 @@ class NcclDevice {
     void* staging = nullptr;
     void* buffer = nullptr;
     CUevent_st *arrived = nullptr, *reduced = nullptr, *returned = nullptr;
+    std::size_t bytes = 0;  // of the piece under way
   };
 
   struct Problem;
 
-  void select();
-  void poll(int code, const char* call, Deadline& deadline);
+  bool is_done(int& code, const char* call, const Deadline& deadline);
   void check_state();
-  void pause(const char* call, Deadline& deadline) const;
+  void check_end(Deadline::End end, const char* call, const Deadline& deadline) const;
   void check_cuda(int code, const char* call) const;
   void check_nccl(int code, const char* call) const;
   std::string doing() const;
@@ -98,6 +102,7 @@ class NcclDevice {
   ncclComm* comm_ = nullptr;
   CUstream_st *arriving_ = nullptr, *reducing_ = nullptr, *returning_ = nullptr;
   std::vector<Slot> slots_;
+  int sum_ = 0;  // what the last ncclAllReduce has returned
   const Header* header_ = nullptr;
 };
 

@@ -34,37 +34,42 @@ void NcclWire::begin(const Collective& collective) {
 Wire::Progress NcclWire::poll(const Collective& collective) {
   if (phase_ == Phase::kOther) return inner_->poll(collective);
   if (phase_ == Phase::kAgreeing) {
-    const Progress progress = inner_->poll(agreement_);
-    if (progress == Progress::kWaiting) return progress;
-    agreement_moves_ = progress == Progress::kReady;
-    phase_ = Phase::kAgreed;
+    if (const Progress progress = inner_->poll(agreement_); progress != Progress::kDone) return progress;
+    start(collective);
+    phase_ = Phase::kMoving;
   }
-  return Progress::kReady;
+  if (advance()) return Progress::kDone;
+  return std::exchange(seen_, Steps::resumed()) == Steps::resumed() ? Progress::kStill : Progress::kMoving;
 }
 
-void NcclWire::transfer(const Collective& collective) {
-  if (phase_ == Phase::kOther) {
-    inner_->transfer(collective);
-    return;
-  }
-  if (agreement_moves_) inner_->transfer(agreement_);
+void NcclWire::start(const Collective& collective) {
   if (device_ == nullptr)
     fail<CommError>("NCCL: ", comm::describe(collective.header), " was called after the communicator was aborted");
+  deadline_.emplace(options_.limit, &withdrawn_);
+  transfer_.emplace(all_reduce(collective));
+}
+
+// Goes on with the transfer. True at its end.
+bool NcclWire::advance() {
   const auto with_end = [&](const CommError& error) {
+    transfer_.reset();
     const std::string problem = end_device(/*clean=*/false);
     return join_text(error.what(), "; aborted", problem.empty() ? "" : ", with an error: ", problem);
   };
+  if (!transfer_) fail<CommError>("NCCL: rank ", rank(), ": cancelled");
   try {
-    all_reduce(collective);
+    device_->select();
+    if (!transfer_->advance()) return false;
   } catch (const StallError& error) {
     throw StallError(with_end(error));
   } catch (const CommError& error) {
     throw CommError(with_end(error));
   }
+  transfer_.reset();
+  return true;
 }
 
-void NcclWire::all_reduce(const Collective& collective) {
-  Deadline deadline(options_.limit, &withdrawn_);
+Steps NcclWire::all_reduce(const Collective& collective) {
   device_->begin(collective.header);
   auto* data = static_cast<std::byte*>(collective.data);
   const auto width = static_cast<std::int64_t>(size_of(collective.dtype));
@@ -73,13 +78,15 @@ void NcclWire::all_reduce(const Collective& collective) {
   for (std::int64_t step = 0; step < pieces + options_.slots; ++step) {
     const int slot = static_cast<int>(step % options_.slots);
     if (const std::int64_t last = step - options_.slots; last >= 0 && last < pieces) {
-      device_->finish(slot, deadline);
+      co_await until([&] { return device_->is_finished(slot, *deadline_); });
       copy(data + last * piece * width, device_->staging(slot), count_of(last) * width);
       ++pieces_;
     }
     if (step < pieces) {
       copy(device_->staging(slot), data + step * piece * width, count_of(step) * width);
-      device_->start(slot, count_of(step), collective.dtype, collective.reduce, deadline);
+      device_->start(slot, count_of(step), collective.dtype, collective.reduce);
+      co_await until([&] { return device_->has_taken_sum(*deadline_); });
+      device_->bring_back(slot);
     }
   }
 }

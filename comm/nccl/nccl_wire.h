@@ -19,6 +19,7 @@
 
 #include "comm/nccl/nccl_device.h"
 #include "comm/nccl/nccl_options.h"
+#include "comm/shared/steps.h"
 #include "comm/worker/worker.h"
 
 namespace syncline::comm {
@@ -33,7 +34,6 @@ class NcclWire : public Wire {
   int size() const override { return inner_->size(); }
   void begin(const Collective& collective) override;
   Progress poll(const Collective& collective) override;
-  void transfer(const Collective& collective) override;
   void post_note(std::uint64_t note) override { inner_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
   Missing missing() const override { return inner_->missing(); }
@@ -52,10 +52,12 @@ class NcclWire : public Wire {
   bool close(bool clean) noexcept override;
 
  private:
-  enum class Phase { kOther, kAgreeing, kAgreed };
+  enum class Phase { kOther, kAgreeing, kMoving };
 
   bool takes(const Collective& collective) const;
-  void all_reduce(const Collective& collective);
+  void start(const Collective& collective);
+  bool advance();
+  Steps all_reduce(const Collective& collective);
   void copy(void* to, const void* from, std::int64_t bytes);
   std::string end_device(bool clean) noexcept;
 
@@ -63,8 +65,10 @@ class NcclWire : public Wire {
   const NcclOptions options_;
   std::shared_ptr<NcclDevice> device_;  // null after its end
   Phase phase_ = Phase::kOther;
-  Collective agreement_;          // the current collective without its data, for the inner wire
-  bool agreement_moves_ = false;  // the inner wire needs a transfer for it
+  Collective agreement_;              // the current collective without its data, for the inner wire
+  std::optional<Deadline> deadline_;  // of the transfer under way
+  std::optional<Steps> transfer_;
+  std::uint64_t seen_ = 0;  // what had moved at the last poll
 
   std::mutex buffers_;  // held during access to the caller's memory
   std::atomic<bool> withdrawn_ = false;

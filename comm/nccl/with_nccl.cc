@@ -52,8 +52,8 @@ class Start {
     wire_.begin(collective);
     while (true) {
       const Wire::Progress progress = wire_.poll(collective);
-      if (progress == Wire::Progress::kReady) wire_.transfer(collective);
-      if (progress != Wire::Progress::kWaiting) return;
+      if (progress == Wire::Progress::kDone) return;
+      if (progress == Wire::Progress::kMoving) continue;
       if (deadline.pause() == Deadline::End::kNotYet) continue;
       const std::string missing = wire_.missing().text;
       fail<StallError>("rank ", wire_.rank(), " of ", wire_.size(), " has waited ", deadline.seconds(), " s for ",

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/worker/backoff.h"
-
 namespace syncline::comm {
 namespace {
 
@@ -59,18 +57,44 @@ std::uint64_t NodeWire::offset_of(const Collective& collective) const {
   return static_cast<std::uint64_t>(data - region) + 1;
 }
 
-Wire::Progress NodeWire::poll(const Collective& collective) {
+Wire::Progress NodeWire::poll(const Collective& collective) try {
   if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
   look_for_reports();
-  if (!agrees(collective)) return Progress::kWaiting;
+  if (!transfer_) {
+    if (!agrees(collective)) return Progress::kWaiting;
+    asked_ = false;
+    if (!arrange(collective)) return Progress::kDone;
+  }
+  const bool done = transfer_->advance();
+  const std::uint64_t now = Steps::resumed() + network_->moved();
+  const bool moves = std::exchange(seen_, now) != now;
+  if (moves || done) control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
+  if (!done) return moves ? Progress::kMoving : Progress::kStill;
+  asked_ = false;
+  transfer_.reset();
+  return Progress::kDone;
+} catch (...) {
+  if (transfer_) network_->abandon();  // the caller frees its memory
+  transfer_.reset();
+  throw;
+}
+
+// Called once all ranks have come. Finishes a collective that needs no transfer; otherwise makes the transfer and
+// returns true.
+bool NodeWire::arrange(const Collective& collective) {
   control_.check_nobody_gave_up(round_, collective);
   if (round_ == 1) control_.look_around();
-  asked_ = false;
-  if (!is_small(collective)) return Progress::kReady;
-  if (collective.bytes == 0) return Progress::kDone;
-  if (one_node()) meeting_.write_values(collective, round_, static_cast<std::byte*>(collective.data));
-  else move_bytes(collective.data, control_.answer(round_), collective.bytes);
-  return Progress::kDone;
+  if (collective.kind == Kind::kSharedMemory) {
+    make_region(collective);
+  } else if (!is_small(collective)) {
+    transfer_.emplace(steps(collective));
+    return true;
+  } else if (one_node()) {
+    meeting_.write_values(collective, round_, static_cast<std::byte*>(collective.data));
+  } else {
+    move_bytes(collective.data, control_.answer(round_), collective.bytes);
+  }
+  return false;
 }
 
 // Other nodes may ask this one while it waits, also if it has not waited for long.
@@ -117,25 +141,6 @@ Steps NodeWire::steps(const Collective& collective) {
   }
   if (collective.kind == Kind::kAllGather) return gather_.run(collective, direct_ ? region_.get() : nullptr, chunks_);
   return gather_.broadcast_on_node(collective, chunks_);
-}
-
-void NodeWire::transfer(const Collective& collective) try {
-  if (collective.kind == Kind::kSharedMemory) return make_region(collective);
-  Steps steps = this->steps(collective);
-  std::uint64_t seen = 0;
-  for (Backoff backoff; !steps.advance(); backoff.next()) {
-    if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
-    look_for_reports();
-    if (const std::uint64_t now = Steps::resumed() + network_->moved(); std::exchange(seen, now) != now)
-      backoff = Backoff();
-    if (backoff.hot()) continue;
-    control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
-  }
-  asked_ = false;
-  control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
-} catch (...) {
-  network_->abandon();  // the caller frees its memory
-  throw;
 }
 
 void NodeWire::make_region(const Collective& collective) {

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,6 @@ class NodeWire : public Wire {
   int size() const override { return size_; }
   void begin(const Collective& collective) override;
   Progress poll(const Collective& collective) override;
-  void transfer(const Collective& collective) override;
-  // The work of transfer(), which drives it. `collective` must live as long. Not for Kind::kSharedMemory.
-  Steps steps(const Collective& collective);
   void post_note(std::uint64_t note) override { network_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return network_->take_note(); }
   std::byte* shared_memory() const override { return region_ == nullptr ? nullptr : region_->part(topology_.local); }
@@ -74,6 +72,8 @@ class NodeWire : public Wire {
   bool leads() const { return topology_.local == 0; }
   std::uint64_t offset_of(const Collective& collective) const;
   bool agrees(const Collective& collective);
+  bool arrange(const Collective& collective);
+  Steps steps(const Collective& collective);
   void look_for_reports();
   void note_last_arrival();
   void make_region(const Collective& collective);
@@ -98,6 +98,8 @@ class NodeWire : public Wire {
                               // the rank is alone on its node
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
   std::vector<std::byte*> parts_;
+  std::optional<Steps> transfer_;  // under way
+  std::uint64_t seen_ = 0;         // what had moved at the last poll
   std::optional<Arrival> last_arrival_;
   std::uint64_t looks_ = 0;
   std::atomic<bool> cancelled_ = false, asked_ = false;

@@ -24,11 +24,10 @@ constexpr Ticket kLazyJobs = 64;
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
 
-// How often a sleeping caller looks at the clock, and how long before a report it asks the other ranks.
-constexpr auto kWatchPause = 100ms;
+// How long before a report a caller asks the other ranks.
 constexpr auto kAnswerTime = 1s;
 
-// How long stop(), or a caller that gives up, waits for a thread that is inside a transfer.
+// How long stop() waits for a transfer under way, and a caller that gives up for a call of the wire.
 constexpr auto kGrace = 2s;
 
 void prepare_thread() {
@@ -60,11 +59,11 @@ void Worker::stop() noexcept {
     stop_ = true;
     wake_.notify_one();
     const auto ended = [&] { return ended_; };
-    if (!progress_.wait_until(lock, Clock::now() + kGrace, ended)) {
+    if (!at_end_.wait_until(lock, Clock::now() + kGrace, ended)) {
       lock.unlock();
       wire_->cancel();  // other ranks do not do their part, and the caller will free its buffers
       lock.lock();
-      progress_.wait_until(lock, Clock::now() + kGrace, ended);
+      at_end_.wait_until(lock, Clock::now() + kGrace, ended);
     }
     if (!ended_) {
       thread_.detach();
@@ -116,13 +115,9 @@ void Worker::wait(Ticket ticket) {
     throw_if_failed();
     const State state = try_drive();
     if (state == State::kFinished) continue;
-    const bool blocks = state == State::kReady || transferring_;
-    if (blocks) {
-      block(seen, std::min(still.begin + limit_, Clock::now() + kWatchPause), state == State::kReady);
-    } else {
-      backoff.next();
-    }
-    if ((blocks || !backoff.hot()) && finished_ == seen && !failed_) watch(still);
+    if (state == State::kMoving) backoff = Backoff();
+    else backoff.next();
+    if (!backoff.hot() && finished_ == seen && !failed_) watch(still);
   }
 }
 
@@ -166,26 +161,13 @@ std::optional<std::uint64_t> Worker::take_note() {
   return wire_->take_note();
 }
 
-// Sleeps until a collective is finished, an error occurs, or the time is over.
-void Worker::block(Ticket seen, Clock::time_point until, bool hand_over) {
-  std::unique_lock lock(mutex_);
-  if (hand_over) {
-    handed_over_ = wanted_ = true;
-    std::fegetenv(&modes_);
-    wake_.notify_one();
-  }
-  caller_blocked_ = true;
-  progress_.wait_until(lock, until, [&] { return finished_ != seen || failed_; });
-  caller_blocked_ = false;
-}
-
 Worker::State Worker::try_drive() {
   const std::unique_lock hold(wire_mutex_, std::try_to_lock);
-  return hold ? drive(/*may_block=*/false) : State::kBusy;
+  return hold ? drive() : State::kBusy;
 }
 
 // Drives the first unfinished collective as far as it can. The caller holds wire_mutex_.
-Worker::State Worker::drive(bool may_block) {
+Worker::State Worker::drive() {
   if (failed_ || !unfinished()) return State::kIdle;
   try {
     const Collective& collective = slot(finished_ + 1);
@@ -196,23 +178,15 @@ Worker::State Worker::drive(bool may_block) {
     begun_ = true;
     const Wire::Progress progress = wire_->poll(collective);
     if (progress == Wire::Progress::kWaiting) return State::kWaiting;
-    if (progress == Wire::Progress::kReady) {
+    if (progress != Wire::Progress::kDone) {
       stats_.agree();
-      if (!may_block) return State::kReady;
-      transferring_ = true;
-      wire_->transfer(collective);
-      transferring_ = false;
+      return progress == Wire::Progress::kMoving ? State::kMoving : State::kStill;
     }
     begun_ = false;
     stats_.finish(collective, wire_->last_arrival());
     ++finished_;
   } catch (...) {
-    transferring_ = false;
     store_error(std::current_exception());
-  }
-  if (caller_blocked_) {
-    const std::lock_guard lock(mutex_);
-    progress_.notify_one();
   }
   return State::kFinished;
 }
@@ -223,34 +197,43 @@ void Worker::run() {
   while (true) {
     wake_.wait(lock, [&] { return stop_ || wanted_; });
     if (stop_) break;
-    handed_over_ = false;
     const std::fenv_t modes = modes_;
     lock.unlock();
     std::fesetenv(&modes);
-    State state;
-    {
-      const std::lock_guard hold(wire_mutex_);
-      state = drive(/*may_block=*/true);
-    }
+    const State state = work();
     lock.lock();
     if (state == State::kIdle) wanted_ = unfinished() && !failed_;
-    if (state == State::kWaiting) rest(lock);
+    if (state == State::kWaiting || urgent_) rest(lock);
     else waiting_since_ = {};
   }
   ended_ = true;
-  progress_.notify_one();
+  at_end_.notify_one();
+}
+
+// Drives until a collective is finished, other ranks are late, or a caller drives.
+Worker::State Worker::work() {
+  for (Backoff backoff;;) {
+    State state;
+    {
+      const std::lock_guard hold(wire_mutex_);
+      state = drive();
+    }
+    if (urgent_ || (state != State::kMoving && state != State::kStill)) return state;
+    if (state == State::kMoving) backoff = Backoff();
+    else backoff.next();
+  }
 }
 
 // Called while other ranks are late: leaves the core to the computation for a while, or the wire to a caller in wait().
 void Worker::rest(std::unique_lock<std::mutex>& lock) {
   if (urgent_) {
-    wake_.wait(lock, [&] { return stop_ || handed_over_ || !urgent_; });
+    wake_.wait(lock, [&] { return stop_ || !urgent_; });
     return;
   }
   const Clock::time_point now = Clock::now();
   if (waiting_since_ == Clock::time_point{}) waiting_since_ = now;
   const Clock::duration pause = std::clamp<Clock::duration>((now - waiting_since_) / 4, kShortestPause, kLongestPause);
-  wake_.wait_until(lock, now + pause, [&] { return stop_ || handed_over_; });
+  wake_.wait_until(lock, now + pause, [&] { return stop_; });
 }
 
 bool Worker::wants_thread() const {
@@ -280,14 +263,21 @@ void Worker::throw_if_failed() {
 void Worker::give_up(Clock::duration waited, const Missing& missing) {
   const std::string text = join_text(describe_wait(waited, missing), ". wait_limit (SYNCLINE_WAIT_LIMIT) is reached");
   store_error(std::make_exception_ptr(StallError(text)));
-  let_thread_go_off();
+  take_buffers_back();
   throw_if_failed();
 }
 
-// Waits until the thread no longer uses the caller's buffers, for at most kGrace.
-void Worker::let_thread_go_off() noexcept {
-  for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kLongestPause))
-    if (const std::unique_lock off(wire_mutex_, std::try_to_lock); off) return;
+// The wire, which is cancelled, no longer accesses the caller's buffers, unless a call on the thread hangs.
+void Worker::take_buffers_back() noexcept {
+  for (const auto until = Clock::now() + kGrace; Clock::now() < until; std::this_thread::sleep_for(kLongestPause)) {
+    const std::unique_lock hold(wire_mutex_, std::try_to_lock);
+    if (!hold) continue;
+    if (begun_) try {
+        wire_->poll(slot(finished_ + 1));
+      } catch (const std::exception&) {  // the wire has given up too
+      }
+    return;
+  }
 }
 
 WorkerCommunicator::WorkerCommunicator(std::unique_ptr<Wire> wire, const WorkerOptions& options)

@@ -1,11 +1,10 @@
 // Worker: a queue of collectives and the thread that drives a Wire through them in order.
 //
-// Who drives: the holder of the wire's lock, so a wire sees one thread at a time. In the background that is the
-// worker's thread. While other ranks are late it sleeps between polls, because it may share its core with the
-// computation. A caller in wait() drives the wire itself and spins at first (Backoff), and the thread keeps off: a
-// small collective then needs no thread switch. Long blocking transfers always run on the thread, so that a caller can
-// give up at its limit. A few small collectives do not wake the thread: the next wait() runs them, or done() or a large
-// collective wakes the thread.
+// Who drives: the holder of the wire's lock, so a wire sees one thread at a time. Each call of poll() is short, and the
+// lock is free between two calls. In the background the driver is the worker's thread. While other ranks are late it
+// sleeps between polls, because it may share its core with the computation. A caller in wait() drives the wire itself,
+// and the thread keeps off: a collective then needs no thread switch. A few small collectives do not wake the thread:
+// the next wait() runs them, or done() or a large collective wakes the thread.
 //
 // Ownership: a worker owns its wire. Threads: one thread at a time calls submit, wait, done; see communicator.h. The
 // queue is allocated once; submit waits for room when it is full. Errors: the worker keeps the first one, of the wire
@@ -30,8 +29,8 @@
 
 namespace syncline::comm {
 
-// Collectives up to this size complete by polling, larger ones by a blocking transfer. Moving 64 KiB takes about as
-// long as waking a thread and letting it sleep again.
+// Collectives up to this size travel with the agreement of the ranks, and need no thread of their own: moving 64 KiB
+// takes about as long as waking a thread and letting it sleep again.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
 inline bool is_small(const Collective& collective) {
   return collective.bytes <= kSmallBytes && collective.kind != Kind::kSharedMemory;
@@ -43,14 +42,15 @@ struct Missing {
   bool may_come = false;    // the missing ranks run, as far as is known
 };
 
-// What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. Only transfer and close may
-// block. An exception from a call ends the worker.
+// What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. Only close may block, and
+// poll while it allocates shared memory. An exception from a call ends the worker.
 class Wire {
  public:
   enum class Progress {
-    kWaiting,  // other ranks have not come, or a small transfer is in flight
-    kReady,    // all ranks have come and agree: call transfer()
-    kDone,     // finished without transfer()
+    kWaiting,  // other ranks have not come
+    kStill,    // all ranks have come and agree; no data have moved since the last poll
+    kMoving,   // data have moved: poll again at once
+    kDone,
   };
 
   virtual ~Wire() = default;
@@ -58,12 +58,11 @@ class Wire {
   virtual int size() const = 0;
   // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
   virtual void begin(const Collective& collective) = 0;
-  // Polls the begun collective. Throws CommError if the ranks disagree.
+  // Goes on with the begun collective as far as it can without waiting, for some 100 us at most. Throws CommError if
+  // the ranks disagree, or after cancel(). After it has thrown, the wire does not access the caller's buffers.
   virtual Progress poll(const Collective& collective) = 0;
-  // Moves the data of a ready collective; may block.
-  virtual void transfer(const Collective& collective) = 0;
   // See communicator.h. A posted note reaches the other ranks before a clean close() returns. Any thread may call
-  // these two, one at a time, also while another thread transfers.
+  // these two, one at a time, also while another thread polls.
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
   // The memory of the last shared_memory collective; nullptr if the wire has none.
@@ -89,12 +88,11 @@ class Wire {
   virtual Missing missing() const = 0;
   // See communicator.h.
   virtual bool lowest_living() const { return rank() == 0; }
-  // A count that grows as data move: a transfer that moves is not stuck.
+  // A count that grows as data move.
   virtual std::uint64_t moved() const noexcept { return 0; }
   // The collective has waited for long: the driving thread should ask the ranks that this process cannot see.
   virtual void ask_around() noexcept {}
-  // The caller gives up: poll and transfer throw, a running transfer as soon as it can. After that the wire does not
-  // access the caller's buffers.
+  // The caller gives up: poll throws.
   virtual void cancel() noexcept {}
 };
 
@@ -106,8 +104,8 @@ class Worker {
 
   // Starts the thread. The thread keeps the worker alive until it ends.
   static void start(const std::shared_ptr<Worker>& worker);
-  // Ends the thread and closes the wire. A transfer that does not end within a grace time is cancelled; if it still
-  // hangs, thread and wire leak. Never throws.
+  // Ends the thread and closes the wire. A transfer under way that does not end within a grace time is cancelled; if a
+  // call of the wire hangs, thread and wire leak. Never throws.
   void stop() noexcept;
 
   Ticket submit(const Collective& collective);
@@ -127,13 +125,13 @@ class Worker {
 
  private:
   using Clock = std::chrono::steady_clock;
-  enum class State { kIdle, kFinished, kWaiting, kReady, kBusy };
+  enum class State { kIdle, kFinished, kWaiting, kStill, kMoving, kBusy };
 
   void run();
+  State work();
   void rest(std::unique_lock<std::mutex>& lock);
-  State drive(bool may_block);
+  State drive();
   State try_drive();
-  void block(std::uint64_t seen, Clock::time_point until, bool hand_over);
   bool wants_thread() const;
   void wake();
   void store_error(std::exception_ptr error);
@@ -149,7 +147,7 @@ class Worker {
   void watch(Standstill& still);
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
   void give_up(Clock::duration waited, const Missing& missing);
-  void let_thread_go_off() noexcept;
+  void take_buffers_back() noexcept;
   Collective& slot(Ticket ticket) { return queue_[ticket % queue_.size()]; }
   const Collective& slot(Ticket ticket) const { return queue_[ticket % queue_.size()]; }
   bool unfinished() const { return finished_ != submitted_; }
@@ -165,17 +163,14 @@ class Worker {
   std::mutex wire_mutex_;  // its holder drives the wire
   bool begun_ = false;     // guarded by wire_mutex_: the wire knows the first unfinished collective
   WaitStats stats_;
-  std::atomic<bool> transferring_ = false;
-  std::atomic<bool> urgent_ = false;          // a caller is in wait() and drives
-  std::atomic<bool> caller_blocked_ = false;  // that caller sleeps on progress_
+  std::atomic<bool> urgent_ = false;  // a caller is in wait() and drives
 
-  std::mutex notes_mutex_;            // held during the wire's calls about notes
-  std::mutex mutex_;                  // guards the members below; lock order: wire_mutex_, mutex_
-  std::condition_variable wake_;      // for the thread
-  std::condition_variable progress_;  // for the caller
-  bool wanted_ = false;               // there is work for the thread
-  std::fenv_t modes_;                 // the caller's floating-point modes: sums are equal on every thread
-  bool handed_over_ = false;          // a caller wants the thread to do a transfer
+  std::mutex notes_mutex_;          // held during the wire's calls about notes
+  std::mutex mutex_;                // guards the members below; lock order: wire_mutex_, mutex_
+  std::condition_variable wake_;    // for the thread
+  std::condition_variable at_end_;  // the thread has ended
+  bool wanted_ = false;             // there is work for the thread
+  std::fenv_t modes_;               // the caller's floating-point modes: sums are equal on every thread
   bool stop_ = false;
   bool ended_ = false;
   std::exception_ptr error_;

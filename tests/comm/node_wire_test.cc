@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
+#include <sstream>
 #include <thread>
 
 #include "comm/local/local_communicator.h"
@@ -328,6 +330,27 @@ TEST(NodeWire, StallIsReportedAndGoesOn) {
   EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
 }
 
+// Nodes meet in rounds, so most of them do not wait for the late node itself. All name it, and it alone.
+TEST(NodeWire, OneOfManyNodesIsNamedByAll) {
+  constexpr int kRanks = 6, kLate = 3;
+  testing::internal::CaptureStderr();
+  spawn_ranks(kRanks,
+              [](Communicator& c) {
+                c.barrier();
+                if (c.rank() == kLate) std::this_thread::sleep_for(3500ms);
+                c.barrier();
+              },
+              {.stall_limit = 1s, .node_of_rank = {0, 1, 2, 3, 4, 5}});
+  std::istringstream text(testing::internal::GetCapturedStderr());
+  std::set<std::string> reporters;
+  for (std::string line; std::getline(text, line);) {
+    reporters.insert(line.substr(0, line.find(" of 6 has waited")));
+    EXPECT_NE(line.find(": rank 3 of another node does not answer"), line.npos) << line;
+  }
+  EXPECT_EQ(reporters, (std::set<std::string>{"syncline: rank 0", "syncline: rank 1", "syncline: rank 2",
+                                              "syncline: rank 4", "syncline: rank 5"}));
+}
+
 // All ranks have come, but one of them does not transfer.
 TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
   constexpr std::int64_t kCount = 1 << 20;
@@ -337,16 +360,18 @@ TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
   for (auto& own : data)
     collectives.push_back(make_all_reduce(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
   for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(collectives[r]);
-  for (std::size_t r = 0; r < 2; ++r) ASSERT_EQ(wires[r]->poll(collectives[r]), Wire::Progress::kReady);
   EXPECT_EQ(wires[0]->missing().text, "every rank that answers has called it");
   wires[1]->publish({0xabc, 7, "conv2d"});
-  std::thread first([&] { wires[0]->transfer(collectives[0]); });
+  const auto finish = [&](std::size_t r) {
+    while (wires[r]->poll(collectives[r]) != Wire::Progress::kDone) std::this_thread::yield();
+  };
+  std::thread first(finish, 0);
   const std::string wanted = "rank 1 (running, in step 7 of plan abc at conv2d) does not continue it";
   const auto until = std::chrono::steady_clock::now() + 10s;
   while (wires[0]->missing().text != wanted && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(1ms);
   EXPECT_EQ(wires[0]->missing().text, wanted);
-  wires[1]->transfer(collectives[1]);
+  finish(1);
   first.join();
   EXPECT_EQ(data[0].back(), 2.f);
   EXPECT_EQ(data[0], data[1]);

@@ -21,7 +21,7 @@ struct Seen {
   std::atomic<bool> transferring = false, let_go = false, cancelled = false, destroyed = false;
 };
 
-// A transfer lasts until it is cancelled, and 100 ms longer.
+// A transfer lasts until it is cancelled, and 100 ms longer: poll throws then.
 class SlowWire : public Wire {
  public:
   SlowWire(Seen& seen, bool closes) : seen_(seen), closes_(closes) {}
@@ -29,10 +29,9 @@ class SlowWire : public Wire {
   int rank() const override { return 0; }
   int size() const override { return 2; }
   void begin(const Collective&) override {}
-  Progress poll(const Collective&) override { return Progress::kReady; }
-  void transfer(const Collective&) override {
+  Progress poll(const Collective&) override {
     seen_.transferring = true;
-    while (!seen_.cancelled) std::this_thread::sleep_for(1ms);
+    if (!seen_.cancelled) return Progress::kStill;
     std::this_thread::sleep_for(100ms);
     seen_.let_go = true;
     fail<CommError>("given up");
@@ -64,9 +63,10 @@ TEST(Worker, WhoGivesUpGetsItsBuffersBack) {
 class MovingWire : public SlowWire {
  public:
   explicit MovingWire(Seen& seen) : SlowWire(seen, true) {}
-  void transfer(const Collective&) override {
+  Progress poll(const Collective&) override {
     seen().transferring = true;
-    for (int i = 0; i < 50; ++i, ++moved_) std::this_thread::sleep_for(20ms);
+    std::this_thread::sleep_for(20ms);
+    return ++moved_ < 50 ? Progress::kStill : Progress::kDone;
   }
   std::uint64_t moved() const noexcept override { return moved_; }
 
@@ -142,16 +142,20 @@ TEST(Worker, WireThatIsStillInUseIsNotDestroyed) {
 
 // The other rank has begun the transfer when this one leaves.
 TEST(Worker, EndDuringATransferIsToldToTheOthers) {
+  constexpr std::int64_t kChunks = 1 << 20;  // floats: more than the ranks can stage ahead
   auto wires = make_local_wires(2);
-  std::vector<float> own(kLarge), others(kLarge);
-  const Collective collective = make_all_reduce({}, others.data(), kLarge, DType::kFloat32, Reduce::kSum);
+  std::vector<float> own(kChunks), others(kChunks);
+  const Collective collective = make_all_reduce({}, others.data(), kChunks, DType::kFloat32, Reduce::kSum);
   {
     WorkerCommunicator c(std::move(wires[0]), {});
-    c.all_reduce({}, own.data(), kLarge, DType::kFloat32, Reduce::kSum);
+    c.all_reduce({}, own.data(), kChunks, DType::kFloat32, Reduce::kSum);
     wires[1]->begin(collective);
     while (wires[1]->poll(collective) == Wire::Progress::kWaiting) std::this_thread::sleep_for(1ms);
   }
-  EXPECT_THROW(wires[1]->transfer(collective), StallError);
+  const auto finish = [&] {
+    while (wires[1]->poll(collective) != Wire::Progress::kDone) std::this_thread::yield();
+  };
+  EXPECT_THROW(finish(), StallError);
   wires[1]->close(false);
 }
 
