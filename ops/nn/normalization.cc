@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "ops/reduce/axes.h"
+#include "ops/reduce/moments.h"
+#include "syncline/backend/core.h"
 #include "syncline/backend/math.h"
 #include "syncline/backend/nn.h"
 #include "syncline/backend/reduce.h"
@@ -66,12 +68,13 @@ NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, co
   }
   const auto wide = [&](const Expr& v) { return v && v.ndim() < x.ndim() ? reshape(v, broadcastable) : v; };
 
-  const Expr average = mean(x, reduction_axes, /*keepdims=*/true);
-  const Expr centred = x - average;
-  const Expr variance = mean(square(centred), reduction_axes, /*keepdims=*/true);
-  const Expr inverse = inverse_deviation(variance, epsilon);
-  const Expr factor = gamma ? inverse * wide(gamma) : inverse;
-  return {scale_and_shift(centred, factor, wide(beta)), reshape(average, kept), reshape(variance, kept)};
+  const auto [average, variance] = moments_of(x, reduction_axes);
+  const Expr inverse = inverse_deviation(variance, epsilon), factor = gamma ? inverse * wide(gamma) : inverse;
+  // (x - average) * factor + beta, the same for every constant c. With c = average, the shift's gradient gives that of
+  // the average: it takes no other sum over x.
+  const Expr c = stop_gradient(average), drift = (c - average) * factor;
+  const Expr normalized = (x - c) * factor + (beta ? wide(beta) + drift : drift);
+  return {normalized, reshape(average, kept), reshape(variance, kept)};
 }
 
 }  // namespace syncline

@@ -108,7 +108,7 @@ class Job {
   static constexpr std::size_t kMostStored = kernels::kFusedRegisters;
 
   std::byte* output(std::size_t i, std::int64_t element) const {
-    return k_.output<std::byte>(static_cast<int>(stored_ + i)) + element * g_.size_of_element;
+    return k_.output<std::byte>(static_cast<int>(stored_ + i)) + element * loops_.bytes;
   }
   Sums outputs(std::int64_t element) const {
     Sums at{};
@@ -177,8 +177,8 @@ class Job {
       start(acc, n * g_.w);
       for (std::size_t i = 0; i < count_; ++i)
         for (std::int64_t at = 0; at < n; ++at)
-          loops_.columns(x[i] + at * size * g_.size_of_element, g_.m, g_.w, g_.w,
-                         acc[i] + at * g_.w * g_.size_of_element, g_.m);
+          loops_.columns(x[i] + at * size * g_.size_of_element, g_.m, g_.w, g_.w, acc[i] + at * g_.w * loops_.bytes,
+                         g_.m);
       b += n;
     }
   }
@@ -208,8 +208,8 @@ class Job {
   Sums partials(std::int64_t count, std::int64_t index) const {
     Sums at{};
     for (std::size_t i = 0; i < count_; ++i)
-      at[i] = static_cast<std::byte*>(k_.scratch) +
-              (static_cast<std::int64_t>(i) * count + index) * g_.w * g_.size_of_element;
+      at[i] =
+          static_cast<std::byte*>(k_.scratch) + (static_cast<std::int64_t>(i) * count + index) * g_.w * loops_.bytes;
     return at;
   }
 
@@ -233,7 +233,7 @@ class Job {
         const Sums from = partials(count, b * chunks.count);
         start(outputs((first + b) * g_.w), g_.w);
         for (std::size_t i = 0; i < count_; ++i)
-          loops_.columns(from[i], chunks.count, g_.w, g_.w, output(i, (first + b) * g_.w), chunks.count);
+          loops_.combine(from[i], chunks.count, g_.w, output(i, (first + b) * g_.w));
       }
     }
   }
@@ -249,20 +249,22 @@ class Job {
 
 void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k, const kernels::FusedProgram* program) {
   if (k.in_shape(0).size() == 0) {
-    for (std::size_t i = 0; i < k.out_meta.size(); ++i) loops.start(k.out[i], k.out_meta[i].shape.size());
+    for (std::size_t i = 0; i < k.out_meta.size(); ++i)
+      loops.start(k.out[i],
+                  k.out_meta[i].shape.size() * static_cast<std::int64_t>(size_of(k.out_meta[i].dtype)) / loops.bytes);
     return;
   }
   const Geometry g = geometry_of(k.in_shape(0), mask, k.in_dtype(0));
   Job(loops, g, k, program).run();
 }
 
-std::size_t reduce_scratch(const AxisMask& mask, const Meta& in) {
+std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in) {
   if (in.shape.size() == 0) return 0;
   const Geometry g = geometry_of(in.shape, mask, in.dtype);
   if (g.w >= kWideColumns || g.blocks >= kManyBlocks) return 0;
   const kernels::Chunks chunks = row_chunks(g);
   if (chunks.count <= 1) return 0;
-  return static_cast<std::size_t>(blocks_at_once(g, chunks) * chunks.count * g.w * g.size_of_element);
+  return static_cast<std::size_t>(blocks_at_once(g, chunks) * chunks.count * g.w * loops.bytes);
 }
 
 bool takes_program(const AxisMask& mask, const Meta& in) {

@@ -4,8 +4,8 @@
 // A reduction consists of tiles of m x w contiguous elements, each reduced to w (w = 1 if the last axis is reduced).
 // Threads take whole outputs. If there are few outputs, the reduced rows are cut into fixed chunks, and the partial
 // results are combined in order. Results are bitwise equal for any number of threads and any instruction set, and
-// whether or not a program computes the operand. Thread-safe. A thread's first reduction of a program allocates 0.5 MiB,
-// which the thread keeps; nothing else is allocated.
+// whether or not a program computes the operand. Thread-safe. A thread's first reduction of a program allocates 0.5
+// MiB, which the thread keeps; nothing else is allocated.
 #pragma once
 
 #include <cstddef>
@@ -23,26 +23,31 @@ namespace syncline {
 void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k,
             const kernels::FusedProgram* program = nullptr);
 // Bytes of scratch memory that `reduce` needs for each operand.
-std::size_t reduce_scratch(const AxisMask& mask, const Meta& in);
+std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in);
 // False if threads share the columns of such an operand, which a program cannot compute, or if it would be slower.
 bool takes_program(const AxisMask& mask, const Meta& in);
 
-// The base of an op that is a reduction: `Self::kName` names its loops.
+// The base of an op that is a reduction. `Self` may have loops_of(dtype of the operand); otherwise `Self::kName` names
+// the loops.
 template <class Self>
 struct ReductionOp {
   using Attrs = ReduceAttrs;
   static constexpr auto fields = kReduceFields;
+  static ReduceLoops loops_of(DType operand) { return reduce_loops(Self::kName, operand); }
+  static AxisMask mask_of(const Attrs& a, const Shape& operand) {
+    return axis_mask(Self::kName, a.axes, operand.ndim());
+  }
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
-    return reduce_scratch(axis_mask(Self::kName, a.axes, in[0].shape.ndim()), in[0]);
+    return reduce_scratch(Self::loops_of(in[0].dtype), mask_of(a, in[0].shape), in[0]);
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k);
+    reduce(Self::loops_of(k.in_dtype(0)), mask_of(a, k.in_shape(0)), k);
   }
   static void run_program(const Attrs& a, const KernelArgs& k, const kernels::FusedProgram& program) {
-    reduce(reduce_loops(Self::kName, k.in_dtype(0)), axis_mask(Self::kName, a.axes, k.in_shape(0).ndim()), k, &program);
+    reduce(Self::loops_of(k.in_dtype(0)), mask_of(a, k.in_shape(0)), k, &program);
   }
   static bool takes_program(const Attrs& a, const Meta& operand) {
-    return syncline::takes_program(axis_mask(Self::kName, a.axes, operand.shape.ndim()), operand);
+    return syncline::takes_program(mask_of(a, operand.shape), operand);
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
     return reduced_nothing(Self::kName, a, in[0], out);

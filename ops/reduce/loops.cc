@@ -241,13 +241,21 @@ void columns(const void* raw, std::int64_t m, std::int64_t w, std::int64_t strid
   wide_columns<F, T>(x, m, w, stride, acc);
 }
 
+template <class F, class T>
+void combine(const void* parts, std::int64_t m, std::int64_t w, void* acc) {
+  columns<F, T>(parts, m, w, w, acc, m);
+}
+
+template <class F, class T>
+constexpr ReduceLoops loops_of{&start<F, T>, &columns<F, T>, &unit<T>, &combine<F, T>, sizeof(T)};
+
 template <class F>
 ReduceLoops arithmetic_loops(DType dtype) {
-  return with_dtype(dtype, []<class T>(T) -> ReduceLoops { return {&start<F, T>, &columns<F, T>, &unit<T>}; });
+  return with_dtype(dtype, []<class T>(T) { return loops_of<F, T>; });
 }
 template <class F>
 ReduceLoops logical_loops(DType) {
-  return {&start<F, bool>, &columns<F, bool>, &unit<bool>};
+  return loops_of<F, bool>;
 }
 
 struct NamedLoops {

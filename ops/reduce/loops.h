@@ -21,6 +21,9 @@ struct ReduceLoops {
   void (*columns)(const void* x, std::int64_t m, std::int64_t w, std::int64_t stride, void* acc, std::int64_t whole);
   // A number of rows, at least 1; at most kMostInUnit elements if w < kWideRow.
   std::int64_t (*unit)(std::int64_t whole, std::int64_t w);
+  // acc[j] = f(acc[j], parts[i * w + j] for i < m), for j < w: combines the results of m parts.
+  void (*combine)(const void* parts, std::int64_t m, std::int64_t w, void* acc);
+  std::int64_t bytes;  // of an element of acc
 };
 
 // The loops of "sum", "prod", "max", "min", "any" or "all". Throws InternalError for other names.

@@ -100,6 +100,19 @@ SYNCLINE_REGISTER_OP(Concatenate)
 
 }  // namespace
 
+Expr joined_part(const Expr& joined, std::span<const std::int64_t> start, const Shape& size) {
+  if (!joined.is<Concatenate>() || !joined.shape().is_known()) return {};
+  const auto axis = static_cast<std::size_t>(wrap_axis("slice", joined.attrs<JoinAttrs>().axis, joined.ndim()));
+  std::int64_t at = 0;
+  for (const Expr& part : joined.node().inputs) {
+    bool same = part.shape() == size;
+    for (std::size_t i = 0; i < start.size(); ++i) same = same && start[i] == (i == axis ? at : 0);
+    if (same) return part;
+    at += part.shape()[static_cast<int>(axis)];
+  }
+  return {};
+}
+
 std::vector<StridedView> joined_views(const Expr& joined, std::span<const Meta> in) {
   if (!joined.is<Concatenate>()) return {};
   const int ndim = in[0].shape.ndim(), axis = wrap_axis(Concatenate::kName, joined.attrs<JoinAttrs>().axis, ndim);

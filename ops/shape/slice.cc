@@ -5,6 +5,7 @@
 #include "ops/graph/deferred.h"
 #include "ops/kernels/copy/bytes.h"
 #include "ops/kernels/copy/strided_copy.h"
+#include "ops/shape/join.h"
 #include "ops/shape/pads.h"
 #include "ops/shape/strides.h"
 #include "syncline/backend/math.h"
@@ -83,7 +84,9 @@ struct SliceOp {
   }
   static Expr simplify(const Attrs& a, std::span<const Expr> in, const Meta& out) {
     if (!out.shape.is_known() || !in[0].shape().is_known()) return {};
-    return in[0].shape() == out.shape ? in[0] : sum_of_slices(a, in[0], out.shape);
+    if (in[0].shape() == out.shape) return in[0];
+    const Expr part = joined_part(in[0], a.start, out.shape);
+    return part ? part : sum_of_slices(a, in[0], out.shape);
   }
   static Expr sum_of_slices(const Attrs& a, const Expr& x, const Shape& out);
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);

@@ -18,6 +18,7 @@ struct Pass {
 
 constexpr std::array kPasses{
     Pass{"fuse", fuse},
+    Pass{"coalesce", coalesce},
     Pass{"order", order},
     Pass{"bucket", bucket},
     Pass{"wait", wait},

@@ -254,6 +254,8 @@ class Emitter {
     transfer.dtype = task.nodes[0].dtype() == DType::kBool ? DType::kUint8 : task.nodes[0].dtype();
     transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(transfer.dtype));
     transfer.why = task.bucketed ? join_text("bucket of ", task.nodes.size(), " sums over ranks")
+                   : transfer.from == Placement::kPartial && task.nodes.size() > 1
+                       ? join_text(task.nodes.size(), " sums over ranks that are needed at once")
                    : transfer.from == Placement::kPartial ? std::string("a sum over ranks that is needed at once")
                    : transfer.from == Placement::kLargest ? "a maximum over ranks"
                                                           : "a minimum over ranks";

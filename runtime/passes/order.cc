@@ -1,49 +1,11 @@
 #include <algorithm>
 
-#include "ops/control/branch.h"
 #include "runtime/passes/passes.h"
-#include "runtime/placement/collectives.h"
 #include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {
 namespace {
-
-bool is_sum(const Task& task) {
-  return task.kind == Task::kAllReduce && task.nodes[0].attrs<AllReduce::Attrs>().from == Placement::kPartial;
-}
-
-// Sets `bucketed` and `late`. A sum over ranks may wait in a bucket if no transfer and no condition depends on it
-// (transfers may be guarded by the condition). A gather may wait if no all-reduce and no condition depends on it. Tasks
-// that depend on such transfers are late.
-void mark_late(Schedule& schedule) {
-  if (schedule.transfers == 0) return;
-  const Uses uses(schedule);
-  std::vector<Task>& tasks = schedule.tasks;
-  const std::size_t count = tasks.size();
-  std::vector<bool> leads_to_wire(count), leads_to_sum(count), can_wait(count);
-  for (std::size_t t = count; t-- > 0;) {
-    const Task& task = tasks[t];
-    const bool condition = task.nodes[0].is<Condition>();
-    for (const Expr& read : task.reads) {
-      const int writer = uses.of(read).writer;
-      if (writer == kNoTask) continue;
-      const auto w = static_cast<std::size_t>(writer);
-      if (task.starts_transfer() || condition || leads_to_wire[t]) leads_to_wire[w] = true;
-      if (task.kind == Task::kAllReduce || condition || leads_to_sum[t]) leads_to_sum[w] = true;
-    }
-  }
-  for (std::size_t t = 0; t < count; ++t) {
-    Task& task = tasks[t];
-    task.bucketed = is_sum(task) && !leads_to_wire[t];
-    can_wait[t] = task.bucketed || (task.kind == Task::kAllGather && !leads_to_sum[t]);
-    task.late = std::any_of(task.reads.begin(), task.reads.end(), [&](const Expr& read) {
-      const int writer = uses.of(read).writer;
-      return writer != kNoTask &&
-             (can_wait[static_cast<std::size_t>(writer)] || tasks[static_cast<std::size_t>(writer)].late);
-    });
-  }
-}
 
 // Joins consecutive fused tasks and reductions into one program.
 class Joiner {
@@ -160,7 +122,6 @@ bool is_small_end(const Task& task, const Uses& uses) {
 }  // namespace
 
 Schedule order(Schedule schedule) {
-  mark_late(schedule);
   const Uses uses(schedule);
   const Joiner joiner(schedule, uses);
   std::vector<Task> early, sums, late;

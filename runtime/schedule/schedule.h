@@ -76,7 +76,7 @@ struct Task {
   int body = -1;                      // kLoop: index in Schedule::bodies
   int scratch = -1;                   // kKernel, kReduce, kLoop: its scratch buffer
   int program = -1;                   // kFused, kReduce: index in Schedule::programs
-  bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/lease.cc)
+  bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/transfers/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
                                         // [by_rank[r], by_rank[r + 1])
   bool has_transfers = false;           // kLoop: its body has transfers

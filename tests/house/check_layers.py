@@ -62,6 +62,7 @@ ROOMS = {
         "runtime/plan",
         "runtime/schedule",
         "runtime/passes",
+        "runtime/passes/transfers",
         "runtime/execution",
         "runtime/session",
     ],

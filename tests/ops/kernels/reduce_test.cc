@@ -58,7 +58,7 @@ class Computed {
     const AxisMask mask = axis_mask(op, axes, meta_.shape.ndim());
     const Meta reduced{meta_.dtype, reduced_shape(meta_.shape, mask, false)};
     const ReduceLoops loops = reduce_loops(op, meta_.dtype);
-    std::vector<std::byte> scratch(3 * reduce_scratch(mask, meta_));
+    std::vector<std::byte> scratch(3 * reduce_scratch(loops, mask, meta_));
     const auto run = [&](std::vector<const void*> in, std::vector<void*> out, const FusedProgram* program) {
       std::vector<Meta> metas(out.size(), reduced);
       if (program != nullptr) metas[0] = meta_;
