@@ -120,7 +120,7 @@ std::unique_ptr<Wire> make_wire(MpiHandle job, const MpiOptions& options, bool r
   MpiHandle node = ranks_of_node(job);
   const int rank = job.rank(), neighbours = node.size(), local = node.rank();
   const std::size_t bytes = NodeControl::bytes_a_rank(wire.staging_bytes / 2);
-  auto memory = std::make_unique<MpiMemory>(std::move(node));
+  auto memory = std::make_unique<MpiMemory>(std::move(node), options.worker);
   if (options.share_memory && neighbours > 1) {
     parts.control = memory->allocate(bytes);
     if (!parts.control && local == 0)

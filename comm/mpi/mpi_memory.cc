@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/worker/stall_watch.h"
 #include "syncline/error.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -62,7 +63,7 @@ bool populate(std::byte* begin, std::size_t bytes) {
 
 }  // namespace
 
-MpiMemory::MpiMemory(MpiHandle node) : node_(std::move(node)) {}
+MpiMemory::MpiMemory(MpiHandle node, const WorkerOptions& limits) : node_(std::move(node)), limits_(limits) {}
 
 // Whether `fine` is true on all ranks of the node. The caller must not hold MPI.
 bool MpiMemory::everybody(bool fine) const {
@@ -73,6 +74,13 @@ bool MpiMemory::everybody(bool fine) const {
 }
 
 std::unique_ptr<Window> MpiMemory::allocate(std::size_t bytes_a_rank) {
+  const StallWatch watch(
+      limits_,
+      [&] {
+        return Missing{join_text("rank ", node_.rank(), " of the ", node_.size(),
+                                 " on its node waits for the others to make shared memory")};
+      },
+      abort_mpi);
   const std::size_t asked = in_pages(bytes_a_rank) + page_size();
   const std::size_t needed = static_cast<std::size_t>(node_.size()) * asked + kMargin;
   const std::string directory = window_folder();

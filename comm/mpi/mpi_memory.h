@@ -2,20 +2,22 @@
 //
 // Open MPI 4.1 backs a window with a sparse file, by default in /dev/shm. If the file system is too small, some ranks
 // hang in the call while others get an error, or SIGBUS kills all of them on first access. allocate() therefore checks
-// the free space first, and then populates the pages with a call that can fail.
+// the free space first, and then populates the pages with a call that can fail. It waits for the ranks of the node, and
+// ends the job at the wait limit.
 #pragma once
 
 #include <string>
 
 #include "comm/mpi/mpi_session.h"
 #include "comm/shared/node.h"
+#include "syncline/distributed/settings.h"
 
 namespace syncline::comm {
 
 class MpiMemory : public NodeMemory {
  public:
   // `node`: MPI communicator of the node's ranks.
-  explicit MpiMemory(MpiHandle node);
+  MpiMemory(MpiHandle node, const WorkerOptions& limits);
 
   std::unique_ptr<Window> allocate(std::size_t bytes_a_rank) override;
   std::string why() const override { return why_; }
@@ -25,6 +27,7 @@ class MpiMemory : public NodeMemory {
   bool everybody(bool fine) const;
 
   const MpiHandle node_;
+  const WorkerOptions limits_;
   std::string why_;
 };
 

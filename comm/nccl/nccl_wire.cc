@@ -38,8 +38,9 @@ Wire::Progress NcclWire::poll(const Collective& collective) {
     start(collective);
     phase_ = Phase::kMoving;
   }
+  const std::uint64_t before = Steps::resumed();
   if (advance()) return Progress::kDone;
-  return std::exchange(seen_, Steps::resumed()) == Steps::resumed() ? Progress::kStill : Progress::kMoving;
+  return Steps::resumed() == before ? Progress::kStill : Progress::kMoving;
 }
 
 void NcclWire::start(const Collective& collective) {
@@ -64,6 +65,9 @@ bool NcclWire::advance() {
     throw StallError(with_end(error));
   } catch (const CommError& error) {
     throw CommError(with_end(error));
+  } catch (...) {
+    transfer_.reset();
+    throw;
   }
   transfer_.reset();
   return true;

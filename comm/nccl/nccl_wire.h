@@ -68,7 +68,6 @@ class NcclWire : public Wire {
   Collective agreement_;              // the current collective without its data, for the inner wire
   std::optional<Deadline> deadline_;  // of the transfer under way
   std::optional<Steps> transfer_;
-  std::uint64_t seen_ = 0;  // what had moved at the last poll
 
   std::mutex buffers_;  // held during access to the caller's memory
   std::atomic<bool> withdrawn_ = false;

@@ -41,7 +41,11 @@ class Start {
     try {
       run_alone(collective);
     } catch (...) {
-      wire_.cancel();  // `all` is destroyed
+      wire_.cancel();
+      try {
+        wire_.poll(collective);          // `all` is destroyed
+      } catch (const std::exception&) {  // as it must
+      }
       throw;
     }
     return all;

@@ -65,16 +65,17 @@ Wire::Progress NodeWire::poll(const Collective& collective) try {
     asked_ = false;
     if (!arrange(collective)) return Progress::kDone;
   }
+  const auto seen = [&] { return Steps::resumed() + network_->moved(); };
+  const std::uint64_t before = seen();
   const bool done = transfer_->advance();
-  const std::uint64_t now = Steps::resumed() + network_->moved();
-  const bool moves = std::exchange(seen_, now) != now;
+  const bool moves = seen() != before;
   if (moves || done) control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
   if (!done) return moves ? Progress::kMoving : Progress::kStill;
   asked_ = false;
   transfer_.reset();
   return Progress::kDone;
 } catch (...) {
-  if (transfer_) network_->abandon();  // the caller frees its memory
+  if (transfer_ || collective.kind == Kind::kSharedMemory) network_->abandon();  // the caller frees its memory
   transfer_.reset();
   throw;
 }
@@ -197,6 +198,8 @@ void NodeWire::cancel() noexcept {
 
 bool NodeWire::close(bool clean) noexcept {
   control_.leave(Left::kClosed);
+  if (transfer_) network_->abandon();
+  transfer_.reset();
   return network_->close(clean, [this] { return control_.not_ended(); });
 }
 

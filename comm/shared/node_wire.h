@@ -99,7 +99,6 @@ class NodeWire : public Wire {
   std::uint64_t chunks_ = 0;  // chunks that every rank has staged and worked on
   std::vector<std::byte*> parts_;
   std::optional<Steps> transfer_;  // under way
-  std::uint64_t seen_ = 0;         // what had moved at the last poll
   std::optional<Arrival> last_arrival_;
   std::uint64_t looks_ = 0;
   std::atomic<bool> cancelled_ = false, asked_ = false;

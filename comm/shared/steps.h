@@ -15,6 +15,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -28,7 +29,7 @@ class Steps {
     std::suspend_always final_suspend() noexcept { return {}; }
     void return_void() {}
     void unhandled_exception() { throw; }
-    // A thread keeps the memory of its coroutines for later ones, so that a collective allocates nothing.
+    // Memory of ended coroutines serves later ones, so that a collective allocates nothing.
     void* operator new(std::size_t size) { return memory().take(size); }
     void operator delete(void* frame, std::size_t size) { memory().give(frame, size); }
 
@@ -59,25 +60,29 @@ class Steps {
   static std::uint64_t resumed() { return resumed_; }
 
  private:
+  // One for all threads: a coroutine may end on another thread than it began on.
   class Memory {
    public:
     void* take(std::size_t size) {
-      const auto found = std::ranges::find(frames_, size, &std::pair<std::size_t, void*>::first);
-      if (found == frames_.end()) return ::operator new(size);
+      const std::lock_guard hold(mutex_);
+      const auto found = std::ranges::find(free_, size, &std::pair<std::size_t, void*>::first);
+      if (found == free_.end()) return ::operator new(size);
       void* const frame = found->second;
-      frames_.erase(found);
+      *found = free_.back();
+      free_.pop_back();
       return frame;
     }
-    void give(void* frame, std::size_t size) { frames_.emplace_back(size, frame); }
-    ~Memory() {
-      for (const auto& [size, frame] : frames_) ::operator delete(frame);
+    void give(void* frame, std::size_t size) {
+      const std::lock_guard hold(mutex_);
+      free_.emplace_back(size, frame);
     }
 
    private:
-    std::vector<std::pair<std::size_t, void*>> frames_;  // free, with their sizes
+    std::mutex mutex_;
+    std::vector<std::pair<std::size_t, void*>> free_;  // frames, with their sizes
   };
   static Memory& memory() {
-    static thread_local Memory memory;
+    static Memory& memory = *new Memory;  // never destroyed: static communicators end late
     return memory;
   }
 

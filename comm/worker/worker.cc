@@ -103,7 +103,7 @@ void Worker::wait(Ticket ticket) {
     explicit Urgency(Worker& w) : worker(w) { worker.urgent_ = true; }
     ~Urgency() {
       worker.urgent_ = false;
-      if (worker.unfinished() && worker.wants_thread()) worker.wake();
+      if (worker.unfinished() && (worker.wanted_ || worker.wants_thread())) worker.wake();
     }
   } urgency(*this);
 
@@ -113,11 +113,13 @@ void Worker::wait(Ticket ticket) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
     throw_if_failed();
-    const State state = try_drive();
-    if (state == State::kFinished) continue;
-    if (state == State::kMoving) backoff = Backoff();
-    else backoff.next();
-    if (!backoff.hot() && finished_ == seen && !failed_) watch(still);
+    const bool moves = try_drive() == State::kMoving;
+    if (moves || finished_ != seen) {
+      backoff = Backoff();
+      continue;
+    }
+    backoff.next();
+    if (!backoff.hot() && !failed_) watch(still);
   }
 }
 
@@ -194,13 +196,14 @@ Worker::State Worker::drive() {
 void Worker::run() {
   prepare_thread();
   std::unique_lock lock(mutex_);
-  while (true) {
+  for (bool transfers = false;;) {
     wake_.wait(lock, [&] { return stop_ || wanted_; });
-    if (stop_) break;
+    if (stop_ && !transfers) break;
     const std::fenv_t modes = modes_;
     lock.unlock();
     std::fesetenv(&modes);
     const State state = work();
+    transfers = state == State::kMoving || state == State::kStill;
     lock.lock();
     if (state == State::kIdle) wanted_ = unfinished() && !failed_;
     if (state == State::kWaiting || urgent_) rest(lock);
@@ -218,9 +221,10 @@ Worker::State Worker::work() {
       const std::lock_guard hold(wire_mutex_);
       state = drive();
     }
-    if (urgent_ || (state != State::kMoving && state != State::kStill)) return state;
+    if (state != State::kMoving && state != State::kStill) return state;
     if (state == State::kMoving) backoff = Backoff();
     else backoff.next();
+    if (urgent_) return state;
   }
 }
 

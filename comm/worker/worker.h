@@ -1,10 +1,10 @@
 // Worker: a queue of collectives and the thread that drives a Wire through them in order.
 //
-// Who drives: the holder of the wire's lock, so a wire sees one thread at a time. Each call of poll() is short, and the
-// lock is free between two calls. In the background the driver is the worker's thread. While other ranks are late it
-// sleeps between polls, because it may share its core with the computation. A caller in wait() drives the wire itself,
-// and the thread keeps off: a collective then needs no thread switch. A few small collectives do not wake the thread:
-// the next wait() runs them, or done() or a large collective wakes the thread.
+// Who drives: the holder of the wire's lock, so a wire sees one thread at a time. A call of poll() does not wait for
+// other ranks, and the lock is free between two calls. In the background the driver is the worker's thread. While other
+// ranks are late it sleeps between polls, because it may share its core with the computation. A caller in wait() drives
+// the wire itself, and the thread keeps off: a collective then needs no thread switch. A few small collectives do not
+// wake the thread: the next wait() runs them, or done() or a large collective wakes the thread.
 //
 // Ownership: a worker owns its wire. Threads: one thread at a time calls submit, wait, done; see communicator.h. The
 // queue is allocated once; submit waits for room when it is full. Errors: the worker keeps the first one, of the wire
@@ -43,7 +43,8 @@ struct Missing {
 };
 
 // What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. Only close may block, and
-// poll while it allocates shared memory. An exception from a call ends the worker.
+// poll while it allocates shared memory or, for a few seconds, before it throws. An exception from a call ends the
+// worker.
 class Wire {
  public:
   enum class Progress {

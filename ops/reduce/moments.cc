@@ -159,8 +159,9 @@ SYNCLINE_REGISTER_OP(SumsOfMoments)
 Moments moments_of(const Expr& x, const Axes& axes) {
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : current_config().floatx;
   if (dtype == DType::kFloat64) {
-    const Expr average = mean(x, axes, /*keepdims=*/true);
-    return {average, mean(square(x - average), axes, /*keepdims=*/true)};
+    // The same for every constant c. With c = average, the average's gradient takes no sum over x.
+    const Expr average = mean(x, axes, /*keepdims=*/true), c = stop_gradient(average);
+    return {average, mean(square(x - c), axes, /*keepdims=*/true) - square(average - c)};
   }
   const Expr sums = apply<SumsOfMoments>({cast(x, DType::kFloat32)}, {axes.of(x.ndim()), /*keepdims=*/true});
   const Expr n = count(x, axes, DType::kFloat64);
