@@ -66,6 +66,16 @@ std::int64_t moments_unit(std::int64_t whole, std::int64_t w) {
   return w < kWideRow ? std::max(kNear / w, std::min<std::int64_t>(kMostInUnit / w, 32)) : 32;
 }
 
+void combine_moments(const void* raw, std::int64_t m, std::int64_t w, void* raw_acc) {
+  const auto* parts = static_cast<const MomentSums*>(raw);
+  auto* acc = static_cast<MomentSums*>(raw_acc);
+  for (std::int64_t i = 0; i < m; ++i, parts += w)
+    for (std::int64_t j = 0; j < w; ++j) {
+      acc[j].sum += parts[j].sum;
+      acc[j].squares += parts[j].squares;
+    }
+}
+
 // Few columns: 16 rows form one row, whose columns are added up every kDepth rows.
 void add_narrow_rows(const float* x, std::int64_t m, std::int64_t w, MomentSums* acc) {
   const std::int64_t together = kRowsTogether * w;
@@ -74,10 +84,7 @@ void add_narrow_rows(const float* x, std::int64_t m, std::int64_t w, MomentSums*
     const std::int64_t depth = std::min(kDepth, m / kRowsTogether);
     std::fill_n(lane.data(), together, MomentSums{});
     add_rows(x, depth, together, together, lane.data());
-    for (std::int64_t i = 0; i < together; ++i) {
-      acc[i % w].sum += lane[static_cast<std::size_t>(i)].sum;
-      acc[i % w].squares += lane[static_cast<std::size_t>(i)].squares;
-    }
+    combine_moments(lane.data(), kRowsTogether, w, acc);
     x += depth * together;
     m -= depth * kRowsTogether;
   }
@@ -94,15 +101,6 @@ void add_moments(const void* raw, std::int64_t m, std::int64_t w, std::int64_t s
   // In parts as a caller may make them, each of which is added up first.
   for (const std::int64_t unit = moments_unit(whole, stride); m > 0; m -= unit, x += unit * stride)
     add_rows(x, std::min(m, unit), w, stride, acc);
-}
-
-void combine_moments(const void* raw, std::int64_t m, std::int64_t w, void* raw_acc) {
-  const auto* parts = static_cast<const MomentSums*>(raw);
-  auto* acc = static_cast<MomentSums*>(raw_acc);
-  for (std::int64_t i = 0; i < m * w; ++i) {
-    acc[i % w].sum += parts[i].sum;
-    acc[i % w].squares += parts[i].squares;
-  }
 }
 
 ReduceLoops moments_loops() {
@@ -127,6 +125,8 @@ namespace {
 
 HWY_EXPORT(moments_loops);
 
+Expr pair_element(const Expr& pairs, std::int64_t i) { return squeeze(slice_axis(pairs, -1, i, 1), -1); }
+
 // float32 x -> float64 (..., 2): the sums of its elements and of their squares, with the reduced axes as ones.
 struct SumsOfMoments : ReductionOp<SumsOfMoments> {
   static constexpr std::string_view kName = "sums_of_moments";
@@ -138,15 +138,18 @@ struct SumsOfMoments : ReductionOp<SumsOfMoments> {
     return {DType::kFloat64, std::move(shape)};
   }
   static Placed place(const Attrs& a, const PlaceArgs& args) {
+    if (args.at[0].is_partial()) return gathered(args);  // squares are not linear
     return place_reduction(kName, a, args, Placement::partial());
   }
   static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }
-  static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {
+  // dsum + 2 * x * dsquares, written as (dsum + 2 * c * dsquares) + (x - c) * 2 * dsquares, which is the same for every
+  // constant c: with c = mean, float32 keeps the digits of x - mean.
+  static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy) {
     const Expr& x = y.input(0);
-    const auto of = [&](std::int64_t i) {
-      return broadcast_like(cast(squeeze(slice_axis(dy, -1, i, 1), -1), x.dtype()), x);
-    };
-    return {of(0) + x * (of(1) * 2.0)};
+    const Expr c = stop_gradient(cast(pair_element(y, 0) / count(x, a.axes, y.dtype()), x.dtype()));
+    const Expr slope = pair_element(dy, 1) * 2.0;
+    const Expr shift = pair_element(dy, 0) + slope * cast(c, y.dtype());
+    return {broadcast_like(cast(shift, x.dtype()), x) + (x - c) * broadcast_like(cast(slope, x.dtype()), x)};
   }
 };
 
@@ -154,19 +157,19 @@ SYNCLINE_REGISTER_OP(SumsOfMoments)
 
 }  // namespace
 
-// In float64, the difference of the mean square and the squared mean keeps float32's digits of the variance, so one
-// pass does, and over ranks one transfer. float64 values take a second pass, over x - mean.
+// In float64, the difference of the mean square and the squared mean keeps float32's digits of the variance while the
+// mean is below 1e4 standard deviations, so one pass does, and over ranks one transfer. float64 values take a second
+// pass, over x - mean.
 Moments moments_of(const Expr& x, const Axes& axes) {
   const DType dtype = is_floating(x.dtype()) ? x.dtype() : current_config().floatx;
-  if (dtype == DType::kFloat64) {
+  if (dtype == DType::kFloat64 || x.ndim() == kMaxDims) {
     // The same for every constant c. With c = average, the average's gradient takes no sum over x.
     const Expr average = mean(x, axes, /*keepdims=*/true), c = stop_gradient(average);
     return {average, mean(square(x - c), axes, /*keepdims=*/true) - square(average - c)};
   }
   const Expr sums = apply<SumsOfMoments>({cast(x, DType::kFloat32)}, {axes.of(x.ndim()), /*keepdims=*/true});
   const Expr n = count(x, axes, DType::kFloat64);
-  const auto part = [&](std::int64_t i) { return squeeze(slice_axis(sums, -1, i, 1), -1) / n; };
-  const Expr average = part(0), variance = part(1) - square(average);
+  const Expr average = pair_element(sums, 0) / n, variance = pair_element(sums, 1) / n - square(average);
   return {cast(average, dtype), cast(maximum(variance, scalar_like(0, variance)), dtype)};
 }
 

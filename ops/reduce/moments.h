@@ -1,4 +1,4 @@
-// The mean and the variance of one pass over the operand.
+// The mean and the variance; of float32 and float16 values from one pass over the operand.
 #pragma once
 
 #include "syncline/axes.h"

@@ -6,6 +6,7 @@
 #include "syncline/backend/math.h"
 #include "syncline/backend/nn.h"
 #include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
 #include "syncline/distributed/data_parallel.h"
 #include "syncline/session.h"
 #include "syncline/training/optimizers.h"
@@ -97,6 +98,39 @@ TEST(CoalescedSums, WorkThatCanWaitRunsMeanwhile) {
       if (steps[i].find("dot_kernel_grad") != std::string::npos) ++meanwhile;
   }
   EXPECT_EQ(meanwhile, 2);
+}
+
+// A gradient is computed soon after the values that it needs, however far the normalization before it is.
+TEST(CoalescedSums, OnlyALittleWorkWaitsForASum) {
+  const auto far = [](const Expr& x, std::vector<Variable>& variables) {
+    Expr y = dense(x, variables);
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      variables.push_back(variable(floats({kWidth, kWidth}, i)));
+      y = relu(dot(y, variables.back()));
+    }
+    return y;
+  };
+  const std::vector<std::string> steps = lines(plan_of(far));
+  int before = 0, after = 0;
+  bool started = false;
+  for (const std::string& step : steps) {
+    if (step.find("dot_kernel_grad") != std::string::npos) ++(started ? after : before);
+    if (before > 0 && step.find("needed at once") != std::string::npos) started = true;
+  }
+  EXPECT_GE(before, 8);
+  EXPECT_EQ(before + after, 11);
+}
+
+// The sums of squares of parts are not the parts of a sum.
+TEST(CoalescedSums, MomentsOfAPartialValueAreThoseOfTheWholeOne) {
+  const Array feed = floats({24, kWidth}, 4);
+  expect_same_on_ranks(
+      [&] {
+        const Expr h = placeholder({.shape = {kUnknown, kWidth}});
+        const NormalizedBatch batch = normalize_batch_in_training(dot(transpose(h), h), {}, {}, {0});
+        return Function({h}, {batch.variance})({feed});
+      },
+      1e-5);
 }
 
 }  // namespace

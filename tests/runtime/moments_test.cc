@@ -103,18 +103,22 @@ TEST(MomentValues, OfEqualElementsAreExact) {
 
 // The gradient and a gradient's gradient, against those of the two passes in float64.
 TEST(MomentValues, GradientsAreThoseOfFloat64) {
-  const auto gradients_in = [](DType dtype) {
-    Session session;
-    const Expr x = placeholder({.shape = {40, 5}, .dtype = dtype}), w = placeholder({.shape = {40, 5}, .dtype = dtype});
-    const NormalizedBatch batch = normalize_batch_in_training(x, {}, {}, {0});
-    const Expr loss = sum(w * batch.normalized) + sum(square(batch.variance));
-    const Expr first = gradients(loss, {x})[0];
-    const Expr second = gradients(sum(square(first)), {x})[0];
-    const Array feed = random_doubles({40, 5}, 1).cast(dtype), weights = random_doubles({40, 5}, 2).cast(dtype);
-    return Function({x, w}, {first, second})({feed, weights});
-  };
-  const std::vector<Array> got = gradients_in(DType::kFloat32), wanted = gradients_in(DType::kFloat64);
-  for (const std::size_t i : {0, 1}) expect_near(got[i].cast(DType::kFloat64), wanted[i], 1e-4);
+  for (const double mean : {0., 1000.}) {
+    const auto gradients_in = [&](DType dtype) {
+      Session session;
+      const Expr x = placeholder({.shape = {40, 5}, .dtype = dtype}),
+                 w = placeholder({.shape = {40, 5}, .dtype = dtype});
+      const NormalizedBatch batch = normalize_batch_in_training(x, {}, {}, {0});
+      const Expr loss = sum(w * batch.normalized) + sum(square(batch.variance));
+      const Expr first = gradients(loss, {x})[0];
+      const Expr second = gradients(sum(square(first)), {x})[0];
+      const Array feed = (mean == 0 ? random_doubles({40, 5}, 1).cast(DType::kFloat32) : far_values({40, 5}));
+      return Function({x, w}, {first, second})({feed.cast(dtype), random_doubles({40, 5}, 2).cast(dtype)});
+    };
+    const std::vector<Array> got = gradients_in(DType::kFloat32), wanted = gradients_in(DType::kFloat64);
+    for (const std::size_t i : {0, 1})
+      expect_near(got[i].cast(DType::kFloat64), wanted[i], mean == 0 ? 1e-5 : 2e-4, std::to_string(mean));
+  }
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <ranges>
 
 #include "ops/control/branch.h"
 #include "runtime/passes/passes.h"
@@ -10,6 +12,8 @@ namespace {
 
 // Bytes of sums that travel together: about what a link carries during its latency.
 constexpr std::int64_t kSmallSums = 64 << 10;
+// Tasks over more data than that, for whose sake a sum does not join others: they would run too early.
+constexpr int kMostEarlier = 4;
 
 bool is_sum(const Task& task) {
   return task.kind == Task::kAllReduce && task.nodes[0].attrs<AllReduce::Attrs>().from == Placement::kPartial;
@@ -44,33 +48,31 @@ void mark_late(std::vector<Task>& tasks, const Uses& uses) {
   }
 }
 
-// Sums that become one transfer. All have an equal level: how many such transfers come one after the other before it.
+// Sums that become one transfer. All have an equal level, so none depends on another one.
 struct Group {
-  int level = 0;
-  std::vector<std::size_t> sums;  // ascending
+  std::vector<std::size_t> sums;
   std::int64_t bytes = 0;
+  std::size_t place = 0;  // the transfer starts where this task stood
 };
 
 class Coalescer {
  public:
   Coalescer(std::vector<Task> tasks, const Uses& uses, const LocalView& local)
-      : tasks_(std::move(tasks)), uses_(uses), local_(local), level_(tasks_.size(), 0), moved_(tasks_.size(), false) {
-    for (const Task& task : tasks_)
+      : tasks_(std::move(tasks)), uses_(uses), local_(local), moved_(tasks_.size(), false) {
+    for (std::size_t t = 0; t < tasks_.size(); ++t) {
+      const Task& task = tasks_[t];
       is_small_.push_back(is_sum(task) && !task.bucketed && !task.late && local_.bytes(task.nodes[0]) <= kSmallSums);
+      place_.push_back(t);
+    }
   }
 
   std::vector<Task> run() {
-    find_groups();
-    // A group depends on groups of lower levels only.
-    std::stable_sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) { return a.level < b.level; });
-    for (const Group& group : groups_) {
-      move_operands(group);
-      move_sums(group);
-      // While the sums are under way, tasks run that stood before them.
-      for (std::size_t t = 0; t < group.sums.front(); ++t)
-        if (level_[t] <= group.level && !is_small_[t]) move(t);
-    }
-    for (std::size_t t = 0; t < tasks_.size(); ++t) move(t);
+    make_groups();
+    std::vector<Group> groups;
+    for (auto& [level, of_level] : groups_) std::ranges::move(of_level, std::back_inserter(groups));
+    std::ranges::stable_sort(groups, {}, &Group::place);
+    for (const Group& group : groups) start(group);
+    for (std::size_t t = first_; t < tasks_.size(); ++t) move(t);
     return std::move(ordered_);
   }
 
@@ -85,26 +87,62 @@ class Coalescer {
     for (const Guard& guard : tasks_[t].guards) visit(guard.condition);
   }
 
-  void find_groups() {
+  bool is_large(std::size_t t) const {
+    std::int64_t bytes = 0;
+    for (const std::vector<Expr>* values : {&tasks_[t].reads, &tasks_[t].writes})
+      for (const Expr& value : *values) bytes += local_.bytes(value);
+    return bytes > kSmallSums;
+  }
+
+  // A level is the number of transfers that have to end one after the other before the task.
+  void make_groups() {
+    std::vector<int> level(tasks_.size(), 0);
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
-      for_writers(t, [&](std::size_t w) { level_[t] = std::max(level_[t], level_[w] + (is_small_[w] ? 1 : 0)); });
-      if (is_small_[t]) add_to_group(t);
+      for_writers(t, [&](std::size_t w) {
+        level[t] = std::max(level[t], level[w] + (tasks_[w].starts_transfer() && !tasks_[w].bucketed ? 1 : 0));
+      });
+      if (is_small_[t]) add_to_group(t, groups_[level[t]]);
     }
   }
 
-  void add_to_group(std::size_t t) {
+  void add_to_group(std::size_t t, std::vector<Group>& groups) {
     const std::int64_t bytes = local_.bytes(tasks_[t].nodes[0]);
-    auto group = std::find_if(groups_.rbegin(), groups_.rend(), [&](const Group& g) {
+    const auto group = std::find_if(groups.rbegin(), groups.rend(), [&](const Group& g) {
       const Task& first = tasks_[g.sums.front()];
-      return g.level == level_[t] && first.guards == tasks_[t].guards && g.bytes + bytes <= kSmallSums &&
+      return first.guards == tasks_[t].guards && g.bytes + bytes <= kSmallSums &&
              first.nodes[0].dtype() == tasks_[t].nodes[0].dtype();
     });
-    if (group == groups_.rend()) {
-      groups_.push_back({.level = level_[t], .sums = {}});
-      group = groups_.rbegin();
-    }
+    if (group == groups.rend() || !join(t, *group)) return groups.push_back({{t}, bytes, t});
     group->sums.push_back(t);
     group->bytes += bytes;
+    for (const std::size_t sum : group->sums) place_[sum] = group->place;
+  }
+
+  // Makes it possible that a sum joins a group: the group waits for the sum if no task between them reads the group's
+  // results. Otherwise the sum's operands are computed earlier, if these are a few tasks, as in a parallel branch.
+  bool join(std::size_t t, Group& group) {
+    std::size_t first_reader = tasks_.size();
+    for (const std::size_t sum : group.sums)
+      for (const int reader : uses_.of(tasks_[sum].writes[0]).readers)
+        first_reader = std::min(first_reader, place_[static_cast<std::size_t>(reader)]);
+    if (first_reader > t) {
+      group.place = t;
+      return true;
+    }
+    std::vector<std::size_t> earlier{t};
+    int large = 0;
+    for (std::size_t i = 0; i < earlier.size(); ++i) {
+      bool may = true;
+      for_writers(earlier[i], [&](std::size_t w) {
+        if (place_[w] <= group.place || std::ranges::find(earlier, w) != earlier.end()) return;
+        large += is_large(w) ? 1 : 0;
+        may = may && large <= kMostEarlier && !tasks_[w].starts_transfer() && !tasks_[w].nodes[0].op().effect;
+        earlier.push_back(w);
+      });
+      if (!may) return false;
+    }
+    for (const std::size_t task : earlier) place_[task] = group.place;
+    return true;
   }
 
   void move(std::size_t t) {
@@ -113,15 +151,31 @@ class Coalescer {
     ordered_.push_back(std::move(tasks_[t]));
   }
 
-  void move_operands(const Group& group) {
-    std::vector<bool> needed(group.sums.back() + 1, false);
+  // Moves the tasks before the group in their order, then its sums.
+  void start(const Group& group) {
+    const std::vector<bool> needed = needed_by(group);
+    const std::vector<std::size_t> meanwhile = not_needed_before(group, needed);
+    const std::size_t last_meanwhile = meanwhile.empty() ? group.place : meanwhile.back();
+    for (std::size_t t = first_; t < needed.size(); ++t)
+      if (needed[t] || (t < group.place && !is_small_[t] && !(t >= last_meanwhile && is_in(t, meanwhile)))) move(t);
+    move_sums(group);
+    for (const std::size_t t : meanwhile | std::views::reverse) move(t);
+    while (first_ < tasks_.size() && moved_[first_]) ++first_;
+  }
+
+  static bool is_in(std::size_t t, const std::vector<std::size_t>& tasks) {
+    return std::ranges::find(tasks, t) != tasks.end();
+  }
+
+  // Which tasks compute the operands of the group's sums.
+  std::vector<bool> needed_by(const Group& group) const {
+    std::vector<bool> needed(std::max(group.place, std::ranges::max(group.sums)) + 1, false);
     for (const std::size_t sum : group.sums) needed[sum] = true;
-    for (std::size_t t = needed.size(); t-- > 0;)
+    for (std::size_t t = needed.size(); t-- > first_;)
       if (needed[t]) for_writers(t, [&](std::size_t w) { needed[w] = needed[w] || !moved_[w]; });
     for (const std::size_t sum : group.sums) needed[sum] = false;
     add_reductions(group, needed);
-    for (std::size_t t = 0; t < needed.size(); ++t)
-      if (needed[t]) move(t);
+    return needed;
   }
 
   // Adds the reductions of values that a needed program or reduction reads or writes: one pass can compute both.
@@ -130,16 +184,30 @@ class Coalescer {
       return !moved_[t] && tasks_[t].nodes.back().op().run_program != nullptr;
     };
     ValueSet values;
-    for (std::size_t t = 0; t < needed.size(); ++t) {
+    for (std::size_t t = first_; t < needed.size(); ++t) {
       if (!needed[t] || !(reduces(t) || tasks_[t].has_program())) continue;
       for (const std::vector<Expr>* of : {&tasks_[t].reads, &tasks_[t].writes}) values.insert(of->begin(), of->end());
     }
-    for (std::size_t t = 0; t < group.sums.front(); ++t) {
-      if (needed[t] || !reduces(t) || level_[t] > group.level) continue;
+    for (std::size_t t = first_; t < group.place; ++t) {
+      if (needed[t] || !reduces(t)) continue;
       bool ready = std::ranges::any_of(tasks_[t].reads, [&](const Expr& read) { return values.contains(read); });
       for_writers(t, [&](std::size_t w) { ready = ready && (needed[w] || moved_[w]); });
       needed[t] = ready;
     }
+  }
+
+  // The last tasks before the group that it does not need, last first, up to a large one: the gradient of a layer's
+  // weights. They run while the sums are under way. More would keep values alive for long and delay other transfers.
+  std::vector<std::size_t> not_needed_before(const Group& group, const std::vector<bool>& needed) const {
+    std::vector<std::size_t> found;
+    for (std::size_t t = group.place; t-- > first_;) {
+      if (moved_[t] || needed[t] || is_small_[t]) continue;
+      const bool waits = tasks_[t].bucketed || tasks_[t].late;  // and moves anyway
+      if (!waits && (tasks_[t].starts_transfer() || tasks_[t].nodes[0].op().effect)) break;
+      found.push_back(t);
+      if (!waits && is_large(t)) break;
+    }
+    return found;
   }
 
   void move_sums(const Group& group) {
@@ -157,10 +225,11 @@ class Coalescer {
   std::vector<Task> tasks_;
   const Uses& uses_;
   const LocalView local_;
-  std::vector<bool> is_small_;  // a small sum that is needed at once
-  std::vector<int> level_;
+  std::vector<bool> is_small_;                // a small sum that is needed at once
+  std::vector<std::size_t> place_;            // the task before which a task runs at the latest
+  std::map<int, std::vector<Group>> groups_;  // by level
   std::vector<bool> moved_;
-  std::vector<Group> groups_;
+  std::size_t first_ = 0;  // the first task that has not moved
   std::vector<Task> ordered_;
 };
 
