@@ -24,6 +24,9 @@ constexpr Ticket kLazyJobs = 64;
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
 
+// How long a caller sleeps while the thread is inside a call of the wire.
+constexpr auto kLongestCall = 100ms;
+
 // How long before a report a caller asks the other ranks.
 constexpr auto kAnswerTime = 1s;
 
@@ -113,13 +116,13 @@ void Worker::wait(Ticket ticket) {
     const Ticket seen = finished_;
     if (seen >= ticket) return;
     throw_if_failed();
-    const bool moves = try_drive() == State::kMoving;
-    if (moves || finished_ != seen) {
+    const State state = try_drive();
+    if (state == State::kMoving || finished_ != seen) {
       backoff = Backoff();
       continue;
     }
-    backoff.next();
-    if (!backoff.hot() && !failed_) watch(still);
+    if (state != State::kBusy) backoff.next();
+    if ((state == State::kBusy || !backoff.hot()) && !failed_) watch(still);
   }
 }
 
@@ -164,7 +167,8 @@ std::optional<std::uint64_t> Worker::take_note() {
 }
 
 Worker::State Worker::try_drive() {
-  const std::unique_lock hold(wire_mutex_, std::try_to_lock);
+  std::unique_lock hold(wire_mutex_, std::try_to_lock);
+  if (!hold) hold.try_lock_until(std::chrono::system_clock::now() + kLongestCall);
   return hold ? drive() : State::kBusy;
 }
 

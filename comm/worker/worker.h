@@ -161,8 +161,8 @@ class Worker {
   std::atomic<Ticket> finished_ = 0;   // last ticket done
   std::int64_t lazy_bytes_ = 0;        // used by the caller: bytes submitted without waking the thread
 
-  std::mutex wire_mutex_;  // its holder drives the wire
-  bool begun_ = false;     // guarded by wire_mutex_: the wire knows the first unfinished collective
+  std::timed_mutex wire_mutex_;  // its holder drives the wire
+  bool begun_ = false;           // guarded by wire_mutex_: the wire knows the first unfinished collective
   WaitStats stats_;
   std::atomic<bool> urgent_ = false;  // a caller is in wait() and drives
 
