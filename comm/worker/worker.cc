@@ -219,8 +219,8 @@ void Worker::run() {
 
 // Drives until a collective is finished, other ranks are late, or a caller drives.
 Worker::State Worker::work() {
-  for (Backoff backoff;;) {
-    State state;
+  State state = State::kStill;
+  for (Backoff backoff; !urgent_;) {
     {
       const std::lock_guard hold(wire_mutex_);
       state = drive();
@@ -228,8 +228,8 @@ Worker::State Worker::work() {
     if (state != State::kMoving && state != State::kStill) return state;
     if (state == State::kMoving) backoff = Backoff();
     else backoff.next();
-    if (urgent_) return state;
   }
+  return state;
 }
 
 // Called while other ranks are late: leaves the core to the computation for a while, or the wire to a caller in wait().
