@@ -14,7 +14,7 @@ Schedule list_tasks(CompileRequest request);
 // Makes programs of elementwise tasks over the same elements whose intermediate values only the program reads.
 Schedule fuse(Schedule schedule);
 // Marks the transfers that may wait and the tasks behind them. Joins small sums that may not wait and do not depend on
-// one another; tasks that they do not need run while they are under way.
+// one another; a large task that they do not need runs while they are under way.
 Schedule coalesce(Schedule schedule);
 // Moves tasks that depend on delayable transfers to the end. Starts gathers as early as possible.
 Schedule order(Schedule schedule);
