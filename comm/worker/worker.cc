@@ -24,7 +24,8 @@ constexpr Ticket kLazyJobs = 64;
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
 
-// How long a caller sleeps while the thread is inside a call of the wire.
+// How long a caller sleeps while the thread is inside a call of the wire. By the system clock: the thread sanitizer does
+// not know a mutex's waits by the steady one.
 constexpr auto kLongestCall = 100ms;
 
 // How long before a report a caller asks the other ranks.

@@ -166,12 +166,12 @@ class Worker {
   WaitStats stats_;
   std::atomic<bool> urgent_ = false;  // a caller is in wait() and drives
 
-  std::mutex notes_mutex_;          // held during the wire's calls about notes
-  std::mutex mutex_;                // guards the members below; lock order: wire_mutex_, mutex_
-  std::condition_variable wake_;    // for the thread
-  std::condition_variable at_end_;  // the thread has ended
-  bool wanted_ = false;             // there is work for the thread
-  std::fenv_t modes_;               // the caller's floating-point modes: sums are equal on every thread
+  std::mutex notes_mutex_;            // held during the wire's calls about notes
+  std::mutex mutex_;                  // guards the members below; lock order: wire_mutex_, mutex_
+  std::condition_variable wake_;      // for the thread
+  std::condition_variable at_end_;    // the thread has ended
+  std::atomic<bool> wanted_ = false;  // there is work for the thread; changes under the lock
+  std::fenv_t modes_;                 // the caller's floating-point modes: sums are equal on every thread
   bool stop_ = false;
   bool ended_ = false;
   std::exception_ptr error_;

@@ -1,6 +1,7 @@
 // Small sums over ranks that a step needs at once: which of them become one transfer, and what runs meanwhile.
 #include <gtest/gtest.h>
 
+#include "syncline/backend/convolution.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/linalg.h"
 #include "syncline/backend/math.h"
@@ -119,6 +120,27 @@ TEST(CoalescedSums, OnlyALittleWorkWaitsForASum) {
   }
   EXPECT_GE(before, 8);
   EXPECT_EQ(before + after, 11);
+}
+
+// Ranks with different numbers of rows have the same transfers in the same order, also where the sizes of one rank's
+// rows lie on the two sides of a border.
+TEST(CoalescedSums, UnevenRowsGiveEqualPlans) {
+  for (const std::int64_t rows : {193, 511, 513, 1023})
+    on_ranks(
+        2,
+        [&](comm::Communicator&) {
+          std::vector<Variable> variables;
+          const Expr x = placeholder({.shape = {kUnknown, kWidth}});
+          Expr y = dense(x, variables);
+          for (const std::int64_t width : {64, 64, 1000}) {
+            const Variable kernel = variable(floats({y.shape()[1], width}, 1)), bias = variable(floats({width}, 2));
+            for (const Variable& v : {kernel, bias}) variables.push_back(v);
+            y = relu(bias_add(dot(y, kernel), bias));
+          }
+          const Expr loss = mean(square(y));
+          EXPECT_NO_THROW(Function({x}, {loss}, sgd(loss, variables).updates)({floats({rows, kWidth}, 9)}));
+        },
+        {.first_bucket = 16 << 10});
 }
 
 // The sums of squares of parts are not the parts of a sum.

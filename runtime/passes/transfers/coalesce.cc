@@ -5,6 +5,7 @@
 #include "ops/control/branch.h"
 #include "runtime/passes/passes.h"
 #include "runtime/placement/collectives.h"
+#include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 
 namespace syncline {
@@ -14,6 +15,7 @@ namespace {
 constexpr std::int64_t kSmallSums = 64 << 10;
 // Tasks over more data than that, for whose sake a sum does not join others: they would run too early.
 constexpr int kMostEarlier = 4;
+constexpr std::size_t kMostTasksEarlier = 64;
 
 bool is_sum(const Task& task) {
   return task.kind == Task::kAllReduce && task.nodes[0].attrs<AllReduce::Attrs>().from == Placement::kPartial;
@@ -57,11 +59,12 @@ struct Group {
 
 class Coalescer {
  public:
-  Coalescer(std::vector<Task> tasks, const Uses& uses, const LocalView& local)
-      : tasks_(std::move(tasks)), uses_(uses), local_(local), moved_(tasks_.size(), false) {
+  Coalescer(std::vector<Task> tasks, const Uses& uses)
+      : tasks_(std::move(tasks)), uses_(uses), moved_(tasks_.size(), false) {
     for (std::size_t t = 0; t < tasks_.size(); ++t) {
       const Task& task = tasks_[t];
-      is_small_.push_back(is_sum(task) && !task.bucketed && !task.late && local_.bytes(task.nodes[0]) <= kSmallSums);
+      is_small_.push_back(is_sum(task) && !task.bucketed && !task.late &&
+                          bytes_over_all_ranks(task.nodes[0]) <= kSmallSums);
       place_.push_back(t);
     }
   }
@@ -87,11 +90,19 @@ class Coalescer {
     for (const Guard& guard : tasks_[t].guards) visit(guard.condition);
   }
 
+  // The same on all ranks, which must have equal tasks.
   bool is_large(std::size_t t) const {
     std::int64_t bytes = 0;
     for (const std::vector<Expr>* values : {&tasks_[t].reads, &tasks_[t].writes})
-      for (const Expr& value : *values) bytes += local_.bytes(value);
+      for (const Expr& value : *values) bytes += bytes_over_all_ranks(value);
     return bytes > kSmallSums;
+  }
+
+  // True for a task that must keep its place among others like it.
+  bool is_fixed(std::size_t t) const {
+    const Task& task = tasks_[t];
+    return (task.starts_transfer() && !task.bucketed && !task.late) || task.kind == Task::kLoop ||
+           task.nodes[0].op().effect;
   }
 
   // A level is the number of transfers that have to end one after the other before the task.
@@ -106,7 +117,7 @@ class Coalescer {
   }
 
   void add_to_group(std::size_t t, std::vector<Group>& groups) {
-    const std::int64_t bytes = local_.bytes(tasks_[t].nodes[0]);
+    const std::int64_t bytes = bytes_over_all_ranks(tasks_[t].nodes[0]);
     const auto group = std::find_if(groups.rbegin(), groups.rend(), [&](const Group& g) {
       const Task& first = tasks_[g.sums.front()];
       return first.guards == tasks_[t].guards && g.bytes + bytes <= kSmallSums &&
@@ -136,10 +147,10 @@ class Coalescer {
       for_writers(earlier[i], [&](std::size_t w) {
         if (place_[w] <= group.place || std::ranges::find(earlier, w) != earlier.end()) return;
         large += is_large(w) ? 1 : 0;
-        may = may && large <= kMostEarlier && !tasks_[w].starts_transfer() && !tasks_[w].nodes[0].op().effect;
+        may = may && large <= kMostEarlier && !tasks_[w].starts_transfer() && !is_fixed(w);
         earlier.push_back(w);
       });
-      if (!may) return false;
+      if (!may || earlier.size() > kMostTasksEarlier) return false;
     }
     for (const std::size_t task : earlier) place_[task] = group.place;
     return true;
@@ -151,20 +162,15 @@ class Coalescer {
     ordered_.push_back(std::move(tasks_[t]));
   }
 
-  // Moves the tasks before the group in their order, then its sums.
+  // Moves the tasks before the group in their order, then its sums, then those that run while the sums are under way.
   void start(const Group& group) {
-    const std::vector<bool> needed = needed_by(group);
-    const std::vector<std::size_t> meanwhile = not_needed_before(group, needed);
-    const std::size_t last_meanwhile = meanwhile.empty() ? group.place : meanwhile.back();
+    const std::vector<bool> needed = needed_by(group), meanwhile = not_needed_before(group, needed);
     for (std::size_t t = first_; t < needed.size(); ++t)
-      if (needed[t] || (t < group.place && !is_small_[t] && !(t >= last_meanwhile && is_in(t, meanwhile)))) move(t);
+      if (needed[t] || (t < group.place && !is_small_[t] && !meanwhile[t])) move(t);
     move_sums(group);
-    for (const std::size_t t : meanwhile | std::views::reverse) move(t);
+    for (std::size_t t = first_; t < group.place; ++t)
+      if (meanwhile[t]) move(t);
     while (first_ < tasks_.size() && moved_[first_]) ++first_;
-  }
-
-  static bool is_in(std::size_t t, const std::vector<std::size_t>& tasks) {
-    return std::ranges::find(tasks, t) != tasks.end();
   }
 
   // Which tasks compute the operands of the group's sums.
@@ -196,15 +202,15 @@ class Coalescer {
     }
   }
 
-  // The last tasks before the group that it does not need, last first, up to a large one: the gradient of a layer's
-  // weights. They run while the sums are under way. More would keep values alive for long and delay other transfers.
-  std::vector<std::size_t> not_needed_before(const Group& group, const std::vector<bool>& needed) const {
-    std::vector<std::size_t> found;
+  // The last tasks before the group that it does not need, back to a large one: the gradient of a layer's weights. More
+  // of them would keep values alive for long and delay other transfers.
+  std::vector<bool> not_needed_before(const Group& group, const std::vector<bool>& needed) const {
+    std::vector<bool> found(group.place, false);
     for (std::size_t t = group.place; t-- > first_;) {
       if (moved_[t] || needed[t] || is_small_[t]) continue;
+      if (is_fixed(t)) break;
+      found[t] = true;
       const bool waits = tasks_[t].bucketed || tasks_[t].late;  // and moves anyway
-      if (!waits && (tasks_[t].starts_transfer() || tasks_[t].nodes[0].op().effect)) break;
-      found.push_back(t);
       if (!waits && is_large(t)) break;
     }
     return found;
@@ -224,7 +230,6 @@ class Coalescer {
 
   std::vector<Task> tasks_;
   const Uses& uses_;
-  const LocalView local_;
   std::vector<bool> is_small_;                // a small sum that is needed at once
   std::vector<std::size_t> place_;            // the task before which a task runs at the latest
   std::map<int, std::vector<Group>> groups_;  // by level
@@ -239,8 +244,7 @@ Schedule coalesce(Schedule schedule) {
   if (schedule.transfers == 0) return schedule;
   const Uses uses(schedule);
   mark_late(schedule.tasks, uses);
-  const LocalView local = schedule.local();
-  schedule.tasks = Coalescer(std::move(schedule.tasks), uses, local).run();
+  schedule.tasks = Coalescer(std::move(schedule.tasks), uses).run();
   return schedule;
 }
 
