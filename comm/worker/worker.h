@@ -59,8 +59,8 @@ class Wire {
   virtual int size() const = 0;
   // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
   virtual void begin(const Collective& collective) = 0;
-  // Goes on with the begun collective as far as it can without waiting, for some 100 us at most. Throws CommError if
-  // the ranks disagree, or after cancel(). After it has thrown, the wire does not access the caller's buffers.
+  // Goes on with the begun collective as far as it can without waiting for other ranks. Throws CommError if the ranks
+  // disagree, or after cancel(). After it has thrown, and only then, the wire does not access the caller's buffers.
   virtual Progress poll(const Collective& collective) = 0;
   // See communicator.h. A posted note reaches the other ranks before a clean close() returns. Any thread may call
   // these two, one at a time, also while another thread polls.

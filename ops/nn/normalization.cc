@@ -73,7 +73,7 @@ NormalizedBatch normalize_batch_in_training(const Expr& x, const Expr& gamma, co
   // (x - average) * factor + beta, the same for every constant c. With c = average, the shift's gradient gives that of
   // the average: it takes no other sum over x.
   const Expr c = stop_gradient(average), drift = (c - average) * factor;
-  const Expr normalized = (x - c) * factor + (beta ? wide(beta) + drift : drift);
+  const Expr normalized = scale_and_shift(x - c, factor, beta ? wide(beta) + drift : drift);
   return {normalized, reshape(average, kept), reshape(variance, kept)};
 }
 

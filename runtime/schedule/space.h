@@ -17,7 +17,8 @@ Space space_of(const Expr& e, const LocalView& local);
 // The elements that a program of the task walks: those of its elementwise nodes, or of a reduction's operand.
 Space space_of_program(const Task& task, const LocalView& local);
 
-// True if an operand is gathered: elementwise programs may read it where it lies (passes/transfers/lease.cc), reductions cannot.
+// True if an operand is gathered: elementwise programs may read it where it lies (passes/transfers/lease.cc),
+// reductions cannot.
 bool reads_gathered(const Task& task, const LocalView& local);
 
 // True if the task is a reduction whose operand a program can compute a tile at a time, on every rank.
