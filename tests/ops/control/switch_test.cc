@@ -118,6 +118,21 @@ TEST_F(Switch, TheOtherSidesGradientIsZero) {
   EXPECT_EQ(results[0].data<double>()[0], 3);
 }
 
+// A known condition takes one side, and nobody compares the sides' shapes: each gradient has its own side's shape.
+TEST_F(Switch, SidesOfUnequalFedShapesHaveGradientsOfTheirShapes) {
+  const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
+  const Expr alt = placeholder({.shape = {3, 3}, .dtype = DType::kFloat64});
+  const Expr flag = placeholder({.shape = {}, .dtype = DType::kBool});
+  Function f({x, alt, flag}, gradients(sum(square(switch_(flag, x * 2.0, alt * 3.0))), {x, alt}));
+  for (const bool side : {true, false}) {
+    const auto results = f({counted({2, 3}, 1), counted({3, 3}, 1), Array::scalar(side)});
+    EXPECT_EQ(results[0].shape(), (Shape{2, 3}));
+    EXPECT_EQ(results[1].shape(), (Shape{3, 3}));
+    EXPECT_EQ(results[side ? 0 : 1].data<double>()[0], side ? 8 : 18);
+    EXPECT_EQ(results[side ? 1 : 0].data<double>()[0], 0);
+  }
+}
+
 TEST_F(Switch, AKnownConditionLeavesOneSideInThePlan) {
   const Expr x = placeholder({.shape = {2}, .dtype = DType::kFloat64});
   const Expr unfed = placeholder({.shape = {2}, .dtype = DType::kFloat64});
