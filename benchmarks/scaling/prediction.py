@@ -10,18 +10,21 @@ The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-
   ring          one ring of all n = N k ranks, node by node: 2 (n - 1) rounds of b / n bytes, each as long as on its slowest link
   tree          up and down a binary tree of nodes, with a binary tree of ranks below each node, in pieces; the two children of a
                 parent send one after the other
-  hierarchical  the ranks of a node sum their buffers in shared memory; each node receives its slice of the whole from the N - 1
-                others and sends them the sum: twice N - 1 messages of b / N bytes, each time with one latency and a gap between
-                messages
+  hierarchical  Syncline's: the ranks of a node sum their buffers in shared memory, then nodes exchange sums in the rounds of
+                comm/shared, whose time benchmarks/simulate computes (benchmarks/scaling/model.h), with a gap between messages
 The model simulates a step: it computes, submits buckets and waits for them in the order of its profile; the wire transfers one bucket
 at a time. Not in the model: random delays of ranks, and traffic of other jobs.
 """
 
 import argparse
 import dataclasses
+import functools
 import json
 import math
+import pathlib
+import subprocess
 
+SIMULATE = pathlib.Path(__file__).parents[2] / "build/release/benchmarks/simulate"
 PIECE = 1 << 20  # bytes of a piece in the tree
 
 
@@ -40,7 +43,7 @@ class Link:
 @dataclasses.dataclass(frozen=True)
 class Cluster:
     """Nodes of equal size. `inside` is for messages between two ranks of a node, `between` for messages between nodes, `exchange` for
-    an exchange of all nodes with all, where TCP achieves less bandwidth than with one stream each way. In a sum of b bytes in shared
+    Syncline's exchange of nodes, where TCP achieves less bandwidth than with one stream each way. In a sum of b bytes in shared
     memory each rank reads and writes b bytes; a core moves `memory` bytes/s, and ranks beyond the cores add no bandwidth."""
 
     inside: Link
@@ -80,11 +83,21 @@ def tree(cluster, nodes, size, piece=PIECE):
     return 2 * (sum(steps) + (pieces - 1) * max(steps))
 
 
+@functools.cache
+def simulate(nodes, sizes, link, *options):
+    """What benchmarks/simulate says of all-reduces over `nodes`: a list of dicts of nodes, bytes and seconds (model, limit, simulated)."""
+    command = [SIMULATE, "--json", "--nodes", ",".join(map(str, nodes)), "--bytes", ",".join(map(str, sizes)), *options]
+    command += ["--latency", f"{link.latency:.15f}", "--bandwidth", repr(link.bandwidth), "--overhead", f"{link.gap:.15f}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def hierarchical(cluster, nodes, size):
-    between, network = 0.0, cluster.exchange
-    if nodes > 1:
-        between = 2 * (network.message((nodes - 1) * size / nodes) + (nodes - 2) * network.gap)
-    return node_sum(cluster, cluster.ranks_a_node, size) + between
+    inside = node_sum(cluster, cluster.ranks_a_node, size)
+    if nodes == 1:
+        return inside
+    (line,) = simulate((nodes,), (int(size),), cluster.exchange, "--model", "--ranks-a-node", str(cluster.ranks_a_node))
+    return inside + line["model"]
 
 
 SCHEDULES = {"ring": ring, "tree": tree, "hierarchical": hierarchical}
@@ -171,12 +184,16 @@ def profile_of_trace(lines, skip=10):
     return profile
 
 
+def link_of_exchange(network):
+    return Link(network["exchange_latency"], network["exchange_bandwidth"], network["gap"])
+
+
 def cluster_from(node, network, ranks_a_node, cores=1 << 30):
     """Makes a Cluster from the dicts of MEASURED.json."""
     return Cluster(
         inside=Link(node["message_latency"], node["message_bandwidth"]),
         between=Link(network["latency"], network["bandwidth"]),
-        exchange=Link(network["exchange_latency"], network["exchange_bandwidth"], network["gap"]),
+        exchange=link_of_exchange(network),
         meeting=node["meeting"],
         memory=node["memory"],
         cores=cores,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/scaling.md and its plot from the measurements of measure.py.
+"""Writes docs/scaling.md and its plot from the measurements of measure.py and the simulations of benchmarks/simulate.
 
 usage: report.py MEASURED.json [--write docs/scaling.md]
 """
@@ -22,6 +22,7 @@ ASSUMED = {
     },
 }  # fmt: skip
 RANKS_A_NODE = (1, 4, 16, 64)
+SIMULATED_NODES, SIMULATED_SIZES = (2, 4, 8, 16, 64, 256, 512, 767, 999, 1000, 1024), (4, 1 << 20, 25 << 20)
 COLORS = {"ring": "#c33", "tree": "#38c", "hierarchical": "#2a2"}
 
 
@@ -68,13 +69,40 @@ def inputs_lines(measured):
         "| MPI's ring, 3 nodes |",
         f"| exchange between nodes, {rate} | {network['exchange_latency'] * 1e6:.0f} us, "
         f"{network['exchange_bandwidth'] * 1e-9:.4f} GB/s, {network['gap'] * 1e6:.0f} us per further message "
-        "| Syncline's all-reduce, 3 and 5 nodes |",
+        "| Syncline's all-reduce, 3 and 4 nodes |",
     ]
     for model, profile in measured["profiles"].items():
         sizes = [size for action, _, size in profile if action == "submit"]
         text = f"{prediction.compute_seconds(profile) * 1e3:.2f} ms, buckets of {', '.join(f'{s / 2**20:.2f}' for s in sizes)} MiB"
         lines.append(f"| step, {model} | {text} | a rank's timeline, 2 ranks of a node |")
     return lines
+
+
+def simulation_lines(network):
+    """Syncline's all-reduce: simulated, by the model, and the limit of the links' bandwidth."""
+    link = prediction.link_of_exchange(network)
+    lines = ["| nodes | bytes | simulated, us | model, us | error | limit, us | simulated / limit |", "|---|---|---|---|---|---|---|"]
+    errors = []
+    for line in prediction.simulate(SIMULATED_NODES, SIMULATED_SIZES, link):
+        simulated, model, limit = (1e6 * line[key] for key in ("simulated", "model", "limit"))
+        errors.append(abs(model / simulated - 1))
+        ratio = f"{simulated / limit:.3f}" if line["bytes"] >= 1 << 20 else "-"
+        lines.append(
+            f"| {line['nodes']:,} | {line['bytes']:,} | {simulated:,.1f} | {model:,.1f} | {model / simulated - 1:+.1%} | {limit:,.1f} | {ratio} |"
+        )
+    return [*lines, "", f"Median of the model's absolute relative error: {statistics.median(errors):.1%} (at most {max(errors):.1%})."]
+
+
+def simulated_efficiency(measured, network, model, nodes, ranks_a_node):
+    """Of a step whose transfers are simulated between nodes of one rank; the sums within nodes are the model's."""
+    cluster = prediction.cluster_from(measured["node"], network, ranks_a_node)
+    profile = measured["profiles"][model]
+
+    def transfer(size):
+        (line,) = prediction.simulate((nodes,), (int(size),), cluster.exchange)
+        return prediction.node_sum(cluster, ranks_a_node, size) + line["simulated"]
+
+    return prediction.compute_seconds(profile) / prediction.step_seconds(profile, transfer)
 
 
 def efficiency(measured, network, profile, schedule, ranks_a_node, ranks):
@@ -137,6 +165,9 @@ def plot(measured, model):
 
 def report(measured):
     machine, model = measured["machine"], next(iter(measured["profiles"]))
+    name, network = next(iter(ASSUMED.items()))
+    simulated = simulated_efficiency(measured, network, "mlp_wide", 256, 4)
+    modelled = [efficiency(measured, network, measured["profiles"]["mlp_wide"], "hierarchical", 4, n) for n in (1024, 4096)]
     return "\n".join(
         [
             "# Scaling",
@@ -163,6 +194,17 @@ def report(measured):
             "The model is least accurate for MPI's tree, because it does not overlap the way up with the way down. While several",
             "nodes exchange data, the bandwidth that TCP achieves varies from run to run. A load above 2 means that other",
             "processes were running; some rows then deviate.",
+            "",
+            "## Simulation",
+            "",
+            "`build/release/benchmarks/simulate` runs the wire's own code for many nodes of one rank in virtual time: agreement, pieces",
+            "and rounds as on a cluster, messages that exist as lengths. Memory and sums take no time. The model computes the same",
+            f"rounds without running them. The network is {name}.",
+            "",
+            *simulation_lines(network),
+            "",
+            f"Efficiency of mlp_wide on 256 nodes of 4 ranks: {simulated:.3f} with simulated transfers, {modelled[0]:.3f} by the model; on",
+            f"1,024 nodes of 4 ranks: {modelled[1]:.3f} by the model.",
             "",
             "## Prediction",
             "",

@@ -22,8 +22,8 @@ Halves halves_of(int node, int half, int nodes) {
 
 std::vector<MeetingRound> direct(int node, int nodes) {
   MeetingRound round;
-  for (int n = 0; n < nodes; ++n) {
-    if (n == node) continue;
+  for (int i = 1; i < nodes; ++i) {
+    const int n = (node + i) % nodes;  // each node begins with another, so that no link gets all messages at once
     round.to.push_back(n);
     round.from.push_back({n, {n, n + 1}});
   }

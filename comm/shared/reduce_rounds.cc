@@ -97,12 +97,35 @@ class Returned {
 };
 
 void add_sum(const SumTree& tree, int node, const Handover& h, const Range& parts, ReduceRound& round) {
-  const int first = tree.first_block[static_cast<std::size_t>(node)];
-  const int received = tree.own_blocks() + static_cast<int>(round.receives.size()) - 1;
+  const int first = tree.first_of(node);
+  const int received = tree.blocks(node) + static_cast<int>(round.receives.size()) - 1;
   const int own = h.to - first, other = tree.node_of(h.from) == node ? h.from - first : received;
   ReduceRound::Sum sum{parts, {own, other}, {0, 1, kAdd}, own};
   if (h.from < h.to) std::swap(sum.terms[0], sum.terms[1]);
   round.sums.push_back(std::move(sum));
+}
+
+ReduceRounds direct_rounds_of(const SumTree& tree, int node) {
+  const int nodes = tree.node_count();
+  const Range own{node, node + 1};
+  ReduceRound sum, give;
+  ReduceRound::Sum total{own, {}, tree.all, 0};
+  for (int b = 0; b < tree.blocks(); ++b) {
+    const int owner = tree.node_of(b);
+    total.terms.push_back(owner == node ? b - tree.first_of(node)
+                                        : tree.blocks(node) + static_cast<int>(sum.receives.size()));
+    if (owner != node) sum.receives.push_back({owner, own, true});
+  }
+  sum.sums.push_back(std::move(total));
+  for (int i = 1; i < nodes; ++i) {
+    const int n = (node + i) % nodes;  // each node begins with another, so that no link gets all messages at once
+    for (int b = 0; b < tree.blocks(node); ++b) sum.sends.push_back({n, {n, n + 1}, true, b});
+    give.sends.push_back({n, own});
+    give.receives.push_back({n, {n, n + 1}});
+  }
+  std::vector<int> owners(static_cast<std::size_t>(nodes));
+  std::iota(owners.begin(), owners.end(), 0);
+  return {std::move(owners), {std::move(sum)}, {std::move(give)}};
 }
 
 }  // namespace
@@ -117,67 +140,61 @@ Range elements_of(std::int64_t count, const Range& parts, std::int64_t n) {
   return {part_of(count, parts.begin, n).begin, part_of(count, parts.end - 1, n).end};
 }
 
-ReduceRounds direct_rounds(const SumTree& tree, int node) {
-  const int nodes = tree.node_count();
-  const Range own{node, node + 1};
-  ReduceRound sum, give;
-  ReduceRound::Sum total{own, {}, tree.all, 0};
-  for (int b = 0; b < tree.blocks(); ++b) {
-    const int owner = tree.node_of(b);
-    total.terms.push_back(owner == node ? b - tree.first_block[static_cast<std::size_t>(node)]
-                                        : tree.own_blocks() + static_cast<int>(sum.receives.size()));
-    if (owner != node) sum.receives.push_back({owner, own, true});
-  }
-  sum.sums.push_back(std::move(total));
-  for (int n = 0; n < nodes; ++n) {
-    if (n == node) continue;
-    for (int b = 0; b < tree.own_blocks(); ++b) sum.sends.push_back({n, {n, n + 1}, true, b});
-    give.sends.push_back({n, own});
-    give.receives.push_back({n, {n, n + 1}});
-  }
-  std::vector<int> owners(static_cast<std::size_t>(nodes));
-  std::iota(owners.begin(), owners.end(), 0);
-  return {std::move(owners), {std::move(sum)}, {std::move(give)}};
+std::vector<ReduceRounds> direct_rounds(const SumTree& tree, Range nodes) {
+  std::vector<ReduceRounds> rounds;
+  for (std::int64_t n = nodes.begin; n < nodes.end; ++n) rounds.push_back(direct_rounds_of(tree, static_cast<int>(n)));
+  return rounds;
 }
 
-ReduceRounds halving_rounds(const SumTree& tree, int node) {
+std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
   const Halving halving(tree);
   const std::vector<Handover>& handovers = halving.handovers();
   const auto height = static_cast<std::size_t>(halving.root().height);
-  const int first = tree.first_block[static_cast<std::size_t>(node)];
-  ReduceRounds rounds{{}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height)};
+  std::vector<ReduceRounds> rounds(static_cast<std::size_t>(nodes.size()),
+                                   {{}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height)});
+  const auto of = [&](int node) {
+    const bool wanted = nodes.begin <= node && node < nodes.end;
+    return wanted ? &rounds[static_cast<std::size_t>(node - nodes.begin)] : nullptr;
+  };
   for (const Handover& h : handovers) {
-    ReduceRound& round = rounds.sums[static_cast<std::size_t>(h.height - 1)];
+    const auto number = static_cast<std::size_t>(h.height - 1);
     const int from = tree.node_of(h.from), to = tree.node_of(h.to);
-    if (from == node && to != node) round.sends.push_back({to, halving.parts_of(h), h.of_block, h.from - first});
-    if (to != node) continue;
-    if (from != node) round.receives.push_back({from, halving.parts_of(h), h.of_block});
-    add_sum(tree, node, h, halving.parts_of(h), round);
+    if (ReduceRounds* const sender = of(from); sender != nullptr && to != from)
+      sender->sums[number].sends.push_back({to, halving.parts_of(h), h.of_block, h.from - tree.first_of(from)});
+    if (of(to) == nullptr) continue;
+    ReduceRound& round = of(to)->sums[number];
+    if (from != to) round.receives.push_back({from, halving.parts_of(h), h.of_block});
+    add_sum(tree, to, h, halving.parts_of(h), round);
     if (h.height == halving.root().height) round.sums.back().to = 0;
   }
   // The way back: each node gets each part once.
-  for (const int leaf : halving.root().owners) rounds.owners.push_back(tree.node_of(leaf));
-  std::vector<Returned> returned(static_cast<std::size_t>(tree.node_count()), Returned(rounds.parts()));
-  for (std::int64_t p = 0; p < rounds.parts(); ++p)
-    returned[static_cast<std::size_t>(rounds.owners[static_cast<std::size_t>(p)])].add({p, p + 1});
+  std::vector<int> owners;
+  for (const int leaf : halving.root().owners) owners.push_back(tree.node_of(leaf));
+  const auto parts = std::ssize(owners);
+  std::vector<Returned> returned(static_cast<std::size_t>(tree.node_count()), Returned(parts));
+  for (std::int64_t p = 0; p < parts; ++p)
+    returned[static_cast<std::size_t>(owners[static_cast<std::size_t>(p)])].add({p, p + 1});
   for (auto h = handovers.rbegin(); h != handovers.rend(); ++h) {
-    ReduceRound& round = rounds.returns[height - static_cast<std::size_t>(h->height)];
+    const auto number = height - static_cast<std::size_t>(h->height);
     const int from = tree.node_of(h->to), to = tree.node_of(h->from);
-    for (const Range& parts : returned[static_cast<std::size_t>(to)].add(halving.parts_of(*h))) {
-      if (from == node) round.sends.push_back({to, parts});
-      if (to == node) round.receives.push_back({from, parts});
+    for (const Range& missing : returned[static_cast<std::size_t>(to)].add(halving.parts_of(*h))) {
+      if (of(from) != nullptr) of(from)->returns[number].sends.push_back({to, missing});
+      if (of(to) != nullptr) of(to)->returns[number].receives.push_back({from, missing});
     }
   }
   const auto is_empty = [](const ReduceRound& round) {
     return round.sends.empty() && round.receives.empty() && round.sums.empty();
   };
-  std::erase_if(rounds.sums, is_empty);
-  std::erase_if(rounds.returns, is_empty);
+  for (ReduceRounds& one : rounds) {
+    one.owners = owners;
+    std::erase_if(one.sums, is_empty);
+    std::erase_if(one.returns, is_empty);
+  }
   return rounds;
 }
 
-ReduceRounds reduce_rounds(const SumTree& tree, int node) {
-  return tree.node_count() <= kDirect ? direct_rounds(tree, node) : halving_rounds(tree, node);
+std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes) {
+  return tree.node_count() <= kDirect ? direct_rounds(tree, nodes) : halving_rounds(tree, nodes);
 }
 
 }  // namespace syncline::comm

@@ -56,9 +56,10 @@ struct ReduceRounds {
   std::int64_t parts() const { return std::ssize(owners); }
 };
 
-ReduceRounds direct_rounds(const SumTree& tree, int node);
-ReduceRounds halving_rounds(const SumTree& tree, int node);
-// The algorithm for this number of nodes.
-ReduceRounds reduce_rounds(const SumTree& tree, int node);
+// Of these nodes. `tree`: of any node of the job.
+std::vector<ReduceRounds> direct_rounds(const SumTree& tree, Range nodes);
+std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes);
+// By the algorithm for the job's number of nodes.
+std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes);
 
 }  // namespace syncline::comm

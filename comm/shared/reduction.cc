@@ -6,10 +6,6 @@
 namespace syncline::comm {
 namespace {
 
-// A rank's slice of a chunk. It stays in the cache, and kChunksInFlight of them hide the latency of the rounds of a
-// thousand nodes.
-constexpr std::int64_t kPieceBytes = std::int64_t{512} << 10;
-
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 }  // namespace
@@ -62,7 +58,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
       network_(network),
       format_(format),
       rails_(topology.rails()),
-      rounds_(has_rail() ? reduce_rounds(tree, topology.node) : ReduceRounds{}) {
+      rounds_(has_rail() ? reduce_rounds(tree, {topology.node, topology.node + 1}).front() : ReduceRounds{}) {
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || !has_rail()) return;

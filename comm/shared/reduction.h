@@ -25,6 +25,10 @@
 
 namespace syncline::comm {
 
+// A rank's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
+// rounds of a thousand nodes.
+inline constexpr std::int64_t kPieceBytes = std::int64_t{512} << 10;
+
 class Reduction {
  public:
   Reduction(const Topology& topology, const SumTree& tree, NodeControl& control, Network& network, WireFormat format);

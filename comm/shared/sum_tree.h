@@ -45,9 +45,8 @@ struct SumTree {
   int node_of(int block) const { return nodes[static_cast<std::size_t>(block)]; }
   int own_blocks() const { return static_cast<int>(own.size()); }
   int blocks() const { return first_block.back(); }
-  int blocks(int node) const {
-    return first_block[static_cast<std::size_t>(node) + 1] - first_block[static_cast<std::size_t>(node)];
-  }
+  int first_of(int node) const { return first_block[static_cast<std::size_t>(node)]; }
+  int blocks(int node) const { return first_of(node + 1) - first_of(node); }
 };
 
 }  // namespace syncline::comm

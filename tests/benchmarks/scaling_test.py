@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Compares benchmarks/scaling/prediction.py with simulations of single messages and with sums computed by hand."""
+"""Compares benchmarks/scaling/prediction.py with simulations of single messages and with sums computed by hand.
+
+usage: scaling_test.py SIMULATE, the program of benchmarks/scaling/simulate.cc
+"""
 
 import json
 import os
@@ -68,11 +71,20 @@ class Schedules(unittest.TestCase):
         self.assertLess(prediction.tree(cluster(), 64, 4), prediction.ring(cluster(), 64, 4))
         self.assertLess(prediction.ring(cluster(), 64, 1 << 30), prediction.tree(cluster(), 64, 1 << 30))
 
-    def test_hierarchical_adds_the_node_and_the_slices(self):
+    def test_hierarchical_adds_the_node_and_the_rounds(self):
         size = 8 << 20
         node = 2e-6 + 2 * 4 * size / (4 * 20e9)
         self.assertAlmostEqual(prediction.hierarchical(cluster(4), 1, size), node, places=12)
-        self.assertAlmostEqual(prediction.hierarchical(cluster(4), 3, size), node + 2 * (40e-6 + 3e-6 + 2 * size / 3 / 0.5e9), places=12)
+        # Three nodes agree, then each adds up a third and sends it.
+        exchange = 3 * 40e-6 + 6 * 3e-6 + 2 * (2 * size / 3) / 0.5e9
+        self.assertAlmostEqual(prediction.hierarchical(cluster(4), 3, size) / (node + exchange), 1, delta=0.005)
+
+    def test_the_model_of_the_rounds_is_what_the_wire_does(self):
+        link = Link(5e-6, 11e9, gap=0.5e-6)
+        for nodes, most in ((2, 0.02), (3, 0.02), (8, 0.02), (9, 0.1), (16, 0.02), (33, 0.2), (64, 0.02), (100, 0.05)):
+            for line in prediction.simulate((nodes,), (4, 64 << 10, 1 << 20, 25 << 20), link):
+                self.assertAlmostEqual(line["model"] / line["simulated"], 1, delta=most, msg=line)
+                self.assertGreater(line["simulated"], line["limit"])
 
     def test_cores_bound_the_memory_that_ranks_move(self):
         size = 8 << 20
@@ -111,7 +123,7 @@ class Step(unittest.TestCase):
         values = [prediction.efficiency(profile, cluster(), n, "hierarchical") for n in (1, 2, 8, 64, 512, 4096)]
         self.assertEqual(values[0], 1)
         self.assertEqual(values, sorted(values, reverse=True))
-        self.assertAlmostEqual(values[1], 5e-3 / (5e-3 + 2 * (40e-6 + (1 << 19) / 0.5e9)))
+        self.assertAlmostEqual(values[1] / (5e-3 / (5e-3 + 3 * 40e-6 + 2 * (1 << 19) / 0.5e9)), 1, delta=0.005)
 
 
 class Measurements(unittest.TestCase):
@@ -144,4 +156,5 @@ class Measurements(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    prediction.SIMULATE = sys.argv.pop(1)
     unittest.main()

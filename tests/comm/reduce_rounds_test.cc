@@ -11,7 +11,7 @@
 namespace syncline::comm {
 namespace {
 
-using Rounds = ReduceRounds (*)(const SumTree&, int);
+using Rounds = std::vector<ReduceRounds> (*)(const SumTree&, Range);
 using Expression = std::uint64_t;  // a digest of a sum with its order
 
 Expression leaf(int block) { return 0x9e3779b97f4a7c15u * static_cast<Expression>(block + 1); }
@@ -50,13 +50,17 @@ class Job {
     std::vector<int> node_of_rank;
     for (std::size_t n = 0; n < ranks_of_nodes.size(); ++n)
       node_of_rank.insert(node_of_rank.end(), static_cast<std::size_t>(ranks_of_nodes[n]), static_cast<int>(n));
+    // Any node knows the rounds of all.
+    std::vector<ReduceRounds> of_nodes =
+        rounds(SumTree(make_topology(static_cast<int>(node_of_rank.size()) - 1, node_of_rank)),
+               {0, std::ssize(ranks_of_nodes)});
     int rank = 0;
     for (std::size_t n = 0; n < ranks_of_nodes.size(); rank += ranks_of_nodes[n++]) {
       SumTree tree(make_topology(rank, node_of_rank));
-      ReduceRounds own = rounds(tree, static_cast<int>(n));
+      ReduceRounds& own = of_nodes[n];
       std::vector<std::vector<Expression>> sums;
       for (int b = 0; b < tree.own_blocks(); ++b)
-        sums.emplace_back(static_cast<std::size_t>(own.parts()), leaf(tree.first_block[n] + b));
+        sums.emplace_back(static_cast<std::size_t>(own.parts()), leaf(tree.first_of(static_cast<int>(n)) + b));
       nodes_.push_back({std::move(tree), std::move(own), std::move(sums)});
     }
   }
@@ -155,7 +159,8 @@ TEST(ReduceRounds, OfManyNodesMoveFewBytes) {
     std::vector<int> node_of_rank;
     for (int n = 0; n < nodes; ++n) node_of_rank.insert(node_of_rank.end(), 4, n);
     for (const int node : {0, 1, nodes / 2, nodes - 2, nodes - 1}) {
-      const ReduceRounds rounds = reduce_rounds(SumTree(make_topology(4 * node, node_of_rank)), node);
+      const ReduceRounds rounds =
+          reduce_rounds(SumTree(make_topology(4 * node, node_of_rank)), {node, node + 1}).front();
       std::int64_t sent = 0, received = 0;
       for (const ReduceRound& round : rounds.sums) {
         for (const ReduceRound::Message& m : round.sends) sent += m.parts.size();

@@ -31,6 +31,7 @@ bool adds_zero(const Expr& node) {
 
 bool sums(const Expr& node) {
   static const std::set<std::string_view> kSums{"sum",
+                                                "sums_of_moments",
                                                 "prod",
                                                 "cumsum",
                                                 "cumprod",
