@@ -6,6 +6,9 @@
 namespace syncline::comm {
 namespace {
 
+// What a rank adds up before it returns to its driver: about a millisecond's work.
+constexpr std::int64_t kStepBytes = std::int64_t{4} << 20;
+
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 }  // namespace
@@ -111,9 +114,13 @@ Steps Reduction::on_node(Run& run) {
   for (std::int64_t k = 0; k < run.chunks(); ++k) {
     if (run.staged()) co_await counted(run, &RankControl::staged, k);
     const Range mine = part_of(run.range(k).size(), local, control_.ranks());
-    for (int l = 0; l < control_.ranks(); ++l)
-      buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + mine.begin * run.width;
-    reduce_in_place(run.collective.dtype, run.collective.reduce, tree_.own.front(), buffers_, mine.size());
+    for (std::int64_t at = mine.begin; at < mine.end; at += kStepBytes / run.width) {
+      if (at > mine.begin) co_await std::suspend_always{};
+      for (int l = 0; l < control_.ranks(); ++l)
+        buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + at * run.width;
+      reduce_in_place(run.collective.dtype, run.collective.reduce, tree_.own.front(), buffers_,
+                      std::min(kStepBytes / run.width, mine.end - at));
+    }
     run.tell_worked(local, k);
     run.stage(topology_, k + 1);  // into the other half, which all ranks have finished with
     co_await counted(run, &RankControl::reduced, k);
@@ -127,7 +134,7 @@ Steps Reduction::scatter_on_node(Run& run) {
   const int local = topology_.local, ranks = control_.ranks();
   const std::vector<std::int64_t> counts(run.collective.counts.begin(), run.collective.counts.end());
   std::int64_t piece = *std::max_element(counts.begin(), counts.end());
-  if (run.staged()) piece = std::min(piece, run.chunk / ranks);
+  piece = std::min(piece, run.staged() ? run.chunk / ranks : kStepBytes / run.width);
   const std::int64_t chunks = (*std::max_element(counts.begin(), counts.end()) + piece - 1) / piece;
   const auto size_of_piece = [&](int l, std::int64_t k) {
     return std::clamp<std::int64_t>(counts[static_cast<std::size_t>(l)] - k * piece, 0, piece);

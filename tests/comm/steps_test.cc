@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
 #include <stdexcept>
+
+#include "comm/local/local_job.h"
+#include "comm/shared/node_wire.h"
 
 namespace syncline::comm {
 namespace {
@@ -76,6 +81,69 @@ TEST(Steps, PassOnExceptions) {
       EXPECT_THROW(steps.advance(), std::runtime_error);
     }
     EXPECT_EQ(signals.living, 0);
+  }
+}
+
+// Two ranks of a node, driven by this thread.
+class TwoRanks {
+ public:
+  TwoRanks() {
+    for (int r = 0; r < 2; ++r) {
+      NodeParts parts{job_->topology(r), nullptr, job_->memory(r), job_->network(r)};
+      const NodeWireOptions options;
+      parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(options.staging_bytes / 2));
+      wires_[at(r)] = std::make_unique<NodeWire>(std::move(parts), options);
+    }
+  }
+  ~TwoRanks() {
+    for (const auto& wire : wires_) wire->close(true);
+  }
+  // Returns how often a poll returned before the end because it had done enough.
+  int run(const std::array<Collective, 2>& collectives) {
+    int moves = 0;
+    std::array<bool, 2> done{};
+    for (int r = 0; r < 2; ++r) wires_[at(r)]->begin(collectives[at(r)]);
+    while (!done[0] || !done[1])
+      for (int r = 0; r < 2; ++r) {
+        if (done[at(r)]) continue;
+        const Wire::Progress progress = wires_[at(r)]->poll(collectives[at(r)]);
+        done[at(r)] = progress == Wire::Progress::kDone;
+        moves += progress == Wire::Progress::kMoving ? 1 : 0;
+      }
+    return moves;
+  }
+  float* memory(int r) { return reinterpret_cast<float*>(wires_[at(r)]->shared_memory()); }
+
+ private:
+  static std::size_t at(int r) { return static_cast<std::size_t>(r); }
+  const std::shared_ptr<LocalJob> job_ = std::make_shared<LocalJob>(std::vector<int>{0, 0});
+  std::array<std::unique_ptr<NodeWire>, 2> wires_;
+};
+
+// Otherwise a sum of a gigabyte would keep other callers from the wire, and its limits from being looked at.
+TEST(Steps, ALargeSumInSharedMemoryReturnsNowAndThen) {
+  constexpr std::int64_t kCount = 11'000'003;  // each rank adds up 22 MB
+  TwoRanks ranks;
+  const Collective memory = make_shared_memory(4 * kCount);
+  ranks.run({memory, memory});
+  for (const bool scatters : {false, true}) {
+    for (int r = 0; r < 2; ++r)
+      for (std::int64_t i = 0; i < kCount; ++i) ranks.memory(r)[i] = static_cast<float>((r + 1) * (i % 1000));
+    std::array<Collective, 2> sums;
+    const std::array<std::int64_t, 2> counts{kCount / 2, kCount - kCount / 2};
+    for (int r = 0; r < 2; ++r) {
+      float* const data = ranks.memory(r);
+      sums[static_cast<std::size_t>(r)] = scatters
+                                              ? make_reduce_scatter({}, data, counts, DType::kFloat32, Reduce::kSum, 2)
+                                              : make_all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum);
+    }
+    EXPECT_GE(ranks.run(sums), 2 * 5);
+    for (int r = 0; r < 2; ++r) {
+      const bool all = !scatters;
+      const std::int64_t begin = all || r == 0 ? 0 : counts[0], end = all || r == 1 ? kCount : counts[0];
+      for (std::int64_t i = begin; i < end; ++i)
+        ASSERT_EQ(ranks.memory(r)[i], static_cast<float>(3 * (i % 1000))) << r << ' ' << i;
+    }
   }
 }
 
