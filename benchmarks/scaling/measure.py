@@ -5,8 +5,8 @@ usage: measure.py --out FILE [--rate 400mbit]
 
 Latency and bandwidth come from benchmarks/allreduce on two ranks of one node and on three and four nodes of one rank, profiles of
 steps from the timelines of two ranks of one node. Nodes are network namespaces (tests/mpi/namespaces/nodes) with links of limited
-rate. The checks run other layouts: Syncline's all-reduce, MPI's ring and binary tree, and training steps. Needs allreduce, simulate
-and step_bench in build/release.
+rate. The checks run other layouts: Syncline's all-reduce, MPI's ring and binary tree, and training steps. Needs allreduce and
+step_bench in build/release.
 """
 
 import argparse
@@ -76,8 +76,8 @@ def measure_node():
 
 def measure_network(rate):
     """Fits the exchange to Syncline's all-reduce and messages to MPI's ring, both on three nodes: a ring has 4 rounds of a third of the
-    buffer, and the exchange sends two thirds of it twice. A small sum is one message to each other node, so it costs a latency and
-    a gap for each."""
+    buffer, and the exchange sends two thirds of it twice. A small sum is one message to each other node: one latency, and a gap
+    for each message."""
     three = allreduce(on_nodes("1,1,1", rate, RING), NETWORK_SIZES)
     latency, bandwidth = prediction.fit(points(three, "mpi"), share=4 / 3)
     large = [point for point in points(three, "syncline") if point[0] >= 1 << 20]
@@ -85,10 +85,10 @@ def measure_network(rate):
     # The ranks share this machine's cores, so a further message costs more than on a node with cores of its own.
     small = NETWORK_SIZES[:2]
     four = allreduce(on_nodes("1,1,1,1", rate), small)
-    pairs = list(zip(points(three, "syncline"), points(four, "syncline")))
-    gap = max(0.0, min(b - a for (_, a), (_, b) in pairs))
+    (of_three, of_four) = (min(seconds for size, seconds in points(lines, "syncline") if size in small) for lines in (three, four))
+    gap = min(max(0.0, of_four - of_three), of_three / 2)
     return {
-        "latency": latency / 4, "bandwidth": bandwidth, "exchange_latency": max(0.0, min(a for (_, a), _ in pairs) - 2 * gap),
+        "latency": latency / 4, "bandwidth": bandwidth, "exchange_latency": of_three - 2 * gap,
         "exchange_bandwidth": exchange_bandwidth, "gap": gap, "points": three,
     }  # fmt: skip
 

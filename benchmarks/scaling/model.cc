@@ -11,6 +11,7 @@
 #include "comm/shared/reduce_rounds.h"
 #include "comm/shared/reduction.h"
 #include "comm/worker/worker.h"
+#include "syncline/error.h"
 
 namespace syncline::comm {
 namespace {
@@ -23,6 +24,7 @@ struct Round {
   };
   std::vector<Message> sends;
   std::vector<Message> receives;
+  double rails = 1;  // messages that a message consists of
 };
 using Rounds = std::vector<std::vector<Round>>;  // by node
 
@@ -33,7 +35,7 @@ double sum_of(const std::vector<Round::Message>& messages) {
 }
 
 double busy_sending(const Round& round, const VirtualLink& link) {
-  return sum_of(round.sends) / link.bandwidth + link.overhead * static_cast<double>(round.sends.size());
+  return sum_of(round.sends) / link.bandwidth + link.overhead * round.rails * static_cast<double>(round.sends.size());
 }
 
 // The time at which the last node ends its last round. Several chunks go through a round together: the next round
@@ -48,6 +50,7 @@ class CriticalPath {
       for (int n = 0; n < size(); ++n)
         while (end_round(n)) moved = true;
     }
+    for (int n = 0; n < size(); ++n) SYNCLINE_CHECK(round_of(n) == nullptr);  // else a node waits for ever
   }
   double seconds() const {
     double last = 0;
@@ -77,7 +80,7 @@ class CriticalPath {
     double leaves = state(node).now;
     for (std::size_t i = 0; round != nullptr && i < round->sends.size(); ++i) {
       const Round::Message& message = round->sends[i];
-      leaves += link_.overhead;
+      leaves += link_.overhead * round->rails;
       arrivals_[{node, message.node}].push_back({leaves + link_.latency, message.bytes});
       leaves += message.bytes / link_.bandwidth;
     }
@@ -139,6 +142,7 @@ Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, double byte
     for (const auto* phase : {&reduce.sums, &reduce.returns})
       for (const ReduceRound& one : *phase) {
         Round& round = of_node.emplace_back();
+        round.rails = ranks_a_node;
         add(one.sends, round.sends);
         add(one.receives, round.receives);
       }
@@ -168,7 +172,7 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   const double values = static_cast<double>(sizeof(Summary) + (small ? static_cast<std::size_t>(bytes) : 0));
   const double meeting = CriticalPath(meeting_of(nodes, values), link).seconds();
   if (small) return meeting;
-  const std::int64_t chunk = std::min(bytes, ranks_a_node * kPieceBytes);
+  const std::int64_t chunk = std::min(bytes, ranks_a_node * kSliceBytes);
   const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, static_cast<double>(chunk));
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);
   const double in_flight = std::min<double>(chunks, kChunksInFlight);

@@ -4,7 +4,8 @@
 usage: prediction.py MEASURED.json [--cluster NAME] [--profile NAME] [--no-overlap] [--ranks-a-node K,K...]
 
 MEASURED.json is the output of measure.py: latency and bandwidth of a node and of a network, and profiles of steps. The batch of
-a rank is constant (weak scaling), so efficiency is the time of a step without communication divided by the time with it.
+a rank is constant (weak scaling), so efficiency is the time of a step without communication divided by the time with it. Needs
+simulate in build/release.
 
 The model. A message takes latency + bytes / bandwidth (alpha and beta). An all-reduce of b bytes over N nodes of k ranks takes:
   ring          one ring of all n = N k ranks, node by node: 2 (n - 1) rounds of b / n bytes, each as long as on its slowest link
@@ -34,7 +35,7 @@ class Link:
 
     latency: float  # seconds
     bandwidth: float  # bytes/s
-    gap: float = 0.0  # seconds that each further message costs its sender besides its bytes
+    gap: float = 0.0  # seconds that each message costs its sender besides its bytes
 
     def message(self, size):
         return self.latency + size / self.bandwidth
@@ -88,7 +89,9 @@ def simulate(nodes, sizes, link, *options):
     """What benchmarks/simulate says of all-reduces over `nodes`: a list of dicts of nodes, bytes and seconds (model, limit, simulated)."""
     command = [SIMULATE, "--json", "--nodes", ",".join(map(str, nodes)), "--bytes", ",".join(map(str, sizes)), *options]
     command += ["--latency", f"{link.latency:.15f}", "--bandwidth", repr(link.bandwidth), "--overhead", f"{link.gap:.15f}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise SystemExit(f"{SIMULATE}: exit status {done.returncode}: {done.stderr.strip()}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

@@ -68,7 +68,7 @@ def inputs_lines(measured):
         f"| message between nodes, {rate} | {network['latency'] * 1e6:.0f} us, {network['bandwidth'] * 1e-9:.4f} GB/s "
         "| MPI's ring, 3 nodes |",
         f"| exchange between nodes, {rate} | {network['exchange_latency'] * 1e6:.0f} us, "
-        f"{network['exchange_bandwidth'] * 1e-9:.4f} GB/s, {network['gap'] * 1e6:.0f} us per further message "
+        f"{network['exchange_bandwidth'] * 1e-9:.4f} GB/s, {network['gap'] * 1e6:.0f} us per message "
         "| Syncline's all-reduce, 3 and 4 nodes |",
     ]
     for model, profile in measured["profiles"].items():
@@ -83,13 +83,12 @@ def simulation_lines(network):
     link = prediction.link_of_exchange(network)
     lines = ["| nodes | bytes | simulated, us | model, us | error | limit, us | simulated / limit |", "|---|---|---|---|---|---|---|"]
     errors = []
-    for line in prediction.simulate(SIMULATED_NODES, SIMULATED_SIZES, link):
+    for line in (line for nodes in SIMULATED_NODES for line in prediction.simulate((nodes,), SIMULATED_SIZES, link)):
         simulated, model, limit = (1e6 * line[key] for key in ("simulated", "model", "limit"))
         errors.append(abs(model / simulated - 1))
         ratio = f"{simulated / limit:.3f}" if line["bytes"] >= 1 << 20 else "-"
-        lines.append(
-            f"| {line['nodes']:,} | {line['bytes']:,} | {simulated:,.1f} | {model:,.1f} | {model / simulated - 1:+.1%} | {limit:,.1f} | {ratio} |"
-        )
+        cells = f"{line['nodes']:,}", f"{line['bytes']:,}", f"{simulated:,.1f}", f"{model:,.1f}", f"{model / simulated - 1:+.1%}"
+        lines.append(f"| {' | '.join(cells)} | {limit:,.1f} | {ratio} |")
     return [*lines, "", f"Median of the model's absolute relative error: {statistics.median(errors):.1%} (at most {max(errors):.1%})."]
 
 
@@ -203,8 +202,8 @@ def report(measured):
             "",
             *simulation_lines(network),
             "",
-            f"Efficiency of mlp_wide on 256 nodes of 4 ranks: {simulated:.3f} with simulated transfers, {modelled[0]:.3f} by the model; on",
-            f"1,024 nodes of 4 ranks: {modelled[1]:.3f} by the model.",
+            f"Efficiency of mlp_wide on 256 nodes of 4 ranks: {simulated:.3f} with the simulated transfers of 256 nodes of one rank and the",
+            f"model's sums within nodes, {modelled[0]:.3f} by the model alone; on 1,024 nodes of 4 ranks: {modelled[1]:.3f} by the model.",
             "",
             "## Prediction",
             "",

@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -71,7 +74,8 @@ void print(const Options& options, int nodes, std::int64_t bytes, std::optional<
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  std::vector<float> zeros(static_cast<std::size_t>(*std::ranges::max_element(options.sizes) / 4 + 1));
+  const std::int64_t most = options.simulates() ? *std::ranges::max_element(options.sizes) : 4;
+  std::vector<float> zeros(static_cast<std::size_t>(most / 4 + 1));
   if (!options.json)
     fmt::print("{:>6} {:>12} {:>12}{} {:>12} {:>8}\n", "nodes", "bytes", "model, us",
                options.simulates() ? "  simul., us    error" : "", "limit, us", "ratio");

@@ -56,7 +56,7 @@ struct ReduceRounds {
   std::int64_t parts() const { return std::ssize(owners); }
 };
 
-// Of these nodes. `tree`: of any node of the job.
+// The rounds of these nodes, in order. `tree`: of any node of the job.
 std::vector<ReduceRounds> direct_rounds(const SumTree& tree, Range nodes);
 std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes);
 // By the algorithm for the job's number of nodes.

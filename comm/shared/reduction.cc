@@ -6,8 +6,8 @@
 namespace syncline::comm {
 namespace {
 
-// What a rank adds up before it returns to its driver: about a millisecond's work.
-constexpr std::int64_t kStepBytes = std::int64_t{4} << 20;
+// What a rank reads before it returns to its driver: about a millisecond's work.
+constexpr std::int64_t kStepBytes = std::int64_t{8} << 20;
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
@@ -33,6 +33,8 @@ struct Reduction::Run {
   std::byte* place(int l, std::int64_t k) const {
     return staged() ? control.staging(l, number(k)) : parts[static_cast<std::size_t>(l)] + k * chunk * width;
   }
+  // Elements of each of the node's buffers.
+  std::int64_t step() const { return std::max<std::int64_t>(kStepBytes / (width * control.ranks()) / 1024, 1) * 1024; }
   std::byte* data(std::int64_t element) const { return static_cast<std::byte*>(collective.data) + element * width; }
 
   // Of a broadcast, only the root has data.
@@ -65,7 +67,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
   buffers_.resize(static_cast<std::size_t>(control_.ranks()));
   terms_.resize(std::max(static_cast<std::size_t>(tree.blocks()), buffers_.size()));
   if (topology_.node_count() == 1 || !has_rail()) return;
-  const std::int64_t slice = std::max(kPieceBytes, static_cast<std::int64_t>(control_.half_bytes())) + 8;
+  const std::int64_t slice = std::max(kSliceBytes, static_cast<std::int64_t>(control_.half_bytes())) + 8;
   std::int64_t most = 0;
   for (const ReduceRound& round : rounds_.sums) {
     std::int64_t received = 0;
@@ -87,7 +89,7 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
   Run run{collective, parts, control_, done};
   const bool one_node = topology_.node_count() == 1;
   if (!direct) run.chunk = static_cast<std::int64_t>(control_.half_bytes()) / run.width;
-  else if (!one_node) run.chunk = rails_ * (kPieceBytes / run.width);
+  else if (!one_node) run.chunk = rails_ * (kSliceBytes / run.width);
   if (!one_node) co_await between_nodes(run);
   else if (collective.kind == Kind::kReduceScatter) co_await scatter_on_node(run);
   else co_await on_node(run);
@@ -114,12 +116,12 @@ Steps Reduction::on_node(Run& run) {
   for (std::int64_t k = 0; k < run.chunks(); ++k) {
     if (run.staged()) co_await counted(run, &RankControl::staged, k);
     const Range mine = part_of(run.range(k).size(), local, control_.ranks());
-    for (std::int64_t at = mine.begin; at < mine.end; at += kStepBytes / run.width) {
+    for (std::int64_t at = mine.begin; at < mine.end; at += run.step()) {
       if (at > mine.begin) co_await std::suspend_always{};
       for (int l = 0; l < control_.ranks(); ++l)
         buffers_[static_cast<std::size_t>(l)] = run.place(l, k) + at * run.width;
       reduce_in_place(run.collective.dtype, run.collective.reduce, tree_.own.front(), buffers_,
-                      std::min(kStepBytes / run.width, mine.end - at));
+                      std::min(run.step(), mine.end - at));
     }
     run.tell_worked(local, k);
     run.stage(topology_, k + 1);  // into the other half, which all ranks have finished with
@@ -134,7 +136,7 @@ Steps Reduction::scatter_on_node(Run& run) {
   const int local = topology_.local, ranks = control_.ranks();
   const std::vector<std::int64_t> counts(run.collective.counts.begin(), run.collective.counts.end());
   std::int64_t piece = *std::max_element(counts.begin(), counts.end());
-  piece = std::min(piece, run.staged() ? run.chunk / ranks : kStepBytes / run.width);
+  if (run.staged()) piece = std::min(piece, run.chunk / ranks);
   const std::int64_t chunks = (*std::max_element(counts.begin(), counts.end()) + piece - 1) / piece;
   const auto size_of_piece = [&](int l, std::int64_t k) {
     return std::clamp<std::int64_t>(counts[static_cast<std::size_t>(l)] - k * piece, 0, piece);
@@ -147,13 +149,16 @@ Steps Reduction::scatter_on_node(Run& run) {
                   run.data(begin[static_cast<std::size_t>(l)] + k * piece), bytes(size_of_piece(l, k) * run.width));
     control_.own().staged.store(run.number(k) + 1, std::memory_order_release);
     co_await counted(run, &RankControl::staged, k);
-    const std::int64_t own = begin[static_cast<std::size_t>(local)] + k * piece;
-    for (int l = 0; l < ranks; ++l)
-      terms_[static_cast<std::size_t>(l)] = run.staged()
-                                                ? control_.staging(l, run.number(k)) + local * piece * run.width
-                                                : run.parts[static_cast<std::size_t>(l)] + own * run.width;
-    reduce_into(run.collective.dtype, run.collective.reduce, tree_.own.front(), terms_, run.data(own),
-                size_of_piece(local, k));
+    const std::int64_t own = begin[static_cast<std::size_t>(local)] + k * piece, size = size_of_piece(local, k);
+    for (std::int64_t at = 0; at < size; at += run.step()) {
+      if (at > 0) co_await std::suspend_always{};
+      for (int l = 0; l < ranks; ++l)
+        terms_[static_cast<std::size_t>(l)] =
+            run.staged() ? control_.staging(l, run.number(k)) + (local * piece + at) * run.width
+                         : run.parts[static_cast<std::size_t>(l)] + (own + at) * run.width;
+      reduce_into(run.collective.dtype, run.collective.reduce, tree_.own.front(), terms_, run.data(own + at),
+                  std::min(run.step(), size - at));
+    }
     run.tell_worked(local, k);
     co_await counted(run, &RankControl::reduced, k);
   }

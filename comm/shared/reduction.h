@@ -27,7 +27,7 @@ namespace syncline::comm {
 
 // A rank's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
 // rounds of a thousand nodes.
-inline constexpr std::int64_t kPieceBytes = std::int64_t{512} << 10;
+inline constexpr std::int64_t kSliceBytes = std::int64_t{512} << 10;
 
 class Reduction {
  public:

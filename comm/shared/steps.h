@@ -1,5 +1,5 @@
-// Steps: the work of a collective as a coroutine that never blocks. Where it has to wait, it returns to its driver, who
-// calls advance() again and again.
+// Steps: the work of a collective as a coroutine that never blocks. Where it has to wait, or has done enough for one
+// step, it returns to its driver, who calls advance() again and again.
 //
 //     Steps move(Channel& channel) {
 //       co_await until([&] { return channel.has_come(); });

@@ -50,7 +50,7 @@ class Wire {
   enum class Progress {
     kWaiting,  // other ranks have not come
     kStill,    // all ranks have come and agree; no data have moved since the last poll
-    kMoving,   // data have moved: poll again at once
+    kMoving,   // it has done enough for one step: poll again at once
     kDone,
   };
 
@@ -59,7 +59,7 @@ class Wire {
   virtual int size() const = 0;
   // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
   virtual void begin(const Collective& collective) = 0;
-  // Goes on with the begun collective as far as it can without waiting for other ranks. Throws CommError if the ranks
+  // Goes on with the begun collective without waiting for other ranks, for about a millisecond. Throws CommError if the ranks
   // disagree, or after cancel(). After it has thrown, and only then, the wire does not access the caller's buffers.
   virtual Progress poll(const Collective& collective) = 0;
   // See communicator.h. A posted note reaches the other ranks before a clean close() returns. Any thread may call

@@ -90,9 +90,9 @@ Expr Choose::simplify(const Attrs&, std::span<const Expr> in, const Meta&) {
 }
 
 std::vector<Expr> Choose::grad(const Attrs&, const Expr& y, const Expr& dy) {
-  // Each gradient has the shape of its own side: a known condition takes one side, and nobody compares their shapes.
-  const Expr &x = y.input(0), &alt = y.input(1), &condition = y.input(2);
-  return {apply<Choose>({dy, zeros_like(x), condition}), apply<Choose>({zeros_like(alt), dy, condition}), Expr{}};
+  // Zeros like dy, not like a side: where the condition is known, the other side need not have a shape.
+  const Expr zero = zeros_like(dy), condition = y.input(2);
+  return {apply<Choose>({dy, zero, condition}), apply<Choose>({zero, dy, condition}), Expr{}};
 }
 
 std::vector<Expr> BranchBodies::roots() const {

@@ -62,9 +62,10 @@ struct Deferred {
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, const Expr& dy);
 };
 
-// The gradient of `rule` with respect to operand `i`: a rule whose last operand is the gradient of the result.
-Rule gradient_rule(const Rule& rule, std::size_t i) {
-  return [rule, i](std::span<const Expr> operands, std::span<const Shape> shapes, const Shape& numbers) {
+// The gradient of the function with respect to operand `i`: a rule whose last operand is the gradient of the result.
+Rule gradient_rule(const Deferred::Function& function, std::size_t i) {
+  return [name = function.name, rule = function.rule, i](std::span<const Expr> operands, std::span<const Shape> shapes,
+                                                         const Shape& numbers) {
     // Replace the operands by leaves, at which backpropagation stops.
     std::vector<Expr> leaves;
     Replacements back;
@@ -73,6 +74,11 @@ Rule gradient_rule(const Rule& rule, std::size_t i) {
       back[leaves.back()] = operand;
     }
     const Expr y = rule(leaves, shapes, numbers);
+    // They differ if a known condition has taken the other side of a choice, whose shape is not this one's.
+    const Shape &own = y.shape(), &of_gradient = operands.back().shape();
+    if (own.is_known() && of_gradient.is_known() && own != of_gradient)
+      fail<ShapeError>(name, ": the result has the shape ", own, ", but its gradient ", of_gradient,
+                       "; both sides of a switch must have the same shape");
     const Expr dx = backpropagate({&y, 1}, {&operands.back(), 1}, {&leaves[i], 1})[0];
     return dx ? substitute({&dx, 1}, back)[0] : zeros_like(operands[i]);
   };
@@ -91,7 +97,7 @@ std::vector<Expr> Deferred::grad(const Attrs& a, const Expr& y, const Expr& dy) 
     of_input->operands = f.operands + 1;
     of_input->unknown = x.meta();
     of_input->like = static_cast<std::ptrdiff_t>(i);
-    of_input->rule = gradient_rule(f.rule, i);
+    of_input->rule = gradient_rule(f, i);
     dx[i] = apply<Deferred>(std::move(inputs), {std::move(of_input), a.random_op});
   }
   return dx;

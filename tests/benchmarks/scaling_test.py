@@ -75,8 +75,8 @@ class Schedules(unittest.TestCase):
         size = 8 << 20
         node = 2e-6 + 2 * 4 * size / (4 * 20e9)
         self.assertAlmostEqual(prediction.hierarchical(cluster(4), 1, size), node, places=12)
-        # Three nodes agree, then each adds up a third and sends it.
-        exchange = 3 * 40e-6 + 6 * 3e-6 + 2 * (2 * size / 3) / 0.5e9
+        # Three nodes agree, then each adds up a third and sends it, in four chunks. Each of four ranks sends its slice.
+        exchange = 3 * 40e-6 + (2 + 4 * 4 * 4) * 3e-6 + 2 * (2 * size / 3) / 0.5e9
         self.assertAlmostEqual(prediction.hierarchical(cluster(4), 3, size) / (node + exchange), 1, delta=0.005)
 
     def test_the_model_of_the_rounds_is_what_the_wire_does(self):

@@ -134,5 +134,16 @@ TEST(VirtualJob, SumsOfManyNodesAreCloseToTheLimits) {
   EXPECT_LT(seconds_of(job, 4), 60e-6);
 }
 
+// If all began with the same node, its link would get all messages at once: 1.35 and 1.9 times the limit.
+TEST(VirtualJob, FewNodesBeginTheirMessagesWithDifferentNodes) {
+  VirtualJob job({.node_of_rank = alone(8), .lengths_only = true});
+  EXPECT_LT(seconds_of(job, 1 << 20), 1.2 * 2 * 7. / 8 * (1 << 20) / 12.5e9);
+  std::vector<std::byte> memory(8 << 20);
+  const std::vector<std::int64_t> counts(8, 1 << 20);
+  std::vector<Collective> gathers;
+  for (int r = 0; r < 8; ++r) gathers.push_back(make_all_gather({}, memory.data(), memory.data(), counts, 8));
+  EXPECT_LT(job.run(gathers), 1.2 * 7. * (1 << 20) / 12.5e9);
+}
+
 }  // namespace
 }  // namespace syncline::comm

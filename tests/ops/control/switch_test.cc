@@ -118,19 +118,18 @@ TEST_F(Switch, TheOtherSidesGradientIsZero) {
   EXPECT_EQ(results[0].data<double>()[0], 3);
 }
 
-// A known condition takes one side, and nobody compares the sides' shapes: each gradient has its own side's shape.
-TEST_F(Switch, SidesOfUnequalFedShapesHaveGradientsOfTheirShapes) {
-  const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
-  const Expr alt = placeholder({.shape = {3, 3}, .dtype = DType::kFloat64});
-  const Expr flag = placeholder({.shape = {}, .dtype = DType::kBool});
-  Function f({x, alt, flag}, gradients(sum(square(switch_(flag, x * 2.0, alt * 3.0))), {x, alt}));
-  for (const bool side : {true, false}) {
-    const auto results = f({counted({2, 3}, 1), counted({3, 3}, 1), Array::scalar(side)});
-    EXPECT_EQ(results[0].shape(), (Shape{2, 3}));
-    EXPECT_EQ(results[1].shape(), (Shape{3, 3}));
-    EXPECT_EQ(results[side ? 0 : 1].data<double>()[0], side ? 8 : 18);
-    EXPECT_EQ(results[side ? 1 : 0].data<double>()[0], 0);
-  }
+// The gradient of the side that is not taken has the shape of the other side.
+TEST_F(Switch, RefusesTheGradientOfAnotherShape) {
+  const Expr x = placeholder({.shape = {kUnknown, 1}}), mean = placeholder({.shape = {3}}),
+             alt = placeholder({.shape = {3, 3}}), flag = placeholder({.shape = {}, .dtype = DType::kBool});
+  const Expr drawn = truncated_normal({dim(x, 0), 3}, RandomKey{1, 2}, mean, mean * mean);
+  Function f({x, mean, alt, flag}, gradients(sum(square(switch_(flag, drawn, alt))), {mean}));
+  const auto with_rows = [&](std::int64_t rows) {
+    const auto zeros = [](const Shape& shape) { return Array(DType::kFloat32, shape); };
+    return f({zeros({rows, 1}), zeros({3}), zeros({3, 3}), Array::scalar(false)});
+  };
+  EXPECT_EQ(with_rows(3)[0].data<float>()[2], 0);
+  expect_refused<ShapeError>([&] { with_rows(2); }, "truncated_normal: the result has the shape (2, 3)");
 }
 
 TEST_F(Switch, AKnownConditionLeavesOneSideInThePlan) {
@@ -141,6 +140,17 @@ TEST_F(Switch, AKnownConditionLeavesOneSideInThePlan) {
                             flag, [&] { return x * unfed; }, [&] { return x + 1.0; })});
   EXPECT_EQ(f({doubles({2}, {1, 2}), Array::scalar(false)})[0].data<double>()[1], 3);
   EXPECT_THROW(f({doubles({2}, {1, 2}), Array::scalar(true)}), ValueError);
+}
+
+// The side that is not taken may have no shape: it is not fed, or its operands do not fit.
+TEST_F(Switch, AKnownConditionNeedsNoOtherSideInTheGradient) {
+  const Expr x = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
+  const Expr c = placeholder({.shape = {kUnknown, 3}, .dtype = DType::kFloat64});
+  const Expr flag = placeholder({.shape = {}, .dtype = DType::kBool});
+  const std::vector<Expr> slope = gradients(sum(switch_(flag, x + c, x * 2.0)), {x});
+  const Array rows = counted({2, 3}, 1), others = counted({5, 3}, 1);
+  EXPECT_EQ(Function({x, flag}, slope)({rows, Array::scalar(false)})[0].data<double>()[5], 2);
+  EXPECT_EQ(Function({x, c, flag}, slope)({rows, others, Array::scalar(false)})[0].data<double>()[5], 2);
 }
 
 TEST_F(Switch, TheGradientDrawsWhatTheForwardSideDrew) {
