@@ -24,7 +24,6 @@ struct Round {
   };
   std::vector<Message> sends;
   std::vector<Message> receives;
-  double rails = 1;  // messages that a message consists of
 };
 using Rounds = std::vector<std::vector<Round>>;  // by node
 
@@ -35,7 +34,7 @@ double sum_of(const std::vector<Round::Message>& messages) {
 }
 
 double busy_sending(const Round& round, const VirtualLink& link) {
-  return sum_of(round.sends) / link.bandwidth + link.overhead * round.rails * static_cast<double>(round.sends.size());
+  return sum_of(round.sends) / link.bandwidth + link.overhead * static_cast<double>(round.sends.size());
 }
 
 // The time at which the last node ends its last round. Several chunks go through a round together: the next round
@@ -80,7 +79,7 @@ class CriticalPath {
     double leaves = state(node).now;
     for (std::size_t i = 0; round != nullptr && i < round->sends.size(); ++i) {
       const Round::Message& message = round->sends[i];
-      leaves += link_.overhead * round->rails;
+      leaves += link_.overhead;
       arrivals_[{node, message.node}].push_back({leaves + link_.latency, message.bytes});
       leaves += message.bytes / link_.bandwidth;
     }
@@ -142,7 +141,6 @@ Rounds reduction_of(int nodes, int ranks_a_node, std::int64_t count, double byte
     for (const auto* phase : {&reduce.sums, &reduce.returns})
       for (const ReduceRound& one : *phase) {
         Round& round = of_node.emplace_back();
-        round.rails = ranks_a_node;
         add(one.sends, round.sends);
         add(one.receives, round.receives);
       }
@@ -176,9 +174,11 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, static_cast<double>(chunk));
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);
   const double in_flight = std::min<double>(chunks, kChunksInFlight);
-  const double alone = CriticalPath(rounds, link).seconds();
-  const double further = std::max(busiest(rounds, link), alone / kChunksInFlight);
-  return meeting + CriticalPath(rounds, link, in_flight).seconds() + (chunks - in_flight) * further;
+  VirtualLink of_rails = link;
+  of_rails.overhead *= ranks_a_node;  // each rank of a node sends its part of a message
+  const double alone = CriticalPath(rounds, of_rails).seconds();
+  const double further = std::max(busiest(rounds, of_rails), alone / kChunksInFlight);
+  return meeting + CriticalPath(rounds, of_rails, in_flight).seconds() + (chunks - in_flight) * further;
 }
 
 }  // namespace syncline::comm

@@ -5,9 +5,9 @@
 #include <array>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
-#include "comm/local/local_job.h"
-#include "comm/shared/node_wire.h"
+#include "comm/local/local_communicator.h"
 
 namespace syncline::comm {
 namespace {
@@ -87,14 +87,6 @@ TEST(Steps, PassOnExceptions) {
 // Two ranks of a node, driven by this thread.
 class TwoRanks {
  public:
-  TwoRanks() {
-    for (int r = 0; r < 2; ++r) {
-      NodeParts parts{job_->topology(r), nullptr, job_->memory(r), job_->network(r)};
-      const NodeWireOptions options;
-      parts.control = parts.memory->allocate(NodeControl::bytes_a_rank(options.staging_bytes / 2));
-      wires_[at(r)] = std::make_unique<NodeWire>(std::move(parts), options);
-    }
-  }
   ~TwoRanks() {
     for (const auto& wire : wires_) wire->close(true);
   }
@@ -116,8 +108,7 @@ class TwoRanks {
 
  private:
   static std::size_t at(int r) { return static_cast<std::size_t>(r); }
-  const std::shared_ptr<LocalJob> job_ = std::make_shared<LocalJob>(std::vector<int>{0, 0});
-  std::array<std::unique_ptr<NodeWire>, 2> wires_;
+  const std::vector<std::unique_ptr<Wire>> wires_ = make_local_wires(2);
 };
 
 // Otherwise a sum of a gigabyte would keep other callers from the wire, and an end from being seen.

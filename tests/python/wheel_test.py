@@ -1,5 +1,6 @@
 """`pip wheel` of the repository: its contents, and that it works outside the repository."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -17,9 +18,10 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--config-settings=build-dir=build/wheel"]
     # The flags of the dev preset, whose build has compiled most files: ccache, where it is installed, has the results.
-    options.append("--config-settings=cmake.build-type=RelWithDebInfo")
-    options.append("--config-settings=cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1")
-    options.append("--config-settings=cmake.define.CMAKE_DISABLE_PRECOMPILE_HEADERS=ON")
+    presets = json.loads((ROOT / "CMakePresets.json").read_text())["configurePresets"]
+    (dev,) = (preset["cacheVariables"] for preset in presets if preset["name"] == "dev")
+    options.append("--config-settings=cmake.build-type=" + dev.pop("CMAKE_BUILD_TYPE"))
+    options += [f"--config-settings=cmake.define.{name}={value}" for name, value in dev.items()]
     # As in scripts/wheel: the plugins find the MPI library when they are loaded.
     options.append("--config-settings=cmake.define.SYNCLINE_LINK_MPI=OFF")
     subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "-w", folder, ROOT], check=True, timeout=1500)
