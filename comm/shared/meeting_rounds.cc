@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/shared/node.h"
+
 namespace syncline::comm {
 namespace {
 
@@ -22,8 +24,7 @@ Halves halves_of(int node, int half, int nodes) {
 
 std::vector<MeetingRound> direct(int node, int nodes) {
   MeetingRound round;
-  for (int i = 1; i < nodes; ++i) {
-    const int n = (node + i) % nodes;  // each node begins with another, so that no link gets all messages at once
+  for (const int n : others_of(node, nodes)) {
     round.to.push_back(n);
     round.from.push_back({n, {n, n + 1}});
   }

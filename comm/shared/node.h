@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,12 @@ std::vector<int> ranks_by_node(std::span<const int> node_of_rank);
 // Where the bytes of each node's ranks begin in a gather's result; last: its size. `counts`: by rank.
 void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
                          std::vector<std::int64_t>& begin);
+
+// The other nodes, from the next one on: each node begins its messages with another, so that no link gets all messages
+// at once.
+inline auto others_of(int node, int nodes) {
+  return std::views::iota(1, nodes) | std::views::transform([=](int i) { return (node + i) % nodes; });
+}
 
 // Memory that the ranks of one node share, with one part per rank.
 class Window {

@@ -117,8 +117,7 @@ ReduceRounds direct_rounds_of(const SumTree& tree, int node) {
     if (owner != node) sum.receives.push_back({owner, own, true});
   }
   sum.sums.push_back(std::move(total));
-  for (int i = 1; i < nodes; ++i) {
-    const int n = (node + i) % nodes;  // each node begins with another, so that no link gets all messages at once
+  for (const int n : others_of(node, nodes)) {
     for (int b = 0; b < tree.blocks(node); ++b) sum.sends.push_back({n, {n, n + 1}, true, b});
     give.sends.push_back({n, own});
     give.receives.push_back({n, {n, n + 1}});
