@@ -39,6 +39,7 @@ struct RankControl {
   alignas(64) std::atomic<std::uint64_t> reduced;  // chunks whose share of work it has finished
   alignas(64) std::atomic<std::uint64_t> met;      // rounds in which the nodes have met; kept by local rank 0
   std::atomic<std::uint64_t> moved;                // see Wire::moved; any rank of the node may wait for its progress
+  std::atomic<std::int32_t> awaited;               // 1 + a node whose message it lacks in a stalled round; 0: none
   alignas(64) std::atomic<Left> left;
   std::atomic<std::uint64_t> process_id, process_start, process_space;
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];

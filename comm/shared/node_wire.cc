@@ -62,7 +62,7 @@ Wire::Progress NodeWire::poll(const Collective& collective) try {
   look_for_reports();
   if (!transfer_) {
     if (!agrees(collective)) return Progress::kWaiting;
-    asked_ = false;
+    end_stall();
     if (!arrange(collective)) return Progress::kDone;
   }
   const auto seen = [&] { return Steps::resumed() + network_->moved(); };
@@ -71,7 +71,7 @@ Wire::Progress NodeWire::poll(const Collective& collective) try {
   const bool moves = seen() != before;
   if (moves || done) control_.own().moved.store(network_->moved(), std::memory_order_relaxed);
   if (!done) return moves ? Progress::kMoving : Progress::kStill;
-  asked_ = false;
+  end_stall();
   transfer_.reset();
   return Progress::kDone;
 } catch (...) {
@@ -101,6 +101,12 @@ bool NodeWire::arrange(const Collective& collective) {
 // Other nodes may ask this one while it waits, also if it has not waited for long.
 void NodeWire::look_for_reports() {
   if (asked_ || ++looks_ % kLooksAReport == 0) reports_.exchange(round_, asked_);
+}
+
+void NodeWire::end_stall() {
+  asked_ = false;
+  std::atomic<std::int32_t>& awaited = control_.own().awaited;
+  if (awaited.load(std::memory_order_relaxed) != 0) awaited.store(0, std::memory_order_relaxed);
 }
 
 // Whether every rank has come. Throws if their headers differ.

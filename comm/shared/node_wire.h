@@ -75,6 +75,7 @@ class NodeWire : public Wire {
   bool arrange(const Collective& collective);
   Steps steps(const Collective& collective);
   void look_for_reports();
+  void end_stall();
   void note_last_arrival();
   void make_region(const Collective& collective);
 

@@ -32,10 +32,7 @@ void Reports::exchange(std::uint64_t round, bool asks) {
   }
   if (!asked || now - posted_ < kPause) return;
   posted_ = now;
-  {
-    const std::lock_guard lock(mutex_);
-    absent_ = absent_node();
-  }
+  control_.own().awaited.store(absent_node() + 1, std::memory_order_relaxed);
   if (control_.is_reporter(round)) post();
 }
 
@@ -43,7 +40,8 @@ void Reports::post() {
   std::vector<Report> reports;
   for (int l = 0; l < control_.ranks(); ++l)
     reports.push_back({control_.of(l).arrived, static_cast<std::uint32_t>(topology_.own()[static_cast<std::size_t>(l)]),
-                       absent_, control_.state_of(l), control_.position_of(l)});
+                       control_.of(l).awaited.load(std::memory_order_relaxed) - 1, control_.state_of(l),
+                       control_.position_of(l)});
   network_.post_report(std::as_bytes(std::span(reports)));
 }
 
@@ -54,11 +52,13 @@ int Reports::absent_node() const {
   return -1;
 }
 
-// Whether this node, or one that it has heard from lately, waits for the node.
+// Whether a rank of this node, or one that it has heard from lately, waits for the node.
 bool Reports::is_awaited(int node) const {
-  return absent_ == node || std::ranges::any_of(heard_, [&](const auto& heard) {
-           return heard.second.report.waits_for == node && Clock::now() - heard.second.at <= kFresh;
-         });
+  for (int l = 0; l < control_.ranks(); ++l)
+    if (control_.of(l).awaited.load(std::memory_order_relaxed) == node + 1) return true;
+  return std::ranges::any_of(heard_, [&](const auto& heard) {
+    return heard.second.report.waits_for == node && Clock::now() - heard.second.at <= kFresh;
+  });
 }
 
 Missing Reports::missing(std::uint64_t round) const {

@@ -49,9 +49,8 @@ class Reports {
   const NodeControl& control_;
   Clock::time_point posted_{};
   std::vector<std::byte> incoming_;
-  mutable std::mutex mutex_;    // guards the members below
+  mutable std::mutex mutex_;    // guards heard_
   std::map<int, Heard> heard_;  // by rank: the newest report
-  int absent_ = -1;             // a node whose message is missing here
 };
 
 }  // namespace syncline::comm

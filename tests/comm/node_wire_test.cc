@@ -309,6 +309,30 @@ TEST(NodeWire, DelaysDoNotChangeBits) {
               {.node_of_rank = layout});
 }
 
+// Rank 0 lacks no message, but waits for rank 1, which does: it names the silent node too.
+TEST(NodeWire, ARankThatWaitsThroughAnotherNamesTheSilentNode) {
+  constexpr std::int64_t kCount = 1 << 18;
+  const auto wires = make_local_wires(4, {0, 0, 1, 1});
+  std::vector<Collective> calls(4, make_shared_memory(sizeof(float) * kCount));
+  for (std::size_t r = 0; r < 4; ++r) wires[r]->begin(calls[r]);
+  for (std::set<std::size_t> done; done.size() < 4;)
+    for (std::size_t r = 0; r < 4; ++r)
+      if (!done.contains(r) && wires[r]->poll(calls[r]) == Wire::Progress::kDone) done.insert(r);
+  for (std::size_t r = 0; r < 4; ++r) {
+    auto* data = reinterpret_cast<float*>(wires[r]->shared_memory());
+    calls[r] = make_all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum);
+    wires[r]->begin(calls[r]);
+  }
+  for (int i = 0; i < 1000; ++i)
+    for (const std::size_t r : {0, 1, 2}) wires[r]->poll(calls[r]);  // rank 3 is stopped
+  for (const std::size_t r : {0, 1}) {
+    wires[r]->ask_around();
+    wires[r]->poll(calls[r]);
+  }
+  for (const std::size_t r : {0, 1})
+    EXPECT_EQ(wires[r]->missing().text.substr(0, 45), "rank 2, rank 3 of other nodes do not answer: ") << r;
+}
+
 // Ranks of its own node and of another one report a late rank with its position, and the collective continues.
 TEST(NodeWire, StallIsReportedAndGoesOn) {
   testing::internal::CaptureStderr();
