@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <random>
-#include <set>
-#include <sstream>
 #include <thread>
 
 #include "comm/local/local_communicator.h"
@@ -17,8 +15,6 @@
 
 namespace syncline::comm {
 namespace {
-
-using namespace std::chrono_literals;
 
 std::vector<float> terms_of(int rank, std::size_t count) {
   std::mt19937 engine(static_cast<unsigned>(rank) + 1);
@@ -307,99 +303,6 @@ TEST(NodeWire, DelaysDoNotChangeBits) {
                 }
               },
               {.node_of_rank = layout});
-}
-
-// Rank 0 lacks no message, but waits for rank 1, which does: it names the silent node too.
-TEST(NodeWire, ARankThatWaitsThroughAnotherNamesTheSilentNode) {
-  constexpr std::int64_t kCount = 1 << 18;
-  const auto wires = make_local_wires(4, {0, 0, 1, 1});
-  std::vector<Collective> calls(4, make_shared_memory(sizeof(float) * kCount));
-  for (std::size_t r = 0; r < 4; ++r) wires[r]->begin(calls[r]);
-  for (std::set<std::size_t> done; done.size() < 4;)
-    for (std::size_t r = 0; r < 4; ++r)
-      if (!done.contains(r) && wires[r]->poll(calls[r]) == Wire::Progress::kDone) done.insert(r);
-  for (std::size_t r = 0; r < 4; ++r) {
-    auto* data = reinterpret_cast<float*>(wires[r]->shared_memory());
-    calls[r] = make_all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum);
-    wires[r]->begin(calls[r]);
-  }
-  for (int i = 0; i < 1000; ++i)
-    for (const std::size_t r : {0, 1, 2}) wires[r]->poll(calls[r]);  // rank 3 is stopped
-  for (const std::size_t r : {0, 1}) {
-    wires[r]->ask_around();
-    wires[r]->poll(calls[r]);
-  }
-  for (const std::size_t r : {0, 1})
-    EXPECT_EQ(wires[r]->missing().text.substr(0, 45), "rank 2, rank 3 of other nodes do not answer: ") << r;
-}
-
-// Ranks of its own node and of another one report a late rank with its position, and the collective continues.
-TEST(NodeWire, StallIsReportedAndGoesOn) {
-  testing::internal::CaptureStderr();
-  spawn_ranks(3,
-              [](Communicator& c) {
-                c.publish({0xabc, 7, "conv2d"});
-                c.barrier();
-                if (c.rank() == 1) std::this_thread::sleep_for(2500ms);
-                std::vector<float> data(30000, 1.f);
-                c.wait(c.all_reduce(Tag{0xabc, 7, 2}, data.data(), 30000, DType::kFloat32, Reduce::kSum));
-                EXPECT_EQ(data[5], 3.f);
-              },
-              {.stall_limit = 300ms, .node_of_rank = {0, 0, 1}});
-  const std::string text = testing::internal::GetCapturedStderr();
-  const std::string named = "rank 1 (running, in step 7 of plan abc at conv2d) has not called it";
-  EXPECT_NE(text.find("rank 0 of 3 has waited"), text.npos) << text;
-  EXPECT_NE(text.find(named), text.npos) << text;
-  EXPECT_NE(text.find("rank 2 of 3 has waited"), text.npos) << text;
-  EXPECT_NE(text.rfind(named), text.find(named)) << "the other node names it too: " << text;
-}
-
-// Nodes meet in rounds, so most of them do not wait for the late node itself. All name it, and it alone.
-TEST(NodeWire, OneOfManyNodesIsNamedByAll) {
-  constexpr int kRanks = 6, kLate = 3;
-  testing::internal::CaptureStderr();
-  spawn_ranks(kRanks,
-              [](Communicator& c) {
-                c.barrier();
-                if (c.rank() == kLate) std::this_thread::sleep_for(3500ms);
-                c.barrier();
-              },
-              {.stall_limit = 1s, .node_of_rank = {0, 1, 2, 3, 4, 5}});
-  std::istringstream text(testing::internal::GetCapturedStderr());
-  std::set<std::string> reporters;
-  for (std::string line; std::getline(text, line);) {
-    reporters.insert(line.substr(0, line.find(" of 6 has waited")));
-    EXPECT_NE(line.find(": rank 3 of another node does not answer"), line.npos) << line;
-  }
-  EXPECT_EQ(reporters, (std::set<std::string>{"syncline: rank 0", "syncline: rank 1", "syncline: rank 2",
-                                              "syncline: rank 4", "syncline: rank 5"}));
-}
-
-// All ranks have come, but one of them does not transfer.
-TEST(NodeWire, RankThatStopsDuringATransferIsNamed) {
-  constexpr std::int64_t kCount = 1 << 20;
-  const auto wires = make_local_wires(2);
-  std::vector<std::vector<float>> data(2, std::vector<float>(kCount, 1.f));
-  std::vector<Collective> collectives;
-  for (auto& own : data)
-    collectives.push_back(make_all_reduce(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
-  for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(collectives[r]);
-  EXPECT_EQ(wires[0]->missing().text, "every rank that answers has called it");
-  wires[1]->publish({0xabc, 7, "conv2d"});
-  const auto finish = [&](std::size_t r) {
-    while (wires[r]->poll(collectives[r]) != Wire::Progress::kDone) std::this_thread::yield();
-  };
-  std::thread first(finish, 0);
-  const std::string wanted = "rank 1 (running, in step 7 of plan abc at conv2d) does not continue it";
-  const auto until = std::chrono::steady_clock::now() + 10s;
-  while (wires[0]->missing().text != wanted && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(1ms);
-  EXPECT_EQ(wires[0]->missing().text, wanted);
-  finish(1);
-  first.join();
-  EXPECT_EQ(data[0].back(), 2.f);
-  EXPECT_EQ(data[0], data[1]);
-  for (const auto& wire : wires) wire->close(true);
 }
 
 TEST(NodeWire, DescribesItself) {
