@@ -148,13 +148,9 @@ HWY_INLINE V apply(MinF, D, V a, V b) {
   return hn::Min(a, b);
 }
 
-// Folds the lanes of a vector to one element.
-template <class D, class V>
-HWY_INLINE HWY_ATTR hn::TFromD<D> fold(SumF, D d, V v) {
-  return hn::GetLane(hn::SumOfLanes(d, v));
-}
-// Highway's MaxOfLanes and MinOfLanes take lanes in an order of each instruction set: that order decides between 0 and
-// -0. No lane of a maximum or minimum is NaN: fold_groups has checked it.
+// Folds the lanes of a vector to one element, half to half. Highway's SumOfLanes, MaxOfLanes and MinOfLanes take lanes
+// in an order of each instruction set. That order decides the bits of a sum, and between 0 and -0. No lane of a maximum
+// or minimum is NaN: fold_groups has checked it.
 template <class F, class D, class V>
 HWY_INLINE HWY_ATTR hn::TFromD<D> fold(F f, D, V v) {
   if constexpr (hn::MaxLanes(D()) == 1) {
