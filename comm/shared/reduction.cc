@@ -6,9 +6,6 @@
 namespace syncline::comm {
 namespace {
 
-// What a rank reads before it returns to its driver: about a millisecond's work.
-constexpr std::int64_t kStepBytes = std::int64_t{8} << 20;
-
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 }  // namespace

@@ -21,6 +21,9 @@
 
 namespace syncline::comm {
 
+// What a step reads before it returns to its driver: about a millisecond's work.
+inline constexpr std::int64_t kStepBytes = std::int64_t{8} << 20;
+
 class Steps {
  public:
   struct promise_type {

@@ -111,6 +111,25 @@ class TwoRanks {
   const std::vector<std::unique_ptr<Wire>> wires_ = make_local_wires(2);
 };
 
+TEST(Steps, ALargeGatherInSharedMemoryReturnsNowAndThen) {
+  constexpr std::int64_t kBytes = 44'000'003;  // of each rank
+  TwoRanks ranks;
+  const Collective memory = make_shared_memory(2 * kBytes);
+  ranks.run({memory, memory});
+  const std::vector<std::int64_t> counts(2, kBytes);
+  std::array<Collective, 2> gathers;
+  for (int r = 0; r < 2; ++r) {
+    auto* const data = reinterpret_cast<std::byte*>(ranks.memory(r));
+    for (std::int64_t i = 0; i < kBytes; ++i) data[r * kBytes + i] = static_cast<std::byte>(i % 251 + r);
+    gathers[static_cast<std::size_t>(r)] = make_all_gather({}, data + r * kBytes, data, counts, 2);
+  }
+  EXPECT_GE(ranks.run(gathers), 8);
+  for (int r = 0; r < 2; ++r)
+    for (std::int64_t i = 0; i < 2 * kBytes; ++i)
+      ASSERT_EQ(reinterpret_cast<std::byte*>(ranks.memory(r))[i], static_cast<std::byte>(i % kBytes % 251 + i / kBytes))
+          << r << ' ' << i;
+}
+
 // Otherwise a sum of a gigabyte would keep other callers from the wire, and an end from being seen.
 TEST(Steps, ALargeSumInSharedMemoryReturnsNowAndThen) {
   constexpr std::int64_t kCount = 11'000'003;  // each rank adds up 44 MB
