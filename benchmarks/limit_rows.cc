@@ -221,11 +221,11 @@ void add_elementwise(Rows& rows) {
             [](const Expr& x) { return 0.5 * x * (1.0 + tanh(0.7978845608 * (x + 0.044715 * pow(x, 3.0)))); });
   for (const auto& [what, axes] :
        {std::pair{"rows of 65536x96", Axes{0, 1, 2}}, std::pair{"columns of 65536x96", Axes{-1}}}) {
-    rows.add("sum", what, [=] {
+    rows.add("sum", what, [shape, axes = axes] {
       const Expr x = fed(shape);
       return LimitGraph{.feeds = {x}, .outputs = {sum(x, axes)}};
     });
-    rows.add("max", what, [=] {
+    rows.add("max", what, [shape, axes = axes] {
       const Expr x = fed(shape);
       return LimitGraph{.feeds = {x}, .outputs = {max(x, axes)}};
     });

@@ -72,7 +72,8 @@ Steps Gather::exchange_slices(const Run& run) {
     };
     const Range own = piece_of(topology_.node);
     messages_.clear();
-    for (const int n : others_of(topology_.node, nodes)) {
+    for (int i = 1; i < nodes; ++i) {
+      const int n = other_node(topology_.node, i, nodes);
       const Range theirs = piece_of(n);
       messages_.sends.push_back({n, run.data() + own.begin, bytes(own.size())});
       messages_.receives.push_back({n, run.data() + theirs.begin, bytes(theirs.size())});

@@ -24,7 +24,8 @@ Halves halves_of(int node, int half, int nodes) {
 
 std::vector<MeetingRound> direct(int node, int nodes) {
   MeetingRound round;
-  for (const int n : others_of(node, nodes)) {
+  for (int i = 1; i < nodes; ++i) {
+    const int n = other_node(node, i, nodes);
     round.to.push_back(n);
     round.from.push_back({n, {n, n + 1}});
   }

@@ -10,7 +10,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,11 +47,9 @@ std::vector<int> ranks_by_node(std::span<const int> node_of_rank);
 void find_parts_of_nodes(const Topology& topology, std::span<const std::int64_t> counts,
                          std::vector<std::int64_t>& begin);
 
-// The other nodes, from the next one on: each node begins its messages with another, so that no link gets all messages
-// at once.
-inline auto others_of(int node, int nodes) {
-  return std::views::iota(1, nodes) | std::views::transform([=](int i) { return (node + i) % nodes; });
-}
+// The i-th of the other nodes, i = 1, 2, ...: each node begins its messages with the next one, so that no link gets all
+// messages at once.
+inline int other_node(int node, int i, int nodes) { return (node + i) % nodes; }
 
 // Memory that the ranks of one node share, with one part per rank.
 class Window {

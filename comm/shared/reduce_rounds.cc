@@ -26,7 +26,7 @@ struct Subtree {
 
 class Halving {
  public:
-  explicit Halving(const SumTree& tree) : tree_(tree) {
+  explicit Halving(const SumTree& tree) {
     root_ = add_up({tree.terms.data(), tree.terms.size()}, 0);
     std::ranges::stable_sort(handovers_, {}, &Handover::height);
   }
@@ -71,7 +71,6 @@ class Halving {
     handovers_.push_back(handover);
   }
 
-  const SumTree& tree_;
   std::vector<Handover> handovers_;
   Subtree root_;
 };
@@ -117,7 +116,8 @@ ReduceRounds direct_rounds_of(const SumTree& tree, int node) {
     if (owner != node) sum.receives.push_back({owner, own, true});
   }
   sum.sums.push_back(std::move(total));
-  for (const int n : others_of(node, nodes)) {
+  for (int i = 1; i < nodes; ++i) {
+    const int n = other_node(node, i, nodes);
     for (int b = 0; b < tree.blocks(node); ++b) sum.sends.push_back({n, {n, n + 1}, true, b});
     give.sends.push_back({n, own});
     give.receives.push_back({n, {n, n + 1}});

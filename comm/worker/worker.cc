@@ -24,8 +24,8 @@ constexpr Ticket kLazyJobs = 64;
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
 
-// How long a caller sleeps while the thread is inside a call of the wire. By the system clock: the thread sanitizer does
-// not know a mutex's waits by the steady one.
+// How long a caller sleeps while the thread is inside a call of the wire. By the system clock: the thread sanitizer
+// does not know a mutex's waits by the steady one.
 constexpr auto kLongestCall = 100ms;
 
 // How long before a report a caller asks the other ranks.
@@ -169,8 +169,8 @@ std::optional<std::uint64_t> Worker::take_note() {
 
 Worker::State Worker::try_drive() {
   std::unique_lock hold(wire_mutex_, std::try_to_lock);
-  if (!hold) hold.try_lock_until(std::chrono::system_clock::now() + kLongestCall);
-  return hold ? drive() : State::kBusy;
+  if (!hold && !hold.try_lock_until(std::chrono::system_clock::now() + kLongestCall)) return State::kBusy;
+  return drive();
 }
 
 // Drives the first unfinished collective as far as it can. The caller holds wire_mutex_.

@@ -71,7 +71,7 @@ BodyMetas infer_body(const LoopBody& body, std::span<const Meta> in) {
 class BodyPlacer {
  public:
   BodyPlacer(const LoopBody& body, const PlaceArgs& args)
-      : body_(body), args_(args), leaves_(leaves_of(body)), metas_(infer_body(body, args.in)) {
+      : args_(args), leaves_(leaves_of(body)), metas_(infer_body(body, args.in)) {
     nodes_ = nodes_under(body.roots());
   }
 
@@ -105,7 +105,6 @@ class BodyPlacer {
     for (std::size_t i = 0; i < placed.out.size(); ++i) set(Expr(node, static_cast<int>(i)), placed.out[i]);
   }
 
-  const LoopBody& body_;
   const PlaceArgs& args_;
   std::vector<Expr> leaves_;
   BodyMetas metas_;

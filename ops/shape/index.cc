@@ -273,7 +273,9 @@ std::vector<Subscript> spelled_out(const Expr& x, const std::vector<Subscript>& 
     fail<ValueError>("index: there are subscripts for ", axes, " axes and ", ellipses, " ellipses for x ", x.shape(),
                      "; give at most one subscript per axis and one ellipsis");
   std::vector<Subscript> result;
-  const auto fill_up = [&] { result.insert(result.end(), static_cast<std::size_t>(x.ndim() - axes), Range{}); };
+  const auto fill_up = [&] {
+    for (int axis = axes; axis < x.ndim(); ++axis) result.emplace_back(Range{});
+  };
   for (const Subscript& s : subscripts) {
     if (std::holds_alternative<Ellipsis>(s)) fill_up();
     else result.push_back(s);

@@ -127,7 +127,8 @@ class Pruner {
       for (const Expr& input : node->inputs) read(input);
       return;
     }
-    const LoopBody& body = body_of(Expr(node));
+    const Expr loop(node);
+    const LoopBody& body = body_of(loop);
     const auto [it, fresh] = needed_.try_emplace(node.get(), body, output_is_read);
     auto input = node->inputs.begin();
     for (const Expr& leaf : body.elements) read_if(it->second.has(leaf), *input++);

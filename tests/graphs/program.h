@@ -71,7 +71,7 @@ struct Line {
   int entry = 0;  // index in table()
   std::vector<Ref> operands = {};
   std::vector<std::int64_t> tape = {};
-  std::vector<Body> bodies = {};
+  std::vector<Body> bodies;
 };
 // A function that a line passes as an argument.
 struct Body {

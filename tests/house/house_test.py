@@ -118,6 +118,7 @@ class CheckLayers(unittest.TestCase):
             ("runtime/executor.cc", "hwy/highway.h"),
             ("comm/mpi/device.cc", "nccl.h"),
             ("ops/kernels/conv.cc", "omp.h"),
+            ("ops/kernels/conv.cc", "ranges"),
             ("base/array.cc", "gtest/gtest.h"),
         ]:
             with self.subTest(path=path, header=header):

@@ -125,7 +125,7 @@ TEST(Trace, FilesOfKilledRanksAreWhole) {
   const Outcome outcome = run_job(scratch, "killed");
   EXPECT_NE(outcome.status, 0);
   const std::string text = read_file(scratch.path("trace/rank1.json"));
-  EXPECT_NO_THROW(Json::parse(text.substr(0, text.rfind(',')) + "]"));  // the format wants no closing bracket
+  EXPECT_TRUE(Json::accept(text.substr(0, text.rfind(',')) + "]"));  // the format wants no closing bracket
   const Json document = merged(scratch);
   expect_well_formed(document, 2);
   EXPECT_EQ(categories(document, 1)["step"], 6);

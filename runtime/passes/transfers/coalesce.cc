@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "ops/control/branch.h"
 #include "runtime/passes/passes.h"

@@ -131,7 +131,7 @@ TEST_F(DataFormats, RefuseRowsThatAreNotThere) {
     SCOPED_TRACE(name);
     std::vector<Array> columns = source->make_room(2);
     for (const std::vector<std::int64_t>& rows : {std::vector<std::int64_t>{kRows - 1, kRows}, {-1, 0}})
-      EXPECT_CONTAINS(message_of<ValueError>([&] { source->read(rows, columns); }),
+      EXPECT_CONTAINS(message_of<ValueError>([&, &from = *source] { from.read(rows, columns); }),
                       "are requested, but there are 1000");
   }
 }

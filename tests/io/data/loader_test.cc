@@ -177,8 +177,8 @@ TEST_P(LoaderOrder, TellsOfAnErrorWhereItIs) {
 
 TEST_P(LoaderOrder, RefusesStepsThatAreNotThere) {
   const auto whole = loader(options());
-  for (const auto& [epoch, step] : {std::pair<std::int64_t, std::int64_t>{0, kSteps}, {0, -1}, {-1, 0}})
-    EXPECT_CONTAINS(message_of<ValueError>([&] { whole->batch(epoch, step); }), "an epoch has 32 steps");
+  for (const auto& at : {std::pair<std::int64_t, std::int64_t>{0, kSteps}, {0, -1}, {-1, 0}})
+    EXPECT_CONTAINS(message_of<ValueError>([&] { whole->batch(at.first, at.second); }), "an epoch has 32 steps");
 }
 
 INSTANTIATE_TEST_SUITE_P(
