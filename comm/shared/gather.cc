@@ -12,15 +12,21 @@ constexpr std::int64_t kPieceBytes = 16 << 20;
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
-// The memory may be the same, but must not overlap otherwise.
-Steps copy_in_steps(std::byte* to, const std::byte* from, std::int64_t count) {
-  for (std::int64_t at = 0; at < count && to != from; at += kStepBytes) {
-    if (at > 0) co_await std::suspend_always{};
-    std::memcpy(to + at, from + at, bytes(std::min(kStepBytes, count - at)));
-  }
-}
-
 }  // namespace
+
+// Carries out copies_.
+Steps Gather::copy() {
+  std::int64_t left = kStepBytes;  // before it returns to its driver
+  for (const Copy& copy : copies_)
+    for (std::int64_t at = 0, piece = 0; at < copy.size && copy.to != copy.from; at += piece, left -= piece) {
+      if (left == 0) {
+        co_await std::suspend_always{};
+        left = kStepBytes;
+      }
+      piece = std::min(left, copy.size - at);
+      std::memcpy(copy.to + at, copy.from + at, bytes(piece));
+    }
+}
 
 struct Gather::Run {
   const Collective& collective;
@@ -34,8 +40,9 @@ Steps Gather::run(const Collective& collective, const Window* region, std::uint6
   find_parts_of_nodes(topology_, collective.counts, begin_);
   const auto counts = collective.counts.subspan(bytes(topology_.own().front()), bytes(control_.ranks()));
   std::byte* const own = run.data() + begin_[bytes(topology_.node)];
-  co_await copy_in_steps(own + std::accumulate(counts.begin(), counts.begin() + topology_.local, std::int64_t{0}),
-                         static_cast<const std::byte*>(collective.send), counts[bytes(topology_.local)]);
+  copies_ = {{own + std::accumulate(counts.begin(), counts.begin() + topology_.local, std::int64_t{0}),
+              static_cast<const std::byte*>(collective.send), counts[bytes(topology_.local)]}};
+  co_await copy();
   co_await share(run, own, counts);
   if (topology_.node_count() == 1) co_return;
   co_await exchange_slices(run);
@@ -98,15 +105,17 @@ Steps Gather::share(const Run& run, std::byte* first, std::span<const std::int64
   const auto chunk = run.region != nullptr ? most : static_cast<std::int64_t>(control_.half_bytes());
   for (std::int64_t at = 0; at < most; at += chunk) {
     const auto here = [&](int l) { return std::clamp<std::int64_t>(counts[bytes(l)] - at, 0, chunk); };
-    if (run.region == nullptr)
-      co_await copy_in_steps(control_.staging(local, run.done), parts_[bytes(local)] + at, here(local));
+    if (run.region == nullptr && here(local) > 0)
+      std::memcpy(control_.staging(local, run.done), parts_[bytes(local)] + at, bytes(here(local)));
     co_await pass(&RankControl::staged);
+    copies_.clear();
     for (int l = 0; l < ranks; ++l) {
       std::byte* const to = parts_[bytes(l)] + at;
       const std::byte* from =
           run.region != nullptr ? run.region->part(l) + (to - run.region->part(local)) : control_.staging(l, run.done);
-      if (l != local) co_await copy_in_steps(to, from, here(l));
+      if (l != local) copies_.push_back({to, from, here(l)});
     }
+    co_await copy();
     co_await pass(&RankControl::reduced);
     ++run.done;
   }

@@ -29,7 +29,14 @@ class Gather {
 
  private:
   struct Run;
+  // The memory may be the same, but must not overlap otherwise.
+  struct Copy {
+    std::byte* to;
+    const std::byte* from;
+    std::int64_t size;
+  };
 
+  Steps copy();
   Steps exchange_slices(const Run& run);
   Steps share(const Run& run, std::byte* first, std::span<const std::int64_t> counts);
 
@@ -41,6 +48,7 @@ class Gather {
   std::vector<Range> slices_;
   Messages messages_;
   std::vector<std::byte*> parts_;
+  std::vector<Copy> copies_;
 };
 
 }  // namespace syncline::comm

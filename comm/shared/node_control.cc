@@ -196,6 +196,10 @@ Missing NodeControl::not_ended() const {
   return {.text = say_of(late, "has not ended", "have not ended"), .may_come = may_come};
 }
 
+int NodeControl::awaited_by(int l) const {
+  return of(l).left == Left::kNo && runs(l) ? of(l).awaited.load(std::memory_order_relaxed) - 1 : -1;
+}
+
 Position NodeControl::position_of(int l) const {
   std::array<std::uint64_t, sizeof(Position) / 8> words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = of(l).position[i].load(std::memory_order_relaxed);

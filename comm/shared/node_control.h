@@ -108,6 +108,8 @@ class NodeControl {
   // rank must do.
   bool lowest_living() const;
   ProcessState state_of(int l) const;
+  // The node whose message the rank lacks in a stalled round; -1: none, or the rank does not run.
+  int awaited_by(int l) const;
   Position position_of(int l) const;
   void publish(const Position& position) const;
   // Keeps only the first reason. Does nothing in a child that the rank has forked.

@@ -30,9 +30,14 @@ void Reports::exchange(std::uint64_t round, bool asks) {
       heard_[static_cast<int>(report.rank)] = {report, now};
     }
   }
-  if (!asked || now - posted_ < kPause) return;
+  const bool posts = asked && now - posted_ >= kPause;
+  // Also without a question: another rank of the node may be the one that asks.
+  if (posts || now - looked_ >= kPause) {
+    looked_ = now;
+    control_.own().awaited.store(absent_node() + 1, std::memory_order_relaxed);
+  }
+  if (!posts) return;
   posted_ = now;
-  control_.own().awaited.store(absent_node() + 1, std::memory_order_relaxed);
   if (control_.is_reporter(round)) post();
 }
 
@@ -40,8 +45,7 @@ void Reports::post() {
   std::vector<Report> reports;
   for (int l = 0; l < control_.ranks(); ++l)
     reports.push_back({control_.of(l).arrived, static_cast<std::uint32_t>(topology_.own()[static_cast<std::size_t>(l)]),
-                       control_.of(l).awaited.load(std::memory_order_relaxed) - 1, control_.state_of(l),
-                       control_.position_of(l)});
+                       control_.awaited_by(l), control_.state_of(l), control_.position_of(l)});
   network_.post_report(std::as_bytes(std::span(reports)));
 }
 
@@ -52,17 +56,18 @@ int Reports::absent_node() const {
   return -1;
 }
 
-// Whether a rank of this node, or one that it has heard from lately, waits for the node.
-bool Reports::is_awaited(int node) const {
-  for (int l = 0; l < control_.ranks(); ++l)
-    if (control_.of(l).awaited.load(std::memory_order_relaxed) == node + 1) return true;
-  return std::ranges::any_of(heard_, [&](const auto& heard) {
-    return heard.second.report.waits_for == node && Clock::now() - heard.second.at <= kFresh;
-  });
+// The nodes that a rank of this node waits for, or one that it has heard from lately.
+std::set<int> Reports::awaited_nodes() const {
+  std::set<int> nodes;
+  for (int l = 0; l < control_.ranks(); ++l) nodes.insert(control_.awaited_by(l));
+  for (const auto& [_, heard] : heard_)
+    if (Clock::now() - heard.at <= kFresh) nodes.insert(heard.report.waits_for);
+  return nodes;
 }
 
 Missing Reports::missing(std::uint64_t round) const {
   const std::lock_guard lock(mutex_);
+  const std::set<int> awaited = awaited_nodes();
   bool may_come = true;
   std::vector<std::string> late, stuck, silent;
   for (int n = 0; n < topology_.node_count(); ++n)
@@ -70,7 +75,7 @@ Missing Reports::missing(std::uint64_t round) const {
       if (n == topology_.node) continue;
       const auto heard = heard_.find(r);
       if (heard == heard_.end() || Clock::now() - heard->second.at > kFresh) {
-        if (is_awaited(n)) silent.push_back(join_text("rank ", r));
+        if (awaited.contains(n)) silent.push_back(join_text("rank ", r));
         continue;
       }
       const Report& report = heard->second.report;

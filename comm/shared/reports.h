@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,12 @@ class Reports {
 
   void post();
   int absent_node() const;
-  bool is_awaited(int node) const;
+  std::set<int> awaited_nodes() const;
 
   const Topology& topology_;
   Network& network_;
   const NodeControl& control_;
-  Clock::time_point posted_{};
+  Clock::time_point posted_{}, looked_{};
   std::vector<std::byte> incoming_;
   mutable std::mutex mutex_;    // guards heard_
   std::map<int, Heard> heard_;  // by rank: the newest report

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// An infinite bound is none.
+// -infinity below and infinity above are no bounds.
 struct Bounds {
   double low = -kInfinity, high = kInfinity;
 };
@@ -34,7 +34,7 @@ Bounds fit(Bounds bounds, DType dtype) {
 Expr clip(const Expr& x, std::optional<double> min_value, std::optional<double> max_value) {
   const auto [low, high] = fit({min_value.value_or(-kInfinity), max_value.value_or(kInfinity)}, x.dtype());
   const Expr raised = low != -kInfinity ? maximum(x, scalar_like(low, x)) : x;
-  return high != kInfinity ? minimum(raised, scalar_like(std::max(low, high), x)) : raised;
+  return high != kInfinity ? minimum(raised, scalar_like(std::max(high, low), x)) : raised;
 }
 
 }  // namespace syncline

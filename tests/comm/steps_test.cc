@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -84,75 +87,82 @@ TEST(Steps, PassOnExceptions) {
   }
 }
 
-// Two ranks of a node, driven by this thread.
-class TwoRanks {
+// The ranks of a node, driven by this thread.
+class Node {
  public:
-  ~TwoRanks() {
+  explicit Node(int ranks) : wires_(make_local_wires(ranks)) {}
+  ~Node() {
     for (const auto& wire : wires_) wire->close(true);
   }
+  void make_memory(std::int64_t bytes) {
+    run(std::vector<Collective>(wires_.size(), make_shared_memory(static_cast<std::size_t>(bytes))));
+  }
   // Returns how often a poll returned before the end because it had done enough.
-  int run(const std::array<Collective, 2>& collectives) {
+  int run(const std::vector<Collective>& collectives) {
     int moves = 0;
-    std::array<bool, 2> done{};
-    for (int r = 0; r < 2; ++r) wires_[at(r)]->begin(collectives[at(r)]);
-    while (!done[0] || !done[1])
-      for (int r = 0; r < 2; ++r) {
-        if (done[at(r)]) continue;
-        const Wire::Progress progress = wires_[at(r)]->poll(collectives[at(r)]);
-        done[at(r)] = progress == Wire::Progress::kDone;
+    std::set<std::size_t> open;
+    for (std::size_t r = 0; r < wires_.size(); ++r) {
+      wires_[r]->begin(collectives[r]);
+      open.insert(r);
+    }
+    while (!open.empty())
+      std::erase_if(open, [&](std::size_t r) {
+        const Wire::Progress progress = wires_[r]->poll(collectives[r]);
         moves += progress == Wire::Progress::kMoving ? 1 : 0;
-      }
+        return progress == Wire::Progress::kDone;
+      });
     return moves;
   }
-  float* memory(int r) { return reinterpret_cast<float*>(wires_[at(r)]->shared_memory()); }
+  std::byte* memory(int r) { return wires_[static_cast<std::size_t>(r)]->shared_memory(); }
+  float* numbers(int r) { return reinterpret_cast<float*>(memory(r)); }
 
  private:
-  static std::size_t at(int r) { return static_cast<std::size_t>(r); }
-  const std::vector<std::unique_ptr<Wire>> wires_ = make_local_wires(2);
+  const std::vector<std::unique_ptr<Wire>> wires_;
 };
 
+// Few large parts, and many smaller ones.
 TEST(Steps, ALargeGatherInSharedMemoryReturnsNowAndThen) {
-  constexpr std::int64_t kBytes = 44'000'003;  // of each rank
-  TwoRanks ranks;
-  const Collective memory = make_shared_memory(2 * kBytes);
-  ranks.run({memory, memory});
-  const std::vector<std::int64_t> counts(2, kBytes);
-  std::array<Collective, 2> gathers;
-  for (int r = 0; r < 2; ++r) {
-    auto* const data = reinterpret_cast<std::byte*>(ranks.memory(r));
-    for (std::int64_t i = 0; i < kBytes; ++i) data[r * kBytes + i] = static_cast<std::byte>(i % 251 + r);
-    gathers[static_cast<std::size_t>(r)] = make_all_gather({}, data + r * kBytes, data, counts, 2);
+  for (const auto& [ranks, bytes] : {std::pair<int, std::int64_t>{2, 44'000'003}, {12, 5'000'003}}) {
+    Node node(ranks);
+    node.make_memory(ranks * bytes);
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), bytes);
+    std::vector<Collective> gathers;
+    for (int r = 0; r < ranks; ++r) {
+      std::byte* const own = node.memory(r) + r * bytes;
+      std::memset(own, r + 1, static_cast<std::size_t>(bytes));
+      own[bytes - 1] = std::byte{99};
+      gathers.push_back(make_all_gather({}, own, node.memory(r), counts, ranks));
+    }
+    EXPECT_GE(node.run(gathers), 4 * ranks) << ranks;
+    for (int r = 0; r < ranks; ++r)
+      for (int other = 0; other < ranks; ++other) {
+        const std::byte* part = node.memory(r) + other * bytes;
+        EXPECT_EQ(std::count(part, part + bytes - 1, static_cast<std::byte>(other + 1)), bytes - 1);
+        EXPECT_EQ(part[bytes - 1], std::byte{99});
+      }
   }
-  EXPECT_GE(ranks.run(gathers), 8);
-  for (int r = 0; r < 2; ++r)
-    for (std::int64_t i = 0; i < 2 * kBytes; ++i)
-      ASSERT_EQ(reinterpret_cast<std::byte*>(ranks.memory(r))[i], static_cast<std::byte>(i % kBytes % 251 + i / kBytes))
-          << r << ' ' << i;
 }
 
 // Otherwise a sum of a gigabyte would keep other callers from the wire, and an end from being seen.
 TEST(Steps, ALargeSumInSharedMemoryReturnsNowAndThen) {
   constexpr std::int64_t kCount = 11'000'003;  // each rank adds up 44 MB
-  TwoRanks ranks;
-  const Collective memory = make_shared_memory(4 * kCount);
-  ranks.run({memory, memory});
+  Node node(2);
+  node.make_memory(4 * kCount);
   for (const bool scatters : {false, true}) {
-    for (int r = 0; r < 2; ++r)
-      for (std::int64_t i = 0; i < kCount; ++i) ranks.memory(r)[i] = static_cast<float>((r + 1) * (i % 1000));
-    std::array<Collective, 2> sums;
-    const std::array<std::int64_t, 2> counts{kCount / 3, kCount - kCount / 3};
+    const std::vector<std::int64_t> counts{kCount / 3, kCount - kCount / 3};
+    std::vector<Collective> sums;
     for (int r = 0; r < 2; ++r) {
-      float* const data = ranks.memory(r);
-      sums[static_cast<std::size_t>(r)] = scatters
-                                              ? make_reduce_scatter({}, data, counts, DType::kFloat32, Reduce::kSum, 2)
-                                              : make_all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum);
+      float* const data = node.numbers(r);
+      for (std::int64_t i = 0; i < kCount; ++i) data[i] = static_cast<float>((r + 1) * (i % 1000));
+      sums.push_back(scatters ? make_reduce_scatter({}, data, counts, DType::kFloat32, Reduce::kSum, 2)
+                              : make_all_reduce({}, data, kCount, DType::kFloat32, Reduce::kSum));
     }
-    EXPECT_GE(ranks.run(sums), 8);
+    EXPECT_GE(node.run(sums), 8);
     for (int r = 0; r < 2; ++r) {
       const bool all = !scatters;
       const std::int64_t begin = all || r == 0 ? 0 : counts[0], end = all || r == 1 ? kCount : counts[0];
       for (std::int64_t i = begin; i < end; ++i)
-        ASSERT_EQ(ranks.memory(r)[i], static_cast<float>(3 * (i % 1000))) << r << ' ' << i;
+        ASSERT_EQ(node.numbers(r)[i], static_cast<float>(3 * (i % 1000))) << r << ' ' << i;
     }
   }
 }

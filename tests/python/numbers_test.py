@@ -27,6 +27,8 @@ def whole(*numbers):
         (lambda: K.clip(K.constant([1, 5, 9], dtype="int32"), 2, LARGE), np.int32([2, 5, 9])),
         (lambda: K.clip(K.constant([1, 5, 9], dtype="uint8"), -1, 7), np.uint8([1, 5, 7])),
         (lambda: K.clip(K.constant([1, 5], dtype="int8"), 200, 300), np.int8([127, 127])),
+        (lambda: K.clip(K.constant([1.0, 5.0]), None, np.nan), np.float32([np.nan, np.nan])),
+        (lambda: K.clip(K.constant([1.0, 5.0]), -np.inf, np.inf), np.float32([1, 5])),
         (lambda: K.relu(K.constant([1.0, 5e9]), max_value=3_000_000_000), np.float32([1, 3e9])),
         (lambda: K.relu(K.constant([1.0, 5e9]), threshold=3_000_000_000), np.float32([0, 5e9])),
         (lambda: K.relu(K.constant([-1.0]), alpha=LARGE), np.float32([-LARGE])),
