@@ -33,7 +33,8 @@ def test_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"syncline"}
     sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python" / "syncline").rglob("*.py")}
     assert sources | {"syncline/py.typed", "syncline/_core.pyi"} <= set(names)
-    assert {"syncline/_core.abi3.so", "syncline/syncline", "syncline/libsyncline_mpi_openmpi.so"} <= set(names)
+    binaries = {"_core.abi3.so", "syncline", "libsyncline.so", "libsyncline_mpi_openmpi.so"}
+    assert {f"syncline/{name}" for name in binaries} <= set(names)
     assert sum(name.startswith("syncline/_core.") and name.endswith(".so") for name in names) == 1
     assert "-cp311-abi3-" in wheel.name
 
@@ -73,3 +74,14 @@ def test_has_the_command(installed):
         [installed / "bin" / "syncline", "--version"], env=environment, check=True, capture_output=True, timeout=60
     ).stdout.decode()
     assert printed.startswith("Syncline ") and "Open MPI " in printed, printed
+
+
+def test_serves_cxx_programs(installed, tmp_path):
+    configure = ["cmake", "-S", ROOT / "examples" / "cmake_project", "-B", tmp_path, f"-DSyncline_ROOT={installed / 'syncline'}"]
+    subprocess.run(configure, check=True, capture_output=True, timeout=60)
+    subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True, timeout=120)
+    alone = subprocess.run([tmp_path / "spirals"], check=True, capture_output=True, timeout=60).stdout.decode()
+    ranks = [ROOT / "scripts" / "launch", "2", tmp_path / "spirals"]
+    together = subprocess.run(ranks, check=True, capture_output=True, timeout=60).stdout.decode()
+    for printed in (alone, together):
+        assert "epoch 20/20" in printed, printed
