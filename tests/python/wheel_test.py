@@ -77,9 +77,10 @@ def test_has_the_command(installed):
 
 
 def test_serves_cxx_programs(installed, tmp_path):
-    configure = ["cmake", "-S", ROOT / "examples" / "cmake_project", "-B", tmp_path, f"-DSyncline_ROOT={installed / 'syncline'}"]
-    subprocess.run(configure, check=True, capture_output=True, timeout=60)
-    subprocess.run(["cmake", "--build", tmp_path], check=True, capture_output=True, timeout=120)
+    project = ROOT / "examples" / "cmake_project"
+    configure = ["cmake", "-G", "Ninja", "-S", project, "-B", tmp_path, f"-DSyncline_ROOT={installed / 'syncline'}"]
+    subprocess.run(configure, check=True, timeout=60)
+    subprocess.run(["cmake", "--build", tmp_path], check=True, timeout=120)
     alone = subprocess.run([tmp_path / "spirals"], check=True, capture_output=True, timeout=60).stdout.decode()
     ranks = [ROOT / "scripts" / "launch", "2", tmp_path / "spirals"]
     together = subprocess.run(ranks, check=True, capture_output=True, timeout=60).stdout.decode()

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -121,9 +122,12 @@ TEST(Gemm, LongSumsScaleTheResultOnce) {
   }
 }
 
-// Runs in the test kernels.without_openblas.
+// Runs in the tests of add_blas_test (CMakeLists.txt).
 TEST(Gemm, WithoutOpenBlas) {
   if (loaded_blas().refused.empty()) GTEST_SKIP() << loaded_blas().library;
+  const char* reason = std::getenv("SYNCLINE_TEST_REFUSED");
+  ASSERT_NE(reason, nullptr) << loaded_blas().refused;
+  EXPECT_NE(loaded_blas().refused.find(reason), std::string::npos) << loaded_blas().refused;
   EXPECT_EQ(loaded_blas().processor, "no OpenBLAS");
   EXPECT_TRUE(rows_keep_their_bits());
 }
