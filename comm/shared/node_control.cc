@@ -200,6 +200,12 @@ int NodeControl::awaited_by(int l) const {
   return of(l).left == Left::kNo && runs(l) ? of(l).awaited.load(std::memory_order_relaxed) - 1 : -1;
 }
 
+void NodeControl::set_awaited(int node) const {
+  std::atomic<std::int32_t>& awaited = own().awaited;
+  // Most calls change nothing: other ranks poll this line.
+  if (awaited.load(std::memory_order_relaxed) != node + 1) awaited.store(node + 1, std::memory_order_relaxed);
+}
+
 Position NodeControl::position_of(int l) const {
   std::array<std::uint64_t, sizeof(Position) / 8> words{};
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = of(l).position[i].load(std::memory_order_relaxed);

@@ -110,6 +110,7 @@ class NodeControl {
   ProcessState state_of(int l) const;
   // The node whose message the rank lacks in a stalled round; -1: none, or the rank does not run.
   int awaited_by(int l) const;
+  void set_awaited(int node) const;  // by this rank
   Position position_of(int l) const;
   void publish(const Position& position) const;
   // Keeps only the first reason. Does nothing in a child that the rank has forked.

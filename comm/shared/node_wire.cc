@@ -105,8 +105,7 @@ void NodeWire::look_for_reports() {
 
 void NodeWire::end_stall() {
   asked_ = false;
-  std::atomic<std::int32_t>& awaited = control_.own().awaited;
-  if (awaited.load(std::memory_order_relaxed) != 0) awaited.store(0, std::memory_order_relaxed);
+  control_.set_awaited(-1);
 }
 
 // Whether every rank has come. Throws if their headers differ.

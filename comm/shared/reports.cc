@@ -34,7 +34,7 @@ void Reports::exchange(std::uint64_t round, bool asks) {
   // Also without a question: another rank of the node may be the one that asks.
   if (posts || now - looked_ >= kPause) {
     looked_ = now;
-    control_.own().awaited.store(absent_node() + 1, std::memory_order_relaxed);
+    control_.set_awaited(absent_node());
   }
   if (!posts) return;
   posted_ = now;
