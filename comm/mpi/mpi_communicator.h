@@ -1,15 +1,15 @@
 // A communicator over Open MPI (or another MPI-3 library) for all processes of MPI_COMM_WORLD. It uses shared memory
 // within a node and messages between nodes (comm/shared/node_wire.h).
 //
-// The first communicator initialises MPI, unless the program has, with MPI_THREAD_SERIALIZED: several threads call MPI,
-// one at a time. A program that initialises MPI itself must ask for that level, must not call MPI during a collective,
-// and must finalize MPI. Otherwise the destructor of the last communicator finalizes MPI. After an error, or during
-// stack unwinding, MPI_Finalize could hang: the destructor skips it, and the launcher ends the job. Every communicator
-// duplicates MPI_COMM_WORLD for its own messages, so construction is collective.
+// If the program has not initialised MPI, the first communicator does, with MPI_THREAD_SERIALIZED: several threads call
+// MPI, one at a time. A program that initialises MPI itself must ask for that level, must not call MPI during a
+// collective, and must finalize MPI. Otherwise the destructor of the last communicator finalizes MPI. After an error,
+// or during stack unwinding, MPI_Finalize could hang: the destructor skips it, and the launcher ends the job. Every
+// communicator duplicates MPI_COMM_WORLD for its own messages, so construction is collective.
 //
 // Every return code is checked; an MPI error throws CommError. If the ranks of a node cannot share memory (a small
 // /dev/shm, a setting), one line on stderr says so, and each rank counts as a node of its own. If a rank is killed, its
-// peers name it, and mpirun ends the job. The stall watch (comm/worker/worker.h) names a rank that hangs.
+// peers name it, and mpirun ends the job. Worker::wait (comm/worker/worker.h) names a rank that hangs.
 #pragma once
 
 #include <cstdint>

@@ -41,6 +41,8 @@ class NcclWire : public Wire {
   std::byte* shared_memory() const override { return inner_->shared_memory(); }
   const std::byte* shared_memory_of(int rank) const override { return inner_->shared_memory_of(rank); }
   bool one_node() const override { return inner_->one_node(); }
+  NodePlace node_place() const override { return inner_->node_place(); }
+  NodeBlock take_node_memory() override { return inner_->take_node_memory(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }

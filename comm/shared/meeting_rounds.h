@@ -25,7 +25,7 @@ struct NodeRun {
 struct MeetingRound {
   struct Message {
     int node = 0;
-    NodeRun tells;  // beside what is known, or all nodes
+    NodeRun tells;  // what the sender knows: the run next to the receiver's, or all nodes
   };
   std::vector<int> to;
   std::vector<Message> from;
@@ -34,7 +34,7 @@ struct MeetingRound {
 // The rounds of `node` among `nodes`.
 std::vector<MeetingRound> meeting_rounds(int node, int nodes);
 
-// What a node knows that knows `known` and has got a round's messages.
+// What a node knows after the messages of `round`, if it knew `known` before.
 NodeRun known_after(const MeetingRound& round, NodeRun known);
 
 }  // namespace syncline::comm

@@ -84,8 +84,8 @@ class NodeControl {
   }
   std::size_t half_bytes() const { return half_bytes_; }
 
-  // Call it after all ranks have made their control blocks. From then on a process that is gone counts as a dead rank,
-  // unless this process could not see it at this call.
+  // Call it after all ranks have made their control blocks. Notes which processes this one can see: if one of them is
+  // gone later, its rank counts as dead. A process that it cannot see counts as running.
   void look_around();
 
   // Whether every rank's counter, or that of local rank l, is at least `value`. If not, checks from time to time
@@ -102,7 +102,7 @@ class NodeControl {
   // The ranks that have staged or worked on fewer chunks than this one, have left, or do not run; "" if there are none.
   std::string behind() const;
   // The ranks that have not left; "" if there are none. may_come is false if a rank gave up, called exit() or does not
-  // run: the end is not in good order then.
+  // run: the job then ends with an error.
   Missing not_ended() const;
   // Whether no lower rank of the node runs. A rank that gave up counts as running: its program does the work that one
   // rank must do.

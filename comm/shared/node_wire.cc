@@ -75,7 +75,7 @@ Wire::Progress NodeWire::poll(const Collective& collective) try {
   transfer_.reset();
   return Progress::kDone;
 } catch (...) {
-  if (transfer_ || collective.kind == Kind::kSharedMemory) network_->abandon();  // the caller frees its memory
+  if (transfer_ || allocates(collective)) network_->abandon();  // the caller frees its memory
   transfer_.reset();
   throw;
 }
@@ -87,6 +87,8 @@ bool NodeWire::arrange(const Collective& collective) {
   if (round_ == 1) control_.look_around();
   if (collective.kind == Kind::kSharedMemory) {
     make_region(collective);
+  } else if (collective.kind == Kind::kNodeMemory) {
+    make_node_memory(collective);
   } else if (!is_small(collective)) {
     transfer_.emplace(steps(collective));
     return true;
@@ -160,6 +162,28 @@ void NodeWire::make_region(const Collective& collective) {
                  rank(), static_cast<long long>(collective.bytes), memory_->why().c_str());
 }
 
+void NodeWire::make_node_memory(const Collective& collective) {
+  const auto ranks = static_cast<std::size_t>(control_.ranks());
+  const std::size_t a_rank = (bytes(collective.bytes) + ranks - 1) / ranks;
+  node_memory_ = ranks > 1 ? memory_->allocate_lasting(a_rank) : make_private_window(a_rank);
+  if (!node_memory_ && leads())
+    std::fprintf(stderr, "syncline: rank %d: no shared memory for variables (%s): each rank keeps its own\n", rank(),
+                 memory_->why().c_str());
+}
+
+NodeBlock NodeWire::take_node_memory() {
+  NodeBlock block;
+  if (node_memory_) block.begin = node_memory_->part(0);
+  block.memory = std::move(node_memory_);
+  return block;
+}
+
+NodePlace NodeWire::node_place() const {
+  NodePlace place{topology_.local, topology_.local_size()};
+  for (const std::vector<int>& node : topology_.nodes) place.most = std::max(place.most, static_cast<int>(node.size()));
+  return place;
+}
+
 std::uint64_t NodeWire::moved() const noexcept {
   std::uint64_t moved = network_->moved();  // of a small collective too
   for (int l = 0; l < control_.ranks(); ++l)
@@ -191,7 +215,7 @@ Missing NodeWire::missing() const {
   Missing missing = control_.missing(round_);
   if (missing.text.empty()) missing = reports_.missing(round_);
   if (missing.text.empty()) missing = {control_.behind()};
-  if (missing.text.empty()) missing = {"every rank that answers has called it"};
+  if (missing.text.empty()) missing = {"all ranks that answer have called it"};
   missing.is_reporter = control_.is_reporter(round_);
   return missing;
 }

@@ -56,6 +56,8 @@ class NodeWire : public Wire {
     return region_ == nullptr || !one_node() ? nullptr : region_->part(rank);
   }
   bool one_node() const override { return topology_.node_count() == 1; }
+  NodePlace node_place() const override;
+  NodeBlock take_node_memory() override;
   void publish(const Position& position) noexcept override { control_.publish(position); }
   std::string describe() const override;
   std::string layout() const override;
@@ -78,6 +80,7 @@ class NodeWire : public Wire {
   void end_stall();
   void note_last_arrival();
   void make_region(const Collective& collective);
+  void make_node_memory(const Collective& collective);
 
   const Topology topology_;
   const WireFormat format_;
@@ -88,6 +91,7 @@ class NodeWire : public Wire {
   NodeControl control_;
   std::unique_ptr<Window> region_;
   std::size_t region_bytes_ = 0;
+  std::unique_ptr<Window> node_memory_;  // until the caller takes it
   Meeting meeting_;
   Reduction reduction_;
   Gather gather_;

@@ -9,7 +9,8 @@
 namespace syncline::comm {
 namespace {
 
-constexpr std::array kKindNames{"all_reduce", "all_gather", "broadcast", "reduce_scatter", "shared_memory"};
+constexpr std::array kKindNames{"all_reduce",     "all_gather",    "broadcast",
+                                "reduce_scatter", "shared_memory", "node_memory"};
 constexpr std::array kReduceNames{"sum", "max", "min"};
 
 // A rank of another byte order sends numbers out of range.
@@ -108,9 +109,9 @@ Collective make_reduce_scatter(const Tag& tag, void* data, std::span<const std::
   return collective;
 }
 
-Collective make_shared_memory(std::size_t bytes) {
+Collective make_memory(Kind kind, std::size_t bytes) {
   Collective collective;
-  collective.kind = Kind::kSharedMemory;
+  collective.kind = kind;
   collective.bytes = collective.count = static_cast<std::int64_t>(bytes);
   fill_header(collective, {});
   return collective;

@@ -13,7 +13,7 @@
 
 namespace syncline::comm {
 
-enum class Kind : std::uint8_t { kAllReduce, kAllGather, kBroadcast, kReduceScatter, kSharedMemory };
+enum class Kind : std::uint8_t { kAllReduce, kAllGather, kBroadcast, kReduceScatter, kSharedMemory, kNodeMemory };
 const char* name_of(Kind kind);
 
 // Fixed-width words without padding, so that a wire can compare headers as numbers or as bytes.
@@ -44,6 +44,9 @@ struct Collective {
   void* data = nullptr;
   std::span<const std::int64_t> counts;  // by rank: bytes of an all_gather, elements of a reduce_scatter
 };
+inline bool allocates(const Collective& collective) {
+  return collective.kind == Kind::kSharedMemory || collective.kind == Kind::kNodeMemory;
+}
 inline bool is_reduction(const Collective& collective) {
   return collective.kind == Kind::kAllReduce || collective.kind == Kind::kReduceScatter;
 }
@@ -54,8 +57,8 @@ Collective make_all_gather(const Tag& tag, const void* send, void* receive, std:
                            int size);
 Collective make_reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                                Reduce reduce, int size);
-// Moves no data; the wire allocates memory.
-Collective make_shared_memory(std::size_t bytes);
+// Moves no data; the wire allocates memory. `kind`: kSharedMemory or kNodeMemory.
+Collective make_memory(Kind kind, std::size_t bytes);
 Collective make_broadcast(const Tag& tag, void* data, std::int64_t bytes, int root, int size);
 
 // This rank's index in `ranks`. Throws ValueError if `ranks` are not ascending ranks of the job, or lack this rank.

@@ -24,14 +24,14 @@ constexpr Ticket kLazyJobs = 64;
 constexpr auto kShortestPause = 20us;
 constexpr auto kLongestPause = 200us;
 
-// How long a caller sleeps while the thread is inside a call of the wire. By the system clock: the thread sanitizer
-// does not know a mutex's waits by the steady one.
+// How long a caller sleeps while the thread is inside a call of the wire. By the system clock, because the thread
+// sanitizer does not support timed waits for a mutex by the steady clock.
 constexpr auto kLongestCall = 100ms;
 
 // How long before a report a caller asks the other ranks.
 constexpr auto kAnswerTime = 1s;
 
-// How long stop() waits for a transfer under way, and a caller that gives up for a call of the wire.
+// How long stop() waits for a transfer under way. A caller that gives up waits as long for a running call of the wire.
 constexpr auto kGrace = 2s;
 
 void prepare_thread() {
@@ -153,8 +153,13 @@ std::string Worker::describe_wait(Clock::duration waited, const Missing& missing
 }
 
 std::byte* Worker::shared_memory(std::size_t bytes) {
-  wait(submit(make_shared_memory(bytes)));
+  wait(submit(make_memory(Kind::kSharedMemory, bytes)));
   return wire_->shared_memory();
+}
+
+NodeBlock Worker::node_memory(std::size_t bytes) {
+  wait(submit(make_memory(Kind::kNodeMemory, bytes)));
+  return wire_->take_node_memory();
 }
 
 void Worker::post_note(std::uint64_t note) {
@@ -306,6 +311,14 @@ Ticket WorkerCommunicator::all_reduce(const Tag& tag, void* data, std::int64_t c
 Ticket WorkerCommunicator::reduce_scatter(const Tag& tag, void* data, std::span<const std::int64_t> counts, DType dtype,
                                           Reduce reduce) {
   return worker_->submit(make_reduce_scatter(tag, data, counts, dtype, reduce, size()));
+}
+
+NodeBlock WorkerCommunicator::node_memory(std::size_t bytes) {
+  static const Tag tag{.names = remember_names("whether all nodes have memory to share")};
+  NodeBlock block = worker_->node_memory(bytes);
+  std::int32_t enough = block.begin == nullptr ? 0 : 1;
+  wait(all_reduce(tag, &enough, 1, DType::kInt32, Reduce::kMin));
+  return enough == 0 ? NodeBlock{} : block;
 }
 
 std::unique_ptr<Communicator> WorkerCommunicator::group(std::span<const int>) {

@@ -32,9 +32,7 @@ namespace syncline::comm {
 // Collectives up to this size travel with the agreement of the ranks, and need no thread of their own: moving 64 KiB
 // takes about as long as waking a thread and letting it sleep again.
 inline constexpr std::int64_t kSmallBytes = 64 << 10;
-inline bool is_small(const Collective& collective) {
-  return collective.bytes <= kSmallBytes && collective.kind != Kind::kSharedMemory;
-}
+inline bool is_small(const Collective& collective) { return collective.bytes <= kSmallBytes && !allocates(collective); }
 
 struct Missing {
   std::string text;         // "rank 2 (...) has not called it"; "" if the wire cannot tell
@@ -42,8 +40,8 @@ struct Missing {
   bool may_come = false;    // the missing ranks run, as far as is known
 };
 
-// What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. Only close may block, and
-// poll while it allocates shared memory or, for a few seconds, before it throws. An exception from a call ends the
+// What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. close may block; poll may
+// block while it allocates memory and, for a few seconds, before it throws. An exception from a call ends the
 // worker.
 class Wire {
  public:
@@ -59,8 +57,9 @@ class Wire {
   virtual int size() const = 0;
   // Tells the other ranks about the next collective. `collective` stays the same object until it is finished.
   virtual void begin(const Collective& collective) = 0;
-  // Goes on with the begun collective without waiting for other ranks, for about a millisecond. Throws CommError if the ranks
-  // disagree, or after cancel(). After it has thrown, and only then, the wire does not access the caller's buffers.
+  // Goes on with the begun collective without waiting for other ranks, for about a millisecond. Throws CommError if the
+  // ranks disagree, or after cancel(). The caller may free the buffers of an
+  // unfinished collective only after poll has thrown.
   virtual Progress poll(const Collective& collective) = 0;
   // See communicator.h. A posted note reaches the other ranks before a clean close() returns. Any thread may call
   // these two, one at a time, also while another thread polls.
@@ -71,6 +70,9 @@ class Wire {
   // See communicator.h.
   virtual const std::byte* shared_memory_of(int) const { return nullptr; }
   virtual bool one_node() const { return false; }
+  virtual NodePlace node_place() const { return {}; }
+  // The memory of the last node_memory collective, for the caller to keep; none if there was too little.
+  virtual NodeBlock take_node_memory() { return {}; }
   // The last rank to arrive at the last finished collective, and when; empty if the wire does not know.
   virtual std::optional<Arrival> last_arrival() const { return {}; }
   virtual std::string describe() const = 0;
@@ -115,8 +117,9 @@ class Worker {
   void post_note(std::uint64_t note);
   std::optional<std::uint64_t> take_note();
 
-  // Blocks; nullptr if the wire has none.
+  // These two block. Null if the wire has none.
   std::byte* shared_memory(std::size_t bytes);
+  NodeBlock node_memory(std::size_t bytes);
   void publish(const Position& position) noexcept { wire_->publish(position); }
 
   const Wire& wire() const { return *wire_; }
@@ -137,13 +140,13 @@ class Worker {
   void wake();
   void store_error(std::exception_ptr error);
   void throw_if_failed();
-  // A wait() without progress: its begin, what the wire had moved then, when it last looked for missing ranks, and when
-  // it last found, at a program's end, that they may still come.
+  // A wait() without progress.
   struct Standstill {
     Clock::time_point begin = Clock::now();
-    std::uint64_t moved = ~std::uint64_t{0};  // not yet asked
-    Ticket finished = 0;
-    Clock::duration last_look{0}, could_come{0};
+    std::uint64_t moved = ~std::uint64_t{0};  // what the wire had moved at its begin; this value: not yet asked
+    Ticket finished = 0;                      // at its begin
+    Clock::duration last_look{0};             // when it last looked for missing ranks
+    Clock::duration could_come{0};            // when it last found, at a program's end, that they may come
   };
   void watch(Standstill& still);
   std::string describe_wait(Clock::duration waited, const Missing& missing) const;
@@ -201,6 +204,8 @@ class WorkerCommunicator : public Communicator {
   std::byte* shared_memory(std::size_t bytes) override { return worker_->shared_memory(bytes); }
   const std::byte* shared_memory_of(int rank) const override { return worker_->wire().shared_memory_of(rank); }
   bool one_node() const override { return worker_->wire().one_node(); }
+  NodePlace node_place() const override { return worker_->wire().node_place(); }
+  NodeBlock node_memory(std::size_t bytes) override;
   void publish(const Position& position) override { worker_->publish(position); }
   bool lowest_living() const override { return worker_->wire().lowest_living(); }
   std::string describe() const override { return worker_->wire().describe(); }

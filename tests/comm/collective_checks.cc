@@ -204,6 +204,37 @@ void check_done(Communicator& comm) {
   }
 }
 
+void check_node_memory(std::unique_ptr<Communicator> comm) {
+  const NodePlace place = comm->node_place();
+  const int first = comm->rank() - place.index;  // of the node: ranks are numbered by node
+  const std::vector<std::size_t> sizes{1, 100000, 3000001};
+  std::vector<NodeBlock> blocks;
+  const auto mark = [&](std::size_t block, int rank) {
+    return static_cast<std::byte>(rank * 8 + static_cast<int>(block) + 1);
+  };
+  // Each rank writes every count-th byte of each block.
+  const auto check = [&](std::size_t b, const auto& wanted) {
+    for (std::size_t i = 0; i < sizes[b]; ++i)
+      if (blocks[b].begin[i] != wanted(static_cast<int>(i % static_cast<std::size_t>(place.ranks)))) {
+        ADD_FAILURE() << "block " << b << " byte " << i;
+        return;
+      }
+  };
+  for (std::size_t b = 0; b < sizes.size(); ++b) {
+    blocks.push_back(comm->node_memory(sizes[b]));
+    ASSERT_NE(blocks[b].begin, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(blocks[b].begin) % 4096, 0u);
+    check(b, [](int) { return std::byte{}; });
+    comm->barrier();
+    for (std::size_t i = static_cast<std::size_t>(place.index); i < sizes[b];
+         i += static_cast<std::size_t>(place.ranks))
+      blocks[b].begin[i] = mark(b, comm->rank());
+  }
+  comm->barrier();
+  comm.reset();
+  for (std::size_t b = 0; b < sizes.size(); ++b) check(b, [&](int index) { return mark(b, first + index); });
+}
+
 const std::vector<Mismatch>& mismatches() {
   using Data = std::vector<float>;
   static const std::int64_t counts[2][8] = {{8, 4, 0, 0}, {4, 8, 0, 0}};

@@ -24,6 +24,8 @@ void check_order_of_sums(Communicator& comm);
 void check_all_gather(Communicator& comm);
 // Several sizes, from each root.
 void check_broadcast(Communicator& comm);
+// The ranks of a node write and read one memory, which outlives the communicator.
+void check_node_memory(std::unique_ptr<Communicator> comm);
 // More unfinished collectives than the queue holds, with waits out of order.
 void check_many_tickets(Communicator& comm);
 // done() alone, without wait(), completes a collective.

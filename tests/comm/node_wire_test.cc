@@ -101,6 +101,14 @@ TEST(NodeWire, SharedMemoryGrowsAndMoves) {
   });
 }
 
+TEST(NodeWire, NodeMemory) {
+  for (const std::vector<int>& layout : kLayouts) {
+    auto comms = make_local_communicators(static_cast<int>(layout.size()), {.node_of_rank = layout});
+    std::vector<std::jthread> ranks;
+    for (auto& comm : comms) ranks.emplace_back([&comm] { check_node_memory(std::move(comm)); });
+  }
+}
+
 // Parts of many sizes, in shared and in private memory, in place and from other memory.
 TEST(NodeWire, AllGather) {
   for (const std::vector<int>& layout : kLayouts)

@@ -39,7 +39,7 @@ class TwoNodes {
 TEST(Reports, NameTheSilentNodeThatAnotherRankWaitsFor) {
   constexpr std::int64_t kCount = 1 << 18;
   TwoNodes job;
-  for (std::size_t r = 0; r < 4; ++r) job.begin(r, make_shared_memory(sizeof(float) * kCount));
+  for (std::size_t r = 0; r < 4; ++r) job.begin(r, make_memory(Kind::kSharedMemory, sizeof(float) * kCount));
   job.poll({0, 1, 2, 3});
   const auto sum_of_rank = [&](std::size_t r) {
     return make_all_reduce({}, job[r].shared_memory(), kCount, DType::kFloat32, Reduce::kSum);
@@ -52,7 +52,7 @@ TEST(Reports, NameTheSilentNodeThatAnotherRankWaitsFor) {
   job.poll({0, 1, 2, 3});
   // Nothing is left of it in the next sum.
   for (std::size_t r = 0; r < 4; ++r) job.begin(r, sum_of_rank(r));
-  EXPECT_EQ(job[0].missing().text, "every rank that answers has called it");
+  EXPECT_EQ(job[0].missing().text, "all ranks that answer have called it");
 }
 
 // Ranks of its own node and of another one report a late rank with its position, and the collective continues.
@@ -106,7 +106,7 @@ TEST(Reports, NameARankThatStopsDuringATransfer) {
   for (auto& own : data)
     collectives.push_back(make_all_reduce(Tag{0xabc, 7, 2}, own.data(), kCount, DType::kFloat32, Reduce::kSum));
   for (std::size_t r = 0; r < 2; ++r) wires[r]->begin(collectives[r]);
-  EXPECT_EQ(wires[0]->missing().text, "every rank that answers has called it");
+  EXPECT_EQ(wires[0]->missing().text, "all ranks that answer have called it");
   wires[1]->publish({0xabc, 7, "conv2d"});
   const auto finish = [&](std::size_t r) {
     while (wires[r]->poll(collectives[r]) != Wire::Progress::kDone) std::this_thread::yield();

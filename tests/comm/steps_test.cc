@@ -95,7 +95,8 @@ class Node {
     for (const auto& wire : wires_) wire->close(true);
   }
   void make_memory(std::int64_t bytes) {
-    run(std::vector<Collective>(wires_.size(), make_shared_memory(static_cast<std::size_t>(bytes))));
+    run(std::vector<Collective>(wires_.size(),
+                                comm::make_memory(Kind::kSharedMemory, static_cast<std::size_t>(bytes))));
   }
   // Returns how often a poll returned before the end because it had done enough.
   int run(const std::vector<Collective>& collectives) {

@@ -149,7 +149,7 @@ TEST(Worker, EndDuringATransferIsToldToTheOthers) {
     WorkerCommunicator c(std::move(wires[0]), {});
     c.all_reduce({}, own.data(), kLarge, DType::kFloat32, Reduce::kSum);
     wires[1]->begin(collective);
-    while (wires[1]->missing().text != "every rank that answers has called it") std::this_thread::sleep_for(1ms);
+    while (wires[1]->missing().text != "all ranks that answer have called it") std::this_thread::sleep_for(1ms);
   }
   const auto finish = [&] {
     while (wires[1]->poll(collective) != Wire::Progress::kDone) std::this_thread::yield();

@@ -58,6 +58,8 @@ class LaggingRank : public comm::Communicator {
   bool done(comm::Ticket ticket) const override { return wire_.done(ticket); }
   std::byte* shared_memory(std::size_t bytes) override { return wire_.shared_memory(bytes); }
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
+  comm::NodePlace node_place() const override { return wire_.node_place(); }
+  comm::NodeBlock node_memory(std::size_t bytes) override { return wire_.node_memory(bytes); }
   bool one_node() const override { return wire_.one_node(); }
   std::unique_ptr<comm::Communicator> group(std::span<const int> ranks) override { return wire_.group(ranks); }
   bool lowest_living() const override { return wire_.lowest_living(); }

@@ -33,6 +33,9 @@ TEST(Wire, OrderOfSums) { check_order_of_sums(*make()); }
 TEST(Wire, AllGather) { check_all_gather(*make()); }
 TEST(Wire, Broadcast) { check_broadcast(*make()); }
 TEST(Wire, ManyTickets) { check_many_tickets(*make()); }
+TEST(Wire, NodeMemory) {
+  for (int i = 0; i < 3; ++i) check_node_memory(make());
+}
 TEST(Wire, Notes) {
   check_notes(*make());
   check_notes(*make());

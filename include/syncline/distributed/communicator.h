@@ -6,7 +6,7 @@
 //   Tag. If tags, kinds, dtypes or counts differ, every rank throws, and no data is reduced.
 // - Threads: one thread at a time may call a communicator. The communicator's own thread transfers in the background; a
 //   caller blocked in wait() helps.
-// - Memory: after construction only shared_memory and group allocate.
+// - Memory: after construction only shared_memory, node_memory and group allocate.
 // - Ranks are numbered by node, nodes by their first rank, also if the launcher numbers them otherwise.
 // - Results are bitwise equal on every rank. Sums follow one binary tree over the ranks: ((0 + 1) + (2 + 3)) + 4. Which
 //   ranks share a node, the arrival order, the pieces and the MPI library do not matter.
@@ -70,6 +70,20 @@ struct Position {
   }
 };
 
+// This rank among the ranks of its node, with which it shares memory.
+struct NodePlace {
+  int index = 0;
+  int ranks = 1;  // on this node
+  int most = 1;   // on the node that has the most; equal on all ranks
+  friend bool operator==(const NodePlace&, const NodePlace&) = default;
+};
+
+// Memory that the ranks of a node share, page-aligned. May outlive the communicator.
+struct NodeBlock {
+  std::byte* begin = nullptr;    // null: none
+  std::shared_ptr<void> memory;  // mapped in this process while it lives
+};
+
 // Identifies a submitted collective; tickets count up from 1.
 using Ticket = std::uint64_t;
 
@@ -114,6 +128,11 @@ class Communicator {
   virtual const std::byte* shared_memory_of(int) const { return nullptr; }
   // True if all ranks are on one node and move data through memory.
   virtual bool one_node() const { return false; }
+
+  virtual NodePlace node_place() const { return {}; }
+  // Zeroed memory of `bytes` bytes that all ranks of this node read and write; none, on all ranks, if some node has too
+  // little. Collective with equal sizes on all ranks, while no other collective is under way.
+  virtual NodeBlock node_memory(std::size_t) { return {}; }
 
   // A communicator for the given ranks (ascending, each once). Exactly these ranks call this, while no other collective
   // is under way. Rank i of the group is ranks[i] of this communicator. The group must not outlive this communicator.
