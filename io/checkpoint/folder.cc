@@ -168,7 +168,7 @@ bool CheckpointFolder::make_room() const {
   return false;
 }
 
-// Removes shards without an index. No save whose index is still to be written may be under way.
+// Removes shards without an index. Call it only when every started save has written its index.
 void CheckpointFolder::discard_shards() const {
   for (const std::string& name : names_in(directory_)) {
     const bool temporary = name.ends_with(kTemporary);
@@ -272,8 +272,8 @@ std::optional<FolderLoad> CheckpointFolder::load() const {
       if (name == latest_name) reason = error.what();
     }
   }
-  fail<IoError>("checkpoint folder '", directory_, "': none of its ", names.size(),
-                " checkpoints is undamaged: ", reason, "; check them with syncline verify");
+  fail<IoError>("checkpoint folder '", directory_, "': all of its checkpoints (", names.size(),
+                ") are damaged: ", reason, "; check them with syncline verify");
 }
 
 }  // namespace syncline::io

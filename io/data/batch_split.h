@@ -11,7 +11,8 @@ struct Positions {
   std::int64_t size() const { return end - begin; }
 };
 
-// Ranks get the same rows of a batch as when the runtime splits a feed given to all ranks, so both give the same bits.
+// Ranks get the same rows of a batch as when the runtime splits a feed given to all ranks (if every rank gets at
+// least one), so both give the same bits.
 struct BatchSplit {
   std::int64_t rows = 0, batch = 1;
   std::int64_t rank = 0, ranks = 1;

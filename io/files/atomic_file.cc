@@ -38,7 +38,7 @@ bool is_still(const std::string& name, int descriptor) {
          by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
 }
 
-// Whether no process writes this temporary any more. Without locks: none has for an hour.
+// True if no process is writing this temporary. On a file system without locks: if it has not changed for an hour.
 bool is_abandoned(int descriptor) {
   const FileLock lock = try_lock(descriptor, LOCK_EX);
   if (lock != FileLock::kUnsupported) return lock == FileLock::kTaken;
@@ -47,7 +47,8 @@ bool is_abandoned(int descriptor) {
   return ::fstat(descriptor, &found) == 0 && std::time(nullptr) - found.st_mtime > kLong;
 }
 
-// Opens and locks the temporary. The caller truncates it only under the lock, so a rival's bytes stay untouched.
+// Opens and locks the temporary. The caller truncates it only under the lock, so the bytes of another writer stay
+// untouched.
 int open_temporary(const std::string& path, const std::string& temporary) {
   // O_NONBLOCK: opening a FIFO would else wait for a reader.
   const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);

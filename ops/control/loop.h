@@ -21,9 +21,9 @@ struct Residual {
 // states, and the captured outside values, which are equal in every iteration. All other leaves in the body are
 // constants.
 //
-// `residuals` are the loop's tape. The gradient appends the forward values that it needs, so the list grows while a
-// graph is built. The tape is the only mutable part of a graph, and entries are never removed. A plan computes only the
-// residuals that are read.
+// The gradient appends the forward values that it needs to `residuals`, so the list grows while a graph is built. That
+// list is the only mutable part of a graph, and entries are never removed. A plan computes only the residuals that are
+// read.
 struct LoopBody {
   std::vector<Expr> elements, states, captures;  // placeholders
   std::vector<Expr> next_states;
@@ -46,7 +46,7 @@ struct Loop {
   static constexpr auto fields = std::tuple{field("body", &Attrs::body)};
   static std::vector<Meta> infer(const Attrs& a, std::span<const Meta> in);
   static Placed place(const Attrs& a, const PlaceArgs& args);
-  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }  // the executor runs it
+  static Expr simplify(const Attrs&, std::span<const Expr>, const Meta&) { return {}; }  // plans have steps for loops
   static std::vector<Expr> grad(const Attrs& a, const Expr& y, std::span<const Expr> dy);
 };
 

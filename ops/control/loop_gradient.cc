@@ -1,10 +1,10 @@
 // The gradient of a loop: a loop in the opposite direction. Its states are the gradients with respect to the forward
 // states.
 //
-// The tape of the forward loop provides the forward values that the gradient of an iteration needs. Each term of the
-// gradient of a captured value is treated separately. A product over rows (the gradient of a weight) is computed once
-// after the loop, over the rows of all iterations, instead of once per iteration. A product with a fixed matrix that
-// ends in the gradient of a sequence is treated the same way. All other terms, such as a sum over rows (a bias),
+// The residuals of the forward loop provide the forward values that the gradient of an iteration needs. Each term of
+// the gradient of a captured value is treated separately. A product over rows (the gradient of a weight) is computed
+// once after the loop, over the rows of all iterations, instead of once per iteration. A product with a fixed matrix
+// that ends in the gradient of a sequence is treated the same way. All other terms, such as a sum over rows (a bias),
 // accumulate iteration by iteration while the rows are in the cache.
 #include <algorithm>
 #include <unordered_map>
@@ -133,7 +133,7 @@ class LoopGradient {
     if (const Expr same = fixed(value)) replacements_[value] = same;
     else needed_.push_back(value);
     if (!follows_from_shapes(value)) return;
-    // A size from the tape would be a run-time value, which cannot determine a shape. Recompute it from the shapes.
+    // A size from a residual would be a run-time value, which cannot determine a shape. Recompute it from the shapes.
     for (const Expr& in : value.node().inputs) need(in);
   }
 

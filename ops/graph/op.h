@@ -95,9 +95,10 @@ struct OpDef {
   std::string_view name;
   std::vector<Meta> (*infer)(const void* attrs, std::span<const Meta> in) = nullptr;
   Placed (*place)(const void* attrs, const PlaceArgs& args) = nullptr;
-  void (*run)(const void* attrs, const KernelArgs& args) = nullptr;         // or
-  BlockFn (*block)(const void* attrs, std::span<const Meta> in) = nullptr;  // or
-  bool view = false;                                                        // output 0 shares the bytes of input 0
+  // One of the next three is set.
+  void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
+  BlockFn (*block)(const void* attrs, std::span<const Meta> in) = nullptr;
+  bool view = false;  // output 0 shares the bytes of input 0
   // Adds to output 0. For ops that sum over the first axis of their inputs: `run` computes the first part, `accumulate`
   // adds the following parts.
   void (*accumulate)(const void* attrs, const KernelArgs& args) = nullptr;

@@ -159,7 +159,7 @@ class Concretizer {
     const LoopBody& body = *loop.attrs<Loop::Attrs>().body;
     const std::vector<Expr>& inputs = loop.node().inputs;
     const auto first = static_cast<std::ptrdiff_t>(body.elements.size());
-    // Only an unrolled loop can read a tape whose values differ in shape.
+    // Only an unrolled loop can read residuals that differ in shape.
     const auto is_residual = [&](const Expr& e) { return done_->residuals.contains(e); };
     if (std::none_of(inputs.begin(), inputs.begin() + first, is_residual))
       if (const auto outputs = concretize_loop(loop, loop_inputs(loop.node()), saves_time_)) return *outputs;

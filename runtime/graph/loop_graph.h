@@ -13,7 +13,7 @@ namespace syncline {
 std::optional<std::vector<Expr>> concretize_loop(const Expr& loop, const std::vector<Expr>& inputs, bool simplify);
 
 // Removes unread residuals, states and inputs from the loops under `roots`, and returns the new roots. A forward loop
-// then stores only the tape that the gradient reads.
+// then stores only the residuals that the gradient reads.
 std::vector<Expr> prune_loops(const std::vector<Expr>& roots);
 
 }  // namespace syncline

@@ -104,8 +104,8 @@ void start_gathers_early(std::vector<Task>& tasks, const LocalView& local) {
   }
 }
 
-// A counter's or a running mean's new value: no task reads it, and its operands take little memory until the end. Run
-// last, these tasks let an interrupted step leave all variables unchanged.
+// A counter's or a running mean's new value: no task reads it, and its operands take little memory until the end. These
+// tasks run behind all others that need no delayed transfer, so a step that is interrupted earlier changes no variable.
 bool is_small_end(const Task& task, const Uses& uses) {
   constexpr std::int64_t kSmall = 64 << 10;  // bytes
   if (task.kind != Task::kFused) return false;

@@ -131,7 +131,7 @@ TEST_F(Folder, GoesBackFromDamage) {
   EXPECT_EQ(loaded_step(), 1);
   damage(1);
   const std::string message = message_of([&] { folder.load(); });
-  EXPECT_CONTAINS(message, "none of its 3 checkpoints is undamaged: checkpoint '" + path(file_of(3)));
+  EXPECT_CONTAINS(message, "all of its checkpoints (3) are damaged: checkpoint '" + path(file_of(3)));
   EXPECT_ONE_LINE(message);
 }
 

@@ -14,7 +14,7 @@ class BucketPlaces {
   }
 
   // Moves the fused tasks before guarded sums up to where their operands are ready, so that transfers start early.
-  // Example: accumulated gradients, which separate tasks at the end scale in some steps only.
+  // Example: accumulated gradients. Separate tasks at the end scale them, and only in some steps.
   void move_up(const std::vector<Task>& sums) {
     std::vector<bool> moves(tasks_.size(), false);
     for (const Task& sum : sums) {
@@ -47,8 +47,8 @@ class BucketPlaces {
     find_writers();
   }
 
-  // The tasks that start buckets, in order, each with the task to follow. Sums under different guards are in different
-  // buckets.
+  // The tasks that start buckets, each with the number of the task that it follows. Sums under different guards are
+  // in different buckets.
   std::vector<std::pair<int, Task>> make_starts(const std::vector<Task>& sums, const Strategy& strategy) const {
     std::vector<std::pair<Guards, std::vector<Ready>>> groups;
     for (const Task& sum : sums) {

@@ -12,7 +12,7 @@ namespace {
 
 // Bytes of sums that travel together: about what a link carries during its latency.
 constexpr std::int64_t kSmallSums = 64 << 10;
-// Tasks over more data than that, for whose sake a sum does not join others: they would run too early.
+// A sum joins others only if at most this many tasks over more data than that must then run earlier.
 constexpr int kMostEarlier = 4;
 constexpr std::size_t kMostTasksEarlier = 64;
 
@@ -201,8 +201,8 @@ class Coalescer {
     }
   }
 
-  // The last tasks before the group that it does not need, back to a large one: the gradient of a layer's weights. More
-  // of them would keep values alive for long and delay other transfers.
+  // Going back from the group: the tasks that it does not need, up to the first large one, such as the gradient of a
+  // layer's weights. More of them would keep values alive for long and delay other transfers.
   std::vector<bool> not_needed_before(const Group& group, const std::vector<bool>& needed) const {
     std::vector<bool> found(group.place, false);
     for (std::size_t t = group.place; t-- > first_;) {
@@ -230,7 +230,7 @@ class Coalescer {
   std::vector<Task> tasks_;
   const Uses& uses_;
   std::vector<bool> is_small_;                // a small sum that is needed at once
-  std::vector<std::size_t> place_;            // the task before which a task runs at the latest
+  std::vector<std::size_t> place_;            // a task runs no later than the task with this number
   std::map<int, std::vector<Group>> groups_;  // by level
   std::vector<bool> moved_;
   std::size_t first_ = 0;  // the first task that has not moved
