@@ -56,8 +56,14 @@ class Session {
   // Returns to one process; functions make new plans.
   void undistribute();
   Strategy* strategy() const { return strategy_.get(); }
-  // Identifies the session and its strategy for plans. distribute() and undistribute() change it.
+  // Identifies the session, its strategy and its shared variables for plans. distribute(), undistribute() and
+  // renew_plans() change it.
   std::uint64_t generation() const { return generation_; }
+
+  // Functions make new plans.
+  void renew_plans() { generation_ = next_generation(); }
+  // Identifies the strategy; 0 without one.
+  std::uint64_t distribution() const { return distribution_; }
 
   Config& config() { return config_; }
   const Config& config() const { return config_; }
@@ -135,7 +141,7 @@ class Session {
  private:
   static std::uint64_t next_generation();
 
-  std::uint64_t generation_ = next_generation();
+  std::uint64_t generation_ = next_generation(), distribution_ = 0;
   std::uint64_t seed_ = 0, random_step_ = 0, unseeded_ops_ = 0, random_ops_ = 0, steps_ = 0, arena_moves_ = 1;
   std::vector<std::weak_ptr<RandomOp>> known_random_ops_;  // in order of creation; may hold expired entries
   std::size_t look_for_gone_at_ = 64;                      // remove expired entries at this size

@@ -20,7 +20,8 @@ std::ostream& operator<<(std::ostream& out, Placement placement) {
   if (placement.is_replicated()) return out << "replicated";
   if (placement.is_partial()) return out << "partial";
   if (placement.is_extreme()) return out << (placement == Placement::largest() ? "largest" : "smallest");
-  return out << "split(" << placement.axis << ')';
+  const char* how = placement.rows == Placement::kEvenly ? ", evenly" : ", on a node";
+  return out << "split(" << placement.axis << (placement.rows == Placement::kBatch ? "" : how) << ')';
 }
 
 Placed gathered(const PlaceArgs& args) {

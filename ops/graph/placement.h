@@ -20,17 +20,27 @@ struct Placement {
     kLargest,     // the value is the maximum over ranks, element by element
     kSmallest,    // the value is the minimum over ranks, element by element
   };
+  // How a split axis is divided. The rules of ops know only kBatch. The placer uses the others, for variables and their
+  // gradients.
+  enum Rows : std::uint8_t {
+    kBatch,   // in proportion to the ranks' rows of the batch
+    kEvenly,  // evenly among all ranks
+    kOnNode,  // evenly among the ranks of each node: each node has all rows
+  };
   Kind kind = kReplicated;
   int axis = 0;
+  Rows rows = kBatch;
 
   static constexpr Placement replicated() { return {}; }
-  static constexpr Placement split(int axis) { return {kSplit, axis}; }
+  static constexpr Placement split(int axis, Rows rows = kBatch) { return {kSplit, axis, rows}; }
   static constexpr Placement partial() { return {kPartial, 0}; }
   static constexpr Placement largest() { return {kLargest, 0}; }
   static constexpr Placement smallest() { return {kSmallest, 0}; }
   bool is_replicated() const { return kind == kReplicated; }
   bool is_split() const { return kind == kSplit; }
   bool is_split(int along) const { return kind == kSplit && axis == along; }
+  // A part of a variable, whatever the batch.
+  bool is_part_of_variable() const { return is_split() && rows != kBatch; }
   bool is_partial() const { return kind == kPartial; }
   // Reduced at once: no op has such an operand.
   bool is_extreme() const { return kind == kLargest || kind == kSmallest; }

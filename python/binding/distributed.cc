@@ -121,7 +121,8 @@ bool join() {
   return others_mpi;
 }
 
-// No step runs during a fork, so the child's copy of the session is consistent.
+// No step runs during a fork, so the child's copy of the session is consistent. Shared variables stay in memory that
+// the ranks go on writing.
 void before_fork() {
   const WithoutGil without_gil;
   session_mutex().lock();

@@ -8,6 +8,7 @@
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "ops/kernels/digest.h"
+#include "runtime/execution/shared_variables.h"
 #include "runtime/passes/compile.h"
 #include "runtime/placement/agreement.h"
 #include "runtime/placement/differing_value.h"
@@ -189,7 +190,6 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
                          "; an update must keep the shape");
       request.updates.push_back({updates_[i].target, value});
     }
-    request.wanted = wanted_placements();
   }
   request.in_callers_memory.resize(request.outputs.size(), true);
   std::uint64_t fingerprint = 0;
@@ -197,6 +197,10 @@ void FunctionPlans::make_plan(Planned& planned, Session& session) const {
   // Successors of different sizes have equal fingerprints.
   if (planned.key.sizes.empty()) planned.first_fingerprint = fingerprint;
   else if (fingerprint != 0) fingerprint = attrs::mix(planned.first_fingerprint, planned.key.sizes.size());
+  if (!planned.computes_sizes) {
+    request.wanted = place_updates(session, planned.shares, concrete.roots, request.updates);
+    planned.key.generation = session.generation();
+  }
   planned.plan = compile(std::move(request));
   planned.plan.set_fingerprint(fingerprint);
   if (Strategy* strategy = session.strategy()) agree_on_seeds(*strategy, planned.plan.random_ops());
@@ -220,14 +224,6 @@ Bindings FunctionPlans::bind_feeds(const Planned& planned, CompileRequest& reque
   return bindings;
 }
 
-// Outputs and new values are replicated; new values of partial variables stay partial.
-std::vector<Placement> FunctionPlans::wanted_placements() const {
-  std::vector<Placement> wanted(outputs_.size());
-  for (const Update& u : updates_)
-    wanted.push_back(u.target.state().partial() ? Placement::partial() : Placement::replicated());
-  return wanted;
-}
-
 // A boolean scalar feed selects branches at compile time: true and false have separate plans.
 void FunctionPlans::find_static_arguments() {
   std::vector<Expr> roots = outputs_;
@@ -240,7 +236,10 @@ void FunctionPlans::find_static_arguments() {
 // The plan computes an output directly in the caller's array where possible; other outputs are copied afterwards. A
 // feed that overlaps an output is copied first, because steps may write the output before they read the feed.
 void FunctionPlans::run(Planned& planned, Session& session, std::span<Array> results) {
-  if (Strategy* strategy = session.strategy()) share_values(planned.plan.variables(), *strategy);
+  if (Strategy* strategy = session.strategy()) {
+    share_values(planned.plan.variables(), *strategy);
+    move_to_shared(session, planned.plan.variables(), planned.shares.node);
+  }
   pointers_.clear();
   std::vector<Array> copies;
   for (const Array* feed : fed_.arrays()) {

@@ -22,7 +22,8 @@ struct RandomOp;
 
 class FunctionPlans {
  public:
-  // A plan is reused for calls with an equal key.
+  // A plan is reused for calls with an equal key; with equal row shares too, if each rank feeds its own rows or an
+  // input is sparse.
   struct Key {
     std::vector<Meta> metas;             // of this rank's feeds
     std::vector<bool> static_arguments;  // values of the boolean scalar feeds, in order
@@ -75,7 +76,6 @@ class FunctionPlans {
   Planned& use(Plans& list, Plans::iterator found, Session& session) const;
   void make_plan(Planned& planned, Session& session) const;
   Bindings bind_feeds(const Planned& planned, CompileRequest& request) const;
-  std::vector<Placement> wanted_placements() const;
 
   std::string name_;
   FedInputs fed_;

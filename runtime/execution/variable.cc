@@ -13,11 +13,6 @@
 namespace syncline {
 namespace {
 
-void assign(const Variable& x, const Array& value) {
-  std::memcpy(x.state().value().raw(), value.raw(), value.bytes());
-  x.state().set_changed(true);
-}
-
 // Numbers take the session's floatx.
 VariableOptions with_floatx(VariableOptions options) {
   if (!options.dtype) options.dtype = current_config().floatx;
@@ -30,6 +25,23 @@ Variable filled(const Shape& shape, double value, VariableOptions options) {
 }
 
 }  // namespace
+
+void VariableState::set_by_hand(const Array& value) {
+  if (shared_) value_ = value.copy();
+  else std::memcpy(value_.raw(), value.raw(), value.bytes());
+  changed_ = true;
+}
+
+void VariableState::exchange() {
+  std::swap(shared_->now, shared_->next);
+  value_ = shared_->now;
+}
+
+void VariableState::unshare() {
+  value_ = value_.copy();
+  shared_.reset();
+  changed_ = true;  // the ranks may change it apart from each other
+}
 
 VariableState& Variable::state() const { return *leaf_.attrs<VariableLeaf::Attrs>().state; }
 
@@ -80,12 +92,12 @@ std::vector<Array> batch_get_value(std::span<const Variable> variables) {
   return values;
 }
 
-void set_value(const Variable& x, const Value& value) { assign(x, value.for_variable("set_value", x)); }
+void set_value(const Variable& x, const Value& value) { x.state().set_by_hand(value.for_variable("set_value", x)); }
 
 void batch_set_value(std::span<const std::pair<Variable, Value>> values) {
   std::vector<Array> arrays;
   for (const auto& [x, value] : values) arrays.push_back(value.for_variable("batch_set_value", x));
-  for (std::size_t i = 0; i < arrays.size(); ++i) assign(values[i].first, arrays[i]);
+  for (std::size_t i = 0; i < arrays.size(); ++i) values[i].first.state().set_by_hand(arrays[i]);
 }
 
 Update update(const Variable& x, const Expr& new_x) {

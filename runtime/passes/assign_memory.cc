@@ -77,7 +77,8 @@ class Assigner {
       last = std::max(last, last_.at(node));
       memory_.put(node, {region, bytes});
       const Expr& base = local_.resolve(node.input(0)).base;
-      if (local_.bytes(base) == local_.bytes(node)) first = place_alone(base, {region, bytes}, first);
+      if (local_.bytes(base) == local_.bytes(node) && uses_.of(base).readers.size() == 1)
+        first = place_operand(base, {region, bytes}, first);
       bytes += static_cast<std::int64_t>(aligned(static_cast<std::size_t>(local_.bytes(node))));
     }
     memory_[region].life = {static_cast<std::size_t>(bytes), first, last, 0};
@@ -90,20 +91,22 @@ class Assigner {
     const Expr& part = node.input(0);
     const int region = memory_.add_arena(local_.bytes(node), t, last_.at(node));
     memory_.put(node, {region, 0});
-    const std::int64_t size = part.shape()[local_.placement(part).axis];
-    const std::int64_t before = size == 0 ? 0 : local_.bytes(node) / size * local_.shares().own_begin(size);
+    const Placement at = local_.placement(part);
+    const std::int64_t size = part.shape()[at.axis];
+    const std::int64_t before = size == 0 ? 0 : local_.bytes(node) / size * local_.shares().own_begin(size, at.rows);
     const Expr& base = local_.resolve(part).base;
-    if (local_.bytes(base) == local_.bytes(part)) memory_[region].life.first = place_alone(base, {region, before}, t);
+    Lifetime& life = memory_[region].life;
+    if (local_.bytes(base) == local_.bytes(part)) life.first = place_operand(base, {region, before}, t);
+    if (life.first < t) life.last = std::max(life.last, last_.at(base));  // a gather keeps the part
     return region;
   }
 
-  // Computes a value directly in the transfer's region if only the transfer reads it; other values are copied there.
-  // Returns the first task that needs the region, `first` so far.
-  int place_alone(const Expr& value, const Location& at, int first) {
+  // Computes a transfer's operand directly in its region; roots and leaves are copied there. Returns the first task
+  // that needs the region, `first` so far.
+  int place_operand(const Expr& value, const Location& at, int first) {
     const Use& use = uses_.of(value);
-    const bool alone = use.writer != kNoTask && use.readers.size() == 1 && !use.root &&
-                       writes_anywhere(task(use.writer), value) && !memory_.has(value);
-    if (!alone) return first;
+    if (use.writer == kNoTask || use.root || !writes_anywhere(task(use.writer), value) || memory_.has(value))
+      return first;
     memory_.put(value, at);
     return std::min(first, use.writer);
   }
@@ -117,6 +120,14 @@ class Assigner {
   void choose_variable_memory() {
     for (std::size_t i = 0; i < request_.updates.size(); ++i) {
       const Variable& target = request_.updates[i].target;
+      if (target.state().shared() != nullptr) {
+        const Expr& rows = schedule_.new_value(i);
+        const Slice own = local_.slice(rows);
+        const std::int64_t row =
+            own.size == 0 ? 0 : static_cast<std::int64_t>(target.state().value().bytes()) / own.size;
+        memory_.put(rows, {memory_.next_of_variable(target.state()), own.begin * row});
+        continue;
+      }
       const auto place = local_.resolve(schedule_.new_value(i));
       const int writer = uses_.of(place.base).writer;
       if (writer == kNoTask || place.offset != 0 || memory_.has(place.base)) continue;
@@ -249,9 +260,8 @@ class Assigner {
                        " is needed but not among the inputs; add it to inputs");
     Buffer buffer{.kind = Buffer::kFeed, .feed = static_cast<std::size_t>(feed - request_.feeds.begin())};
     if (local_.placement(leaf).is_split() && !request_.local)
-      buffer.feed_offset =
-          static_cast<std::size_t>(local_.shares().own_begin(leaf.shape()[0]) * leaf.shape().product(1, leaf.ndim())) *
-          size_of(leaf.dtype());
+      buffer.feed_offset = static_cast<std::size_t>(local_.slice(leaf).begin * leaf.shape().product(1, leaf.ndim())) *
+                           size_of(leaf.dtype());
     return memory_.add(buffer);
   }
 

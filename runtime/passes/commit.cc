@@ -7,22 +7,32 @@
 #include "runtime/schedule/uses.h"
 
 // A step that fails, in a transfer or in an op that rejects a value (OpDef::may_refuse), changes no variable. The
-// surviving ranks then hold the state after the last completed step and can save it.
+// surviving ranks then hold the state after the last completed step and can save it. The rows of shared variables are
+// written to other memory, before a barrier: when a rank has passed it, all ranks have written theirs.
 namespace syncline {
 namespace {
 
+bool is_shared(const Update& update) { return update.target.state().shared() != nullptr; }
+
 // For each task, whether to move it behind all tasks that may fail: only new values of variables depend on it. Guarded
-// fused tasks count too, because they may compute one side of a choice in the variable (passes/assign_memory.cc).
+// fused tasks count too, because they may compute one side of a choice in the variable (passes/assign_memory.cc). A
+// task that reads the old value of a shared variable stays: behind the barrier, a faster rank may write there in its
+// next step.
 std::vector<bool> last_tasks(const Schedule& schedule) {
   const Uses uses(schedule);
   const LocalView local = schedule.local();
-  ValueSet new_values;
-  for (std::size_t i = 0; i < schedule.request.updates.size(); ++i)
-    new_values.insert(local.resolve(schedule.new_value(i)).base);
+  ValueSet new_values, old_shared;
+  for (std::size_t i = 0; i < schedule.request.updates.size(); ++i) {
+    const Update& update = schedule.request.updates[i];
+    if (is_shared(update)) old_shared.insert(update.target.expr());
+    else new_values.insert(local.resolve(schedule.new_value(i)).base);
+  }
+  const auto reads_old = [&](const Expr& read) { return old_shared.contains(local.resolve(read).base); };
   std::vector<bool> last(schedule.tasks.size());
   for (std::size_t t = schedule.tasks.size(); t-- > 0;) {
     const Task& task = schedule.tasks[t];
     if (task.kind > Task::kReduce || task.may_refuse || task.writes.empty()) continue;
+    if (std::ranges::any_of(task.reads, reads_old)) continue;
     const bool conditional = task.has_program() && !task.guards.empty();
     last[t] = std::all_of(task.writes.begin(), task.writes.end(), [&](const Expr& value) {
       const std::span<const int> readers = uses.of(value).readers;
@@ -44,8 +54,8 @@ bool may_refuse_alone(const Task& task, const LocalView& local) {
                              std::any_of(task.reads.begin(), task.reads.end(), has_own));
 }
 
-// A rank that rejects a value alone never starts later transfers, so the other ranks fail in these. True if, after some
-// task that may do so, no transfer starts whenever that task runs.
+// A rank that rejects a value alone never starts later transfers, so the other ranks fail in these. True if some task
+// may reject a value on one rank alone, and no later transfer is certain to run in the same step.
 bool needs_barrier(const Schedule& schedule) {
   const LocalView local = schedule.local();
   std::vector<const Guards*> started;  // the guards of later transfers
@@ -65,9 +75,10 @@ bool needs_barrier(const Schedule& schedule) {
 
 Schedule commit(Schedule schedule) {
   const auto may_fail = [](const Task& task) { return task.may_fail(); };
-  if (schedule.request.updates.empty() || std::none_of(schedule.tasks.begin(), schedule.tasks.end(), may_fail))
+  const bool writes_shared = std::ranges::any_of(schedule.request.updates, is_shared);
+  if (schedule.request.updates.empty() || (!writes_shared && std::ranges::none_of(schedule.tasks, may_fail)))
     return schedule;
-  const bool barrier = schedule.request.strategy != nullptr && needs_barrier(schedule);
+  const bool barrier = writes_shared || (schedule.request.strategy != nullptr && needs_barrier(schedule));
   const std::vector<bool> last = last_tasks(schedule);
   std::vector<Task> tasks;
   for (const bool pass_of_last : {false, true}) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "ops/control/loop.h"
 #include "ops/graph/leaf.h"
@@ -26,6 +27,8 @@ class Emitter {
     plan_.loops_ = std::move(schedule.bodies);
     for (std::size_t i = 0; i < request_.updates.size(); ++i)
       assigned_[local_.resolve(schedule.new_value(i)).base] = &request_.updates[i].target.name();
+    for (const Update& update : request_.updates)
+      if (update.target.state().shared() != nullptr) plan_.exchanged_.push_back(&update.target.state());
   }
 
   Plan run() {
@@ -85,13 +88,16 @@ class Emitter {
     plan_.steps_.back().may_refuse = task.may_refuse;
   }
 
-  void emit_barrier() {
+  void emit_barrier() {  // variables change behind it
+    if (!std::exchange(writes_variable_, true)) plan_.first_write_ = plan_.steps_.size();
     const int index = static_cast<int>(plan_.transfers_.size());
     Transfer& barrier = plan_.transfers_.emplace_back();
     barrier.kind = Transfer::kBarrier;
     barrier.bucket = static_cast<std::uint32_t>(index);
     barrier.names = request_.strategy->name("the end of a step");
-    push_bare(Step::kStart, index, "barrier: a rank alone may refuse a value");
+    push_bare(Step::kStart, index,
+              plan_.exchanged_.empty() ? "barrier: a rank alone may refuse a value"
+                                       : "barrier: shared variables have new values");
     profiler_.add("barrier", last_step());
     push_bare(Step::kWait, index, "wait");
     profiler_.add("barrier", last_step());
@@ -264,14 +270,14 @@ class Emitter {
 
   void emit_all_gather(const Task& task) {
     const Expr& part = task.nodes[0].input(0);
-    const int axis = local_.placement(part).axis;
+    const Placement at = local_.placement(part);
     const Shape& shape = part.shape();
-    const std::int64_t row = shape[axis] == 0 ? 0 : shape.size() / shape[axis];
+    const std::int64_t size = shape[at.axis], row = size == 0 ? 0 : shape.size() / size;
     const RowShares& shares = local_.shares();
     Transfer transfer;
     transfer.kind = Transfer::kAllGather;
-    for (int r = 0; r + 1 < static_cast<int>(shares.begin.size()); ++r)
-      transfer.byte_counts.push_back((shares.at(r + 1, shape[axis]) - shares.at(r, shape[axis])) * row *
+    for (int r = 0; r < shares.ranks(); ++r)
+      transfer.byte_counts.push_back((shares.at(r + 1, size, at.rows) - shares.at(r, size, at.rows)) * row *
                                      static_cast<std::int64_t>(size_of(part.dtype())));
     transfer.why = task.in_place ? "rows are read where they are" : "whole rows are needed";
     transfer.in_place = task.in_place;
@@ -324,6 +330,7 @@ class Emitter {
   void emit_assignments() {
     for (std::size_t i = 0; i < request_.updates.size(); ++i) {
       VariableState& state = request_.updates[i].target.state();
+      if (state.shared() != nullptr) continue;
       const Location to{schedule_.memory.of_variable(state), 0}, from = locate(schedule_.new_value(i));
       if (!(from == to))
         emit_copy(from, to, static_cast<std::int64_t>(state.value().bytes()), "assign " + state.name());
@@ -342,6 +349,8 @@ class Emitter {
       const auto offset = static_cast<std::size_t>(slots_[s].offset);
       if (buffer.kind == Buffer::kArena) plan_.arena_slots_.push_back({s, buffer.life.offset + offset});
       else if (buffer.kind == Buffer::kShared) plan_.shared_slots_.push_back({s, buffer.life.offset + offset});
+      else if (buffer.kind == Buffer::kVariable)
+        plan_.variable_slots_.push_back({s, buffer.variable, buffer.next, offset});
       else if (buffer.kind == Buffer::kFeed) plan_.feed_slots_.push_back({s, buffer.feed, buffer.feed_offset + offset});
       else plan_.pointers_[s] = static_cast<std::byte*>(buffer.address) + offset;
     }

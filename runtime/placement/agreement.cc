@@ -133,11 +133,13 @@ std::string describe_setting(const Session& session, const comm::Communicator* w
 }
 
 std::string change_of_setting(const std::string& saved, const std::string& now) {
-  // The data format decides the graph, which a plan's fingerprint covers; comparing variables changes no bits.
+  // The data format decides the graph, which a plan's fingerprint covers; sharing and comparing variables change no
+  // bits.
   const auto deciding = [](const std::string& setting) {
     std::vector<std::string> lines = lines_of(setting);
     std::erase_if(lines, [](const std::string& line) {
-      return line.starts_with("image_data_format ") || line.starts_with("comparing variables ");
+      return line.starts_with("image_data_format ") || line.starts_with("comparing variables ") ||
+             line.starts_with("sharing variables ");
     });
     return lines;
   };

@@ -46,7 +46,8 @@ void agree_on_values(Strategy& ranks, const std::string& function, std::span<con
                      std::span<const std::uint64_t> digests);
 
 // What determines a step's bits besides its graph, the seeds and the ranks: library version, instruction sets,
-// floating-point modes, options. One line each, phrased to follow "one run has". `ranks` may be null. Not collective.
+// floating-point modes, options. One line each, phrased to follow "rank 0 has" and "was saved with". `ranks` may be
+// null. Not collective.
 std::string describe_arithmetic(const Session& session, const Strategy* ranks);
 
 // What determines the bits of a training besides its program: the ranks, and describe_arithmetic. Not

@@ -30,7 +30,9 @@ class DataParallel : public Strategy {
 
   RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split, bool& local) override {
     local = options_.local_feeds;
-    RowShares shares{.begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1), .rank = rank()};
+    RowShares shares{.begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1),
+                     .rank = rank(),
+                     .node = wire_.node_place()};
     std::vector<std::int64_t> own;
     for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
     auto leading = std::vector<std::vector<std::int64_t>>{own};
@@ -87,8 +89,8 @@ class DataParallel : public Strategy {
 
   std::string describe() const override {
     return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
-                     " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\ncomparing variables every ",
-                     options_.check_steps, " steps");
+                     " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\nsharing variables from ",
+                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps");
   }
   std::uint64_t check_steps() const override { return options_.check_steps; }
 
@@ -109,6 +111,16 @@ class DataParallel : public Strategy {
     return wire_.shared_memory(bytes);
   }
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
+
+  std::int64_t share_from() const override {
+    return wire_.node_place().most > 1 && has_variable_memory_ ? options_.share_from : INT64_MAX;
+  }
+  comm::NodeBlock variable_memory(std::size_t bytes) override {
+    leased_ = 0;  // collective
+    comm::NodeBlock block = wire_.node_memory(bytes);
+    has_variable_memory_ = block.begin != nullptr;  // equal on all ranks, which do not ask again
+    return block;
+  }
 
   void lease(std::size_t bytes) override {
     leased_ = std::max(leased_, bytes);
@@ -238,6 +250,7 @@ class DataParallel : public Strategy {
   comm::Ticket last_ = 0;       // the last transfer of a step
   comm::Ticket leased_at_ = 0;  // peers may read leased memory until any later ticket completes
   std::size_t leased_ = 0;
+  bool has_variable_memory_ = true;
   std::int32_t nothing_ = 0;
   Faults* faults_ = nullptr;
   Sent held_;               // delayed by a fault

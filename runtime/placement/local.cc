@@ -9,7 +9,7 @@ Placement LocalView::placement(const Expr& e) const { return placement_.value_or
 Meta LocalView::meta(const Expr& e) const {
   Meta meta = e.meta();
   const Placement p = placement(e);
-  if (p.is_split()) meta.shape[p.axis] = shares_.own_size(meta.shape[p.axis]);
+  if (p.is_split()) meta.shape[p.axis] = shares_.own_size(meta.shape[p.axis], p.rows);
   return meta;
 }
 
@@ -27,7 +27,7 @@ std::int64_t LocalView::bytes(const Expr& e) const {
 Slice LocalView::slice(const Expr& e) const {
   const Placement p = placement(e);
   if (!p.is_split()) return {.axis = 0, .begin = 0, .size = e.ndim() > 0 ? e.shape()[0] : 1};
-  return {.axis = p.axis, .begin = shares_.own_begin(e.shape()[p.axis]), .size = e.shape()[p.axis]};
+  return {.axis = p.axis, .begin = shares_.own_begin(e.shape()[p.axis], p.rows), .size = e.shape()[p.axis]};
 }
 
 bool LocalView::is_view(const Expr& e) const {

@@ -6,6 +6,8 @@
 #include "ops/graph/leaf.h"
 #include "ops/graph/op.h"
 #include "runtime/placement/collectives.h"
+#include "runtime/placement/variable_rows.h"
+#include "syncline/backend/shape.h"
 #include "syncline/backend/variable.h"
 
 namespace syncline {
@@ -17,8 +19,8 @@ Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t r
   return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows});
 }
 
-// The inputs that may be partial if the node's value may be: the node is linear in all of them together, or in one
-// while the others are replicated.
+// The inputs that can stay partial when the node's value is partial: the node is linear in all inputs together, or in
+// one of them with the others replicated.
 std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
   const std::size_t inputs = node.inputs.size();
   const auto gives_partial = [&](const std::vector<Placement>& at) {
@@ -34,7 +36,7 @@ std::vector<Expr> inputs_kept(const Node& node, std::int64_t rows) {
   return kept;
 }
 
-// The values from which only linear nodes lead to a root wanted partial. No transfer is inserted on these paths.
+// The values that reach a root wanted partial through linear nodes only. No transfer is inserted on these paths.
 ValueSet values_kept(std::span<const Expr> roots, std::span<const Placement> wanted, std::int64_t rows) {
   ValueSet kept;
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -49,24 +51,27 @@ ValueSet values_kept(std::span<const Expr> roots, std::span<const Placement> wan
 
 // Walks a graph once, asks each op for its placement rule and inserts conversions between placements. All-reduces a
 // value in `early` directly after it is computed. For a value in `kept`, converts replicated operands to partial.
+// Computes a value in `by_rows` for the rows that this rank owns.
 class Placer {
  public:
-  Placer(const PlacementMap& leaves, const RowShares& shares, const ValueSet& kept, const ValueSet& early,
-         std::int64_t by_rows_from)
-      : leaves_(leaves), shares_(shares), kept_(kept), early_(early), by_rows_from_(by_rows_from) {}
+  Placer(const PlacementMap& leaves, const RowShares& shares, const ValueSet& kept, const ValueSet& by_rows,
+         const ValueSet& early, std::int64_t by_rows_from)
+      : leaves_(leaves), shares_(shares), kept_(kept), by_rows_(by_rows), early_(early), by_rows_from_(by_rows_from) {}
 
   PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
-    for (const auto& node : nodes_under(roots)) place(node);
+    for (const auto& node : nodes_under(roots)) runs_on_rows(*node) ? place_rows(node) : place(node);
     PlacedGraph graph;
-    for (std::size_t i = 0; i < roots.size(); ++i)
-      graph.roots.push_back(convert(done_.at(roots[i]), wanted.empty() ? Placement::replicated() : wanted[i]));
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      const Placement at = wanted.empty() ? Placement::replicated() : wanted[i];
+      graph.roots.push_back(at.is_part_of_variable() ? new_rows(roots[i]) : convert(done_.at(roots[i]), at));
+    }
     graph.placement = placement_;
     return graph;
   }
 
-  // Adds the values to all-reduce early: each reduced value, so that all its users share the sum. Reduces at the
-  // smallest linear ancestor: a single partial operand that is not larger, so that the nodes behind it can be one fused
-  // pass. Returns false if `early` has them all.
+  // For each value that was reduced, adds the value to reduce early instead, so that all users share one sum: its
+  // smallest linear ancestor, a single partial operand that is not larger, so that the nodes behind it can be one fused
+  // pass. Returns true if `early` has grown.
   bool add_wanted_whole(ValueSet& early) const {
     bool grown = false;
     for (Expr value : summed_) {
@@ -124,6 +129,56 @@ class Placer {
     }
   }
 
+  // False if the value can stay partial: terms are added before their sum is reduced.
+  bool runs_on_rows(const Node& node) const {
+    if (node.outputs.size() != 1 || !by_rows_.contains(node)) return false;
+    std::vector<Placement> placements;
+    for (const Expr& input : node.inputs) placements.push_back(at(done_.at(input)));
+    return !ask_op(node, placements, shares_.total()).out[0].is_partial();
+  }
+
+  bool has_rows(const Expr& old) const { return at(done_.at(old)) == Placement::split(0, shares_.of_variables()); }
+
+  void place_rows(const std::shared_ptr<const Node>& node) {
+    const Shape& shape = node->outputs[0].shape;
+    std::vector<Expr> inputs;
+    for (const Expr& input : node->inputs) {
+      if (input.shape() == shape) {
+        inputs.push_back(rows(input));
+        continue;
+      }
+      Expr whole = convert(done_.at(input), Placement::replicated());
+      if (const int most = shape.ndim() - row_axes(shape); whole.ndim() > most)
+        whole = reshape(whole, Shape(std::span(whole.shape().end() - most, whole.shape().end())));
+      inputs.push_back(whole);
+    }
+    const Expr now(make_node(*node->op, node->attrs, inputs, node->name));
+    set(now, Placement::split(0, shares_.of_variables()));
+    old_[now] = Expr(node);
+    done_[Expr(node)] = now;
+  }
+
+  // The rows of a value that this rank owns, for a value of the old graph. The rows of a gathered value that has equal
+  // parts need no gather.
+  Expr rows(const Expr& old) {
+    if (has_rows(old)) return done_.at(old);
+    Expr& rows = rows_[old];
+    if (rows) return rows;
+    const Placement wanted = Placement::split(0, shares_.of_variables());
+    const Expr whole = convert(done_.at(old), Placement::replicated());
+    const Shape shape = rows_of(old.shape());
+    if (whole.is<AllGather>() && at(whole.input(0)) == wanted && whole.shape() == shape) return rows = whole.input(0);
+    return rows = own_rows(whole.shape() == shape ? whole : reshape(whole, shape), wanted);
+  }
+
+  // The rows of a variable's new value. Each variable has a value of its own, which is computed in its memory.
+  Expr new_rows(const Expr& old) {
+    if (has_rows(old) && assigned_.insert(old)) return done_.at(old);
+    const Expr copied = apply<Copy>({rows(old)});
+    set(copied, Placement::split(0, shares_.of_variables()));
+    return copied;
+  }
+
   Placement of_leaf(const Expr& leaf) const {
     if (leaf.is<VariableLeaf>() && leaf.attrs<VariableLeaf::Attrs>().state->partial()) return Placement::partial();
     return leaves_.value_or(leaf, Placement::replicated());
@@ -146,7 +201,7 @@ class Placer {
     if (now == wanted) return e;
     for (const auto& [placement, result] : converted_[e])
       if (placement == wanted) return result;
-    const Expr result = wanted.is_split()     ? own_rows(convert(e, Placement::replicated()), wanted.axis)
+    const Expr result = wanted.is_split()     ? own_rows(convert(e, Placement::replicated()), wanted)
                         : wanted.is_partial() ? own_part(convert(e, Placement::replicated()))
                                               : whole(e, now);
     if (!(at(result) == wanted))
@@ -156,9 +211,9 @@ class Placer {
     return result;
   }
 
-  Expr own_rows(const Expr& e, int axis) {
-    const Expr rows = apply<OwnRows>({e}, {axis, shares_.own_begin(e.shape()[axis])});
-    set(rows, Placement::split(axis));
+  Expr own_rows(const Expr& e, Placement wanted) {
+    const Expr rows = apply<OwnRows>({e}, {wanted.axis, shares_.own_begin(e.shape()[wanted.axis], wanted.rows)});
+    set(rows, wanted);
     return rows;
   }
 
@@ -181,8 +236,7 @@ class Placer {
     const Expr parts = apply<AllGather>({e});
     if (e.shape().product(0, now.axis) == 1) return parts;
     Interleave::Attrs attrs{now.axis, {}};
-    for (int r = 0; r < static_cast<int>(shares_.begin.size()); ++r)
-      attrs.begin.push_back(shares_.at(r, e.shape()[now.axis]));
+    for (int r = 0; r <= shares_.ranks(); ++r) attrs.begin.push_back(shares_.at(r, e.shape()[now.axis], now.rows));
     return apply<Interleave>({parts}, std::move(attrs));
   }
 
@@ -216,18 +270,23 @@ class Placer {
 
   Expr with_inputs_at(const Node& node, const std::vector<Placement>& at) {
     std::vector<Expr> inputs;
-    for (std::size_t i = 0; i < at.size(); ++i) inputs.push_back(convert(node.inputs[i], at[i]));
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const Placement evenly = Placement::split(at[i].axis, Placement::kEvenly);
+      inputs.push_back(convert(node.inputs[i], at[i].is_split() ? evenly : at[i]));
+    }
     const Expr rows(make_node(*node.op, node.attrs, inputs, node.name));
-    set(rows, Placement::split(0));
+    set(rows, Placement::split(0, Placement::kEvenly));
     return rows;
   }
 
   const PlacementMap& leaves_;
   const RowShares& shares_;
-  const ValueSet &kept_, &early_;
+  const ValueSet &kept_, &by_rows_, &early_;
   const std::int64_t by_rows_from_;
   PlacementMap placement_;
   ValueMap<Expr> done_, old_;  // from the old graph to the new one, and back
+  ValueMap<Expr> rows_;        // of values of the old graph
+  ValueSet assigned_;          // values of the old graph that a variable takes
   std::vector<Expr> summed_;   // nodes of the old graph
   ValueMap<std::vector<std::pair<Placement, Expr>>> converted_;
 };
@@ -237,9 +296,10 @@ class Placer {
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                         std::span<const Placement> wanted, std::int64_t by_rows_from) {
   const ValueSet kept = values_kept(roots, wanted, shares.total());
+  const ValueSet by_rows = values_by_rows(roots, wanted);
   ValueSet early;
   while (true) {
-    Placer placer(leaves, shares, kept, early, by_rows_from);
+    Placer placer(leaves, shares, kept, by_rows, early, by_rows_from);
     PlacedGraph graph = placer.run(roots, wanted);
     if (!placer.add_wanted_whole(early)) return graph;
   }

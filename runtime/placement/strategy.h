@@ -2,8 +2,8 @@
 // executor know only this interface; runtime/placement/data_parallel.cc implements it over a communicator.
 //
 // The session owns it, and the session's thread calls it. Collective calls are gather, broadcast, shared_memory,
-// reclaim, start, and share under local feeds: all ranks make them in the same order, and they throw what the
-// communicator throws.
+// variable_memory, reclaim, start, and share under local feeds: all ranks make them in the same order, and they throw
+// what the communicator throws.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 
 #include "ops/graph/placement.h"
 #include "ops/graph/value_map.h"
+#include "syncline/distributed/communicator.h"
 #include "syncline/expr.h"
 
 namespace syncline {
@@ -25,19 +26,30 @@ class Faults;
 struct RowShares {
   std::vector<std::int64_t> begin;
   int rank = 0;
+  comm::NodePlace node{};
   // Under local feeds: a digest of all ranks' feed shapes, equal on all ranks. A plan is reused only for an equal
   // digest, so that all ranks reuse a plan or all make one.
   std::uint64_t digest = 0;
 
   bool empty() const { return begin.empty(); }
   std::int64_t total() const { return empty() ? 0 : begin.back(); }
-  // Where rank r's part of a split dimension of `size` elements begins: in proportion to its first row. The dimension
-  // need not be the batch's.
-  std::int64_t at(int r, std::int64_t size) const {
+  int ranks() const { return static_cast<int>(begin.size()) - 1; }
+  // Where rank r's part of a split dimension of `size` elements begins. kBatch: in proportion to its first row; the
+  // dimension need not be the batch's. Not for kOnNode.
+  std::int64_t at(int r, std::int64_t size, Placement::Rows rows) const {
+    if (rows == Placement::kEvenly) return size * r / ranks();
     return total() == 0 ? 0 : begin[static_cast<std::size_t>(r)] * size / total();
   }
-  std::int64_t own_begin(std::int64_t size) const { return at(rank, size); }
-  std::int64_t own_size(std::int64_t size) const { return at(rank + 1, size) - at(rank, size); }
+  std::int64_t own_begin(std::int64_t size, Placement::Rows rows) const {
+    return rows == Placement::kOnNode ? size * node.index / node.ranks : at(rank, size, rows);
+  }
+  std::int64_t own_size(std::int64_t size, Placement::Rows rows) const {
+    const std::int64_t end =
+        rows == Placement::kOnNode ? size * (node.index + 1) / node.ranks : at(rank + 1, size, rows);
+    return end - own_begin(size, rows);
+  }
+  // How the rows of a shared variable are divided. On one node as gradients by rows, which then need no transfer.
+  Placement::Rows of_variables() const { return node.ranks == ranks() ? Placement::kEvenly : Placement::kOnNode; }
   friend bool operator==(const RowShares&, const RowShares&) = default;
 };
 
@@ -78,7 +90,8 @@ class Strategy {
                           bool& local) = 0;
 
   // Gives every value a placement and inserts collectives. `leaves`: the placements of placeholders. `wanted`: the
-  // placement of each root; empty: all replicated.
+  // placement of each root; empty: all replicated. A root wanted split has the rows of a shared variable; its shape
+  // becomes that of rows_of(shape) (runtime/placement/variable_rows.h).
   virtual PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                             std::span<const Placement> wanted = {}) = 0;
 
@@ -106,6 +119,12 @@ class Strategy {
 
   // This process's mapping of another rank's shared memory; nullptr if some rank's memory cannot be mapped.
   virtual const std::byte* shared_memory_of(int rank) const = 0;
+
+  // The smallest variable, in bytes, that the ranks of a node share (syncline/backend/variable.h). Equal on all ranks.
+  virtual std::int64_t share_from() const = 0;
+  // Memory for shared variables that all ranks of this node read and write. None, on all ranks, if a node has too
+  // little. Collective, between steps.
+  virtual comm::NodeBlock variable_memory(std::size_t bytes) = 0;
 
   // After a gather in place, other ranks read this rank's shared memory. lease(): the first `bytes` are leased until
   // any later transfer completes. reclaim() runs such a transfer; call it before writing leased memory.

@@ -175,12 +175,22 @@ void Plan::set_fingerprint(std::uint64_t fingerprint) {
 void Plan::run(Session& session, std::span<const void* const> feeds, bool listens) {
   for (const FeedSlot& s : feed_slots_)
     pointers_[s.slot] = const_cast<std::byte*>(static_cast<const std::byte*>(feeds[s.feed])) + s.offset;
+  for (const VariableSlot& s : variable_slots_) {
+    const VariableState::Shared* shared = s.variable->shared();
+    if (s.next && shared == nullptr)
+      fail<Error>(
+          "variable '", s.variable->name(),
+          "' was shared by the ranks of a node, and another session has updated it alone; update it in one session");
+    const Array& memory = s.next ? shared->next : s.variable->value();
+    pointers_[s.slot] = const_cast<std::byte*>(memory.raw()) + s.offset;
+  }
   try {
     run_steps(session, listens);
   } catch (...) {
     finish_transfers(session);
     throw;
   }
+  for (VariableState* variable : exchanged_) variable->exchange();
 }
 
 // Completes this rank's part of all started transfers, so that an error on this rank alone does not block the others.

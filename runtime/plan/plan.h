@@ -99,6 +99,12 @@ class Plan {
   struct FeedSlot {
     std::size_t slot, feed, offset;
   };
+  struct VariableSlot {  // of a shared variable, whose memory changes with each step
+    std::size_t slot;
+    const VariableState* variable;
+    bool next;
+    std::size_t offset;
+  };
   struct ScratchSlot {
     std::size_t step, slot;
   };
@@ -118,6 +124,8 @@ class Plan {
   std::vector<void*> pointers_;  // operands and outputs of all steps
   std::vector<ArenaSlot> arena_slots_, shared_slots_;
   std::vector<FeedSlot> feed_slots_;
+  std::vector<VariableSlot> variable_slots_;
+  std::vector<VariableState*> exchanged_;  // shared variables with a new value after a run
   std::vector<ScratchSlot> scratch_slots_;
   std::vector<Output> outputs_;
   std::vector<kernels::FusedProgram> fused_;

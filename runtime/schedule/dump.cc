@@ -23,12 +23,13 @@ std::string name_of_value(const Expr& value, const LocalView& local) {
 std::string memory_of(const Expr& value, const Schedule& schedule) {
   const LocalView local = schedule.local();
   if (!schedule.memory.has(local.resolve(value).base)) return {};
-  static constexpr const char* kKinds[] = {"arena", "shared", "fixed", "feed"};
+  static constexpr const char* kKinds[] = {"arena", "shared", "fixed", "feed", "variable"};
   const Location at = schedule.memory.locate(value, local);
   const Buffer& buffer = schedule.memory[at.buffer];
   std::string text = join_text(" @", kKinds[buffer.kind], ' ', at.buffer);
   if (buffer.kind == Buffer::kArena || buffer.kind == Buffer::kShared)
     text += join_text('+', buffer.life.offset + static_cast<std::size_t>(at.offset));
+  if (buffer.kind == Buffer::kVariable) text += join_text(buffer.next ? " next+" : " now+", at.offset);
   return buffer.leased ? text + " leased" : text;
 }
 

@@ -18,7 +18,14 @@ int Memory::add_arena(std::int64_t bytes, int first, int last) {
 
 int Memory::of_variable(VariableState& state) {
   const auto [it, fresh] = variables_.try_emplace(&state, size());
-  if (fresh) add({.kind = Buffer::kFixed, .address = state.value().raw()});
+  if (fresh && state.shared() != nullptr) add({.kind = Buffer::kVariable, .variable = &state});
+  else if (fresh) add({.kind = Buffer::kFixed, .address = state.value().raw()});
+  return it->second;
+}
+
+int Memory::next_of_variable(VariableState& state) {
+  const auto [it, fresh] = next_.try_emplace(&state, size());
+  if (fresh) add({.kind = Buffer::kVariable, .variable = &state, .next = true});
   return it->second;
 }
 

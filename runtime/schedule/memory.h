@@ -21,12 +21,14 @@ struct Location {
 };
 
 struct Buffer {
-  enum Kind : std::uint8_t { kArena, kShared, kFixed, kFeed } kind = kArena;
+  enum Kind : std::uint8_t { kArena, kShared, kFixed, kFeed, kVariable } kind = kArena;
   Lifetime life{};          // kArena; kShared uses only bytes and offset
   void* address = nullptr;  // kFixed: of a variable, or of a constant (read-only)
   std::size_t feed = 0;     // kFeed: its index, and the byte offset of this rank's rows
   std::size_t feed_offset = 0;
-  bool leased = false;  // kShared: other ranks read it
+  bool leased = false;                // kShared: other ranks read it
+  VariableState* variable = nullptr;  // kVariable: a shared variable
+  bool next = false;                  // kVariable: the memory of its new value
 };
 
 class Memory {
@@ -34,6 +36,8 @@ class Memory {
   int add(Buffer buffer);
   int add_arena(std::int64_t bytes, int first, int last);
   int of_variable(VariableState& state);
+  // Where a step writes a shared variable's new value.
+  int next_of_variable(VariableState& state);
   int of_constant(const Expr& constant);
 
   Buffer& operator[](int buffer) { return buffers_[static_cast<std::size_t>(buffer)]; }
@@ -59,7 +63,7 @@ class Memory {
 
   std::vector<Buffer> buffers_;
   ValueMap<Location> location_;
-  std::unordered_map<const VariableState*, int> variables_;
+  std::unordered_map<const VariableState*, int> variables_, next_;
   std::size_t arena_bytes_ = 0, shared_bytes_ = 0, leased_bytes_ = 0;
 };
 

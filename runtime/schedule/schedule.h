@@ -114,6 +114,7 @@ struct Schedule {
 // - A task reads leaves and values written by earlier tasks; it reads a transfer's result after the wait.
 // - Each transfer has one start and one wait, under equal guards. All ranks have equal transfers in equal order.
 // - A task that writes a variable comes after all tasks that may fail.
+// - A transfer starts after all tasks that write a shared variable's new value or read its old one.
 // - No task overwrites a value's memory while the value has readers.
 // - Only gathers in place and tasks that compute this rank's part of such a gather write leased memory.
 void verify(const Schedule& schedule, const char* pass);

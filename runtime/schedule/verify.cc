@@ -25,6 +25,7 @@ class Verifier {
     check_reductions();
     if (schedule_.memory.size() == 0) return;
     check_commit();
+    check_shared_variables();
     check_lives();
     check_leases();
   }
@@ -60,7 +61,8 @@ class Verifier {
     std::string transfers;
     for (const Task& task : schedule_.tasks) {
       if (!task.starts_transfer() && task.kind != Task::kBarrier) continue;
-      transfers += join_text(static_cast<int>(task.kind), " of ", task.guards.size(), " guards:");
+      transfers += join_text(static_cast<int>(task.kind), task.in_place ? " in place" : "", " of ", task.guards.size(),
+                             " guards:");
       for (const Expr& node : task.nodes) transfers += join_text(' ', node.meta());
       transfers += '\n';
     }
@@ -122,6 +124,25 @@ class Verifier {
         if (schedule_.memory[schedule_.memory.locate(value, local_).buffer].kind == Buffer::kFixed)
           broken(static_cast<std::size_t>(schedule_.tasks.rend() - task) - 1, "writes a variable before '",
                  late->nodes.empty() ? "wait" : late->nodes[0].op().name, "' may fail");
+  }
+
+  // A transfer starts after all tasks that write a shared variable's new value or read its old one.
+  void check_shared_variables() const {
+    ValueSet old;
+    for (const Update& update : schedule_.request.updates)
+      if (update.target.state().shared() != nullptr) old.insert(update.target.expr());
+    if (old.empty()) return;
+    const auto last = std::find_if(schedule_.tasks.rbegin(), schedule_.tasks.rend(), [](const Task& task) {
+      return task.starts_transfer() || task.kind == Task::kBarrier;
+    });
+    for (auto task = schedule_.tasks.rbegin(); task != last; ++task) {
+      const auto t = static_cast<std::size_t>(schedule_.tasks.rend() - task) - 1;
+      for (const Expr& value : task->writes)
+        if (schedule_.memory[schedule_.memory.locate(value, local_).buffer].kind == Buffer::kVariable)
+          broken(t, "writes a shared variable behind the last transfer");
+      for (const Expr& read : task->reads)
+        if (old.contains(local_.resolve(read).base)) broken(t, "reads a shared variable behind the last transfer");
+    }
   }
 
   struct Life {
@@ -187,7 +208,8 @@ class Verifier {
         const int buffer = schedule_.memory.locate(value, local_).buffer;
         if (!schedule_.memory[buffer].leased || schedule_.tasks[t].in_place) continue;
         const std::span<const int> readers = uses_.of(value).readers;
-        const bool is_part = readers.size() == 1 && schedule_.tasks[static_cast<std::size_t>(readers[0])].in_place;
+        const bool is_part = std::ranges::any_of(
+            readers, [&](int reader) { return schedule_.tasks[static_cast<std::size_t>(reader)].in_place; });
         if (!is_part) broken(t, "writes memory that other ranks read");
       }
   }

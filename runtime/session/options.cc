@@ -83,6 +83,7 @@ constexpr Option kOptions[] = {
     {"first_bucket", "SYNCLINE_FIRST_BUCKET", &set_bytes<&KerasJson::first_bucket>},
     {"bucket", "SYNCLINE_BUCKET", &set_bytes<&KerasJson::later_buckets>},
     {"by_rows_from", "SYNCLINE_BY_ROWS_FROM", &set_bytes<&KerasJson::by_rows_from>},
+    {"share_from", "SYNCLINE_SHARE_FROM", &set_bytes<&KerasJson::share_from>},
     {"check_steps", "SYNCLINE_CHECK_STEPS", &set_check_steps},
     {"simd", "SYNCLINE_SIMD", &set_simd},
 };

@@ -64,12 +64,14 @@ void Session::distribute(OwnedStrategy strategy) {
   undistribute();
   faults_ = std::move(faults);
   strategy_ = std::move(strategy);
+  distribution_ = generation_;
   if (faults_) strategy_->inject(*faults_);
   agree_on_instruction_sets(*strategy_, keras_json().simd == "common");
   strategy_->broadcast("the seed", &seed_, sizeof seed_);
 }
 
 void Session::undistribute() {
+  distribution_ = 0;
   generation_ = next_generation();
   strategy_.reset();
   faults_.reset();  // they name a rank

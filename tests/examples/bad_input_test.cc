@@ -112,7 +112,7 @@ TEST_F(BadInput, FullDisk) {
   // 7600 KiB a file: enough for the memory that the ranks share (7 MiB) and the launcher's, but not for the checkpoint,
   // 8 MB.
   options.layout = "one_node";
-  options.prelude = "ulimit -f 7600";
+  options.prelude = "export SYNCLINE_SHARE_FROM=1024GiB; ulimit -f 7600";
   expect_refused(options, "File too large");
 }
 

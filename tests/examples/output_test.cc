@@ -63,7 +63,8 @@ TEST_F(Output, ALimitOnFilesMeansCopies) {
       io::run_shell(fmt::format("ulimit -f 12000; {} {} --model mlp --data {} --epochs 1 --batch 50 --threads 1 2>&1",
                                 kMpirun, SYNCLINE_FASHION_MNIST, scratch_.directory()));
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_CONTAINS(outcome.output, "no shared memory for ");
+  EXPECT_CONTAINS(outcome.output, "no shared memory for variables (files may have 6000 KiB (ulimit -f), ");
+  EXPECT_CONTAINS(outcome.output, "all-reduces copy their data");
   EXPECT_CONTAINS(outcome.output, "(files may have 6000 KiB (ulimit -f), ");
   EXPECT_CONTAINS(outcome.output, "test accuracy ");
 }

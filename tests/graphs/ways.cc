@@ -233,6 +233,7 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   DataParallelOptions options{.local_feeds = local, .first_bucket = 64, .later_buckets = 256};
   const bool pauses = ranks_pause(program, ranks, local);
   options.by_rows_from = program.seed % 2 == 0 ? 64 : options.by_rows_from;
+  options.share_from = program.seed % 4 < 2 ? 16 : options.share_from;
   try {
     comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
       LaggingRank lagging(wire, program.seed, kPauseOneIn);

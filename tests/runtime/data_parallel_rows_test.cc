@@ -26,7 +26,8 @@
 namespace syncline::testing {
 namespace {
 
-const DataParallelOptions kByRows{.by_rows_from = 1};
+const DataParallelOptions kByRows{.by_rows_from = 1, .share_from = kNever};
+const DataParallelOptions kByRowsAndShared{.by_rows_from = 1, .share_from = 1};
 
 // Two weights of 97 KiB and more, whose gradients are much larger than their operands, and two small variables.
 struct Network {
@@ -81,6 +82,15 @@ TEST(ByRows, ThePlan) {
       << plan;
 }
 
+// The update of a shared variable needs the rows that its rank has: nothing is gathered.
+TEST(ByRows, OfASharedVariable) {
+  const std::string plan = plan_of(with_adam, kByRowsAndShared);
+  EXPECT_EQ(count_lines(plan, "all_gather: rows are read where they are"), 0) << plan;
+  EXPECT_EQ(count_lines(plan, "all_gather: whole rows are needed"), 4) << plan;
+  EXPECT_NE(plan.find("dot_kernel_grad()  float64(6, 65), float64(6, 101) -> float64(65, 101)"), std::string::npos)
+      << plan;
+}
+
 // No wait is within the backward pass.
 TEST(ByRows, TransfersStartEarlyAndAreWaitedForLate) {
   const std::string plan = plan_of(with_adam, kByRows);
@@ -110,8 +120,10 @@ TEST(ByRows, ANormOfTheGradient) {
     }
     return updates;
   };
-  EXPECT_EQ(count_lines(plan_of(clipped, kByRows), "rows are read where they are"), 2);
-  expect_same_on_ranks([&] { return train(clipped, {6, 5, 7, 6}); }, 1e-11, {1, 2, 3, 4}, kByRows);
+  for (const DataParallelOptions& options : {kByRows, kByRowsAndShared}) {
+    EXPECT_EQ(count_lines(plan_of(clipped, options), "rows are read where they are"), 2);
+    expect_same_on_ranks([&] { return train(clipped, {6, 5, 7, 6}); }, 1e-11, {1, 2, 3, 4}, options);
+  }
 }
 
 // Any other reader needs the gradient in one piece.
@@ -130,8 +142,10 @@ TEST(ByRows, TheLargestOfEachColumn) {
 // Batches of which the ranks have unequal shares or no rows.
 TEST(ByRows, TrainingIsThatOfOneRank) {
   const std::vector<std::int64_t> batches{6, 5, 7, 6, 3, 8, 2, 6};
-  expect_same_on_ranks([&] { return train(with_sgd, batches); }, 1e-11, {1, 2, 3, 4}, kByRows);
-  expect_same_on_ranks([&] { return train(with_adam, batches); }, 1e-7, {2, 3, 4}, kByRows);
+  for (const DataParallelOptions& options : {kByRows, kByRowsAndShared}) {
+    expect_same_on_ranks([&] { return train(with_sgd, batches); }, 1e-11, {1, 2, 3, 4}, options);
+    expect_same_on_ranks([&] { return train(with_adam, batches); }, 1e-7, {2, 3, 4}, options);
+  }
 }
 
 TEST(ByRows, ARankWithoutRows) {

@@ -163,11 +163,13 @@ TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
   environment_["SYNCLINE_FIRST_BUCKET"] = "8192";
   environment_["SYNCLINE_BUCKET"] = "2GiB";
   environment_["SYNCLINE_BY_ROWS_FROM"] = "3KiB";
+  environment_["SYNCLINE_SHARE_FROM"] = "1GiB";
   environment_["SYNCLINE_WAIT_LIMIT"] = "2.5";
   environment_["SYNCLINE_BACKGROUND"] = "false";
   EXPECT_EQ(load().first_bucket, 8192);
   EXPECT_EQ(load().later_buckets, std::int64_t{2} << 30);
   EXPECT_EQ(load().by_rows_from, 3 << 10);
+  EXPECT_EQ(load().share_from, 1 << 30);
   EXPECT_EQ(load().comm.wait_limit, 2.5);
   EXPECT_EQ(load().comm.background, false);
   for (const char* wrong : {"0", "-1", "25MB", "MiB", "1.5", "nan", "2000GiB", "[1]", "true"}) {

@@ -234,13 +234,15 @@ TEST(RefusalsOfRanks, ARankThatGoesOnIsInAnotherStep) {
 
 TEST(RefusalsOfRanks, MeetOnlyWhereNoTransferStandsBehind) {
   std::array<int, kPrograms.size()> barriers{};
-  on_ranks(2, [&](comm::Communicator& wire) {
-    for (std::size_t k = 0; k < kPrograms.size(); ++k) {
-      Program p = kPrograms[k].second();
-      const std::string plan = p.f.describe(p.good);
-      if (wire.rank() == 0) barriers[k] = count_lines(plan, "barrier");
-    }
-  });
+  on_ranks(2,
+           [&](comm::Communicator& wire) {
+             for (std::size_t k = 0; k < kPrograms.size(); ++k) {
+               Program p = kPrograms[k].second();
+               const std::string plan = p.f.describe(p.good);
+               if (wire.rank() == 0) barriers[k] = count_lines(plan, "barrier");
+             }
+           },
+           {.share_from = kNever});
   for (std::size_t k = 0; k < kPrograms.size(); ++k)
     EXPECT_EQ(barriers[k], kPrograms[k].second == &parts) << kPrograms[k].first;
 }

@@ -165,6 +165,23 @@ TEST(Verify, LeasedMemoryIsNotWritten) {
   expect_broken(s, "writes memory that other ranks read");
 }
 
+TEST(Verify, SharedVariablesAreReadAndWrittenBeforeTheBarrier) {
+  const Case c;
+  const Variable own = variable(random_doubles({4, 4}, 2));
+  VariableState& shared = c.v.state();
+  shared.share({shared.value().copy(), shared.value().copy(), nullptr});
+  for (const auto& [op, words] :
+       {std::pair("mul", "writes a shared variable behind"), {"copy", "reads a shared variable behind"}}) {
+    Schedule s = c.with_memory({}, {{c.v, c.v.expr() * 0.5}, {own, c.v.expr()}});
+    verify(s, "test");
+    const std::size_t task = task_of(s, op);
+    const std::size_t barrier = find(s, [](const Task& t) { return t.kind == Task::kBarrier; });
+    ASSERT_LT(task, barrier) << op;
+    std::swap(s.tasks[task], s.tasks[barrier]);
+    expect_broken(s, words);
+  }
+}
+
 TEST(Verify, RanksHaveTheSameTransfers) {
   std::atomic<int> found = 0;
   on_ranks(2, [&](comm::Communicator& wire) {

@@ -1,8 +1,10 @@
 // Variables: named storage that outlives steps. A Variable is a cheap handle; copies refer to the same storage.
 //
-// The storage never moves, because plans keep pointers into it. Under several ranks each rank holds the whole variable.
+// The storage of a variable that is not shared never moves, because plans keep pointers into it. Under several ranks
+// each rank reads the whole variable.
 // A value set on a rank (set_value, initial values) is replaced by rank 0's at the next step of a function that uses
-// the variable. A partial variable is different: each rank holds a part, and the value is the sum of the parts. Not
+// the variable. A partial variable is different: each rank holds a part, and the value is the sum of the parts. A
+// shared variable has one copy in the memory of a node, and each of the node's ranks updates some of its rows. Not
 // thread-safe against a running step of a function that uses the variable.
 #pragma once
 
@@ -30,23 +32,46 @@ using Constraint = std::function<Expr(const Expr&)>;
 
 class VariableState {
  public:
+  // Memory that the ranks of a node share. `now` has the value; a step writes all rows of `next`, then exchanges both,
+  // so a step that fails changes nothing.
+  struct Shared {
+    Array now, next;
+    std::shared_ptr<void> memory;
+    std::uint64_t distribution = 0;  // Session::distribution of the job that shares it
+  };
+
   VariableState(Array value, std::string name, Constraint constraint = {}, bool partial = false)
       : value_(std::move(value)), name_(std::move(name)), constraint_(std::move(constraint)), partial_(partial) {}
   const std::string& name() const { return name_; }
   bool partial() const { return partial_; }
-  // This rank's copy, or its part.
+  // This rank's copy, or its part, or the shared value.
   const Array& value() const { return value_; }
   Array& value() { return value_; }
+  // Sets the value on this rank. That of a shared variable is then this rank's own until the next step that uses it.
+  void set_by_hand(const Array& value);
   // True if set by hand (also initially) since the ranks last agreed on the value.
   bool changed() const { return changed_; }
   void set_changed(bool changed) { changed_ = changed; }
   const Constraint& constraint() const { return constraint_; }
   void set_constraint(Constraint constraint) { constraint_ = std::move(constraint); }
 
+  // Null unless the variable is shared.
+  const Shared* shared() const { return shared_.get(); }
+  // The variable is shared from now on; the value stays in memory of this rank until take_shared.
+  void share(Shared shared) { shared_ = std::make_unique<Shared>(std::move(shared)); }
+  // False if the value is this rank's own copy although the variable is shared.
+  bool is_in_shared() const { return value_.raw() == shared_->now.raw(); }
+  void take_shared() { value_ = shared_->now; }
+  // After a step that has written `next`.
+  void exchange();
+  // The variable has memory of its own again, with a copy of the value.
+  void unshare();
+
  private:
   Array value_;
   std::string name_;
   Constraint constraint_;
+  std::unique_ptr<Shared> shared_;
   bool partial_ = false;
   bool changed_ = true;
 };

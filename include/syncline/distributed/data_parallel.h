@@ -21,6 +21,9 @@ struct DataParallelOptions {
   // In bytes. Each rank computes some rows of a gradient of this size or more, from the whole batch, if that moves
   // fewer bytes than an all-reduce.
   std::int64_t by_rows_from = keras_json().by_rows_from;
+  // In bytes. The ranks of a node share a variable of this size or more, if its update is elementwise: the node has one
+  // copy, and each rank updates some of its rows.
+  std::int64_t share_from = keras_json().share_from;
   // Interval in steps at which the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;
 };

@@ -29,6 +29,7 @@ struct KerasJson {
   std::int64_t first_bucket = std::int64_t{1} << 20;
   std::int64_t later_buckets = std::int64_t{25} << 20;
   std::int64_t by_rows_from = std::int64_t{1} << 20;
+  std::int64_t share_from = std::int64_t{64} << 10;
   std::uint64_t check_steps = 100;
   std::string simd = "best";  // or common, avx2, baseline (ops/kernels/instruction_sets.h)
   std::string faults;         // SYNCLINE_FAULT, as parse_faults (runtime/placement/faults.h) takes it; "": none

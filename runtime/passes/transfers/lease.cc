@@ -2,6 +2,7 @@
 
 #include "runtime/passes/passes.h"
 #include "runtime/placement/collectives.h"
+#include "runtime/schedule/space.h"
 #include "runtime/schedule/uses.h"
 
 // A gather in place copies nothing: if only elementwise programs read the value and it lies in shared memory, they read
@@ -14,6 +15,7 @@ namespace {
 bool reads_elements(const Task& task, const Expr& value, const Schedule& schedule) {
   if (task.kind != Task::kFused) return false;
   const LocalView local = schedule.local();
+  if (space_of_program(task, local).at.is_part_of_variable()) return false;  // all elements only on some ranks
   const kernels::FusedProgram& program = schedule.programs[static_cast<std::size_t>(task.program)];
   if (!kernels::by_element(program) || program.size != value.shape().size()) return false;
   for (std::size_t i = 0; i < task.reads.size(); ++i) {
@@ -26,11 +28,11 @@ bool reads_elements(const Task& task, const Expr& value, const Schedule& schedul
 
 // Where each rank's elements begin; empty if they are not whole rows.
 std::vector<std::int64_t> parts_of(const Expr& value, const LocalView& local) {
-  if (local.placement(value.input(0)).axis != 0 || value.shape().size() == 0) return {};
+  const Placement at = local.placement(value.input(0));
+  if (at.axis != 0 || value.shape().size() == 0) return {};
   const std::int64_t rows = value.shape()[0], row = value.shape().size() / rows;
   std::vector<std::int64_t> begin;
-  for (int r = 0; r < static_cast<int>(local.shares().begin.size()); ++r)
-    begin.push_back(local.shares().at(r, rows) * row);
+  for (int r = 0; r <= local.shares().ranks(); ++r) begin.push_back(local.shares().at(r, rows, at.rows) * row);
   return begin;
 }
 

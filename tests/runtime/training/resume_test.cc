@@ -79,7 +79,9 @@ class Options : public JobTest {
   }
 };
 
-TEST_F(Options, ThatChangeNoBitsAreNotSaid) { EXPECT_EQ(said({.check_steps = 7}, "channels_first", {0, 0}), ""); }
+TEST_F(Options, ThatChangeNoBitsAreNotSaid) {
+  EXPECT_EQ(said({.share_from = 16, .check_steps = 7}, "channels_first", {0, 0}), "");
+}
 
 TEST_F(Options, ThatDifferAreAllSaid) {
   EXPECT_CONTAINS(said({.by_rows_from = 12345, .check_steps = 7}, "channels_last", {0, 1}),

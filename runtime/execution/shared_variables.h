@@ -1,0 +1,30 @@
+// Shared variables: under several ranks, the large variables of elementwise updates (weights and an optimizer's slots)
+// lie once in the memory of each node. A rank updates the rows that it owns, and reads all of them. See
+// syncline/backend/variable.h.
+//
+// Functions that take a Session are collective under a strategy, and throw what it throws.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ops/graph/placement.h"
+#include "runtime/placement/strategy.h"
+#include "syncline/backend/variable.h"
+
+namespace syncline {
+
+class Session;
+
+// The placements of the updates' values, for Strategy::place: by rows for shared variables. Makes variables shared if
+// that saves work in this step. `values`: of the outputs, then of the updates, with known shapes.
+std::vector<Placement> place_updates(Session& session, const RowShares& shares, std::span<const Expr> values,
+                                     std::span<const Update> updates);
+
+// Moves values that were set by hand, or before their variable became shared, to the shared memory. Call it before a
+// step, with values that are equal on all ranks.
+void move_to_shared(const Session& session, std::span<const std::shared_ptr<VariableState>> variables,
+                    const comm::NodePlace& node);
+
+}  // namespace syncline

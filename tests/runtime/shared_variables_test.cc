@@ -1,0 +1,326 @@
+// Shared variables: the ranks of a node have one copy, and each updates its rows. They have the bits of variables that
+// each rank keeps.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <thread>
+
+#include "comm/local/local_communicator.h"
+#include "runtime/placement/variable_rows.h"
+#include "syncline/backend/convolution.h"
+#include "syncline/backend/function.h"
+#include "syncline/backend/gradients.h"
+#include "syncline/backend/linalg.h"
+#include "syncline/backend/math.h"
+#include "syncline/backend/nn.h"
+#include "syncline/backend/reduce.h"
+#include "syncline/backend/shape.h"
+#include "syncline/session.h"
+#include "syncline/training/accumulation.h"
+#include "syncline/training/optimizers.h"
+#include "tests/comm/forwarding.h"
+#include "tests/runtime/ranks.h"
+#include "tests/runtime/support.h"
+
+namespace syncline::testing {
+namespace {
+
+const DataParallelOptions kShares{.share_from = 16};
+
+Variable drawn(const Shape& shape, std::uint64_t seed, std::string name) {
+  return variable(random_doubles(shape, seed).cast(DType::kFloat32), {.name = std::move(name)});
+}
+
+// A kernel of a convolution, whose first axis is short, dense kernels, and a bias that is too small to divide.
+struct Network {
+  Expr x = placeholder({.shape = {kUnknown, 8, 8, 3}, .name = "x"});
+  Variable filters = drawn({3, 3, 3, 8}, 1, "conv/kernel");
+  Variable kernel = drawn({72, 10}, 2, "dense/kernel");
+  Variable scale = drawn({10}, 3, "dense/scale");
+  Variable wide = drawn({72, 300}, 4, "wide/kernel");
+
+  Expr hidden = relu(conv2d(x, filters, {.strides = {2, 2}}));
+  Expr flat = reshape(hidden, {-1, 72});
+  Expr out = (tanh(dot(flat, kernel)) + dot(flat * 0.5, kernel)) * scale;  // the kernel's gradient has two terms
+  Expr loss = mean(square(out - 0.5)) + mean(square(dot(flat, wide)));
+  std::vector<Variable> variables{filters, kernel, scale, wide};
+  Optimizer optimizer = adam(loss, variables, {.learning_rate = 0.01});
+
+  Function train() const { return {{x}, {loss}, optimizer.updates, "train"}; }
+  std::vector<Variable> all() const {
+    std::vector<Variable> all = variables;
+    all.insert(all.end(), optimizer.weights.begin(), optimizer.weights.end());
+    return all;
+  }
+  std::vector<Array> values() const { return batch_get_value(all()); }
+};
+
+Array batch(std::uint64_t seed, std::int64_t rows = 9) {
+  return random_doubles({rows, 8, 8, 3}, seed).cast(DType::kFloat32);
+}
+
+void expect_bits(const std::vector<Array>& got, const std::vector<Array>& wanted, const char* what) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], wanted[i])) << what << ", variable " << i;
+}
+
+// The values on rank 0 after some steps; all ranks must have equal ones.
+std::vector<Array> trained(int ranks, const std::vector<int>& nodes, DataParallelOptions options, bool shared) {
+  std::vector<std::vector<Array>> values(static_cast<std::size_t>(ranks));
+  on_ranks(
+      ranks,
+      [&](comm::Communicator& wire) {
+        const Network net;
+        Function train = net.train();
+        for (std::uint64_t i = 0; i < 5; ++i) train({batch(i, i == 3 ? 5 : 9)});
+        EXPECT_EQ(net.kernel.state().shared() != nullptr, shared);
+        values[static_cast<std::size_t>(wire.rank())] = net.values();
+      },
+      options, 5, nodes);
+  for (const auto& of_rank : values) expect_bits(of_rank, values[0], "a rank");
+  return values[0];
+}
+
+TEST(SharedVariables, HaveTheBitsOfOwnVariables) {
+  const std::vector<std::vector<int>> layouts{{0, 0}, {0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {0, 1, 1}};
+  for (const std::vector<int>& nodes : layouts)
+    for (const std::int64_t by_rows_from : {std::int64_t{16}, kNever}) {
+      const auto ranks = static_cast<int>(nodes.size());
+      const auto own = trained(ranks, nodes, {.by_rows_from = by_rows_from, .share_from = kNever}, false);
+      const auto shared = trained(ranks, nodes, {.by_rows_from = by_rows_from, .share_from = 16}, true);
+      expect_bits(shared, own, "shared");
+    }
+}
+
+TEST(SharedVariables, NeedNeighbours) {
+  trained(2, {0, 1}, kShares, false);
+  trained(1, {0}, kShares, false);
+}
+
+TEST(SharedVariables, LieOnceInTheMemoryOfANode) {
+  std::vector<const std::byte*> at(4);
+  on_ranks(4,
+           [&](comm::Communicator& wire) {
+             const Network net;
+             net.train()({batch(1)});
+             at[static_cast<std::size_t>(wire.rank())] = net.kernel.state().value().raw();
+             wire.barrier();
+           },
+           kShares, 5, {0, 0, 0, 1});
+  EXPECT_EQ(at[0], at[1]);
+  EXPECT_EQ(at[0], at[2]);
+  EXPECT_NE(at[0], at[3]);
+}
+
+TEST(SharedVariables, OneRankReadsThemAlone) {
+  std::vector<Array> first, wanted;
+  on_ranks(
+      3,
+      [&](comm::Communicator& wire) {
+        const Network net;
+        Function train = net.train();
+        train({batch(1)});
+        if (wire.rank() == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the others are in the next step
+          first = net.values();
+        }
+        train({batch(2)});
+      },
+      kShares);
+  on_ranks(3,
+           [&](comm::Communicator& wire) {
+             const Network net;
+             net.train()({batch(1)});
+             if (wire.rank() == 0) wanted = net.values();
+           },
+           {.share_from = kNever});
+  expect_bits(first, wanted, "rank 0");
+}
+
+// Trains, sets values by hand, trains, and reads through functions that were made before and after.
+std::vector<Array> worked_with(DataParallelOptions options) {
+  std::array<std::vector<Array>, 2> results;
+  on_ranks(
+      2,
+      [&](comm::Communicator& wire) {
+        const Network net;
+        Function predict({net.x}, {net.out}, {}, "predict");
+        Function decay({}, {sum(net.kernel)}, {update(net.kernel, net.kernel * 0.5)}, "decay");
+        Function turn({}, {}, {update(net.kernel, reverse(net.kernel, {0}))}, "turn");
+        Function train = net.train();
+        std::vector<Array> seen;
+        const auto look = [&](std::vector<Array> values) { seen.insert(seen.end(), values.begin(), values.end()); };
+        look(predict({batch(7)}));
+        look(train({batch(1)}));
+        EXPECT_EQ(net.kernel.state().shared() != nullptr, options.share_from < kNever);
+        look(predict({batch(7)}));
+        look(decay({}));
+        look(decay({}));
+        turn({});
+        look(net.values());
+        set_value(net.kernel, net.kernel.state().value().copy());
+        set_value(net.filters, drawn({3, 3, 3, 8}, 9, "other").state().value());
+        look(predict({batch(7)}));
+        look(train({batch(2)}));
+        look({eval(net.kernel + 1.0)});
+        look(net.values());
+        Session::current().undistribute();
+        look(net.values());
+        look(train({batch(3)}));  // in one process
+        look(net.values());
+        Session::current().distribute(make_data_parallel(wire, options));
+        look(train({batch(4)}));
+        {
+          Session alone(7);
+          const SessionScope scope(alone);
+          look({eval(net.kernel * 2.0)});
+        }
+        look(train({batch(5)}));
+        look(net.values());
+        results[static_cast<std::size_t>(wire.rank())] = std::move(seen);
+      },
+      options);
+  expect_bits(results[1], results[0], "rank 1");
+  return results[0];
+}
+
+TEST(SharedVariables, FunctionsAndPeopleReadAndSetThem) {
+  expect_bits(worked_with(kShares), worked_with({.share_from = kNever}), "result");
+}
+
+// A variable that is not shared takes the old value of a shared one, while a faster rank may be in its next step.
+TEST(SharedVariables, OldValuesAreReadBeforeTheyAreOverwritten) {
+  on_ranks(
+      3,
+      [&](comm::Communicator& wire) {
+        const Variable from = variable(random_doubles({64, 64}, 1)), to = zeros({64, 64}, {.dtype = DType::kFloat64});
+        Function f({}, {}, {update(to, from), update(from, from * 0.5)});
+        Array wanted = from.state().value().copy();
+        for (int i = 0; i < 300; ++i) {
+          f({});
+          ASSERT_TRUE(same_bits(get_value(to), wanted)) << "rank " << wire.rank() << ", step " << i;
+          for (std::int64_t k = 0; k < wanted.size(); ++k) wanted.data<double>()[k] *= 0.5;
+        }
+      },
+      kShares);
+}
+
+// Rank 0 has written its rows when it fails: the step has no other transfer than its barrier.
+TEST(SharedVariables, AStepThatFailsChangesNothing) {
+  Array before, after;
+  const auto run = [&](comm::Communicator& wire) {
+    const Variable v = drawn({64, 4}, 1, "v");
+    Function half({}, {}, {update(v, v * 0.5)}, "half");
+    half({});
+    half({});
+    ASSERT_NE(v.state().shared(), nullptr);
+    if (wire.rank() == 1) fail<Error>("the rank leaves");
+    before = get_value(v);
+    EXPECT_THROW(half({}), StallError);
+    after = get_value(v);
+    EXPECT_FALSE(same_bits(v.state().shared()->next.copy(), before));
+  };
+  EXPECT_THROW(on_ranks(2, run, kShares), Error);
+  EXPECT_TRUE(same_bits(after, before));
+}
+
+// The memory of nodes with too little of it.
+class SmallNode : public comm::Forwarding {
+ public:
+  explicit SmallNode(comm::Communicator& wire) : Forwarding(wire), place_(wire.node_place()) {}
+  comm::NodePlace node_place() const override { return place_; }
+  comm::NodeBlock node_memory(std::size_t) override {
+    ++asked;
+    return {};
+  }
+  int asked = 0;
+
+ private:
+  const comm::NodePlace place_;
+};
+
+TEST(SharedVariables, WithTooLittleMemoryEachRankKeepsItsOwn) {
+  std::vector<Array> own;
+  comm::spawn_ranks(2, [&](comm::Communicator& wire) {
+    SmallNode small(wire);
+    Session session(5);
+    const SessionScope scope(session);
+    session.distribute(make_data_parallel(small, kShares));
+    const Network net;
+    Function train = net.train();
+    for (std::uint64_t i = 0; i < 5; ++i) train({batch(i, i == 3 ? 5 : 9)});
+    Function({}, {}, {update(net.scale, net.scale * 0.5)})({});
+    EXPECT_EQ(net.kernel.state().shared(), nullptr);
+    EXPECT_EQ(small.asked, 1);
+    if (wire.rank() == 0) own = batch_get_value(std::vector<Variable>{net.filters, net.kernel});
+  });
+  const std::vector<Array> shared = trained(2, {0, 0}, kShares, true);
+  expect_bits(own, {shared[0], shared[1]}, "own");
+}
+
+TEST(SharedVariables, AnotherSessionMayNotUpdateThemAlone) {
+  on_ranks(
+      2,
+      [&](comm::Communicator&) {
+        const Network net;
+        Function train = net.train();
+        train({batch(1)});
+        {
+          Session alone(7);
+          const SessionScope scope(alone);
+          Function({}, {}, {update(net.kernel, net.kernel * 0.5)})({});
+        }
+        const std::string text = message_of<Error>([&] { train({batch(2)}); });
+        EXPECT_NE(text.find("variable 'dense/kernel' was shared by the ranks of a node"), std::string::npos) << text;
+      },
+      kShares);
+}
+
+TEST(SharedVariables, ThePlan) {
+  std::string shared, own;
+  const auto describe = [](std::string& text, DataParallelOptions options) {
+    on_ranks(
+        2,
+        [&](comm::Communicator& wire) {
+          const Network net;
+          const std::vector<Array> feeds{batch(1)};
+          const std::string plan = net.train().describe(feeds);
+          if (wire.rank() == 0) text = plan;
+        },
+        options);
+  };
+  describe(shared, {.by_rows_from = kNever, .share_from = 16});
+  describe(own, {.by_rows_from = kNever, .share_from = kNever});
+  EXPECT_EQ(count_lines(shared, "barrier"), 1) << shared;
+  EXPECT_EQ(count_lines(own, "barrier"), 0) << own;
+  EXPECT_EQ(count_lines(shared, "all_reduce"), count_lines(own, "all_reduce")) << shared;
+  EXPECT_EQ(count_lines(shared, "assign") + count_lines(shared, "all_gather") + count_lines(shared, "copy("), 0)
+      << shared;
+}
+
+// An update under a condition copies nothing in the steps without an update: its variables stay each rank's own.
+TEST(SharedVariables, ConditionalUpdatesAreOwn) {
+  on_ranks(
+      2,
+      [&](comm::Communicator&) {
+        const Network net;
+        const AccumulatingOptimizer optimizer = accumulate(net.optimizer, 2);
+        Function train({net.x}, {net.loss}, optimizer.updates, "train");
+        for (std::uint64_t i = 0; i < 3; ++i) train({batch(i)});
+        EXPECT_EQ(net.kernel.state().shared(), nullptr);
+      },
+      kShares);
+}
+
+TEST(SharedVariables, Rows) {
+  EXPECT_EQ(rows_of({784, 512}), (Shape{784, 512}));
+  EXPECT_EQ(rows_of({3, 3, 64, 128}), (Shape{576, 128}));
+  EXPECT_EQ(rows_of({1, 1, 256, 8}), (Shape{256, 8}));
+  EXPECT_EQ(rows_of({3, 3, 3, 8}), (Shape{216}));
+  EXPECT_EQ(rows_of({10}), (Shape{10}));
+  EXPECT_EQ(rows_of({0, 4}), (Shape{0}));
+}
+
+}  // namespace
+}  // namespace syncline::testing
