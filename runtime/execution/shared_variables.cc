@@ -18,7 +18,8 @@ const std::shared_ptr<VariableState>& state_of(const Update& update) {
   return update.target.expr().attrs<VariableLeaf::Attrs>().state;
 }
 
-// The variables that would be shared: large ones whose new values only other updates by rows read.
+// The variables to share: large ones whose new values are elementwise and read by such updates only. An output that
+// reads the new value prevents it.
 std::vector<std::shared_ptr<VariableState>> new_shared(std::span<const Expr> values, std::span<const Update> updates,
                                                        std::span<const Placement> wanted, std::int64_t share_from) {
   const std::size_t outputs = values.size() - updates.size();

@@ -1,5 +1,5 @@
 // Shared variables: under several ranks, the large variables of elementwise updates (weights and an optimizer's slots)
-// lie once in the memory of each node. A rank updates the rows that it owns, and reads all of them. See
+// have one copy in the memory of each node. A rank updates the rows that it owns, and reads all of them. See
 // syncline/backend/variable.h.
 //
 // Functions that take a Session are collective under a strategy, and throw what it throws.
@@ -17,8 +17,9 @@ namespace syncline {
 
 class Session;
 
-// The placements of the updates' values, for Strategy::place: by rows for shared variables. Makes variables shared if
-// that saves work in this step. `values`: of the outputs, then of the updates, with known shapes.
+// The placements of the updates' values, for Strategy::place: by rows for shared variables. Makes large
+// variables shared whose new values are elementwise and read by such updates only. `values`: of the outputs, then of
+// the updates, with known shapes.
 std::vector<Placement> place_updates(Session& session, const RowShares& shares, std::span<const Expr> values,
                                      std::span<const Update> updates);
 

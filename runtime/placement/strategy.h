@@ -90,8 +90,8 @@ class Strategy {
                           bool& local) = 0;
 
   // Gives every value a placement and inserts collectives. `leaves`: the placements of placeholders. `wanted`: the
-  // placement of each root; empty: all replicated. A root wanted split has the rows of a shared variable; its shape
-  // becomes that of rows_of(shape) (runtime/placement/variable_rows.h).
+  // placement of each root; empty: all replicated. A root wanted as a part of a variable gets the
+  // shape rows_of (runtime/placement/variable_rows.h).
   virtual PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                             std::span<const Placement> wanted = {}) = 0;
 

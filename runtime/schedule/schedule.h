@@ -113,7 +113,7 @@ struct Schedule {
 // is a strategy. compile() calls it after every pass in debug builds and in tests (SYNCLINE_VERIFY_PLAN=1).
 // - A task reads leaves and values written by earlier tasks; it reads a transfer's result after the wait.
 // - Each transfer has one start and one wait, under equal guards. All ranks have equal transfers in equal order.
-// - A task that writes a variable comes after all tasks that may fail.
+// - A task that writes a variable that is not shared comes after all tasks that may fail.
 // - A transfer starts after all tasks that write a shared variable's new value or read its old one.
 // - No task overwrites a value's memory while the value has readers.
 // - Only gathers in place and tasks that compute this rank's part of such a gather write leased memory.
