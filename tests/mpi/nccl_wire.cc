@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/mpi/mpi_communicator.h"
+#include "syncline/distributed/ending.h"
 #include "syncline/distributed/exit_codes.h"
 #include "syncline/distributed/make_communicator.h"
 #include "syncline/distributed/settings.h"
@@ -90,8 +91,7 @@ int run_as_program(const std::string& transport) {
       if (data.back() != static_cast<float>(comm->size())) fail<CommError>("nccl_wire: wrong sum ", data.back());
     }
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), error.what());
-    comm->abort_job(exit_code_of(error));
+    end_job(*comm, "nccl_wire", error);
   }
   return 0;
 }
