@@ -51,6 +51,7 @@ void share(Session& session, std::span<const std::shared_ptr<VariableState>> var
   for (const auto& state : variables) {
     const Array now = take(state->value()), next = take(state->value());
     state->share({now, next, block.memory, session.distribution()});
+    state->set_changed(true);  // the next step moves it
   }
   session.renew_plans();
 }
@@ -78,7 +79,7 @@ std::vector<Placement> place_updates(Session& session, const RowShares& shares, 
     }
   };
   place();
-  if (session.strategy() == nullptr || session.strategy()->share_from() == INT64_MAX) return wanted;
+  if (session.strategy() == nullptr) return wanted;
   const auto fresh = new_shared(values, updates, wanted, session.strategy()->share_from());
   if (fresh.empty()) return wanted;
   share(session, fresh);
@@ -86,12 +87,11 @@ std::vector<Placement> place_updates(Session& session, const RowShares& shares, 
   return wanted;
 }
 
-void move_to_shared(const Session& session, std::span<const std::shared_ptr<VariableState>> variables,
-                    const comm::NodePlace& node) {
+void move_to_shared(const Session& session, std::span<VariableState* const> changed, const comm::NodePlace& node) {
   std::vector<VariableState*> own;
-  for (const auto& state : variables)
+  for (VariableState* state : changed)
     if (state->shared() != nullptr && !state->is_in_shared() && state->shared()->distribution == session.distribution())
-      own.push_back(state.get());
+      own.push_back(state);
   if (own.empty()) return;
   for (const VariableState* state : own) {
     const std::size_t bytes = state->value().bytes(), ranks = static_cast<std::size_t>(node.ranks);

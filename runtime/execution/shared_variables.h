@@ -23,9 +23,8 @@ class Session;
 std::vector<Placement> place_updates(Session& session, const RowShares& shares, std::span<const Expr> values,
                                      std::span<const Update> updates);
 
-// Moves values that were set by hand, or before their variable became shared, to the shared memory. Call it before a
-// step, with values that are equal on all ranks.
-void move_to_shared(const Session& session, std::span<const std::shared_ptr<VariableState>> variables,
-                    const comm::NodePlace& node);
+// Moves changed values of shared variables to the shared memory: they were set by hand, or before the variable became
+// shared. Call it before a step, with values that are equal on all ranks.
+void move_to_shared(const Session& session, std::span<VariableState* const> changed, const comm::NodePlace& node);
 
 }  // namespace syncline

@@ -21,7 +21,8 @@ constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
 class DataParallel : public Strategy {
  public:
-  DataParallel(comm::Communicator& wire, DataParallelOptions options) : wire_(wire), options_(options) {}
+  DataParallel(comm::Communicator& wire, DataParallelOptions options)
+      : wire_(wire), node_(wire.node_place()), options_(options) {}
 
   int rank() const override { return wire_.rank(); }
   int size() const override { return wire_.size(); }
@@ -30,9 +31,8 @@ class DataParallel : public Strategy {
 
   RowShares share(std::span<Meta> feeds, std::span<std::int64_t> most, std::vector<bool>& split, bool& local) override {
     local = options_.local_feeds;
-    RowShares shares{.begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1),
-                     .rank = rank(),
-                     .node = wire_.node_place()};
+    RowShares shares{
+        .begin = std::vector<std::int64_t>(static_cast<std::size_t>(size()) + 1), .rank = rank(), .node = node_};
     std::vector<std::int64_t> own;
     for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
     auto leading = std::vector<std::vector<std::int64_t>>{own};
@@ -113,7 +113,7 @@ class DataParallel : public Strategy {
   const std::byte* shared_memory_of(int rank) const override { return wire_.shared_memory_of(rank); }
 
   std::int64_t share_from() const override {
-    return wire_.node_place().most > 1 && has_variable_memory_ ? options_.share_from : INT64_MAX;
+    return node_.most > 1 && has_variable_memory_ ? options_.share_from : INT64_MAX;
   }
   comm::NodeBlock variable_memory(std::size_t bytes) override {
     leased_ = 0;  // collective
@@ -245,6 +245,7 @@ class DataParallel : public Strategy {
   }
 
   comm::Communicator& wire_;
+  const comm::NodePlace node_;
   DataParallelOptions options_;
   std::uint64_t messages_ = 0;
   comm::Ticket last_ = 0;       // the last transfer of a step
