@@ -75,7 +75,7 @@ std::vector<Placement> place_updates(Session& session, const RowShares& shares, 
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const VariableState& state = *state_of(updates[i]);
       if (state.partial()) wanted[outputs + i] = Placement::partial();
-      else if (state.shared() != nullptr) wanted[outputs + i] = Placement::split(0, shares.of_variables());
+      else if (state.shared() != nullptr) wanted[outputs + i] = shares.of_variables();
     }
   };
   place();

@@ -28,7 +28,7 @@ class Emitter {
     for (std::size_t i = 0; i < request_.updates.size(); ++i)
       assigned_[local_.resolve(schedule.new_value(i)).base] = &request_.updates[i].target.name();
     for (const Update& update : request_.updates)
-      if (update.target.state().shared() != nullptr) plan_.exchanged_.push_back(&update.target.state());
+      if (VariableState& state = update.target.state(); state.shared() != nullptr) plan_.exchanged_.push_back(&state);
   }
 
   Plan run() {

@@ -137,7 +137,7 @@ class Placer {
     return !ask_op(node, placements, shares_.total()).out[0].is_partial();
   }
 
-  bool has_rows(const Expr& old) const { return at(done_.at(old)) == Placement::split(0, shares_.of_variables()); }
+  bool has_rows(const Expr& old) const { return at(done_.at(old)) == shares_.of_variables(); }
 
   void place_rows(const std::shared_ptr<const Node>& node) {
     const Shape& shape = node->outputs[0].shape;
@@ -153,7 +153,7 @@ class Placer {
       inputs.push_back(whole);
     }
     const Expr now(make_node(*node->op, node->attrs, inputs, node->name));
-    set(now, Placement::split(0, shares_.of_variables()));
+    set(now, shares_.of_variables());
     old_[now] = Expr(node);
     done_[Expr(node)] = now;
   }
@@ -164,7 +164,7 @@ class Placer {
     if (has_rows(old)) return done_.at(old);
     Expr& rows = rows_[old];
     if (rows) return rows;
-    const Placement wanted = Placement::split(0, shares_.of_variables());
+    const Placement wanted = shares_.of_variables();
     const Expr whole = convert(done_.at(old), Placement::replicated());
     const Shape shape = rows_of(old.shape());
     if (whole.is<AllGather>() && at(whole.input(0)) == wanted && whole.shape() == shape) return rows = whole.input(0);
@@ -175,7 +175,7 @@ class Placer {
   Expr new_rows(const Expr& old) {
     if (has_rows(old) && assigned_.insert(old)) return done_.at(old);
     const Expr copied = apply<Copy>({rows(old)});
-    set(copied, Placement::split(0, shares_.of_variables()));
+    set(copied, shares_.of_variables());
     return copied;
   }
 

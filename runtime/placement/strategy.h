@@ -48,8 +48,10 @@ struct RowShares {
         rows == Placement::kOnNode ? size * (node.index + 1) / node.ranks : at(rank + 1, size, rows);
     return end - own_begin(size, rows);
   }
-  // How the rows of a shared variable are divided. On one node as gradients by rows, which then need no transfer.
-  Placement::Rows of_variables() const { return node.ranks == ranks() ? Placement::kEvenly : Placement::kOnNode; }
+  // The placement of a shared variable's rows. On one node that of gradients by rows, which then need no transfer.
+  Placement of_variables() const {
+    return Placement::split(0, node.ranks == ranks() ? Placement::kEvenly : Placement::kOnNode);
+  }
   friend bool operator==(const RowShares&, const RowShares&) = default;
 };
 
