@@ -7,6 +7,9 @@
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
 // along one tree (comm/shared/sum_tree.h).
 //
+// node_place() is that of a rank alone on its node: ranks that share variables would add their gradients on the node,
+// and NCCL would have nothing to do.
+//
 // Ownership: owns the inner wire and the device. Threads and errors: see Wire in comm/worker/worker.h. An error, a
 // deadline or cancel() aborts the NCCL communicator; see NcclDevice::end.
 #pragma once
@@ -41,8 +44,6 @@ class NcclWire : public Wire {
   std::byte* shared_memory() const override { return inner_->shared_memory(); }
   const std::byte* shared_memory_of(int rank) const override { return inner_->shared_memory_of(rank); }
   bool one_node() const override { return inner_->one_node(); }
-  NodePlace node_place() const override { return inner_->node_place(); }
-  NodeBlock take_node_memory() override { return inner_->take_node_memory(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }

@@ -83,7 +83,7 @@ int run_as_program(const std::string& transport) {
   options.verbose = true;
   options.worker.wait_limit = 6s;
   const auto comm = make_communicator(options);
-  if (comm->rank() == 0) std::printf("[%s]\n", comm->layout().c_str());
+  if (comm->rank() == 0) std::printf("[%s; %d share variables]\n", comm->layout().c_str(), comm->node_place().most);
   try {
     for (int i = 0; i < 3; ++i) {
       std::vector<float> data(1 << 20, 1.f);

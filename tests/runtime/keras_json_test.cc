@@ -180,9 +180,13 @@ TEST_F(KerasJsonFile, OptionsOfTheWireStandInTheFileOrTheEnvironment) {
   environment_.erase("SYNCLINE_BUCKET");
   expect_contains(refusal<ValueError>(R"({"syncline": {"bucket": "big"}})"),
                   path() + ": \"syncline.bucket\" is \"big\"; give a number of bytes");
+  for (const auto& [text, on] : {std::pair("1", true), std::pair("true", true), std::pair("0", false)}) {
+    environment_["SYNCLINE_BACKGROUND"] = text;
+    EXPECT_EQ((write("{}"), load()).comm.background, on) << text;
+  }
   environment_["SYNCLINE_BACKGROUND"] = "no";
   expect_contains(message_of<ValueError>([&] { write("{}"), load(); }),
-                  "SYNCLINE_BACKGROUND is 'no'; give true or false");
+                  "SYNCLINE_BACKGROUND is 'no'; give true or false, 1 or 0");
 }
 
 TEST_F(KerasJsonFile, AMalformedFileNamesItselfAndThePlace) {
