@@ -207,7 +207,7 @@ TEST_F(KerasJsonFile, AMalformedValueNamesTheFileAndTheKey) {
   expect_contains(refusal<ValueError>(R"({"syncline": {"wait": 1}})"),
                   "\"syncline.wait\" is not an option; the options are");
   expect_contains(refusal<ValueError>(R"({"syncline": {"wait_limit": 0}})"), "\"syncline.wait_limit\" is 0");
-  expect_contains(refusal<ValueError>(R"({"syncline": {"background": 1}})"), "\"syncline.background\" is 1");
+  expect_contains(refusal<ValueError>(R"({"syncline": {"background": 2}})"), "\"syncline.background\" is 2");
 }
 
 // Ranks start together in an empty home directory: each sees no file or a whole one, and no other file remains.
