@@ -11,6 +11,7 @@ namespace {
 static_assert(kCudaSuccess == cudaSuccess && kCudaNotReady == cudaErrorNotReady);
 static_assert(kCudaHostToDevice == cudaMemcpyHostToDevice && kCudaDeviceToHost == cudaMemcpyDeviceToHost);
 static_assert(kCudaHostAllocDefault == cudaHostAllocDefault && kCudaStreamNonBlocking == cudaStreamNonBlocking);
+static_assert(kCudaHostRegisterDefault == cudaHostRegisterDefault);
 static_assert(kCudaEventDisableTiming == cudaEventDisableTiming);
 
 #define SYNCLINE_SAME_INTERFACE(name) static_assert(kSameInterface<decltype(NcclLibrary::name), decltype(&::name)>)
@@ -19,6 +20,8 @@ SYNCLINE_SAME_INTERFACE(cudaSetDevice);
 SYNCLINE_SAME_INTERFACE(cudaDeviceGetPCIBusId);
 SYNCLINE_SAME_INTERFACE(cudaHostAlloc);
 SYNCLINE_SAME_INTERFACE(cudaFreeHost);
+SYNCLINE_SAME_INTERFACE(cudaHostRegister);
+SYNCLINE_SAME_INTERFACE(cudaHostUnregister);
 SYNCLINE_SAME_INTERFACE(cudaMalloc);
 SYNCLINE_SAME_INTERFACE(cudaFree);
 SYNCLINE_SAME_INTERFACE(cudaStreamCreateWithFlags);

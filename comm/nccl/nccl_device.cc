@@ -115,11 +115,30 @@ bool NcclDevice::connected(Deadline& deadline) {
 
 void NcclDevice::begin(const Header& header) { header_ = &header; }
 
-void NcclDevice::start(int slot, std::int64_t count, DType dtype, Reduce reduce) {
+void NcclDevice::pin(std::byte* memory, std::int64_t bytes) {
+  select();
+  check_cuda(library_.cudaHostRegister(memory, static_cast<std::size_t>(bytes), kCudaHostRegisterDefault),
+             "cudaHostRegister");
+  pinned_ = memory;
+  pinned_bytes_ = bytes;
+}
+
+void NcclDevice::unpin() {
+  if (pinned_ == nullptr) return;
+  select();
+  check_cuda(library_.cudaHostUnregister(std::exchange(pinned_, nullptr)), "cudaHostUnregister");
+}
+
+bool NcclDevice::is_pinned(const std::byte* data, std::int64_t bytes) const {
+  return pinned_ != nullptr && data >= pinned_ && data + bytes <= pinned_ + pinned_bytes_;
+}
+
+void NcclDevice::start(int slot, std::byte* data, std::int64_t count, DType dtype, Reduce reduce) {
   Slot& s = slots_[static_cast<std::size_t>(slot)];
   const auto elements = static_cast<std::size_t>(count);
+  s.data = data;
   s.bytes = elements * size_of(dtype);
-  check_cuda(library_.cudaMemcpyAsync(s.buffer, s.staging, s.bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
+  check_cuda(library_.cudaMemcpyAsync(s.buffer, s.data, s.bytes, kCudaHostToDevice, arriving_), "cudaMemcpyAsync");
   check_cuda(library_.cudaEventRecord(s.arrived, arriving_), "cudaEventRecord");
   check_cuda(library_.cudaStreamWaitEvent(reducing_, s.arrived, 0), "cudaStreamWaitEvent");
   sum_ =
@@ -133,7 +152,7 @@ void NcclDevice::bring_back(int slot) {
   Slot& s = slots_[static_cast<std::size_t>(slot)];
   check_cuda(library_.cudaEventRecord(s.reduced, reducing_), "cudaEventRecord");
   check_cuda(library_.cudaStreamWaitEvent(returning_, s.reduced, 0), "cudaStreamWaitEvent");
-  check_cuda(library_.cudaMemcpyAsync(s.staging, s.buffer, s.bytes, kCudaDeviceToHost, returning_), "cudaMemcpyAsync");
+  check_cuda(library_.cudaMemcpyAsync(s.data, s.buffer, s.bytes, kCudaDeviceToHost, returning_), "cudaMemcpyAsync");
   check_cuda(library_.cudaEventRecord(s.returned, returning_), "cudaEventRecord");
 }
 
@@ -244,6 +263,7 @@ void NcclDevice::free_all(Problem& problem) {
   for (CUstream_st* stream : {arriving_, reducing_, returning_})
     if (stream != nullptr)
       problem.attempt([&] { check_cuda(library_.cudaStreamSynchronize(stream), "cudaStreamSynchronize"); });
+  release(library_.cudaHostUnregister, pinned_, "cudaHostUnregister");
   for (Slot& slot : slots_) {
     for (CUevent_st** event : {&slot.arrived, &slot.reduced, &slot.returned})
       release(library_.cudaEventDestroy, *event, "cudaEventDestroy");

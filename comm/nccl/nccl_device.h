@@ -1,8 +1,8 @@
 // NcclDevice: one rank's GPU and NCCL communicator, with the streams, events and buffers for transfers.
 //
-// A piece moves from a staging buffer (pinned host memory) to the GPU, through ncclAllReduce, and back. Each stage has
-// its own stream; events order the stages. Several pieces are in flight, each in its own slot. open() allocates
-// everything.
+// A piece moves from pinned host memory to the GPU, through ncclAllReduce, and back. Each stage has its own stream;
+// events order the stages. Several pieces are in flight, each in its own slot, which has a staging buffer for data that
+// are not pinned. open() allocates everything.
 //
 // The communicator is non-blocking: NCCL's calls return at once and are polled, so deadlines hold. The calls that end
 // the communicator can block; they run in a thread of their own.
@@ -62,10 +62,15 @@ class NcclDevice {
   void select();
   // Call it before the first piece of a collective. `header` must live until the next begin() or end().
   void begin(const Header& header);
-  // Three calls for the first `count` elements of a slot's staging buffer, none of which waits. start() copies and
-  // reduces them. Once has_taken_sum() is true, bring_back() lets the result come. is_finished() tells whether it has.
+  // Pins the caller's memory until unpin() or end(); one block at a time.
+  void pin(std::byte* memory, std::int64_t bytes);
+  void unpin();
+  bool is_pinned(const std::byte* data, std::int64_t bytes) const;
+  // Three calls for `count` elements at `data`, pinned memory or the slot's staging buffer, none of which waits.
+  // start() copies and reduces them. Once has_taken_sum() is true, bring_back() lets the result come. is_finished()
+  // tells whether it has.
   std::byte* staging(int slot) { return static_cast<std::byte*>(slots_[slot].staging); }
-  void start(int slot, std::int64_t count, DType dtype, Reduce reduce);
+  void start(int slot, std::byte* data, std::int64_t count, DType dtype, Reduce reduce);
   bool has_taken_sum(const Deadline& deadline);
   void bring_back(int slot);
   bool is_finished(int slot, const Deadline& deadline);
@@ -81,7 +86,8 @@ class NcclDevice {
     void* staging = nullptr;
     void* buffer = nullptr;
     CUevent_st *arrived = nullptr, *reduced = nullptr, *returned = nullptr;
-    std::size_t bytes = 0;  // of the piece under way
+    std::byte* data = nullptr;  // the piece under way
+    std::size_t bytes = 0;
   };
 
   struct Problem;
@@ -102,6 +108,8 @@ class NcclDevice {
   ncclComm* comm_ = nullptr;
   CUstream_st *arriving_ = nullptr, *reducing_ = nullptr, *returning_ = nullptr;
   std::vector<Slot> slots_;
+  std::byte* pinned_ = nullptr;
+  std::int64_t pinned_bytes_ = 0;
   int sum_ = 0;  // what the last ncclAllReduce has returned
   const Header* header_ = nullptr;
 };

@@ -38,6 +38,8 @@ void find_cuda(NcclLibrary& f, const Loaded& library) {
   find(f.cudaDeviceGetPCIBusId, "cudaDeviceGetPCIBusId", library);
   find(f.cudaHostAlloc, "cudaHostAlloc", library);
   find(f.cudaFreeHost, "cudaFreeHost", library);
+  find(f.cudaHostRegister, "cudaHostRegister", library);
+  find(f.cudaHostUnregister, "cudaHostUnregister", library);
   find(f.cudaMalloc, "cudaMalloc", library);
   find(f.cudaFree, "cudaFree", library);
   find(f.cudaStreamCreateWithFlags, "cudaStreamCreateWithFlags", library);

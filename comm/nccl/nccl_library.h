@@ -23,6 +23,7 @@ inline constexpr int kCudaNotReady = 600;
 inline constexpr int kCudaHostToDevice = 1;
 inline constexpr int kCudaDeviceToHost = 2;
 inline constexpr unsigned kCudaHostAllocDefault = 0;
+inline constexpr unsigned kCudaHostRegisterDefault = 0;
 inline constexpr unsigned kCudaStreamNonBlocking = 1;
 inline constexpr unsigned kCudaEventDisableTiming = 2;
 
@@ -57,6 +58,8 @@ struct NcclLibrary {
   int (*cudaDeviceGetPCIBusId)(char* text, int length, int device);
   int (*cudaHostAlloc)(void** memory, std::size_t bytes, unsigned flags);
   int (*cudaFreeHost)(void* memory);
+  int (*cudaHostRegister)(void* memory, std::size_t bytes, unsigned flags);
+  int (*cudaHostUnregister)(void* memory);
   int (*cudaMalloc)(void** memory, std::size_t bytes);
   int (*cudaFree)(void* memory);
   int (*cudaStreamCreateWithFlags)(CUstream_st** stream, unsigned flags);

@@ -23,6 +23,7 @@ bool NcclWire::takes(const Collective& collective) const {
 void NcclWire::begin(const Collective& collective) {
   phase_ = takes(collective) ? Phase::kAgreeing : Phase::kOther;
   if (phase_ == Phase::kOther) {
+    if (collective.kind == Kind::kSharedMemory) pin_shared_memory(0);  // the inner wire frees what is pinned
     inner_->begin(collective);
     return;
   }
@@ -32,7 +33,11 @@ void NcclWire::begin(const Collective& collective) {
 }
 
 Wire::Progress NcclWire::poll(const Collective& collective) {
-  if (phase_ == Phase::kOther) return inner_->poll(collective);
+  if (phase_ == Phase::kOther) {
+    const Progress progress = inner_->poll(collective);
+    if (collective.kind == Kind::kSharedMemory && progress == Progress::kDone) pin_shared_memory(collective.bytes);
+    return progress;
+  }
   if (phase_ == Phase::kAgreeing) {
     if (const Progress progress = inner_->poll(agreement_); progress != Progress::kDone) return progress;
     start(collective);
@@ -41,6 +46,20 @@ Wire::Progress NcclWire::poll(const Collective& collective) {
   const std::uint64_t before = Steps::resumed();
   if (advance()) return Progress::kDone;
   return Steps::resumed() == before ? Progress::kStill : Progress::kMoving;
+}
+
+// Pins the new shared memory, or unpins the old one if `bytes` is 0. Data in memory that cannot be pinned are copied.
+void NcclWire::pin_shared_memory(std::int64_t bytes) {
+  if (device_ == nullptr) return;
+  try {
+    device_->unpin();
+    own_.reset();
+    if (bytes == 0) return;
+    if (inner_->shared_memory() == nullptr) own_ = make_private_window(static_cast<std::size_t>(bytes));
+    device_->pin(shared_memory(), bytes);
+  } catch (const CommError& error) {
+    if (options_.tell) options_.tell(join_text(error.what(), "; all-reduces copy their data"));
+  }
 }
 
 void NcclWire::start(const Collective& collective) {
@@ -79,16 +98,21 @@ Steps NcclWire::all_reduce(const Collective& collective) {
   const auto width = static_cast<std::int64_t>(size_of(collective.dtype));
   const std::int64_t piece = options_.piece_bytes / width, pieces = (collective.count + piece - 1) / piece;
   const auto count_of = [&](std::int64_t index) { return std::min(piece, collective.count - index * piece); };
+  const bool pinned = device_->is_pinned(data, collective.bytes);
   for (std::int64_t step = 0; step < pieces + options_.slots; ++step) {
     const int slot = static_cast<int>(step % options_.slots);
     if (const std::int64_t last = step - options_.slots; last >= 0 && last < pieces) {
       co_await until([&] { return device_->is_finished(slot, *deadline_); });
-      copy(data + last * piece * width, device_->staging(slot), count_of(last) * width);
+      if (!pinned) copy(data + last * piece * width, device_->staging(slot), count_of(last) * width);
       ++pieces_;
     }
     if (step < pieces) {
-      copy(device_->staging(slot), data + step * piece * width, count_of(step) * width);
-      device_->start(slot, count_of(step), collective.dtype, collective.reduce);
+      std::byte* begin = data + step * piece * width;
+      if (!pinned) {
+        copy(device_->staging(slot), begin, count_of(step) * width);
+        begin = device_->staging(slot);
+      }
+      device_->start(slot, begin, count_of(step), collective.dtype, collective.reduce);
       co_await until([&] { return device_->has_taken_sum(*deadline_); });
       device_->bring_back(slot);
     }

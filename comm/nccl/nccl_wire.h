@@ -1,7 +1,8 @@
 // NcclWire: runs large all-reduces on NCCL and passes all other collectives to an inner wire.
 //
 // Use it for ranks with one GPU each and an interconnect that NCCL knows best (NVLink, a network card beside the GPU).
-// The data are in host memory, so every piece is staged. For a large all-reduce the inner wire still compares the
+// The data are in host memory. A piece moves directly between shared_memory() and the GPU, because that memory is
+// pinned; other data are copied to and from pinned buffers. For a large all-reduce the inner wire still compares the
 // headers and waits for late ranks: it gets the collective without its data.
 //
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
@@ -22,6 +23,7 @@
 
 #include "comm/nccl/nccl_device.h"
 #include "comm/nccl/nccl_options.h"
+#include "comm/shared/node.h"
 #include "comm/shared/steps.h"
 #include "comm/worker/worker.h"
 
@@ -41,7 +43,7 @@ class NcclWire : public Wire {
   std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
   Missing missing() const override { return inner_->missing(); }
   bool lowest_living() const override { return inner_->lowest_living(); }
-  std::byte* shared_memory() const override { return inner_->shared_memory(); }
+  std::byte* shared_memory() const override { return own_ ? own_->part(0) : inner_->shared_memory(); }
   const std::byte* shared_memory_of(int rank) const override { return inner_->shared_memory_of(rank); }
   bool one_node() const override { return inner_->one_node(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
@@ -59,6 +61,7 @@ class NcclWire : public Wire {
 
   bool takes(const Collective& collective) const;
   void start(const Collective& collective);
+  void pin_shared_memory(std::int64_t bytes);
   bool advance();
   Steps all_reduce(const Collective& collective);
   void copy(void* to, const void* from, std::int64_t bytes);
@@ -66,6 +69,7 @@ class NcclWire : public Wire {
 
   const std::unique_ptr<Wire> inner_;
   const NcclOptions options_;
+  std::unique_ptr<Window> own_;         // the shared memory, where the inner wire has none
   std::shared_ptr<NcclDevice> device_;  // null after its end
   Phase phase_ = Phase::kOther;
   Collective agreement_;              // the current collective without its data, for the inner wire

@@ -25,6 +25,8 @@ constexpr std::array kCalls{"cudaGetDeviceCount",
                             "cudaDeviceGetPCIBusId",
                             "cudaHostAlloc",
                             "cudaFreeHost",
+                            "cudaHostRegister",
+                            "cudaHostUnregister",
                             "cudaMalloc",
                             "cudaFree",
                             "cudaStreamCreateWithFlags",
@@ -66,7 +68,11 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 // NCCL, that rank gets a CommError and another rank at worst a StallError. At the end, when all results are complete,
 // the error is only reported.
 TEST_F(NcclErrors, AtEveryCall) {
-  const auto body = [](Communicator& c) { check_sum(c, kCount); };
+  const auto body = [](Communicator& c) {
+    check_sum(c, kCount);
+    check_shared_sum(c, kCount);
+    check_shared_sum(c, kCount);
+  };
   stand_in::start_over({.in_progress = 1});
   for (const RankEnd& end : run_nccl_ranks(2, stand_in_options(), body)) ASSERT_EQ(end.error, "");
   std::map<std::string, int> counts;
@@ -90,6 +96,19 @@ TEST_F(NcclErrors, AtEveryCall) {
       expect_in_order();
     }
   }
+}
+
+// Shared memory that cannot be pinned is copied.
+TEST_F(NcclErrors, SumsInMemoryThatCannotBePinned) {
+  stand_in::start_over({.fail = "cudaHostRegister", .fail_at = 1});
+  int told = 0;
+  for (const RankEnd& end :
+       run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { check_shared_sum(c, kCount); })) {
+    EXPECT_EQ(end.error, "");
+    told +=
+        contains(end.told, "cudaHostRegister failed") && contains(end.told, "; all-reduces copy their data") ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1);
 }
 
 // If NCCL is not required, a start that fails on one rank is no error on any rank, and the results are right.

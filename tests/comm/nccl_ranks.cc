@@ -44,16 +44,28 @@ std::vector<RankEnd> run_nccl_ranks(int size, const NcclOptions& options,
   return ends;
 }
 
-void check_sum(Communicator& comm, std::int64_t count) {
-  std::vector<float> data(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < data.size(); ++i)
-    data[i] = static_cast<float>(i % 1000) + static_cast<float>(comm.rank());
-  comm.wait(comm.all_reduce(Tag{0xbeef, 4, 2}, data.data(), count, DType::kFloat32, Reduce::kSum));
+namespace {
+
+void check_sum_at(float* data, Communicator& comm, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) data[i] = static_cast<float>(i % 1000) + static_cast<float>(comm.rank());
+  comm.wait(comm.all_reduce(Tag{0xbeef, 4, 2}, data, count, DType::kFloat32, Reduce::kSum));
   const auto size = static_cast<float>(comm.size());
   std::int64_t wrong = 0;
-  for (std::size_t i = 0; i < data.size(); ++i)
+  for (std::int64_t i = 0; i < count; ++i)
     wrong += data[i] != static_cast<float>(i % 1000) * size + size * (size - 1) / 2;
   EXPECT_EQ(wrong, 0) << "of " << count << " on rank " << comm.rank();
+}
+
+}  // namespace
+
+void check_sum(Communicator& comm, std::int64_t count) {
+  check_sum_at(std::vector<float>(static_cast<std::size_t>(count)).data(), comm, count);
+}
+
+void check_shared_sum(Communicator& comm, std::int64_t count) {
+  std::byte* memory = comm.shared_memory(static_cast<std::size_t>(count) * sizeof(float));
+  ASSERT_NE(memory, nullptr);
+  check_sum_at(reinterpret_cast<float*>(memory), comm, count);
 }
 
 }  // namespace syncline::comm

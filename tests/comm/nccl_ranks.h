@@ -26,7 +26,8 @@ std::vector<RankEnd> run_nccl_ranks(int size, const NcclOptions& options,
                                     const std::function<void(Communicator&)>& body,
                                     const WorkerOptions& worker = {.wait_limit = std::chrono::seconds(20)});
 
-// All-reduces `count` floats and checks the sums.
+// All-reduces `count` floats and checks the sums. The second has them in new shared memory.
 void check_sum(Communicator& comm, std::int64_t count);
+void check_shared_sum(Communicator& comm, std::int64_t count);
 
 }  // namespace syncline::comm

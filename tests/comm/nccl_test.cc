@@ -49,6 +49,13 @@ TEST_P(NcclRanks, CallsThatAreInProgress) {
   stand_in::start_over({.in_progress = 3});
   run(GetParam(), [](Communicator& c) { check_all_reduce(c, {30011}); });
 }
+TEST_P(NcclRanks, SumsInSharedMemoryThatIsPinned) {
+  run(GetParam(), [](Communicator& c) {
+    for (const std::int64_t count : {kCount, 2 * kCount, kCount}) check_shared_sum(c, count);
+  });
+  EXPECT_EQ(calls_of("cudaHostRegister"), GetParam() * 3);
+  EXPECT_EQ(calls_of("cudaHostUnregister"), GetParam() * 3);
+}
 TEST_P(NcclRanks, EqualBits) { run(GetParam(), check_equal_bits); }
 TEST_P(NcclRanks, DoneWithoutWait) { run(GetParam(), check_done); }
 

@@ -46,34 +46,33 @@ TEST(NcclWire, OtherCollectives) {
 }
 
 // The median time of nine all-reduces, in seconds.
-double seconds_of(Communicator& comm, std::vector<float>& data) {
+double seconds_of(Communicator& comm, float* data, std::int64_t count) {
   std::vector<double> times;
   for (int i = 0; i < 9; ++i) {
-    std::fill(data.begin(), data.end(), 1.f);
+    std::fill_n(data, count, 1.f);
     comm.barrier();
     const auto begin = Clock::now();
-    comm.wait(comm.all_reduce({}, data.data(), static_cast<std::int64_t>(data.size()), DType::kFloat32, Reduce::kSum));
+    comm.wait(comm.all_reduce({}, data, count, DType::kFloat32, Reduce::kSum));
     times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-    if (data.front() != static_cast<float>(comm.size())) fail<CommError>("nccl_wire: wrong sum ", data.front());
+    if (data[count - 1] != static_cast<float>(comm.size())) fail<CommError>("nccl_wire: wrong sum ", data[count - 1]);
   }
   std::nth_element(times.begin(), times.begin() + 4, times.end());
   return times[4];
 }
 
-void time_both() {
-  for (const std::size_t mebibytes : {1u, 4u, 16u, 64u, 256u}) {
-    std::vector<float> data(mebibytes << 18);
-    double seconds[2] = {};
-    int rank = 0;
-    for (const UseNccl nccl : {UseNccl::kRequired, UseNccl::kNever}) {
-      const auto comm = make(nccl);
-      rank = comm->rank();
-      seconds[nccl == UseNccl::kNever ? 1 : 0] = seconds_of(*comm, data);
-    }
-    const double gigabytes = static_cast<double>(data.size()) * 4e-9;
-    if (rank == 0)
-      std::printf("all_reduce of %zu MiB: %.2f GB/s with NCCL, %.2f GB/s without\n", mebibytes, gigabytes / seconds[0],
-                  gigabytes / seconds[1]);
+// Prints the GB/s of all-reduces in shared memory and in ordinary memory.
+void time_all(const char* name, UseNccl nccl) {
+  const auto comm = make(nccl);
+  for (const std::int64_t mebibytes : {1, 4, 16, 64, 256}) {
+    const std::int64_t count = mebibytes << 18;
+    std::vector<float> ordinary(static_cast<std::size_t>(count));
+    auto* shared = reinterpret_cast<float*>(comm->shared_memory(ordinary.size() * sizeof(float)));
+    const double gigabytes = static_cast<double>(count) * 4e-9;
+    const double direct = shared == nullptr ? 0 : gigabytes / seconds_of(*comm, shared, count);
+    const double copied = gigabytes / seconds_of(*comm, ordinary.data(), count);
+    if (comm->rank() == 0)
+      std::printf("all_reduce of %3d MiB %s NCCL: %8.2f GB/s in shared memory, %8.2f GB/s in other memory\n",
+                  static_cast<int>(mebibytes), name, direct, copied);
   }
 }
 
@@ -107,7 +106,10 @@ int run(const std::string& how) {
   }
   if (world->rank() != 0) GTEST_FLAG_SET(brief, true);
   if (const int code = RUN_ALL_TESTS(); code != 0) return code;
-  if (how == "time") time_both();
+  if (how == "time") {
+    time_all("with", UseNccl::kRequired);
+    time_all("without", UseNccl::kNever);
+  }
   return 0;
 }
 

@@ -1,4 +1,5 @@
 // The CUDA runtime's part of the stand-in.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -43,15 +44,19 @@ void run(CUstream_st* stream) {
   }
 }
 
+// If *memory is null, allocates it.
 int allocate(const char* call, void** memory, std::size_t bytes, bool on_device) {
   const Lock lock(state().mutex);
   if (stand_in::has_to_fail(call)) return code_to_fail_with();
   if (this_threads_device < 0) violate(std::string(call) + ": this thread has selected no device");
   auto block = std::make_unique<Block>();
-  block->memory = std::make_unique<std::byte[]>(bytes);
+  if (*memory == nullptr) {
+    block->memory = std::make_unique<std::byte[]>(bytes);
+    *memory = block->memory.get();
+  }
+  block->begin = static_cast<std::byte*>(*memory);
   block->bytes = bytes;
   block->on_device = on_device;
-  *memory = block->memory.get();
   state().blocks.push_back(std::move(block));
   return kOk;
 }
@@ -103,9 +108,30 @@ int cudaDeviceGetPCIBusId(char* text, int length, int device) {
 }
 
 int cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = nullptr;
   return allocate("cudaHostAlloc", memory, bytes, false);
 }
-int cudaMalloc(void** memory, std::size_t bytes) { return allocate("cudaMalloc", memory, bytes, true); }
+int cudaHostRegister(void* memory, std::size_t bytes, unsigned) {
+  return allocate("cudaHostRegister", &memory, bytes, false);
+}
+int cudaHostUnregister(void* memory) {
+  const Lock lock(state().mutex);
+  const bool fails = stand_in::has_to_fail("cudaHostUnregister");
+  auto& blocks = state().blocks;
+  const auto found = std::find_if(blocks.begin(), blocks.end(),
+                                  [&](const auto& block) { return block->begin == memory && !block->memory; });
+  if (found == blocks.end()) {
+    violate("cudaHostUnregister: no pinned memory");
+    return kInvalid;
+  }
+  if ((*found)->users > 0) violate("cudaHostUnregister: a stream still uses it");
+  else blocks.erase(found);
+  return fails ? code_to_fail_with() : kOk;
+}
+int cudaMalloc(void** memory, std::size_t bytes) {
+  *memory = nullptr;
+  return allocate("cudaMalloc", memory, bytes, true);
+}
 int cudaFreeHost(void* memory) { return release("cudaFreeHost", memory, false); }
 int cudaFree(void* memory) { return release("cudaFree", memory, true); }
 
@@ -227,6 +253,8 @@ SAME_INTERFACE(cudaSetDevice);
 SAME_INTERFACE(cudaDeviceGetPCIBusId);
 SAME_INTERFACE(cudaHostAlloc);
 SAME_INTERFACE(cudaFreeHost);
+SAME_INTERFACE(cudaHostRegister);
+SAME_INTERFACE(cudaHostUnregister);
 SAME_INTERFACE(cudaMalloc);
 SAME_INTERFACE(cudaFree);
 SAME_INTERFACE(cudaStreamCreateWithFlags);

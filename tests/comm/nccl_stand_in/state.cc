@@ -128,8 +128,8 @@ Block* find_block(const char* call, const void* begin, std::size_t bytes, bool o
   const auto* first = static_cast<const std::byte*>(begin);
   const char* where = on_device ? "device memory" : "pinned memory";
   for (const auto& block : state().blocks) {
-    if (block->on_device != on_device || first < block->memory.get()) continue;
-    if (first + bytes > block->memory.get() + block->bytes) continue;
+    if (block->on_device != on_device || first < block->begin) continue;
+    if (first + bytes > block->begin + block->bytes) continue;
     if (block->freed) violate(std::string(call) + ": freed " + where);
     return block.get();
   }

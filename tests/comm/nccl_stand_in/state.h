@@ -36,7 +36,8 @@ struct CUstream_st {
 namespace stand_in {
 
 struct Block {
-  std::unique_ptr<std::byte[]> memory;
+  std::unique_ptr<std::byte[]> memory;  // null if the caller's memory is pinned
+  std::byte* begin = nullptr;
   std::size_t bytes = 0;
   bool on_device = false, freed = false;
   int users = 0;  // items of work on streams
