@@ -107,9 +107,8 @@ std::unique_ptr<Wire> maybe_with_nccl(std::unique_ptr<Wire> wire, int local_rank
   nccl.required = true;
   nccl.local_rank = local_rank;
   nccl.limit = 0.9 * options.worker.wait_limit;
-  const bool tells = wire->rank() == 0;
-  if (tells && options.verbose)
-    nccl.tell = [](const std::string& line) { std::fprintf(stderr, "syncline: %s\n", line.c_str()); };
+  nccl.tell = [](const std::string& line) { std::fprintf(stderr, "syncline: %s\n", line.c_str()); };
+  nccl.tells_choice = options.verbose && wire->rank() == 0;
   return with_nccl(std::move(wire), nccl);
 }
 

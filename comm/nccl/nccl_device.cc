@@ -117,16 +117,25 @@ void NcclDevice::begin(const Header& header) { header_ = &header; }
 
 void NcclDevice::pin(std::byte* memory, std::int64_t bytes) {
   select();
-  check_cuda(library_.cudaHostRegister(memory, static_cast<std::size_t>(bytes), kCudaHostRegisterDefault),
-             "cudaHostRegister");
+  const auto size = static_cast<std::size_t>(bytes);
+  owns_pinned_ = memory == nullptr;
+  if (owns_pinned_) {
+    void* allocated = nullptr;
+    check_cuda(library_.cudaHostAlloc(&allocated, size, kCudaHostAllocDefault), "cudaHostAlloc");
+    memory = static_cast<std::byte*>(allocated);
+  } else {
+    check_cuda(library_.cudaHostRegister(memory, size, kCudaHostRegisterDefault), "cudaHostRegister");
+  }
   pinned_ = memory;
   pinned_bytes_ = bytes;
 }
 
 void NcclDevice::unpin() {
-  if (pinned_ == nullptr) return;
+  std::byte* memory = std::exchange(pinned_, nullptr);
+  if (memory == nullptr) return;
   select();
-  check_cuda(library_.cudaHostUnregister(std::exchange(pinned_, nullptr)), "cudaHostUnregister");
+  if (owns_pinned_) check_cuda(library_.cudaFreeHost(memory), "cudaFreeHost");
+  else check_cuda(library_.cudaHostUnregister(memory), "cudaHostUnregister");
 }
 
 bool NcclDevice::is_pinned(const std::byte* data, std::int64_t bytes) const {
@@ -263,7 +272,7 @@ void NcclDevice::free_all(Problem& problem) {
   for (CUstream_st* stream : {arriving_, reducing_, returning_})
     if (stream != nullptr)
       problem.attempt([&] { check_cuda(library_.cudaStreamSynchronize(stream), "cudaStreamSynchronize"); });
-  release(library_.cudaHostUnregister, pinned_, "cudaHostUnregister");
+  problem.attempt([&] { unpin(); });
   for (Slot& slot : slots_) {
     for (CUevent_st** event : {&slot.arrived, &slot.reduced, &slot.returned})
       release(library_.cudaEventDestroy, *event, "cudaEventDestroy");

@@ -62,9 +62,10 @@ class NcclDevice {
   void select();
   // Call it before the first piece of a collective. `header` must live until the next begin() or end().
   void begin(const Header& header);
-  // Pins the caller's memory until unpin() or end(); one block at a time.
+  // Pins the caller's memory or, if it is null, allocates pinned memory; until unpin() or end(), one block at a time.
   void pin(std::byte* memory, std::int64_t bytes);
   void unpin();
+  std::byte* pinned() const { return pinned_; }
   bool is_pinned(const std::byte* data, std::int64_t bytes) const;
   // Three calls for `count` elements at `data`, pinned memory or the slot's staging buffer, none of which waits.
   // start() copies and reduces them. Once has_taken_sum() is true, bring_back() lets the result come. is_finished()
@@ -110,6 +111,7 @@ class NcclDevice {
   std::vector<Slot> slots_;
   std::byte* pinned_ = nullptr;
   std::int64_t pinned_bytes_ = 0;
+  bool owns_pinned_ = false;
   int sum_ = 0;  // what the last ncclAllReduce has returned
   const Header* header_ = nullptr;
 };

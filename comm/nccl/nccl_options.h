@@ -31,7 +31,8 @@ struct NcclOptions {
   std::int64_t piece_bytes = 4 << 20;
   int slots = 4;
 
-  std::function<void(const std::string&)> tell = {};  // gets one line: the choice and its reason, or a last error
+  std::function<void(const std::string&)> tell = {};  // gets one line about a problem that ends nothing
+  bool tells_choice = true;                           // and one line about the choice and its reason
 };
 
 // Reads SYNCLINE_NCCL_LIBRARY, SYNCLINE_CUDART_LIBRARY and NCCL's own switches.

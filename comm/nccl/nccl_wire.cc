@@ -48,18 +48,21 @@ Wire::Progress NcclWire::poll(const Collective& collective) {
   return Steps::resumed() == before ? Progress::kStill : Progress::kMoving;
 }
 
-// Pins the new shared memory, or unpins the old one if `bytes` is 0. Data in memory that cannot be pinned are copied.
+// Pins the new shared memory, or unpins the old one if `bytes` is 0. Where the inner wire has no shared memory, pinned
+// memory takes its place.
 void NcclWire::pin_shared_memory(std::int64_t bytes) {
   if (device_ == nullptr) return;
   try {
-    device_->unpin();
-    own_.reset();
-    if (bytes == 0) return;
-    if (inner_->shared_memory() == nullptr) own_ = make_private_window(static_cast<std::size_t>(bytes));
-    device_->pin(shared_memory(), bytes);
+    if (bytes == 0) device_->unpin();
+    else device_->pin(inner_->shared_memory(), bytes);
   } catch (const CommError& error) {
-    if (options_.tell) options_.tell(join_text(error.what(), "; all-reduces copy their data"));
+    if (options_.tell) options_.tell(join_text(error.what(), bytes == 0 ? "" : "; all-reduces copy their data"));
   }
+}
+
+std::byte* NcclWire::shared_memory() const {
+  std::byte* inner = inner_->shared_memory();
+  return inner == nullptr && device_ != nullptr ? device_->pinned() : inner;
 }
 
 void NcclWire::start(const Collective& collective) {
@@ -135,13 +138,17 @@ void NcclWire::cancel() noexcept {
 
 std::string NcclWire::end_device(bool clean) noexcept {
   if (device_ == nullptr) return {};
-  return NcclDevice::end(std::exchange(device_, nullptr), clean, options_.limit, options_.abort_limit);
+  const std::weak_ptr<NcclDevice> left = device_;
+  std::string problem = NcclDevice::end(std::exchange(device_, nullptr), clean, options_.limit, options_.abort_limit);
+  abandoned_ = !left.expired();
+  return problem;
 }
 
 bool NcclWire::close(bool clean) noexcept {
   const std::string problem = end_device(clean);
   if (!problem.empty() && options_.tell) options_.tell(problem);
-  return inner_->close(clean);
+  const bool closed = inner_->close(clean);
+  return closed && !abandoned_;
 }
 
 }  // namespace syncline::comm

@@ -1,8 +1,8 @@
 // NcclWire: runs large all-reduces on NCCL and passes all other collectives to an inner wire.
 //
 // Use it for ranks with one GPU each and an interconnect that NCCL knows best (NVLink, a network card beside the GPU).
-// The data are in host memory. A piece moves directly between shared_memory() and the GPU, because that memory is
-// pinned; other data are copied to and from pinned buffers. For a large all-reduce the inner wire still compares the
+// The data are in host memory. A piece moves directly between shared_memory(), which is pinned, and the GPU; other data
+// are copied to and from pinned buffers. For a large all-reduce the inner wire still compares the
 // headers and waits for late ranks: it gets the collective without its data.
 //
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
@@ -23,7 +23,6 @@
 
 #include "comm/nccl/nccl_device.h"
 #include "comm/nccl/nccl_options.h"
-#include "comm/shared/node.h"
 #include "comm/shared/steps.h"
 #include "comm/worker/worker.h"
 
@@ -43,9 +42,10 @@ class NcclWire : public Wire {
   std::optional<std::uint64_t> take_note() override { return inner_->take_note(); }
   Missing missing() const override { return inner_->missing(); }
   bool lowest_living() const override { return inner_->lowest_living(); }
-  std::byte* shared_memory() const override { return own_ ? own_->part(0) : inner_->shared_memory(); }
+  std::byte* shared_memory() const override;
   const std::byte* shared_memory_of(int rank) const override { return inner_->shared_memory_of(rank); }
   bool one_node() const override { return inner_->one_node(); }
+  NodeBlock take_node_memory() override { return inner_->take_node_memory(); }
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }
@@ -69,14 +69,15 @@ class NcclWire : public Wire {
 
   const std::unique_ptr<Wire> inner_;
   const NcclOptions options_;
-  std::unique_ptr<Window> own_;         // the shared memory, where the inner wire has none
   std::shared_ptr<NcclDevice> device_;  // null after its end
   Phase phase_ = Phase::kOther;
   Collective agreement_;              // the current collective without its data, for the inner wire
   std::optional<Deadline> deadline_;  // of the transfer under way
   std::optional<Steps> transfer_;
 
-  std::mutex buffers_;  // held during access to the caller's memory
+  bool abandoned_ = false;  // an abort hangs: its thread and the GPU may still use pinned memory
+
+  std::mutex buffers_;  // held while data are copied from or to the caller's memory
   std::atomic<bool> withdrawn_ = false;
   std::atomic<std::uint64_t> pieces_ = 0;  // that NCCL has reduced
 };

@@ -159,7 +159,8 @@ std::unique_ptr<Wire> with_nccl(std::unique_ptr<Wire> inner, const NcclOptions& 
     if (!inner->close(/*clean=*/false)) static_cast<void>(inner.release());
     throw;
   }
-  if (options.tell) options.tell((device == nullptr ? "NCCL is not used: " : "large all-reduces use ") + start.why());
+  if (options.tell && options.tells_choice)
+    options.tell((device == nullptr ? "NCCL is not used: " : "large all-reduces use ") + start.why());
   if (device == nullptr) return inner;
   return std::make_unique<NcclWire>(std::move(inner), std::move(device), options);
 }

@@ -7,6 +7,8 @@
 #include <set>
 #include <thread>
 
+#include "comm/local/local_communicator.h"
+#include "comm/nccl/with_nccl.h"
 #include "tests/comm/nccl_ranks.h"
 #include "tests/comm/nccl_stand_in/stand_in.h"
 
@@ -61,6 +63,11 @@ class NcclErrors : public testing::Test {
     return options;
   }
 };
+
+// With data in ordinary memory, and in pinned memory.
+class NcclEnds : public NcclErrors, public testing::WithParamInterface<void (*)(Communicator&, std::int64_t)> {};
+INSTANTIATE_TEST_SUITE_P(Memory, NcclEnds, testing::Values(&check_sum, &check_shared_sum),
+                         [](const auto& info) { return info.index == 0 ? "Ordinary" : "Pinned"; });
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
@@ -148,11 +155,11 @@ TEST_F(NcclErrors, WhatNeverEndsIsAborted) {
                "all_reduce of plan beef step 4 bucket 2, sum of float32 x 30011: ncclAllReduce is not done");
 }
 
-TEST_F(NcclErrors, AStalledTransferIsAStallError) {
+TEST_P(NcclEnds, AStalledTransferIsAStallError) {
   stand_in::start_over({.stuck = true});
   NcclOptions options = stand_in_options();
   options.limit = 300ms;
-  for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { check_sum(c, kCount); }))
+  for (const RankEnd& end : run_nccl_ranks(2, options, [](Communicator& c) { GetParam()(c, kCount); }))
     EXPECT_TRUE(end.stall && contains(end.error, "NCCL: rank ") && contains(end.error, "; aborted")) << end.error;
 }
 
@@ -178,6 +185,21 @@ TEST_F(NcclErrors, AnAbortThatHangsIsLeftAlone) {
   for (int i = 0; i < 5000 && !stand_in::alive().empty(); ++i) std::this_thread::sleep_for(1ms);
 }
 
+// The caller must not free a wire whose memory an abandoned thread still uses.
+TEST_F(NcclErrors, AWireIsNotClosedWhileAnAbortHangs) {
+  stand_in::start_over({.stuck = true, .abort_hangs = true});
+  NcclOptions options = hasty_options();
+  options.abort_limit = 100ms;
+  const std::unique_ptr<Wire> wire = with_nccl(std::move(make_local_wires(1).front()), options);
+  std::vector<float> data(kCount);
+  const Collective sum = make_all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum);
+  wire->begin(sum);
+  EXPECT_THROW(while (wire->poll(sum) != Wire::Progress::kDone), StallError);
+  EXPECT_FALSE(wire->close(/*clean=*/false));
+  stand_in::release_aborts();
+  for (int i = 0; i < 5000 && !stand_in::alive().empty(); ++i) std::this_thread::sleep_for(1ms);
+}
+
 TEST_F(NcclErrors, AnAbortThatFailsIsTold) {
   stand_in::start_over({.fail = "ncclCommAbort", .fail_at = 1, .fail_code = 3, .stuck = true});
   int told = 0;
@@ -190,20 +212,20 @@ TEST_F(NcclErrors, AnAbortThatFailsIsTold) {
   EXPECT_EQ(told, 1);
 }
 
-TEST_F(NcclErrors, AnotherRanksErrorIsTold) {
+TEST_P(NcclEnds, AnotherRanksErrorIsTold) {
   stand_in::start_over({.stuck = true, .remote_error_at = 200});
-  for (const RankEnd& end : run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { check_sum(c, kCount); }))
+  for (const RankEnd& end : run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { GetParam()(c, kCount); }))
     EXPECT_TRUE(end.comm && contains(end.error, "ncclAllReduce failed on the GPU") &&
                 contains(end.error, "remote error (code 6): last words"))
         << end.error;
 }
 
 // The caller's limit ends before NCCL's. The caller then frees its buffer, which no thread may touch any more.
-TEST_F(NcclErrors, CallerThatGivesUpIsLeftAlone) {
+TEST_P(NcclEnds, CallerThatGivesUpIsLeftAlone) {
   stand_in::start_over({.stuck = true});
   const auto begin = Clock::now();
   const auto ends =
-      run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { check_sum(c, kCount); }, {.wait_limit = 300ms});
+      run_nccl_ranks(2, stand_in_options(), [](Communicator& c) { GetParam()(c, kCount); }, {.wait_limit = 300ms});
   EXPECT_LT(Clock::now() - begin, 5s);
   for (const RankEnd& end : ends) EXPECT_TRUE(end.stall && contains(end.error, "has waited ")) << end.error;
   EXPECT_EQ(calls_of("ncclCommAbort"), 2);

@@ -38,6 +38,16 @@ std::unique_ptr<Communicator> make(UseNccl nccl) {
 TEST(NcclWire, AllReduce) { check_all_reduce(*make(UseNccl::kRequired), {1, 300007, 1200011}); }
 TEST(NcclWire, EqualBits) { check_equal_bits(*make(UseNccl::kRequired)); }
 TEST(NcclWire, DoneWithoutWait) { check_done(*make(UseNccl::kRequired)); }
+TEST(NcclWire, SharedMemory) {
+  const auto comm = make(UseNccl::kRequired);
+  for (const std::int64_t count : {1 << 20, 3 << 20, 1 << 19}) {
+    auto* data = reinterpret_cast<float*>(comm->shared_memory(static_cast<std::size_t>(count) * sizeof(float)));
+    ASSERT_NE(data, nullptr);
+    std::fill_n(data, count, 1.f);
+    comm->wait(comm->all_reduce({}, data, count, DType::kFloat32, Reduce::kSum));
+    EXPECT_EQ(std::count(data, data + count, static_cast<float>(comm->size())), count);
+  }
+}
 TEST(NcclWire, OtherCollectives) {
   const auto comm = make(UseNccl::kRequired);
   check_all_gather(*comm);
@@ -68,8 +78,8 @@ void time_all(const char* name, UseNccl nccl) {
     std::vector<float> ordinary(static_cast<std::size_t>(count));
     auto* shared = reinterpret_cast<float*>(comm->shared_memory(ordinary.size() * sizeof(float)));
     const double gigabytes = static_cast<double>(count) * 4e-9;
-    const double direct = shared == nullptr ? 0 : gigabytes / seconds_of(*comm, shared, count);
     const double copied = gigabytes / seconds_of(*comm, ordinary.data(), count);
+    const double direct = shared == nullptr ? copied : gigabytes / seconds_of(*comm, shared, count);
     if (comm->rank() == 0)
       std::printf("all_reduce of %3d MiB %s NCCL: %8.2f GB/s in shared memory, %8.2f GB/s in other memory\n",
                   static_cast<int>(mebibytes), name, direct, copied);

@@ -124,6 +124,7 @@ int cudaHostUnregister(void* memory) {
     violate("cudaHostUnregister: no pinned memory");
     return kInvalid;
   }
+  static_cast<void>(*static_cast<const volatile std::byte*>(memory));  // its owner must not have freed it
   if ((*found)->users > 0) violate("cudaHostUnregister: a stream still uses it");
   else blocks.erase(found);
   return fails ? code_to_fail_with() : kOk;
@@ -230,6 +231,7 @@ int cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, int direction
   Block* a = stand_in::find_block("cudaMemcpyAsync", to, bytes, to_device);
   Block* b = stand_in::find_block("cudaMemcpyAsync", from, bytes, !to_device);
   if (a == nullptr || b == nullptr || !stand_in::usable("cudaMemcpyAsync", stream)) return kInvalid;
+  if (!(to_device ? b : a)->memory) ++state().calls[stand_in::kCopyOfRegistered];
   ++a->users;
   ++b->users;
   stand_in::enqueue(stream, [=] {

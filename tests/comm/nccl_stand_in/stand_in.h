@@ -32,7 +32,8 @@ struct Behaviour {
 void start_over(const Behaviour& behaviour);
 // Lets hanging aborts end.
 void release_aborts();
-// The number of calls of this function since start_over().
+// The number of calls of this function since start_over(), or of copies from or to memory that the caller registered.
+inline constexpr const char* kCopyOfRegistered = "cudaMemcpyAsync of registered memory";
 int calls_of(const std::string& call);
 // Wrong uses: of freed memory, results read too early, calls after an abort, ...
 std::vector<std::string> violations();

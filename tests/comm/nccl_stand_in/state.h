@@ -28,7 +28,7 @@ struct CUstream_st {
   int device = 0;
   std::deque<std::function<void()>> queue;
   bool busy = false, destroyed = false;
-  bool ended = false;  // its thread too
+  bool ended = false;       // its thread too
   bool awaits_sum = false;  // ncclAllReduce was called, but its sum is not on this stream yet
   std::thread thread;
 };
