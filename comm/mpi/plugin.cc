@@ -112,7 +112,10 @@ int version(char* text, int room) {
   std::string line = found;
   line = line.substr(0, line.find_first_of(",\n"));
   for (const char* mark : {" v", " Version:", "\t"})
-    if (const std::size_t at = line.find(mark); at != line.npos) line.replace(at, std::strlen(mark), " ");
+    if (const std::size_t at = line.find(mark); at != line.npos) {
+      line[at] = ' ';
+      line.erase(at + 1, std::strlen(mark) - 1);
+    }
   line.erase(std::unique(line.begin(), line.end(), [](char a, char b) { return a == ' ' && b == ' '; }), line.end());
   return give_text(code, line.c_str(), text, room);
 }

@@ -10,6 +10,7 @@ from launching import launch, run
 
 PROGRAM = pathlib.Path(__file__).with_name("training_program.py")
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
+SHARE_FROM = {"float32": "1", "float64": "64KiB"}  # ranks share all variables, and none, because the networks are small
 SCENARIOS = [line.split("(")[0][4:] for line in PROGRAM.read_text().split("@scenario\n")[1:]]
 
 
@@ -18,7 +19,7 @@ class Results:
         work = folder / f"{floatx}_{ranks}"
         work.mkdir()
         values = folder / f"{floatx}_{ranks}_values"
-        self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300)
+        self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300, SYNCLINE_SHARE_FROM=SHARE_FROM[floatx])
         self.text = [pathlib.Path(f"{values}.{rank}").read_text() for rank in range(max(ranks, 1))]
         self.values = json.loads(self.text[0])
         # The size of a CSV log depends on the last digits of numbers, so it is not compared.
