@@ -2,8 +2,8 @@
 //
 // Use it for ranks with one GPU each and an interconnect that NCCL knows best (NVLink, a network card beside the GPU).
 // The data are in host memory. A piece moves directly between shared_memory(), which is pinned, and the GPU; other data
-// are copied to and from pinned buffers. For a large all-reduce the inner wire still compares the
-// headers and waits for late ranks: it gets the collective without its data.
+// are copied to and from pinned buffers. For a large all-reduce the inner wire still compares the headers and waits for
+// late ranks: it gets the collective without its data.
 //
 // Results are bit-identical on all ranks. NCCL chooses the order of sums by size, topology and version; other wires sum
 // along one tree (comm/shared/sum_tree.h).

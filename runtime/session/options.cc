@@ -22,9 +22,8 @@ void set_seconds(const Json& value, KerasJson& found) {
 
 template <auto Member>
 void set_switch(const Json& value, KerasJson& found) {
-  if (value == true || value == 1) found.comm.*Member = true;
-  else if (value == false || value == 0) found.comm.*Member = false;
-  else fail<ValueError>("give true or false, 1 or 0");
+  if (!value.is_boolean()) fail<ValueError>("give true or false");
+  found.comm.*Member = value.get<bool>();
 }
 
 // `parse` throws for an unknown name, and for "".
