@@ -57,7 +57,7 @@ int train(const Options& options, comm::Communicator& wire, training::Requests* 
   Session session(options.seed);
   SessionScope scope(session);
   set_floatx(parse_dtype(options.floatx));
-  if (wire.size() > 1) session.distribute(make_data_parallel(wire));
+  if (wire.size() > 1 || options.parts > 0) session.distribute(make_data_parallel(wire, {.parts = options.parts}));
   examples::require_equal_options(options, wire);
   const bool first = wire.rank() == 0;
   if (first)

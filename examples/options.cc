@@ -56,6 +56,11 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
   app.add_option("--threads", o.threads, "threads per rank; 0: as many as its processors")
       ->check(whole(0))
       ->capture_default_str();
+  app.add_option("--parts", o.parts,
+                 "parts of each batch, a power of two: the result then has the same bits on any number of ranks up to "
+                 "this one; 0: none")
+      ->check(whole(0, 1024))
+      ->capture_default_str();
   app.add_option("--floatx", o.floatx, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->capture_default_str();

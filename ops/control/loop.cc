@@ -89,7 +89,8 @@ class BodyPlacer {
 
  private:
   void set(const Expr& e, Placement p) {
-    if (!p.is_replicated() && !p.is_extreme()) at_[e] = p;  // an extreme is reduced within the iteration
+    const bool reduced = p.is_extreme() || (p.is_partial() && args_.by_parts);  // within the iteration
+    if (!p.is_replicated() && !reduced) at_[e] = p;
   }
 
   void place(const std::shared_ptr<const Node>& node) {
@@ -101,7 +102,8 @@ class BodyPlacer {
     }
     if (std::all_of(at_inputs.begin(), at_inputs.end(), [](Placement p) { return p.is_replicated(); })) return;
     const Placed placed = node->op->place(
-        node->attrs.get(), {.in = in, .out = metas_.at(node.get()), .at = at_inputs, .rows = args_.rows});
+        node->attrs.get(),
+        {.in = in, .out = metas_.at(node.get()), .at = at_inputs, .rows = args_.rows, .by_parts = args_.by_parts});
     for (std::size_t i = 0; i < placed.out.size(); ++i) set(Expr(node, static_cast<int>(i)), placed.out[i]);
   }
 
@@ -181,7 +183,8 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
 // sum over iterations is all-reduced once, after the loop.
 Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
   const LoopBody& body = *a.body;
-  if (shares_iterations(body, args.at)) return place_iterations(body, args);
+  const bool sums = std::any_of(body.residuals.begin(), body.residuals.end(), [](const auto& r) { return r.sum; });
+  if (shares_iterations(body, args.at)) return sums && args.by_parts ? gathered(args) : place_iterations(body, args);
   const std::size_t n_elements = body.elements.size(), n_states = body.states.size();
   Placed placed;
   std::vector<Placement> leaves;

@@ -56,6 +56,15 @@ kernels::ConvGeometry geometry(const ConvAttrs& a, const Shape& x, const Shape& 
   return g;
 }
 
+// The memory of a convolution does not depend on the other ranks' images.
+constexpr Index kAnyNumber = Index{1} << 32;
+
+// The geometry of a rank's share of some images.
+kernels::ConvGeometry of_all(Index images, kernels::ConvGeometry g) {
+  g.of_all_ranks = images;
+  return g;
+}
+
 // True if a kernel's tap lies inside the image at any position.
 bool is_used(Index tap, Index dilation, Index stride, Index pad, Index in, Index out) {
   const Index first = tap * dilation - pad;
@@ -177,11 +186,11 @@ struct ConvForward {
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
     if (out[0].shape.size() == 0) return 0;  // no positions
-    const auto g = geometry(a, in[0].shape, in[1].shape, out[0].shape);
+    const auto g = of_all(kAnyNumber, geometry(a, in[0].shape, in[1].shape, out[0].shape));
     return with_floating(in[0].dtype, [&]<class T>(T) { return Kind::template loops<T>().forward_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    const auto g = geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape());
+    const auto g = of_all(k.slice.size, geometry(a, k.in_shape(0), k.in_shape(1), k.out_shape()));
     if (k.out_shape().size() == 0) return;
     with_floating(k.out_dtype(), [&]<class T>(T) {
       Kind::template loops<T>().forward(g, k.input<T>(0), k.input<T>(1), k.output<T>(), k.scratch);
@@ -217,12 +226,12 @@ struct ConvGradInput {
 
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta> out) {
     if (in[1].shape.size() == 0) return 0;  // no positions
-    const auto g = geometry(a, out[0].shape, in[0].shape, in[1].shape);
+    const auto g = of_all(kAnyNumber, geometry(a, out[0].shape, in[0].shape, in[1].shape));
     return with_floating(in[0].dtype,
                          [&]<class T>(T) { return Kind::template loops<T>().grad_input_scratch_bytes(g); });
   }
   static void run(const Attrs& a, const KernelArgs& k) {
-    const auto g = geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1));
+    const auto g = of_all(k.slice.size, geometry(a, k.out_shape(), k.in_shape(0), k.in_shape(1)));
     with_floating(k.out_dtype(), [&]<class T>(T) {
       if (k.out_shape().size() == 0 || k.in_shape(1).size() == 0) std::fill_n(k.output<T>(), k.out_shape().size(), T{});
       else Kind::template loops<T>().grad_input(g, k.input<T>(1), k.input<T>(0), k.output<T>(), k.scratch);

@@ -18,12 +18,13 @@
 // over rows in parts), `scratch` (bytes that a kernel needs besides its buffers), `simplify` (a cheaper form once
 // shapes are known), `prepare` (moves work out of a loop), `strided_view` (the output as a strided view of the input),
 // `may_refuse` (whether the kernel may throw), `flops` and `bytes` (what a call takes, if not plain_work), kMovesData
-// (it takes moved_work), `run_program` and `takes_program` (of reductions), kView, kInPlace, kEffect, kShapeOnly,
-// kLeaf, kTakesFloat16 (below). Ops are registered before main; the registry is immutable afterwards.
+// (it takes moved_work), `run_program` and `takes_program` (of reductions), `parts_scratch`, kView, kInPlace, kEffect,
+// kShapeOnly, kLeaf, kTakesFloat16 (below). Ops are registered before main; the registry is immutable afterwards.
 #pragma once
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,17 @@ struct Slice {
   std::int64_t size = 1;
 };
 
+// The parts of a rank's rows (syncline/distributed/data_parallel.h): part i has the elements [begin[i], begin[i + 1])
+// of input 0 along `axis`. An op that sums over the rows adds the sums of the parts along one binary tree
+// (ops/kernels/part_tree.h). The number of parts is a power of two. No parts: the order of the sum is the op's choice.
+struct RowParts {
+  int axis = 0;
+  std::span<const std::int64_t> begin;
+
+  bool empty() const { return begin.empty(); }
+  std::size_t count() const { return begin.empty() ? 0 : begin.size() - 1; }
+};
+
 // The arguments of a kernel. All buffers are C-ordered and sized by the local metas; temporaries are 64-byte aligned.
 struct KernelArgs {
   const void* const* in = nullptr;
@@ -60,6 +72,7 @@ struct KernelArgs {
   const std::uint64_t* random_step = nullptr;  // how often the random op has run; selects new numbers
   Slice slice;                                 // of output 0, in the global value
   bool is_primary = true;                      // true on the one rank that writes output for the job
+  RowParts parts;                              // only for ops with `parts_scratch`
 
   template <class T>
   const T* input(int i) const {
@@ -122,6 +135,11 @@ struct OpDef {
   // Of one call, for profiles.
   Work (*work)(const void* attrs, std::span<const Meta> in, std::span<const Meta> out) = nullptr;
   RandomOp* (*random_op)(const void* attrs) = nullptr;  // see random_op_of
+  // The bytes of scratch memory that `run` and `run_program` need with KernelArgs::parts; none if they do not support
+  // these parts. Then, and where this is null, a plan runs the op once for each part (runtime/plan/part_sum.h), which
+  // gives the same bits.
+  std::optional<std::size_t> (*parts_scratch)(const void* attrs, std::span<const Meta> in,
+                                              const RowParts& parts) = nullptr;
   bool effect = false;      // has a side effect: never folded, merged with an equal node or repeated
   bool in_place = false;    // output 0 may share the buffer of input 0
   bool shape_only = false;  // the result depends only on the shapes of the inputs
@@ -200,6 +218,10 @@ OpDef make_def() {
   if constexpr (requires { Op::scratch; })
     def.scratch = [](const void* a, std::span<const Meta> in, std::span<const Meta> out) {
       return Op::scratch(*static_cast<const Attrs*>(a), in, out);
+    };
+  if constexpr (requires { Op::parts_scratch; })
+    def.parts_scratch = [](const void* a, std::span<const Meta> in, const RowParts& parts) {
+      return std::optional<std::size_t>(Op::parts_scratch(*static_cast<const Attrs*>(a), in, parts));
     };
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(Op::grad)>, NoGradient>) def.no_gradient = Op::grad.why;
   else def.grad = &grad<Op>;

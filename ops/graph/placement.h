@@ -56,6 +56,7 @@ struct PlaceArgs {
   std::span<const Meta> out;
   std::span<const Placement> at;  // current placements of the inputs
   std::int64_t rows = 1;          // global number of rows of the batch
+  bool by_parts = false;          // partial values are summed at once (syncline/distributed/data_parallel.h)
 };
 
 struct Placed {

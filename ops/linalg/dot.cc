@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/graph/op.h"
+#include "ops/kernels/product/blocked_product.h"
 #include "ops/kernels/product/gemm.h"
 #include "ops/kernels/product/rows_product.h"
 #include "ops/linalg/packed.h"
@@ -110,17 +111,27 @@ struct DotKernelGrad {
     return kernels::rows_product_scratch(rows_of(in[0].shape), in[0].shape.back(), in[1].shape.back(),
                                          size_of(out[0].dtype));
   }
+  static std::optional<std::size_t> parts_scratch(const Attrs&, std::span<const Meta> in, const RowParts& parts) {
+    const bool fits = in[0].shape.ndim() == 2 && parts.axis == 0 &&
+                      ((in[0].dtype == DType::kFloat32 && kernels::fits_parts<float>(parts.begin)) ||
+                       (in[0].dtype == DType::kFloat64 && kernels::fits_parts<double>(parts.begin)));
+    return fits ? std::optional<std::size_t>(0) : std::nullopt;
+  }
   static void run(const Attrs&, const KernelArgs& args) { multiply(args, false); }
   static void accumulate(const Attrs&, const KernelArgs& args) { multiply(args, true); }
   static void multiply(const KernelArgs& args, bool add) {
     const std::int64_t rows = rows_of(args.in_shape(0)), k = args.in_shape(0).back(), n = args.in_shape(1).back();
     with_number(args.out_dtype(), [&]<class T>(T) {
       const T *a = args.input<T>(0), *b = args.input<T>(1);
-      if constexpr (std::is_floating_point_v<T>)
+      if constexpr (std::is_floating_point_v<T>) {
+        if (!args.parts.empty())
+          return kernels::gemm_by_parts<T>(Trans::kYes, Trans::kNo, k, n, args.parts.begin, a, k, b, n,
+                                           args.output<T>(), n);
         kernels::rows_product<T>({rows, k, n, a, b, args.output<T>(), add}, args.scratch);
-      else
+      } else {
         kernels::gemm<T>(Trans::kYes, Trans::kNo, k, n, rows, T(1), a, k, b, n, static_cast<T>(add ? 1 : 0),
                          args.output<T>(), n);
+      }
     });
   }
   static std::vector<Expr> grad(const Attrs&, const Expr& y, const Expr& dy) {

@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/part_tree.h"
 
 namespace syncline {
 namespace {
 
 constexpr std::int64_t kWideColumns = kWideRow;  // from this width on, threads share the columns
-constexpr std::int64_t kManyBlocks = 32;         // from this count on, threads share the outputs
 constexpr double kNanosecondsPerByte = 0.06;
 constexpr std::int64_t kTile = kMostInUnit;  // elements that a program computes at once, within the second-level cache
 
@@ -26,6 +26,8 @@ struct Geometry {
   std::int64_t m = 1, w = 1;             // the tile
   std::int64_t blocks = 1, repeats = 1;  // products of the kept and of the reduced walked axes
   std::int64_t size_of_element = 1;
+  std::int64_t base = 0;  // the first element
+  bool has_gaps = false;  // blocks do not lie one behind the other
 
   // Offset of the index-th combination of the reduced walked axes if `reduced`, otherwise of the kept ones.
   std::int64_t offset(std::int64_t index, bool reduced) const {
@@ -43,16 +45,30 @@ struct Geometry {
   }
 };
 
-Geometry geometry_of(const Shape& shape, const AxisMask& mask, DType dtype) {
+// Elements [begin, end) along an axis.
+struct Range {
+  int axis = -1;
+  std::int64_t begin = 0, end = 0;
+};
+
+// Of the elements in a range, if its axis is not negative. That axis never merges with those before it, so the order of
+// a part's operations does not depend on the other parts.
+Geometry geometry_of(const Shape& shape, const AxisMask& mask, DType dtype, const Range& range = {}) {
   Geometry g;
   g.size_of_element = static_cast<std::int64_t>(size_of(dtype));
   std::int64_t stride = shape.size();
   for (int axis = 0; axis < shape.ndim(); ++axis) {
-    if (shape[axis] == 1) continue;
+    const bool cut = axis == range.axis;
     if (shape[axis] > 0) stride /= shape[axis];
+    if (cut) {
+      g.base = range.begin * stride;
+      g.has_gaps = g.count > 0;
+    }
+    const std::int64_t size = cut ? range.end - range.begin : shape[axis];
+    if (size == 1 && !cut) continue;
     Axis* last = g.count > 0 ? &g.walked[static_cast<std::size_t>(g.count - 1)] : nullptr;
-    if (last != nullptr && last->reduced == mask[axis]) *last = {last->size * shape[axis], stride, last->reduced};
-    else g.walked[static_cast<std::size_t>(g.count++)] = {shape[axis], stride, mask[axis]};
+    if (last != nullptr && last->reduced == mask[axis] && !cut) *last = {last->size * size, stride, last->reduced};
+    else g.walked[static_cast<std::size_t>(g.count++)] = {size, stride, mask[axis]};
   }
   if (g.count > 0 && !g.walked[static_cast<std::size_t>(g.count - 1)].reduced)
     g.w = g.walked[static_cast<std::size_t>(--g.count)].size;
@@ -85,31 +101,31 @@ struct Tile {
 using Operands = std::array<const std::byte*, kMostReduced>;
 using Sums = std::array<std::byte*, kMostReduced>;
 
-// One or several reductions of one kind over the same axes.
+// One or several reductions of one kind over the same axes. `to`: where their results begin; null: in the outputs.
 class Job {
  public:
-  Job(const ReduceLoops& loops, const Geometry& g, const KernelArgs& k, const kernels::FusedProgram* program)
+  Job(const ReduceLoops& loops, const Geometry& g, const KernelArgs& k, const kernels::FusedProgram* program,
+      const Sums* to = nullptr)
       : loops_(loops),
         g_(g),
         k_(k),
         program_(program),
         count_(program == nullptr ? 1 : program->reduced.size()),
         stored_(k.out_meta.size() - count_) {
+    for (std::size_t i = 0; i < count_; ++i)
+      to_[i] = to != nullptr ? (*to)[i] : k_.output<std::byte>(static_cast<int>(stored_ + i));
     SYNCLINE_CHECK(program_ == nullptr || (g_.w < kWideColumns && count_ <= kMostReduced && stored_ <= kMostStored));
   }
 
   void run() const {
     if (g_.w >= kWideColumns) shared_columns();
-    else if (g_.blocks >= kManyBlocks) whole_blocks();
     else shared_rows();
   }
 
  private:
   static constexpr std::size_t kMostStored = kernels::kFusedRegisters;
 
-  std::byte* output(std::size_t i, std::int64_t element) const {
-    return k_.output<std::byte>(static_cast<int>(stored_ + i)) + element * loops_.bytes;
-  }
+  std::byte* output(std::size_t i, std::int64_t element) const { return to_[i] + element * loops_.bytes; }
   Sums outputs(std::int64_t element) const {
     Sums at{};
     for (std::size_t i = 0; i < count_; ++i) at[i] = output(i, element);
@@ -162,7 +178,7 @@ class Job {
 
   // A block, over the repeats [first, last).
   void reduce_block(std::int64_t block, std::int64_t first, std::int64_t last, const Sums& acc, Tile* tile) const {
-    const std::int64_t at = g_.offset(block, false);
+    const std::int64_t at = g_.base + g_.offset(block, false);
     start(acc, g_.w);
     for (std::int64_t r = first; r < last; ++r) fold(at + g_.offset(r, true), g_.m, acc, tile);
   }
@@ -172,7 +188,7 @@ class Job {
     const std::int64_t size = g_.m * g_.w;
     for (std::int64_t b = begin; b < end;) {
       const std::int64_t n = std::min(end - b, kTile / size);
-      const Operands x = operands(b * size, n * size, tile);
+      const Operands x = operands(g_.base + b * size, n * size, tile);
       const Sums acc = outputs(b * g_.w);
       start(acc, n * g_.w);
       for (std::size_t i = 0; i < count_; ++i)
@@ -187,7 +203,7 @@ class Job {
     const std::int64_t elements = g_.repeats * g_.m * g_.w;
     const double cost = g_.cost(elements) + (program_ == nullptr ? 0 : program_->cost * static_cast<double>(elements));
     kernels::parallel_for(g_.blocks, cost, [&](std::int64_t begin, std::int64_t end) {
-      if (elements <= kTile && g_.repeats == 1) return reduce_small_blocks(begin, end, tile());
+      if (elements <= kTile && g_.repeats == 1 && !g_.has_gaps) return reduce_small_blocks(begin, end, tile());
       for (std::int64_t b = begin; b < end; ++b) reduce_block(b, 0, g_.repeats, outputs(b * g_.w), tile());
     });
   }
@@ -196,7 +212,7 @@ class Job {
   void shared_columns() const {
     for (std::int64_t b = 0; b < g_.blocks; ++b)
       kernels::parallel_for(g_.w, g_.cost(g_.repeats * g_.m), [&](std::int64_t begin, std::int64_t end) {
-        const std::byte* x = k_.input<std::byte>(0) + (g_.offset(b, false) + begin) * g_.size_of_element;
+        const std::byte* x = k_.input<std::byte>(0) + (g_.base + g_.offset(b, false) + begin) * g_.size_of_element;
         std::byte* acc = output(0, b * g_.w + begin);
         loops_.start(acc, end - begin);
         for (std::int64_t r = 0; r < g_.repeats; ++r)
@@ -216,7 +232,7 @@ class Job {
   void reduce_chunk(std::int64_t block, std::int64_t begin, std::int64_t end, const Sums& acc) const {
     if (g_.repeats > 1) return reduce_block(block, begin, end, acc, tile());
     start(acc, g_.w);
-    fold(g_.offset(block, false) + begin * g_.w, end - begin, acc, tile());
+    fold(g_.base + g_.offset(block, false) + begin * g_.w, end - begin, acc, tile());
   }
 
   void shared_rows() const {
@@ -243,11 +259,84 @@ class Job {
   const KernelArgs& k_;
   const kernels::FusedProgram* const program_;  // or null
   const std::size_t count_, stored_;            // reductions, and outputs before theirs
+  Sums to_{};
+};
+
+// The chunks of a block that threads share if there are few blocks.
+std::size_t chunk_scratch(const ReduceLoops& loops, const Geometry& g) {
+  if (g.w >= kWideColumns) return 0;
+  const kernels::Chunks chunks = row_chunks(g);
+  if (chunks.count <= 1) return 0;
+  return static_cast<std::size_t>(blocks_at_once(g, chunks) * chunks.count * g.w * loops.bytes);
+}
+
+// Reduces the parts of the operands one by one, and combines the results along the tree.
+class PartsJob {
+ public:
+  PartsJob(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k, const kernels::FusedProgram* program)
+      : loops_(loops),
+        mask_(mask),
+        k_(k),
+        program_(program),
+        count_(program == nullptr ? 1 : program->reduced.size()),
+        stored_(k.out_meta.size() - count_),
+        outputs_(k.out_shape(static_cast<int>(stored_)).size() *
+                 static_cast<std::int64_t>(size_of(k.out_dtype(static_cast<int>(stored_)))) / loops.bytes),
+        kept_(kernels::sums_kept(static_cast<std::int64_t>(k.parts.count()))) {}
+
+  void run() {
+    const auto parts = static_cast<std::int64_t>(k_.parts.count());
+    kernels::sum_parts(
+        parts, [&](std::int64_t part, std::int64_t place) { reduce_part(part, sums_at(place)); },
+        [&](std::int64_t to, std::int64_t from) { combine(sums_at(to), sums_at(from)); });
+  }
+
+ private:
+  // The place 0 is in the outputs.
+  Sums sums_at(std::int64_t place) const {
+    Sums at{};
+    for (std::size_t i = 0; i < count_; ++i)
+      at[i] = place == 0 ? k_.output<std::byte>(static_cast<int>(stored_ + i))
+                         : static_cast<std::byte*>(k_.scratch) +
+                               (static_cast<std::int64_t>(i) * (kept_ - 1) + place - 1) * outputs_ * loops_.bytes;
+    return at;
+  }
+
+  void reduce_part(std::int64_t part, const Sums& to) const {
+    const auto p = static_cast<std::size_t>(part);
+    const Range range{k_.parts.axis, k_.parts.begin[p], k_.parts.begin[p + 1]};
+    const Geometry g = geometry_of(k_.in_shape(0), mask_, k_.in_dtype(0), range);
+    if (range.begin == range.end || k_.in_shape(0).size() == 0) {
+      for (std::size_t i = 0; i < count_; ++i) loops_.start(to[i], outputs_);
+      return;
+    }
+    KernelArgs own = k_;
+    own.scratch =
+        static_cast<std::byte*>(k_.scratch) + static_cast<std::int64_t>(count_) * (kept_ - 1) * outputs_ * loops_.bytes;
+    Job(loops_, g, own, program_, &to).run();
+  }
+
+  void combine(const Sums& to, const Sums& from) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      kernels::parallel_for(outputs_, kNanosecondsPerByte * 3 * static_cast<double>(loops_.bytes),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              loops_.combine(from[i] + begin * loops_.bytes, 1, end - begin,
+                                             to[i] + begin * loops_.bytes);
+                            });
+  }
+
+  const ReduceLoops& loops_;
+  const AxisMask& mask_;
+  const KernelArgs& k_;
+  const kernels::FusedProgram* const program_;  // or null
+  const std::size_t count_, stored_;            // as in Job
+  const std::int64_t outputs_, kept_;           // results of an operand; results kept at a time
 };
 
 }  // namespace
 
 void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k, const kernels::FusedProgram* program) {
+  if (!k.parts.empty() && mask[k.parts.axis]) return PartsJob(loops, mask, k, program).run();
   if (k.in_shape(0).size() == 0) {
     for (std::size_t i = 0; i < k.out_meta.size(); ++i)
       loops.start(k.out[i],
@@ -258,13 +347,15 @@ void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k,
   Job(loops, g, k, program).run();
 }
 
-std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in) {
-  if (in.shape.size() == 0) return 0;
-  const Geometry g = geometry_of(in.shape, mask, in.dtype);
-  if (g.w >= kWideColumns || g.blocks >= kManyBlocks) return 0;
-  const kernels::Chunks chunks = row_chunks(g);
-  if (chunks.count <= 1) return 0;
-  return static_cast<std::size_t>(blocks_at_once(g, chunks) * chunks.count * g.w * loops.bytes);
+std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in, const RowParts& parts) {
+  if (parts.empty() && in.shape.size() == 0) return 0;
+  if (parts.empty()) return chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype));
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < parts.count(); ++i)
+    bytes = std::max(bytes, chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype,
+                                                             {parts.axis, parts.begin[i], parts.begin[i + 1]})));
+  const std::int64_t kept = kernels::sums_kept(static_cast<std::int64_t>(parts.count()));
+  return bytes + static_cast<std::size_t>((kept - 1) * reduced_shape(in.shape, mask, false).size() * loops.bytes);
 }
 
 bool takes_program(const AxisMask& mask, const Meta& in) {

@@ -2,10 +2,11 @@
 // operations depends on shapes only.
 //
 // A reduction consists of tiles of m x w contiguous elements, each reduced to w (w = 1 if the last axis is reduced).
-// Threads take whole outputs. If there are few outputs, the reduced rows are cut into fixed chunks, and the partial
-// results are combined in order. Results are bitwise equal for any number of threads and any instruction set, and
-// whether or not a program computes the operand. Thread-safe. A thread's first reduction of a program allocates 0.5
-// MiB, which the thread keeps; nothing else is allocated.
+// Threads take whole outputs. If many elements are reduced to one, they are cut into fixed chunks, and the partial
+// results are combined in order. The parts of a batch are reduced one by one, each as if it were alone, and their
+// results are combined along the tree of ops/kernels/part_tree.h. Results are bitwise equal for any number of threads
+// and any instruction set, and whether or not a program computes the operand. Thread-safe. A thread's first reduction
+// of a program allocates 0.5 MiB, which the thread keeps; nothing else is allocated.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,9 @@ namespace syncline {
 // no operand.
 void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k,
             const kernels::FusedProgram* program = nullptr);
-// Bytes of scratch memory that `reduce` needs for each operand.
-std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in);
+// Bytes of scratch memory that `reduce` needs for each operand; with parts if the operand has parts along a reduced
+// axis.
+std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in, const RowParts& parts = {});
 // False if threads share the columns of such an operand, which a program cannot compute, or if it would be slower.
 bool takes_program(const AxisMask& mask, const Meta& in);
 
@@ -39,6 +41,9 @@ struct ReductionOp {
   }
   static std::size_t scratch(const Attrs& a, std::span<const Meta> in, std::span<const Meta>) {
     return reduce_scratch(Self::loops_of(in[0].dtype), mask_of(a, in[0].shape), in[0]);
+  }
+  static std::size_t parts_scratch(const Attrs& a, std::span<const Meta> in, const RowParts& parts) {
+    return reduce_scratch(Self::loops_of(in[0].dtype), mask_of(a, in[0].shape), in[0], parts);
   }
   static void run(const Attrs& a, const KernelArgs& k) {
     reduce(Self::loops_of(k.in_dtype(0)), mask_of(a, k.in_shape(0)), k);

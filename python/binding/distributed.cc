@@ -115,7 +115,7 @@ bool join() {
     const WithoutGil without_gil;
     wire() = comm::make_communicator(comm::options_for_threads(thread_count(), settings));
   }
-  if (joined().size() > 1) Session::current().distribute(make_data_parallel(joined()));
+  if (joined().size() > 1 || keras_json().parts > 0) Session::current().distribute(make_data_parallel(joined()));
   static const pid_t rank = getpid();
   if (!others_mpi) on_exit([](int status, void*) { return getpid() == rank ? leave(status) : void(); }, nullptr);
   return others_mpi;
@@ -154,6 +154,7 @@ void bind_distributed(nb::module_& m) {
     const comm::Launch launch = comm::read_launch_environment();
     return nb::make_tuple(launch.rank, launch.size, launch.local_rank, launch.launcher);
   });
+  m.def("parts", [] { return keras_json().parts; });
   m.def("join", &join);
   m.def("leave", [](int status) {
     const WithoutGil without_gil;

@@ -39,7 +39,7 @@ void share_values(const Session& session, std::span<const std::shared_ptr<Variab
     ++place;
     if (!state->changed()) continue;
     Array& value = state->value();
-    if (!state->partial()) {
+    if (!state->partial() || !divides_partial_variables(&strategy)) {
       digest = attrs::mix(attrs::mix(digest, place), kernels::digest(value.raw(), value.bytes()));
       changed.push_back(state.get());
       continue;
@@ -101,6 +101,9 @@ FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
   Strategy* strategy = session.strategy();
   const bool own_rows = strategy != nullptr && strategy->feeds_are_local();
   const bool ask = fed_.any_sparse() || own_rows;
+  if (fed_.any_sparse() && strategy != nullptr && strategy->has_parts())
+    fail<ValueError>(name_, ": a sparse input cannot be divided into the parts of a batch; give a dense array, or set ",
+                     "SYNCLINE_PARTS=0");
   if (!ask)
     for (auto it = plans_.begin(); it != plans_.end(); ++it)
       if (fits((*it)->key, session, own_rows)) return use(plans_, it, session);

@@ -70,17 +70,18 @@ std::vector<Placement> place_updates(Session& session, const RowShares& shares, 
                                      std::span<const Update> updates) {
   take_back(session, updates);
   const std::size_t outputs = values.size() - updates.size();
+  const Strategy* strategy = session.strategy();
   std::vector<Placement> wanted(values.size());
   const auto place = [&] {
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const VariableState& state = *state_of(updates[i]);
-      if (state.partial()) wanted[outputs + i] = Placement::partial();
+      if (state.partial() && divides_partial_variables(strategy)) wanted[outputs + i] = Placement::partial();
       else if (state.shared() != nullptr) wanted[outputs + i] = shares.of_variables();
     }
   };
   place();
-  if (session.strategy() == nullptr) return wanted;
-  const auto fresh = new_shared(values, updates, wanted, session.strategy()->share_from());
+  if (strategy == nullptr) return wanted;
+  const auto fresh = new_shared(values, updates, wanted, strategy->share_from());
   if (fresh.empty()) return wanted;
   share(session, fresh);
   place();

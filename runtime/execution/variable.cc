@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ops/graph/leaf.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/gradients.h"
 #include "syncline/backend/math.h"
@@ -82,8 +83,8 @@ Variable eye(const Shape& size, VariableOptions options) {
 }
 
 Array get_value(const Variable& x) {
-  const bool parts = x.state().partial() && Session::current().strategy() != nullptr;
-  return parts ? eval(x) : x.state().value().copy();
+  const bool divided = x.state().partial() && divides_partial_variables(Session::current().strategy());
+  return divided ? eval(x) : x.state().value().copy();
 }
 
 std::vector<Array> batch_get_value(std::span<const Variable> variables) {

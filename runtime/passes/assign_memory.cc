@@ -277,8 +277,13 @@ class Assigner {
 std::size_t scratch_bytes(const Task& task, const Schedule& schedule) {
   if (task.kind == Task::kLoop) return schedule.bodies[static_cast<std::size_t>(task.body)].scratch_bytes;
   const Expr& value = task.nodes.empty() ? Expr() : task.nodes.back();
-  if ((task.kind != Task::kKernel && task.kind != Task::kReduce) || value.op().scratch == nullptr) return 0;
+  if (task.kind != Task::kKernel && task.kind != Task::kReduce) return 0;
+  if (task.part_sum >= 0) return schedule.part_sums[static_cast<std::size_t>(task.part_sum)].scratch_bytes();
   const LocalView local = schedule.local();
+  if (!task.parts.empty())
+    return std::max<std::size_t>(1, task.reductions().size()) *
+           *value.op().parts_scratch(value.node().attrs.get(), local.metas(value.node().inputs), task.parts);
+  if (value.op().scratch == nullptr) return 0;
   if (task.kind == Task::kKernel)
     return value.op().scratch(value.node().attrs.get(), local.metas(task.reads), local.metas(task.writes));
   return task.reductions().size() * value.op().scratch(value.node().attrs.get(), local.metas(value.node().inputs),

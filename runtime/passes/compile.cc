@@ -27,6 +27,7 @@ constexpr std::array kPasses{
     Pass{"fold_products", fold_products},
     Pass{"compile_bodies", compile_bodies},
     Pass{"commit", commit},
+    Pass{"divide_sums", divide_sums},
     Pass{"assign_memory", assign_memory},
     Pass{"make_programs", make_programs},
     Pass{"lease", lease},

@@ -25,10 +25,13 @@ class Emitter {
     plan_.steps_.reserve(schedule.tasks.size());
     plan_.fused_ = std::move(schedule.programs);
     plan_.loops_ = std::move(schedule.bodies);
-    for (std::size_t i = 0; i < request_.updates.size(); ++i)
-      assigned_[local_.resolve(schedule.new_value(i)).base] = &request_.updates[i].target.name();
-    for (const Update& update : request_.updates)
-      if (VariableState& state = update.target.state(); state.shared() != nullptr) plan_.exchanged_.push_back(&state);
+    plan_.part_sums_ = std::move(schedule.part_sums);
+    plan_.borders_ = std::move(schedule.borders);
+    for (std::size_t i = 0; i < request_.updates.size(); ++i) {
+      const Variable& target = request_.updates[i].target;
+      assigned_[local_.resolve(schedule.new_value(i)).base] = &target.name();
+      if (target.state().shared() != nullptr) plan_.exchanged_.push_back(&target.state());
+    }
   }
 
   Plan run() {
@@ -118,8 +121,8 @@ class Emitter {
     push_step(std::move(step), std::span<const Expr>(), std::span<const Expr>());
   }
 
-  // A step's operands have consecutive slots; its outputs too.
-  template <class T>  // a value or its location
+  // Of values or locations. A step's operands have consecutive slots; its outputs too.
+  template <class T>
   void push_step(Step step, std::span<T> in, std::span<T> out) {
     first_slot_.emplace_back(slots_.size(), slots_.size() + in.size());
     for (const auto& value : in) slot(locate(value));
@@ -169,6 +172,8 @@ class Emitter {
     step.attrs = value.node().attrs.get();
     step.label.append(op.name).append("(").append(op.print(step.attrs)).append(")");
     step.args.slice = local_.slice(value);
+    step.args.parts = task.parts;
+    if (task.part_sum >= 0) step.kind = Step::kPartSum, step.index = task.part_sum;
     if (RandomOp* random_op = random_op_of(value.node())) {
       step.args.random_step = request_.random_step(*random_op);
       plan_.add_random_op(random_op);
@@ -202,6 +207,7 @@ class Emitter {
     step.label = "reduce";
     for (const Expr& node : task.nodes) step.label.append(" ").append(node.op().name);
     step.label.append("(").append(value.op().print(step.attrs)).append(")");
+    step.args.parts = task.parts;
     plan_.keep_.push_back(value);  // all reductions have equal attributes
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
@@ -259,12 +265,7 @@ class Emitter {
     // The bytes of truth values are 0 and 1.
     transfer.dtype = task.nodes[0].dtype() == DType::kBool ? DType::kUint8 : task.nodes[0].dtype();
     transfer.count = static_cast<std::int64_t>(schedule_.memory[region.buffer].life.bytes / size_of(transfer.dtype));
-    transfer.why = task.bucketed ? join_text("bucket of ", task.nodes.size(), " sums over ranks")
-                   : transfer.from == Placement::kPartial && task.nodes.size() > 1
-                       ? join_text(task.nodes.size(), " sums over ranks that are needed at once")
-                   : transfer.from == Placement::kPartial ? std::string("a sum over ranks that is needed at once")
-                   : transfer.from == Placement::kLargest ? "a maximum over ranks"
-                                                          : "a minimum over ranks";
+    transfer.why = why_reduced(transfer.from, task.nodes.size(), task.bucketed);
     emit_transfer(task, std::move(transfer), region, region);
   }
 

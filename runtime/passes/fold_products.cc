@@ -40,11 +40,13 @@ class ProductFolder {
     return value.handle() == loop.nodes[0].handle() && i >= states && !body.residuals[i - states].sum;
   }
 
+  // A loop adds iteration by iteration, not part by part.
   bool can_fold(const Task& task, std::size_t at) const {
     const Task& loop = tasks_[at];
     if (task.kind != Task::kKernel || task.guards != loop.guards) return false;
     const OpDef& op = task.nodes[0].op();
     if (op.accumulate == nullptr) return false;
+    if (local_.placement(task.nodes[0]).is_partial() && !local_.shares().parts.empty()) return false;
     const std::vector<Expr>& operands = task.nodes[0].node().inputs;
     if (std::none_of(operands.begin(), operands.end(), [&](const Expr& e) { return is_stack(e, loop); })) return false;
     const std::int64_t iterations = local_.meta(loop.nodes[0].input(0)).shape[0];

@@ -34,6 +34,8 @@ std::int64_t iterations_together(const Shape& stack);
 Schedule compile_bodies(Schedule schedule);
 // Moves tasks that write variables behind all tasks that may fail.
 Schedule commit(Schedule schedule);
+// Lets sums over the rows of the batch add the parts of the rows along one tree, if the batch has parts.
+Schedule divide_sums(Schedule schedule);
 // Assigns a buffer to every value and every task's scratch.
 Schedule assign_memory(Schedule schedule);
 // Makes the programs of fused tasks. They may overwrite operands that they read last.

@@ -133,18 +133,27 @@ std::string describe_setting(const Session& session, const comm::Communicator* w
 }
 
 std::string change_of_setting(const std::string& saved, const std::string& now) {
+  const auto parts_of = [](const std::string& setting) {
+    for (const std::string& line : lines_of(setting))
+      if (line.ends_with(" parts of a batch")) return line;
+    return std::string("no parts of a batch");
+  };
+  std::string was, is;
+  const bool by_parts = parts_of(saved) == parts_of(now) && parts_of(now) != parts_of("");
+  if (parts_of(saved) != parts_of(now)) was = parts_of(saved), is = parts_of(now);
   // The data format decides the graph, which a plan's fingerprint covers; sharing and comparing variables change no
-  // bits.
-  const auto deciding = [](const std::string& setting) {
+  // bits. With parts of a batch neither the ranks nor buckets nor gradients by rows do.
+  const auto deciding = [&](const std::string& setting) {
     std::vector<std::string> lines = lines_of(setting);
-    std::erase_if(lines, [](const std::string& line) {
-      return line.starts_with("image_data_format ") || line.starts_with("comparing variables ") ||
-             line.starts_with("sharing variables ");
+    std::erase_if(lines, [&](const std::string& line) {
+      const auto begins = [&](const char* text) { return line.starts_with(text); };
+      return begins("image_data_format ") || begins("comparing variables ") || begins("sharing variables ") ||
+             line.ends_with(" parts of a batch") ||
+             (by_parts && (begins("ranks ") || begins("buckets ") || begins("gradients by rows ")));
     });
     return lines;
   };
   const std::vector<std::string> before = deciding(saved), after = deciding(now);
-  std::string was, is;
   for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
     if (before[i] == after[i]) continue;
     was += (was.empty() ? "" : ", ") + before[i];

@@ -1,10 +1,13 @@
 #include "syncline/distributed/data_parallel.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "ops/graph/attrs.h"
+#include "ops/kernels/product/gemm.h"
 #include "runtime/placement/faults.h"
 #include "runtime/placement/placer.h"
 
@@ -22,7 +25,18 @@ constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 class DataParallel : public Strategy {
  public:
   DataParallel(comm::Communicator& wire, DataParallelOptions options)
-      : wire_(wire), node_(wire.node_place()), options_(options) {}
+      : wire_(wire), node_(wire.node_place()), options_(options) {
+    const int parts = options_.parts;
+    if (parts < 0 || !std::has_single_bit(std::max(1u, static_cast<unsigned>(parts))))
+      fail<ValueError>("distribute: the number of parts is ", parts, "; give a power of two, or 0 for none");
+    if (parts == 0) return;
+    if (parts < size())
+      fail<ValueError>("distribute: ", size(), " ranks cannot share ", parts,
+                       " parts of a batch; set SYNCLINE_PARTS to a power of two that is at least the number of ranks");
+    kept_row_bits_.emplace();
+    first_part_.resize(static_cast<std::size_t>(size()) + 1, parts);
+    divide_parts(0, size(), 0, parts);
+  }
 
   int rank() const override { return wire_.rank(); }
   int size() const override { return wire_.size(); }
@@ -54,17 +68,20 @@ class DataParallel : public Strategy {
     for (int r = 0; r < size(); ++r) {
       const auto i = static_cast<std::size_t>(r);
       if (local) shares.begin[i + 1] = shares.begin[i] + leading[i][first];
+      else if (has_parts()) shares.begin[i + 1] = own[first] * first_part_[i + 1] / options_.parts;
       else if (own[first] >= size()) shares.begin[i + 1] = own[first] * (r + 1) / size();
     }
     if (shares.total() == 0) split.assign(feeds.size(), false);  // too few rows to split
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (split[i]) feeds[i].shape[0] = shares.total();
+    if (has_parts()) set_parts(shares);
     return shares;
   }
+  bool has_parts() const override { return options_.parts > 0; }
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    return place_graph(roots, leaves, shares, wanted, options_.by_rows_from);
+    return place_graph(roots, leaves, shares, wanted, options_.by_rows_from, has_parts());
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
@@ -88,9 +105,10 @@ class DataParallel : public Strategy {
   }
 
   std::string describe() const override {
+    const std::string parts = has_parts() ? join_text('\n', options_.parts, " parts of a batch") : "";
     return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
                      " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\nsharing variables from ",
-                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps");
+                     options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps", parts);
   }
   std::uint64_t check_steps() const override { return options_.check_steps; }
 
@@ -146,6 +164,29 @@ class DataParallel : public Strategy {
   }
 
  private:
+  // Divides the parts [first, end) among the ranks [from, to) along the tree over the ranks (comm/shared/sum_tree.h),
+  // so that a sum over the ranks adds the parts along one tree for any number of ranks.
+  void divide_parts(int from, int to, int first, int end) {
+    first_part_[static_cast<std::size_t>(from)] = first;
+    if (to - from < 2) return;
+    const int left = static_cast<int>(std::bit_ceil(static_cast<unsigned>(to - from)) / 2), middle = (first + end) / 2;
+    divide_parts(from, from + left, first, middle);
+    divide_parts(from + left, to, middle, end);
+  }
+
+  void set_parts(RowShares& shares) const {
+    const auto count = static_cast<std::int64_t>(options_.parts);
+    for (std::int64_t part = 0; part <= count; ++part) shares.parts.push_back(shares.total() * part / count);
+    for (std::size_t r = 0; r < first_part_.size(); ++r)
+      if (const std::int64_t border = shares.parts[static_cast<std::size_t>(first_part_[r])]; shares.begin[r] != border)
+        fail<ValueError>("function: under local_feeds the rows of rank ", r, " begin at ", shares.begin[r],
+                         " of the batch's ", shares.total(), ", but at ", border, " if the batch has ", count,
+                         " parts; give each rank the rows of its parts, or set SYNCLINE_PARTS=0");
+    const auto own = static_cast<std::size_t>(rank());
+    shares.first_part = first_part_[own];
+    shares.part_count = first_part_[own + 1] - first_part_[own];
+  }
+
   // The feeds that hold the batch's rows: the largest group of feeds with equal leading dimensions on every rank; the
   // first such group in a tie. Equal on all ranks. leading[r][i]: leading dimension of feed i on rank r; -1 for a
   // scalar.
@@ -247,6 +288,8 @@ class DataParallel : public Strategy {
   comm::Communicator& wire_;
   const comm::NodePlace node_;
   DataParallelOptions options_;
+  std::optional<kernels::KeptRowBits> kept_row_bits_;  // with parts
+  std::vector<int> first_part_;                        // of each rank; last: the number of parts
   std::uint64_t messages_ = 0;
   comm::Ticket last_ = 0;       // the last transfer of a step
   comm::Ticket leased_at_ = 0;  // peers may read leased memory until any later ticket completes

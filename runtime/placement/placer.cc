@@ -13,10 +13,10 @@
 namespace syncline {
 namespace {
 
-Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t rows) {
+Placed ask_op(const Node& node, const std::vector<Placement>& at, std::int64_t rows, bool by_parts = false) {
   std::vector<Meta> metas;
   for (const Expr& input : node.inputs) metas.push_back(input.meta());
-  return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows});
+  return node.op->place(node.attrs.get(), {metas, node.outputs, at, rows, by_parts});
 }
 
 // The inputs that can stay partial when the node's value is partial: the node is linear in all inputs together, or in
@@ -55,8 +55,14 @@ ValueSet values_kept(std::span<const Expr> roots, std::span<const Placement> wan
 class Placer {
  public:
   Placer(const PlacementMap& leaves, const RowShares& shares, const ValueSet& kept, const ValueSet& by_rows,
-         const ValueSet& early, std::int64_t by_rows_from)
-      : leaves_(leaves), shares_(shares), kept_(kept), by_rows_(by_rows), early_(early), by_rows_from_(by_rows_from) {}
+         const ValueSet& early, std::int64_t by_rows_from, bool by_parts)
+      : leaves_(leaves),
+        shares_(shares),
+        kept_(kept),
+        by_rows_(by_rows),
+        early_(early),
+        by_rows_from_(by_rows_from),
+        by_parts_(by_parts) {}
 
   PlacedGraph run(std::span<const Expr> roots, std::span<const Placement> wanted) {
     for (const auto& node : nodes_under(roots)) runs_on_rows(*node) ? place_rows(node) : place(node);
@@ -124,7 +130,7 @@ class Placer {
       const Expr old(node, i), now(fresh, i);
       set(now, placed.out[static_cast<std::size_t>(i)]);
       old_[now] = old;
-      const bool at_once = at(now).is_extreme() || (at(now).is_partial() && early_.contains(old));
+      const bool at_once = at(now).is_extreme() || (at(now).is_partial() && (by_parts_ || early_.contains(old)));
       done_[old] = at_once ? whole(now, at(now)) : now;
     }
   }
@@ -180,12 +186,13 @@ class Placer {
   }
 
   Placement of_leaf(const Expr& leaf) const {
-    if (leaf.is<VariableLeaf>() && leaf.attrs<VariableLeaf::Attrs>().state->partial()) return Placement::partial();
+    if (!by_parts_ && leaf.is<VariableLeaf>() && leaf.attrs<VariableLeaf::Attrs>().state->partial())
+      return Placement::partial();
     return leaves_.value_or(leaf, Placement::replicated());
   }
 
   Placed ask(const std::shared_ptr<const Node>& node, const std::vector<Placement>& at) const {
-    Placed placed = ask_op(*node, at, shares_.total());
+    Placed placed = ask_op(*node, at, shares_.total(), by_parts_);
     const auto is_partial = [](Placement p) { return p.is_partial(); };
     if (placed.out[0].is_partial() || std::none_of(at.begin(), at.end(), is_partial)) return placed;
     if (node->outputs.size() > 1 || !kept_.contains(Expr(node))) return placed;
@@ -245,7 +252,7 @@ class Placer {
   // operations, but an all-reduce stores, reads and overwrites the whole term of each rank, while rows are stored and
   // moved once.
   Expr computed_by_rows(const Expr& e) {
-    if (e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < by_rows_from_) return {};
+    if (by_parts_ || e.ndim() == 0 || e.node().outputs.size() > 1 || bytes(e) < by_rows_from_) return {};
     const std::vector<Expr>& inputs = e.node().inputs;
     constexpr std::int64_t kSmaller = 4;
     std::int64_t gathered = 0;
@@ -283,6 +290,7 @@ class Placer {
   const RowShares& shares_;
   const ValueSet &kept_, &by_rows_, &early_;
   const std::int64_t by_rows_from_;
+  const bool by_parts_;  // sums partial values at once: scaled or added before, they would depend on the ranks
   PlacementMap placement_;
   ValueMap<Expr> done_, old_;  // from the old graph to the new one, and back
   ValueMap<Expr> rows_;        // of values of the old graph
@@ -294,12 +302,12 @@ class Placer {
 }  // namespace
 
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
-                        std::span<const Placement> wanted, std::int64_t by_rows_from) {
+                        std::span<const Placement> wanted, std::int64_t by_rows_from, bool by_parts) {
   const ValueSet kept = values_kept(roots, wanted, shares.total());
   const ValueSet by_rows = values_by_rows(roots, wanted);
   ValueSet early;
   while (true) {
-    Placer placer(leaves, shares, kept, by_rows, early, by_rows_from);
+    Placer placer(leaves, shares, kept, by_rows, early, by_rows_from, by_parts);
     PlacedGraph graph = placer.run(roots, wanted);
     if (!placer.add_wanted_whole(early)) return graph;
   }

@@ -27,6 +27,9 @@ struct RowShares {
   std::vector<std::int64_t> begin;
   int rank = 0;
   comm::NodePlace node{};
+  // The parts of all rows (DataParallelOptions::parts): part i has the rows [parts[i], parts[i + 1]). Empty: none.
+  std::vector<std::int64_t> parts{};
+  int first_part = 0, part_count = 0;  // this rank's
   // Under local feeds: a digest of all ranks' feed shapes, equal on all ranks. A plan is reused only for an equal
   // digest, so that all ranks reuse a plan or all make one.
   std::uint64_t digest = 0;
@@ -51,6 +54,13 @@ struct RowShares {
   // The placement of a shared variable's rows. On one node that of gradients by rows, which then need no transfer.
   Placement of_variables() const {
     return Placement::split(0, node.ranks == ranks() ? Placement::kEvenly : Placement::kOnNode);
+  }
+  // Where this rank's parts begin among its rows, then the number of its rows; empty without parts.
+  std::vector<std::int64_t> own_parts() const {
+    std::vector<std::int64_t> borders;
+    for (int i = 0; !parts.empty() && i <= part_count; ++i)
+      borders.push_back(parts[static_cast<std::size_t>(first_part + i)] - begin[static_cast<std::size_t>(rank)]);
+    return borders;
   }
   friend bool operator==(const RowShares&, const RowShares&) = default;
 };
@@ -82,6 +92,9 @@ class Strategy {
   virtual int size() const = 0;
   // True if every rank feeds its own rows.
   virtual bool feeds_are_local() const = 0;
+  // True if sums over the batch add parts along one tree (DataParallelOptions::parts). Partial variables are replicated
+  // then.
+  virtual bool has_parts() const = 0;
   // Call between steps, with the same value on all ranks.
   virtual void set_feeds_local(bool local) = 0;
 
@@ -147,5 +160,10 @@ class Strategy {
   // Applies these faults to later transfers. `faults` must outlive the strategy.
   virtual void inject(Faults& faults) = 0;
 };
+
+// True if partial variables are sums over the ranks; otherwise each rank holds the value.
+inline bool divides_partial_variables(const Strategy* strategy) {
+  return strategy != nullptr && !strategy->has_parts();
+}
 
 }  // namespace syncline

@@ -221,6 +221,7 @@ void Plan::run_steps(Session& session, bool listens) {
     const timeline::Detail detail(step.label);
     switch (step.kind) {
       case Step::kKernel: step.run(step.attrs, step.args); break;
+      case Step::kPartSum: part_sums_[i].run(step.args); break;
       case Step::kFused: run_fused(step); break;
       case Step::kReduce: step.run_program(step.attrs, step.args, fused_[i]); break;
       case Step::kStart: {

@@ -16,6 +16,7 @@
 #include "ops/kernels/fused/fused.h"
 #include "runtime/placement/strategy.h"
 #include "runtime/plan/chunks.h"
+#include "runtime/plan/part_sum.h"
 #include "syncline/backend/variable.h"
 
 namespace syncline {
@@ -32,11 +33,11 @@ struct StepValue {
 };
 
 struct Step {
-  enum Kind : std::uint8_t { kKernel, kFused, kReduce, kStart, kWait, kLoop, kGuard };
+  enum Kind : std::uint8_t { kKernel, kPartSum, kFused, kReduce, kStart, kWait, kLoop, kGuard };
   Kind kind = kKernel;
   bool may_refuse = false;                    // may throw for some values of its operands
   bool needed_if = false;                     // kGuard: jumps if its operand differs
-  int index = -1;                             // of the program, transfer or loop; kGuard: the step to jump to
+  int index = -1;                             // of the program, part sum, transfer or loop; kGuard: the step to jump to
   int by_rank = -1;                           // kFused: index of its RankParts, or -1
   std::size_t writes_shared_from = SIZE_MAX;  // lowest shared offset written; equal on all ranks
   void (*run)(const void* attrs, const KernelArgs& args) = nullptr;
@@ -129,6 +130,8 @@ class Plan {
   std::vector<ScratchSlot> scratch_slots_;
   std::vector<Output> outputs_;
   std::vector<kernels::FusedProgram> fused_;
+  std::vector<PartSum> part_sums_;
+  Chunks<std::int64_t> borders_;  // of parts, in the steps' arguments
   std::vector<RankParts> rank_parts_;
   std::vector<const std::byte*> memory_of_;  // each rank's shared memory
   std::vector<Transfer> transfers_;

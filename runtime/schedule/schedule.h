@@ -14,6 +14,7 @@
 #include "runtime/placement/local.h"
 #include "runtime/placement/strategy.h"
 #include "runtime/plan/layers.h"
+#include "runtime/plan/part_sum.h"
 #include "runtime/plan/plan.h"
 #include "runtime/schedule/guards.h"
 #include "runtime/schedule/memory.h"
@@ -75,6 +76,8 @@ struct Task {
   Guards guards{};                    // runs only if all of them hold
   int body = -1;                      // kLoop: index in Schedule::bodies
   int scratch = -1;                   // kKernel, kReduce, kLoop: its scratch buffer
+  int part_sum = -1;                  // kKernel: index in Schedule::part_sums
+  RowParts parts{};                      // kKernel, kReduce: of ops that add the parts themselves
   int program = -1;                   // kFused, kReduce: index in Schedule::programs
   bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/transfers/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
@@ -101,6 +104,8 @@ struct Schedule {
   int transfers = 0;                               // transfer numbers in use
   std::vector<LoopStep> bodies;
   std::vector<kernels::FusedProgram> programs;
+  std::vector<PartSum> part_sums;
+  Chunks<std::int64_t> borders;  // of Task::parts
   Memory memory;  // set by the pass assign_memory
 
   // The values' shapes on this rank.

@@ -87,4 +87,12 @@ std::string TransferNames::of(std::span<const Expr> transfers) const {
   return text;
 }
 
+std::string why_reduced(Placement::Kind from, std::size_t values, bool bucketed) {
+  if (bucketed) return join_text("bucket of ", values, " sums over ranks");
+  if (from == Placement::kLargest) return "a maximum over ranks";
+  if (from == Placement::kSmallest) return "a minimum over ranks";
+  return values > 1 ? join_text(values, " sums over ranks that are needed at once")
+                    : "a sum over ranks that is needed at once";
+}
+
 }  // namespace syncline

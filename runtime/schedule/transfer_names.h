@@ -14,6 +14,9 @@
 
 namespace syncline {
 
+// Why an all-reduce of `values` values starts, for plan inspection.
+std::string why_reduced(Placement::Kind from, std::size_t values, bool bucketed);
+
 class TransferNames {
  public:
   // `roots` of a placed graph: the outputs, then the updates' values. `nodes`: those under the roots.

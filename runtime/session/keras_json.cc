@@ -130,6 +130,18 @@ void override_from(const Getenv& getenv, KerasJson& found) {
   });
 }
 
+// Sums over ranks that depend on the number of ranks.
+void check_parts(const KerasJson& found) {
+  if (found.parts == 0) return;
+  const bool nccl = found.comm.transport == comm::Transport::kNccl;
+  const bool rounds = found.comm.wire_format.value_or(comm::WireFormat::kSame) != comm::WireFormat::kSame;
+  if (nccl || rounds)
+    fail<ValueError>("SYNCLINE_PARTS is ", found.parts, ", but with ",
+                     nccl ? "the transport nccl" : "a 16-bit wire format",
+                     " sums depend on the number of ranks; set SYNCLINE_PARTS=0, or ",
+                     nccl ? "another transport" : "the wire format float32");
+}
+
 }  // namespace
 
 DType checked_floatx(std::string_view what, std::string_view name) {
@@ -158,6 +170,7 @@ KerasJson load_keras_json(const Getenv& getenv) {
     else write_defaults(path);
   }
   override_from(getenv, found);
+  check_parts(found);
   return found;
 }
 

@@ -37,6 +37,13 @@ void set_check_steps(const Json& value, KerasJson& found) {
   found.check_steps = value.get<std::uint64_t>();
 }
 
+void set_parts(const Json& value, KerasJson& found) {
+  constexpr std::uint64_t kMost = 1024;
+  const std::uint64_t parts = value.is_number_unsigned() ? value.get<std::uint64_t>() : kMost + 1;
+  if (parts > kMost || (parts & (parts - 1)) != 0) fail<ValueError>("give a power of two up to 1024, or 0 for none");
+  found.parts = static_cast<int>(parts);
+}
+
 void set_simd(const Json& value, KerasJson& found) {
   const std::string name = value.is_string() ? value.get<std::string>() : "";
   kernels::instruction_sets_of(name);  // throws if it is unknown or missing
@@ -85,6 +92,7 @@ constexpr Option kOptions[] = {
     {"by_rows_from", "SYNCLINE_BY_ROWS_FROM", &set_bytes<&KerasJson::by_rows_from>},
     {"share_from", "SYNCLINE_SHARE_FROM", &set_bytes<&KerasJson::share_from>},
     {"check_steps", "SYNCLINE_CHECK_STEPS", &set_check_steps},
+    {"parts", "SYNCLINE_PARTS", &set_parts},
     {"simd", "SYNCLINE_SIMD", &set_simd},
 };
 

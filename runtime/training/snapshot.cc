@@ -13,8 +13,10 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/placement/strategy.h"
 #include "runtime/training/say.h"
 #include "syncline/error.h"
+#include "syncline/session.h"
 #include "syncline/training/first_rank.h"
 
 namespace syncline::training {
@@ -35,7 +37,8 @@ std::vector<Variable> divided_of(const SavedModel& model) {
   const bool empty = !model.accumulated.empty() && model.accumulated[0].state().value().item() == 0;
   std::vector<Variable> all = variables_of(model);
   if (empty) all.resize(all.size() - model.accumulated.size());
-  std::erase_if(all, [](const Variable& v) { return !v.state().partial(); });
+  const bool divides = divides_partial_variables(Session::current().strategy());
+  std::erase_if(all, [&](const Variable& v) { return !v.state().partial() || !divides; });
   return all;
 }
 

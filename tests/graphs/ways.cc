@@ -224,13 +224,16 @@ std::string run_on_one(const Program& program, Base& base, bool open) {
 // Runs the program on ranks (threads) with the feeds of `feed_of(rank)`. Skips calls that one process rejects: a single
 // rank might reject them while the others wait.
 std::string run_on_ranks(const Program& program, Base& base, bool open, int ranks, bool local,
-                         const std::function<FeedOf(int rank)>& feed_of) {
+                         const std::function<FeedOf(int rank)>& feed_of, int parts = 0,
+                         std::vector<Outcome>* first = nullptr) {
   std::vector<bool> skipped;
   for (const Outcome& outcome : base.outcomes()) skipped.push_back(!outcome.error.empty());
   if (std::find(skipped.begin(), skipped.end(), false) == skipped.end()) return {};
   std::vector<std::vector<Outcome>> got(static_cast<std::size_t>(ranks));
-  const std::string way = join_text(ranks, local ? " ranks with their own rows" : " ranks");
-  DataParallelOptions options{.local_feeds = local, .first_bucket = 64, .later_buckets = 256};
+  const std::string way = join_text(ranks, local       ? " ranks with their own rows"
+                                           : parts > 0 ? " ranks, parts"
+                                                       : " ranks");
+  DataParallelOptions options{.local_feeds = local, .first_bucket = 64, .later_buckets = 256, .parts = parts};
   const bool pauses = ranks_pause(program, ranks, local);
   options.by_rows_from = program.seed % 2 == 0 ? 64 : options.by_rows_from;
   options.share_from = program.seed % 4 < 2 ? 16 : options.share_from;
@@ -255,7 +258,23 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
         if (!same_bits(got[0][call].outputs[i], got[r][call].outputs[i]))
           return join_text(way, ", call ", call, ": output ", i, " differs between ranks");
     }
+  if (first != nullptr) *first = got[0];
   return compare_all(program, base, got[0], way, true);
+}
+
+// With parts of the batch, several ranks have the bits of one.
+std::string run_by_parts(const Program& program, Base& base, bool open, const FeedOf& feed) {
+  constexpr int kParts = 8, kRanks[] = {2, 3, 4, 8};
+  const int ranks = kRanks[program.seed / 4 % 4];
+  const auto of_rank = [&](int) { return feed; };
+  std::vector<Outcome> one, several;
+  std::string found = run_on_ranks(program, base, open, 1, false, of_rank, kParts, &one);
+  if (found.empty()) found = run_on_ranks(program, base, open, ranks, false, of_rank, kParts, &several);
+  for (std::size_t call = 0; call < several.size() && found.empty(); ++call)
+    for (std::size_t i = 0; i < several[call].outputs.size(); ++i)
+      if (!same_bits(one[call].outputs[i], several[call].outputs[i]))
+        found = join_text("parts, call ", call, ": output ", i, " has other bits on ", ranks, " ranks than on one");
+  return found;
 }
 
 // Runs a program with updates up to the first call that one process rejects. If a single rank rejects it, the others
@@ -372,6 +391,7 @@ std::string run_ways(const Program& drawn, Coverage* coverage) {
   const FeedOf feed = [&program](const Input& input, std::size_t call) {
     return value_in(program, input, call, false);
   };
+  if (found.empty() && program.seed % 2 == 0) found = run_by_parts(program, *base, open, feed);
   for (const int ranks : program.ranks) {
     if (found.empty()) found = run_on_ranks(program, *base, open, ranks, false, [&](int) { return feed; });
     if (found.empty()) found = refuse_on_ranks(program, *base, open, ranks, feed);

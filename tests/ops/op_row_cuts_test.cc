@@ -1,5 +1,6 @@
-// The op cases with their rows cut at random over ranks (threads): a result that needs no sum over ranks has the bits
-// of one process, so a row's bits depend neither on the other rows nor on its position.
+// The op cases with their rows on ranks (threads). Cut at random, a result that needs no sum over ranks has the bits of
+// one process, so a row's bits depend neither on the other rows nor on its position. Divided into the parts of a batch,
+// every result has the same bits on any number of ranks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -130,6 +131,24 @@ std::string difference_on_ranks(const OpCase& row, const std::vector<Array>& val
   return problems;
 }
 
+// The value and gradients on rank 0 of some ranks, with eight parts of the batch.
+std::vector<Array> computed_by_parts(const OpCase& row, const std::vector<Array>& values,
+                                     const std::vector<bool>& split, int ranks) {
+  std::vector<Array> feeds, results;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (split[i]) feeds.push_back(values[i]);
+  comm::spawn_ranks(ranks, [&](comm::Communicator& wire) {
+    Session session(3);
+    session.distribute(make_data_parallel(wire, {.by_rows_from = 64, .parts = 8}));
+    SessionScope scope(session);
+    const Graph graph(row, values, split);
+    std::vector<Array> own = Function(graph.fed, graph.roots)(feeds);
+    if (wire.rank() != 0) return;
+    for (const Array& result : own) results.push_back(result.copy());
+  });
+  return results;
+}
+
 class OpRowCuts : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(OpRowCuts, ARowHasTheSameBitsEverywhere) {
@@ -147,6 +166,26 @@ TEST_P(OpRowCuts, ARowHasTheSameBitsEverywhere) {
       const std::int64_t few = std::min<std::int64_t>(rows, 1 + somewhere(6));
       for (const auto& cuts : {anywhere, {0, few, std::min(few + 1, rows), rows}})
         EXPECT_EQ(difference_on_ranks(row, values, split, cuts), "");
+    }
+  }
+}
+
+TEST_P(OpRowCuts, PartsHaveTheSameBitsOnAnyNumberOfRanks) {
+  const OpCase& row = all_cases()[GetParam()];
+  if (!row.placement || !row.open_batch) GTEST_SKIP();
+  for (const std::vector<InputSpec>& inputs : {row.inputs, row.large, with_many_rows(row)}) {
+    if (inputs.empty()) continue;
+    const std::vector<Array> values = make_inputs(inputs, 1);
+    for (const std::vector<bool>& split : splits_of(values)) {
+      const std::vector<Array> wanted = computed_by_parts(row, values, split, 1);
+      for (const int ranks : {2, 3, 8}) {
+        const std::vector<Array> got = computed_by_parts(row, values, split, ranks);
+        ASSERT_EQ(got.size(), wanted.size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+          EXPECT_TRUE(got[i].shape() == wanted[i].shape() &&
+                      std::memcmp(got[i].raw(), wanted[i].raw(), got[i].bytes()) == 0)
+              << "result " << i << ' ' << got[i].shape() << " on " << ranks << " ranks";
+      }
     }
   }
 }

@@ -83,6 +83,31 @@ TEST_F(KerasJsonFile, StepsBetweenComparisons) {
   expect_contains(refusal<ValueError>(R"({"syncline": {"check_steps": -1}})"), "syncline.check_steps\" is -1");
 }
 
+TEST_F(KerasJsonFile, PartsOfABatch) {
+  EXPECT_EQ(load().parts, 0);
+  write(R"({"syncline": {"parts": 8}})");
+  EXPECT_EQ(load().parts, 8);
+  environment_["SYNCLINE_PARTS"] = "0";
+  EXPECT_EQ(load().parts, 0);
+  for (const char* wrong : {"6", "-8", "2048", "many", "2.5"}) {
+    environment_["SYNCLINE_PARTS"] = wrong;
+    expect_contains(refusal<ValueError>("{}"),
+                    join_text("SYNCLINE_PARTS is '", wrong, "'; give a power of two up to 1024, or 0 for none"));
+  }
+}
+
+TEST_F(KerasJsonFile, PartsNeedSumsInOneOrder) {
+  write(R"({"syncline": {"parts": 8, "wire_format": "float16"}})");
+  expect_contains(message_of<ValueError>([&] { load(); }),
+                  "SYNCLINE_PARTS is 8, but with a 16-bit wire format sums depend on the number of ranks");
+  environment_["SYNCLINE_WIRE_FORMAT"] = "float32";
+  EXPECT_EQ(load().parts, 8);
+  environment_["SYNCLINE_TRANSPORT"] = "nccl";
+  expect_contains(message_of<ValueError>([&] { load(); }), "with the transport nccl sums depend");
+  environment_["SYNCLINE_PARTS"] = "0";
+  EXPECT_EQ(load().parts, 0);
+}
+
 TEST_F(KerasJsonFile, InstructionSets) {
   EXPECT_EQ(load().simd, "best");
   write(R"({"syncline": {"simd": "common"}})");

@@ -26,6 +26,10 @@ struct DataParallelOptions {
   std::int64_t share_from = keras_json().share_from;
   // Interval in steps at which the ranks compare digests of their variables; 0: never.
   std::uint64_t check_steps = keras_json().check_steps;
+  // 0, or a power of two: the parts into which the rows of a batch are divided. Sums over the batch add the sums of the
+  // parts along one binary tree, so that variables, outputs and losses have equal bits on any number of ranks up to
+  // this one, of one rank too. A rank has one, two, four, ... parts.
+  int parts = keras_json().parts;
 };
 
 // The communicator must outlive the strategy.

@@ -11,7 +11,7 @@
 // ..._scratch_bytes returns (possibly 0), with no content between calls. Its size does not depend on the number of
 // threads. Kernels allocate nothing else. Thread-safe if outputs and scratch are not shared.
 //
-// Geometry alone selects the algorithm. Float images of up to 4 channels: a direct loop. Float images without depth,
+// Geometry alone selects the algorithm, the same on all ranks. Float images of up to 4 channels: a direct loop. Float images without depth,
 // for 3x3 kernels of stride 1 with at least 16 channels: Winograd's F(4x4, 3x3) (error about 1e-5 of the largest
 // value). Otherwise: matrix products. Geometry also determines the split of sums, so bits do not depend on the number
 // of threads.
@@ -24,6 +24,7 @@ namespace syncline::kernels {
 
 struct ConvGeometry {
   std::int64_t batch = 1;
+  std::int64_t of_all_ranks = 0;  // images, if `batch` is a rank's share; they select the algorithm. 0: `batch`
   std::int64_t in_d = 1, in_h = 1, in_w = 1, in_c = 1;
   std::int64_t out_d = 1, out_h = 1, out_w = 1, out_c = 1;
   std::int64_t k_d = 1, k_h = 1, k_w = 1;

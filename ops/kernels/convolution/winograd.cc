@@ -31,9 +31,9 @@ bool is_plain_3x3(const ConvGeometry& g) {
 }
 
 // True if there are enough tiles and at most half of their pixels are outside the image.
-bool tiles_well(Index batch, Index height, Index width) {
+bool tiles_well(const ConvGeometry& g, Index height, Index width) {
   const Index tiles = ((height + kTile - 1) / kTile) * ((width + kTile - 1) / kTile);
-  return batch * tiles >= kMinTiles && tiles * kTile * kTile <= 2 * height * width;
+  return std::max(g.batch, g.of_all_ranks) * tiles >= kMinTiles && tiles * kTile * kTile <= 2 * height * width;
 }
 
 // One pass: reads images of `in` channels and writes (or reads, for the kernel gradient) tiles of `out` channels.
@@ -121,8 +121,8 @@ void rotate_kernel(const float* w, Index in, Index out, float* taps) {
 
 }  // namespace
 
-bool forward_fits(const ConvGeometry& g) { return is_plain_3x3(g) && tiles_well(g.batch, g.out_h, g.out_w); }
-bool grad_input_fits(const ConvGeometry& g) { return is_plain_3x3(g) && tiles_well(g.batch, g.in_h, g.in_w); }
+bool forward_fits(const ConvGeometry& g) { return is_plain_3x3(g) && tiles_well(g, g.out_h, g.out_w); }
+bool grad_input_fits(const ConvGeometry& g) { return is_plain_3x3(g) && tiles_well(g, g.in_h, g.in_w); }
 bool grad_kernel_fits(const ConvGeometry& g) { return forward_fits(g); }
 
 std::size_t forward_scratch_bytes(const ConvGeometry& g) {

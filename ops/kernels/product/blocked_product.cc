@@ -3,7 +3,21 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "ops/kernels/part_tree.h"
 #include "syncline/array.h"
+
+#ifndef SYNCLINE_BLOCKED_PRODUCT_LIMITS  // once, not for each instruction set
+#define SYNCLINE_BLOCKED_PRODUCT_LIMITS
+namespace syncline::kernels {
+
+// Rows of a block of B: one panel and the tiles of A fit in the second-level cache together.
+template <class T>
+constexpr std::int64_t kBlockDepth = 1536 / std::int64_t{sizeof(T)};
+// Of a product by parts, whose blocks have all rows of B.
+constexpr std::int64_t kMostDepthOfParts = 2048, kMostParts = 1024, kMostSumsKept = sums_kept(kMostParts);
+
+}  // namespace syncline::kernels
+#endif
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/kernels/product/blocked_product.cc"
@@ -18,15 +32,15 @@ namespace syncline::kernels {
 namespace HWY_NAMESPACE {
 using Index = std::int64_t;
 
-// Rows of a block of B: one panel and the tiles of A fit in the second-level cache together.
-template <class T>
-constexpr Index kBlockDepth = 1536 / Index{sizeof(T)};
 constexpr Index kBlockRows = 288, kRowsMultiple = 24;  // of A: whole tiles on every instruction set
 constexpr Index kPanelsBytes = Index{3} << 19, kScratchBytes = Index{2} << 20;
-constexpr Index kSumsBytes = Index{24} << 10;   // of a few rows: they stay in the first-level cache
-constexpr Index kLargeBytes = Index{16} << 20;  // of a matrix that no cache keeps
+constexpr Index kSumsBytes = Index{24} << 10;      // of a few rows: they stay in the first-level cache
+constexpr Index kLargeBytes = Index{16} << 20;     // of a matrix that no cache keeps
+constexpr Index kPackedBytes = kBlockRows * 1536;  // of rows of A
 static_assert(kRowsMultiple % kTileRows == 0);
-static_assert(kPanelsBytes + kBlockRows * 1536 <= kScratchBytes);
+static_assert(kPanelsBytes + kPackedBytes <= kScratchBytes);
+static_assert(kRowsMultiple * kMostDepthOfParts * Index{sizeof(double)} <= kPackedBytes);
+static_assert(kPanelBytes * kMostDepthOfParts <= kPanelsBytes);
 
 // The size of a part if `length` is divided evenly into the fewest parts of at most `most`.
 HWY_INLINE Index even_part(Index length, Index most, Index multiple) {
@@ -103,10 +117,36 @@ struct BlockRows {
   Index distance;
 };
 
+// A tile whose sums are those of parts of k, added along the tree.
+template <bool kColumns, int kVectors, class T>
+HWY_ATTR void tile_by_parts(std::span<const Index> parts, Index count, const TileRows<T>& A, const TilePanel<T>& panel,
+                            T* C, Index ldc, Index columns, bool add) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+  const Index width = kVectors * lanes;
+  alignas(64) T sums[kMostSumsKept][kTileRows * 2 * HWY_MAX_BYTES / sizeof(T)];
+  const auto compute = [&](Index part, Index place) {
+    const auto p = static_cast<std::size_t>(part);
+    const Index first = parts[p], depth = parts[p + 1] - first;
+    const TileRows<T> rows{A.at + first * (kColumns ? A.row_step : 1), A.row_step};
+    const TilePanel<T> own{panel.at + first * panel.row_step, panel.row_step};
+    if (count == kTileRows) tile<kTileRows, kColumns, kVectors>(depth, rows, own, sums[place], width, width, false);
+    else short_tile<kTileRows - 1, kColumns, kVectors>(count, depth, rows, own, sums[place], width, width, false);
+  };
+  sum_parts(static_cast<Index>(parts.size()) - 1, compute, [&](Index to, Index from) {
+    for (Index i = 0; i < count * width; i += lanes)
+      hn::Store(hn::Add(hn::Load(d, sums[to] + i), hn::Load(d, sums[from] + i)), d, sums[to] + i);
+  });
+  for (Index r = 0; r < count; ++r)
+    for (Index c = 0; c < width && c < columns; c += lanes)
+      store_part(d, hn::Load(d, sums[0] + r * width + c), C + r * ldc + c, columns - c, add);
+}
+
 // Multiplies rows of A by a panel, tile by tile, and prefetches the next panel.
 template <bool kColumns, class T>
-HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, const TilePanel<T>& panel, T* C,
-                               Index ldc, Index columns, bool add, const NextPanel<T>& next) {
+HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, std::span<const Index> parts,
+                               const TilePanel<T>& panel, T* C, Index ldc, Index columns, bool add,
+                               const NextPanel<T>& next) {
   const Index width = tile_columns<T>();
   for (Index i = 0; i < rows; i += kTileRows) {
     const Index count = std::min<Index>(kTileRows, rows - i);
@@ -116,7 +156,8 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, c
       constexpr int kVectors = decltype(vectors)::value;
       const TilePanel<T> part{panel.at + c, panel.row_step};
       T* to = C + i * ldc + c;
-      if (count == kTileRows) tile<kTileRows, kColumns, kVectors>(depth, at, part, to, ldc, columns - c, add);
+      if (!parts.empty()) tile_by_parts<kColumns, kVectors>(parts, count, at, part, to, ldc, columns - c, add);
+      else if (count == kTileRows) tile<kTileRows, kColumns, kVectors>(depth, at, part, to, ldc, columns - c, add);
       else short_tile<kTileRows - 1, kColumns, kVectors>(count, depth, at, part, to, ldc, columns - c, add);
     };
     Index c = 0;
@@ -132,7 +173,8 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
                             T* packed) {
   constexpr Index kWidth = kPanelColumns<T>;
   const bool add = x.add || p0 > 0;
-  const Index block = even_part(x.m, kBlockRows, kRowsMultiple);
+  const Index fitting = kPackedBytes / (depth * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
+  const Index block = even_part(x.m, std::min(kBlockRows, fitting), kRowsMultiple);
   const bool keep = block < x.m, few = x.m <= 2 * kTileRows;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
     const Index rows = std::min(block, x.m - i0);
@@ -152,8 +194,8 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
       NextPanel<T> next{x.B + (last ? p0 + depth : p0) * x.ldb + (last ? j0 : j0 + c + kWidth), x.ldb, depth};
       if (i0 > 0 || x.b == Trans::kYes) next.depth = 0;
       if (last) next.depth = std::min(next.depth, x.k - p0 - depth);
-      if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, panel, C, x.ldc, columns, add, next);
-      else panel_times_rows<false>(A, rows, depth, panel, C, x.ldc, columns, add, next);
+      if (x.a == Trans::kYes) panel_times_rows<true>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
+      else panel_times_rows<false>(A, rows, depth, x.parts, panel, C, x.ldc, columns, add, next);
     }
   }
 }
@@ -225,8 +267,8 @@ HWY_ATTR void all_blocks(const MatrixProduct<T>& x, std::byte* memory) {
   constexpr Index kWidth = kPanelColumns<T>;
   T* panels = reinterpret_cast<T*>(memory);
   T* packed = reinterpret_cast<T*>(memory + kPanelsBytes);
-  if (reads_along_rows(x)) return few_rows_product(x, panels);
-  const Index depth = even_part(x.k, kBlockDepth<T>, 1);
+  if (x.parts.empty() && reads_along_rows(x)) return few_rows_product(x, panels);
+  const Index depth = x.parts.empty() ? even_part(x.k, kBlockDepth<T>, 1) : x.k;
   const Index width = even_part(x.n, kPanelsBytes / kPanelBytes / depth * kWidth, kWidth);
   for (Index j0 = 0; j0 < x.n; j0 += width)
     for (Index p0 = 0; p0 < x.k; p0 += depth)
@@ -265,6 +307,17 @@ bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool w
   constexpr std::int64_t kSmall = 1'000'000;
   return n >= 8 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }
+
+template <class T>
+bool fits_parts(std::span<const std::int64_t> parts) {
+  if (parts.size() < 3 || parts.size() > kMostParts + 1 || parts.back() > kMostDepthOfParts) return false;
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (parts[i] - parts[i - 1] > kBlockDepth<T>) return false;  // a part alone would be several blocks
+  return true;
+}
+
+template bool fits_parts<float>(std::span<const std::int64_t>);
+template bool fits_parts<double>(std::span<const std::int64_t>);
 
 bool has_wide_vectors() { return HWY_DYNAMIC_DISPATCH(vector_bytes)() == 64; }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "ops/kernels/product/gemm.h"
 
@@ -28,7 +29,14 @@ struct MatrixProduct {
   T* C;
   std::int64_t ldc;
   bool add;  // C += product; otherwise C is only written
+  // Where parts of k begin, then k: the product is the sum of the parts' products along the tree of part_tree.h, each
+  // with the bits that it has alone. Empty: one part. See fits_parts.
+  std::span<const std::int64_t> parts{};
 };
+
+// True if blocked_product supports these parts.
+template <class T>
+bool fits_parts(std::span<const std::int64_t> parts);
 
 template <class T>
 void blocked_product(const MatrixProduct<T>& product);

@@ -1,6 +1,7 @@
 #include "ops/kernels/product/gemm.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -55,6 +56,21 @@ Pieces pieces_of(Index m, Index n, Index k) {
   return {second(m, columns), columns};
 }
 
+std::atomic<int> kept_row_bits{0};  // how many live
+
+// Calls body(first row, rows, first column, columns) for each piece. `any`: the bits do not depend on the pieces, so
+// one thread takes all of them at once.
+template <class F>
+void for_pieces(Index m, Index n, Index k, bool any, F&& body) {
+  const auto [rows, columns] = pieces_of(m, n, k);
+  const Index count = rows.count * columns.count;
+  if (count == 1 || (any && !internal::can_split())) return body(Index{0}, m, Index{0}, n);
+  parallel_chunks(Chunks{count, 1, count}, [&, rows = rows, columns = columns](Index piece, Index, Index) {
+    const Index r = piece / columns.count, c = piece % columns.count;
+    body(rows.begin(r), rows.end(r) - rows.begin(r), columns.begin(c), columns.end(c) - columns.begin(c));
+  });
+}
+
 // Whether OpenBLAS has vectors as wide as ours.
 bool blas_is_wide() {
   const Blas& blas = loaded_blas();
@@ -63,7 +79,8 @@ bool blas_is_wide() {
 
 template <class T>
 bool is_blocked_product(Index m, Index n, Index k, T alpha, T beta) {
-  return alpha == T(1) && (beta == T(0) || beta == T(1)) && blocked_product_pays(m, n, k, blas_is_wide());
+  if (alpha != T(1) || (beta != T(0) && beta != T(1))) return false;
+  return kept_row_bits.load(std::memory_order_relaxed) > 0 || blocked_product_pays(m, n, k, blas_is_wide());
 }
 
 // Scales C for k == 0: BLAS rejects the leading dimension 0 of an empty operand.
@@ -103,26 +120,39 @@ void gemm_serial(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* 
 template <class T>
 void gemm(Trans a, Trans b, Index m, Index n, Index k, T alpha, const T* A, Index lda, const T* B, Index ldb, T beta,
           T* C, Index ldc) {
-  const auto [rows, columns] = pieces_of(m, n, k);
-  const Index count = rows.count * columns.count;
   const bool blocked = is_blocked_product(m, n, k, alpha, beta);
-  // The bits of a blocked product do not depend on its pieces, so one thread takes all of them at once.
-  if (count == 1 || (blocked && !internal::can_split()))
-    return multiply(blocked, a, b, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
-  parallel_chunks(Chunks{count, 1, count}, [&, rows = rows, columns = columns](Index piece, Index, Index) {
-    const Index i = rows.begin(piece / columns.count), j = columns.begin(piece % columns.count);
-    const Index height = rows.end(piece / columns.count) - i, width = columns.end(piece % columns.count) - j;
+  // The bits of a blocked product do not depend on its pieces.
+  for_pieces(m, n, k, blocked, [&](Index i, Index height, Index j, Index width) {
     multiply(blocked, a, b, height, width, k, alpha, a == Trans::kYes ? A + i : A + i * lda, lda,
              b == Trans::kYes ? B + j * ldb : B + j, ldb, beta, C + i * ldc + j, ldc);
   });
 }
+
+template <class T>
+void gemm_by_parts(Trans a, Trans b, Index m, Index n, std::span<const Index> parts, const T* A, Index lda, const T* B,
+                   Index ldb, T* C, Index ldc) {
+  const Index k = parts.back();
+  for_pieces(m, n, k, true, [&](Index i, Index height, Index j, Index width) {
+    if (height == 0 || width == 0) return;
+    if (k == 0) return scale<T>(height, width, T(0), C + i * ldc + j, ldc);
+    blocked_product<T>({a, b, height, width, k, a == Trans::kYes ? A + i : A + i * lda, lda,
+                        b == Trans::kYes ? B + j * ldb : B + j, ldb, C + i * ldc + j, ldc, false, parts});
+  });
+}
+
+template void gemm_by_parts<float>(Trans, Trans, Index, Index, std::span<const Index>, const float*, Index,
+                                   const float*, Index, float*, Index);
+template void gemm_by_parts<double>(Trans, Trans, Index, Index, std::span<const Index>, const double*, Index,
+                                    const double*, Index, double*, Index);
 
 Index gemm_pieces(Index m, Index n, Index k) {
   const auto [rows, columns] = pieces_of(m, n, k);
   return rows.count * columns.count;
 }
 
-bool rows_keep_their_bits() { return !blas_is_wide(); }
+bool rows_keep_their_bits() { return kept_row_bits > 0 || !blas_is_wide(); }
+KeptRowBits::KeptRowBits() { ++kept_row_bits; }
+KeptRowBits::~KeptRowBits() { --kept_row_bits; }
 
 template void gemm<float>(Trans, Trans, Index, Index, Index, float, const float*, Index, const float*, Index, float,
                           float*, Index);

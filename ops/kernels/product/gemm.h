@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace syncline::kernels {
 
@@ -20,12 +21,27 @@ template <class T>
 void gemm(Trans a, Trans b, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* A, std::int64_t lda,
           const T* B, std::int64_t ldb, T beta, T* C, std::int64_t ldc);
 
+// C = op(A) op(B), where k has parts: parts[i] is the first element of part i, the last one is k. `fits_parts`
+// (blocked_product.h) must be true. The products of the parts are added along the tree of part_tree.h. T: float,
+// double.
+template <class T>
+void gemm_by_parts(Trans a, Trans b, std::int64_t m, std::int64_t n, std::span<const std::int64_t> parts, const T* A,
+                   std::int64_t lda, const T* B, std::int64_t ldb, T* C, std::int64_t ldc);
+
 // The number of pieces that gemm splits a product into for several threads.
 std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
 
-// True if the bits of a row of a product depend on that row only, not on the number of rows, for n >= 8 and k >= 16.
-// False where small products go to an OpenBLAS with vectors as wide as ours.
+// True if the bits of a row of a product depend on that row only, not on the number of rows: for all products while a
+// KeptRowBits lives, for n >= 8 and k >= 16 where OpenBLAS has narrower vectors than ours.
 bool rows_keep_their_bits();
+// While one lives, the process calls no BLAS for products with alpha 1 and beta 0 or 1. Some small products are slower.
+class KeptRowBits {
+ public:
+  KeptRowBits();
+  ~KeptRowBits();
+  KeptRowBits(const KeptRowBits&) = delete;
+  KeptRowBits& operator=(const KeptRowBits&) = delete;
+};
 
 // Runs on the calling thread only: for kernels that split their own work.
 template <class T>

@@ -136,8 +136,8 @@ def join():
     is_worker = is_child or _is_started_by_multiprocessing()
     if _size == 1 or is_worker:
         _size = max(_size, 1)
-        if os.environ.get("SYNCLINE_TRACE") and not is_worker:
-            _enter()  # as a single rank, which writes the timeline
+        if not is_worker and (os.environ.get("SYNCLINE_TRACE") or _core.parts() > 0):
+            _enter()  # as a single rank, which writes the timeline or adds the parts of each batch
         return False
     _enter()
     _rank, _size = _core.rank(), _core.ranks()
