@@ -1,5 +1,8 @@
 #include "ops/reduce/axes.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "syncline/backend/shape.h"
 
 namespace syncline {
@@ -45,6 +48,9 @@ Placed place_reduction(std::string_view op, const ReduceAttrs& a, const PlaceArg
   const AxisMask mask = axis_mask(op, a.axes, args.in[0].shape.ndim());
   const Placement at = args.at[0];
   if (at.is_split() && mask[at.axis] && !across.is_replicated()) return {{at}, {across}};
+  // Where a reduced axis precedes the rows, the order of operations depends on the number of rows (ops/reduce/loops.h).
+  if (args.by_parts && at.is_split() && std::any_of(mask.on.begin(), mask.on.begin() + at.axis, std::identity()))
+    return gathered(args);
   std::array<int, kMaxDims> axis_out{};
   int next = 0;
   for (int axis = 0; axis < mask.ndim; ++axis) {

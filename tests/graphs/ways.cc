@@ -171,8 +171,7 @@ std::vector<Outcome> run_function(const Program& program, bool open, const FeedO
       return outputs;
     });
     const std::vector<Array> after = variables_of(updates);
-    const bool kept = std::equal(before.begin(), before.end(), after.begin(),
-                                 [](const Array& a, const Array& b) { return same_bits(a, b); });
+    const bool kept = std::ranges::equal(before, after, [](const Array& a, const Array& b) { return same_bits(a, b); });
     if (!result.back().error.empty() && !kept)
       result.back().error = "an internal error: a variable was written before: " + result.back().error;
   }
@@ -201,6 +200,14 @@ std::vector<Outcome> run_with(const Program& program, bool open, const Passes& p
   return run_function(program, open, feed);
 }
 
+// ", call 1: output 2" if this output is the first one with other bits, otherwise "".
+std::string other_bits(const std::vector<Outcome>& wanted, const std::vector<Outcome>& got) {
+  for (std::size_t call = 0; call < got.size(); ++call)
+    for (std::size_t i = 0; i < std::min(got[call].outputs.size(), wanted[call].outputs.size()); ++i)
+      if (!same_bits(wanted[call].outputs[i], got[call].outputs[i])) return join_text(", call ", call, ": output ", i);
+  return {};
+}
+
 // Both fusion and simplification, and none of them; for two of three programs also one of them. Fusion changes no bit.
 std::string run_on_one(const Program& program, Base& base, bool open) {
   const std::vector<Outcome> whole = run_with(program, open, {});
@@ -213,12 +220,8 @@ std::string run_on_one(const Program& program, Base& base, bool open) {
   const std::vector<Outcome> got = run_with(program, open, {.simplify = simplify, .fuse = !simplify});
   const std::vector<Outcome>& alike = simplify ? whole : plain;
   const std::string way = simplify ? "whole without fusion" : "whole without simplify";
-  const std::string other = simplify ? "whole" : "whole without simplify and fusion";
-  for (std::size_t call = 0; call < got.size(); ++call)
-    for (std::size_t i = 0; i < got[call].outputs.size() && i < alike[call].outputs.size(); ++i)
-      if (!same_bits(alike[call].outputs[i], got[call].outputs[i]))
-        return join_text(way, ", call ", call, ": output ", i, " has other bits than ", other);
-  return compare_all(program, base, got, way);
+  found = other_bits(alike, got);
+  return found.empty() ? compare_all(program, base, got, way) : way + found + " has other bits than with fusion";
 }
 
 // Runs the program on ranks (threads) with the feeds of `feed_of(rank)`. Skips calls that one process rejects: a single
@@ -230,9 +233,7 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   for (const Outcome& outcome : base.outcomes()) skipped.push_back(!outcome.error.empty());
   if (std::find(skipped.begin(), skipped.end(), false) == skipped.end()) return {};
   std::vector<std::vector<Outcome>> got(static_cast<std::size_t>(ranks));
-  const std::string way = join_text(ranks, local       ? " ranks with their own rows"
-                                           : parts > 0 ? " ranks, parts"
-                                                       : " ranks");
+  const std::string way = join_text(ranks, " ranks", local ? " with their own rows" : parts > 0 ? " with parts" : "");
   DataParallelOptions options{.local_feeds = local, .first_bucket = 64, .later_buckets = 256, .parts = parts};
   const bool pauses = ranks_pause(program, ranks, local);
   options.by_rows_from = program.seed % 2 == 0 ? 64 : options.by_rows_from;
@@ -251,30 +252,25 @@ std::string run_on_ranks(const Program& program, Base& base, bool open, int rank
   } catch (const Error& e) {
     return way + ": throws " + e.what();
   }
-  for (std::size_t r = 0; r < got.size(); ++r)
-    for (std::size_t call = 0; call < got[r].size(); ++call) {
-      if (skipped[call]) continue;
-      for (std::size_t i = 0; i < got[r][call].outputs.size(); ++i)
-        if (!same_bits(got[0][call].outputs[i], got[r][call].outputs[i]))
-          return join_text(way, ", call ", call, ": output ", i, " differs between ranks");
-    }
+  for (const std::vector<Outcome>& own : got)
+    if (const std::string found = other_bits(got[0], own); !found.empty())
+      return way + found + " differs between ranks";
   if (first != nullptr) *first = got[0];
   return compare_all(program, base, got[0], way, true);
 }
 
-// With parts of the batch, several ranks have the bits of one.
+// With parts of the batch, several ranks have the bits of one. Sparse inputs have no parts.
 std::string run_by_parts(const Program& program, Base& base, bool open, const FeedOf& feed) {
+  if (std::ranges::any_of(program.inputs, &Input::sparse)) return {};
   constexpr int kParts = 8, kRanks[] = {2, 3, 4, 8};
   const int ranks = kRanks[program.seed / 4 % 4];
   const auto of_rank = [&](int) { return feed; };
   std::vector<Outcome> one, several;
   std::string found = run_on_ranks(program, base, open, 1, false, of_rank, kParts, &one);
   if (found.empty()) found = run_on_ranks(program, base, open, ranks, false, of_rank, kParts, &several);
-  for (std::size_t call = 0; call < several.size() && found.empty(); ++call)
-    for (std::size_t i = 0; i < several[call].outputs.size(); ++i)
-      if (!same_bits(one[call].outputs[i], several[call].outputs[i]))
-        found = join_text("parts, call ", call, ": output ", i, " has other bits on ", ranks, " ranks than on one");
-  return found;
+  if (!found.empty()) return found;
+  found = other_bits(one, several);
+  return found.empty() ? "" : join_text("parts", found, " has other bits on ", ranks, " ranks than on one");
 }
 
 // Runs a program with updates up to the first call that one process rejects. If a single rank rejects it, the others
@@ -347,9 +343,7 @@ std::string run_on_own_rows(Program program, int ranks) {
     if (auto joined = joined_call(program, std::move(call))) calls.push_back(*joined);
   }
   program.calls = calls;
-  if (calls.empty() ||
-      std::none_of(program.inputs.begin(), program.inputs.end(), [](const Input& i) { return i.group >= 0; }))
-    return {};
+  if (calls.empty() || std::ranges::none_of(program.inputs, [](const Input& i) { return i.group >= 0; })) return {};
   std::optional<Base> base;
   base.emplace(program, true);
   return run_on_ranks(program, *base, true, ranks, true, [&](int rank) -> FeedOf {
