@@ -49,6 +49,7 @@ class NcclWire : public Wire {
   void publish(const Position& position) noexcept override { inner_->publish(position); }
   void ask_around() noexcept override { inner_->ask_around(); }
   std::string describe() const override { return inner_->describe() + ", NCCL for large all-reduces"; }
+  bool adds_along_tree() const override { return false; }
   std::string layout() const override { return inner_->layout() + ", NCCL for large all-reduces: " + nodes(); }
   std::string nodes() const override { return inner_->nodes(); }
   std::uint64_t moved() const noexcept override { return pieces_ + inner_->moved(); }

@@ -61,6 +61,7 @@ class NodeWire : public Wire {
   void publish(const Position& position) noexcept override { control_.publish(position); }
   std::string describe() const override;
   std::string layout() const override;
+  bool adds_along_tree() const override { return format_ == WireFormat::kSame; }
   std::string nodes() const override { return topology_.describe(); }
   std::optional<Arrival> last_arrival() const override { return last_arrival_; }
   Missing missing() const override;

@@ -78,6 +78,7 @@ class Wire {
   virtual std::string describe() const = 0;
   // See communicator.h.
   virtual std::string layout() const { return describe(); }
+  virtual bool adds_along_tree() const { return true; }
   // "ranks 0-1 | 2-3", by node.
   virtual std::string nodes() const { return describe(); }
   // The last call. `clean`: no error, no unfinished collective, no exception under way. Returns false if the system
@@ -210,6 +211,7 @@ class WorkerCommunicator : public Communicator {
   bool lowest_living() const override { return worker_->wire().lowest_living(); }
   std::string describe() const override { return worker_->wire().describe(); }
   std::string layout() const override { return worker_->wire().layout(); }
+  bool adds_along_tree() const override { return worker_->wire().adds_along_tree(); }
   void post_note(std::uint64_t note) override { worker_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return worker_->take_note(); }
 

@@ -180,7 +180,7 @@ std::vector<Meta> Loop::infer(const Attrs& a, std::span<const Meta> in) {
 // A state starts with the placement of its initial value. If an iteration splits a replicated state, the state is split
 // from the start and each rank takes its rows of the initial value. A state with two conflicting splits is gathered in
 // each iteration. Partial values are summed before they enter the loop or the next iteration. Residuals stay partial: a
-// sum over iterations is all-reduced once, after the loop.
+// sum over iterations is all-reduced once, after the loop; with parts of the batch, in each iteration.
 Placed Loop::place(const Attrs& a, const PlaceArgs& args) {
   const LoopBody& body = *a.body;
   const bool sums = std::any_of(body.residuals.begin(), body.residuals.end(), [](const auto& r) { return r.sum; });

@@ -1,5 +1,5 @@
-// The tree along which the sums of the parts of a batch are added: (0 + 1) + (2 + 3) for four parts. The number of parts
-// is a power of two. Pure; the functions call `add` in one order.
+// The tree along which the sums of the parts of a batch are added: (0 + 1) + (2 + 3) for four parts. There are 1, 2, 4,
+// 8, ... parts. Pure.
 #pragma once
 
 #include <cstdint>

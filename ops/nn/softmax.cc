@@ -150,7 +150,10 @@ struct Softmax {
   static Placed place(const Attrs& a, const PlaceArgs& args) {
     std::vector<int> axis_out(static_cast<std::size_t>(args.in[0].shape.ndim()));
     for (std::size_t axis = 0; axis < axis_out.size(); ++axis) axis_out[axis] = static_cast<int>(axis);
-    axis_out[static_cast<std::size_t>(wrap_axis(kName, a.axis, args.in[0].shape.ndim()))] = -1;
+    const int along = wrap_axis(kName, a.axis, args.in[0].shape.ndim());
+    axis_out[static_cast<std::size_t>(along)] = -1;
+    // Along an axis before the rows, the order of operations depends on the number of rows.
+    if (args.by_parts && args.at[0].is_split() && along < args.at[0].axis) return gathered(args);
     return place_by_axis(args, axis_out, /*linear=*/false);
   }
 

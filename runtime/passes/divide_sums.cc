@@ -18,18 +18,20 @@ class Divider {
  private:
   void divide(Task& task) {
     const Expr& value = task.nodes.back();
-    if (!local_.placement(value).is_partial()) return;
+    const Placement at = local_.placement(value);
+    if (!at.is_partial() && !at.is_extreme()) return;
     const std::vector<Expr>& inputs = value.node().inputs;
     std::vector<int> axes;
     for (const Expr& input : inputs) {
-      const Placement at = local_.placement(input);
-      axes.push_back(at.is_split() ? at.axis : -1);
+      const Placement p = local_.placement(input);
+      SYNCLINE_CHECK(!p.is_part_of_variable());
+      axes.push_back(p.is_split() ? p.axis : -1);
     }
     if (std::all_of(axes.begin(), axes.end(), [](int axis) { return axis < 0; })) return;
     if (const RowParts parts = parts_of(inputs[0], axes[0]); supports(value, parts)) {
       task.parts = parts;
     } else if (rows_.size() > 2) {
-      SYNCLINE_CHECK(task.kind == Task::kKernel && task.writes.size() == 1 && task.reads == inputs);
+      SYNCLINE_CHECK(at.is_partial() && task.kind == Task::kKernel && task.writes.size() == 1 && task.reads == inputs);
       task.part_sum = static_cast<int>(schedule_.part_sums.size());
       schedule_.part_sums.emplace_back(value.op(), value.node().attrs.get(), local_.metas(inputs), local_.meta(value),
                                        std::move(axes), rows_);

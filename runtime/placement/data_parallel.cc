@@ -33,6 +33,10 @@ class DataParallel : public Strategy {
     if (parts < size())
       fail<ValueError>("distribute: ", size(), " ranks cannot share ", parts,
                        " parts of a batch; set SYNCLINE_PARTS to a power of two that is at least the number of ranks");
+    if (!wire_.adds_along_tree())
+      fail<ValueError>("distribute: there are ", parts,
+                       " parts of a batch, but with NCCL or a 16-bit wire format sums ",
+                       "depend on the ranks; set SYNCLINE_PARTS=0, or another transport or wire format");
     kept_row_bits_.emplace();
     first_part_.resize(static_cast<std::size_t>(size()) + 1, parts);
     divide_parts(0, size(), 0, parts);

@@ -77,7 +77,7 @@ struct Task {
   int body = -1;                      // kLoop: index in Schedule::bodies
   int scratch = -1;                   // kKernel, kReduce, kLoop: its scratch buffer
   int part_sum = -1;                  // kKernel: index in Schedule::part_sums
-  RowParts parts{};                      // kKernel, kReduce: of ops that add the parts themselves
+  RowParts parts{};                   // kKernel, kReduce: of ops that add the parts themselves
   int program = -1;                   // kFused, kReduce: index in Schedule::programs
   bool in_place = false;  // kAllGather: readers read each rank's rows in that rank's memory (passes/transfers/lease.cc)
   std::vector<std::int64_t> by_rank{};  // kFused: with operands gathered in place: rank r has the elements
@@ -106,7 +106,7 @@ struct Schedule {
   std::vector<kernels::FusedProgram> programs;
   std::vector<PartSum> part_sums;
   Chunks<std::int64_t> borders;  // of Task::parts
-  Memory memory;  // set by the pass assign_memory
+  Memory memory;                 // set by the pass assign_memory
 
   // The values' shapes on this rank.
   LocalView local() const { return {request.placement, *request.shares}; }

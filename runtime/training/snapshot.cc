@@ -37,8 +37,9 @@ std::vector<Variable> divided_of(const SavedModel& model) {
   const bool empty = !model.accumulated.empty() && model.accumulated[0].state().value().item() == 0;
   std::vector<Variable> all = variables_of(model);
   if (empty) all.resize(all.size() - model.accumulated.size());
-  const bool divides = divides_partial_variables(Session::current().strategy());
-  std::erase_if(all, [&](const Variable& v) { return !v.state().partial() || !divides; });
+  const Strategy* strategy = Session::current().strategy();
+  const bool has_parts = strategy != nullptr && strategy->has_parts();
+  std::erase_if(all, [&](const Variable& v) { return !v.state().partial() || has_parts; });
   return all;
 }
 

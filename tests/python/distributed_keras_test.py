@@ -1,4 +1,5 @@
-"""An unchanged Keras script gives the same numbers on 1, 2 and 3 ranks as in one process, on every rank. It prints and writes once."""
+"""An unchanged Keras script gives the same numbers on 1, 2 and 3 ranks as in one process, on every rank; with parts of the batch, the
+same bits. It prints and writes once."""
 
 import json
 import pathlib
@@ -15,11 +16,12 @@ SCENARIOS = [line.split("(")[0][4:] for line in PROGRAM.read_text().split("@scen
 
 
 class Results:
-    def __init__(self, folder, floatx, ranks):
-        work = folder / f"{floatx}_{ranks}"
+    def __init__(self, folder, floatx, ranks, parts):
+        work = folder / f"{floatx}_{ranks}_{parts}"
         work.mkdir()
-        values = folder / f"{floatx}_{ranks}_values"
-        self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300, SYNCLINE_SHARE_FROM=SHARE_FROM[floatx])
+        values = folder / f"{floatx}_{ranks}_{parts}_values"
+        options = {"SYNCLINE_SHARE_FROM": SHARE_FROM[floatx], "SYNCLINE_PARTS": str(parts)}
+        self.out = run(ranks, PROGRAM, floatx, str(work), str(values), limit=300, **options)
         self.text = [pathlib.Path(f"{values}.{rank}").read_text() for rank in range(max(ranks, 1))]
         self.values = json.loads(self.text[0])
         # The size of a CSV log depends on the last digits of numbers, so it is not compared.
@@ -31,10 +33,10 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("training")
     known = {}
 
-    def of(floatx, ranks):
-        if (floatx, ranks) not in known:
-            known[floatx, ranks] = Results(folder, floatx, ranks)
-        return known[floatx, ranks]
+    def of(floatx, ranks, parts=0):
+        if (floatx, ranks, parts) not in known:
+            known[floatx, ranks, parts] = Results(folder, floatx, ranks, parts)
+        return known[floatx, ranks, parts]
 
     return of
 
@@ -48,6 +50,11 @@ def test_same_numbers(results, floatx, ranks, scenario):
     assert values.keys() == expected.keys()
     for name, value in values.items():
         np.testing.assert_allclose(value, expected[name], TOLERANCE[floatx], TOLERANCE[floatx], err_msg=name)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_same_bits_with_parts(results, ranks):
+    assert results("float32", ranks, parts=8).text[0] == results("float32", 0, parts=8).text[0]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

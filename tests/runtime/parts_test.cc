@@ -182,6 +182,46 @@ TEST(Parts, RefusesOtherNumbers) {
   expect_refused<ValueError>([&] { distribute(1, -1); }, "the number of parts is -1");
   expect_refused<ValueError>([&] { distribute(3, 2); }, "3 ranks cannot share 2 parts of a batch");
   distribute(3, 4);
+  expect_refused<ValueError>(
+      [] {
+        comm::spawn_ranks(2, [](comm::Communicator& wire) { make_data_parallel(wire, {.parts = 2}); },
+                          {.format = comm::WireFormat::kFloat16});
+      },
+      "there are 2 parts of a batch, but with NCCL or a 16-bit wire format sums depend on the ranks");
+}
+
+// Sums over an axis before the rows, a loop over the rows with a weight's gradient, and extremes of zeros of both
+// signs.
+TEST(Parts, OtherOperationsHaveEqualBits) {
+  const auto computed = [](int ranks) {
+    std::vector<Array> results;
+    on_ranks(ranks,
+             [&](comm::Communicator& wire) {
+               const Expr x = placeholder({.shape = {kUnknown, 40, 3}});
+               const Variable w = drawn({3}, 1, "w");
+               const Expr by_time = permute_dimensions(x, {1, 0, 2});
+               const Expr mapped = map_fn([&](const Expr& row) { return sum(row * w); }, x);
+               const Expr zeros = x * 0.0;
+               const std::vector<Expr> roots{sum(by_time, {0}),
+                                             var(by_time, {0}),
+                                             softmax(by_time, 0),
+                                             mapped,
+                                             gradients(sum(square(mapped)), std::vector<Variable>{w})[0],
+                                             max(zeros, {0}),
+                                             min(zeros, {0})};
+               std::vector<Array> own = Function({x}, roots)({batch({21, 40, 3}, 1)});
+               if (wire.rank() != 0) return;
+               for (const Array& result : own) results.push_back(result.copy());
+             },
+             {.parts = kParts});
+    return results;
+  };
+  const std::vector<Array> wanted = computed(1);
+  for (const int ranks : {2, 3, 8}) {
+    const std::vector<Array> got = computed(ranks);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_TRUE(same_bits(got[i], wanted[i])) << "value " << i << " on " << ranks << " ranks";
+  }
 }
 
 }  // namespace

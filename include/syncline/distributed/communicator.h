@@ -152,6 +152,8 @@ class Communicator {
   // What determines the bits of sums: "ranks 0-3 in pairs"; with a 16-bit wire format or NCCL, also which ranks share a
   // node. For display, and for comparing two runs.
   virtual std::string layout() const { return "ranks 0"; }
+  // True if all sums add the ranks' values along one tree, without rounding on the way.
+  virtual bool adds_along_tree() const { return true; }
 
   // Notes go from rank 0 to each other rank, outside the collectives. Neither side blocks, and unread notes are
   // harmless. Both calls are safe on any thread at any time. post_note does nothing on other ranks; take_note returns

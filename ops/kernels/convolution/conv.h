@@ -11,8 +11,8 @@
 // ..._scratch_bytes returns (possibly 0), with no content between calls. Its size does not depend on the number of
 // threads. Kernels allocate nothing else. Thread-safe if outputs and scratch are not shared.
 //
-// Geometry alone selects the algorithm, the same on all ranks. Float images of up to 4 channels: a direct loop. Float images without depth,
-// for 3x3 kernels of stride 1 with at least 16 channels: Winograd's F(4x4, 3x3) (error about 1e-5 of the largest
+// Geometry alone selects the algorithm, the same on all ranks. Float images of up to 4 channels: a direct loop. Float
+// images without depth, for 3x3 kernels of stride 1 with at least 16 channels: Winograd's F(4x4, 3x3) (error about 1e-5 of the largest
 // value). Otherwise: matrix products. Geometry also determines the split of sums, so bits do not depend on the number
 // of threads.
 #pragma once

@@ -14,6 +14,7 @@
 
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
+#include "ops/kernels/part_tree.h"
 #include "ops/kernels/product/blocked_product.h"
 #include "ops/kernels/product/rows_product.h"
 #include "tests/ops/kernels/random_values.h"
@@ -218,6 +219,53 @@ TEST(Gemm, BitsOfARowDoNotDependOnPieces) {
         EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin())) << rows << " rows, " << n << " columns";
       }
     }
+}
+
+// Parts of k, also empty ones: the sum along the tree of the products of the parts alone.
+template <class T>
+void check_parts(Index m, Index n, const std::vector<Index>& parts, Trans ta, Trans tb) {
+  ASSERT_TRUE(fits_parts<T>(parts));
+  const Product<T> p({m, n, parts.back()}, ta, tb, 0);
+  std::vector<std::vector<T>> sums(static_cast<std::size_t>(sums_kept(static_cast<Index>(parts.size()) - 1)), p.c);
+  const auto compute = [&](Index part, Index place) {
+    const Index begin = parts[static_cast<std::size_t>(part)], k = parts[static_cast<std::size_t>(part) + 1] - begin;
+    const T* a = p.a.data() + begin * (ta == Trans::kYes ? p.lda : 1);
+    const T* b = p.b.data() + begin * (tb == Trans::kYes ? 1 : p.ldb);
+    gemm<T>(ta, tb, m, n, k, T(1), a, p.lda, b, p.ldb, T(0), sums[static_cast<std::size_t>(place)].data(), p.ldc);
+  };
+  sum_parts(static_cast<Index>(parts.size()) - 1, compute, [&](Index to, Index from) {
+    for (std::size_t i = 0; i < p.c.size(); ++i)
+      sums[static_cast<std::size_t>(to)][i] += sums[static_cast<std::size_t>(from)][i];
+  });
+  for (const int threads : {1, 2}) {
+    set_thread_count(threads);
+    std::vector<T> c = p.c;
+    gemm_by_parts<T>(ta, tb, m, n, parts, p.a.data(), p.lda, p.b.data(), p.ldb, c.data(), p.ldc);
+    for (Index i = 0; i < m; ++i)
+      EXPECT_TRUE(std::equal(c.begin() + i * p.ldc, c.begin() + i * p.ldc + n, sums[0].begin() + i * p.ldc))
+          << m << " x " << n << " x " << parts.back() << ", row " << i << ", " << threads << " threads";
+  }
+  set_thread_count(1);
+}
+
+TEST(Gemm, PartsAreAddedAlongATree) {
+  const KeptRowBits no_blas;
+  const std::vector<std::vector<Index>> borders{{0, 16, 32, 48, 64, 80, 96, 112, 128},
+                                                {0, 0, 1, 1, 2},
+                                                {0, 3, 5, 5, 192},
+                                                {0, 0, 0},
+                                                {0, 100, 250, 400, 512, 700, 880, 1000, 1100}};
+  for (const std::vector<Index>& parts : borders)
+    for (const auto& [m, n] : std::vector<std::pair<Index, Index>>{{1, 1}, {2, 40}, {7, 33}, {300, 65}, {64, 200}})
+      for (const Trans ta : {Trans::kNo, Trans::kYes})
+        for (const Trans tb : {Trans::kNo, Trans::kYes}) {
+          check_parts<float>(m, n, parts, ta, tb);
+          if (fits_parts<double>(parts)) check_parts<double>(m, n, parts, ta, tb);
+        }
+  EXPECT_TRUE(fits_parts<float>(std::vector<Index>{0, 384, 768}));
+  EXPECT_FALSE(fits_parts<float>(std::vector<Index>{0, 385, 768}));
+  EXPECT_FALSE(fits_parts<double>(std::vector<Index>{0, 193, 300}));
+  EXPECT_FALSE(fits_parts<float>(std::vector<Index>{0, 384, 768, 1152, 1536, 1920, 2049}));
 }
 
 // A^T B over the rows: with partial sums and without, alone and added to what is there, for 1 and 2 threads.
