@@ -195,6 +195,11 @@ Work work(const void* attrs, std::span<const Meta> in, std::span<const Meta> out
 }
 
 template <class Op>
+std::optional<std::size_t> parts_scratch(const void* attrs, std::span<const Meta> in, const RowParts& parts) {
+  return Op::parts_scratch(*static_cast<const typename Op::Attrs*>(attrs), in, parts);
+}
+
+template <class Op>
 OpDef make_def() {
   using Attrs = typename Op::Attrs;
   OpDef def;
@@ -219,10 +224,7 @@ OpDef make_def() {
     def.scratch = [](const void* a, std::span<const Meta> in, std::span<const Meta> out) {
       return Op::scratch(*static_cast<const Attrs*>(a), in, out);
     };
-  if constexpr (requires { Op::parts_scratch; })
-    def.parts_scratch = [](const void* a, std::span<const Meta> in, const RowParts& parts) {
-      return std::optional<std::size_t>(Op::parts_scratch(*static_cast<const Attrs*>(a), in, parts));
-    };
+  if constexpr (requires { Op::parts_scratch; }) def.parts_scratch = &parts_scratch<Op>;
   if constexpr (std::is_same_v<std::remove_cvref_t<decltype(Op::grad)>, NoGradient>) def.no_gradient = Op::grad.why;
   else def.grad = &grad<Op>;
   if constexpr (requires { Op::simplify; })

@@ -171,8 +171,7 @@ class Emitter {
     step.run = op.run;
     step.attrs = value.node().attrs.get();
     step.label.append(op.name).append("(").append(op.print(step.attrs)).append(")");
-    step.args.slice = local_.slice(value);
-    step.args.parts = task.parts;
+    step.args.slice = local_.slice(value), step.args.parts = task.parts;
     if (task.part_sum >= 0) step.kind = Step::kPartSum, step.index = task.part_sum;
     if (RandomOp* random_op = random_op_of(value.node())) {
       step.args.random_step = request_.random_step(*random_op);
