@@ -40,7 +40,7 @@ struct Case {
   }
   Schedule with_memory(std::vector<Expr> outputs, std::vector<Update> updates = {}) const {
     return lay_out_memory(
-        lease(make_programs(assign_memory(commit(compile_bodies(listed(std::move(outputs), std::move(updates))))))));
+        lease(make_programs(assign_memory(divide_sums(commit(compile_bodies(listed(std::move(outputs), std::move(updates))))))));
   }
 };
 

@@ -82,7 +82,7 @@ nb::list described(std::span<const StepValue> values) {
 }
 
 nb::list steps_of(const Plan& plan) {
-  static constexpr const char* kKinds[] = {"kernel", "fused", "reduce", "start", "wait", "loop", "guard"};
+  static constexpr const char* kKinds[] = {"kernel", "part_sum", "fused", "reduce", "start", "wait", "loop", "guard"};
   nb::list list;
   for (const Step& step : plan.steps()) {
     nb::dict row;
