@@ -39,8 +39,8 @@ struct Case {
     return wait(list_tasks(request(std::move(outputs), std::move(updates))));
   }
   Schedule with_memory(std::vector<Expr> outputs, std::vector<Update> updates = {}) const {
-    return lay_out_memory(
-        lease(make_programs(assign_memory(divide_sums(commit(compile_bodies(listed(std::move(outputs), std::move(updates))))))));
+    Schedule tasks = compile_bodies(listed(std::move(outputs), std::move(updates)));
+    return lay_out_memory(lease(make_programs(assign_memory(divide_sums(commit(std::move(tasks)))))));
   }
 };
 
