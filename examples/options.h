@@ -24,7 +24,7 @@ struct Options {
   std::int64_t samples = 0;               // rows of the training set to use; 0: all
   std::uint64_t seed = 1;
   int parts = keras_json().parts;  // of a batch (syncline/distributed/data_parallel.h)
-  int threads = 0;  // of a rank; 0: what its affinity mask allows
+  int threads = 0;                 // of a rank; 0: what its affinity mask allows
   bool resume = false;
   bool verbose = false;  // rank 0 says how the ranks are joined
   bool digest = false;   // every rank prints a digest of its variables at the end
