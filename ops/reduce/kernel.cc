@@ -348,8 +348,7 @@ void reduce(const ReduceLoops& loops, const AxisMask& mask, const KernelArgs& k,
 }
 
 std::size_t reduce_scratch(const ReduceLoops& loops, const AxisMask& mask, const Meta& in, const RowParts& parts) {
-  if (parts.empty() && in.shape.size() == 0) return 0;
-  if (parts.empty()) return chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype));
+  if (parts.empty()) return in.shape.size() == 0 ? 0 : chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype));
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < parts.count(); ++i)
     bytes = std::max(bytes, chunk_scratch(loops, geometry_of(in.shape, mask, in.dtype,

@@ -88,7 +88,8 @@ class Emitter {
       case Task::kBarrier: emit_barrier(); break;
       case Task::kWait: emit_wait(task); break;
     }
-    plan_.steps_.back().may_refuse = task.may_refuse;
+    last_step().may_refuse = task.may_refuse;
+    last_step().args.parts = task.parts;
   }
 
   void emit_barrier() {  // variables change behind it
@@ -171,8 +172,9 @@ class Emitter {
     step.run = op.run;
     step.attrs = value.node().attrs.get();
     step.label.append(op.name).append("(").append(op.print(step.attrs)).append(")");
-    step.args.slice = local_.slice(value), step.args.parts = task.parts;
-    if (task.part_sum >= 0) step.kind = Step::kPartSum, step.index = task.part_sum;
+    step.args.slice = local_.slice(value);
+    step.kind = task.part_sum < 0 ? Step::kKernel : Step::kPartSum;
+    step.index = task.part_sum;
     if (RandomOp* random_op = random_op_of(value.node())) {
       step.args.random_step = request_.random_step(*random_op);
       plan_.add_random_op(random_op);
@@ -206,7 +208,6 @@ class Emitter {
     step.label = "reduce";
     for (const Expr& node : task.nodes) step.label.append(" ").append(node.op().name);
     step.label.append("(").append(value.op().print(step.attrs)).append(")");
-    step.args.parts = task.parts;
     plan_.keep_.push_back(value);  // all reductions have equal attributes
     keep_constants(task);
     add_step(std::move(step), task.reads, task.writes);
@@ -287,10 +288,9 @@ class Emitter {
 
   void emit_transfer(const Task& task, Transfer transfer, const Location& from, const Location& to) {
     transfer.bucket = static_cast<std::uint32_t>(plan_.transfers_.size());
-    transfer_index_[task.transfer] = static_cast<int>(plan_.transfers_.size());
     Step step;
     step.kind = Step::kStart;
-    step.index = static_cast<int>(plan_.transfers_.size());
+    step.index = transfer_index_[task.transfer] = static_cast<int>(plan_.transfers_.size());
     transfer.names =
         request_.strategy->name(names_.of(task.nodes) + (request_.name.empty() ? "" : " in " + request_.name));
     step.label = join_text(transfer.kind == Transfer::kAllReduce ? "all_reduce: " : "all_gather: ", transfer.why);
