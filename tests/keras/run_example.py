@@ -1,9 +1,10 @@
 """Runs one of Keras's examples, unmodified, on small data and for a few steps, and writes the histories of its training.
 
-usage: run_example.py EXAMPLE.py HISTORIES.json BATCHES [--whole]     (in a folder that made_data.write_files filled)
+usage: run_example.py EXAMPLE.py HISTORIES.json BATCHES [--whole | --steps N]     (in a folder that made_data.write_files filled)
 
 Loaders of data sets return Fashion-MNIST's first rows or made data. fit and fit_generator run at most two epochs of a few batches, and
-an example that loops by itself ends after a few calls. --whole: the example's own numbers of epochs, batches and calls.
+an example that loops by itself ends after a few calls. --whole: the example's own numbers of epochs, batches and calls. --steps: at most
+N batches in the epochs of a fit together.
 stand_ins.py provides what else an example needs.
 Threads of fit_generator draw samples in an undefined order. If the file BATCHES exists, all ranks read the generators' batches from it;
 otherwise rank 0 writes its batches to it.
@@ -39,20 +40,20 @@ class Enough(Exception):
     """Ends an example after enough calls."""
 
 
-def replace_loaders(keras, name):
+def replace_loaders(keras, name, samples):
     import made_data
 
-    rows = (60000, 10000) if name in NEED_ALL_IMAGES else (SAMPLES, TEST_SAMPLES)
+    rows = (60000, 10000) if name in NEED_ALL_IMAGES else (samples, TEST_SAMPLES)
 
     def loaders(load):
         return lambda *_, **options: load(options)
 
     def words(classes):
-        return loaders(lambda o: made_data.sequences(SAMPLES, TEST_SAMPLES, o.get("num_words"), classes))
+        return loaders(lambda o: made_data.sequences(samples, TEST_SAMPLES, o.get("num_words"), classes))
 
     for data_set in ("mnist", "fashion_mnist"):
         getattr(keras.datasets, data_set).load_data = loaders(lambda _: made_data.images(*rows))
-    keras.datasets.cifar10.load_data = loaders(lambda _: made_data.colour_images(SAMPLES, TEST_SAMPLES))
+    keras.datasets.cifar10.load_data = loaders(lambda _: made_data.colour_images(samples, TEST_SAMPLES))
     keras.datasets.imdb.load_data = words(2)
     keras.datasets.imdb.get_word_index = keras.datasets.reuters.get_word_index = lambda *_, **__: {}
     keras.datasets.reuters.load_data = words(46)
@@ -174,8 +175,9 @@ def main(example, output, batches, *options):
     import keras
 
     name = os.path.splitext(os.path.basename(example))[0]
-    replace_loaders(keras, name)
-    size = (1, 1) if name in LARGE else (BATCHES, 1000 if name in ALL_EPOCHS else EPOCHS)
+    batches_of_epoch = int(options[1]) // EPOCHS if "--steps" in options else BATCHES
+    replace_loaders(keras, name, max(SAMPLES, 128 * batches_of_epoch))
+    size = (1, 1) if name in LARGE else (batches_of_epoch, 1000 if name in ALL_EPOCHS else EPOCHS)
     shorten_training(keras.engine.training.Model, "--whole" in options, *size, 1 if name in ONCE else CALLS)
     taken = follow_batches(keras.utils.data_utils, batches)
     sys.argv = [example]

@@ -5,6 +5,7 @@ A process launched as one of several (mpirun, srun, PBS) joins the others when `
 have its number, take no part in collectives, and compute alone.
 """
 
+import ctypes
 import operator
 import os
 import pickle
@@ -22,6 +23,10 @@ _MARK = "SYNCLINE_RANK"
 
 # Environment variables that distinguish a launch from another launch inside it.
 _JOB = ("PMIX_NAMESPACE", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID", "PALS_APID")
+
+# What sets the number of threads in the BLAS of NumPy's wheels and of distributions: OpenBLAS, MKL, BLIS.
+_SET_BLAS_THREADS = ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads64_", "openblas_set_num_threads", "MKL_Set_Num_Threads")
+_SET_BLAS_THREADS += ("bli_thread_set_num_threads",)
 
 _rank, _size, _local_rank, _job = 0, 1, 0, ""
 
@@ -156,6 +161,18 @@ def _enter():
         import atexit
 
         atexit.register(_core.leave, 0)
+    if _core.parts() > 0:
+        _keep_numpy_bits()
+
+
+def _keep_numpy_bits():
+    """Limits NumPy's linear algebra to one thread. With another number of threads, which follows from the rank's processors, it rounds
+    differently: in Keras's Orthogonal initializer, for example.
+    """
+    library = ctypes.CDLL(np.linalg._umath_linalg.__file__)  # finds the functions of the libraries that it links to
+    for name in _SET_BLAS_THREADS:
+        if hasattr(library, name):
+            getattr(library, name)(1)
 
 
 def _is_started_by_multiprocessing():
