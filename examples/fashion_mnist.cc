@@ -1,5 +1,5 @@
 // Trains a network on Fashion-MNIST, on one rank (fashion_mnist) or on several (mpirun -n 4 fashion_mnist). The results
-// agree up to rounding; all ranks of a job have the same bits.
+// agree up to rounding, and with --parts are equal; all ranks of a job have the same bits.
 //
 // Exit codes: docs/exit_codes.md, and 2 for wrong arguments.
 #include <fmt/format.h>

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <limits>
 
+#include "syncline/distributed/keras_json.h"
+
 namespace syncline::examples {
 namespace {
 
@@ -29,6 +31,7 @@ CLI::Validator at_least(std::int64_t least) { return whole(least); }
 }  // namespace
 
 int parse_options(int argc, char** argv, bool quiet, Options& o) {
+  o.parts = keras_json().parts;
   CLI::App app("Trains a network on Fashion-MNIST, in one process or on several ranks under mpirun.", "fashion_mnist");
   app.add_option("--model", o.model, "softmax, mlp or cnn")
       ->check(CLI::IsMember({"softmax", "mlp", "cnn"}))

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "syncline/distributed/keras_json.h"
-
 namespace syncline::examples {
 
 struct Options {
@@ -23,15 +21,15 @@ struct Options {
   std::int64_t early_stopping = 0;        // epochs without a better loss of the test set; 0: never
   std::int64_t samples = 0;               // rows of the training set to use; 0: all
   std::uint64_t seed = 1;
-  int parts = keras_json().parts;  // of a batch (syncline/distributed/data_parallel.h)
-  int threads = 0;                 // of a rank; 0: what its affinity mask allows
+  int parts = 0;    // of a batch (syncline/distributed/data_parallel.h)
+  int threads = 0;  // of a rank; 0: what its affinity mask allows
   bool resume = false;
   bool verbose = false;  // rank 0 says how the ranks are joined
   bool digest = false;   // every rank prints a digest of its variables at the end
 };
 
 // Returns -1 to continue, 0 after --help, 2 if the arguments are wrong. Unless `quiet`, prints the help or a line with
-// the error.
+// the error. Throws ValueError if keras.json or the environment, which have the default of `parts`, are wrong.
 int parse_options(int argc, char** argv, bool quiet, Options& options);
 
 }  // namespace syncline::examples

@@ -40,7 +40,8 @@ HWY_ATTR void add(const T* a, const T* b, T* sum, std::int64_t count) {
 
 // Works in blocks: a block's sums stay in the first-level cache until all terms are added. Value p of the stack is a
 // term, or a sum in sums[p], never in the terms' memory: terms and targets may lie at equal places of different pages,
-// which slows loads behind stores. `kSums`: the most sums at a time; enough for 2^kSums terms.
+// which slows loads behind stores. `kSums`: the most sums at a time. An order of n terms has up to n values on the stack,
+// one of a whole tree of ranks its height.
 template <Reduce kReduce, std::size_t kSums, class T>
 HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from, std::span<void* const> targets,
                             std::int64_t count) {
@@ -70,8 +71,8 @@ HWY_ATTR void reduce_terms(std::span<const int> order, const void* const* from, 
                            std::int64_t count) {
   if (order.size() == 3 && targets.size() == 2 && targets[0] == from[0] && targets[1] == from[1])
     return reduce_pair<kReduce>(static_cast<T*>(targets[0]), static_cast<T*>(targets[1]), count);
-  // Few terms take little of a thread's stack.
-  if (order.size() <= 7) return reduce_blocks<kReduce, 2, T>(order, from, targets, count);
+  // Four terms take little of a thread's stack.
+  if (order.size() <= 7) return reduce_blocks<kReduce, 3, T>(order, from, targets, count);
   return reduce_blocks<kReduce, 24, T>(order, from, targets, count);
 }
 

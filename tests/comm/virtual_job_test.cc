@@ -38,9 +38,15 @@ std::vector<std::vector<float>> terms_of(std::size_t ranks, std::size_t count) {
 
 // Layouts below and above the border between the two algorithms, with several blocks of ranks a node too.
 TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
-  std::vector<std::vector<int>> layouts{
-      alone(2),  alone(3),  alone(8),        alone(9),
-      alone(12), alone(33), {0, 0, 0, 1, 1}, {0, 1, 1, 1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}};
+  std::vector<std::vector<int>> layouts{alone(2),
+                                        alone(3),
+                                        alone(8),
+                                        alone(9),
+                                        alone(12),
+                                        alone(33),
+                                        {0, 0, 0, 1, 1},
+                                        {0, 0, 0, 0, 0, 0, 0, 1},
+                                        {0, 1, 1, 1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}};
   layouts.emplace_back();
   for (int n = 0; n < 11; ++n) layouts.back().insert(layouts.back().end(), 3, n);
   for (const std::vector<int>& layout : layouts)

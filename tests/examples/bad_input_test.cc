@@ -124,6 +124,13 @@ TEST_F(BadInput, TooLittleAddressSpace) {
   expect_refused(options, "the address space is limited to 175 MiB (RLIMIT_AS, ulimit -v), but OpenBLAS needs 128 MiB");
 }
 
+TEST_F(BadInput, OptionInTheEnvironment) {
+  JobOptions options = job("--model softmax");
+  options.ranks = 1;
+  options.prelude = "export SYNCLINE_SHARE_FROM=0";
+  expect_refused(options, "SYNCLINE_SHARE_FROM is '0'; give a number of bytes");
+}
+
 TEST_F(BadInput, BatchOfNoRows) {
   expect_refused(job("--batch 0"), "--batch: give a whole number from 1 to 9223372036854775807, not '0'");
 }
