@@ -1,4 +1,4 @@
-"""Runs Keras's examples on 1 and 2 ranks and compares their histories (scripts/keras_examples).
+"""Runs Keras's examples on 1 and 2 ranks and compares their histories (scripts/keras/examples).
 
 usage: examples.py EXAMPLES-FOLDER [--whole] [NAME...]
 

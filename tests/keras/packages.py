@@ -1,4 +1,4 @@
-"""Runs the tests of Keras 2 packages on TensorFlow and on Syncline with one and two ranks (scripts/packages).
+"""Runs the tests of Keras 2 packages on TensorFlow and on Syncline with one and two ranks (scripts/keras/packages).
 
 usage: packages.py SOURCES [--tensorflow PYTHON PATH] [NAME...]
 

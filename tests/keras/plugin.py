@@ -1,4 +1,4 @@
-"""pytest plugin that runs Keras 2.3.1's own tests on a backend that is not Keras's own (scripts/keras_tests).
+"""pytest plugin that runs Keras 2.3.1's own tests on a backend that is not Keras's own (scripts/keras/tests).
 
 Keras names its backends in its tests: they test `keras.backend.tensorflow_backend` whichever backend runs, skip some tests on all
 backends but TensorFlow, and clear the session for TensorFlow only. This plugin handles that without changes to Keras or its tests.

@@ -1,7 +1,7 @@
 """Model files of Keras on TensorFlow and of Keras on Syncline have the same layout, and each loads the other's.
 
 tests/keras/interchange/tensorflow_model.json holds a file that Keras 2.3.1 on TensorFlow wrote, and the model's predictions.
-`scripts/interchange --write` makes it; `scripts/interchange` checks the other direction with TensorFlow itself.
+`scripts/keras/interchange --write` makes it; `scripts/keras/interchange` checks the other direction with TensorFlow itself.
 """
 
 import base64

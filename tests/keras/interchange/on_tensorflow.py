@@ -1,4 +1,4 @@
-"""Runs Keras 2.3.1 on TensorFlow 2, which tensorflow_1.py presents as TensorFlow 1 (scripts/interchange sets the path).
+"""Runs Keras 2.3.1 on TensorFlow 2, which tensorflow_1.py presents as TensorFlow 1 (scripts/keras/interchange sets the path).
 
 usage: on_tensorflow.py save MODEL PREDICTIONS    trains model.py's model, writes it and its predictions
        on_tensorflow.py load MODEL PREDICTIONS    fails unless the model in the file predicts the same to 1e-5
