@@ -121,6 +121,17 @@ bool join() {
   return others_mpi;
 }
 
+// Collective. The ranks must have joined.
+void set_parts(int parts) {
+  Session& session = Session::current();
+  if (session.steps() > 0)
+    fail<ValueError>("set_parts: the session has run ", session.steps(), " steps; call it before the first one");
+  const bool local = session.strategy() != nullptr && session.strategy()->feeds_are_local();
+  const WithoutGil without_gil;
+  if (joined().size() == 1 && parts == 0) session.undistribute();
+  else session.distribute(make_data_parallel(joined(), {.local_feeds = local, .parts = parts}));
+}
+
 // No step runs during a fork, so the child's copy of the session is consistent. Shared variables stay in memory that
 // the ranks go on writing.
 void before_fork() {
@@ -154,7 +165,12 @@ void bind_distributed(nb::module_& m) {
     const comm::Launch launch = comm::read_launch_environment();
     return nb::make_tuple(launch.rank, launch.size, launch.local_rank, launch.launcher);
   });
-  m.def("parts", [] { return keras_json().parts; });
+  m.def("parts", [] {
+    const Strategy* strategy = Session::current().strategy();
+    return strategy != nullptr ? strategy->parts() : 0;
+  });
+  m.def("wanted_parts", [] { return keras_json().parts; });
+  m.def("set_parts", &set_parts);
   m.def("join", &join);
   m.def("leave", [](int status) {
     const WithoutGil without_gil;

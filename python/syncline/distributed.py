@@ -21,8 +21,10 @@ from syncline.distribution.ranks import (
     broadcast,
     group,
     local_rank,
+    parts,
     rank,
     reduce_scatter,
+    set_parts,
     size,
 )
 
@@ -41,8 +43,10 @@ __all__ = [
     "group",
     "local_feeds",
     "local_rank",
+    "parts",
     "rank",
     "reduce_scatter",
+    "set_parts",
     "shard",
     "size",
 ]

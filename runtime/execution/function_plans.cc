@@ -101,7 +101,7 @@ FunctionPlans::Planned& FunctionPlans::first_plan(Session& session) {
   Strategy* strategy = session.strategy();
   const bool own_rows = strategy != nullptr && strategy->feeds_are_local();
   const bool ask = fed_.any_sparse() || own_rows;
-  if (fed_.any_sparse() && strategy != nullptr && strategy->has_parts())
+  if (fed_.any_sparse() && strategy != nullptr && strategy->parts() > 0)
     fail<ValueError>(name_, ": a sparse input cannot be divided into the parts of a batch; give a dense array, or set ",
                      "SYNCLINE_PARTS=0");
   if (!ask)

@@ -22,24 +22,26 @@ enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kReclaim };
 // The ticket of a transfer that a fault delays.
 constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
+// Divides the parts [begin, end) among the ranks [from, to).
+void divide_parts(int from, int to, int begin, int end, std::vector<int>& first) {
+  first[static_cast<std::size_t>(from)] = begin;
+  if (to - from < 2) return;
+  const int left = static_cast<int>(std::bit_ceil(static_cast<unsigned>(to - from)) / 2), middle = (begin + end) / 2;
+  divide_parts(from, from + left, begin, middle, first);
+  divide_parts(from + left, to, middle, end, first);
+}
+
 class DataParallel : public Strategy {
  public:
   DataParallel(comm::Communicator& wire, DataParallelOptions options)
       : wire_(wire), node_(wire.node_place()), options_(options) {
-    const int parts = options_.parts;
-    if (parts < 0 || !std::has_single_bit(std::max(1u, static_cast<unsigned>(parts))))
-      fail<ValueError>("distribute: the number of parts is ", parts, "; give a power of two, or 0 for none");
-    if (parts == 0) return;
-    if (parts < size())
-      fail<ValueError>("distribute: ", size(), " ranks cannot share ", parts,
-                       " parts of a batch; set SYNCLINE_PARTS to a power of two that is at least the number of ranks");
+    if (options_.parts == 0) return;
+    first_part_ = first_parts(size(), options_.parts);
     if (!wire_.adds_along_tree())
-      fail<ValueError>("distribute: there are ", parts,
+      fail<ValueError>("distribute: there are ", options_.parts,
                        " parts of a batch, but with NCCL or a 16-bit wire format sums ",
                        "depend on the ranks; set SYNCLINE_PARTS=0, or another transport or wire format");
     kept_row_bits_.emplace();
-    first_part_.resize(static_cast<std::size_t>(size()) + 1, parts);
-    divide_parts(0, size(), 0, parts);
   }
 
   int rank() const override { return wire_.rank(); }
@@ -72,20 +74,20 @@ class DataParallel : public Strategy {
     for (int r = 0; r < size(); ++r) {
       const auto i = static_cast<std::size_t>(r);
       if (local) shares.begin[i + 1] = shares.begin[i] + leading[i][first];
-      else if (has_parts()) shares.begin[i + 1] = own[first] * first_part_[i + 1] / options_.parts;
+      else if (options_.parts > 0) shares.begin[i + 1] = own[first] * first_part_[i + 1] / options_.parts;
       else if (own[first] >= size()) shares.begin[i + 1] = own[first] * (r + 1) / size();
     }
     if (shares.total() == 0) split.assign(feeds.size(), false);  // too few rows to split
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (split[i]) feeds[i].shape[0] = shares.total();
-    if (has_parts()) set_parts(shares);
+    if (options_.parts > 0) set_parts(shares);
     return shares;
   }
-  bool has_parts() const override { return options_.parts > 0; }
+  int parts() const override { return options_.parts; }
 
   PlacedGraph place(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                     std::span<const Placement> wanted) override {
-    return place_graph(roots, leaves, shares, wanted, options_.by_rows_from, has_parts());
+    return place_graph(roots, leaves, shares, wanted, options_.by_rows_from, options_.parts > 0);
   }
 
   std::vector<int> bucket(std::span<const std::pair<DType, std::int64_t>> ready) const override {
@@ -109,7 +111,7 @@ class DataParallel : public Strategy {
   }
 
   std::string describe() const override {
-    const std::string parts = has_parts() ? join_text('\n', options_.parts, " parts of a batch") : "";
+    const std::string parts = options_.parts > 0 ? join_text('\n', options_.parts, " parts of a batch") : "";
     return join_text("buckets of ", options_.first_bucket, " and ", options_.later_buckets,
                      " bytes\ngradients by rows from ", options_.by_rows_from, " bytes\nsharing variables from ",
                      options_.share_from, " bytes\ncomparing variables every ", options_.check_steps, " steps", parts);
@@ -168,16 +170,6 @@ class DataParallel : public Strategy {
   }
 
  private:
-  // Divides the parts [first, end) among the ranks [from, to) along the tree over the ranks (comm/shared/sum_tree.h),
-  // so that a sum over the ranks adds the parts along one tree for any number of ranks.
-  void divide_parts(int from, int to, int first, int end) {
-    first_part_[static_cast<std::size_t>(from)] = first;
-    if (to - from < 2) return;
-    const int left = static_cast<int>(std::bit_ceil(static_cast<unsigned>(to - from)) / 2), middle = (first + end) / 2;
-    divide_parts(from, from + left, first, middle);
-    divide_parts(from + left, to, middle, end);
-  }
-
   void set_parts(RowShares& shares) const {
     const auto count = static_cast<std::int64_t>(options_.parts);
     for (std::int64_t part = 0; part <= count; ++part) shares.parts.push_back(shares.total() * part / count);
@@ -306,6 +298,17 @@ class DataParallel : public Strategy {
 };
 
 }  // namespace
+
+std::vector<int> first_parts(int ranks, int parts) {
+  if (parts < 1 || !std::has_single_bit(static_cast<unsigned>(parts)))
+    fail<ValueError>("distribute: the number of parts is ", parts, "; give a power of two, or 0 for none");
+  if (parts < ranks)
+    fail<ValueError>("distribute: ", ranks, " ranks cannot share ", parts,
+                     " parts of a batch; set SYNCLINE_PARTS to a power of two that is at least the number of ranks");
+  std::vector<int> first(static_cast<std::size_t>(ranks) + 1, parts);
+  divide_parts(0, ranks, 0, parts, first);
+  return first;
+}
 
 OwnedStrategy make_data_parallel(comm::Communicator& communicator, DataParallelOptions options) {
   return OwnedStrategy(new DataParallel(communicator, options));

@@ -65,6 +65,11 @@ struct RowShares {
   friend bool operator==(const RowShares&, const RowShares&) = default;
 };
 
+// The first part of each rank, then the number of parts: the ranks share the parts along the tree over the ranks
+// (comm/shared/sum_tree.h), so a sum over the ranks adds the parts along one tree for any number of ranks. Throws
+// ValueError unless `parts` is a power of two and at least the number of ranks.
+std::vector<int> first_parts(int ranks, int parts);
+
 using PlacementMap = ValueMap<Placement>;  // absent: replicated
 
 struct PlacedGraph {
@@ -92,9 +97,8 @@ class Strategy {
   virtual int size() const = 0;
   // True if every rank feeds its own rows.
   virtual bool feeds_are_local() const = 0;
-  // True if sums over the batch add parts along one tree (DataParallelOptions::parts). Partial variables are replicated
-  // then.
-  virtual bool has_parts() const = 0;
+  // DataParallelOptions::parts; 0: none. With parts, partial variables are replicated.
+  virtual int parts() const = 0;
   // Call between steps, with the same value on all ranks.
   virtual void set_feeds_local(bool local) = 0;
 
@@ -163,7 +167,7 @@ class Strategy {
 
 // True if partial variables are sums over the ranks; otherwise each rank holds the value.
 inline bool divides_partial_variables(const Strategy* strategy) {
-  return strategy != nullptr && !strategy->has_parts();
+  return strategy != nullptr && strategy->parts() == 0;
 }
 
 }  // namespace syncline

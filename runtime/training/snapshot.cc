@@ -38,7 +38,7 @@ std::vector<Variable> divided_of(const SavedModel& model) {
   std::vector<Variable> all = variables_of(model);
   if (empty) all.resize(all.size() - model.accumulated.size());
   const Strategy* strategy = Session::current().strategy();
-  const bool has_parts = strategy != nullptr && strategy->has_parts();
+  const bool has_parts = strategy != nullptr && strategy->parts() > 0;
   std::erase_if(all, [&](const Variable& v) { return !v.state().partial() || has_parts; });
   return all;
 }

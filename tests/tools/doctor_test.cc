@@ -201,6 +201,21 @@ TEST(Doctor, OpenBlasThatDiffers) {
   EXPECT_CONTAINS(text_of("OpenBLAS 0.3.", Level::kFail, "install another"), "-> install another");
 }
 
+TEST(Doctor, PartsOfABatch) {
+  EXPECT_TRUE(check_parts(0, 5).empty());
+  EXPECT_EQ(check_parts(8, 2).front(),
+            (Finding{Level::kOk, "parts",
+                     "8 parts of a batch (SYNCLINE_PARTS), 4 a rank: equal bits on any number of "
+                     "ranks",
+                     ""}));
+  const Finding uneven = check_parts(8, 3).front(), few = check_parts(8, 9).front();
+  EXPECT_EQ(uneven.level, Level::kWarn);
+  EXPECT_CONTAINS(uneven.text, "up to 4 a rank: 3 ranks are no faster than 2");
+  EXPECT_EQ(uneven.advice, "use 2 ranks, or 4");
+  EXPECT_EQ(few.level, Level::kFail);
+  EXPECT_EQ(few.advice, "set SYNCLINE_PARTS=16");
+}
+
 TEST(DoctorCommand, ShowsTheInstructionSetInUse) {
   const std::string baseline = kernels::instruction_sets().back().name;
   const io::Outcome limited = io::run_shell("SYNCLINE_SIMD=baseline " SYNCLINE_PROGRAM " doctor");
@@ -240,6 +255,10 @@ TEST(DoctorCommand, FailsWhereATrainingWould) {
   EXPECT_EQ(wrong.status, 1) << wrong.output;
   EXPECT_CONTAINS(wrong.output, "fail  keras.json     environment: SYNCLINE_BUCKET is 'many'");
   EXPECT_CONTAINS(wrong.output, "ok    transport");
+  const io::Outcome refused = io::run_shell("SYNCLINE_PARTS=8 SYNCLINE_WIRE_FORMAT=bfloat16 " + program + " doctor");
+  EXPECT_EQ(refused.status, 1) << refused.output;
+  EXPECT_CONTAINS(refused.output,
+                  "SYNCLINE_PARTS is 8, but with a 16-bit wire format sums depend on the number of ranks");
   EXPECT_EQ(run("doctor --threads -1").status, 2);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "syncline/distributed/keras_json.h"
 #include "syncline/distributed/launch.h"
 #include "tools/doctor/finding.h"
 
@@ -28,10 +29,11 @@ inline constexpr const char* kInstructions = "instructions";
 Findings check_versions();  // and the instruction set, as kInstructions
 // The texts of check_versions(), one a line.
 std::string describe_versions();
-// SYNCLINE_SIMD or what keras.json says; "best" if these cannot be read.
-std::string simd_setting();
-// keras.json and the variables that override it.
+// keras.json and the variables that override it; the defaults if they are wrong, which check_settings() reports.
+const KerasJson& settings();
 Findings check_settings();
+// Whether this number of ranks can share the parts of a batch, which keras.json or SYNCLINE_PARTS sets, and how evenly.
+Findings check_parts(int parts, int ranks);
 // GPUs and NCCL, as this rank sees them.
 Findings check_gpus(const comm::Launch& launch);
 

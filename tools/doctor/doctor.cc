@@ -65,8 +65,9 @@ RankReport look(const Options& options, const comm::Launch& launch) {
   if (launch.rank == 0 && !options.folder.empty()) append(found, check_folder(options.folder));
   append(found, check_limits(launch.size > launch.local_size));
   append(found, check_versions());
-  report.common_simd = simd_setting() == "common";
+  report.common_simd = settings().simd == "common";
   append(found, check_settings());
+  append(found, check_parts(settings().parts, std::max(launch.size, 1)));
   append(found, check_gpus(launch));
   return report;
 }
@@ -90,15 +91,6 @@ std::vector<std::string> gather(comm::Communicator& wire, const std::string& own
   return texts;
 }
 
-// kAuto if the settings are bad: check_settings() reports them, and the rank must still meet the others.
-comm::Transport chosen_transport() {
-  try {
-    return keras_json().comm.transport.value_or(comm::Transport::kAuto);
-  } catch (const std::exception&) {
-    return comm::Transport::kAuto;
-  }
-}
-
 // Returns the reports of all ranks. If the ranks cannot meet, returns only this rank's report, with the reason.
 std::vector<RankReport> meet(RankReport own) {
   const bool badly_launched = std::any_of(own.findings.begin(), own.findings.end(), [](const Finding& finding) {
@@ -109,7 +101,7 @@ std::vector<RankReport> meet(RankReport own) {
     comm::CommOptions options;
     options.worker.wait_limit = kWaitLimit;
     options.worker.background = false;
-    options.transport = chosen_transport();
+    options.transport = settings().comm.transport.value_or(comm::Transport::kAuto);
     const std::unique_ptr<comm::Communicator> wire = comm::make_communicator(options);
     own.rank = wire->rank();  // which need not be the launcher's
     own.findings.push_back({Level::kOk, "transport", wire->describe(), ""});

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <exception>
 
@@ -12,6 +13,7 @@
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/product/blas.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/distributed/keras_json.h"
 #include "tools/doctor/checks.h"
 
@@ -47,10 +49,10 @@ Finding check_blas() {
   return {Level::kOk, kVersions, blas.library, ""};
 }
 
-// The widest set that SYNCLINE_SIMD allows. check_settings() reports settings that are wrong.
+// The widest set that SYNCLINE_SIMD allows.
 Finding check_instructions() {
   const std::vector<kernels::InstructionSet> sets = kernels::instruction_sets();
-  const std::string simd = simd_setting();
+  const std::string simd = settings().simd;
   const std::int64_t allowed = kernels::instruction_sets_of(simd);
   const auto widest = std::find_if(sets.begin(), sets.end(), [&](const auto& set) { return (set.id & allowed) != 0; });
   return {Level::kOk, kInstructions,
@@ -61,11 +63,12 @@ Finding check_instructions() {
 
 }  // namespace
 
-std::string simd_setting() {
+const KerasJson& settings() {
+  static const KerasJson defaults{};
   try {
-    return keras_json().simd;
+    return keras_json();
   } catch (const std::exception&) {
-    return "best";
+    return defaults;
   }
 }
 
@@ -99,6 +102,23 @@ Findings check_settings() {
   } catch (const std::exception& error) {
     return {{Level::kFail, kSettings, error.what(), "fix the file or the variable that it names"}};
   }
+}
+
+Findings check_parts(int parts, int ranks) {
+  constexpr const char* kParts = "parts";
+  if (parts == 0) return {};
+  const std::string all = fmt::format("{} parts of a batch (SYNCLINE_PARTS)", parts);
+  if (ranks > parts)
+    return {{Level::kFail, kParts, fmt::format("{} for {} ranks", all, ranks),
+             fmt::format("set SYNCLINE_PARTS={}", std::bit_ceil(static_cast<unsigned>(ranks)))}};
+  int most = 0;
+  const std::vector<int> first = first_parts(ranks, parts);
+  for (std::size_t r = 1; r < first.size(); ++r) most = std::max(most, first[r] - first[r - 1]);
+  if (most * ranks == parts)
+    return {{Level::kOk, kParts, fmt::format("{}, {} a rank: equal bits on any number of ranks", all, most), ""}};
+  return {{Level::kWarn, kParts,
+           fmt::format("{}, up to {} a rank: {} ranks are no faster than {}", all, most, ranks, parts / most),
+           fmt::format("use {} ranks, or {}", parts / most, std::bit_ceil(static_cast<unsigned>(ranks)))}};
 }
 
 Findings check_gpus(const comm::Launch& launch) {

@@ -29,6 +29,7 @@ _SET_BLAS_THREADS = ("scipy_openblas_set_num_threads64_", "openblas_set_num_thre
 _SET_BLAS_THREADS += ("bli_thread_set_num_threads",)
 
 _rank, _size, _local_rank, _job = 0, 1, 0, ""
+_is_worker = _entered = False
 
 
 def rank():
@@ -129,19 +130,47 @@ def agree_steps(steps, how="min"):
     return int(all_reduce(steps, how))
 
 
+def parts():
+    """The number of parts of each batch; 0 if sums over the batch depend on the number of ranks in their last bits."""
+    return _core.parts()
+
+
+def set_parts(parts: int):
+    """Divides each batch into parts, so that variables, outputs, losses and metrics have the same bits on any number of ranks up to this
+    one. A collective of all ranks, before the first function runs. SYNCLINE_PARTS and keras.json set the same option.
+
+    Args:
+        parts: a power of two, at least the number of ranks and at most 1024; 0: no parts.
+    Raises:
+        ValueError: parts is another number; the transport is nccl or the wire format has 16 bits, whose sums depend on the number of
+            ranks; a function has run. RuntimeError: as barrier.
+    See:
+        docs/reproducibility.md
+    """
+    parts = operator.index(parts)
+    if not 0 <= parts <= 1024:
+        raise ValueError(f"set_parts: parts is {parts}; give a power of two from {size()} to 1024, or 0 for none")
+    if _is_worker:
+        return  # computes alone, for a rank
+    if not _entered:
+        _enter()
+    _core.set_parts(parts)
+    _keep_numpy_bits()
+
+
 def join():
     """Joins the other ranks if this process was launched as one of several. Returns True if it has joined them."""
-    global _rank, _size, _local_rank, _job
+    global _rank, _size, _local_rank, _job, _is_worker
     _rank, _size, _local_rank, _ = _core.launched()
     identity = ",".join([*(os.environ.get(name, "") for name in _JOB), str(_rank)])
     marked, parents_rank, parent = (["", "", ""] + os.environ.get(_MARK, "").rsplit(",", 2))[-3:]
     is_child = marked == identity and parent != str(os.getpid())
     if is_child:
         _rank = int(parents_rank)  # which need not be the launcher's
-    is_worker = is_child or _is_started_by_multiprocessing()
-    if _size == 1 or is_worker:
+    _is_worker = is_child or _is_started_by_multiprocessing()
+    if _size == 1 or _is_worker:
         _size = max(_size, 1)
-        if not is_worker and (os.environ.get("SYNCLINE_TRACE") or _core.parts() > 0):
+        if not _is_worker and (os.environ.get("SYNCLINE_TRACE") or _core.wanted_parts() > 0):
             _enter()  # as a single rank, which writes the timeline or adds the parts of each batch
         return False
     _enter()
@@ -157,18 +186,21 @@ def join():
 
 
 def _enter():
+    global _entered
+    _entered = True
     if _core.join():
         import atexit
 
         atexit.register(_core.leave, 0)
-    if _core.parts() > 0:
-        _keep_numpy_bits()
+    _keep_numpy_bits()
 
 
 def _keep_numpy_bits():
-    """Limits NumPy's linear algebra to one thread. With another number of threads, which follows from the rank's processors, it rounds
+    """With parts, limits NumPy's linear algebra to one thread. With another number of threads, which follows from the rank's processors, it rounds
     differently: in Keras's Orthogonal initializer, for example.
     """
+    if parts() == 0:
+        return
     library = ctypes.CDLL(np.linalg._umath_linalg.__file__)  # finds the functions of the libraries that it links to
     for name in _SET_BLAS_THREADS:
         if hasattr(library, name):

@@ -1,0 +1,57 @@
+"""syncline.distributed.set_parts: the same bits on any number of ranks, set by the program itself."""
+
+import pytest
+
+from launching import run
+
+PROGRAM = """
+    import numpy as np
+    from syncline import distributed as d
+    d.set_parts(4)
+    assert d.parts() == 4
+    import keras
+    from keras import backend as K, layers, models
+    np.random.seed(3)
+    model = models.Sequential([layers.Embedding(50, 40, input_length=9), layers.LSTM(64), layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(0.01, clipnorm=1.0), "mse")
+    random = np.random.RandomState(1)
+    x, y = random.randint(0, 50, (77, 9)), random.rand(77, 1)
+    history = model.fit(x, y, epochs=3, batch_size=24, verbose=0).history
+    values = [history, [float(np.float64(w).sum()) for w in model.get_weights()], model.predict(x[:5]).tolist()]
+    for wrong in [lambda: d.set_parts(4), lambda: d.set_parts(2000), lambda: d.set_parts(-1)]:
+        try:
+            wrong()
+            raise AssertionError("accepted")
+        except ValueError as e:
+            assert str(e).startswith("set_parts: "), e
+    if d.rank() == 0:
+        print("values", values)
+"""
+
+
+def values(ranks, **variables):
+    lines = [line for line in run(ranks, PROGRAM, **variables).split("\n") if line.startswith("values")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+# Without a limit on NumPy's threads, the initial weights of the LSTM depend on the number of processors of a rank.
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_same_bits_on_any_number_of_ranks(ranks):
+    assert values(ranks) == values(0)
+
+
+def test_too_few_parts():
+    with pytest.raises(AssertionError, match="3 ranks cannot share 2 parts of a batch; set SYNCLINE_PARTS to a power of two"):
+        run(3, "from syncline import distributed; distributed.set_parts(2)")
+
+
+def test_no_parts():
+    program = """
+        from syncline import distributed as d
+        from keras import backend as K
+        d.set_parts(0)
+        assert d.parts() == 0 and K.eval(K.sum(K.ones((5, 2)))) == 10
+    """
+    run(0, program, SYNCLINE_PARTS="8")
+    run(2, program, SYNCLINE_PARTS="8")
