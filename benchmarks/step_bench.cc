@@ -22,7 +22,7 @@ using namespace syncline;
 
 struct Options {
   std::string model = "mlp";
-  int threads = 1, steps = 50, warmup = 10;
+  int threads = 1, steps = 50, warmup = 10, rows = 0;
   int background = -1;
   bool json = false, plan = false;
 };
@@ -52,9 +52,10 @@ int run(const Options& options) {
   Session session(1);
   SessionScope scope(session);
   set_thread_count(options.threads);
-  if (wire->size() > 1) session.distribute(make_data_parallel(*wire, {.local_feeds = true}));
+  if (wire->size() > 1 || keras_json().parts > 0) session.distribute(make_data_parallel(*wire, {.local_feeds = true}));
   set_learning_phase(true);
-  const benchmarks::Network net = benchmarks::make_network(options.model);
+  benchmarks::Network net = benchmarks::make_network(options.model);
+  if (options.rows > 0) net.rows = options.rows;
   Function step({net.x, net.labels}, {net.loss}, net.updates, "train");
   const std::vector<Array> feeds = make_feeds(net, wire->rank());
   std::vector<Array> results = step(feeds);
