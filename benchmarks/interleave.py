@@ -120,6 +120,7 @@ def measure(key, contenders, timeout):
         done = subprocess.run(
             command(key, contenders),
             cwd=ROOT,
+            env={**os.environ, **contenders[key[0]].get("environment", {})},
             capture_output=True,
             text=True,
             timeout=timeout,

@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "threads of a rank")->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps, "steps timed")->check(CLI::PositiveNumber);
   app.add_option("--warmup", options.warmup, "steps before")->check(CLI::NonNegativeNumber);
+  app.add_option("--rows", options.rows, "rows of a rank's batch; 0: the network's")->check(CLI::NonNegativeNumber);
   app.add_option("--background", options.background,
                  "transfers beside the computation: 1, 0, or -1: as fits the machine");
   app.add_flag("--json", options.json, "one JSON line");

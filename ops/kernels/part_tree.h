@@ -2,6 +2,7 @@
 // 8, ... parts. Pure.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace syncline::kernels {
@@ -13,6 +14,9 @@ constexpr std::int64_t sums_kept(std::int64_t parts) {
   return sums;
 }
 
+// How many sums the tree adds once `part` and all parts before it are known.
+constexpr int sums_after(std::int64_t part) { return std::countr_one(static_cast<std::uint64_t>(part)); }
+
 // Calls compute(part, place) for each part in order, which writes the part's sum to a place of [0, sums_kept(parts)),
 // and add(to, from), which adds the sum at the place `from` to that at `to`. The result is at place 0.
 template <class Compute, class Add>
@@ -20,7 +24,7 @@ void sum_parts(std::int64_t parts, Compute&& compute, Add&& add) {
   std::int64_t kept = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
     compute(part, kept++);
-    for (std::int64_t done = part; (done & 1) != 0; done /= 2, --kept) add(kept - 2, kept - 1);
+    for (int sum = sums_after(part); sum > 0; --sum, --kept) add(kept - 2, kept - 1);
   }
 }
 

@@ -117,29 +117,26 @@ struct BlockRows {
   Index distance;
 };
 
-// A tile whose sums are those of parts of k, added along the tree.
-template <bool kColumns, int kVectors, class T>
-HWY_ATTR void tile_by_parts(std::span<const Index> parts, Index count, const TileRows<T>& A, const TilePanel<T>& panel,
-                            T* C, Index ldc, Index columns, bool add) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<Index>(hn::Lanes(d));
-  const Index width = kVectors * lanes;
-  alignas(64) T sums[kMostSumsKept][kTileRows * 2 * HWY_MAX_BYTES / sizeof(T)];
-  const auto compute = [&](Index part, Index place) {
-    const auto p = static_cast<std::size_t>(part);
-    const Index first = parts[p], depth = parts[p + 1] - first;
-    const TileRows<T> rows{A.at + first * (kColumns ? A.row_step : 1), A.row_step};
-    const TilePanel<T> own{panel.at + first * panel.row_step, panel.row_step};
-    if (count == kTileRows) tile<kTileRows, kColumns, kVectors>(depth, rows, own, sums[place], width, width, false);
-    else short_tile<kTileRows - 1, kColumns, kVectors>(count, depth, rows, own, sums[place], width, width, false);
-  };
-  sum_parts(static_cast<Index>(parts.size()) - 1, compute, [&](Index to, Index from) {
-    for (Index i = 0; i < count * width; i += lanes)
-      hn::Store(hn::Add(hn::Load(d, sums[to] + i), hn::Load(d, sums[from] + i)), d, sums[to] + i);
-  });
-  for (Index r = 0; r < count; ++r)
-    for (Index c = 0; c < width && c < columns; c += lanes)
-      store_part(d, hn::Load(d, sums[0] + r * width + c), C + r * ldc + c, columns - c, add);
+// A tile whose sums are those of parts of k, added along the tree in registers.
+template <int kRows, bool kColumns, int kVectors, class T>
+HWY_ATTR void tile_by_parts(std::span<const Index> parts, const TileRows<T>& A, const TilePanel<T>& panel,
+                            const TileOut<T>& C) {
+  alignas(64) T kept[kMostSumsKept][kRows * 2 * HWY_MAX_BYTES / sizeof(T)];
+  TileSums<kRows, kVectors, T> sums;
+  C.template prefetch<kRows, kVectors>();
+  sums.clear();
+  Index place = 0;
+  for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
+    const Index first = parts[p];
+    sums.template add_products<kColumns>(parts[p + 1] - first,
+                                         TileRows<T>{A.at + first * (kColumns ? A.row_step : 1), A.row_step},
+                                         TilePanel<T>{panel.at + first * panel.row_step, panel.row_step});
+    for (int sum = sums_after(static_cast<Index>(p)); sum > 0; --sum) sums.add(kept[--place]);
+    if (p + 2 == parts.size()) break;
+    sums.keep(kept[place++]);
+    sums.clear();
+  }
+  C.store(sums);
 }
 
 // Multiplies rows of A by a panel, tile by tile, and prefetches the next panel.
@@ -155,10 +152,12 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
     const auto times = [&](auto vectors, Index c) {
       constexpr int kVectors = decltype(vectors)::value;
       const TilePanel<T> part{panel.at + c, panel.row_step};
-      T* to = C + i * ldc + c;
-      if (!parts.empty()) tile_by_parts<kColumns, kVectors>(parts, count, at, part, to, ldc, columns - c, add);
-      else if (count == kTileRows) tile<kTileRows, kColumns, kVectors>(depth, at, part, to, ldc, columns - c, add);
-      else short_tile<kTileRows - 1, kColumns, kVectors>(count, depth, at, part, to, ldc, columns - c, add);
+      const TileOut<T> to{C + i * ldc + c, ldc, columns - c, add};
+      with_rows<kTileRows>(count, [&](auto tile_rows) {
+        constexpr int kRows = decltype(tile_rows)::value;
+        if (parts.empty()) tile<kRows, kColumns, kVectors>(depth, at, part, to);
+        else tile_by_parts<kRows, kColumns, kVectors>(parts, at, part, to);
+      });
     };
     Index c = 0;
     for (; c + width / 2 < columns; c += width) times(std::integral_constant<int, 2>(), c);

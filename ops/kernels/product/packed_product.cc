@@ -21,12 +21,11 @@ template <class T>
 HWY_ATTR void panel_product(Index m, Index n, Index k, const T* A, const T* panel, T* C, Index columns) {
   const Index width = tile_columns<T>();
   for (Index c = 0; c < columns; c += width) {
-    Index i = 0;
-    for (; i + kTileRows <= m; i += kTileRows)
-      tile<kTileRows, false, 2>(k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n, columns - c,
-                                false);
-    short_tile<kTileRows - 1, false, 2>(m - i, k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c}, C + i * n + c, n,
-                                        columns - c, false);
+    for (Index i = 0; i < m; i += kTileRows)
+      with_rows<kTileRows>(m - i, [&](auto rows) {
+        tile<decltype(rows)::value, false, 2>(k, TileRows<T>{A + i * k, k}, TilePanel<T>{panel + c},
+                                              TileOut<T>{C + i * n + c, n, columns - c, false});
+      });
   }
 }
 

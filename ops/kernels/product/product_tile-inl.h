@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "ops/kernels/product/packed_product.h"
 
@@ -58,49 +59,99 @@ struct TilePanel {
   std::int64_t row_step = kPanelColumns<T>;
 };
 
-// C = rows * panel, or C += rows * panel, for the first `columns` columns of the tile (at most kVectors vectors).
-template <int kRows, bool kColumns, int kVectors, class T>
-HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C, std::int64_t ldc,
-                   std::int64_t columns, bool add) {
-  const hn::ScalableTag<T> d;
-  using V = hn::Vec<decltype(d)>;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const T* A = rows.at;
-  const std::int64_t step = rows.row_step;
-  // The pragmas unroll every loop over rows: g++ keeps an array in registers only if all its indices are constant.
-  // Otherwise it stores each accumulator to the stack in every step of k (checked by tests/house/check_tiles.py).
+// A tile's sums, in registers. The pragmas unroll every loop over rows: g++ keeps an array in registers only if all its
+// indices are constant. Otherwise it stores each vector to the stack in every step of k (checked by
+// tests/house/check_tiles.py).
+template <int kRows, int kVectors, class T>
+struct TileSums {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
   V first[kRows], second[kRows];
+
+  HWY_INLINE void clear() {
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    __builtin_prefetch(C + r * ldc, 1);  // loads the rows of C during the product
-    if (kVectors > 1) __builtin_prefetch(C + r * ldc + lanes, 1);
-    first[r] = second[r] = hn::Zero(d);
+    for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(D());
   }
-  for (std::int64_t p = 0; p < k; ++p) {
-    const T* row = panel.at + p * panel.row_step;
-    const V b0 = hn::LoadU(d, row), b1 = kVectors > 1 ? hn::LoadU(d, row + lanes) : hn::Zero(d);
+  // Adds the products of k columns of the rows with k rows of the panel.
+  template <bool kColumns>
+  HWY_INLINE void add_products(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel) {
+    const D d;
+    const T* A = rows.at;
+    const std::int64_t step = rows.row_step;
+    for (std::int64_t p = 0; p < k; ++p) {
+      const T* row = panel.at + p * panel.row_step;
+      const V b0 = hn::LoadU(d, row), b1 = kVectors > 1 ? hn::LoadU(d, row + hn::Lanes(d)) : hn::Zero(d);
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
-      first[r] = hn::MulAdd(a, b0, first[r]);
-      if (kVectors > 1) second[r] = hn::MulAdd(a, b1, second[r]);
+      for (int r = 0; r < kRows; ++r) {
+        const V a = hn::Set(d, kColumns ? A[p * step + r] : A[r * step + p]);
+        first[r] = hn::MulAdd(a, b0, first[r]);
+        if (kVectors > 1) second[r] = hn::MulAdd(a, b1, second[r]);
+      }
     }
   }
+  // Adds, or keeps, sums in memory: kRows of two vectors each, aligned.
+  HWY_INLINE void add(const T* from) {
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    T* to = C + r * ldc;
-    store_part(d, first[r], to, columns, add);
-    if (kVectors > 1) store_part(d, second[r], to + lanes, columns - lanes, add);
+    for (int r = 0; r < kRows; ++r) {
+      const T* row = from + r * 2 * static_cast<std::int64_t>(hn::Lanes(D()));
+      first[r] = hn::Add(hn::Load(D(), row), first[r]);
+      if (kVectors > 1) second[r] = hn::Add(hn::Load(D(), row + hn::Lanes(D())), second[r]);
+    }
   }
+  HWY_INLINE void keep(T* to) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      T* row = to + r * 2 * static_cast<std::int64_t>(hn::Lanes(D()));
+      hn::Store(first[r], D(), row);
+      if (kVectors > 1) hn::Store(second[r], D(), row + hn::Lanes(D()));
+    }
+  }
+};
+
+// A tile of C, its row stride, and how many columns of it to write (at most kVectors vectors).
+template <class T>
+struct TileOut {
+  T* at;
+  std::int64_t row_step, columns;
+  bool add;
+
+  template <int kRows, int kVectors>
+  HWY_INLINE void prefetch() const {  // the rows, during the product
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      __builtin_prefetch(at + r * row_step, 1);
+      if (kVectors > 1) __builtin_prefetch(at + r * row_step + hn::Lanes(hn::ScalableTag<T>()), 1);
+    }
+  }
+  template <int kRows, int kVectors>
+  HWY_INLINE void store(const TileSums<kRows, kVectors, T>& sums) const {
+    const hn::ScalableTag<T> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      T* to = at + r * row_step;
+      store_part(d, sums.first[r], to, columns, add);
+      if (kVectors > 1) store_part(d, sums.second[r], to + lanes, columns - lanes, add);
+    }
+  }
+};
+
+// C = rows * panel, or C += rows * panel.
+template <int kRows, bool kColumns, int kVectors, class T>
+HWY_ATTR void tile(std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, const TileOut<T>& C) {
+  TileSums<kRows, kVectors, T> sums;
+  C.template prefetch<kRows, kVectors>();
+  sums.clear();
+  sums.template add_products<kColumns>(k, rows, panel);
+  C.store(sums);
 }
 
-// The last tile, with fewer rows.
-template <int kRows, bool kColumns, int kVectors, class T>
-HWY_INLINE void short_tile(std::int64_t count, std::int64_t k, const TileRows<T>& rows, const TilePanel<T>& panel, T* C,
-                           std::int64_t ldc, std::int64_t columns, bool add) {
+// Calls f with the number of rows of a tile, `count`, as a constant.
+template <int kRows, class F>
+HWY_INLINE void with_rows(std::int64_t count, F&& f) {
   if constexpr (kRows > 0) {
-    if (count == kRows) return tile<kRows, kColumns, kVectors>(k, rows, panel, C, ldc, columns, add);
-    short_tile<kRows - 1, kColumns, kVectors>(count, k, rows, panel, C, ldc, columns, add);
+    if (count >= kRows) return f(std::integral_constant<int, kRows>());
+    with_rows<kRows - 1>(count, f);
   }
 }
 
