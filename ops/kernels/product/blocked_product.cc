@@ -58,9 +58,13 @@ HWY_ATTR void pack_panel(const MatrixProduct<T>& x, Index p0, Index depth, Index
     Index p = 0;
     if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
       const auto* words = reinterpret_cast<const std::uint32_t*>(from);
-      for (; columns == kWidth && p + kSquare <= depth; p += kSquare)
-        transpose_squares(words + p, x.ldb, reinterpret_cast<std::uint32_t*>(to + p * kWidth), kWidth, kWidth / kSquare,
+      const Index whole = columns / kSquare * kSquare;
+      for (; whole > 0 && p + kSquare <= depth; p += kSquare) {
+        transpose_squares(words + p, x.ldb, reinterpret_cast<std::uint32_t*>(to + p * kWidth), kWidth, whole / kSquare,
                           false);
+        for (Index c = whole; c < columns; ++c)
+          for (Index q = p; q < p + kSquare; ++q) to[q * kWidth + c] = from[c * x.ldb + q];
+      }
     }
     constexpr Index kRun = 16;  // elements of a row at a time: the written block stays in the first-level cache
     for (; p < depth; p += kRun)
@@ -93,6 +97,15 @@ struct NextPanel {
   }
 };
 
+// Copies kTileRows elements by whole vectors, which may read and write a few more.
+template <class T>
+HWY_INLINE void copy_tile_column(const T* from, T* to) {
+  const hn::CappedTag<T, 8> d;
+  const auto lanes = static_cast<Index>(hn::Lanes(d));
+#pragma GCC unroll 8
+  for (Index r = 0; r < kTileRows; r += lanes) hn::StoreU(hn::LoadU(d, from + r), d, to + r);
+}
+
 // Packs rows [i0, i0 + rows) of op(A), whose columns are stored: tile by tile, kTileRows elements per column.
 template <class T>
 HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index i0, Index rows, T* to) {
@@ -102,8 +115,11 @@ HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index 
   for (Index first = 0; first < depth; first += kRun) {
     const Index last = std::min(first + kRun, depth);
     for (Index i = 0; i < whole; i += kTileRows)
-      for (Index p = first; p < last; ++p)
-        for (Index r = 0; r < kTileRows; ++r) to[i * depth + p * kTileRows + r] = from[p * x.lda + i + r];
+      for (Index p = first; p < last; ++p) {
+        T* tile = to + i * depth + p * kTileRows;
+        if (p + 1 < depth) copy_tile_column(from + p * x.lda + i, tile);  // writes on into the next column, if any
+        else std::copy_n(from + p * x.lda + i, kTileRows, tile);
+      }
     for (Index p = first; p < last; ++p)
       for (Index i = whole; i < rows; ++i) to[whole * depth + p * kTileRows + i - whole] = from[p * x.lda + i];
   }
@@ -166,7 +182,7 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
 }
 
 // Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
-// follow. With at most two tiles of rows, packing does not pay: operands are read in place.
+// follow. Where few tiles read an operand, packing does not pay: they read it in place.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {
@@ -174,11 +190,11 @@ HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, In
   const bool add = x.add || p0 > 0;
   const Index fitting = kPackedBytes / (depth * static_cast<Index>(sizeof(T))) / kRowsMultiple * kRowsMultiple;
   const Index block = even_part(x.m, std::min(kBlockRows, fitting), kRowsMultiple);
-  const bool keep = block < x.m, few = x.m <= 2 * kTileRows;
+  const bool keep = block < x.m, few = x.m <= 2 * kTileRows, narrow = x.n <= 2 * kWidth;
   for (Index i0 = 0; i0 < x.m; i0 += block) {
     const Index rows = std::min(block, x.m - i0);
     BlockRows<T> A{{x.A + i0 * x.lda + p0, x.lda}, x.lda};
-    if (x.a == Trans::kYes && few) A = {{x.A + p0 * x.lda + i0, x.lda}, 1};
+    if (x.a == Trans::kYes && (few || narrow)) A = {{x.A + p0 * x.lda + i0, x.lda}, 1};
     else if (x.a == Trans::kYes) {
       pack_rows(x, p0, depth, i0, rows, packed);
       A = {{packed, kTileRows}, depth};
@@ -301,8 +317,8 @@ bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool w
   // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
   // each call, which takes 20 us in a virtual machine, and every small product would make that call.
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
-  // For smaller products, a BLAS with vectors as wide as ours is faster: it has kernels without packing. Otherwise the
-  // choice does not depend on the number of rows.
+  // For smaller products, a BLAS with wide vectors is faster: it has kernels without packing. Otherwise the choice does
+  // not depend on the number of rows.
   constexpr std::int64_t kSmall = 1'000'000;
   return n >= 8 && k >= 16 && (!wide_blas || m * n * k > kSmall);
 }

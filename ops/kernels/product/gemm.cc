@@ -71,10 +71,10 @@ void for_pieces(Index m, Index n, Index k, bool any, F&& body) {
   });
 }
 
-// Whether OpenBLAS has vectors as wide as ours.
+// Whether OpenBLAS and our kernels have vectors of 512 bits, for which it has kernels of small products.
 bool blas_is_wide() {
   const Blas& blas = loaded_blas();
-  return blas.refused.empty() && (blas.wide || !has_wide_vectors());  // the limit of instruction sets may change
+  return blas.refused.empty() && blas.wide && has_wide_vectors();  // the limit of instruction sets may change
 }
 
 template <class T>

@@ -32,7 +32,7 @@ void gemm_by_parts(Trans a, Trans b, std::int64_t m, std::int64_t n, std::span<c
 std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
 
 // True if the bits of a row of a product depend on that row only, not on the number of rows: for all products while a
-// KeptRowBits lives, for n >= 8 and k >= 16 where OpenBLAS has narrower vectors than ours.
+// KeptRowBits lives, for n >= 8 and k >= 16 unless OpenBLAS and our kernels have vectors of 512 bits.
 bool rows_keep_their_bits();
 // While one lives, the process calls no BLAS for products with alpha 1 and beta 0 or 1. Some small products are slower.
 class KeptRowBits {
