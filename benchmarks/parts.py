@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Times training steps with parts of the batch and without, in turn, and prints the ratios (scripts/bench --parts).
 
-usage: parts.py [--build FOLDER] [--parts N] [--rounds N] [--only REGEX] [--threads N]
+usage: parts.py [--build FOLDER] [--count N] [--rounds N] [--only REGEX] [--threads N]
 
-Each row runs on one rank, and on two ranks that share its batch. The interval is that of compare.py.
+Each row runs on one rank, and a row of step_bench also on two ranks that share its batch. The interval is that of compare.py.
 """
 
 import argparse
@@ -44,20 +44,23 @@ def run(row, ranks, threads, parts, contender):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", default="build/release")
-    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--count", type=int, default=8, help="of parts (%(default)s)")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", default="", help="only rows whose name matches")
     parser.add_argument("--threads", type=int, default=1, help="of each rank")
     args = parser.parse_args()
+    rows = [row for row in ROWS if re.search(args.only, row.name)]
+    if not rows:
+        parser.error(f"--only {args.only!r}: no row's name matches")
     contender = interleave.load_spec()["contenders"]["syncline"] | {"build": args.build}
-    print(f"{interleave.machine()['cpu']}, {args.parts} parts, {args.threads} threads a rank, build {os.path.basename(args.build)}\n")
+    print(f"{interleave.machine()['cpu']}, {args.count} parts, {args.threads} threads a rank, build {os.path.basename(args.build)}\n")
     print("| | ranks | with parts, ms | without, ms | ratio | 95 % interval |\n|---|---|---|---|---|---|")
-    for row in (row for row in ROWS if re.search(args.only, row.name)):
-        for ranks in (1, 2):
+    for row in rows:
+        for ranks in (1, 2) if row.rows else (1,):  # net_times.py ends by the clock of each rank
             pairs = []
             for number in range(args.rounds):
-                times = {parts: run(row, ranks, args.threads, parts, contender) for parts in interleave.in_turn([args.parts, 0], number)}
-                pairs.append((times[args.parts], times[0]))
+                times = {parts: run(row, ranks, args.threads, parts, contender) for parts in interleave.in_turn([args.count, 0], number)}
+                pairs.append((times[args.count], times[0]))
             found = compare.Comparison(pairs)
             medians = [statistics.median(column) for column in zip(*pairs)]
             print(

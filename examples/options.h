@@ -29,7 +29,7 @@ struct Options {
 };
 
 // Returns -1 to continue, 0 after --help, 2 if the arguments are wrong. Unless `quiet`, prints the help or a line with
-// the error. Throws ValueError if keras.json or the environment, which have the default of `parts`, are wrong.
+// the error. Reads the default of --parts from keras.json and the environment, and throws as keras_json() does.
 int parse_options(int argc, char** argv, bool quiet, Options& options);
 
 }  // namespace syncline::examples

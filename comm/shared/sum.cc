@@ -40,8 +40,8 @@ HWY_ATTR void add(const T* a, const T* b, T* sum, std::int64_t count) {
 
 // Works in blocks: a block's sums stay in the first-level cache until all terms are added. Value p of the stack is a
 // term, or a sum in sums[p], never in the terms' memory: terms and targets may lie at equal places of different pages,
-// which slows loads behind stores. `kSums`: the most sums at a time. An order of n terms has up to n values on the stack,
-// one of a whole tree of ranks its height.
+// which slows loads behind stores. `kSums`: the most sums at a time, one less than the values on the stack. An order
+// has at most as many values as terms, and at most one more than the height of the tree.
 template <Reduce kReduce, std::size_t kSums, class T>
 HWY_ATTR void reduce_blocks(std::span<const int> order, const void* const* from, std::span<void* const> targets,
                             std::int64_t count) {

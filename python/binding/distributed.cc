@@ -123,11 +123,11 @@ bool join() {
 
 // Collective. The ranks must have joined.
 void set_parts(int parts) {
+  const Alone alone;
   Session& session = Session::current();
   if (session.steps() > 0)
     fail<ValueError>("set_parts: the session has run ", session.steps(), " steps; call it before the first one");
   const bool local = session.strategy() != nullptr && session.strategy()->feeds_are_local();
-  const WithoutGil without_gil;
   if (joined().size() == 1 && parts == 0) session.undistribute();
   else session.distribute(make_data_parallel(joined(), {.local_feeds = local, .parts = parts}));
 }

@@ -301,10 +301,11 @@ class DataParallel : public Strategy {
 
 std::vector<int> first_parts(int ranks, int parts) {
   if (parts < 1 || !std::has_single_bit(static_cast<unsigned>(parts)))
-    fail<ValueError>("distribute: the number of parts is ", parts, "; give a power of two, or 0 for none");
+    fail<ValueError>("the number of parts is ", parts, "; give a power of two, or 0 for none");
   if (parts < ranks)
-    fail<ValueError>("distribute: ", ranks, " ranks cannot share ", parts,
-                     " parts of a batch; set SYNCLINE_PARTS to a power of two that is at least the number of ranks");
+    fail<ValueError>(ranks, " ranks cannot share ", parts,
+                     " parts of a batch; set a number of parts (SYNCLINE_PARTS) that is a power of two and at least ",
+                     "the number of ranks");
   std::vector<int> first(static_cast<std::size_t>(ranks) + 1, parts);
   divide_parts(0, ranks, 0, parts, first);
   return first;

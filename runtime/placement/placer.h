@@ -10,7 +10,7 @@ namespace syncline {
 
 // Arguments: Strategy::place. Replaces an all-reduce of at least `by_rows_from` bytes if its operands are small:
 // each rank computes its rows of the sum from the gathered operands, and the rows are gathered.
-// `by_parts`: Strategy::has_parts.
+// `by_parts`: the batch has parts (Strategy::parts).
 PlacedGraph place_graph(std::span<const Expr> roots, const PlacementMap& leaves, const RowShares& shares,
                         std::span<const Placement> wanted, std::int64_t by_rows_from, bool by_parts);
 

@@ -20,7 +20,7 @@ from collections import namedtuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 PARTS = 8
-LIMIT = 900  # seconds, for each run
+LIMIT, SAMPLE_LIMIT = 900, 150  # seconds, for each job
 
 # How a job runs. layout: of tests/mpi/launch. share_from: the smallest variable that the ranks of a node share and update by rows.
 Way = namedtuple("Way", "ranks threads layout share_from")
@@ -33,6 +33,10 @@ Training = namedtuple("Training", "name steps few_steps legs")
 
 # steps: of all legs together. folder: for the run's files; the folder above it is for those of all runs of the training.
 Leg = namedtuple("Leg", "steps folder ranks")
+
+
+# home: the folder of keras.json. limit: seconds for each job.
+Setup = namedtuple("Setup", "build home limit")
 
 
 class Different(Exception):
@@ -103,21 +107,27 @@ TRAININGS = [
 ]
 
 
-def all_ways():
-    """Every combination; one rank has no layout, and shares nothing."""
-    several = [Way(*way) for way in itertools.product(*SETTINGS) if way[0] > 1]
-    return [FIRST._replace(threads=threads) for threads in SETTINGS.threads[1:]] + several
+def differs(way):
+    """False if another way has the same effect: one rank has no layout, two ranks are one on each of two nodes in either order, and only
+    ranks of one node share variables, not by messages.
+    """
+    if way.ranks == 1:
+        return way == FIRST._replace(threads=way.threads) != FIRST
+    if way.ranks == 2 and way.layout == "by_slot":
+        return False
+    shares = way.layout == "one_node" or (way.layout != "messages" and way.ranks > 2)
+    return shares or way.share_from == FIRST.share_from
 
 
 def pairs(way):
     return set(itertools.combinations(enumerate(way), 2))
 
 
-def few_ways():
-    """Ways that together have each pair of settings, greedily chosen."""
-    left, chosen = set().union(*map(pairs, all_ways())), []
+def few_ways(ways):
+    """Those of the ways that together have each of their pairs of settings, greedily chosen."""
+    left, chosen = set().union(*map(pairs, ways)), []
     while left:
-        chosen.append(max(all_ways(), key=lambda way: len(pairs(way) & left)))
+        chosen.append(max(ways, key=lambda way: len(pairs(way) & left)))
         left -= pairs(chosen[-1])
     return chosen
 
@@ -129,20 +139,18 @@ def rank_counts(way, legs):
     return [way.ranks] if legs == 1 else [counts[(first + leg) % len(counts)] for leg in range(1, legs)] + [way.ranks]
 
 
-def launch(way, ranks, command, folder, build, home):
+def launch(way, ranks, command, folder, setup):
     """Runs the command as a job. Returns its output."""
     settings = {
-        "KERAS_BACKEND": "syncline", "KERAS_HOME": home, "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": os.pathsep.join([os.path.join(build, "python"), os.path.join(ROOT, "tests", "keras")]),
+        "KERAS_BACKEND": "syncline", "KERAS_HOME": setup.home, "MPLBACKEND": "Agg", "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": os.pathsep.join([os.path.join(setup.build, "python"), os.path.join(ROOT, "tests", "keras")]),
         "SYNCLINE_PARTS": str(PARTS), "SYNCLINE_SHARE_FROM": way.share_from,
     }  # fmt: skip
-    job = [os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]
-    try:
-        done = subprocess.run(
-            job, cwd=folder, env={**os.environ, **settings}, timeout=LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-    except subprocess.TimeoutExpired:
-        raise Different(f"ran longer than {LIMIT} s") from None
+    # `timeout` lets mpirun end the ranks.
+    job = ["timeout", "-k", "5", str(setup.limit), os.path.join(ROOT, "tests", "mpi", "launch"), way.layout, str(ranks), *command]
+    done = subprocess.run(job, cwd=folder, env={**os.environ, **settings}, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode in (124, 137):
+        raise Different(f"ran longer than {setup.limit} s")
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().split("\n")
         said = [line for line in lines if "Error" in line or "rror:" in line] or lines
@@ -150,29 +158,38 @@ def launch(way, ranks, command, folder, build, home):
     return done.stdout
 
 
-def run_leg(training, leg, steps, way, ranks, folder, build, home):
+def run_leg(training, leg, steps, way, ranks, folder, setup):
     """Returns the lines of a result."""
     program, *arguments = training.legs[leg](Leg(steps, folder, ranks))
     if program == "fashion_mnist":
-        command = [os.path.join(build, "examples", program), *arguments, "--threads", str(way.threads)]
-        said = launch(way, ranks, command, folder, build, home).split("\n")
-        digests = {re.sub(r"^rank \d+ ", "", line) for line in said if re.match(r"rank \d+ digest", line)}
-        return sorted(digests) + [re.sub(r"  \S+ samples/s.*", "", line) for line in said if "loss" in line]
+        command = [os.path.join(setup.build, "examples", program), *arguments, "--threads", str(way.threads)]
+        said = launch(way, ranks, command, folder, setup)
+        require_resumed(leg, said)
+        digests = set(re.findall(r"^rank \d+ (digest \S+)", said, re.MULTILINE))
+        losses = re.findall(r"^(?:(epoch .*?)  \S+ samples/s  took .*|(test loss .*))$", said, re.MULTILINE)
+        if len(digests) != 1 or not losses or "nan" in str(losses):
+            raise Different(f"ends with the digests {sorted(digests)} and the losses {losses}")
+        return [*digests, *("".join(each) for each in losses)]
     record = os.path.join(folder, f"record-{leg}")
     command = [sys.executable, "-W", "ignore", os.path.join(HERE, "record.py"), record, str(way.threads), program, *arguments]
-    launch(way, ranks, command, folder, build, home)
+    require_resumed(leg, launch(way, ranks, command, folder, setup))
     with open(record, encoding="utf-8") as file:
         return file.read().splitlines()
 
 
-def run(training, steps, way, work, build, home):
+def require_resumed(leg, said):
+    if leg > 0 and not re.search(r"^resumed ", said, re.MULTILINE):
+        raise Different("a leg did not continue the one before it")
+
+
+def run(training, steps, way, work, setup):
     """Returns (lines of the result, seconds)."""
     begin = time.monotonic()
     counts = rank_counts(way, len(training.legs)) if way.ranks > 1 else [1] * len(training.legs)
     lines = []
     with tempfile.TemporaryDirectory(dir=work) as folder:
         for leg, ranks in enumerate(counts):
-            lines += run_leg(training, leg, steps, way, ranks, folder, build, home)
+            lines += run_leg(training, leg, steps, way, ranks, folder, setup)
     if not lines:
         raise Different("recorded nothing")
     return lines, time.monotonic() - begin
@@ -184,14 +201,14 @@ def compare(first, lines):
             raise Different(f"differs\n    one rank: {a[:300]}\n    here:     {b[:300]}")
 
 
-def check(training, steps, ways, build, home):
+def check(training, steps, ways, setup):
     """Runs a training in all ways and prints a line for each. Returns the number of runs that fail or differ."""
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="exact-") as work:
         first = None
         for way in [FIRST, *ways]:
             try:
-                lines, seconds = run(training, steps, way, work, build, home)
+                lines, seconds = run(training, steps, way, work, setup)
                 first = first or lines
                 compare(first, lines)
                 mark, result = "=", f"{seconds:6.1f} s"
@@ -210,25 +227,30 @@ def main():
     parser.add_argument("--keras-examples", required=True, help="folder of Keras 2.3.1's examples")
     parser.add_argument("--sample", action="store_true", help="fewer trainings, steps and ways")
     parser.add_argument("--only", default="", help="only trainings whose name matches")
-    parser.add_argument("--ranks", type=int, nargs="+", default=SETTINGS.ranks, help="only these numbers of ranks")
+    parser.add_argument("--ranks", type=int, nargs="+", default=SETTINGS.ranks, choices=SETTINGS.ranks, help="only these numbers of ranks")
     args = parser.parse_args()
     os.environ["KERAS_EXAMPLES"] = os.path.abspath(args.keras_examples)
     trainings = [t for t in TRAININGS if re.search(args.only, t.name) and (t.few_steps or not args.sample)]
     if not trainings:
         sys.exit(f"exact.py: no training's name matches {args.only!r}: {', '.join(training.name for training in TRAININGS)}")
-    ways = [way for way in (few_ways() if args.sample else all_ways()) if way.ranks in args.ranks]
+    ways = [way for way in map(Way._make, itertools.product(*SETTINGS)) if way.ranks in args.ranks and differs(way)]
     nodes = os.path.join(ROOT, "tests", "mpi", "namespaces", "nodes")
     if subprocess.run([nodes, "--possible"], stdout=subprocess.DEVNULL, timeout=60, check=False).returncode != 0:
         print("no layouts of two nodes: namespaces are not allowed here")
         ways = [way for way in ways if not way.layout.startswith("by_")]
-    wrong = 0
+    if not ways:
+        sys.exit("exact.py: no way is left besides the one that is compared with")
+    ways = few_ways(ways) if args.sample else ways
+    wrong = runs = 0
     with tempfile.TemporaryDirectory(prefix="exact-") as home:
+        setup = Setup(os.path.abspath(args.build), home, SAMPLE_LIMIT if args.sample else LIMIT)
         with open(os.path.join(home, "keras.json"), "w", encoding="utf-8") as file:
             file.write('{"floatx": "float32", "epsilon": 1e-7, "image_data_format": "channels_last"}')
         for number, training in enumerate(trainings):
-            own = ways[number :: len(trainings)] if args.sample else ways
-            wrong += check(training, training.few_steps if args.sample else training.steps, own, os.path.abspath(args.build), home)
-    print(f"exact: {len(trainings)} trainings, {wrong} runs fail or differ")
+            own = ways[number :: len(trainings)] or [ways[number % len(ways)]] if args.sample else ways
+            wrong += check(training, training.few_steps if args.sample else training.steps, own, setup)
+            runs += len(own)
+    print(f"exact: {len(trainings)} trainings in {runs} runs beside one rank's, of which {wrong} fail or differ")
     sys.exit(1 if wrong else 0)
 
 

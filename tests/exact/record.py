@@ -17,10 +17,12 @@ TRAIN, COMPUTE = ("fit", "fit_generator", "train_on_batch"), ("evaluate", "evalu
 
 
 def digest(values):
-    """A digest of a list of arrays."""
+    """A digest of a list of arrays. NaN is an error: a training that ends with it shows nothing."""
     found = hashlib.sha256()
     for value in values:
         value = np.ascontiguousarray(value)
+        if not np.all(np.isfinite(value)):
+            raise FloatingPointError("a weight or a prediction is not finite")
         found.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
     return found.hexdigest()[:16]
 

@@ -42,7 +42,7 @@ def test_same_bits_on_any_number_of_ranks(ranks):
 
 
 def test_too_few_parts():
-    with pytest.raises(AssertionError, match="3 ranks cannot share 2 parts of a batch; set SYNCLINE_PARTS to a power of two"):
+    with pytest.raises(AssertionError, match="3 ranks cannot share 2 parts of a batch; set a number of parts"):
         run(3, "from syncline import distributed; distributed.set_parts(2)")
 
 

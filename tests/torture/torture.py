@@ -3,9 +3,9 @@
 
 Each kill hits one rank, or all processes at once like a power cut, at a random time or while a checkpoint is being
 written, in one file or in shards. After each kill every checkpoint in the folder must be whole, and `latest` must be
-one of them and no older than before. A training must end with the bits of an undisturbed one: either on as many ranks,
-or with parts of the batch and a number of ranks that changes, on one rank. A failure ends the run with exit status 1
-and keeps the folder.
+one of them and no older than before. A training on a fixed number of ranks must end with the bits of an undisturbed one
+on that number. A training whose number of ranks changes has parts of the batch, and must end with the bits of an
+undisturbed one on one rank. A failure ends the run with exit status 1 and keeps the folder.
 """
 
 import argparse

@@ -44,7 +44,7 @@ Finding check_blas() {
   const kernels::Blas& blas = kernels::loaded_blas();
   if (!blas.refused.empty())
     return {Level::kWarn, kVersions,
-            fmt::format("{} is not used: {}; small matrix products are slower", blas.library, blas.refused),
+            fmt::format("{} is not used: {}; some small matrix products are slower", blas.library, blas.refused),
             "install libopenblas0-pthread, and check that LD_LIBRARY_PATH does not hide it"};
   return {Level::kOk, kVersions, blas.library, ""};
 }
@@ -110,7 +110,8 @@ Findings check_parts(int parts, int ranks) {
   const std::string all = fmt::format("{} parts of a batch (SYNCLINE_PARTS)", parts);
   if (ranks > parts)
     return {{Level::kFail, kParts, fmt::format("{} for {} ranks", all, ranks),
-             fmt::format("set SYNCLINE_PARTS={}", std::bit_ceil(static_cast<unsigned>(ranks)))}};
+             ranks > 1024 ? "use at most 1024 ranks, or set SYNCLINE_PARTS=0"
+                          : fmt::format("set SYNCLINE_PARTS={}", std::bit_ceil(static_cast<unsigned>(ranks)))}};
   int most = 0;
   const std::vector<int> first = first_parts(ranks, parts);
   for (std::size_t r = 1; r < first.size(); ++r) most = std::max(most, first[r] - first[r - 1]);

@@ -97,7 +97,8 @@ struct NextPanel {
   }
 };
 
-// Copies kTileRows elements by whole vectors, which may read and write a few more.
+// Copies kTileRows elements by whole vectors, which may read and write up to two more. So another column must follow
+// `from` in A, and the copy of that column must follow: it overwrites them. Not for the last column.
 template <class T>
 HWY_INLINE void copy_tile_column(const T* from, T* to) {
   const hn::CappedTag<T, 8> d;
@@ -117,7 +118,7 @@ HWY_ATTR void pack_rows(const MatrixProduct<T>& x, Index p0, Index depth, Index 
     for (Index i = 0; i < whole; i += kTileRows)
       for (Index p = first; p < last; ++p) {
         T* tile = to + i * depth + p * kTileRows;
-        if (p + 1 < depth) copy_tile_column(from + p * x.lda + i, tile);  // writes on into the next column, if any
+        if (p + 1 < depth) copy_tile_column(from + p * x.lda + i, tile);
         else std::copy_n(from + p * x.lda + i, kTileRows, tile);
       }
     for (Index p = first; p < last; ++p)
@@ -182,7 +183,8 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
 }
 
 // Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
-// follow. Where few tiles read an operand, packing does not pay: they read it in place.
+// follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of columns: the tiles read
+// the operand in place.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {
@@ -313,14 +315,14 @@ void run(const MatrixProduct<double>& x, std::byte* memory) { HWY_DYNAMIC_DISPAT
 
 }  // namespace
 
-bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas) {
+bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool both_are_wide) {
   // Without SIMD here, a BLAS is at least as fast. Do not use hwy::SupportedTargets(): it rereads the CPU features on
   // each call, which takes 20 us in a virtual machine, and every small product would make that call.
   if (HWY_DYNAMIC_DISPATCH(vector_bytes)() == 0) return false;
-  // For smaller products, a BLAS with wide vectors is faster: it has kernels without packing. Otherwise the choice does
-  // not depend on the number of rows.
+  // For smaller products, a BLAS with vectors of 512 bits is faster: it has kernels without packing. Otherwise the
+  // choice does not depend on the number of rows.
   constexpr std::int64_t kSmall = 1'000'000;
-  return n >= 8 && k >= 16 && (!wide_blas || m * n * k > kSmall);
+  return n >= 8 && k >= 16 && (!both_are_wide || m * n * k > kSmall);
 }
 
 template <class T>

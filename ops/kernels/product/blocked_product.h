@@ -1,5 +1,6 @@
-// Large matrix products: C = op(A) op(B), or C += op(A) op(B), row-major, in blocks whose operands stay in the caches.
-// Panels of B are packed; A is packed only if its columns are stored. With a few rows neither is packed.
+// Matrix products: C = op(A) op(B), or C += op(A) op(B), row-major, in blocks whose operands stay in the caches. Panels
+// of B are packed, and A if its columns are stored. With at most two tiles of rows, neither A nor a whole panel of B is
+// packed; with at most two panels of columns, A is not packed.
 //
 // The caller owns the buffers, which must not overlap. The sum of an element runs over blocks of k in order,
 // independent of the other rows and columns. Runs on the calling thread. Thread-safe. The first product of a thread
@@ -13,8 +14,8 @@
 
 namespace syncline::kernels {
 
-// True if a product of this shape is faster here than in a BLAS. `wide_blas`: both have vectors of 512 bits.
-bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool wide_blas);
+// True if a product of this shape is faster here than in a BLAS. `both_are_wide`: both have vectors of 512 bits.
+bool blocked_product_pays(std::int64_t m, std::int64_t n, std::int64_t k, bool both_are_wide);
 // True if our vectors are 512 bits wide.
 bool has_wide_vectors();
 

@@ -71,8 +71,8 @@ void for_pieces(Index m, Index n, Index k, bool any, F&& body) {
   });
 }
 
-// Whether OpenBLAS and our kernels have vectors of 512 bits, for which it has kernels of small products.
-bool blas_is_wide() {
+// True if OpenBLAS and our kernels have vectors of 512 bits. Only then does OpenBLAS compute small products faster.
+bool both_are_wide() {
   const Blas& blas = loaded_blas();
   return blas.refused.empty() && blas.wide && has_wide_vectors();  // the limit of instruction sets may change
 }
@@ -80,7 +80,7 @@ bool blas_is_wide() {
 template <class T>
 bool is_blocked_product(Index m, Index n, Index k, T alpha, T beta) {
   if (alpha != T(1) || (beta != T(0) && beta != T(1))) return false;
-  return kept_row_bits.load(std::memory_order_relaxed) > 0 || blocked_product_pays(m, n, k, blas_is_wide());
+  return kept_row_bits.load(std::memory_order_relaxed) > 0 || blocked_product_pays(m, n, k, both_are_wide());
 }
 
 // Scales C for k == 0: BLAS rejects the leading dimension 0 of an empty operand.
@@ -150,7 +150,6 @@ Index gemm_pieces(Index m, Index n, Index k) {
   return rows.count * columns.count;
 }
 
-bool rows_keep_their_bits() { return kept_row_bits > 0 || !blas_is_wide(); }
 KeptRowBits::KeptRowBits() { ++kept_row_bits; }
 KeptRowBits::~KeptRowBits() { --kept_row_bits; }
 

@@ -31,10 +31,9 @@ void gemm_by_parts(Trans a, Trans b, std::int64_t m, std::int64_t n, std::span<c
 // The number of pieces that gemm splits a product into for several threads.
 std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
 
-// True if the bits of a row of a product depend on that row only, not on the number of rows: for all products while a
-// KeptRowBits lives, for n >= 8 and k >= 16 unless OpenBLAS and our kernels have vectors of 512 bits.
-bool rows_keep_their_bits();
-// While one lives, the process calls no BLAS for products with alpha 1 and beta 0 or 1. Some small products are slower.
+// While one lives, the process calls no BLAS for products with alpha 1 and beta 0 or 1: the bits of a row then depend on
+// that row only, not on the number of rows. Some small products are slower. Without one this holds for n >= 8 and
+// k >= 16, unless OpenBLAS and our kernels have vectors of 512 bits.
 class KeptRowBits {
  public:
   KeptRowBits();

@@ -137,7 +137,8 @@ def parts():
 
 def set_parts(parts: int):
     """Divides each batch into parts, so that variables, outputs, losses and metrics have the same bits on any number of ranks up to this
-    one. A collective of all ranks, before the first function runs. SYNCLINE_PARTS and keras.json set the same option.
+    one. A collective of all ranks. Call it before a model is built: initial weights may depend on NumPy's threads, which it limits to one.
+    SYNCLINE_PARTS and keras.json set the same option. A worker process computes alone, and the call has no effect there.
 
     Args:
         parts: a power of two, at least the number of ranks and at most 1024; 0: no parts.
@@ -148,10 +149,10 @@ def set_parts(parts: int):
         docs/reproducibility.md
     """
     parts = operator.index(parts)
-    if not 0 <= parts <= 1024:
+    if not 0 <= parts <= 1024 or parts & (parts - 1) != 0:
         raise ValueError(f"set_parts: parts is {parts}; give a power of two from {size()} to 1024, or 0 for none")
     if _is_worker:
-        return  # computes alone, for a rank
+        return
     if not _entered:
         _enter()
     _core.set_parts(parts)
@@ -187,17 +188,17 @@ def join():
 
 def _enter():
     global _entered
-    _entered = True
     if _core.join():
         import atexit
 
         atexit.register(_core.leave, 0)
+    _entered = True
     _keep_numpy_bits()
 
 
 def _keep_numpy_bits():
-    """With parts, limits NumPy's linear algebra to one thread. With another number of threads, which follows from the rank's processors, it rounds
-    differently: in Keras's Orthogonal initializer, for example.
+    """With parts, limits NumPy's linear algebra to one thread. It rounds differently with another number of threads, which follows from the
+    rank's processors. Keras's Orthogonal initializer calls it.
     """
     if parts() == 0:
         return
@@ -255,4 +256,10 @@ def _align_entropy():
         entropy.randbits = random.Random(_job).getrandbits
 
 
-os.register_at_fork(before=_core.before_fork, after_in_parent=_core.after_fork_in_parent, after_in_child=_core.after_fork_in_child)
+def _become_worker():
+    global _is_worker
+    _is_worker = True
+    _core.after_fork_in_child()
+
+
+os.register_at_fork(before=_core.before_fork, after_in_parent=_core.after_fork_in_parent, after_in_child=_become_worker)
