@@ -183,8 +183,8 @@ HWY_ATTR void panel_times_rows(const BlockRows<T>& A, Index rows, Index depth, s
 }
 
 // Multiplies all rows of A by one block of B. The first block of rows packs the panels; they are kept if more rows
-// follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of columns: the tiles read
-// the operand in place.
+// follow. Packing does not pay for at most two tiles of rows, nor of A for at most two panels of columns: the tiles
+// read the operand in place.
 template <class T>
 HWY_ATTR void block_product(const MatrixProduct<T>& x, Index p0, Index depth, Index j0, Index width, T* panels,
                             T* packed) {

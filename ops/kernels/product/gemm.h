@@ -31,9 +31,9 @@ void gemm_by_parts(Trans a, Trans b, std::int64_t m, std::int64_t n, std::span<c
 // The number of pieces that gemm splits a product into for several threads.
 std::int64_t gemm_pieces(std::int64_t m, std::int64_t n, std::int64_t k);
 
-// While one lives, the process calls no BLAS for products with alpha 1 and beta 0 or 1: the bits of a row then depend on
-// that row only, not on the number of rows. Some small products are slower. Without one this holds for n >= 8 and
-// k >= 16, unless OpenBLAS and our kernels have vectors of 512 bits.
+// While one lives, the process calls no BLAS for products with alpha 1 and beta 0 or 1: the bits of a row then depend
+// on that row only, not on the number of rows. Some small products are slower. Without one this holds if n is at least
+// 8 and k at least 16, unless OpenBLAS and our kernels have vectors of 512 bits.
 class KeptRowBits {
  public:
   KeptRowBits();
