@@ -127,7 +127,7 @@ class Torture:
         self.rng = random.Random(arguments.seed)
         self.data = work + "/data"
         write_small_data(self.data, self.rng)
-        self.references = {}  # (ranks, parts) -> digest, seconds
+        self.references = {}  # (ranks, parts) -> folder, digest, seconds
         self.kills = self.during_saves = self.trainings = 0
 
     def tool(self, *words):
@@ -148,11 +148,12 @@ class Torture:
         return digests.pop()
 
     def reference(self, ranks, parts):
-        """(digest, seconds) of an undisturbed training."""
+        """(folder, digest, seconds) of an undisturbed training."""
         if (ranks, parts) not in self.references:
+            folder = f"{self.work}/undisturbed-{ranks}-{parts}"
             begin = time.monotonic()
-            digest = self.finish(Job(self.arguments, self.data, ranks, f"{self.work}/undisturbed-{ranks}-{parts}", parts))
-            self.references[ranks, parts] = digest, time.monotonic() - begin
+            digest = self.finish(Job(self.arguments, self.data, ranks, folder, parts))
+            self.references[ranks, parts] = folder, digest, time.monotonic() - begin
         return self.references[ranks, parts]
 
     def check_folder(self, folder, step):
@@ -205,7 +206,7 @@ class Torture:
         step, parts = 0, 0 if fixed else PARTS
         while True:
             ranks = fixed or self.rng.randint(1, MOST_RANKS)
-            expected, seconds = self.reference(fixed or 1, parts)
+            whole, expected, seconds = self.reference(fixed or 1, parts)
             job = Job(self.arguments, self.data, ranks, folder, parts, self.rng.randint(1, ranks))
             if self.kills < self.arguments.kills:
                 saving = self.wait_for_a_moment(job, folder, seconds)
@@ -221,6 +222,9 @@ class Torture:
             self.check_folder(folder, step)
             if digest != expected:
                 raise Lost(f"ended with digest {digest} on {ranks} ranks; undisturbed, {fixed or 1} ranks end with {expected}")
+            code, text = self.tool("diff", f"{folder}/latest", f"{whole}/latest")
+            if code != 0:
+                raise Lost(f"saved other values than {fixed or 1} undisturbed ranks:\n{text}")
             shutil.rmtree(folder)
             return
 
