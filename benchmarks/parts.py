@@ -3,7 +3,7 @@
 
 usage: parts.py [--build FOLDER] [--count N] [--rounds N] [--only REGEX] [--threads N]
 
-Each row runs on one rank, and a row of step_bench also on two ranks that share its batch. The interval is that of compare.py.
+Each row runs on one rank and on two ranks that share its batch. The interval is that of compare.py.
 """
 
 import argparse
@@ -15,25 +15,25 @@ from collections import namedtuple
 import compare
 import interleave
 
-# field: the time that the program prints. rows: of all ranks, for step_bench; a network of peers/keras_nets.py has its own.
+# field: the time that the program prints. rows: of all ranks.
 Row = namedtuple("Row", "name task model rows field")
 ROWS = [
     Row("MLP 784-512-512-10, dropout, batch 128, Adam", "step", "mlp", 128, "step_ms"),
     Row("CNN 32-64-128-10, batch 128, Adadelta", "step", "cnn", 128, "step_ms"),
     Row("LSTM 128, embedding 20000x128, batch 128, 80 words, Adam", "step", "lstm", 128, "step_ms"),
     Row("Residual, 3 blocks of 64 channels, batch 32, SGD", "step", "residual", 32, "step_ms"),
-    Row("ResNet50, 128x128, batch 16, Adam", "net", "resnet50", None, "train_ms"),
-    Row("transformer, batch 16, Adam", "net", "transformer", None, "train_ms"),
+    Row("ResNet50, 128x128, batch 128, Adam", "net", "resnet50", 128, "train_ms"),
+    Row("ResNet50, 128x128, batch 16, Adam", "net", "resnet50", 16, "train_ms"),
+    Row("transformer, batch 16, Adam", "net", "transformer", 16, "train_ms"),
 ]
-STEPS = {"mlp": 200, "cnn": 20, "lstm": 20, "residual": 10}
+STEPS = {"mlp": 200, "cnn": 20, "lstm": 20, "residual": 10, "resnet50": 3, "transformer": 10}
 
 
 def run(row, ranks, threads, parts, contender):
     """The time of a step in ms. Raises RuntimeError if the program fails."""
-    key = ("syncline", row.task, row.model, threads, ranks, STEPS.get(row.model, 0))
-    words = list(contender[row.task])
-    if row.rows:
-        words += ["--rows", str(row.rows // ranks)]
+    key = ("syncline", row.task, row.model, threads, ranks, STEPS[row.model])
+    options = ["--rows", row.rows // ranks] if row.task == "step" else ["--batch", row.rows, "--training", STEPS[row.model]]
+    words = [*contender[row.task], *map(str, options)]
     environment = {"SYNCLINE_PARTS": str(parts)}
     measured = interleave.measure(key, {"syncline": contender | {row.task: words, "environment": environment}}, 600)
     if row.field not in measured:
@@ -56,7 +56,7 @@ def main():
     print(f"{interleave.machine()['cpu']}, {args.count} parts, {args.threads} threads a rank, build {os.path.basename(args.build)}\n")
     print("| | ranks | with parts, ms | without, ms | ratio | 95 % interval |\n|---|---|---|---|---|---|")
     for row in rows:
-        for ranks in (1, 2) if row.rows else (1,):  # net_times.py ends by the clock of each rank
+        for ranks in (1, 2):
             pairs = []
             for number in range(args.rounds):
                 times = {parts: run(row, ranks, args.threads, parts, contender) for parts in interleave.in_turn([args.count, 0], number)}

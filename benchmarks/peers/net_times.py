@@ -4,6 +4,8 @@ keras: Keras 2.3.1 on Syncline with KERAS_BACKEND=syncline, Keras 3 on JAX with 
 TensorFlow; --jit lets TensorFlow compile with XLA. torch is eager. openvino only predicts. The networks are those of
 keras_nets.py and torch_nets.py.
 
+--batch N: another batch. --training N: exactly N training steps and no prediction, as several ranks need.
+
 One line of JSON. Times in ms, each the least of at least 5 calls and 2 s: train_ms (a step on a batch in memory, Adam), predict_ms
 (of the same batch), predict_one_ms (of one row); first_ms is the first training step, which makes the plan. train_peak_mib is
 the peak memory of the process until then.
@@ -21,9 +23,10 @@ import numpy
 LEAST_CALLS, LEAST_SECONDS = 5, 2.0
 
 
-def least_ms(call):
+def least_ms(call, calls=None):
+    """The least time of so many calls, or else of LEAST_CALLS and LEAST_SECONDS."""
     times, begin = [], time.perf_counter()
-    while len(times) < LEAST_CALLS or time.perf_counter() - begin < LEAST_SECONDS:
+    while len(times) < (calls or LEAST_CALLS) or (not calls and time.perf_counter() - begin < LEAST_SECONDS):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
@@ -127,26 +130,33 @@ FRAMEWORKS = {"keras": InKeras, "torch": InTorch, "torch_compile": InTorch, "ope
 
 
 def main():
-    more = {"--framework": {"choices": FRAMEWORKS, "default": "keras"}, "--jit": {"action": "store_true"}}
+    more = {
+        "--framework": {"choices": FRAMEWORKS, "default": "keras"},
+        "--jit": {"action": "store_true"},
+        "--batch": {"type": int},
+        "--training": {"type": int},
+    }
     args = measure.arguments(models=keras_nets.NETS, more=more)
     contender = FRAMEWORKS[args.framework](args)
     net = keras_nets.NETS[args.model]
+    batch = args.batch or net.batch
     random = numpy.random.default_rng(1)
-    x, one = (contender.inputs(net.feeds(random, rows)) for rows in (net.batch, 1))
-    y = numpy.eye(keras_nets.CLASSES, dtype="float32")[random.integers(0, keras_nets.CLASSES, net.batch)]
+    x, one = (contender.inputs(net.feeds(random, rows)) for rows in (batch, 1))
+    y = numpy.eye(keras_nets.CLASSES, dtype="float32")[random.integers(0, keras_nets.CLASSES, batch)]
     times = {}
     if contender.train:
         start = time.perf_counter()
         contender.train(x, y)
         times["first_ms"] = (time.perf_counter() - start) * 1e3
-        times["train_ms"] = least_ms(lambda: contender.train(x, y))
+        times["train_ms"] = least_ms(lambda: contender.train(x, y), args.training)
         times["train_peak_mib"] = measure.peak_mib()
-    contender.predict(x)
-    times["predict_ms"] = least_ms(lambda: contender.predict(x))
-    contender.predict(one)
-    times["predict_one_ms"] = least_ms(lambda: contender.predict(one))
+    if not args.training:
+        contender.predict(x)
+        times["predict_ms"] = least_ms(lambda: contender.predict(x))
+        contender.predict(one)
+        times["predict_one_ms"] = least_ms(lambda: contender.predict(one))
     step_ms = times.get("train_ms", times["predict_ms"])
-    measure.report(args, step_ms / 1e3, contender.version, batch=net.batch, samples_per_s=net.batch / step_ms * 1e3, **times)
+    measure.report(args, step_ms / 1e3, contender.version, batch=batch, samples_per_s=batch / step_ms * 1e3, **times)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ struct Pass {
     output = {out_h, out_w, out_c, 0, 0, rows, columns};
   }
 
-  Index kernel_floats() const { return kPlanes * round_up(in * out, kLanePad); }
+  Index kernel_stride() const { return round_up(in * out, kLanePad) + kLanePad; }  // floats between planes
+  Index kernel_floats() const { return kPlanes * kernel_stride(); }
   Index block_floats() const { return kPlanes * (in_stride + out_stride + std::max(in_pitch, out_pitch)); }
   Index blocks() const { return (tiles + block - 1) / block; }
 };
@@ -95,17 +96,27 @@ void convolve(const Pass& p, const Chunks& slots, const float* x, const float* k
       kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);
       for (Index plane = 0; plane < kPlanes; ++plane) {
         gemm_serial(Trans::kNo, Trans::kNo, end - begin, p.out, p.in, 1.0f, work.input.data + plane * p.in_stride,
-                    p.in_pitch, kernel + plane * p.in * p.out, p.out, 0.0f, work.output.data + plane * p.out_stride,
-                    p.out_pitch);
+                    p.in_pitch, kernel + plane * p.kernel_stride(), p.out, 0.0f,
+                    work.output.data + plane * p.out_stride, p.out_pitch);
       }
       kernels::winograd::transform_output(p.output, work.output, begin, end, y, work.patch);
     }
   });
 }
 
-void transform_taps(const float* taps, Index size, float* planes) {
-  parallel_for(size, 15.0,
-               [&](Index begin, Index end) { kernels::winograd::transform_kernel(taps, size, begin, end, planes); });
+void transform_taps(const Pass& p, const float* taps, float* planes) {
+  const Index size = p.in * p.out;
+  parallel_for(size, 15.0, [&](Index begin, Index end) {
+    kernels::winograd::transform_kernel(taps + begin, size, end - begin, planes + begin, p.kernel_stride());
+  });
+}
+
+// taps[i] = the gradient of tap i.
+void transform_sums(const Pass& p, const float* sums, float* taps) {
+  const Index size = p.in * p.out;
+  parallel_for(size, 15.0, [&](Index begin, Index end) {
+    kernels::winograd::transform_kernel_gradient(sums + begin, p.kernel_stride(), end - begin, taps + begin, size);
+  });
 }
 
 // taps[t][k][c] = w[8 - t][c][k].
@@ -133,7 +144,7 @@ std::size_t forward_scratch_bytes(const ConvGeometry& g) {
 void forward(const ConvGeometry& g, const float* x, const float* w, float* y, void* scratch) {
   const Pass p = forward_pass(g);
   float* kernel = static_cast<float*>(scratch);
-  transform_taps(w, p.in * p.out, kernel);
+  transform_taps(p, w, kernel);
   convolve(p, slots_of(g, p, 0), x, kernel, y, kernel + p.kernel_floats());
 }
 
@@ -149,7 +160,7 @@ void grad_input(const ConvGeometry& g, const float* dy, const float* w, float* d
   float* kernel = static_cast<float*>(scratch);
   float* memory = kernel + p.kernel_floats();
   rotate_kernel(w, g.in_c, g.out_c, memory);
-  transform_taps(memory, p.in * p.out, kernel);
+  transform_taps(p, memory, kernel);
   convolve(p, slots_of(g, p, 0), dy, kernel, dx, memory);
 }
 
@@ -158,48 +169,112 @@ namespace {
 // True if a slot's partial sums of a kernel gradient would not stay in the second-level cache.
 bool is_wide(const Pass& p) { return p.kernel_floats() * kFloat > kBlockBytes; }
 
-// The gradient of a wide kernel: transforms the tiles of a group, then sums each plane by one product. There are no
-// partial sums, and each plane's sum is read and written once a group.
-struct Group {
-  Index tiles;                  // as many as kGroupBytes hold, but at least kMinBlockTiles
-  Index in_stride, out_stride;  // floats between planes
-  Index patch;                  // floats of a slot's patch
-  Chunks slots;                 // of a group's tiles
+// Blocks of a kernel's channels: as wide as possible, but enough for many cores.
+struct KernelBlocks {
+  Chunks rows, columns;
 
-  Group(const ConvGeometry& g, const Pass& p) : patch(kPlanes * std::max(p.in_pitch, p.out_pitch)) {
-    const Index fitting = kGroupBytes / (kPlanes * kFloat * (p.in_pitch + p.out_pitch)) / 16 * 16;
-    tiles = std::min(std::max(fitting, kMinBlockTiles), p.tiles);
-    in_stride = tiles * p.in_pitch + kLanePad;
-    out_stride = tiles * p.out_pitch + kLanePad;
-    slots = divide_into_slots(tiles, flops(g) / kFlopsSaved, patch * kFloat);
+  KernelBlocks(Index in, Index out) {
+    constexpr Index kWidest = 64, kNarrowest = 32, kEnough = 16;
+    for (Index width = kWidest; width >= kNarrowest; width /= 2) {
+      rows = {in, width, (in + width - 1) / width};
+      columns = {out, width, (out + width - 1) / width};
+      if (count() >= kEnough) break;
+    }
   }
-  Index floats() const { return kPlanes * (in_stride + out_stride) + slots.count * patch; }
+  Index count() const { return rows.count * columns.count; }
+  Index stride() const { return rows.size * columns.size + kLanePad; }  // floats between planes
+  Index floats() const { return kPlanes * stride(); }
 };
 
-void sum_planes(const ConvGeometry& g, const Pass& p, const float* x, const float* dy, float* sums, float* memory) {
+// The gradient of a wide kernel: transforms the tiles of a group, then sums each plane by one product. There are no
+// partial sums, and each plane's sum is read and written once a group. With few tiles, the products would wait for the
+// memory of their sums: a block of the kernel is summed and transformed back within the second-level cache instead.
+struct Group {
+  static constexpr Index kFewTiles = 32;
+  Index tiles;                  // as many as kGroupBytes hold, but at least kMinBlockTiles
+  bool by_blocks;               // of the kernel
+  Index in_stride, out_stride;  // floats between planes
+  Index patch;                  // floats of a slot's patch
+  KernelBlocks blocks;
+  Chunks tile_slots, block_slots;
+
+  Group(const ConvGeometry& g, const Pass& p)
+      : patch(kPlanes * std::max(p.in_pitch, p.out_pitch)), blocks(p.in, p.out) {
+    const Index fitting = kGroupBytes / (kPlanes * kFloat * (p.in_pitch + p.out_pitch)) / 16 * 16;
+    tiles = std::min(std::max(fitting, kMinBlockTiles), p.tiles);
+    by_blocks = tiles == p.tiles && tiles <= kFewTiles;
+    in_stride = tiles * p.in_pitch + kLanePad;
+    out_stride = tiles * p.out_pitch + kLanePad;
+    tile_slots = divide_into_slots(tiles, flops(g) / kFlopsSaved, patch * kFloat);
+    block_slots = divide_into_slots(blocks.count(), flops(g) / kFlopsSaved, blocks.floats() * kFloat);
+  }
+  Index plane_floats() const { return kPlanes * (in_stride + out_stride); }
+  // Of the slots' patches, and then of the sums.
+  Index patch_floats() const { return tile_slots.count * patch; }
+  Index sum_floats(const Pass& p) const { return by_blocks ? block_slots.count * blocks.floats() : p.kernel_floats(); }
+  Index floats(const Pass& p) const { return plane_floats() + patch_floats() + sum_floats(p); }
+};
+
+// Transforms the tiles [first, first + tiles).
+void transform_group(const Pass& p, const Group& group, const float* x, const float* dy, Index first, Index tiles,
+                     const Planes& input, const Planes& output, float* patches) {
+  parallel_chunks(group.tile_slots, [&](Index slot, Index begin, Index end) {
+    float* const patch = patches + slot * group.patch;
+    const auto rows = [&](const Planes& planes) {
+      return Planes{planes.data + begin * planes.pitch, planes.stride, planes.pitch};
+    };
+    end = std::min(end, tiles);
+    if (begin >= end) return;
+    kernels::winograd::transform_input(p.input, x, first + begin, first + end, rows(input), patch);
+    kernels::winograd::transform_gradient(p.output, dy, first + begin, first + end, rows(output), patch);
+  });
+}
+
+// dw of all tiles. `memory`: of the slots' sums.
+void sum_by_blocks(const Pass& p, const Group& group, const Planes& input, const Planes& output, float* memory,
+                   float* dw) {
+  const KernelBlocks& blocks = group.blocks;
+  const Index stride = blocks.stride();
+  parallel_chunks(group.block_slots, [&](Index slot, Index begin, Index end) {
+    float* const sums = memory + slot * blocks.floats();
+    for (Index block = begin; block < end; ++block) {
+      const Index r = block / blocks.columns.count, c = block % blocks.columns.count;
+      const Index i = blocks.rows.begin(r), height = blocks.rows.end(r) - i;
+      const Index j = blocks.columns.begin(c), width = blocks.columns.end(c) - j;
+      for (Index plane = 0; plane < kPlanes; ++plane)
+        gemm_serial(Trans::kYes, Trans::kNo, height, width, group.tiles, 1.0f, input.data + plane * input.stride + i,
+                    input.pitch, output.data + plane * output.stride + j, output.pitch, 0.0f, sums + plane * stride,
+                    width);
+      for (Index row = 0; row < height; ++row)
+        kernels::winograd::transform_kernel_gradient(sums + row * width, stride, width, dw + (i + row) * p.out + j,
+                                                     p.in * p.out);
+    }
+  });
+}
+
+void sum_planes(const ConvGeometry& g, const Pass& p, const Planes& input, const Planes& output, Index tiles, bool add,
+                float* sums) {
+  parallel_for(kPlanes, flops(g) * kNanosecondsPerFlop / kPlanes, [&](Index begin, Index end) {
+    for (Index plane = begin; plane < end; ++plane)
+      gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, tiles, 1.0f, input.data + plane * input.stride, input.pitch,
+                  output.data + plane * output.stride, output.pitch, add ? 1.0f : 0.0f,
+                  sums + plane * p.kernel_stride(), p.out);
+  });
+}
+
+void wide_grad_kernel(const ConvGeometry& g, const Pass& p, const float* x, const float* dy, float* dw, float* memory) {
   const Group group(g, p);
   const Planes input{memory, group.in_stride, p.in_pitch};
   const Planes output{memory + kPlanes * group.in_stride, group.out_stride, p.out_pitch};
-  float* const patches = output.data + kPlanes * group.out_stride;
+  float* const patches = memory + group.plane_floats();
+  float* const sums = patches + group.patch_floats();
   for (Index first = 0; first < p.tiles; first += group.tiles) {
     const Index tiles = std::min(group.tiles, p.tiles - first);
-    parallel_chunks(group.slots, [&](Index slot, Index begin, Index end) {
-      float* const patch = patches + slot * group.patch;
-      const auto rows = [&](const Planes& planes) {
-        return Planes{planes.data + begin * planes.pitch, planes.stride, planes.pitch};
-      };
-      end = std::min(end, tiles);
-      if (begin >= end) return;
-      kernels::winograd::transform_input(p.input, x, first + begin, first + end, rows(input), patch);
-      kernels::winograd::transform_gradient(p.output, dy, first + begin, first + end, rows(output), patch);
-    });
-    parallel_for(kPlanes, flops(g) * kNanosecondsPerFlop / kPlanes, [&](Index begin, Index end) {
-      for (Index plane = begin; plane < end; ++plane)
-        gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, tiles, 1.0f, input.data + plane * input.stride, input.pitch,
-                    output.data + plane * output.stride, output.pitch, first == 0 ? 0.0f : 1.0f,
-                    sums + plane * p.in * p.out, p.out);
-    });
+    transform_group(p, group, x, dy, first, tiles, input, output, patches);
+    if (group.by_blocks) return sum_by_blocks(p, group, input, output, sums, dw);
+    sum_planes(g, p, input, output, tiles, first > 0, sums);
   }
+  transform_sums(p, sums, dw);
 }
 
 // Sums in slots of blocks, and then the slots' sums. `sums` has room for each slot's.
@@ -215,7 +290,7 @@ void sum_blocks(const Pass& p, const Chunks& slots, const float* x, const float*
       for (Index plane = 0; plane < kPlanes; ++plane) {
         gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, end - begin, 1.0f, work.input.data + plane * p.in_stride,
                     p.in_pitch, work.output.data + plane * p.out_stride, p.out_pitch, beta,
-                    sums + slot * partial + plane * p.in * p.out, p.out);
+                    sums + slot * partial + plane * p.kernel_stride(), p.out);
       }
     }
   });
@@ -227,23 +302,18 @@ void sum_blocks(const Pass& p, const Chunks& slots, const float* x, const float*
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
   const Pass p = forward_pass(g);
   const Index partial = p.kernel_floats();
-  if (is_wide(p)) return static_cast<std::size_t>((partial + Group(g, p).floats()) * kFloat);
+  if (is_wide(p)) return static_cast<std::size_t>(Group(g, p).floats(p) * kFloat);
   return static_cast<std::size_t>(slots_of(g, p, partial).count * (p.block_floats() + partial) * kFloat);
 }
 
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
   const Pass p = forward_pass(g);
-  const Index size = p.in * p.out, partial = p.kernel_floats();
   float* sums = static_cast<float*>(scratch);
-  if (is_wide(p)) {
-    sum_planes(g, p, x, dy, sums, sums + partial);
-  } else {
-    const Chunks slots = slots_of(g, p, partial);
-    sum_blocks(p, slots, x, dy, sums, sums + slots.count * partial);
-  }
-  parallel_for(size, 15.0, [&](Index begin, Index end) {
-    kernels::winograd::transform_kernel_gradient(sums, size, begin, end, dw);
-  });
+  if (is_wide(p)) return wide_grad_kernel(g, p, x, dy, dw, sums);
+  const Index partial = p.kernel_floats();
+  const Chunks slots = slots_of(g, p, partial);
+  sum_blocks(p, slots, x, dy, sums, sums + slots.count * partial);
+  transform_sums(p, sums, dw);
 }
 
 }  // namespace syncline::kernels::conv::winograd

@@ -204,26 +204,25 @@ void output(const Tiling& t, const Planes& planes, Index begin, Index end, float
   }
 }
 
+// Elements that lie side by side; `from_stride` and `to_stride`: between two values of an element.
 template <class Transform>
-void transform_elements(const float* from, Index size, Index begin, Index end, float* to) {
+void transform_elements(const float* from, Index from_stride, Index count, float* to, Index to_stride) {
   const Full d;
   const One one;
   const auto lanes = static_cast<Index>(hn::Lanes(d));
-  Index i = begin;
-  for (; i + lanes <= end; i += lanes) {
-    transform_square<Transform>(d, from + i, Transform::kIn * size, size, to + i, Transform::kOut * size, size);
-  }
-  for (; i < end; ++i) {
-    transform_square<Transform>(one, from + i, Transform::kIn * size, size, to + i, Transform::kOut * size, size);
-  }
+  const Index from_row = Transform::kIn * from_stride, to_row = Transform::kOut * to_stride;
+  Index i = 0;
+  for (; i + lanes <= count; i += lanes)
+    transform_square<Transform>(d, from + i, from_row, from_stride, to + i, to_row, to_stride);
+  for (; i < count; ++i) transform_square<Transform>(one, from + i, from_row, from_stride, to + i, to_row, to_stride);
 }
 
-void kernel(const float* taps, Index size, Index begin, Index end, float* planes) {
-  transform_elements<KernelTransform>(taps, size, begin, end, planes);
+void kernel(const float* taps, Index tap_stride, Index count, float* planes, Index plane_stride) {
+  transform_elements<KernelTransform>(taps, tap_stride, count, planes, plane_stride);
 }
 
-void kernel_gradient(const float* planes, Index size, Index begin, Index end, float* taps) {
-  transform_elements<KernelGradientTransform>(planes, size, begin, end, taps);
+void kernel_gradient(const float* planes, Index plane_stride, Index count, float* taps, Index tap_stride) {
+  transform_elements<KernelGradientTransform>(planes, plane_stride, count, taps, tap_stride);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -254,13 +253,14 @@ void transform_output(const Tiling& tiling, const Planes& planes, std::int64_t b
   HWY_DYNAMIC_DISPATCH(output)(tiling, planes, begin, end, image, patch);
 }
 
-void transform_kernel(const float* taps, std::int64_t size, std::int64_t begin, std::int64_t end, float* planes) {
-  HWY_DYNAMIC_DISPATCH(kernel)(taps, size, begin, end, planes);
+void transform_kernel(const float* taps, std::int64_t tap_stride, std::int64_t count, float* planes,
+                      std::int64_t plane_stride) {
+  HWY_DYNAMIC_DISPATCH(kernel)(taps, tap_stride, count, planes, plane_stride);
 }
 
-void transform_kernel_gradient(const float* planes, std::int64_t size, std::int64_t begin, std::int64_t end,
-                               float* taps) {
-  HWY_DYNAMIC_DISPATCH(kernel_gradient)(planes, size, begin, end, taps);
+void transform_kernel_gradient(const float* planes, std::int64_t plane_stride, std::int64_t count, float* taps,
+                               std::int64_t tap_stride) {
+  HWY_DYNAMIC_DISPATCH(kernel_gradient)(planes, plane_stride, count, taps, tap_stride);
 }
 
 }  // namespace syncline::kernels::winograd

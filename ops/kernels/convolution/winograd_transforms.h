@@ -37,11 +37,13 @@ void transform_gradient(const Tiling& tiling, const float* image, std::int64_t b
 void transform_output(const Tiling& tiling, const Planes& planes, std::int64_t begin, std::int64_t end, float* image,
                       float* patch);
 
-// Transforms elements [begin, end) of `size` (one element per pair of channels): G g G^T, from 9 taps to 36 planes,
-// both with stride `size`.
-void transform_kernel(const float* taps, std::int64_t size, std::int64_t begin, std::int64_t end, float* planes);
+// Transform `count` elements (one per pair of channels); planes and taps are `plane_stride` and `tap_stride` floats
+// apart. Strides of powers of two are slow: the planes of an element would compete for the same lines of the cache.
+// G g G^T, from 9 taps to 36 planes.
+void transform_kernel(const float* taps, std::int64_t tap_stride, std::int64_t count, float* planes,
+                      std::int64_t plane_stride);
 // The adjoint, G^T s G, from 36 planes to 9 taps.
-void transform_kernel_gradient(const float* planes, std::int64_t size, std::int64_t begin, std::int64_t end,
-                               float* taps);
+void transform_kernel_gradient(const float* planes, std::int64_t plane_stride, std::int64_t count, float* taps,
+                               std::int64_t tap_stride);
 
 }  // namespace syncline::kernels::winograd

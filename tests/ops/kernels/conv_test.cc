@@ -124,6 +124,7 @@ std::vector<Problem> geometries() {
       geometry(40, 12, 12, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: several blocks and slots
       geometry(4, 12, 12, 16, 16, 3, 3, 1, 1, 4, 4, 4, 4),   // Winograd: pads larger than the kernel
       geometry(4, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1),     // Winograd: a wide kernel
+      geometry(2, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1),     // Winograd: a wide kernel, few tiles
       deep(geometry(2, 6, 7, 3, 4, 3, 2), 5, 3),             // depth
       deep(geometry(2, 5, 5, 20, 24, 3, 3, 1, 1, 1, 1, 1, 1), 4, 3, 1, 1, 1, 1),  // depth: no Winograd
       deep(geometry(2, 5, 6, 2, 9, 2, 3, 2, 1, 1, 1, 1, 1), 7, 2, 3, 2, 1, 2),    // depth: direct, all steps
