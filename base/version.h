@@ -1,4 +1,4 @@
-// The version of Syncline, as in CMakeLists.txt: "0.2.0".
+// The version of Syncline, as in CMakeLists.txt: "0.3.0".
 #pragma once
 
 namespace syncline {

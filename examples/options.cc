@@ -62,7 +62,7 @@ int parse_options(int argc, char** argv, bool quiet, Options& o) {
   app.add_option("--parts", o.parts,
                  "parts of each batch, a power of two: the result then has the same bits on any number of ranks up to "
                  "this one; 0: none")
-      ->check(whole(0, 1024))
+      ->check(whole(0, KerasJson::kMostParts))
       ->capture_default_str();
   app.add_option("--floatx", o.floatx, "float32 or float64")
       ->check(CLI::IsMember({"float32", "float64"}))

@@ -9,7 +9,7 @@ class Syncline(CMakePackage):
     """The Keras 2 backend as a C++ runtime for distributed data-parallel training."""
 
     license("Apache-2.0")
-    version("0.2.0")
+    version("0.3.0")
 
     variant("mpi", default=True, description="several ranks")
     variant("gd", default=False, description="histograms as PNG")

@@ -43,7 +43,7 @@ class Divider {
     if (axis < 0) return {};
     const std::int64_t size = local_.meta(input).shape[axis], rows = rows_.back();
     return {axis,
-            schedule_.borders.add(rows_.size(), [&](std::size_t i) { return rows == 0 ? 0 : size / rows * rows_[i]; })};
+            schedule_.borders.add(rows_.size(), [&](std::size_t i) { return elements_before(rows_[i], rows, size); })};
   }
 
   bool supports(const Expr& value, const RowParts& parts) const {

@@ -53,8 +53,7 @@ CompileRequest place(CompileRequest request) {
 }
 
 Schedule list_tasks(CompileRequest request) {
-  Schedule schedule{
-      .request = std::move(request), .roots = {}, .nodes = {}, .tasks = {}, .bodies = {}, .programs = {}, .memory = {}};
+  Schedule schedule{.request = std::move(request)};
   const LocalView local = schedule.local();
   schedule.roots = roots_of(schedule.request, local);
   const GuardedNodes guarded(schedule.roots);

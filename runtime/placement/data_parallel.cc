@@ -300,8 +300,9 @@ class DataParallel : public Strategy {
 }  // namespace
 
 std::vector<int> first_parts(int ranks, int parts) {
-  if (parts < 1 || !std::has_single_bit(static_cast<unsigned>(parts)))
-    fail<ValueError>("the number of parts is ", parts, "; give a power of two, or 0 for none");
+  constexpr int kMost = KerasJson::kMostParts;
+  if (parts < 1 || parts > kMost || !std::has_single_bit(static_cast<unsigned>(parts)))
+    fail<ValueError>("the number of parts is ", parts, "; give a power of two up to ", kMost, ", or 0 for none");
   if (parts < ranks)
     fail<ValueError>(ranks, " ranks cannot share ", parts,
                      " parts of a batch; set a number of parts (SYNCLINE_PARTS) that is a power of two and at least ",

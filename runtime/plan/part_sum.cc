@@ -29,11 +29,6 @@ void add_elements(const Meta& meta, void* to, const void* from) {
   });
 }
 
-// The elements of a dimension of `size` elements, a multiple of the rows, before a row.
-std::int64_t position(std::int64_t row, std::int64_t rows, std::int64_t size) {
-  return rows == 0 ? 0 : size / rows * row;
-}
-
 }  // namespace
 
 PartSum::PartSum(const OpDef& op, const void* attrs, std::span<const Meta> in, const Meta& out, std::vector<int> axes,
@@ -49,7 +44,8 @@ PartSum::PartSum(const OpDef& op, const void* attrs, std::span<const Meta> in, c
     for (std::size_t i = 0; i < in.size(); ++i) {
       if (axes_[i] < 0) continue;
       std::int64_t& size = metas[i].shape[axes_[i]];
-      size = position(begin_[part + 1], begin_.back(), size) - position(begin_[part], begin_.back(), size);
+      size =
+          elements_before(begin_[part + 1], begin_.back(), size) - elements_before(begin_[part], begin_.back(), size);
       if (metas[i].shape.product(0, axes_[i]) != 1) copied[i] = std::max(copied[i], size_in_bytes(metas[i]));
     }
     if (op_.scratch != nullptr) op_scratch = std::max(op_scratch, op_.scratch(attrs_, metas, {&out_, 1}));
@@ -69,7 +65,7 @@ const void* PartSum::cut(std::size_t input, std::size_t part, const KernelArgs& 
   const std::int64_t before = whole.product(0, axis);
   const std::int64_t row =
       whole.product(axis + 1, whole.ndim()) * static_cast<std::int64_t>(size_of(args.in_meta[input].dtype));
-  from += position(begin_[part], begin_.back(), whole[axis]) * row;
+  from += elements_before(begin_[part], begin_.back(), whole[axis]) * row;
   if (before == 1) return from;
   auto* to = static_cast<std::byte*>(args.scratch) + copies_at_[input];
   const std::int64_t run = own[axis] * row, stride = whole[axis] * row;

@@ -13,6 +13,11 @@
 
 namespace syncline {
 
+// The elements before `row` of a dimension whose size is a multiple of the number of rows.
+constexpr std::int64_t elements_before(std::int64_t row, std::int64_t rows, std::int64_t size) {
+  return rows == 0 ? 0 : size / rows * row;
+}
+
 class PartSum {
  public:
   // `in`, `out`: the op's metas on this rank; it has one output. `axes`: the axis of each input that has the rows, or

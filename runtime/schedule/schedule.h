@@ -98,15 +98,15 @@ struct Task {
 
 struct Schedule {
   CompileRequest request;                          // with placed roots
-  std::vector<Expr> roots;                         // the outputs, then the updates' values
-  std::vector<std::shared_ptr<const Node>> nodes;  // under the roots, inputs and guards before users
-  std::vector<Task> tasks;                         // in running order
-  int transfers = 0;                               // transfer numbers in use
-  std::vector<LoopStep> bodies;
-  std::vector<kernels::FusedProgram> programs;
-  std::vector<PartSum> part_sums;
-  Chunks<std::int64_t> borders;  // of Task::parts
-  Memory memory;                 // set by the pass assign_memory
+  std::vector<Expr> roots{};                         // the outputs, then the updates' values
+  std::vector<std::shared_ptr<const Node>> nodes{};  // under the roots, inputs and guards before users
+  std::vector<Task> tasks{};                         // in running order
+  int transfers = 0;                                 // transfer numbers in use
+  std::vector<LoopStep> bodies{};
+  std::vector<kernels::FusedProgram> programs{};
+  std::vector<PartSum> part_sums{};
+  Chunks<std::int64_t> borders{};  // of Task::parts
+  Memory memory{};                 // set by the pass assign_memory
 
   // The values' shapes on this rank.
   LocalView local() const { return {request.placement, *request.shares}; }

@@ -38,9 +38,10 @@ void set_check_steps(const Json& value, KerasJson& found) {
 }
 
 void set_parts(const Json& value, KerasJson& found) {
-  constexpr std::uint64_t kMost = 1024;
+  constexpr std::uint64_t kMost = KerasJson::kMostParts;
   const std::uint64_t parts = value.is_number_unsigned() ? value.get<std::uint64_t>() : kMost + 1;
-  if (parts > kMost || (parts & (parts - 1)) != 0) fail<ValueError>("give a power of two up to 1024, or 0 for none");
+  if (parts > kMost || (parts & (parts - 1)) != 0)
+    fail<ValueError>("give a power of two up to ", kMost, ", or 0 for none");
   found.parts = static_cast<int>(parts);
 }
 

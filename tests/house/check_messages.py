@@ -3,8 +3,8 @@
 
 usage: check_messages.py ROOT
 
-The texts are the code in the first column of the page's tables. A text must be part of one string literal of the sources; literals
-that follow each other count as one.
+The texts are the code in the first column of the page's tables. A text must be part of one string literal of the sources, which are
+C++, Python, CMake and shell files; literals that follow each other count as one.
 """
 
 import os
@@ -12,9 +12,11 @@ import re
 import sys
 
 PAGE = "docs/troubleshooting.md"
-FOLDERS = ("base", "comm", "io", "ops", "runtime", "tools", "python")
-ROW = re.compile(r"^\| `([^`]+)` \|")
-# A string literal of C++ or Python, with its escapes.
+FOLDERS = ("base", "comm", "io", "ops", "runtime", "tools", "python", "scripts")
+ENDINGS = (".cc", ".h", ".py", ".sh", "CMakeLists.txt")
+ROW = re.compile(r"^\| (`[^|]+`) \|")
+TEXT = re.compile("`([^`]+)`")
+# A string literal with its escapes.
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -31,15 +33,21 @@ def literals(text):
     return joined
 
 
+def sources(root):
+    """Paths of the sources: in FOLDERS, and those beside the folders."""
+    paths = [os.path.join(root, name) for name in os.listdir(root)]
+    for folder in FOLDERS:
+        for where, _, files in os.walk(os.path.join(root, folder)):
+            paths += [os.path.join(where, name) for name in files]
+    return [path for path in paths if path.endswith(ENDINGS)]
+
+
 def printed(root):
     """All string literals of the sources, one a line."""
     lines = []
-    for folder in FOLDERS:
-        for where, _, files in os.walk(os.path.join(root, folder)):
-            for name in files:
-                if name.endswith((".cc", ".h", ".py")):
-                    with open(os.path.join(where, name), encoding="utf-8") as file:
-                        lines += literals(file.read())
+    for path in sources(root):
+        with open(path, encoding="utf-8") as file:
+            lines += literals(file.read())
     return "\n".join(lines)
 
 
@@ -48,7 +56,7 @@ def main():
         sys.exit(__doc__)
     root = sys.argv[1]
     with open(os.path.join(root, PAGE), encoding="utf-8") as file:
-        texts = [match[1] for match in map(ROW.match, file) if match]
+        texts = [text for row in map(ROW.match, file) if row for text in TEXT.findall(row[1])]
     known = printed(root)
     missing = [text for text in texts if text not in known]
     for text in missing:

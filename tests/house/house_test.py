@@ -172,6 +172,14 @@ class CheckMessages(unittest.TestCase):
             self.assertEqual(status, 1, output)
             self.assertIn("no program prints 'cannot save 'it': '", output)
 
+    def test_checks_each_text_of_a_row_also_in_cmake_and_shell(self):
+        page = "| `missing: `, `goes on at` | no `room` |\n"
+        tree = {"docs/troubleshooting.md": page, "CMakeLists.txt": 'message(FATAL_ERROR "missing: ${all}")\n'}
+        self.assertEqual(run("check_messages.py", tree | {"scripts/job.sh": 'say "goes on at $step"\n'})[0], 0)
+        status, output = run("check_messages.py", tree)
+        self.assertEqual(status, 1, output)
+        self.assertIn("no program prints 'goes on at'", output)
+
     def test_a_page_without_texts_is_an_error(self):
         self.assertEqual(run("check_messages.py", {"docs/troubleshooting.md": "nothing\n", "io/a.cc": ""})[0], 1)
 

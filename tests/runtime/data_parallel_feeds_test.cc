@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "comm/steps.h"
 #include "syncline/backend/function.h"
 #include "syncline/backend/gradients.h"
 #include "syncline/backend/linalg.h"
@@ -11,6 +10,7 @@
 #include "syncline/backend/nn.h"
 #include "syncline/backend/reduce.h"
 #include "syncline/backend/shape.h"
+#include "syncline/distributed/agree_steps.h"
 #include "syncline/session.h"
 #include "tests/runtime/ranks.h"
 #include "tests/runtime/support.h"

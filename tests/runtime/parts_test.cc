@@ -178,8 +178,10 @@ TEST(Parts, RefusesOtherNumbers) {
   const auto distribute = [](int ranks, int parts) {
     comm::spawn_ranks(ranks, [&](comm::Communicator& wire) { make_data_parallel(wire, {.parts = parts}); });
   };
-  expect_refused<ValueError>([&] { distribute(1, 6); }, "the number of parts is 6; give a power of two, or 0 for none");
-  expect_refused<ValueError>([&] { distribute(1, -1); }, "the number of parts is -1");
+  for (const int wrong : {6, -1, 2048})
+    expect_refused<ValueError>(
+        [&] { distribute(1, wrong); },
+        join_text("the number of parts is ", wrong, "; give a power of two up to 1024, or 0 for none"));
   expect_refused<ValueError>([&] { distribute(3, 2); }, "3 ranks cannot share 2 parts of a batch");
   distribute(3, 4);
   expect_refused<ValueError>(

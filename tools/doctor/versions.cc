@@ -106,12 +106,13 @@ Findings check_settings() {
 
 Findings check_parts(int parts, int ranks) {
   constexpr const char* kParts = "parts";
+  constexpr int kMost = KerasJson::kMostParts;
   if (parts == 0) return {};
   const std::string all = fmt::format("{} parts of a batch (SYNCLINE_PARTS)", parts);
   if (ranks > parts)
     return {{Level::kFail, kParts, fmt::format("{} for {} ranks", all, ranks),
-             ranks > 1024 ? "use at most 1024 ranks, or set SYNCLINE_PARTS=0"
-                          : fmt::format("set SYNCLINE_PARTS={}", std::bit_ceil(static_cast<unsigned>(ranks)))}};
+             ranks > kMost ? fmt::format("use at most {} ranks, or set SYNCLINE_PARTS=0", kMost)
+                           : fmt::format("set SYNCLINE_PARTS={}", std::bit_ceil(static_cast<unsigned>(ranks)))}};
   int most = 0;
   const std::vector<int> first = first_parts(ranks, parts);
   for (std::size_t r = 1; r < first.size(); ++r) most = std::max(most, first[r] - first[r - 1]);

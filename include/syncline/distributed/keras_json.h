@@ -31,6 +31,7 @@ struct KerasJson {
   std::int64_t by_rows_from = std::int64_t{1} << 20;
   std::int64_t share_from = std::int64_t{64} << 10;
   std::uint64_t check_steps = 100;
+  static constexpr int kMostParts = 1024;
   int parts = 0;
   std::string simd = "best";  // or common, avx2, baseline (ops/kernels/instruction_sets.h)
   std::string faults;         // SYNCLINE_FAULT, as parse_faults (runtime/placement/faults.h) takes it; "": none

@@ -16,6 +16,7 @@ using kernels::winograd::kTile;
 using kernels::winograd::Planes;
 using kernels::winograd::Tiling;
 
+constexpr Index kTaps = 9;
 constexpr Index kMinChannels = 16;      // with fewer, the transforms cost more than they save
 constexpr Index kMinTiles = 16;         // with fewer, the kernel transform costs more than it saves
 constexpr Index kBlockBytes = 1 << 20;  // the planes of a block of tiles stay in the second-level cache
@@ -121,7 +122,6 @@ void transform_sums(const Pass& p, const float* sums, float* taps) {
 
 // taps[t][k][c] = w[8 - t][c][k].
 void rotate_kernel(const float* w, Index in, Index out, float* taps) {
-  constexpr Index kTaps = 9;
   parallel_for(kTaps * out, static_cast<double>(in), [&](Index begin, Index end) {
     for (Index row = begin; row < end; ++row) {
       const float* from = w + (kTaps - 1 - row / out) * in * out + row % out;
@@ -151,7 +151,7 @@ void forward(const ConvGeometry& g, const float* x, const float* w, float* y, vo
 // The rotated kernel shares memory with the blocks: it is read before they are written.
 std::size_t grad_input_scratch_bytes(const ConvGeometry& g) {
   const Pass p = grad_input_pass(g);
-  const Index floats = std::max(slots_of(g, p, 0).count * p.block_floats(), 9 * p.in * p.out);
+  const Index floats = std::max(slots_of(g, p, 0).count * p.block_floats(), kTaps * p.in * p.out);
   return static_cast<std::size_t>((p.kernel_floats() + floats) * kFloat);
 }
 
@@ -277,11 +277,25 @@ void wide_grad_kernel(const ConvGeometry& g, const Pass& p, const float* x, cons
   transform_sums(p, sums, dw);
 }
 
-// Sums in slots of blocks, and then the slots' sums. `sums` has room for each slot's.
-void sum_blocks(const Pass& p, const Chunks& slots, const float* x, const float* dy, float* sums, float* memory) {
-  const Index partial = p.kernel_floats();
+// Of a slot's planes and gradient.
+Index slot_sum_floats(const Pass& p) { return p.kernel_floats() + kTaps * p.in * p.out; }
+
+// If there are blocks for four slots, a slot has up to three: a block costs little more than writing a slot's sums.
+Chunks grad_kernel_slots(const ConvGeometry& g, const Pass& p) {
+  Chunks slots = slots_of(g, p, slot_sum_floats(p));
+  slots.size = std::max(slots.size, std::min<Index>(3, slots.items / 4));
+  slots.count = (slots.items + slots.size - 1) / slots.size;
+  return slots;
+}
+
+// The gradient of a kernel whose planes stay in the second-level cache: each slot sums its blocks and transforms the
+// sums back; then the slots' gradients are added. `memory`: of the slots.
+void narrow_grad_kernel(const Pass& p, const Chunks& slots, const float* x, const float* dy, float* dw, float* memory) {
+  const Index size = p.in * p.out;
+  float* const gradients = memory + slots.count * (p.block_floats() + p.kernel_floats());
   parallel_chunks(slots, [&](Index slot, Index first, Index last) {
-    const Workspace work(p, memory + slot * p.block_floats());
+    float* const sums = memory + slot * (p.block_floats() + p.kernel_floats());
+    const Workspace work(p, sums + p.kernel_floats());
     for (Index begin = first * p.block; begin < std::min(last * p.block, p.tiles); begin += p.block) {
       const Index end = std::min(begin + p.block, p.tiles);
       kernels::winograd::transform_input(p.input, x, begin, end, work.input, work.patch);
@@ -290,30 +304,28 @@ void sum_blocks(const Pass& p, const Chunks& slots, const float* x, const float*
       for (Index plane = 0; plane < kPlanes; ++plane) {
         gemm_serial(Trans::kYes, Trans::kNo, p.in, p.out, end - begin, 1.0f, work.input.data + plane * p.in_stride,
                     p.in_pitch, work.output.data + plane * p.out_stride, p.out_pitch, beta,
-                    sums + slot * partial + plane * p.kernel_stride(), p.out);
+                    sums + plane * p.kernel_stride(), p.out);
       }
     }
+    kernels::winograd::transform_kernel_gradient(sums, p.kernel_stride(), size,
+                                                 slots.count > 1 ? gradients + slot * kTaps * size : dw, size);
   });
-  if (slots.count > 1) add_partials(sums, slots.count, partial, sums);
+  if (slots.count > 1) add_partials(gradients, slots.count, kTaps * size, dw);
 }
 
 }  // namespace
 
 std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
   const Pass p = forward_pass(g);
-  const Index partial = p.kernel_floats();
   if (is_wide(p)) return static_cast<std::size_t>(Group(g, p).floats(p) * kFloat);
-  return static_cast<std::size_t>(slots_of(g, p, partial).count * (p.block_floats() + partial) * kFloat);
+  return static_cast<std::size_t>(grad_kernel_slots(g, p).count * (p.block_floats() + slot_sum_floats(p)) * kFloat);
 }
 
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
   const Pass p = forward_pass(g);
-  float* sums = static_cast<float*>(scratch);
-  if (is_wide(p)) return wide_grad_kernel(g, p, x, dy, dw, sums);
-  const Index partial = p.kernel_floats();
-  const Chunks slots = slots_of(g, p, partial);
-  sum_blocks(p, slots, x, dy, sums, sums + slots.count * partial);
-  transform_sums(p, sums, dw);
+  auto* const memory = static_cast<float*>(scratch);
+  if (is_wide(p)) wide_grad_kernel(g, p, x, dy, dw, memory);
+  else narrow_grad_kernel(p, grad_kernel_slots(g, p), x, dy, dw, memory);
 }
 
 }  // namespace syncline::kernels::conv::winograd

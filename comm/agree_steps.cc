@@ -1,4 +1,4 @@
-#include "comm/steps.h"
+#include "syncline/distributed/agree_steps.h"
 
 #include "syncline/error.h"
 

@@ -5,6 +5,7 @@
 
 #include "syncline/distributed/communicator.h"
 
+#pragma GCC visibility push(default)
 namespace syncline::comm {
 
 // Returns the minimum (kMin) or maximum (kMax) over all ranks; `own` is this rank's number. Under kMax a rank without
@@ -13,3 +14,4 @@ namespace syncline::comm {
 std::int64_t agree_steps(Communicator& wire, std::int64_t own, Reduce which);
 
 }  // namespace syncline::comm
+#pragma GCC visibility pop
