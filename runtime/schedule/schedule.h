@@ -97,7 +97,7 @@ struct Task {
 };
 
 struct Schedule {
-  CompileRequest request;                          // with placed roots
+  CompileRequest request;                            // with placed roots
   std::vector<Expr> roots{};                         // the outputs, then the updates' values
   std::vector<std::shared_ptr<const Node>> nodes{};  // under the roots, inputs and guards before users
   std::vector<Task> tasks{};                         // in running order
