@@ -13,6 +13,7 @@
 #include "ops/kernels/instruction_sets.h"
 #include "ops/kernels/parallel.h"
 #include "ops/kernels/product/blas.h"
+#include "ops/kernels/product/blocked_product.h"
 #include "runtime/placement/strategy.h"
 #include "syncline/distributed/keras_json.h"
 #include "tools/doctor/checks.h"
@@ -49,6 +50,16 @@ Finding check_blas() {
   return {Level::kOk, kVersions, blas.library, ""};
 }
 
+// An OpenBLAS that is older than the processor takes it for another one.
+Finding check_blas_kernels() {
+  const kernels::Blas& blas = kernels::loaded_blas();
+  const bool narrow = blas.refused.empty() && !blas.wide && kernels::has_wide_vectors();
+  return {Level::kOk, kVersions,
+          blas.processor +
+              (narrow ? ", without AVX-512; with OPENBLAS_CORETYPE=SkylakeX small products may be faster" : ""),
+          ""};
+}
+
 // The widest set that SYNCLINE_SIMD allows.
 Finding check_instructions() {
   const std::vector<kernels::InstructionSet> sets = kernels::instruction_sets();
@@ -81,7 +92,7 @@ Findings check_versions() {
           compare("HDF5 " + hdf5.built, "HDF5 " + hdf5.loaded),
           compare("oneTBB " + pool.built, "oneTBB " + pool.loaded),
           check_blas(),
-          {Level::kOk, kVersions, kernels::loaded_blas().processor, ""}};
+          check_blas_kernels()};
 }
 
 std::string describe_versions() {

@@ -324,7 +324,8 @@ std::size_t grad_kernel_scratch_bytes(const ConvGeometry& g) {
 void grad_kernel(const ConvGeometry& g, const float* x, const float* dy, float* dw, void* scratch) {
   const Pass p = forward_pass(g);
   auto* const memory = static_cast<float*>(scratch);
-  if (is_wide(p)) wide_grad_kernel(g, p, x, dy, dw, memory);
+  if (p.tiles == 0) std::fill_n(dw, kTaps * p.in * p.out, 0.0f);
+  else if (is_wide(p)) wide_grad_kernel(g, p, x, dy, dw, memory);
   else narrow_grad_kernel(p, grad_kernel_slots(g, p), x, dy, dw, memory);
 }
 
