@@ -155,7 +155,7 @@ def main():
         times["predict_ms"] = least_ms(lambda: contender.predict(x))
         contender.predict(one)
         times["predict_one_ms"] = least_ms(lambda: contender.predict(one))
-    step_ms = times.get("train_ms", times["predict_ms"])
+    step_ms = times["train_ms"] if contender.train else times["predict_ms"]
     measure.report(args, step_ms / 1e3, contender.version, batch=batch, samples_per_s=batch / step_ms * 1e3, **times)
 
 

@@ -122,14 +122,15 @@ bool join() {
 }
 
 // Collective. The ranks must have joined.
-void set_parts(int parts) {
+void set_parts(std::int64_t parts) {
   const Alone alone;
+  if (parts != 0) first_parts(joined().size(), parts);  // throws for a wrong number
   Session& session = Session::current();
   if (session.steps() > 0)
     fail<ValueError>("set_parts: the session has run ", session.steps(), " steps; call it before the first one");
   const bool local = session.strategy() != nullptr && session.strategy()->feeds_are_local();
   if (joined().size() == 1 && parts == 0) session.undistribute();
-  else session.distribute(make_data_parallel(joined(), {.local_feeds = local, .parts = parts}));
+  else session.distribute(make_data_parallel(joined(), {.local_feeds = local, .parts = static_cast<int>(parts)}));
 }
 
 // No step runs during a fork, so the child's copy of the session is consistent. Shared variables stay in memory that

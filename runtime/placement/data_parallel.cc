@@ -299,16 +299,17 @@ class DataParallel : public Strategy {
 
 }  // namespace
 
-std::vector<int> first_parts(int ranks, int parts) {
+std::vector<int> first_parts(int ranks, std::int64_t parts) {
   constexpr int kMost = KerasJson::kMostParts;
-  if (parts < 1 || parts > kMost || !std::has_single_bit(static_cast<unsigned>(parts)))
+  if (parts < 1 || parts > kMost || !std::has_single_bit(static_cast<std::uint64_t>(parts)))
     fail<ValueError>("the number of parts is ", parts, "; give a power of two up to ", kMost, ", or 0 for none");
   if (parts < ranks)
     fail<ValueError>(ranks, " ranks cannot share ", parts,
                      " parts of a batch; set a number of parts (SYNCLINE_PARTS) that is a power of two and at least ",
                      "the number of ranks");
-  std::vector<int> first(static_cast<std::size_t>(ranks) + 1, parts);
-  divide_parts(0, ranks, 0, parts, first);
+  const auto end = static_cast<int>(parts);
+  std::vector<int> first(static_cast<std::size_t>(ranks) + 1, end);
+  divide_parts(0, ranks, 0, end, first);
   return first;
 }
 

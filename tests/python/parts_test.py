@@ -18,11 +18,12 @@ PROGRAM = """
     x, y = random.randint(0, 50, (77, 9)), random.rand(77, 1)
     history = model.fit(x, y, epochs=3, batch_size=24, verbose=0).history
     values = [history, [float(np.float64(w).sum()) for w in model.get_weights()], model.predict(x[:5]).tolist()]
-    try:
-        d.set_parts(4)
-        raise AssertionError("accepted")
-    except ValueError as e:
-        assert str(e).startswith("set_parts: "), e
+    for wrong, text in [(4, "set_parts: the session has run"), *((n, f"number of parts is {n};") for n in (3, -1, 2000, 2**40))]:
+        try:
+            d.set_parts(wrong)
+            raise AssertionError("accepted")
+        except ValueError as e:
+            assert text in str(e), e
     if d.rank() == 0:
         print("values", values)
 """

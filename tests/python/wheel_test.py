@@ -33,6 +33,8 @@ def test_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0].split("-")[0] for name in names} == {"syncline"}
     sources = {str(path.relative_to(ROOT / "python")) for path in (ROOT / "python" / "syncline").rglob("*.py")}
     assert sources | {"syncline/py.typed", "syncline/_core.pyi"} <= set(names)
+    templates = {"training_job.sh", "slurm/train.sbatch", "pbs/train.pbs"}
+    assert {f"syncline/share/syncline/scripts/{name}" for name in templates} <= set(names)
     binaries = {"_core.abi3.so", "syncline", "libsyncline.so", "libsyncline_mpi_openmpi.so"}
     assert {f"syncline/{name}" for name in binaries} <= set(names)
     assert sum(name.startswith("syncline/_core.") and name.endswith(".so") for name in names) == 1

@@ -280,10 +280,10 @@ void wide_grad_kernel(const ConvGeometry& g, const Pass& p, const float* x, cons
 // Of a slot's planes and gradient.
 Index slot_sum_floats(const Pass& p) { return p.kernel_floats() + kTaps * p.in * p.out; }
 
-// If there are blocks for four slots, a slot has up to three: a block costs little more than writing a slot's sums.
+// If there are blocks for four slots, a slot has at least two: a block costs little more than writing a slot's sums.
 Chunks grad_kernel_slots(const ConvGeometry& g, const Pass& p) {
   Chunks slots = slots_of(g, p, slot_sum_floats(p));
-  slots.size = std::max(slots.size, std::min<Index>(3, slots.items / 4));
+  slots.size = std::max(slots.size, std::min<Index>(2, slots.items / 4));
   slots.count = (slots.items + slots.size - 1) / slots.size;
   return slots;
 }

@@ -121,7 +121,7 @@ std::vector<Problem> geometries() {
       geometry(2, 10, 11, 17, 33, 3, 3, 1, 1, 1, 1, 1, 1),   // Winograd: tails of tiles and channels
       geometry(3, 9, 14, 32, 20, 3, 3, 1, 1, 2, 2, 2, 2),    // Winograd: full pads
       geometry(3, 12, 9, 19, 32, 3, 3, 1, 1, 0, 2, 2, 0),    // Winograd: uneven pads
-      geometry(40, 12, 12, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: several blocks and slots
+      geometry(90, 12, 12, 40, 48, 3, 3, 1, 1, 1, 1, 1, 1),  // Winograd: several slots of several blocks
       geometry(4, 12, 12, 16, 16, 3, 3, 1, 1, 4, 4, 4, 4),   // Winograd: pads larger than the kernel
       geometry(4, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1),     // Winograd: a wide kernel
       geometry(2, 9, 9, 80, 97, 3, 3, 1, 1, 1, 1, 1, 1),     // Winograd: a wide kernel, few tiles
