@@ -112,7 +112,7 @@ void transform_taps(const Pass& p, const float* taps, float* planes) {
   });
 }
 
-// taps[i] = the gradient of tap i.
+// The gradient of the taps, from the planes of its sums.
 void transform_sums(const Pass& p, const float* sums, float* taps) {
   const Index size = p.in * p.out;
   parallel_for(size, 15.0, [&](Index begin, Index end) {
