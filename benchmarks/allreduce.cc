@@ -142,12 +142,9 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--json", settings.json, "One JSON object a line");
   CLI11_PARSE(app, argc, argv);
-  const auto comm = comm::make_communicator(comm::options_for_threads(1, keras_json().comm));
-  try {
-    if (comm->size() == 1) fail("allreduce: run it with mpirun -n 2 or more");
-    benchmarks::run(*comm, settings);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    comm->abort_job(1);
-  }
+  const comm::CommOptions options = comm::options_for_threads(1, keras_json().comm);
+  return comm::run_job("allreduce", options, [&](comm::Communicator& comm) {
+    if (comm.size() == 1) fail("run it with mpirun -n 2 or more");
+    benchmarks::run(comm, settings);
+  });
 }

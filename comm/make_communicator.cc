@@ -5,6 +5,8 @@
 #include "comm/mpi/mpi_communicator.h"
 #include "comm/single.h"
 #include "comm/worker/trace.h"
+#include "syncline/distributed/ending.h"
+#include "syncline/distributed/exit_codes.h"
 #include "syncline/distributed/launch.h"
 
 namespace syncline::comm {
@@ -47,6 +49,19 @@ CommOptions options_for_threads(int threads_a_rank, const Settings& settings) {
   CommOptions options;
   options.worker.threads = threads_a_rank;
   return with(options, settings);
+}
+
+int run_job(std::string_view program, const CommOptions& options, const std::function<void(Communicator&)>& job) {
+  std::unique_ptr<Communicator> communicator;
+  try {
+    communicator = make_communicator(options);
+    job(*communicator);
+    return 0;
+  } catch (const std::exception& error) {
+    if (communicator != nullptr) end_job(*communicator, program, error);
+    std::fputs(join_text(program, ": ", error.what(), '\n').c_str(), stderr);
+    return exit_code_of(error);
+  }
 }
 
 }  // namespace syncline::comm

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "syncline/distributed/ending.h"
 #include "syncline/distributed/launch.h"
 #include "syncline/distributed/make_communicator.h"
 
@@ -49,7 +48,7 @@ void run(const std::string& how, Communicator& comm) {
   reduce(comm, 1 << 20);
 }
 
-int run_job(const std::string& how) {
+int start(const std::string& how) {
   CommOptions options{.worker = {.wait_limit = how == "late" ? 4s : 60s}};
   if (how == "absent") options.worker = {.stall_limit = 500ms, .wait_limit = 2s};
   if (how == "stopped") options.worker = {.stall_limit = 1s, .wait_limit = 4s};  // the start may take a second
@@ -61,14 +60,10 @@ int run_job(const std::string& how) {
     if (comm->rank() == comm->size() - 1) throw std::runtime_error("the data set is gone");
     reduce(*comm, 100);
   }
-  const auto comm = make_communicator(options);
-  try {
-    run(how, *comm);
-  } catch (const std::exception& error) {
-    end_job(*comm, "job_end", error);
-  }
-  misbehave_at_end(how, *comm);
-  return 0;
+  return run_job("job_end", options, [&](Communicator& comm) {
+    run(how, comm);
+    misbehave_at_end(how, comm);
+  });
 }
 
 }  // namespace
@@ -77,7 +72,7 @@ int run_job(const std::string& how) {
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   try {
-    return syncline::comm::run_job(argv[1]);
+    return syncline::comm::start(argv[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return 1;

@@ -18,7 +18,6 @@
 #include "syncline/backend/nn.h"
 #include "syncline/backend/reduce.h"
 #include "syncline/distributed/data_parallel.h"
-#include "syncline/distributed/ending.h"
 #include "syncline/distributed/keras_json.h"
 #include "syncline/distributed/make_communicator.h"
 #include "syncline/session.h"
@@ -76,13 +75,8 @@ int run(const std::string& how, int steps) {
   if (how == "baseline") leave_out_instructions();
   comm::Settings settings = keras_json().comm;
   if (!settings.wait_limit) settings.wait_limit = 8;  // a busy machine may need some seconds to start
-  const auto wire = comm::make_communicator(comm::options_for_threads(1, settings));
-  try {
-    train(how, steps, *wire);
-  } catch (const std::exception& error) {
-    comm::end_job(*wire, "training_job", error);
-  }
-  return 0;
+  return comm::run_job("training_job", comm::options_for_threads(1, settings),
+                       [&](comm::Communicator& wire) { train(how, steps, wire); });
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "syncline/distributed/exit_codes.h"
 #include "syncline/distributed/keras_json.h"
 #include "syncline/distributed/make_communicator.h"
 
@@ -48,7 +47,7 @@ std::int32_t node_number() {
 
 // A node sends its sums once, in slices, to the other nodes: of n nodes each sends (n - 1) / n of the buffer to reduce,
 // and as much again to distribute the result.
-int check_traffic(Communicator& comm) {
+void check_traffic(Communicator& comm) {
   const std::vector<std::int32_t> places = gather(comm, node_number());
   const auto nodes = static_cast<double>(std::set<std::int32_t>(places.begin(), places.end()).size());
   constexpr std::int64_t kCount = 4 << 20;
@@ -66,8 +65,7 @@ int check_traffic(Communicator& comm) {
   // Headers, acknowledgements and retransmissions come on top.
   const bool good = sent > needed && sent < 1.15 * needed;
   for (const std::int32_t other : gather(comm, good ? 1 : 0))
-    if (other == 0) return 1;
-  return 0;
+    if (other == 0) throw std::runtime_error("a node has sent another amount of data than the others need");
 }
 
 void say_begun() {
@@ -76,7 +74,7 @@ void say_begun() {
     throw std::runtime_error("no file can be made in TMPDIR");
 }
 
-[[noreturn]] void reduce_forever(Communicator& comm) {
+void reduce_forever(Communicator& comm) {
   std::vector<float> data(1 << 18, 1.f);
   for (std::uint64_t step = 0;; ++step) {
     data.assign(data.size(), 1.f);
@@ -87,23 +85,13 @@ void say_begun() {
   }
 }
 
-int run_job(const std::string& what) {
-  const auto comm = make_communicator(comm::options_for_threads(1, keras_json().comm));
-  try {
-    if (what == "traffic") return check_traffic(*comm);
-    reduce_forever(*comm);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), error.what());
-    comm->abort_job(exit_code_of(error));
-  }
-  return 1;
-}
-
 }  // namespace
 }  // namespace syncline::comm
 
 int main(int argc, char** argv) {
   const std::string what = argc == 2 ? argv[1] : "";
   if (what != "traffic" && what != "endless") return 2;
-  return syncline::comm::run_job(what);
+  using namespace syncline;
+  return comm::run_job("node_job", comm::options_for_threads(1, keras_json().comm),
+                       what == "traffic" ? comm::check_traffic : comm::reduce_forever);
 }
