@@ -68,6 +68,7 @@ struct TileSums {
   using V = hn::Vec<D>;
   V first[kRows], second[kRows];
 
+  HWY_INLINE TileSums() {}  // g++ for arm64 compiles an implicit one for another target
   HWY_INLINE void clear() {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) first[r] = second[r] = hn::Zero(D());
