@@ -1,9 +1,10 @@
 #include "benchmarks/scaling/model.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <utility>
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <tuple>
 #include <vector>
 
 #include "comm/shared/meeting_rounds.h"
@@ -15,6 +16,9 @@
 
 namespace syncline::comm {
 namespace {
+
+// The chunks whose messages are followed one by one.
+constexpr double kFirstChunks = 3;
 
 // A round of one node. Bytes are those of all its rails together.
 struct Round {
@@ -37,81 +41,97 @@ double busy_sending(const Round& round, const VirtualLink& link) {
   return sum_of(round.sends) / link.bandwidth + link.overhead * static_cast<double>(round.sends.size());
 }
 
-// The time at which the last node ends its last round. Several chunks go through a round together: the next round
-// starts when the first of them has come, and the link is free of all.
-class CriticalPath {
+// Chunks that go through the rounds of all nodes. A link carries one message after the other, in both directions.
+class Chunks {
  public:
-  CriticalPath(const Rounds& rounds, const VirtualLink& link, double chunks = 1)
-      : rounds_(rounds), link_(link), chunks_(chunks), nodes_(rounds.size()) {
-    for (int n = 0; n < size(); ++n) send(n);
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (int n = 0; n < size(); ++n)
-        while (end_round(n)) moved = true;
+  Chunks(const Rounds& rounds, const VirtualLink& link, int count) : rounds_(rounds), link_(link), count_(count) {
+    nodes_.resize(rounds.size());
+    for (int n = 0; n < std::ssize(rounds); ++n) {
+      nodes_[index(n)].chunks.resize(index(count));
+      for (int k = 0; k < std::min(count, starts_at_once(n)); ++k) start_round(n, k);
     }
-    for (int n = 0; n < size(); ++n) SYNCLINE_CHECK(round_of(n) == nullptr);  // else a node waits for ever
+    for (; !events_.empty(); events_.pop()) {
+      const Event event = events_.top();
+      now_ = event.time;
+      if (event.kind == Event::kArrives) arrive(event);
+      else end_rounds(event);
+    }
   }
-  double seconds() const {
-    double last = 0;
-    for (const State& node : nodes_) last = std::max({last, node.now, node.in_free});
-    return last;
-  }
+  double seconds() const { return now_; }
 
  private:
-  struct State {
-    double now = 0;        // begin of the present round
-    double in_free = 0;    // when the link has received everything
-    std::size_t next = 0;  // the present round
+  // A message arrives at a node's link; has come; or all messages of a node's round have left it.
+  struct Event {
+    enum Kind : std::uint8_t { kArrives, kHasCome, kLeft };
+    double time = 0;
+    std::uint64_t number = 0;
+    Kind kind = kLeft;
+    int node = 0, chunk = 0, from = 0;
+    double bytes = 0;
+    bool operator>(const Event& other) const { return std::tie(time, number) > std::tie(other.time, other.number); }
   };
-  struct Arrival {
-    double begins = 0, bytes = 0;
+  struct Chunk {
+    std::size_t next = 0;   // the present round
+    bool left = false;      // the round's messages
+    std::vector<int> come;  // senders of messages that no round has ended with
+  };
+  struct Node {
+    double out_free = 0, in_free = 0;  // when its link can carry another message
+    std::vector<Chunk> chunks;
   };
 
-  int size() const { return static_cast<int>(nodes_.size()); }
-  State& state(int node) { return nodes_[static_cast<std::size_t>(node)]; }
-  const Round* round_of(int node) {
-    const auto& rounds = rounds_[static_cast<std::size_t>(node)];
-    return state(node).next < rounds.size() ? &rounds[state(node).next] : nullptr;
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  // The others begin when the one before has ended a round (Reduction::may_begin).
+  int starts_at_once(int node) const { return rounds_[index(node)].size() > 2 ? 2 : count_; }
+
+  void add(Event event) {
+    event.number = ++events_added_;
+    events_.push(event);
   }
-  // Starts the node's present round: its messages leave one after the other.
-  void send(int node) {
-    const Round* const round = round_of(node);
-    double leaves = state(node).now;
-    for (std::size_t i = 0; round != nullptr && i < round->sends.size(); ++i) {
-      const Round::Message& message = round->sends[i];
-      leaves += link_.overhead;
-      arrivals_[{node, message.node}].push_back({leaves + link_.latency, message.bytes});
-      leaves += message.bytes / link_.bandwidth;
+
+  void start_round(int n, int k) {
+    Node& node = nodes_[index(n)];
+    Chunk& chunk = node.chunks[index(k)];
+    if (chunk.next == rounds_[index(n)].size()) return;
+    double leaves = now_;
+    for (const Round::Message& message : rounds_[index(n)][chunk.next].sends) {
+      const double begins = std::max(node.out_free, now_) + link_.overhead;
+      leaves = node.out_free = begins + message.bytes / link_.bandwidth;
+      add({begins + link_.latency, 0, Event::kArrives, message.node, k, n, message.bytes});
     }
+    chunk.left = false;
+    add({leaves, 0, Event::kLeft, n, k});
   }
-  // False if a message has not been sent yet.
-  bool end_round(int node) {
-    const Round* const round = round_of(node);
-    if (round == nullptr) return false;
-    const auto waits = [&](const Round::Message& m) { return arrivals_[{m.node, node}].empty(); };
-    if (std::ranges::any_of(round->receives, waits)) return false;
-    std::vector<Arrival> come;
-    for (const Round::Message& message : round->receives) {
-      std::deque<Arrival>& queue = arrivals_[{message.node, node}];
-      come.push_back(queue.front());
-      queue.pop_front();
-    }
-    std::ranges::sort(come, {}, &Arrival::begins);
-    State& own = state(node);
-    own.now += chunks_ * busy_sending(*round, link_);
-    for (const Arrival& one : come) own.in_free = std::max(own.in_free, one.begins) + one.bytes / link_.bandwidth;
-    if (!come.empty()) own.now = std::max(own.now, own.in_free);
-    own.in_free += (chunks_ - 1) * sum_of(round->receives) / link_.bandwidth;
-    ++own.next;
-    send(node);
-    return true;
+
+  void arrive(const Event& event) {
+    double& busy = nodes_[index(event.node)].in_free;
+    busy = std::max(now_, busy) + event.bytes / link_.bandwidth;
+    add({busy, 0, Event::kHasCome, event.node, event.chunk, event.from});
+  }
+
+  void end_rounds(const Event& event) {
+    Chunk& chunk = nodes_[index(event.node)].chunks[index(event.chunk)];
+    if (event.kind == Event::kHasCome) chunk.come.push_back(event.from);
+    else chunk.left = true;
+    const std::vector<Round>& rounds = rounds_[index(event.node)];
+    if (!chunk.left || chunk.next == rounds.size()) return;
+    const std::vector<Round::Message>& awaited = rounds[chunk.next].receives;
+    const auto has_come = [&](const Round::Message& m) { return std::ranges::count(chunk.come, m.node) > 0; };
+    if (!std::ranges::all_of(awaited, has_come)) return;
+    for (const Round::Message& message : awaited) chunk.come.erase(std::ranges::find(chunk.come, message.node));
+    ++chunk.next;
+    start_round(event.node, event.chunk);
+    const int next = event.chunk + 1;
+    if (chunk.next == 1 && next < count_ && next >= starts_at_once(event.node)) start_round(event.node, next);
   }
 
   const Rounds& rounds_;
   const VirtualLink& link_;
-  const double chunks_;
-  std::vector<State> nodes_;
-  std::map<std::pair<int, int>, std::deque<Arrival>> arrivals_;
+  const int count_;
+  std::vector<Node> nodes_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::uint64_t events_added_ = 0;
+  double now_ = 0;
 };
 
 Rounds meeting_of(int nodes, double bytes) {
@@ -168,17 +188,16 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   if (nodes == 1) return 0;
   const bool small = bytes <= kSmallBytes;
   const double values = static_cast<double>(sizeof(Summary) + (small ? static_cast<std::size_t>(bytes) : 0));
-  const double meeting = CriticalPath(meeting_of(nodes, values), link).seconds();
+  const double meeting = Chunks(meeting_of(nodes, values), link, 1).seconds();
   if (small) return meeting;
-  const std::int64_t chunk = std::min(bytes, ranks_a_node * kSliceBytes);
+  const std::int64_t chunk = std::min(bytes, 4 * even_chunk(bytes / 4, ranks_a_node * kSliceBytes / 4));
   const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, static_cast<double>(chunk));
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);
-  const double in_flight = std::min<double>(chunks, kChunksInFlight);
+  const int first = static_cast<int>(std::min(chunks, kFirstChunks));
   VirtualLink of_rails = link;
   of_rails.overhead *= ranks_a_node;  // each rank of a node sends its part of a message
-  const double alone = CriticalPath(rounds, of_rails).seconds();
-  const double further = std::max(busiest(rounds, of_rails), alone / kChunksInFlight);
-  return meeting + CriticalPath(rounds, of_rails, in_flight).seconds() + (chunks - in_flight) * further;
+  const double further = std::max(busiest(rounds, of_rails), Chunks(rounds, of_rails, 1).seconds() / kChunksInFlight);
+  return meeting + Chunks(rounds, of_rails, first).seconds() + (chunks - first) * further;
 }
 
 }  // namespace syncline::comm

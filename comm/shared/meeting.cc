@@ -40,7 +40,7 @@ Meeting::Meeting(const Topology& topology, const SumTree& tree, NodeControl& con
 
 std::vector<Block> Meeting::blocks_in(NodeRun nodes) const {
   const int first = topology_.nodes[index(nodes.begin)].front(), last = topology_.nodes[index(nodes.end - 1)].back();
-  return blocks_of(first, last + 1, topology_.size());
+  return blocks_of_ranks(first, last, topology_.size());
 }
 
 Meeting::Known Meeting::known_of(NodeRun nodes) const { return {nodes, static_cast<int>(blocks_in(nodes).size())}; }
@@ -49,10 +49,6 @@ Meeting::Round Meeting::round_of(const MeetingRound& messages, NodeRun known) co
   Round round{messages, {{0, known_of(known)}}, {}, known_of(known_after(messages, known))};
   for (const MeetingRound::Message& message : messages.from)
     round.parts.emplace_back(static_cast<int>(round.parts.size()), known_of(message.tells));
-  if (!messages.from.empty() && messages.from.front().tells.contains(known)) {
-    round.parts.erase(round.parts.begin());
-    return round;
-  }
   std::ranges::sort(round.parts, {}, [](const auto& part) { return part.second.nodes.begin; });
   std::vector<Block> terms;
   for (const auto& [_, part] : round.parts) {
@@ -147,7 +143,6 @@ void Meeting::start_round() {
 }
 
 void Meeting::combine(const Round& round) {
-  if (round.messages.from.empty()) return;
   std::byte* const to = buffers_[1 - filled_].get();
   Summary& joined = *reinterpret_cast<Summary*>(to);
   for (const auto& [number, known] : round.parts) {
@@ -160,7 +155,7 @@ void Meeting::combine(const Round& round) {
 }
 
 void Meeting::combine_values(const Round& round, std::byte* to) {
-  const bool sums = is_small(*collective_) && is_reduction(*collective_) && !round.sums.empty();
+  const bool sums = is_small(*collective_) && is_reduction(*collective_);
   std::size_t terms = 0;
   for (const auto& [number, known] : round.parts) {
     const std::byte* values = part(number) + sizeof(Summary);

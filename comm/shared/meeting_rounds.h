@@ -2,9 +2,7 @@
 //
 // A message tells what its sender knows: a run of neighbouring nodes. What is told may be combined along the run, for
 // sums along the tree of comm/shared/sum_tree.h. Few nodes tell each other directly, in one round. More nodes exchange
-// between the two halves of a run, for longer and longer runs, in log2(nodes) rounds. If the halves of a run differ so
-// much in length that one node would have to tell many others, what is known is collected in node 0 and spread from
-// there, in twice as many rounds.
+// between the two halves of a block of the tree over the nodes, for larger and larger blocks, in log2(nodes) rounds.
 #pragma once
 
 #include <vector>
@@ -15,8 +13,6 @@ namespace syncline::comm {
 struct NodeRun {
   int begin = 0, end = 0;
   int size() const { return end - begin; }
-  bool contains(int node) const { return begin <= node && node < end; }
-  bool contains(const NodeRun& other) const { return begin <= other.begin && other.end <= end; }
   friend bool operator==(const NodeRun&, const NodeRun&) = default;
 };
 
@@ -25,7 +21,7 @@ struct NodeRun {
 struct MeetingRound {
   struct Message {
     int node = 0;
-    NodeRun tells;  // what the sender knows: the run next to the receiver's, or all nodes
+    NodeRun tells;  // what the sender knows: the run next to the receiver's
   };
   std::vector<int> to;
   std::vector<Message> from;

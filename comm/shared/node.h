@@ -143,7 +143,7 @@ class Network {
 };
 
 // Channels. Each chunk in flight has its own.
-inline constexpr int kChunksInFlight = 8;
+inline constexpr int kChunksInFlight = 10;
 enum : int { kMeeting = 0, kExchange = 1, kChannels = kExchange + kChunksInFlight };
 
 }  // namespace syncline::comm

@@ -10,19 +10,27 @@ namespace {
 // With more nodes, messages of all to all take longer than twice log2(nodes) rounds.
 constexpr int kDirect = 8;
 
-// A leaf sends its sum of a part to another leaf, which adds it. Levels: a part of level e is one of 2^e.
+// A leaf sends its sums of some parts to another leaf, which adds them. Levels: a part of level e is one of 2^e.
 struct Handover {
   int height = 0;  // of the vertex of the tree at which the leaves' sums meet
   int from = 0, to = 0;
-  int part = 0, level = 0;
-  bool of_block = false;  // the sender's sum is of its leaf alone
+  Range parts;
+  int level = 0;
+  bool of_block = false;  // the sender's sums are of its leaf alone
 };
 
-// What the leaves of a subtree have after its sums: owners[p] has part p of as many parts as there are owners.
+// What the leaves of a subtree have after its sums: owners[p] has part p of 2^level parts.
 struct Subtree {
   int height = 0, level = 0;
   std::vector<int> owners;
 };
+
+// Owners of parts of a higher level.
+std::vector<int> refined(const Subtree& tree, int level) {
+  std::vector<int> owners;
+  for (const int owner : tree.owners) owners.insert(owners.end(), std::size_t{1} << (level - tree.level), owner);
+  return owners;
+}
 
 class Halving {
  public:
@@ -35,8 +43,8 @@ class Halving {
   const Subtree& root() const { return root_; }
   // In parts of the root.
   Range parts_of(const Handover& h) const {
-    const std::int64_t width = std::int64_t{1} << (root_.level - h.level);
-    return {h.part * width, (h.part + 1) * width};
+    const int finer = root_.level - h.level;
+    return {h.parts.begin << finer, h.parts.end << finer};
   }
 
  private:
@@ -46,29 +54,27 @@ class Halving {
     return join(add_up(leaves.first(left), first), add_up(leaves.subspan(left), first + static_cast<int>(left)));
   }
 
+  // Runs of parts that two leaves have in common are halved between them. Which half a leaf keeps: that next to its
+  // other parts, so that it sends few messages.
   Subtree join(const Subtree& a, const Subtree& b) {
-    const int height = std::max(a.height, b.height) + 1, level = std::max(a.level, b.level);
-    if (a.level != b.level) {
-      const auto& [many, few] = a.level > b.level ? std::tie(a, b) : std::tie(b, a);
-      for (int p = 0; p < static_cast<int>(many.owners.size()); ++p)
-        hand_over(few, p >> (level - few.level), many.owners[static_cast<std::size_t>(p)], {height, 0, 0, p, level});
-      return {height, level, many.owners};
-    }
-    Subtree joined{height, level + 1, {}};
-    for (int p = 0; p < static_cast<int>(a.owners.size()); ++p) {
-      const int in_a = a.owners[static_cast<std::size_t>(p)], in_b = b.owners[static_cast<std::size_t>(p)];
-      hand_over(b, p, in_a, {height, 0, 0, 2 * p, level + 1});
-      hand_over(a, p, in_b, {height, 0, 0, 2 * p + 1, level + 1});
-      joined.owners.insert(joined.owners.end(), {in_a, in_b});
+    const int level = std::max(a.level, b.level);
+    const std::vector<int> in_a = refined(a, level), in_b = refined(b, level);
+    Subtree joined{std::max(a.height, b.height) + 1, level + 1, {}};
+    for (std::size_t begin = 0, end = 0; begin < in_a.size(); begin = end) {
+      const int leaf_a = in_a[begin], leaf_b = in_b[begin];
+      while (end < in_a.size() && in_a[end] == leaf_a && in_b[end] == leaf_b) ++end;
+      const bool has_left_of_b = begin > 0 && joined.owners.back() == leaf_b;
+      const bool a_goes_on = end < in_a.size() && in_a[end] == leaf_a && (begin == 0 || joined.owners.back() != leaf_a);
+      const Range whole{static_cast<std::int64_t>(2 * begin), static_cast<std::int64_t>(2 * end)};
+      const std::int64_t middle = (whole.begin + whole.end) / 2;
+      const Range left{whole.begin, middle}, right{middle, whole.end};
+      const bool b_first = has_left_of_b || a_goes_on;
+      handovers_.push_back({joined.height, leaf_b, leaf_a, b_first ? right : left, level + 1, b.height == 0});
+      handovers_.push_back({joined.height, leaf_a, leaf_b, b_first ? left : right, level + 1, a.height == 0});
+      joined.owners.insert(joined.owners.end(), end - begin, b_first ? leaf_b : leaf_a);
+      joined.owners.insert(joined.owners.end(), end - begin, b_first ? leaf_a : leaf_b);
     }
     return joined;
-  }
-
-  void hand_over(const Subtree& from, int part, int to, Handover handover) {
-    handover.from = from.owners[static_cast<std::size_t>(part)];
-    handover.to = to;
-    handover.of_block = from.height == 0;
-    handovers_.push_back(handover);
   }
 
   std::vector<Handover> handovers_;

@@ -10,6 +10,13 @@ std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); 
 
 }  // namespace
 
+std::int64_t even_chunk(std::int64_t count, std::int64_t most) {
+  constexpr std::int64_t kStep = 1024;  // keeps chunks aligned
+  const std::int64_t chunks = std::max<std::int64_t>((count + most - 1) / most, 1);
+  const std::int64_t steps = (count + chunks * kStep - 1) / (chunks * kStep);
+  return std::clamp<std::int64_t>(steps * kStep, 1, most);
+}
+
 // The collective under way. A chunk's elements lie at `place(l, k)` in local rank l's memory.
 struct Reduction::Run {
   const Collective& collective;
@@ -86,7 +93,7 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
   Run run{collective, parts, control_, done};
   const bool one_node = topology_.node_count() == 1;
   if (!direct) run.chunk = static_cast<std::int64_t>(control_.half_bytes()) / run.width;
-  else if (!one_node) run.chunk = rails_ * (kSliceBytes / run.width);
+  else if (!one_node) run.chunk = even_chunk(collective.count, rails_ * (kSliceBytes / run.width));
   if (!one_node) co_await between_nodes(run);
   else if (collective.kind == Kind::kReduceScatter) co_await scatter_on_node(run);
   else co_await on_node(run);
@@ -162,12 +169,20 @@ Steps Reduction::scatter_on_node(Run& run) {
   run.done = run.number(chunks);
 }
 
+// If there are many rounds, a chunk after the second begins when the one before it has ended its first round. So the
+// messages of later rounds need not queue behind those of many new chunks.
+bool Reduction::may_begin(Run& run, std::int64_t k) {
+  progress_all(run);
+  return rounds_.sums.size() < 2 || k < 2 || run.ended == k || slot_of(k - 1).next > 0;
+}
+
 Steps Reduction::between_nodes(Run& run) {
   const std::int64_t chunks = run.chunks(), before = run.in_flight() - 1;
   for (std::int64_t k = 0; k < chunks + before; ++k) {
     if (k < chunks) {
       run.stage(topology_, k);
       if (run.staged()) co_await counted(run, &RankControl::staged, k);
+      co_await until([this, &run, k] { return may_begin(run, k); });
       if (has_rail()) begin(run, k);
       run.begun = k + 1;
     }

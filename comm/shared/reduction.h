@@ -27,7 +27,9 @@ namespace syncline::comm {
 
 // A rank's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
 // rounds of a thousand nodes.
-inline constexpr std::int64_t kSliceBytes = std::int64_t{512} << 10;
+inline constexpr std::int64_t kSliceBytes = std::int64_t{768} << 10;
+// Elements of a chunk, at most `most`, so that chunks differ little in size.
+std::int64_t even_chunk(std::int64_t count, std::int64_t most);
 
 class Reduction {
  public:
@@ -75,6 +77,7 @@ class Reduction {
   void spread(Run& run, std::int64_t k);
   auto counted(Run& run, std::atomic<std::uint64_t> RankControl::*counter, std::int64_t k);
   bool progress_all(Run& run);
+  bool may_begin(Run& run, std::int64_t k);
   Steps finish(Run& run, std::int64_t k);
 
   const Topology topology_;

@@ -1,33 +1,39 @@
 #include "comm/shared/sum_tree.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace syncline::comm {
 namespace {
 
-// Terms that are single ranks: how a node's ranks are added.
-std::vector<Block> ranks_of(const Block& block) {
-  std::vector<Block> ranks;
-  for (int r = block.begin; r < block.end; ++r) ranks.push_back({r, r + 1});
-  return ranks;
+// How a node adds the ranks of one of its blocks.
+SumOrder order_of_ranks(const Block& block, const std::vector<int>& ranks, int size) {
+  std::vector<Block> terms;
+  int before = 0;
+  for (const int r : ranks) {
+    const Block rank{first_place(r, size), first_place(r + 1, size)};
+    if (rank.begin < block.begin) ++before;
+    else if (rank.end <= block.end) terms.push_back(rank);
+  }
+  return order_of(terms, before);
 }
 
 }  // namespace
 
-std::vector<Block> blocks_of(int begin, int end, int size) {
+std::vector<Block> blocks_of(int begin, int end) {
   std::vector<Block> blocks;
-  for (int width = 1; begin < end; begin = blocks.back().end, width = 1) {
-    const auto grown = [&] { return std::min(begin + 2 * width, size); };
-    while (begin + width < end && begin % (2 * width) == 0 && grown() <= end) width *= 2;
-    blocks.push_back({begin, std::min(begin + width, size)});
+  for (int width = 1; begin < end; begin += width, width = 1) {
+    while (begin % (2 * width) == 0 && begin + 2 * width <= end) width *= 2;
+    blocks.push_back({begin, begin + width});
   }
   return blocks;
 }
 
+std::vector<Block> blocks_of_ranks(int first, int last, int size) {
+  return blocks_of(first_place(first, size), first_place(last + 1, size));
+}
+
 std::size_t left_terms(std::span<const Block> terms) {
-  const int begin = terms.front().begin, ranks = terms.back().end - begin;
-  const int middle = begin + static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks)) / 2);
+  const int middle = (terms.front().begin + terms.back().end) / 2;
   const auto right = std::find_if(terms.begin(), terms.end(), [&](const Block& term) { return term.begin >= middle; });
   return static_cast<std::size_t>(right - terms.begin());
 }
@@ -43,11 +49,12 @@ SumOrder order_of(std::span<const Block> terms, int first) {
 }
 
 SumTree::SumTree(const Topology& topology) {
+  const int size = topology.size();
   for (int n = 0; n < topology.node_count(); ++n) {
     const std::vector<int>& ranks = topology.nodes[static_cast<std::size_t>(n)];
     first_block.push_back(static_cast<int>(terms.size()));
-    for (const Block& block : blocks_of(ranks.front(), ranks.back() + 1, topology.size())) {
-      if (n == topology.node) own.push_back(order_of(ranks_of(block), block.begin - ranks.front()));
+    for (const Block& block : blocks_of_ranks(ranks.front(), ranks.back(), size)) {
+      if (n == topology.node) own.push_back(order_of_ranks(block, ranks, size));
       terms.push_back(block);
       nodes.push_back(n);
     }

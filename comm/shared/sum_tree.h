@@ -1,8 +1,8 @@
-// The order of all sums over ranks: one binary tree, whose leaves are the ranks of the job.
+// The order of all sums over ranks: one complete binary tree. A rank has one or two places at its bottom (first_place).
 //
-// A value of the tree is the sum of a block of ranks, [j * 2^h, (j + 1) * 2^h), cut at the job's size: the left half's
-// sum plus the right half's. So a sum over 5 ranks is ((0 + 1) + (2 + 3)) + 4, whichever ranks share a node. A node
-// whose ranks are no block has several, and sends the sum of each.
+// A value of the tree is the sum of a block of places, [j * 2^h, (j + 1) * 2^h): the left half's sum plus the right
+// half's. So a sum over 5 ranks is ((0 + 1) + 2) + (3 + 4), whichever ranks share a node. A node whose ranks are no
+// block has several, and sends the sum of each.
 #pragma once
 
 #include <span>
@@ -12,14 +12,16 @@
 
 namespace syncline::comm {
 
-// Ranks [begin, end).
+// Places [begin, end).
 struct Block {
   int begin = 0, end = 0;
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-// The largest blocks of the tree that make up ranks [begin, end) of a job of `size` ranks, ascending.
-std::vector<Block> blocks_of(int begin, int end, int size);
+// The largest blocks of the tree that make up places [begin, end), ascending.
+std::vector<Block> blocks_of(int begin, int end);
+// The same of ranks [first, last] of a job of `size` ranks.
+std::vector<Block> blocks_of_ranks(int first, int last, int size);
 
 // How terms are added: a program for a stack. A number pushes the term of this index, kAdd replaces the two values on
 // top by their sum.

@@ -22,15 +22,6 @@ enum : std::uint32_t { kShare = 1u << 30, kAgree, kBroadcast, kReclaim };
 // The ticket of a transfer that a fault delays.
 constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
-// Divides the parts [begin, end) among the ranks [from, to).
-void divide_parts(int from, int to, int begin, int end, std::vector<int>& first) {
-  first[static_cast<std::size_t>(from)] = begin;
-  if (to - from < 2) return;
-  const int left = static_cast<int>(std::bit_ceil(static_cast<unsigned>(to - from)) / 2), middle = (begin + end) / 2;
-  divide_parts(from, from + left, begin, middle, first);
-  divide_parts(from + left, to, middle, end, first);
-}
-
 class DataParallel : public Strategy {
  public:
   DataParallel(comm::Communicator& wire, DataParallelOptions options)
@@ -307,9 +298,9 @@ std::vector<int> first_parts(int ranks, std::int64_t parts) {
     fail<ValueError>(ranks, " ranks cannot share ", parts,
                      " parts of a batch; set a number of parts (SYNCLINE_PARTS) that is a power of two and at least ",
                      "the number of ranks");
-  const auto end = static_cast<int>(parts);
-  std::vector<int> first(static_cast<std::size_t>(ranks) + 1, end);
-  divide_parts(0, ranks, 0, end, first);
+  const auto of_a_place = static_cast<int>(parts) / comm::first_place(ranks, ranks);
+  std::vector<int> first;
+  for (int rank = 0; rank <= ranks; ++rank) first.push_back(of_a_place * comm::first_place(rank, ranks));
   return first;
 }
 

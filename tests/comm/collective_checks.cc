@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -95,9 +96,14 @@ void check_equal_bits(Communicator& comm) {
 }
 
 std::vector<float> sum_in_pairs(std::vector<std::vector<float>> terms) {
-  for (std::size_t apart = 1; apart < terms.size(); apart *= 2)
-    for (std::size_t r = 0; r + apart < terms.size(); r += 2 * apart)
-      for (std::size_t i = 0; i < terms[r].size(); ++i) terms[r][i] += terms[r + apart][i];
+  const auto add_first = [&](std::size_t count) {
+    for (std::size_t r = 0; r < count; ++r) {
+      for (std::size_t i = 0; i < terms[r].size(); ++i) terms[r][i] += terms[r + 1][i];
+      terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(r) + 1);
+    }
+  };
+  add_first(terms.size() - std::bit_floor(terms.size()));
+  while (terms.size() > 1) add_first(terms.size() / 2);
   return terms[0];
 }
 

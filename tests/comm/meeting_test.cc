@@ -39,7 +39,6 @@ bool step(int number, std::vector<Node>& nodes, std::map<std::pair<int, int>, st
   int size = node.known.size();
   for (const MeetingRound::Message& message : round.from) {
     EXPECT_EQ(queue_of(message).front(), message.tells);
-    if (message.tells.contains(node.known)) size = 0;
     size += message.tells.size();
     queue_of(message).pop_front();
   }
@@ -68,8 +67,8 @@ void check_rounds(int count) {
     ASSERT_EQ(node.known, (NodeRun{0, count}));
   }
   for (const auto& [_, queue] : messages) ASSERT_TRUE(queue.empty()) << "nobody receives a message, of " << count;
-  EXPECT_LE(most_rounds, 13u) << count;  // up to 4096 nodes
-  EXPECT_LE(most_messages, 32u) << count;
+  EXPECT_LE(most_rounds, 12u) << count;  // up to 4096 nodes
+  EXPECT_LE(most_messages, count <= 4 ? 3u : 2u) << count;
 }
 
 TEST(MeetingRounds, TellEveryNodeOfAllNodes) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <random>
 #include <string>
 
@@ -25,23 +26,41 @@ std::string expression(const SumOrder& order, const std::vector<std::string>& te
   return stack.front();
 }
 
-// Neighbours, then neighbouring pairs, and so on.
+// The first neighbours, until a power of two is left; then all neighbours, neighbouring pairs, and so on.
 std::string expected_expression(int ranks) {
   std::vector<std::string> sums;
   for (int r = 0; r < ranks; ++r) sums.push_back(" " + std::to_string(r));
-  for (std::size_t apart = 1; apart < sums.size(); apart *= 2)
-    for (std::size_t r = 0; r + apart < sums.size(); r += 2 * apart) sums[r] = "(" + sums[r] + sums[r + apart] + ")";
+  const auto add_first = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      sums[i] = "(" + sums[i] + sums[i + 1] + ")";
+      sums.erase(sums.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  };
+  add_first(sums.size() - std::bit_floor(sums.size()));
+  while (sums.size() > 1) add_first(sums.size() / 2);
   return sums[0];
 }
 
 TEST(SumTree, BlocksAreTheLargestOfTheTree) {
-  EXPECT_EQ(blocks_of(0, 4, 4), (std::vector<Block>{{0, 4}}));
-  EXPECT_EQ(blocks_of(0, 3, 4), (std::vector<Block>{{0, 2}, {2, 3}}));
-  EXPECT_EQ(blocks_of(0, 3, 3), (std::vector<Block>{{0, 3}}));
-  EXPECT_EQ(blocks_of(3, 6, 6), (std::vector<Block>{{3, 4}, {4, 6}}));
-  EXPECT_EQ(blocks_of(1, 8, 8), (std::vector<Block>{{1, 2}, {2, 4}, {4, 8}}));
-  EXPECT_EQ(blocks_of(4, 7, 7), (std::vector<Block>{{4, 7}}));
-  EXPECT_EQ(blocks_of(512, 1000, 1000), (std::vector<Block>{{512, 1000}}));
+  EXPECT_EQ(blocks_of(0, 4), (std::vector<Block>{{0, 4}}));
+  EXPECT_EQ(blocks_of(0, 3), (std::vector<Block>{{0, 2}, {2, 3}}));
+  EXPECT_EQ(blocks_of(3, 6), (std::vector<Block>{{3, 4}, {4, 6}}));
+  EXPECT_EQ(blocks_of(1, 8), (std::vector<Block>{{1, 2}, {2, 4}, {4, 8}}));
+  EXPECT_EQ(blocks_of_ranks(0, 2, 3), (std::vector<Block>{{0, 4}}));
+  EXPECT_EQ(blocks_of_ranks(1, 3, 5), (std::vector<Block>{{1, 2}, {2, 4}, {4, 6}}));
+  EXPECT_EQ(blocks_of_ranks(511, 999, 1000), (std::vector<Block>{{511, 512}, {512, 1024}}));
+}
+
+TEST(SumTree, ARankHasOneOrTwoPlaces) {
+  for (int size = 1; size < 300; ++size) {
+    const int places = static_cast<int>(std::bit_ceil(static_cast<unsigned>(size)));
+    EXPECT_EQ(first_place(0, size), 0);
+    EXPECT_EQ(first_place(size, size), places);
+    for (int r = 0; r < size; ++r) {
+      const int width = first_place(r + 1, size) - first_place(r, size);
+      EXPECT_TRUE(width == 1 || (width == 2 && first_place(r, size) % 2 == 0)) << r << " of " << size;
+    }
+  }
 }
 
 // Nodes of random sizes: each adds its blocks, then all blocks are added.
@@ -72,7 +91,7 @@ TEST(SumTree, NodesOfTwoFourOrEightRanksAreOneBlock) {
   for (const int ranks : {1, 2, 4, 8})
     for (int nodes = 1; nodes < 40; ++nodes)
       for (int n = 0; n < nodes; ++n)
-        EXPECT_EQ(blocks_of(n * ranks, (n + 1) * ranks, nodes * ranks).size(), 1u) << nodes << " x " << ranks;
+        EXPECT_EQ(blocks_of_ranks(n * ranks, (n + 1) * ranks - 1, nodes * ranks).size(), 1u) << nodes << " x " << ranks;
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 //   caller blocked in wait() helps.
 // - Memory: after construction only shared_memory, node_memory and group allocate.
 // - Ranks are numbered by node, nodes by their first rank, also if the launcher numbers them otherwise.
-// - Results are bitwise equal on every rank. Sums follow one binary tree over the ranks: ((0 + 1) + (2 + 3)) + 4. Which
-//   ranks share a node, the arrival order, the pieces and the MPI library do not matter.
+// - Results are bitwise equal on every rank. Sums follow one binary tree over the ranks (first_place): of five,
+//   ((0 + 1) + 2) + (3 + 4). Which ranks share a node, the arrival order, the pieces and the MPI library do not matter.
 // - Errors: arguments that are never valid throw ValueError or DTypeError at once. wait and the blocking calls throw
 //   DisagreementError (ranks submitted different things), StallError (a rank has died, has left or did not arrive
 //   within the limit) or CommError (the wire failed), naming the collective, its tag and the ranks. After an error
@@ -19,6 +19,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,13 @@
 
 #pragma GCC visibility push(default)
 namespace syncline::comm {
+
+// Sums over ranks follow a complete binary tree: its bottom has as many places as the next power of two of the number
+// of ranks. The first ranks have a place each, the others two. The first place of a rank; of rank `ranks`, the end.
+constexpr int first_place(int rank, int ranks) {
+  const int of_one_place = 2 * ranks - static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks)));
+  return rank < of_one_place ? rank : 2 * rank - of_one_place;
+}
 
 // Identifies a collective. Compared between ranks at every collective.
 struct Tag {
