@@ -5,12 +5,14 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -169,6 +171,15 @@ void bind_distributed(nb::module_& m) {
   m.def("parts", [] {
     const Strategy* strategy = Session::current().strategy();
     return strategy != nullptr ? strategy->parts() : 0;
+  });
+  // The first part of each rank, and the number of parts. Without parts: a part for each rank.
+  m.def("first_parts", [] {
+    const Strategy* strategy = Session::current().strategy();
+    const int ranks = strategy != nullptr ? strategy->size() : 1, parts = strategy != nullptr ? strategy->parts() : 0;
+    if (parts > 0) return first_parts(ranks, parts);
+    std::vector<int> numbers(static_cast<std::size_t>(ranks) + 1);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
   });
   m.def("wanted_parts", [] { return keras_json().parts; });
   m.def("set_parts", &set_parts);

@@ -1,7 +1,10 @@
 // The parts of a batch: a training has the same bits on any number of ranks, in any layout.
 #include <gtest/gtest.h>
 
+#include <bit>
+
 #include "comm/local/local_communicator.h"
+#include "runtime/placement/strategy.h"
 #include "syncline/backend/config.h"
 #include "syncline/backend/control.h"
 #include "syncline/backend/convolution.h"
@@ -120,6 +123,7 @@ const std::vector<std::vector<int>> kLayouts{{0, 0},
                                              {0, 0, 1, 1},
                                              {0, 0, 0, 1},
                                              {0, 0, 0, 0, 0},
+                                             {0, 0, 0, 1, 1, 1, 1},
                                              {0, 0, 0, 0, 0, 0, 0, 0},
                                              {0, 0, 0, 1, 1, 1, 2, 2}};
 
@@ -174,6 +178,24 @@ TEST(Parts, OwnRowsMustBeThoseOfTheParts) {
       "under local_feeds the rows of rank 1 begin at 6 of the batch's 8, but at 4 if the batch has 4 parts");
 }
 
+// A rank of n has at most as many parts as one of the next lower power of two.
+TEST(Parts, AreSharedEvenly) {
+  EXPECT_EQ(first_parts(3, 8), (std::vector<int>{0, 2, 4, 8}));
+  EXPECT_EQ(first_parts(5, 8), (std::vector<int>{0, 1, 2, 4, 6, 8}));
+  for (int ranks = 1; ranks <= 64; ++ranks)
+    for (const int parts : {64, 256}) {
+      const std::vector<int> first = first_parts(ranks, parts);
+      const int most = parts / static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+      ASSERT_EQ(first.size(), static_cast<std::size_t>(ranks) + 1);
+      EXPECT_EQ(first.front(), 0);
+      EXPECT_EQ(first.back(), parts);
+      for (std::size_t r = 1; r < first.size(); ++r) {
+        const int own = first[r] - first[r - 1];
+        EXPECT_TRUE(own == most || 2 * own == most) << "rank " << r - 1 << " of " << ranks << " has " << own;
+      }
+    }
+}
+
 TEST(Parts, RefusesOtherNumbers) {
   const auto distribute = [](int ranks, int parts) {
     comm::spawn_ranks(ranks, [&](comm::Communicator& wire) { make_data_parallel(wire, {.parts = parts}); });
@@ -219,7 +241,7 @@ TEST(Parts, OtherOperationsHaveEqualBits) {
     return results;
   };
   const std::vector<Array> wanted = computed(1);
-  for (const int ranks : {2, 3, 8}) {
+  for (const int ranks : {2, 3, 5, 8}) {
     const std::vector<Array> got = computed(ranks);
     for (std::size_t i = 0; i < got.size(); ++i)
       EXPECT_TRUE(same_bits(got[i], wanted[i])) << "value " << i << " on " << ranks << " ranks";
