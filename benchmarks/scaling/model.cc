@@ -56,6 +56,8 @@ class Chunks {
       if (event.kind == Event::kArrives) arrive(event);
       else end_rounds(event);
     }
+    for (int n = 0; n < std::ssize(rounds); ++n)  // else a node waits for ever
+      for (const Chunk& chunk : nodes_[index(n)].chunks) SYNCLINE_CHECK(chunk.next == rounds[index(n)].size());
   }
   double seconds() const { return now_; }
 
@@ -116,9 +118,13 @@ class Chunks {
     const std::vector<Round>& rounds = rounds_[index(event.node)];
     if (!chunk.left || chunk.next == rounds.size()) return;
     const std::vector<Round::Message>& awaited = rounds[chunk.next].receives;
-    const auto has_come = [&](const Round::Message& m) { return std::ranges::count(chunk.come, m.node) > 0; };
-    if (!std::ranges::all_of(awaited, has_come)) return;
-    for (const Round::Message& message : awaited) chunk.come.erase(std::ranges::find(chunk.come, message.node));
+    std::vector<int> come = chunk.come;
+    for (const Round::Message& message : awaited) {
+      const auto found = std::ranges::find(come, message.node);
+      if (found == come.end()) return;
+      come.erase(found);
+    }
+    chunk.come = std::move(come);
     ++chunk.next;
     start_round(event.node, event.chunk);
     const int next = event.chunk + 1;
@@ -190,7 +196,8 @@ double predicted_seconds(int nodes, int ranks_a_node, std::int64_t bytes, const 
   const double values = static_cast<double>(sizeof(Summary) + (small ? static_cast<std::size_t>(bytes) : 0));
   const double meeting = Chunks(meeting_of(nodes, values), link, 1).seconds();
   if (small) return meeting;
-  const std::int64_t chunk = std::min(bytes, 4 * even_chunk(bytes / 4, ranks_a_node * kSliceBytes / 4));
+  const std::int64_t of_rank = (bytes / 4 + ranks_a_node - 1) / ranks_a_node;
+  const std::int64_t chunk = std::min(bytes, 4 * ranks_a_node * even_slice(of_rank, kSliceBytes / 4));
   const Rounds rounds = reduction_of(nodes, ranks_a_node, chunk / 4 / ranks_a_node, static_cast<double>(chunk));
   const double chunks = static_cast<double>(bytes) / static_cast<double>(chunk);
   const int first = static_cast<int>(std::min(chunks, kFirstChunks));

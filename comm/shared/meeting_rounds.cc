@@ -13,8 +13,15 @@ constexpr int kDirect = 4;
 
 // The nodes whose first places are in a block of the tree over the nodes.
 NodeRun nodes_in(int begin, int width, int nodes) {
-  const int of_one_place = 2 * nodes - first_place(nodes, nodes);
-  const auto first_at = [&](int place) { return place < of_one_place ? place : (place + of_one_place + 1) / 2; };
+  const auto first_at = [&](int place) {
+    int first = 0;
+    for (int end = nodes; first < end;) {
+      const int middle = (first + end) / 2;
+      if (first_place(middle, nodes) < place) first = middle + 1;
+      else end = middle;
+    }
+    return first;
+  };
   return {first_at(begin), first_at(begin + width)};
 }
 

@@ -10,25 +10,24 @@ namespace {
 // With more nodes, messages of all to all take longer than twice log2(nodes) rounds.
 constexpr int kDirect = 8;
 
-// A leaf sends its sums of some parts to another leaf, which adds them. Levels: a part of level e is one of 2^e.
+// A leaf sends its sums of some parts to another leaf, which adds them.
 struct Handover {
   int height = 0;  // of the vertex of the tree at which the leaves' sums meet
   int from = 0, to = 0;
-  Range parts;
-  int level = 0;
+  Range parts;            // of 2^height
   bool of_block = false;  // the sender's sums are of its leaf alone
 };
 
-// What the leaves of a subtree have after its sums: owners[p] has part p of 2^level parts.
+// What the leaves of a subtree have after its sums: owners[p] has part p of 2^height parts.
 struct Subtree {
-  int height = 0, level = 0;
+  int height = 0;
   std::vector<int> owners;
 };
 
-// Owners of parts of a higher level.
-std::vector<int> refined(const Subtree& tree, int level) {
+// The owners of 2^height parts.
+std::vector<int> owners_of_parts(const Subtree& tree, int height) {
   std::vector<int> owners;
-  for (const int owner : tree.owners) owners.insert(owners.end(), std::size_t{1} << (level - tree.level), owner);
+  for (const int owner : tree.owners) owners.insert(owners.end(), std::size_t{1} << (height - tree.height), owner);
   return owners;
 }
 
@@ -43,13 +42,13 @@ class Halving {
   const Subtree& root() const { return root_; }
   // In parts of the root.
   Range parts_of(const Handover& h) const {
-    const int finer = root_.level - h.level;
+    const int finer = root_.height - h.height;
     return {h.parts.begin << finer, h.parts.end << finer};
   }
 
  private:
   Subtree add_up(std::span<const Block> leaves, int first) {
-    if (leaves.size() == 1) return {0, 0, {first}};
+    if (leaves.size() == 1) return {0, {first}};
     const std::size_t left = left_terms(leaves);
     return join(add_up(leaves.first(left), first), add_up(leaves.subspan(left), first + static_cast<int>(left)));
   }
@@ -57,9 +56,9 @@ class Halving {
   // Runs of parts that two leaves have in common are halved between them. Which half a leaf keeps: that next to its
   // other parts, so that it sends few messages.
   Subtree join(const Subtree& a, const Subtree& b) {
-    const int level = std::max(a.level, b.level);
-    const std::vector<int> in_a = refined(a, level), in_b = refined(b, level);
-    Subtree joined{std::max(a.height, b.height) + 1, level + 1, {}};
+    const int height = std::max(a.height, b.height);
+    const std::vector<int> in_a = owners_of_parts(a, height), in_b = owners_of_parts(b, height);
+    Subtree joined{height + 1, {}};
     for (std::size_t begin = 0, end = 0; begin < in_a.size(); begin = end) {
       const int leaf_a = in_a[begin], leaf_b = in_b[begin];
       while (end < in_a.size() && in_a[end] == leaf_a && in_b[end] == leaf_b) ++end;
@@ -69,8 +68,8 @@ class Halving {
       const std::int64_t middle = (whole.begin + whole.end) / 2;
       const Range left{whole.begin, middle}, right{middle, whole.end};
       const bool b_first = has_left_of_b || a_goes_on;
-      handovers_.push_back({joined.height, leaf_b, leaf_a, b_first ? right : left, level + 1, b.height == 0});
-      handovers_.push_back({joined.height, leaf_a, leaf_b, b_first ? left : right, level + 1, a.height == 0});
+      handovers_.push_back({joined.height, leaf_b, leaf_a, b_first ? right : left, b.height == 0});
+      handovers_.push_back({joined.height, leaf_a, leaf_b, b_first ? left : right, a.height == 0});
       joined.owners.insert(joined.owners.end(), end - begin, b_first ? leaf_b : leaf_a);
       joined.owners.insert(joined.owners.end(), end - begin, b_first ? leaf_a : leaf_b);
     }

@@ -10,10 +10,10 @@ std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); 
 
 }  // namespace
 
-std::int64_t even_chunk(std::int64_t count, std::int64_t most) {
-  constexpr std::int64_t kStep = 1024;  // keeps chunks aligned
-  const std::int64_t chunks = std::max<std::int64_t>((count + most - 1) / most, 1);
-  const std::int64_t steps = (count + chunks * kStep - 1) / (chunks * kStep);
+std::int64_t even_slice(std::int64_t count, std::int64_t most) {
+  constexpr std::int64_t kStep = 1024;  // keeps slices aligned
+  const std::int64_t slices = std::max<std::int64_t>((count + most - 1) / most, 1);
+  const std::int64_t steps = (count + slices * kStep - 1) / (slices * kStep);
   return std::clamp<std::int64_t>(steps * kStep, 1, most);
 }
 
@@ -76,7 +76,7 @@ Reduction::Reduction(const Topology& topology, const SumTree& tree, NodeControl&
   for (const ReduceRound& round : rounds_.sums) {
     std::int64_t received = 0;
     for (const ReduceRound::Message& message : round.receives)
-      received += 8 * elements_of(slice / 8, message.parts, rounds_.parts()).size() + 8;
+      received += 8 * message.parts.size() * (slice / 8 / rounds_.parts() + 1) + 8;
     most = std::max(most, received);
   }
   for (PipelineSlot& slot : slots_) {
@@ -93,7 +93,8 @@ Steps Reduction::run(const Collective& collective, std::span<std::byte* const> p
   Run run{collective, parts, control_, done};
   const bool one_node = topology_.node_count() == 1;
   if (!direct) run.chunk = static_cast<std::int64_t>(control_.half_bytes()) / run.width;
-  else if (!one_node) run.chunk = even_chunk(collective.count, rails_ * (kSliceBytes / run.width));
+  else if (!one_node)
+    run.chunk = rails_ * even_slice((collective.count + rails_ - 1) / rails_, kSliceBytes / run.width);
   if (!one_node) co_await between_nodes(run);
   else if (collective.kind == Kind::kReduceScatter) co_await scatter_on_node(run);
   else co_await on_node(run);
@@ -173,7 +174,7 @@ Steps Reduction::scatter_on_node(Run& run) {
 // messages of later rounds need not queue behind those of many new chunks.
 bool Reduction::may_begin(Run& run, std::int64_t k) {
   progress_all(run);
-  return rounds_.sums.size() < 2 || k < 2 || run.ended == k || slot_of(k - 1).next > 0;
+  return rounds_.sums.size() < 2 || k < 2 || slot_of(k - 1).next > 0;
 }
 
 Steps Reduction::between_nodes(Run& run) {
@@ -263,9 +264,11 @@ void Reduction::start_round(Run& run, std::int64_t k) {
 // The root of a broadcast sends every part to its owner.
 void Reduction::add_parts_of_root(Run& run, std::int64_t k) {
   const bool on_this_node = std::ranges::binary_search(topology_.own(), run.collective.root);
-  for (std::int64_t p = 0; p < rounds_.parts(); ++p) {
-    const int owner = rounds_.owners[static_cast<std::size_t>(p)];
-    const Range elements = part_of(slice_of(run, k).size(), p, rounds_.parts());
+  for (std::size_t begin = 0, end = 0; begin < rounds_.owners.size(); begin = end) {
+    const int owner = rounds_.owners[begin];
+    while (end < rounds_.owners.size() && rounds_.owners[end] == owner) ++end;
+    const Range parts{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end)};
+    const Range elements = elements_of(slice_of(run, k).size(), parts, rounds_.parts());
     std::byte* const memory = sums(run, k, 0, elements.begin);
     if (on_this_node && owner != topology_.node) messages_.sends.push_back({owner, memory, bytes(elements.size())});
     if (!on_this_node && owner == topology_.node)

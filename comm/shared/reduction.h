@@ -28,8 +28,8 @@ namespace syncline::comm {
 // A rank's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
 // rounds of a thousand nodes.
 inline constexpr std::int64_t kSliceBytes = std::int64_t{768} << 10;
-// Elements of a chunk, at most `most`, so that chunks differ little in size.
-std::int64_t even_chunk(std::int64_t count, std::int64_t most);
+// Elements of a slice, at most `most`, so that a rank's slices differ little in size. `count`: of all its slices.
+std::int64_t even_slice(std::int64_t count, std::int64_t most);
 
 class Reduction {
  public:

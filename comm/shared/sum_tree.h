@@ -1,7 +1,7 @@
 // The order of all sums over ranks: one complete binary tree. A rank has one or two places at its bottom (first_place).
 //
 // A value of the tree is the sum of a block of places, [j * 2^h, (j + 1) * 2^h): the left half's sum plus the right
-// half's. So a sum over 5 ranks is ((0 + 1) + 2) + (3 + 4), whichever ranks share a node. A node whose ranks are no
+// half's. So a sum over 5 ranks is (0 + 1) + ((2 + 3) + 4), whichever ranks share a node. A node whose ranks are no
 // block has several, and sends the sum of each.
 #pragma once
 

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -123,16 +122,6 @@ bool join() {
   return others_mpi;
 }
 
-// The first part of each rank, and the number of parts. Without parts: a part for each rank.
-std::vector<int> first_parts_of_session() {
-  const Strategy* strategy = Session::current().strategy();
-  const int ranks = strategy != nullptr ? strategy->size() : 1, parts = strategy != nullptr ? strategy->parts() : 0;
-  if (parts > 0) return first_parts(ranks, parts);
-  std::vector<int> numbers(static_cast<std::size_t>(ranks) + 1);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return numbers;
-}
-
 // Collective. The ranks must have joined.
 void set_parts(std::int64_t parts) {
   const Alone alone;
@@ -182,7 +171,7 @@ void bind_distributed(nb::module_& m) {
     const Strategy* strategy = Session::current().strategy();
     return strategy != nullptr ? strategy->parts() : 0;
   });
-  m.def("first_parts", [] { return first_parts_of_session(); });
+  m.def("first_parts", &first_parts);
   m.def("wanted_parts", [] { return keras_json().parts; });
   m.def("set_parts", &set_parts);
   m.def("join", &join);

@@ -95,16 +95,18 @@ void check_equal_bits(Communicator& comm) {
   }
 }
 
+std::size_t left_half(std::size_t ranks) {
+  const std::size_t most = std::bit_floor(ranks);
+  return ranks == most || 2 * (ranks - most) < most ? most / 2 : most;
+}
+
 std::vector<float> sum_in_pairs(std::vector<std::vector<float>> terms) {
-  const auto add_first = [&](std::size_t count) {
-    for (std::size_t r = 0; r < count; ++r) {
-      for (std::size_t i = 0; i < terms[r].size(); ++i) terms[r][i] += terms[r + 1][i];
-      terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(r) + 1);
-    }
-  };
-  add_first(terms.size() - std::bit_floor(terms.size()));
-  while (terms.size() > 1) add_first(terms.size() / 2);
-  return terms[0];
+  if (terms.size() == 1) return std::move(terms[0]);
+  const auto middle = terms.begin() + static_cast<std::ptrdiff_t>(left_half(terms.size()));
+  std::vector<float> sum = sum_in_pairs({terms.begin(), middle});
+  const std::vector<float> right = sum_in_pairs({middle, terms.end()});
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += right[i];
+  return sum;
 }
 
 void check_order_of_sums(Communicator& comm) {

@@ -10,16 +10,17 @@
 
 namespace syncline::comm {
 
-// The sum of the ranks' terms in the order of every layout: the first neighbours, until a power of two is left; then
-// all neighbours, neighbouring pairs, and so on.
+// How many of so many neighbouring ranks the left half of their sum has: half of a power of two; else the largest power
+// of two, unless the others are fewer than half of it; then half of it.
+std::size_t left_half(std::size_t ranks);
+// The sum of the ranks' terms in the order of every layout.
 std::vector<float> sum_in_pairs(std::vector<std::vector<float>> terms);
 
 // All dtypes that have reductions, all reductions and all counts, against results computed here.
 void check_all_reduce(Communicator& comm, std::vector<std::int64_t> counts);
 // Sums of float32 values that round: equal bits on every rank and in a second run.
 void check_equal_bits(Communicator& comm);
-// The same sums, small and large, have the bits of one expression, in every layout of the ranks: ((0 + 1) + 2) + (3
-// + 4).
+// The same sums, small and large, have the bits of one expression, in every layout of the ranks.
 void check_order_of_sums(Communicator& comm);
 // Parts of different sizes, empty, and larger than kSmallBytes; in place and from other memory.
 void check_all_gather(Communicator& comm);

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <random>
 #include <string>
+
+#include "tests/comm/collective_checks.h"
 
 namespace syncline::comm {
 namespace {
@@ -26,19 +29,10 @@ std::string expression(const SumOrder& order, const std::vector<std::string>& te
   return stack.front();
 }
 
-// The first neighbours, until a power of two is left; then all neighbours, neighbouring pairs, and so on.
-std::string expected_expression(int ranks) {
-  std::vector<std::string> sums;
-  for (int r = 0; r < ranks; ++r) sums.push_back(" " + std::to_string(r));
-  const auto add_first = [&](std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      sums[i] = "(" + sums[i] + sums[i + 1] + ")";
-      sums.erase(sums.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    }
-  };
-  add_first(sums.size() - std::bit_floor(sums.size()));
-  while (sums.size() > 1) add_first(sums.size() / 2);
-  return sums[0];
+std::string expected_expression(int first, int ranks) {
+  if (ranks == 1) return " " + std::to_string(first);
+  const int left = static_cast<int>(left_half(static_cast<std::size_t>(ranks)));
+  return "(" + expected_expression(first, left) + expected_expression(first + left, ranks - left) + ")";
 }
 
 TEST(SumTree, BlocksAreTheLargestOfTheTree) {
@@ -47,7 +41,7 @@ TEST(SumTree, BlocksAreTheLargestOfTheTree) {
   EXPECT_EQ(blocks_of(3, 6), (std::vector<Block>{{3, 4}, {4, 6}}));
   EXPECT_EQ(blocks_of(1, 8), (std::vector<Block>{{1, 2}, {2, 4}, {4, 8}}));
   EXPECT_EQ(blocks_of_ranks(0, 2, 3), (std::vector<Block>{{0, 4}}));
-  EXPECT_EQ(blocks_of_ranks(1, 3, 5), (std::vector<Block>{{1, 2}, {2, 4}, {4, 6}}));
+  EXPECT_EQ(blocks_of_ranks(1, 3, 5), (std::vector<Block>{{2, 4}, {4, 6}}));
   EXPECT_EQ(blocks_of_ranks(511, 999, 1000), (std::vector<Block>{{511, 512}, {512, 1024}}));
 }
 
@@ -83,7 +77,7 @@ TEST(SumTree, EveryLayoutHasOneExpression) {
       for (const SumOrder& order : tree.own) blocks.push_back(expression(order, terms));
       all = tree.all;
     }
-    ASSERT_EQ(expression(all, blocks), expected_expression(ranks)) << first.describe();
+    ASSERT_EQ(expression(all, blocks), expected_expression(0, ranks)) << first.describe();
   }
 }
 
@@ -92,6 +86,23 @@ TEST(SumTree, NodesOfTwoFourOrEightRanksAreOneBlock) {
     for (int nodes = 1; nodes < 40; ++nodes)
       for (int n = 0; n < nodes; ++n)
         EXPECT_EQ(blocks_of_ranks(n * ranks, (n + 1) * ranks - 1, nodes * ranks).size(), 1u) << nodes << " x " << ranks;
+}
+
+// The last node may have other ranks; very few of them split the node before it.
+TEST(SumTree, AShortLastNodeSplitsFewNodes) {
+  for (const int ranks : {2, 4, 16})
+    for (int nodes = 1; nodes < 80; ++nodes)
+      for (int last = 1; last < 2 * ranks; ++last) {
+        const int size = nodes * ranks + last;
+        std::size_t split = 0, most = 0;
+        for (int n = 0; n < nodes; ++n) {
+          const std::size_t blocks = blocks_of_ranks(n * ranks, (n + 1) * ranks - 1, size).size();
+          split += blocks > 1 ? 1 : 0;
+          most = std::max(most, blocks);
+        }
+        EXPECT_LE(split, 1u) << nodes << " x " << ranks << " + " << last;
+        EXPECT_LE(most, 5u) << nodes << " x " << ranks << " + " << last;
+      }
 }
 
 }  // namespace

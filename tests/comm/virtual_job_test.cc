@@ -65,7 +65,7 @@ TEST(VirtualJob, SumsInOneOrderInEveryLayout) {
 TEST(VirtualJob, ManyChunks) {
   for (const int nodes : {2, 9}) {
     VirtualJob job({.node_of_rank = alone(nodes), .jitter = 20e-6});
-    std::vector<std::vector<float>> data = terms_of(static_cast<std::size_t>(nodes), 2000003);
+    std::vector<std::vector<float>> data = terms_of(static_cast<std::size_t>(nodes), 3000003);
     const std::vector<float> expected = sum_in_pairs(data);
     job.run(sums_of(data));
     for (const auto& own : data) ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * expected.size()), 0);

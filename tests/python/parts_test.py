@@ -17,9 +17,18 @@ PROGRAM = """
     random = np.random.RandomState(1)
     x, y = random.randint(0, 50, (77, 9)), random.rand(77, 1)
     history = model.fit(x, y, epochs=3, batch_size=24, verbose=0).history
-    batches = d.ShardedSequence(lambda rows: (x[rows], y[rows]), 74, 24)  # in the last batch, of two rows, some ranks have none
-    with d.local_feeds():
-        shards = model.fit_generator(batches, epochs=2, shuffle=False, verbose=0).history
+    shards = []
+    for rows, steps in [(77, 4), (75, 3)]:  # last batches of five rows, and of three, fewer than parts
+        batches = d.ShardedSequence(lambda rows: (x[rows], y[rows]), rows, 24)
+        assert len(batches) == steps
+        with d.local_feeds():
+            shards.append(model.fit_generator(batches, epochs=2, shuffle=False, validation_data=batches, verbose=0).history)
+    for rows, batch_size in [(77, 3), (3, 8)]:
+        try:
+            d.ShardedSequence(None, rows, batch_size)
+            raise AssertionError("accepted")
+        except ValueError as e:
+            assert "4, the number of parts" in str(e) or "3 rows for 4 parts" in str(e), e
     values = [history, shards, [float(np.float64(w).sum()) for w in model.get_weights()], model.predict(x[:5]).tolist()]
     for wrong, text in [(4, "set_parts: the session has run"), *((n, f"number of parts is {n};") for n in (3, -1, 2000, 2**40))]:
         try:

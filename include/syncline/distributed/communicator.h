@@ -9,7 +9,7 @@
 // - Memory: after construction only shared_memory, node_memory and group allocate.
 // - Ranks are numbered by node, nodes by their first rank, also if the launcher numbers them otherwise.
 // - Results are bitwise equal on every rank. Sums follow one binary tree over the ranks (first_place): of five,
-//   ((0 + 1) + 2) + (3 + 4). Which ranks share a node, the arrival order, the pieces and the MPI library do not matter.
+//   (0 + 1) + ((2 + 3) + 4). Which ranks share a node, the arrival order, the pieces and the MPI library do not matter.
 // - Errors: arguments that are never valid throw ValueError or DTypeError at once. wait and the blocking calls throw
 //   DisagreementError (ranks submitted different things), StallError (a rank has died, has left or did not arrive
 //   within the limit) or CommError (the wire failed), naming the collective, its tag and the ranks. After an error
@@ -36,10 +36,22 @@
 namespace syncline::comm {
 
 // Sums over ranks follow a complete binary tree: its bottom has as many places as the next power of two of the number
-// of ranks. The first ranks have a place each, the others two. The first place of a rank; of rank `ranks`, the end.
+// of ranks, and a rank has one of them or two. A left half has a power of two of ranks, so that the ranks of a node are
+// often a block of the tree. The first place of a rank; of rank `ranks`, the end.
 constexpr int first_place(int rank, int ranks) {
-  const int of_one_place = 2 * ranks - static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks)));
-  return rank < of_one_place ? rank : 2 * rank - of_one_place;
+  int place = 0, places = static_cast<int>(std::bit_ceil(static_cast<unsigned>(ranks)));
+  while (places % ranks != 0) {
+    const int left = 4 * ranks >= 3 * places ? places / 2 : places / 4;
+    places /= 2;
+    if (rank < left) {
+      ranks = left;
+    } else {
+      place += places;
+      rank -= left;
+      ranks -= left;
+    }
+  }
+  return place + rank * (places / ranks);
 }
 
 // Identifies a collective. Compared between ranks at every collective.

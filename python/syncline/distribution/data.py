@@ -75,33 +75,36 @@ class ShardedSequence:
     """A Sequence for fit_generator and evaluate_generator under `local_feeds`: each rank loads its rows of each global batch.
 
     In each epoch the global batches are those of one process with `rows` rows, except that up to size() - 1 rows of the last batch are
-    left out, so all ranks have equal parts. With parts of the batch (`set_parts`) no rows are left out, and each rank has the rows of its
-    parts: none, if the batch has too few. The class does not import Keras, and worker processes may use it.
+    left out, so all ranks have equal parts. With parts of the batch (`set_parts`) each rank has the rows of its parts, and a last batch of
+    fewer rows than parts is left out. The class does not import Keras, and worker processes may use it.
 
     Args:
         load: function of an array of row numbers, which returns (x, y) or (x, y, sample_weights) of these rows. With `workers` or
             `use_multiprocessing` Keras calls it in threads or worker processes.
         rows: number of rows of the data set.
-        batch_size: number of rows of the global batch; a multiple of size(), or with parts any number.
+        batch_size: number of rows of the global batch; a multiple of size(), with parts at least their number.
         shuffle: whether rows get a new order before each epoch, the same on all ranks.
         seed: seed of this order.
     Raises:
-        ValueError: batch_size is not a positive multiple of size(), or there are fewer rows than ranks.
+        ValueError: batch_size is another number, or there are fewer rows than ranks or parts.
     """
 
     use_sequence_api = True
 
     def __init__(self, load: Callable, rows: int, batch_size: int, shuffle: bool = False, seed: int = 0):
-        multiple = 1 if ranks.parts() > 0 else ranks.size()
-        if batch_size < 1 or batch_size % multiple:
-            raise ValueError(f"ShardedSequence: batch_size is {batch_size}; give a positive multiple of {multiple}, the number of ranks")
-        if rows < ranks.size():
-            raise ValueError(f"ShardedSequence: {rows} rows for {ranks.size()} ranks; give at least one row for each rank")
+        size, parts = ranks.size(), ranks.parts()
+        if batch_size < max(parts, 1) or (parts == 0 and batch_size % size):
+            wanted = f"at least {parts}, the number of parts" if parts else f"a positive multiple of {size}, the number of ranks"
+            raise ValueError(f"ShardedSequence: batch_size is {batch_size}; give {wanted}")
+        if rows < max(parts, size):
+            raise ValueError(f"ShardedSequence: {rows} rows for {parts or size} {'parts' if parts else 'ranks'}; give at least one row for each")
         self._load, self._batch_size = load, int(batch_size)
         # Kept here, because worker processes, which are not ranks, make batches too.
-        first = _core.first_parts()
-        self._first, self._end, self._parts = first[ranks.rank()], first[ranks.rank() + 1], first[-1]
-        self._order = np.arange(rows - rows % multiple)
+        first = _core.first_parts(size, parts) if parts else range(size + 1)
+        self._first, self._end, self._parts = first[ranks.rank()], first[ranks.rank() + 1], first[size]
+        last = rows % batch_size
+        left_out = (last if last < parts else 0) if parts else rows % size
+        self._order = np.arange(rows - left_out)
         self._generator = np.random.RandomState(seed) if shuffle else None
         self._all = np.arange(rows)
         self._shuffle()
@@ -118,7 +121,7 @@ class ShardedSequence:
             raise IndexError(f"ShardedSequence: there is no batch {index}; the number of batches is {len(self)}")
         batch = self._order[index * self._batch_size : (index + 1) * self._batch_size]
         own = batch[len(batch) * self._first // self._parts : len(batch) * self._end // self._parts]
-        return self._load(own) if len(own) else _without_rows(self._load(batch[:1]))
+        return self._load(own)
 
     def __iter__(self):
         return (self[index] for index in range(len(self)))
@@ -126,12 +129,6 @@ class ShardedSequence:
     def on_epoch_end(self):
         """Called by Keras."""
         self._shuffle()
-
-
-def _without_rows(batch):
-    """A batch of Keras's form without rows. Keras counts an empty array as one row, but a list of empty arrays as none."""
-    x, *others = _map(lambda array: array[:0], tuple(batch))
-    return (x if isinstance(x, (list, dict)) else [x], *others)
 
 
 class EvenSteps:
@@ -165,7 +162,9 @@ class EvenSteps:
         if index < self._own:
             return self._sequence[index]
         if self._without_rows is None:
-            self._without_rows = _without_rows(self._sequence[0])
+            x, *others = _map(lambda array: array[:0], tuple(self._sequence[0]))
+            # Keras counts an empty array as one row, but a list of empty arrays as none.
+            self._without_rows = (x if isinstance(x, (list, dict)) else [x], *others)
         return self._without_rows
 
     def __iter__(self):
