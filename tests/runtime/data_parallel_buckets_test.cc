@@ -105,6 +105,15 @@ TEST(Buckets, StartBeforeTheBackwardPassHasEnded) {
   EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "wait")) << plan;
 }
 
+// The gradient of a layer's input hides the transfer of its kernel's gradient.
+TEST(Buckets, AKernelsGradientRunsBeforeThatOfTheInput) {
+  const std::string plan = training_plan(2, 16, {.first_bucket = 1, .later_buckets = 1});
+  const std::size_t of_input = plan.find("dot(transpose_y=true)");
+  ASSERT_NE(of_input, std::string::npos) << plan;
+  EXPECT_EQ(count_lines(plan.substr(0, of_input), "dot_kernel_grad"), 1) << plan;
+  EXPECT_EQ(count_lines(plan.substr(0, of_input), "all_reduce"), 3) << plan;  // the loss, the bias, the kernel
+}
+
 // A step that fails in a transfer must leave the variables unchanged.
 TEST(Buckets, VariablesAreWrittenBehindTheLastTransfer) {
   const std::string plan = training_plan(6, 16, {.first_bucket = 1, .later_buckets = 1});
