@@ -86,6 +86,10 @@ struct VirtualJob::State {
     return letter;
   }
 
+  bool lives(std::size_t rank) const {
+    const auto end = options.ends.find(static_cast<int>(rank));
+    return end == options.ends.end() || now < end->second;
+  }
   int node_of(int rank) const { return node_of_rank[static_cast<std::size_t>(rank)]; }
 
   const VirtualOptions options;
@@ -99,6 +103,7 @@ struct VirtualJob::State {
   std::vector<double> out_free, in_free;                            // by node: when its link is free
   std::map<std::tuple<int, int, int>, std::deque<Letter>> letters;  // by sender, receiver, channel
   std::map<std::tuple<int, int, int>, double> arrivals;             // of the last letter
+  std::vector<std::deque<std::vector<std::byte>>> reports;          // by receiver
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
 };
 
@@ -137,10 +142,24 @@ class VirtualNetwork : public Network {
   }
 
   std::uint64_t moved() const noexcept override { return moved_; }
+  Moment now() const override {
+    return Moment(std::chrono::duration_cast<Moment::duration>(std::chrono::hours(1) +
+                                                               std::chrono::duration<double>(state_.now)));
+  }
   void post_note(std::uint64_t) override {}
   std::optional<std::uint64_t> take_note() override { return {}; }
-  void post_report(std::span<const std::byte>) override {}
-  bool take_report(std::vector<std::byte>&) override { return false; }
+  void post_report(std::span<const std::byte> report) override {
+    for (int n = 0; n < topology_.node_count(); ++n)
+      for (const int r : topology_.nodes[static_cast<std::size_t>(n)])
+        if (n != topology_.node) state_.reports[static_cast<std::size_t>(r)].emplace_back(report.begin(), report.end());
+  }
+  bool take_report(std::vector<std::byte>& report) override {
+    auto& come = state_.reports[static_cast<std::size_t>(topology_.rank)];
+    if (come.empty()) return false;
+    report = std::move(come.front());
+    come.pop_front();
+    return true;
+  }
   bool close(bool, const std::function<Missing()>&) noexcept override { return true; }
 
  private:
@@ -162,6 +181,7 @@ VirtualJob::VirtualJob(const VirtualOptions& options) : state_(std::make_unique<
   state.ranks_of_node = state.job->topology(0).nodes;
   state.out_free.resize(state.ranks_of_node.size());
   state.in_free.resize(state.ranks_of_node.size());
+  state.reports.resize(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
     NodeWireOptions wire;
     wire.staging_bytes = std::size_t{64} << 10;
@@ -179,14 +199,36 @@ VirtualJob::~VirtualJob() {
 int VirtualJob::size() const { return static_cast<int>(state_->wires.size()); }
 
 double VirtualJob::run(std::span<const Collective> collectives) {
+  std::vector<bool> waits;
+  const double seconds = drive(collectives, waits);
+  SYNCLINE_CHECK(std::ranges::count(waits, true) == 0);
+  return seconds;
+}
+
+std::map<int, std::string> VirtualJob::stall(std::span<const Collective> collectives) {
+  std::vector<bool> waits;
+  drive(collectives, waits);
+  std::map<int, std::string> missing;
+  for (int second = 0; second < 5; ++second, state_->now += 1)
+    for (std::size_t r = 0; r < waits.size(); ++r) {
+      if (!waits[r]) continue;
+      state_->wires[r]->ask_around();
+      state_->wires[r]->poll(collectives[r]);
+      missing[static_cast<int>(r)] = state_->wires[r]->missing().text;
+    }
+  return missing;
+}
+
+// Returns when the last rank has its result. `waits`: the living ranks that have none.
+double VirtualJob::drive(std::span<const Collective> collectives, std::vector<bool>& waits) {
   State& state = *state_;
   state.now = 0;
   std::ranges::fill(state.out_free, 0);
   std::ranges::fill(state.in_free, 0);
-  const auto ranks = static_cast<std::size_t>(size());
-  std::vector<bool> done(ranks, false);
-  std::size_t open = ranks;
-  for (std::size_t r = 0; r < ranks; ++r) {
+  waits.assign(static_cast<std::size_t>(size()), false);
+  for (std::size_t r = 0; r < waits.size(); ++r) {
+    if (!state.lives(r)) continue;
+    waits[r] = true;
     state.wires[r]->begin(collectives[r]);
     state.add(0, static_cast<int>(r));
   }
@@ -194,17 +236,12 @@ double VirtualJob::run(std::span<const Collective> collectives) {
   // Whether the rank could go on.
   const auto advance = [&](std::size_t r) {
     const Wire::Progress progress = state.wires[r]->poll(collectives[r]);
-    done[r] = progress == Wire::Progress::kDone;
-    if (done[r]) {
-      last = state.now;
-      --open;
-    }
-    return done[r] || progress == Wire::Progress::kMoving;
+    waits[r] = progress != Wire::Progress::kDone;
+    if (!waits[r]) last = state.now;
+    return !waits[r] || progress == Wire::Progress::kMoving;
   };
-  while (open > 0) {
-    SYNCLINE_CHECK(!state.events.empty());  // else ranks wait for ever
+  for (; !state.events.empty(); state.events.pop()) {
     const Event next = state.events.top();
-    state.events.pop();
     state.now = next.time;
     if (next.letter != nullptr) {
       state.arrive(next.letter);
@@ -212,12 +249,12 @@ double VirtualJob::run(std::span<const Collective> collectives) {
     }
     const auto r = static_cast<std::size_t>(next.rank);
     bool moved = false;
-    while (!done[r] && advance(r)) moved = true;
+    while (waits[r] && state.lives(r) && advance(r)) moved = true;
     if (!moved) continue;
     for (const int mate : state.ranks_of_node[static_cast<std::size_t>(state.node_of(next.rank))])
       if (mate != next.rank) state.add(state.now, mate);
   }
-  while (!state.events.empty()) state.events.pop();
+  for (std::size_t r = 0; r < waits.size(); ++r) waits[r] = waits[r] && state.lives(r);
   state.arrivals.clear();
   return last;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/worker/collective.h"
@@ -28,6 +29,7 @@ struct VirtualOptions {
   double drops = 0;  // this share of messages is lost and sent again after `resend` seconds
   double resend = 1e-3;
   unsigned seed = 1;
+  std::map<int, double> ends = {};  // when ranks die; 0: they never call the collective
   // Messages have a length but no bytes, so ranks may share memory. Small collectives have bytes.
   bool lengths_only = false;
 };
@@ -43,10 +45,15 @@ class VirtualJob {
   // Carries out one collective, one entry a rank, that all ranks call at once. Returns the seconds until the last rank
   // has its result. Throws what a rank throws, and InternalError if ranks wait for ever; the job is over then.
   double run(std::span<const Collective> collectives);
+  // Carries out a collective that stalls, and lets the ranks ask each other for five seconds. Returns which ranks each
+  // rank that waits for ever misses; the job is over then.
+  std::map<int, std::string> stall(std::span<const Collective> collectives);
 
   struct State;
 
  private:
+  double drive(std::span<const Collective> collectives, std::vector<bool>& waits);
+
   const std::unique_ptr<State> state_;
 };
 

@@ -132,6 +132,9 @@ class Network {
   virtual void post_note(std::uint64_t note) = 0;
   virtual std::optional<std::uint64_t> take_note() = 0;
 
+  // The clock of reports and arrivals.
+  virtual std::chrono::steady_clock::time_point now() const { return std::chrono::steady_clock::now(); }
+
   // Sends a report of a few hundred bytes to the ranks of other nodes while a collective stalls. Neither side waits.
   virtual void post_report(std::span<const std::byte> report) = 0;
   // Returns false if there is no report.

@@ -122,9 +122,9 @@ void NodeControl::fail_without(int l, const Collective& collective) const {
                  how);
 }
 
-bool NodeControl::is_reporter(std::uint64_t round) const {
+bool NodeControl::is_reporter(std::uint64_t round, Moment now) const {
   for (int l = 0; l < topology_.local; ++l)
-    if (of(l).arrived >= round && state_of(l) == ProcessState::kRuns) return false;
+    if (of(l).arrived >= round && state_of(l) == ProcessState::kRuns && !hangs(l, now)) return false;
   return true;
 }
 
@@ -176,13 +176,19 @@ Missing NodeControl::missing(std::uint64_t round) const {
   return {.text = say_of(late, "has not called it", "have not called it"), .may_come = may_come};
 }
 
+std::string NodeControl::stuck(std::uint64_t round, Moment now) const {
+  std::vector<std::string> stuck;
+  for (int l = 0; l < ranks(); ++l)
+    if (l != topology_.local && of(l).arrived >= round && (of(l).left != Left::kNo || !runs(l) || hangs(l, now)))
+      stuck.push_back(describe(l));
+  return say_of(stuck, kDoesNotContinue, kDoNotContinue);
+}
+
 std::string NodeControl::behind() const {
   std::vector<std::string> slow;
   for (int l = 0; l < ranks(); ++l)
-    if (l != topology_.local && (of(l).staged < own().staged || of(l).reduced < own().reduced ||
-                                 of(l).left != Left::kNo || state_of(l) != ProcessState::kRuns))
-      slow.push_back(describe(l));
-  return say_of(slow, "does not continue it", "do not continue it");
+    if (of(l).staged < own().staged || of(l).reduced < own().reduced) slow.push_back(describe(l));
+  return say_of(slow, kDoesNotContinue, kDoNotContinue);
 }
 
 Missing NodeControl::not_ended() const {
@@ -204,6 +210,17 @@ void NodeControl::set_awaited(int node) const {
   std::atomic<std::int32_t>& awaited = own().awaited;
   // Most calls change nothing: other ranks poll this line.
   if (awaited.load(std::memory_order_relaxed) != node + 1) awaited.store(node + 1, std::memory_order_relaxed);
+}
+
+bool NodeControl::hangs(int l, Moment now) const {
+  const std::uint64_t round = of(l).arrived;
+  if (round == 0 || round < own().arrived) return false;
+  const std::chrono::nanoseconds seen{std::max(of(l).arrival_ns[round % 2], of(l).polled_ns.load())};
+  return now.time_since_epoch() - seen > kSilence;
+}
+
+void NodeControl::note_poll(Moment now) const {
+  own().polled_ns.store(std::chrono::nanoseconds(now.time_since_epoch()).count(), std::memory_order_relaxed);
 }
 
 Position NodeControl::position_of(int l) const {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,7 @@ enum class Left : std::uint32_t { kNo, kGaveUp, kClosed, kExited };
 // One rank's counters. Zeroed memory is the initial state.
 struct RankControl {
   alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has reached; publishes the next three members
-  std::int64_t arrival_ns[2];                      // CLOCK_MONOTONIC
+  std::int64_t arrival_ns[2];                      // by Network::now
   std::uint64_t offset[2];                         // offset of its data in the shared region, plus 1; 0: elsewhere
   Header header[2];
   alignas(64) std::atomic<std::uint64_t> staged;   // chunks that it has staged
@@ -40,15 +41,23 @@ struct RankControl {
   alignas(64) std::atomic<std::uint64_t> met;      // rounds in which the nodes have met; kept by local rank 0
   std::atomic<std::uint64_t> moved;                // see Wire::moved; any rank of the node may wait for its progress
   std::atomic<std::int32_t> awaited;               // 1 + a node whose message it lacks in a stalled round; 0: none
+  std::atomic<std::int64_t> polled_ns;             // when it last polled a stalled round, about; by Network::now
   alignas(64) std::atomic<Left> left;
   std::atomic<std::uint64_t> process_id, process_start, process_space;
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];
 };
 
+using Moment = std::chrono::steady_clock::time_point;
+
+// A waiting rank polls more often than this.
+inline constexpr std::chrono::seconds kSilence{3};
+
 // "rank 1 (stopped by a signal or a debugger, in step 7 of plan 12ab at conv2d)"
 std::string describe_rank(int rank, ProcessState state, const Position& position);
 // "rank 1 has come", "rank 1, rank 2 have come" for the verbs "has come" and "have come"; "" for no ranks.
 std::string say_of(const std::vector<std::string>& ranks, std::string_view of_one, std::string_view of_several);
+
+inline constexpr std::string_view kDoesNotContinue = "does not continue it", kDoNotContinue = "do not continue it";
 
 // What the headers of a run of ranks have in common.
 struct Summary {
@@ -95,11 +104,13 @@ class NodeControl {
                const Collective& collective);
   // Throws RankGone if a rank gave up after it had arrived at the round.
   void check_nobody_gave_up(std::uint64_t round, const Collective& collective) const;
-  // Whether this rank is the lowest running rank that waits for the round. Only that rank prints.
-  bool is_reporter(std::uint64_t round) const;
+  // Whether this rank is the lowest one that runs, does not hang, and waits for the round. Only that rank prints.
+  bool is_reporter(std::uint64_t round, Moment now) const;
   // The ranks that have not come to the round; "" if there are none.
   Missing missing(std::uint64_t round) const;
-  // The ranks that have staged or worked on fewer chunks than this one, have left, or do not run; "" if there are none.
+  // The ranks that have come to the round, but hang, have left, or do not run; "" if there are none.
+  std::string stuck(std::uint64_t round, Moment now) const;
+  // The ranks that have staged or worked on fewer chunks than this one; they may wait for others. "" if there are none.
   std::string behind() const;
   // The ranks that have not left; "" if there are none. may_come is false if a rank gave up, called exit() or does not
   // run: the job then ends with an error.
@@ -111,6 +122,9 @@ class NodeControl {
   // The node whose message the rank lacks in a stalled round; -1: none, or the rank does not run.
   int awaited_by(int l) const;
   void set_awaited(int node) const;  // by this rank
+  // Whether a rank has come to its newest round, but has not polled it for kSilence.
+  bool hangs(int l, Moment now) const;
+  void note_poll(Moment now) const;  // by this rank
   Position position_of(int l) const;
   void publish(const Position& position) const;
   // Keeps only the first reason. Does nothing in a child that the rank has forked.

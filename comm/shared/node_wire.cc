@@ -7,8 +7,6 @@
 namespace syncline::comm {
 namespace {
 
-std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-
 // How often a waiting rank polls between two looks for reports of other nodes.
 constexpr std::uint64_t kLooksAReport = 4096;
 
@@ -44,7 +42,7 @@ void NodeWire::begin(const Collective& collective) {
     move_bytes(control_.payload(topology_.local, round), collective.send, collective.counts[bytes(rank())]);
   if (is_small(collective) && collective.kind == Kind::kBroadcast && collective.root == rank())
     move_bytes(control_.payload(topology_.local, round), collective.data, collective.bytes);
-  own.arrival_ns[round % 2] = now_ns();
+  own.arrival_ns[round % 2] = std::chrono::nanoseconds(network_->now().time_since_epoch()).count();
   own.arrived.store(round, std::memory_order_release);
   node_here_ = false;
 }
@@ -212,11 +210,12 @@ std::string NodeWire::layout() const {
 }
 
 Missing NodeWire::missing() const {
-  Missing missing = control_.missing(round_);
-  if (missing.text.empty()) missing = reports_.missing(round_);
-  if (missing.text.empty()) missing = {control_.behind()};
-  if (missing.text.empty()) missing = {"all ranks that answer have called it"};
-  missing.is_reporter = control_.is_reporter(round_);
+  Missing missing;
+  for (const Missing& some : {control_.missing(round_), reports_.missing(round_)}) missing.append(some);
+  missing.append({control_.stuck(round_, network_->now())});
+  if (missing.text.empty()) missing.text = control_.behind();
+  if (missing.text.empty()) missing.text = "all ranks that answer have called it";
+  missing.is_reporter = control_.is_reporter(round_, network_->now());
   return missing;
 }
 

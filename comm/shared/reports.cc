@@ -8,9 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPause = 500ms;
-// A waiting node reports every kPause. A node that is silent for kFresh computes, or cannot be reached.
-constexpr auto kFresh = 3s;
+constexpr auto kPause = 500ms;  // between two reports of a waiting node
 
 }  // namespace
 
@@ -18,8 +16,13 @@ Reports::Reports(const Topology& topology, Network& network, const NodeControl& 
     : topology_(topology), network_(network), control_(control) {}
 
 void Reports::exchange(std::uint64_t round, bool asks) {
+  const Moment now = network_.now();
+  const bool looks = now - looked_ >= kPause;
+  if (looks) {
+    looked_ = now;
+    control_.note_poll(now);
+  }
   if (topology_.node_count() == 1) return;
-  const auto now = Clock::now();
   bool asked = asks;
   while (network_.take_report(incoming_)) {
     asked = true;
@@ -32,20 +35,17 @@ void Reports::exchange(std::uint64_t round, bool asks) {
   }
   const bool posts = asked && now - posted_ >= kPause;
   // Also without a question: another rank of the node may be the one that asks.
-  if (posts || now - looked_ >= kPause) {
-    looked_ = now;
-    control_.set_awaited(absent_node());
-  }
+  if (posts || looks) control_.set_awaited(absent_node());
   if (!posts) return;
   posted_ = now;
-  if (control_.is_reporter(round)) post();
+  if (control_.is_reporter(round, now)) post(now);
 }
 
-void Reports::post() {
+void Reports::post(Moment now) {
   std::vector<Report> reports;
   for (int l = 0; l < control_.ranks(); ++l)
     reports.push_back({control_.of(l).arrived, static_cast<std::uint32_t>(topology_.own()[static_cast<std::size_t>(l)]),
-                       control_.awaited_by(l), control_.state_of(l), control_.position_of(l)});
+                       control_.awaited_by(l), control_.state_of(l), control_.hangs(l, now), control_.position_of(l)});
   network_.post_report(std::as_bytes(std::span(reports)));
 }
 
@@ -61,7 +61,7 @@ std::set<int> Reports::awaited_nodes() const {
   std::set<int> nodes;
   for (int l = 0; l < control_.ranks(); ++l) nodes.insert(control_.awaited_by(l));
   for (const auto& [_, heard] : heard_)
-    if (Clock::now() - heard.at <= kFresh) nodes.insert(heard.report.waits_for);
+    if (network_.now() - heard.at <= kSilence) nodes.insert(heard.report.waits_for);
   return nodes;
 }
 
@@ -74,19 +74,18 @@ Missing Reports::missing(std::uint64_t round) const {
     for (const int r : topology_.nodes[static_cast<std::size_t>(n)]) {
       if (n == topology_.node) continue;
       const auto heard = heard_.find(r);
-      if (heard == heard_.end() || Clock::now() - heard->second.at > kFresh) {
+      if (heard == heard_.end() || network_.now() - heard->second.at > kSilence) {
         if (awaited.contains(n)) silent.push_back(join_text("rank ", r));
         continue;
       }
       const Report& report = heard->second.report;
-      if (report.round >= round && report.state == ProcessState::kRuns) continue;
+      if (report.round >= round && report.state == ProcessState::kRuns && !report.hangs) continue;
       may_come = may_come && report.state == ProcessState::kRuns;
       (report.round < round ? late : stuck).push_back(describe_rank(r, report.state, report.position));
     }
   std::string text;
   for (const std::string& part :
-       {say_of(late, "has not called it", "have not called it"),
-        say_of(stuck, "does not continue it", "do not continue it"),
+       {say_of(late, "has not called it", "have not called it"), say_of(stuck, kDoesNotContinue, kDoNotContinue),
         say_of(silent,
                "of another node does not answer: it computes, or is stopped, or its node or the network is down",
                "of other nodes do not answer: they compute, or are stopped, or their nodes or the network are down")})

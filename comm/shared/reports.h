@@ -33,22 +33,22 @@ class Reports {
     std::uint32_t rank = 0;
     std::int32_t waits_for = -1;  // a node whose message is missing
     ProcessState state = ProcessState::kRuns;
+    bool hangs = false;
     Position position;
   };
-  using Clock = std::chrono::steady_clock;
   struct Heard {
     Report report;
-    Clock::time_point at;
+    Moment at;
   };
 
-  void post();
+  void post(Moment now);
   int absent_node() const;
   std::set<int> awaited_nodes() const;
 
   const Topology& topology_;
   Network& network_;
   const NodeControl& control_;
-  Clock::time_point posted_{}, looked_{};
+  Moment posted_{}, looked_{};
   std::vector<std::byte> incoming_;
   mutable std::mutex mutex_;    // guards heard_
   std::map<int, Heard> heard_;  // by rank: the newest report

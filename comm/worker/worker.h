@@ -38,6 +38,13 @@ struct Missing {
   std::string text;         // "rank 2 (...) has not called it"; "" if the wire cannot tell
   bool is_reporter = true;  // false if another rank prints the same
   bool may_come = false;    // the missing ranks run, as far as is known
+
+  // Adds further ranks, if `more` names some.
+  void append(const Missing& more) {
+    if (more.text.empty()) return;
+    may_come = (text.empty() || may_come) && more.may_come;
+    text += (text.empty() ? "" : "; ") + more.text;
+  }
 };
 
 // What a worker drives. Unless noted otherwise, calls come one at a time, from any thread. close may block; poll may

@@ -20,6 +20,7 @@ constexpr std::array kPasses{
     Pass{"fuse", fuse},
     Pass{"coalesce", coalesce},
     Pass{"order", order},
+    Pass{"advance", advance},
     Pass{"bucket", bucket},
     Pass{"wait", wait},
     Pass{"join_outputs", join_outputs},

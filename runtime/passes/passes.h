@@ -18,6 +18,9 @@ Schedule fuse(Schedule schedule);
 Schedule coalesce(Schedule schedule);
 // Moves tasks that depend on delayable transfers to the end. Starts gathers as early as possible.
 Schedule order(Schedule schedule);
+// Moves what only sums over ranks need up to where its operands are ready, so that the sums start early: the gradient
+// of a kernel before that of the layer's input, accumulated gradients into the backward pass.
+Schedule advance(Schedule schedule);
 // Groups all-reduces on which no other transfer depends into buckets, which start when their last element is ready.
 Schedule bucket(Schedule schedule);
 // Inserts a wait for each transfer, before its first reader or at the end.

@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
+#include <regex>
+#include <set>
+#include <string>
 
 #include "tests/comm/collective_checks.h"
 
@@ -124,6 +129,40 @@ TEST(VirtualJob, LostMessagesAndASlowLinkChangeTheTimeOnly) {
 }
 
 // All ranks share one array of zeros; nothing moves but lengths.
+// The ranks that a report names.
+std::set<int> ranks_of(const std::string& report) {
+  const std::regex name("rank ([0-9]+)");
+  std::set<int> ranks;
+  for (std::sregex_iterator at(report.begin(), report.end(), name), end; at != end; ++at) ranks.insert(stoi((*at)[1]));
+  return ranks;
+}
+
+// All ranks name one that stops before a collective or within it, however far they are from it, and no other rank. If
+// two stop, a rank may wait for one of them only.
+TEST(VirtualJob, StoppedRanksAreNamedByAllOthers) {
+  std::vector<int> two_a_node;
+  for (int r = 0; r < 40; ++r) two_a_node.push_back(r / 2);
+  for (const std::vector<int>& layout : {alone(5), alone(33), two_a_node})
+    for (const auto& [count, end] : {std::pair(3ul, 0.0), {300000ul, 0.0}, {300000ul, 40e-6}}) {
+      const int last = static_cast<int>(layout.size()) - 1;
+      for (const std::set<int>& stopped : {std::set<int>{0}, {last / 2}, {1, last}}) {
+        VirtualOptions options{.node_of_rank = layout};
+        for (const int r : stopped) options.ends[r] = end;
+        VirtualJob job(options);
+        std::vector<std::vector<float>> data = terms_of(layout.size(), count);
+        const std::vector<Collective> sums = sums_of(data);
+        const std::map<int, std::string> missing = job.stall(sums);
+        EXPECT_EQ(missing.size(), layout.size() - stopped.size());
+        for (const auto& [rank, report] : missing) {
+          const std::set<int> named = ranks_of(report);
+          ASSERT_TRUE(!named.empty() && std::ranges::includes(stopped, named))
+              << layout.size() << " ranks, " << count << " elements, until " << end << ", rank " << rank << ": "
+              << report;
+        }
+      }
+    }
+}
+
 double seconds_of(VirtualJob& job, std::int64_t bytes) {
   static std::vector<float> zeros(25 << 18);
   const Collective collective = make_all_reduce({}, zeros.data(), bytes / 4, DType::kFloat32, Reduce::kSum);

@@ -115,17 +115,21 @@ TEST(Accumulation, NothingMovesBeforeTheUpdate) {
   });
 }
 
-std::string accumulating_plan(DataParallelOptions options) {
+// Five dense layers. `normalized`: each with a batch normalization, whose sums a step needs at once.
+std::string accumulating_plan(DataParallelOptions options, bool normalized = false) {
   std::string plan;
   on_ranks(
       2,
       [&](comm::Communicator& wire) {
         Expr x = placeholder({.shape = {kUnknown, 16}});
         const std::vector<Expr> feeds{x};
+        const Expr scale = constant(random_doubles({16}, 5).cast(DType::kFloat32));
         std::vector<Variable> variables;
         for (std::uint64_t i = 0; i < 5; ++i) {
           variables.push_back(variable(random_doubles({16, 16}, i).cast(DType::kFloat32)));
-          x = relu(dot(x, variables.back()));
+          x = dot(x, variables.back());
+          if (normalized) x = normalize_batch_in_training(x, scale, scale, {0}).normalized;
+          x = relu(x);
         }
         const Expr loss = mean(square(x));
         Function f(feeds, {loss}, accumulate(adam(loss, variables), 4).updates);
@@ -150,6 +154,14 @@ TEST(Accumulation, TotalsStartBeforeTheBackwardPassHasEnded) {
   EXPECT_EQ(count_lines(plan, "all_reduce"), 6) << plan;
   EXPECT_LT(first_line(plan, "all_reduce"), last_line(plan, "dot_kernel_grad")) << plan;
   EXPECT_LT(last_line(plan, "all_reduce"), first_line(plan, "sqrt")) << plan;
+}
+
+TEST(Accumulation, TotalsStartBeforeLaterSumsThatAreNeededAtOnce) {
+  const std::string plan = accumulating_plan({.first_bucket = 1, .later_buckets = 1}, true);
+  EXPECT_EQ(count_lines(plan, "needed at once"), 5 + 5) << plan;
+  const int first_total = first_line(plan, "unless, ");
+  ASSERT_GE(first_total, 0) << plan;
+  EXPECT_LT(first_total, last_line(plan, "needed at once")) << plan;
 }
 
 // No call copies values, whether it updates or not.

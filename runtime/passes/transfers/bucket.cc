@@ -13,37 +13,6 @@ class BucketPlaces {
     find_writers();
   }
 
-  // Moves the tasks whose results lead to one sum only up to where their operands are ready, so that transfers start
-  // early. Examples: a kernel's gradient, which then runs before the gradient of the layer's input; the scaling of
-  // accumulated gradients. No task moves before the start of a transfer that it hides, or nearer to the start of one
-  // that it waits for.
-  void move_up(const std::vector<Task>& sums) {
-    const std::vector<bool> moves = find_moves(sums);
-    if (std::find(moves.begin(), moves.end(), true) == moves.end()) return;
-    std::vector<int> place(tasks_.size());                    // of a moving task: the last fixed task before it
-    std::vector<std::vector<int>> behind(tasks_.size() + 1);  // which tasks move behind task i - 1
-    int start = kNoTask;                                      // the last one of a transfer, which later tasks hide
-    for (int t = 0; t < count(); ++t) {
-      const auto i = static_cast<std::size_t>(t);
-      place[i] = t;
-      if (tasks_[i].starts_transfer()) start = t;
-      if (!moves[i]) continue;
-      place[i] = start;
-      for_writers(tasks_[i],
-                  [&](int before) { place[i] = std::max(place[i], place[static_cast<std::size_t>(before)]); });
-      behind[static_cast<std::size_t>(place[i] + 1)].push_back(t);
-    }
-    std::vector<Task> moved;
-    for (int t = kNoTask; t < count(); ++t) {
-      if (t != kNoTask && !moves[static_cast<std::size_t>(t)])
-        moved.push_back(std::move(tasks_[static_cast<std::size_t>(t)]));
-      for (const int later : behind[static_cast<std::size_t>(t + 1)])
-        moved.push_back(std::move(tasks_[static_cast<std::size_t>(later)]));
-    }
-    tasks_ = std::move(moved);
-    find_writers();
-  }
-
   // The tasks that start buckets, each with the number of the task that it follows. Sums under different guards are
   // in different buckets.
   std::vector<std::pair<int, Task>> make_starts(const std::vector<Task>& sums, const Strategy& strategy) const {
@@ -75,31 +44,6 @@ class BucketPlaces {
     writers_.clear();
     for (int t = 0; t < count(); ++t)
       for (const Expr& value : tasks_[static_cast<std::size_t>(t)].writes) writers_[value] = t;
-  }
-
-  std::vector<bool> find_moves(const std::vector<Task>& sums) const {
-    constexpr int kNone = -1, kSeveral = -2;
-    std::vector<int> only(tasks_.size(), kNone);  // the one sum that a task's results lead to
-    const auto lead_to = [&](int sum) {
-      return [&only, sum](int before) {
-        int& to = only[static_cast<std::size_t>(before)];
-        to = to == kNone || to == sum ? sum : kSeveral;
-      };
-    };
-    for (std::size_t i = 0; i < sums.size(); ++i) for_writers(sums[i], lead_to(static_cast<int>(i)));
-    std::vector<bool> moves(tasks_.size(), false);
-    for (std::size_t i = tasks_.size(); i-- > 0;) {
-      const Task& task = tasks_[i];
-      moves[i] = only[i] >= 0 && !task.starts_transfer() && !reads_transfer(task);
-      for_writers(task, lead_to(moves[i] ? only[i] : kSeveral));
-    }
-    return moves;
-  }
-
-  bool reads_transfer(const Task& task) const {
-    bool found = false;
-    for_writers(task, [&](int before) { found = found || tasks_[static_cast<std::size_t>(before)].starts_transfer(); });
-    return found;
   }
 
   int writer(const Expr& value) const { return writers_.value_or(local_.resolve(value).base, kNoTask); }
@@ -165,7 +109,6 @@ Schedule bucket(Schedule schedule) {
   schedule.tasks.clear();
   const LocalView local = schedule.local();
   BucketPlaces places(std::move(early), local);
-  places.move_up(sums);
   std::vector<std::pair<int, Task>> starts;
   if (!sums.empty()) starts = places.make_starts(sums, *schedule.request.strategy);
   std::vector<Task> tasks = places.take_tasks();
