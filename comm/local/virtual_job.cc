@@ -98,7 +98,7 @@ struct VirtualJob::State {
   std::vector<int> node_of_rank;  // numbered as in the topology
   std::vector<std::vector<int>> ranks_of_node;
   std::vector<std::unique_ptr<NodeWire>> wires;
-  double now = 0;
+  double now = 0, begun = 0;  // seconds in this collective; in those before it
   std::uint64_t events_added = 0;
   std::vector<double> out_free, in_free;                            // by node: when its link is free
   std::map<std::tuple<int, int, int>, std::deque<Letter>> letters;  // by sender, receiver, channel
@@ -143,8 +143,8 @@ class VirtualNetwork : public Network {
 
   std::uint64_t moved() const noexcept override { return moved_; }
   Moment now() const override {
-    return Moment(std::chrono::duration_cast<Moment::duration>(std::chrono::hours(1) +
-                                                               std::chrono::duration<double>(state_.now)));
+    return Moment(std::chrono::duration_cast<Moment::duration>(
+        std::chrono::hours(1) + std::chrono::duration<double>(state_.begun + state_.now)));
   }
   void post_note(std::uint64_t) override {}
   std::optional<std::uint64_t> take_note() override { return {}; }
@@ -222,7 +222,7 @@ std::map<int, std::string> VirtualJob::stall(std::span<const Collective> collect
 // Returns when the last rank has its result. `waits`: the living ranks that have none.
 double VirtualJob::drive(std::span<const Collective> collectives, std::vector<bool>& waits) {
   State& state = *state_;
-  state.now = 0;
+  state.begun += std::exchange(state.now, 0);
   std::ranges::fill(state.out_free, 0);
   std::ranges::fill(state.in_free, 0);
   waits.assign(static_cast<std::size_t>(size()), false);

@@ -43,6 +43,7 @@ Wire::Progress NcclWire::poll(const Collective& collective) {
     start(collective);
     phase_ = Phase::kMoving;
   }
+  inner_->answer();
   const std::uint64_t before = Steps::resumed();
   if (advance()) return Progress::kDone;
   return Steps::resumed() == before ? Progress::kStill : Progress::kMoving;

@@ -215,7 +215,8 @@ void NodeControl::set_awaited(int node) const {
 bool NodeControl::hangs(int l, Moment now) const {
   const std::uint64_t round = of(l).arrived;
   if (round == 0 || round < own().arrived) return false;
-  const std::chrono::nanoseconds seen{std::max(of(l).arrival_ns[round % 2], of(l).polled_ns.load())};
+  const std::chrono::nanoseconds seen{std::max(of(l).arrival_ns[round % 2].load(std::memory_order_relaxed),
+                                               of(l).polled_ns.load(std::memory_order_relaxed))};
   return now.time_since_epoch() - seen > kSilence;
 }
 

@@ -33,7 +33,7 @@ enum class Left : std::uint32_t { kNo, kGaveUp, kClosed, kExited };
 // One rank's counters. Zeroed memory is the initial state.
 struct RankControl {
   alignas(64) std::atomic<std::uint64_t> arrived;  // rounds that it has reached; publishes the next three members
-  std::int64_t arrival_ns[2];                      // by Network::now
+  std::atomic<std::int64_t> arrival_ns[2];         // by Network::now
   std::uint64_t offset[2];                         // offset of its data in the shared region, plus 1; 0: elsewhere
   Header header[2];
   alignas(64) std::atomic<std::uint64_t> staged;   // chunks that it has staged

@@ -7,8 +7,8 @@
 namespace syncline::comm {
 namespace {
 
-// How often a waiting rank polls between two looks for reports of other nodes.
-constexpr std::uint64_t kLooksAReport = 4096;
+// How often a waiting rank polls between two looks at the clock of reports. Ranks that share a core poll rarely.
+constexpr std::uint64_t kLooksAReport = 16;
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
@@ -42,7 +42,8 @@ void NodeWire::begin(const Collective& collective) {
     move_bytes(control_.payload(topology_.local, round), collective.send, collective.counts[bytes(rank())]);
   if (is_small(collective) && collective.kind == Kind::kBroadcast && collective.root == rank())
     move_bytes(control_.payload(topology_.local, round), collective.data, collective.bytes);
-  own.arrival_ns[round % 2] = std::chrono::nanoseconds(network_->now().time_since_epoch()).count();
+  const std::chrono::nanoseconds now = network_->now().time_since_epoch();
+  own.arrival_ns[round % 2].store(now.count(), std::memory_order_relaxed);
   own.arrived.store(round, std::memory_order_release);
   node_here_ = false;
 }
@@ -57,7 +58,7 @@ std::uint64_t NodeWire::offset_of(const Collective& collective) const {
 
 Wire::Progress NodeWire::poll(const Collective& collective) try {
   if (cancelled_) fail<CommError>(comm::describe(collective.header), ": cancelled");
-  look_for_reports();
+  answer();
   if (!transfer_) {
     if (!agrees(collective)) return Progress::kWaiting;
     end_stall();
@@ -99,7 +100,7 @@ bool NodeWire::arrange(const Collective& collective) {
 }
 
 // Other nodes may ask this one while it waits, also if it has not waited for long.
-void NodeWire::look_for_reports() {
+void NodeWire::answer() {
   if (asked_ || ++looks_ % kLooksAReport == 0) reports_.exchange(round_, asked_);
 }
 
@@ -133,7 +134,8 @@ bool NodeWire::agrees(const Collective& collective) {
 void NodeWire::note_last_arrival() {
   last_arrival_ = Arrival{};
   for (int l = 0; l < control_.ranks(); ++l)
-    if (const std::int64_t at = control_.of(l).arrival_ns[round_ % 2]; at > last_arrival_->time)
+    if (const std::int64_t at = control_.of(l).arrival_ns[round_ % 2].load(std::memory_order_relaxed);
+        at > last_arrival_->time)
       last_arrival_ = Arrival{topology_.own()[bytes(l)], at};
 }
 

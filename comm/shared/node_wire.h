@@ -49,6 +49,7 @@ class NodeWire : public Wire {
   int size() const override { return size_; }
   void begin(const Collective& collective) override;
   Progress poll(const Collective& collective) override;
+  void answer() override;
   void post_note(std::uint64_t note) override { network_->post_note(note); }
   std::optional<std::uint64_t> take_note() override { return network_->take_note(); }
   std::byte* shared_memory() const override { return region_ == nullptr ? nullptr : region_->part(topology_.local); }
@@ -77,7 +78,6 @@ class NodeWire : public Wire {
   bool agrees(const Collective& collective);
   bool arrange(const Collective& collective);
   Steps steps(const Collective& collective);
-  void look_for_reports();
   void end_stall();
   void note_last_arrival();
   void make_region(const Collective& collective);

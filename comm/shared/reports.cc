@@ -22,7 +22,7 @@ void Reports::exchange(std::uint64_t round, bool asks) {
     looked_ = now;
     control_.note_poll(now);
   }
-  if (topology_.node_count() == 1) return;
+  if (topology_.node_count() == 1 || (!asks && !looks)) return;
   bool asked = asks;
   while (network_.take_report(incoming_)) {
     asked = true;
@@ -80,7 +80,7 @@ Missing Reports::missing(std::uint64_t round) const {
       }
       const Report& report = heard->second.report;
       if (report.round >= round && report.state == ProcessState::kRuns && !report.hangs) continue;
-      may_come = may_come && report.state == ProcessState::kRuns;
+      may_come = may_come && report.state == ProcessState::kRuns && !report.hangs;
       (report.round < round ? late : stuck).push_back(describe_rank(r, report.state, report.position));
     }
   std::string text;

@@ -20,8 +20,9 @@ class Reports {
  public:
   Reports(const Topology& topology, Network& network, const NodeControl& control);
 
-  // Receives the reports of other nodes. If there are some, or this node asks, sends the state of its ranks to the
-  // other nodes, at most twice a second.
+  // Call it often while the rank waits. Twice a second, or if this node asks: notes that the rank polls, and receives
+  // the reports of other nodes. If there are some, or this node asks, sends the state of its ranks to the other nodes,
+  // at most twice a second.
   void exchange(std::uint64_t round, bool asks);
   // The ranks of other nodes that have not come to the round, do not run, or are silent; "" if there are none. Silent
   // ranks may still come.

@@ -68,6 +68,8 @@ class Wire {
   // ranks disagree, or after cancel(). The caller may free the buffers of an
   // unfinished collective only after poll has thrown.
   virtual Progress poll(const Collective& collective) = 0;
+  // Replaces poll while a wire around this one moves the data of the last collective: answers other ranks.
+  virtual void answer() {}
   // See communicator.h. A posted note reaches the other ranks before a clean close() returns. Any thread may call
   // these two, one at a time, also while another thread polls.
   virtual void post_note(std::uint64_t note) = 0;

@@ -128,7 +128,6 @@ TEST(VirtualJob, LostMessagesAndASlowLinkChangeTheTimeOnly) {
   EXPECT_EQ(again, data);
 }
 
-// All ranks share one array of zeros; nothing moves but lengths.
 // The ranks that a report names.
 std::set<int> ranks_of(const std::string& report) {
   const std::regex name("rank ([0-9]+)");
@@ -163,6 +162,7 @@ TEST(VirtualJob, StoppedRanksAreNamedByAllOthers) {
     }
 }
 
+// All ranks share one array of zeros; nothing moves but lengths.
 double seconds_of(VirtualJob& job, std::int64_t bytes) {
   static std::vector<float> zeros(25 << 18);
   const Collective collective = make_all_reduce({}, zeros.data(), bytes / 4, DType::kFloat32, Reduce::kSum);

@@ -83,7 +83,8 @@ class Advance {
     }
   }
 
-  // A task moves behind the last task that it depends on, and stays behind a transfer that it hides.
+  // A task moves behind the last task that it depends on, and behind a transfer that starts there; it stays behind a
+  // transfer that it hides.
   void find_places() {
     std::vector<int> first_reader(tasks_.size(), kNoTask);  // of urgent transfers
     for (int t = 0; t < count(); ++t)
@@ -99,15 +100,21 @@ class Advance {
       int& place = place_.back();
       place = under_way.empty() ? kNoTask : under_way.back();
       for_writers(t, [&](int writer) { place = std::max(place, place_[at(writer)]); });
+      for (int next = place + 1; next < t && (moves_[at(next)] || is_urgent(next)); ++next)
+        if (is_urgent(next)) place = next;
     }
   }
 
-  // A task whose results only moving tasks read moves to the first of them, not farther: its results need memory.
+  // A task whose results only moving tasks read moves to the first of them, not farther: its results need memory. It
+  // stays if they come later than the task.
   void move_operands_with_readers() {
     std::vector<int> first(tasks_.size(), count());
     for (int t = count() - 1; t >= 0; --t) {
       if (!moves_[at(t)]) continue;
-      if (!of_sum_[at(t)]) place_[at(t)] = first[at(t)];
+      if (!of_sum_[at(t)]) {
+        moves_[at(t)] = first[at(t)] < t;
+        place_[at(t)] = std::min(first[at(t)], t);
+      }
       for_writers(t, [&](int writer) { first[at(writer)] = std::min(first[at(writer)], place_[at(t)]); });
     }
   }
