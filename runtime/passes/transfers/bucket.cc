@@ -6,11 +6,12 @@
 namespace syncline {
 namespace {
 
-// The tasks before the late ones, among which buckets start.
+// Where buckets start among the tasks before the late ones.
 class BucketPlaces {
  public:
-  BucketPlaces(std::vector<Task> tasks, const LocalView& local) : tasks_(std::move(tasks)), local_(local) {
-    find_writers();
+  BucketPlaces(const std::vector<Task>& tasks, const LocalView& local) : local_(local) {
+    for (std::size_t t = 0; t < tasks.size(); ++t)
+      for (const Expr& value : tasks[t].writes) writers_[value] = static_cast<int>(t);
   }
 
   // The tasks that start buckets, each with the number of the task that it follows. Sums under different guards are
@@ -30,21 +31,11 @@ class BucketPlaces {
     return starts;
   }
 
-  std::vector<Task> take_tasks() { return std::move(tasks_); }
-
  private:
   struct Ready {
     int task;  // the last writer of its operands
     Expr sum;
   };
-
-  int count() const { return static_cast<int>(tasks_.size()); }
-
-  void find_writers() {
-    writers_.clear();
-    for (int t = 0; t < count(); ++t)
-      for (const Expr& value : tasks_[static_cast<std::size_t>(t)].writes) writers_[value] = t;
-  }
 
   int writer(const Expr& value) const { return writers_.value_or(local_.resolve(value).base, kNoTask); }
 
@@ -78,7 +69,6 @@ class BucketPlaces {
     }
   }
 
-  std::vector<Task> tasks_;
   const LocalView local_;
   ValueMap<int> writers_;
 };
@@ -108,14 +98,12 @@ Schedule bucket(Schedule schedule) {
   for (Task& task : schedule.tasks) (task.bucketed ? sums : task.late ? late : early).push_back(std::move(task));
   schedule.tasks.clear();
   const LocalView local = schedule.local();
-  BucketPlaces places(std::move(early), local);
   std::vector<std::pair<int, Task>> starts;
-  if (!sums.empty()) starts = places.make_starts(sums, *schedule.request.strategy);
-  std::vector<Task> tasks = places.take_tasks();
+  if (!sums.empty()) starts = BucketPlaces(early, local).make_starts(sums, *schedule.request.strategy);
   ValueMap<int> order_of;
   std::size_t next = 0;
-  for (int t = kNoTask; t < static_cast<int>(tasks.size()); ++t) {
-    if (t != kNoTask) schedule.tasks.push_back(std::move(tasks[static_cast<std::size_t>(t)]));
+  for (int t = kNoTask; t < static_cast<int>(early.size()); ++t) {
+    if (t != kNoTask) schedule.tasks.push_back(std::move(early[static_cast<std::size_t>(t)]));
     for (; next < starts.size() && starts[next].first == t; ++next) {
       Task& start = starts[next].second;
       start.transfer = schedule.transfers++;
