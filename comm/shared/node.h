@@ -5,6 +5,7 @@
 // system below fails.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -108,6 +109,8 @@ struct Messages {
   }
 };
 
+using Moment = std::chrono::steady_clock::time_point;
+
 class Network {
  public:
   virtual ~Network() = default;
@@ -133,7 +136,7 @@ class Network {
   virtual std::optional<std::uint64_t> take_note() = 0;
 
   // The clock of reports and arrivals.
-  virtual std::chrono::steady_clock::time_point now() const { return std::chrono::steady_clock::now(); }
+  virtual Moment now() const { return Moment::clock::now(); }
 
   // Sends a report of a few hundred bytes to the ranks of other nodes while a collective stalls. Neither side waits.
   virtual void post_report(std::span<const std::byte> report) = 0;

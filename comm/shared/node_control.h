@@ -47,8 +47,6 @@ struct RankControl {
   std::atomic<std::uint64_t> position[sizeof(Position) / 8];
 };
 
-using Moment = std::chrono::steady_clock::time_point;
-
 // A waiting rank polls more often than this.
 inline constexpr std::chrono::seconds kSilence{3};
 
