@@ -100,6 +100,14 @@ class Returned {
   std::vector<bool> has_;
 };
 
+std::vector<ReduceRounds::Place> places_of(const std::vector<int>& owners, int nodes) {
+  std::vector<int> parts(static_cast<std::size_t>(nodes), 0);
+  std::vector<ReduceRounds::Place> places;
+  for (const int owner : owners) places.push_back({parts[static_cast<std::size_t>(owner)]++});
+  for (std::size_t p = 0; p < owners.size(); ++p) places[p].parts = parts[static_cast<std::size_t>(owners[p])];
+  return places;
+}
+
 void add_sum(const SumTree& tree, int node, const Handover& h, const Range& parts, ReduceRound& round) {
   const int first = tree.first_of(node);
   const int received = tree.blocks(node) + static_cast<int>(round.receives.size()) - 1;
@@ -129,7 +137,8 @@ ReduceRounds direct_rounds_of(const SumTree& tree, int node) {
   }
   std::vector<int> owners(static_cast<std::size_t>(nodes));
   std::iota(owners.begin(), owners.end(), 0);
-  return {std::move(owners), {std::move(sum)}, {std::move(give)}};
+  std::vector<ReduceRounds::Place> places(owners.size());
+  return {std::move(owners), std::move(places), {std::move(sum)}, {std::move(give)}, 1};
 }
 
 }  // namespace
@@ -155,7 +164,7 @@ std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
   const std::vector<Handover>& handovers = halving.handovers();
   const auto height = static_cast<std::size_t>(halving.root().height);
   std::vector<ReduceRounds> rounds(static_cast<std::size_t>(nodes.size()),
-                                   {{}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height)});
+                                   {{}, {}, std::vector<ReduceRound>(height), std::vector<ReduceRound>(height), 1});
   const auto of = [&](int node) {
     const bool wanted = nodes.begin <= node && node < nodes.end;
     return wanted ? &rounds[static_cast<std::size_t>(node - nodes.begin)] : nullptr;
@@ -191,6 +200,7 @@ std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
   };
   for (ReduceRounds& one : rounds) {
     one.owners = owners;
+    one.places = places_of(owners, tree.node_count());
     std::erase_if(one.sums, is_empty);
     std::erase_if(one.returns, is_empty);
   }
@@ -198,7 +208,12 @@ std::vector<ReduceRounds> halving_rounds(const SumTree& tree, Range nodes) {
 }
 
 std::vector<ReduceRounds> reduce_rounds(const SumTree& tree, Range nodes) {
-  return tree.node_count() <= kDirect ? direct_rounds(tree, nodes) : halving_rounds(tree, nodes);
+  std::vector<ReduceRounds> rounds =
+      tree.node_count() <= kDirect ? direct_rounds(tree, nodes) : halving_rounds(tree, nodes);
+  int most = 1;
+  for (int node = 0; node < tree.node_count(); ++node) most = std::max(most, tree.blocks(node));
+  for (ReduceRounds& one : rounds) one.most_blocks = most;
+  return rounds;
 }
 
 }  // namespace syncline::comm

@@ -1,7 +1,7 @@
 // The rounds of a large reduction between nodes: which sums nodes send to each other, and where they are added. Pure
 // data.
 //
-// The elements are cut into equal parts. Two algorithms:
+// The elements are cut into parts, one or a few for each node; all are equal, or those of each node. Two algorithms:
 // - Direct: each node adds up one part, and sends its sum to all nodes. Two rounds, for few nodes.
 // - Halving: along the tree of comm/shared/sum_tree.h, whose leaves are the nodes' blocks of ranks. Where two subtrees
 //   meet, each has the sum of every part at one of its leaves, the part's owner; the owners exchange halves of their
@@ -24,7 +24,7 @@ struct Range {
 };
 // The i-th of n parts of `count` elements; sizes differ by at most one.
 Range part_of(std::int64_t count, std::int64_t i, std::int64_t n);
-// The elements of a range of parts.
+// The elements of a range of such parts.
 Range elements_of(std::int64_t count, const Range& parts, std::int64_t n);
 
 // A round of one node. It ends when its messages are sent and have come, and what has come is added.
@@ -49,11 +49,17 @@ struct ReduceRound {
 };
 
 // The rounds of one node. After `sums`, the owner of a part has its sum over all ranks, in its block 0; after `returns`
-// every node has all parts there.
+// every node has all parts there. A reduce_scatter ends after `sums`.
 struct ReduceRounds {
-  std::vector<int> owners;  // nodes, by part
+  struct Place {
+    int index = 0, parts = 1;  // among the parts of the same owner
+  };
+  std::vector<int> owners;    // nodes, by part
+  std::vector<Place> places;  // by part
   std::vector<ReduceRound> sums, returns;
+  int most_blocks = 1;  // of a node
   std::int64_t parts() const { return std::ssize(owners); }
+  bool halves() const { return sums.size() > 1; }
 };
 
 // The rounds of these nodes, in order. `tree`: of any node of the job.

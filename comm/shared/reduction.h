@@ -1,7 +1,7 @@
 // Large reductions, and large broadcasts between nodes. Each rank of a node reduces its slice of a chunk over all
 // ranks' buffers. Between nodes, the ranks of a rail exchange sums of their slice in the rounds of
 // comm/shared/reduce_rounds.h, with several chunks in flight: the network works on some while the node works on
-// another, or waits for a round's latency.
+// another, or waits for a round's latency. A reduce_scatter needs the rounds that add, but not those that return sums.
 //
 // The root of a broadcast sends the parts of its data to their owners, from which they return as sums do.
 //
@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/shared/chunks.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 #include "comm/shared/reduce_rounds.h"
@@ -24,12 +25,6 @@
 #include "comm/shared/sum.h"
 
 namespace syncline::comm {
-
-// A rank's slice of a chunk between nodes. It stays in the cache, and kChunksInFlight of them hide the latency of the
-// rounds of a thousand nodes.
-inline constexpr std::int64_t kSliceBytes = std::int64_t{768} << 10;
-// Elements of a slice, at most `most`, so that a rank's slices differ little in size. `count`: of all its slices.
-std::int64_t even_slice(std::int64_t count, std::int64_t most);
 
 class Reduction {
  public:
@@ -45,6 +40,7 @@ class Reduction {
   using Memory = std::unique_ptr<std::byte[]>;
   // Buffers for this rank's slice of a chunk, between nodes.
   struct PipelineSlot {
+    Slice slice;
     Memory sums;                    // of each of the node's blocks of ranks, one behind the other
     Memory narrow;                  // the same in the wire's format; then the result in that format
     Memory inbox, wide;             // the received sums of a round; those in the wire's format, widened
@@ -52,25 +48,27 @@ class Reduction {
     std::size_t next = 0;           // round that has started
   };
 
+  std::int64_t step_of(const Run& run) const;
   Steps on_node(Run& run);
   Steps scatter_on_node(Run& run);
   Steps between_nodes(Run& run);
   bool is_narrow(const Run& run) const;
-  bool in_place(const Run& run) const { return control_.ranks() == 1 && !is_narrow(run); }
+  bool in_place(const Run& run) const;
   bool has_rail() const { return topology_.local < rails_; }
-  Range slice_of(const Run& run, std::int64_t k) const;
   static int channel_of(std::int64_t k) { return kExchange + static_cast<int>(k % kChunksInFlight); }
   PipelineSlot& slot_of(std::int64_t k) { return slots_[static_cast<std::size_t>(k % kChunksInFlight)]; }
   std::byte* sums(const Run& run, std::int64_t k, int block, std::int64_t element);
-  std::byte* narrow(const Run& run, std::int64_t k, int block, std::int64_t element);
+  std::byte* narrow(std::int64_t k, int block, std::int64_t element);
   static bool is_broadcast(const Run& run);
   std::size_t rounds_before_returns(const Run& run) const { return is_broadcast(run) ? 1 : rounds_.sums.size(); }
+  std::size_t all_rounds(const Run& run) const;
   void begin(Run& run, std::int64_t k);
   void add_blocks(Run& run, std::int64_t k);
   bool progress(Run& run, std::int64_t k);
   void start_round(Run& run, std::int64_t k);
   void add_parts_of_root(Run& run, std::int64_t k);
   void add_sums(Run& run, std::int64_t k, const ReduceRound& round);
+  void round_own_parts(Run& run, std::int64_t k);
   void add_returns(Run& run, std::int64_t k, const ReduceRound& round);
   void add_up(Run& run, std::int64_t k, const ReduceRound& round);
   void widen(Run& run, std::int64_t k, const ReduceRound& round);

@@ -198,11 +198,17 @@ void check_sixteen_bits(const std::vector<int>& layout, WireFormat format, int d
               [&](Communicator& c) {
                 std::vector<float> data = terms_of(c.rank(), kCount), small(100, 1.0009765f);
                 for (float& x : data) x = std::fmod(x, 100.f);
-                std::vector<float> cut = data;
+                std::vector<float> cut = data, scattered = data;
                 c.wait(c.all_reduce({}, data.data(), kCount, DType::kFloat32, Reduce::kSum));
                 c.wait(c.all_reduce({}, cut.data(), 33333, DType::kFloat32, Reduce::kSum));
                 c.wait(c.all_reduce({}, cut.data() + 33333, kCount - 33333, DType::kFloat32, Reduce::kSum));
                 EXPECT_EQ(std::memcmp(cut.data(), data.data(), 4 * kCount), 0) << "the pieces matter";
+                std::vector<std::int64_t> shares(layout.size(), 3000);
+                shares.back() += static_cast<std::int64_t>(kCount) - 3000 * std::ssize(shares);
+                c.wait(c.reduce_scatter({}, scattered.data(), shares, DType::kFloat32, Reduce::kSum));
+                EXPECT_EQ(std::memcmp(scattered.data() + 3000 * c.rank(), data.data() + 3000 * c.rank(),
+                                      4 * static_cast<std::size_t>(shares[static_cast<std::size_t>(c.rank())])),
+                          0);
                 c.wait(c.all_reduce({}, small.data(), 100, DType::kFloat32, Reduce::kSum));
                 EXPECT_FLOAT_EQ(small[3], static_cast<float>(ranks) * 1.0009765f) << "small ones are not rounded";
                 std::vector<float> largest(kCount, 1.0001f + static_cast<float>(c.rank()));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <random>
 #include <regex>
 #include <set>
@@ -75,6 +76,43 @@ TEST(VirtualJob, ManyChunks) {
     job.run(sums_of(data));
     for (const auto& own : data) ASSERT_EQ(std::memcmp(own.data(), expected.data(), 4 * expected.size()), 0);
   }
+}
+
+// How many elements each rank gets: equal parts, parts of all sizes, and all for one rank.
+std::vector<std::vector<std::int64_t>> shares_of(std::int64_t count, std::size_t ranks) {
+  std::vector<std::int64_t> equal(ranks, count / static_cast<std::int64_t>(ranks)), rising, one(ranks, 0);
+  for (std::size_t r = 0; r < ranks; ++r) rising.push_back(static_cast<std::int64_t>(r) * equal[r] / 2);
+  one[ranks / 2] = count;
+  return {equal, rising, one};
+}
+
+TEST(VirtualJob, ReduceScattersInTheOrderOfSums) {
+  for (const std::vector<int>& layout : {alone(2),
+                                         alone(3),
+                                         alone(9),
+                                         alone(12),
+                                         alone(33),
+                                         {0, 0, 0, 1, 1},
+                                         {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2},
+                                         {0, 1, 1, 1, 2, 2, 3, 4, 4, 4, 4, 4, 4, 5, 6, 6, 6, 7, 8, 8, 8, 9}})
+    for (const std::int64_t count : {20000, 400000})
+      for (const std::vector<std::int64_t>& shares : shares_of(count, layout.size())) {
+        const std::int64_t total = std::accumulate(shares.begin(), shares.end(), std::int64_t{0});
+        VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
+        std::vector<std::vector<float>> data = terms_of(layout.size(), static_cast<std::size_t>(total));
+        const std::vector<float> expected = sum_in_pairs(data);
+        std::vector<Collective> collectives;
+        for (auto& own : data)
+          collectives.push_back(make_reduce_scatter({}, own.data(), shares, DType::kFloat32, Reduce::kSum, job.size()));
+        job.run(collectives);
+        std::size_t begin = 0;
+        for (std::size_t r = 0; r < data.size(); ++r) {
+          const auto size = static_cast<std::size_t>(shares[r]);
+          ASSERT_EQ(std::memcmp(data[r].data() + begin, expected.data() + begin, 4 * size), 0)
+              << "rank " << r << " of " << layout.size() << ", " << size << " of " << total;
+          begin += size;
+        }
+      }
 }
 
 // Memory that can only be read, as of a NumPy array over a file.
@@ -177,6 +215,20 @@ TEST(VirtualJob, SumsOfManyNodesAreCloseToTheLimits) {
   EXPECT_LT(seconds_of(job, 25 << 20), 1.2 * bound);
   EXPECT_LT(seconds_of(job, 1 << 20), 0.4e-3);
   EXPECT_LT(seconds_of(job, 4), 60e-6);
+}
+
+// Half an all-reduce: no sum returns.
+TEST(VirtualJob, AReduceScatterMovesEachByteOnce) {
+  std::vector<float> zeros(25 << 18);
+  for (const int nodes : {8, 64, 95}) {
+    VirtualJob job({.node_of_rank = alone(nodes), .lengths_only = true});
+    std::vector<std::int64_t> counts;
+    for (int n = 0; n < nodes; ++n)
+      counts.push_back((n + 1) * std::ssize(zeros) / nodes - n * std::ssize(zeros) / nodes);
+    const Collective scatter = make_reduce_scatter({}, zeros.data(), counts, DType::kFloat32, Reduce::kSum, nodes);
+    const double bound = (nodes - 1.) / nodes * (25 << 20) / 12.5e9;
+    EXPECT_LT(job.run(std::vector<Collective>(counts.size(), scatter)), 1.2 * bound) << nodes;
+  }
 }
 
 // If all began with the same node, its link would get all messages at once: 1.35 and 1.9 times the limit.
