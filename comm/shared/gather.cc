@@ -7,8 +7,13 @@
 namespace syncline::comm {
 namespace {
 
-// Messages between nodes: MPI counts are ints, and a message is the progress that a waiting rank sees.
-constexpr std::int64_t kPieceBytes = 16 << 20;
+// What nodes send in a step: enough to hide its latency, in messages whose cost is that of their bytes. MPI counts are
+// ints, and a message is the progress that a waiting rank sees.
+constexpr std::int64_t kStepOfNodes = 4 << 20, kLeastMessage = 64 << 10, kMostMessage = 16 << 20;
+
+// From this number of nodes, rounds take less time than messages of all to all, if these have fewer bytes than this.
+constexpr int kManyNodes = 64;
+constexpr std::int64_t kFewBytes = 2048;
 
 std::size_t bytes(std::int64_t count) { return static_cast<std::size_t>(count); }
 
@@ -32,88 +37,172 @@ struct Gather::Run {
   const Collective& collective;
   const Window* region;
   std::uint64_t& done;
-  std::byte* data() const { return static_cast<std::byte*>(collective.data); }
+  std::byte* data(std::int64_t at) const { return static_cast<std::byte*>(collective.data) + at; }
 };
 
 Steps Gather::run(const Collective& collective, const Window* region, std::uint64_t& done) {
   const Run run{collective, region, done};
+  open_ = {};
   find_parts_of_nodes(topology_, collective.counts, begin_);
-  const auto counts = collective.counts.subspan(bytes(topology_.own().front()), bytes(control_.ranks()));
-  std::byte* const own = run.data() + begin_[bytes(topology_.node)];
-  copies_ = {{own + std::accumulate(counts.begin(), counts.begin() + topology_.local, std::int64_t{0}),
-              static_cast<const std::byte*>(collective.send), counts[bytes(topology_.local)]}};
-  co_await copy();
-  co_await share(run, own, counts);
-  if (topology_.node_count() == 1) co_return;
-  co_await exchange_slices(run);
-  slices_of_ranks_.assign(bytes(control_.ranks()), 0);
-  for (int n = 0; n < topology_.node_count(); ++n) {
-    for (int l = 0; l < topology_.rails(); ++l)
-      slices_of_ranks_[bytes(l)] = part_of(begin_[bytes(n) + 1] - begin_[bytes(n)], l, topology_.rails()).size();
-    if (n != topology_.node) co_await share(run, run.data() + begin_[bytes(n)], slices_of_ranks_);
+  runs_.resize(bytes(control_.ranks()));
+  std::int64_t begin = begin_[bytes(topology_.node)];
+  for (int l = 0; l < control_.ranks(); ++l) {
+    const std::int64_t end = begin + collective.counts[bytes(topology_.own()[bytes(l)])];
+    runs_[bytes(l)].assign(1, {begin, end});
+    begin = end;
   }
+  const Range own = runs_[bytes(topology_.local)].front();
+  copies_.assign(1, {run.data(own.begin), static_cast<const std::byte*>(collective.send), own.size()});
+  co_await copy();
+  co_await share(run);
+  const int nodes = topology_.node_count();
+  if (nodes == 1) co_return;
+  if (nodes >= kManyNodes && collective.bytes < kFewBytes * nodes * topology_.rails()) co_await exchange_in_rounds(run);
+  else co_await exchange(run);
 }
 
 Steps Gather::broadcast_on_node(const Collective& collective, std::uint64_t& done) {
-  root_only_.assign(bytes(control_.ranks()), 0);
-  root_only_[bytes(collective.root)] = collective.bytes;
+  runs_.assign(bytes(control_.ranks()), {});
+  runs_[bytes(collective.root)].push_back({0, collective.bytes});
   const Run run{collective, nullptr, done};
-  co_await share(run, run.data(), root_only_);
+  co_await share(run);
 }
 
-Steps Gather::exchange_slices(const Run& run) {
-  if (topology_.local >= topology_.rails()) co_return;
-  const int nodes = topology_.node_count();
-  slices_.clear();
-  std::int64_t longest = 0;
-  for (int n = 0; n < nodes; ++n) {
-    const std::int64_t first = begin_[bytes(n)];
-    const Range slice = part_of(begin_[bytes(n) + 1] - first, topology_.local, topology_.rails());
-    slices_.push_back({first + slice.begin, first + slice.end});
-    longest = std::max(longest, slice.size());
-  }
-  for (std::int64_t at = 0; at < longest; at += kPieceBytes) {
-    const auto piece_of = [&](int n) {
-      const Range slice = slices_[bytes(n)];
-      return Range{std::min(slice.begin + at, slice.end), std::min(slice.begin + at + kPieceBytes, slice.end)};
-    };
-    const Range own = piece_of(topology_.node);
-    messages_.clear();
-    for (int i = 1; i < nodes; ++i) {
-      const int n = other_node(topology_.node, i, nodes);
-      const Range theirs = piece_of(n);
-      messages_.sends.push_back({n, run.data() + own.begin, bytes(own.size())});
-      messages_.receives.push_back({n, run.data() + theirs.begin, bytes(theirs.size())});
+Range Gather::slice_of(int node, int rail) const {
+  const std::int64_t first = begin_[bytes(node)];
+  const Range slice = part_of(begin_[bytes(node) + 1] - first, rail, topology_.rails());
+  return {first + slice.begin, first + slice.end};
+}
+
+// What the rails have received: of each slice of the other nodes, at most these bytes.
+void Gather::find_others(std::int64_t at, std::int64_t most) {
+  for (int l = 0; l < control_.ranks(); ++l) {
+    std::vector<Range>& runs = runs_[bytes(l)];
+    runs.clear();
+    for (int n = 0; n < topology_.node_count() && l < topology_.rails(); ++n) {
+      const Range slice = slice_of(n, l);
+      if (n != topology_.node)
+        runs.push_back({std::min(slice.begin + at, slice.end), std::min(slice.begin + at + most, slice.end)});
     }
-    network_.start(kExchange, messages_);
-    co_await until([&] { return network_.test(kExchange); });
   }
 }
 
-// Local rank l has counts[l] bytes, behind those of the ranks before it; they begin at `first` in each rank's result.
-// Each copies what the others have, from the region or, chunk by chunk, through the staging memory.
-Steps Gather::share(const Run& run, std::byte* first, std::span<const std::int64_t> counts) {
+bool Gather::arrived(int channel) {
+  bool& open = open_[bytes(channel)];
+  if (open && network_.test(kExchange + channel)) open = false;
+  return !open;
+}
+
+Steps Gather::exchange(const Run& run) {
+  std::int64_t longest = 0;
+  for (int n = 0; n < topology_.node_count(); ++n) longest = std::max(longest, slice_of(n, 0).size());
+  piece_ = std::clamp(kStepOfNodes / topology_.node_count(), kLeastMessage, kMostMessage);
+  const std::int64_t steps = (longest + piece_ - 1) / piece_;
+  if (steps > 0) start(run, 0);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    if (step + 1 < steps) start(run, step + 1);
+    co_await until([this, step] { return arrived(static_cast<int>(step % 2)); });
+    find_others(step * piece_, piece_);
+    co_await share(run);
+  }
+}
+
+void Gather::start(const Run& run, std::int64_t step) {
+  if (!has_rail()) return;
+  const auto piece_of = [&](int n) {
+    const Range slice = slice_of(n, topology_.local);
+    return Range{std::min(slice.begin + step * piece_, slice.end),
+                 std::min(slice.begin + (step + 1) * piece_, slice.end)};
+  };
+  const Range own = piece_of(topology_.node);
+  messages_.clear();
+  for (int i = 1; i < topology_.node_count(); ++i) {
+    const int n = other_node(topology_.node, i, topology_.node_count());
+    const Range theirs = piece_of(n);
+    messages_.sends.push_back({n, run.data(own.begin), bytes(own.size())});
+    messages_.receives.push_back({n, run.data(theirs.begin), bytes(theirs.size())});
+  }
+  const auto channel = static_cast<int>(step % 2);
+  network_.start(kExchange + channel, messages_);
+  open_[bytes(channel)] = true;
+}
+
+// The slices of neighbouring nodes are packed, one behind the other.
+Steps Gather::exchange_in_rounds(const Run& run) {
+  const int nodes = topology_.node_count(), node = topology_.node;
+  packed_at_.assign(1, 0);
+  for (int n = 0; n < nodes && has_rail(); ++n)
+    packed_at_.push_back(packed_at_.back() + slice_of(n, topology_.local).size());
+  packed_.resize(bytes(packed_at_.back()));
+  const auto packed = [&](int n) { return packed_.data() + packed_at_[bytes(n)]; };
+  const auto size_of = [&](const NodeRun& of) {
+    return bytes(packed_at_[bytes(of.end)] - packed_at_[bytes(of.begin)]);
+  };
+  NodeRun known{node, node + 1};
+  const auto rounds = has_rail() ? meeting_rounds(node, nodes) : std::vector<MeetingRound>{};
+  if (has_rail()) std::memcpy(packed(node), run.data(slice_of(node, topology_.local).begin), size_of(known));
+  for (const MeetingRound& round : rounds) {
+    messages_.clear();
+    for (const int n : round.to) messages_.sends.push_back({n, packed(known.begin), size_of(known)});
+    for (const MeetingRound::Message& message : round.from)
+      messages_.receives.push_back({message.node, packed(message.tells.begin), size_of(message.tells)});
+    network_.start(kExchange, messages_);
+    co_await until([this] { return network_.test(kExchange); });
+    known = known_after(round, known);
+  }
+  copies_.clear();
+  for (int n = 0; n < nodes && has_rail(); ++n)
+    if (n != node)
+      copies_.push_back(
+          {run.data(slice_of(n, topology_.local).begin), packed(n), packed_at_[bytes(n) + 1] - packed_at_[bytes(n)]});
+  co_await copy();
+  find_others(0, run.collective.bytes);
+  co_await share(run);
+}
+
+template <class Visit>
+void Gather::for_chunk(int local, std::int64_t at, std::int64_t size, const Visit& visit) const {
+  std::int64_t before = 0;  // bytes of earlier runs
+  for (const Range& run : runs_[bytes(local)]) {
+    const std::int64_t begin = std::max(before, at), end = std::min(before + run.size(), at + size);
+    if (begin < end) visit(Range{run.begin + begin - before, run.begin + end - before}, begin - at);
+    before += run.size();
+  }
+}
+
+// Each rank copies what the others have, from the region or, chunk by chunk, through the staging memory.
+Steps Gather::share(const Run& run) {
   const int local = topology_.local, ranks = control_.ranks();
   if (ranks == 1) co_return;
-  parts_.clear();
-  for (std::byte* part = first; std::ssize(parts_) < ranks; part += counts[parts_.size() - 1]) parts_.push_back(part);
   const auto pass = [&](std::atomic<std::uint64_t> RankControl::*counter) {
     (control_.own().*counter).store(run.done + 1, std::memory_order_release);
-    return until([&, counter] { return control_.all(counter, run.done + 1, run.collective); });
+    return until([&, counter] {
+      arrived(0);  // messages of the next step go on meanwhile
+      arrived(1);
+      return control_.all(counter, run.done + 1, run.collective);
+    });
   };
-  const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+  std::int64_t most = 0;
+  for (const std::vector<Range>& runs : runs_)
+    most = std::max(most, std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
+                                          [](std::int64_t sum, const Range& r) { return sum + r.size(); }));
   const auto chunk = run.region != nullptr ? most : static_cast<std::int64_t>(control_.half_bytes());
   for (std::int64_t at = 0; at < most; at += chunk) {
-    const auto here = [&](int l) { return std::clamp<std::int64_t>(counts[bytes(l)] - at, 0, chunk); };
-    if (run.region == nullptr && here(local) > 0)
-      std::memcpy(control_.staging(local, run.done), parts_[bytes(local)] + at, bytes(here(local)));
+    const auto stage = [&](const Range& own, std::int64_t to) {
+      std::memcpy(control_.staging(local, run.done) + to, run.data(own.begin), bytes(own.size()));
+    };
+    if (run.region == nullptr) for_chunk(local, at, chunk, stage);
     co_await pass(&RankControl::staged);
     copies_.clear();
     for (int l = 0; l < ranks; ++l) {
-      std::byte* const to = parts_[bytes(l)] + at;
-      const std::byte* from =
-          run.region != nullptr ? run.region->part(l) + (to - run.region->part(local)) : control_.staging(l, run.done);
-      if (l != local) copies_.push_back({to, from, here(l)});
+      const auto add = [&](const Range& theirs, std::int64_t from) {
+        std::byte* const to = run.data(theirs.begin);
+        copies_.push_back({to,
+                           run.region != nullptr ? run.region->part(l) + (to - run.region->part(local))
+                                                 : control_.staging(l, run.done) + from,
+                           theirs.size()});
+      };
+      if (l != local) for_chunk(l, at, chunk, add);
     }
     co_await copy();
     co_await pass(&RankControl::reduced);

@@ -1,13 +1,18 @@
 // Large gathers. Each node collects the bytes of its ranks. Then rail l exchanges the l-th slice of what the nodes
 // have, and each node collects these slices: every byte enters a node once.
 //
+// Nodes send their slices to each other in steps: the network works on one while the node collects another. Many nodes
+// with little data exchange what they know in the rounds of comm/shared/meeting_rounds.h instead.
+//
 // NodeWire owns and drives it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "comm/shared/meeting_rounds.h"
 #include "comm/shared/node.h"
 #include "comm/shared/node_control.h"
 #include "comm/shared/reduce_rounds.h"
@@ -36,18 +41,30 @@ class Gather {
     std::int64_t size;
   };
 
+  bool has_rail() const { return topology_.local < topology_.rails(); }
+  Range slice_of(int node, int rail) const;
+  void find_others(std::int64_t at, std::int64_t most);
+  bool arrived(int channel);
   Steps copy();
-  Steps exchange_slices(const Run& run);
-  Steps share(const Run& run, std::byte* first, std::span<const std::int64_t> counts);
+  Steps exchange(const Run& run);
+  Steps exchange_in_rounds(const Run& run);
+  void start(const Run& run, std::int64_t step);
+  Steps share(const Run& run);
+  // Calls visit(bytes of the run, their place in the chunk) for what a local rank has in the chunk [at, at + size).
+  template <class Visit>
+  void for_chunk(int local, std::int64_t at, std::int64_t size, const Visit& visit) const;
 
   const Topology topology_;
   NodeControl& control_;
   Network& network_;
   // Kept, so that a gather allocates nothing.
-  std::vector<std::int64_t> begin_, slices_of_ranks_, root_only_;
-  std::vector<Range> slices_;
+  std::vector<std::int64_t> begin_;       // of the nodes' parts
+  std::vector<std::vector<Range>> runs_;  // by local rank: what the node collects from it
+  std::int64_t piece_ = 0;                // bytes of a slice in a step
+  std::array<bool, 2> open_{};            // channels under way
+  std::vector<std::byte> packed_;
+  std::vector<std::int64_t> packed_at_;
   Messages messages_;
-  std::vector<std::byte*> parts_;
   std::vector<Copy> copies_;
 };
 

@@ -153,6 +153,31 @@ TEST(VirtualJob, BroadcastsFromAnyRank) {
       }
 }
 
+// Few bytes in rounds, many in several steps; nodes of one, two or three ranks.
+TEST(VirtualJob, GathersOfManyNodes) {
+  std::vector<int> uneven, pairs;
+  for (int n = 0; n < 66; ++n) uneven.insert(uneven.end(), 1 + static_cast<std::size_t>(n % 3), n);
+  for (int n = 0; n < 67; ++n) pairs.insert(pairs.end(), 2, n);
+  for (const std::vector<int>& layout : {alone(65), uneven, pairs, {0, 0, 0, 1, 1}})
+    for (const std::int64_t unit : {700, 4000, 100000}) {
+      std::vector<std::int64_t> counts;
+      std::vector<std::byte> expected;
+      for (std::size_t r = 0; r < layout.size(); ++r) {
+        counts.push_back(r % 5 == 1 ? 0 : unit * static_cast<std::int64_t>(r % 7) / 2);
+        for (std::int64_t i = 0; i < counts[r]; ++i)
+          expected.push_back(static_cast<std::byte>(i * 7 + i / 251 + 31 * static_cast<std::int64_t>(r)));
+      }
+      VirtualJob job({.node_of_rank = layout, .jitter = 20e-6});
+      std::vector<std::vector<std::byte>> results(layout.size(), std::vector<std::byte>(expected.size()));
+      std::vector<Collective> gathers;
+      std::int64_t begin = 0;
+      for (std::size_t r = 0; r < layout.size(); begin += counts[r++])
+        gathers.push_back(make_all_gather({}, expected.data() + begin, results[r].data(), counts, job.size()));
+      job.run(gathers);
+      for (const auto& result : results) ASSERT_EQ(result, expected) << layout.size() << " ranks, unit " << unit;
+    }
+}
+
 TEST(VirtualJob, LostMessagesAndASlowLinkChangeTheTimeOnly) {
   constexpr std::size_t kCount = 400000;
   std::vector<std::vector<float>> data = terms_of(12, kCount);
@@ -229,6 +254,16 @@ TEST(VirtualJob, AReduceScatterMovesEachByteOnce) {
     const double bound = (nodes - 1.) / nodes * (25 << 20) / 12.5e9;
     EXPECT_LT(job.run(std::vector<Collective>(counts.size(), scatter)), 1.2 * bound) << nodes;
   }
+}
+
+// As rounds, not as messages of all to all, each of which costs the sender half a microsecond.
+TEST(VirtualJob, ASmallGatherOfManyNodesTakesFewMessages) {
+  constexpr int kNodes = 300;
+  VirtualJob job({.node_of_rank = alone(kNodes), .link = {.overhead = 5e-7}, .lengths_only = true});
+  std::vector<std::byte> memory(100'000);
+  const std::vector<std::int64_t> counts(kNodes, std::ssize(memory) / kNodes);
+  const Collective gather = make_all_gather({}, memory.data(), memory.data(), counts, kNodes);
+  EXPECT_LT(job.run(std::vector<Collective>(kNodes, gather)), 140e-6);
 }
 
 // If all began with the same node, its link would get all messages at once: 1.35 and 1.9 times the limit.
