@@ -48,13 +48,16 @@ class DataParallel : public Strategy {
     for (const Meta& feed : feeds) own.push_back(feed.shape.ndim() > 0 ? feed.shape[0] : -1);
     auto leading = std::vector<std::vector<std::int64_t>>{own};
     if (local) {
-      for (const Meta& feed : feeds) own.insert(own.end(), feed.shape.begin(), feed.shape.end());
-      const std::size_t shapes = own.size();
+      // A digest stands for the shapes: few numbers travel with the headers, also of a thousand ranks.
+      std::uint64_t shapes = 0;
+      for (const Meta& feed : feeds)
+        for (const std::int64_t size : feed.shape) shapes = attrs::mix(shapes, static_cast<std::uint64_t>(size));
+      own.push_back(static_cast<std::int64_t>(shapes));
       own.insert(own.end(), most.begin(), most.end());
       leading = gather_rows(own);
       for (auto& numbers : leading) {
-        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], numbers[shapes + i]);
-        for (std::size_t i = 0; i < shapes; ++i)
+        for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], numbers[feeds.size() + 1 + i]);
+        for (std::size_t i = 0; i <= feeds.size(); ++i)
           shares.digest = attrs::mix(shares.digest, static_cast<std::uint64_t>(numbers[i]));
         numbers.resize(feeds.size());
       }

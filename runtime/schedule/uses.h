@@ -30,6 +30,15 @@ class Uses {
   Uses& operator=(const Uses&) = delete;
   // The use of a value, or of a view's base.
   const Use& of(const Expr& value) const;
+  // Calls visit with the writers of a task's operands and guard conditions.
+  template <class Visit>
+  void for_writers(const Task& task, const Visit& visit) const {
+    const auto visit_writer = [&](const Expr& value) {
+      if (const int writer = of(value).writer; writer != kNoTask) visit(writer);
+    };
+    for (const Expr& read : task.reads) visit_writer(read);
+    for (const Guard& guard : task.guards) visit_writer(guard.condition);
+  }
 
  private:
   std::size_t number_of(const Expr& value);

@@ -9,9 +9,7 @@ namespace {
 // Which tasks move, and behind which of the others. Stays valid until the schedule's tasks change.
 class Advance {
  public:
-  explicit Advance(const Schedule& schedule) : tasks_(schedule.tasks), local_(schedule.local()) {
-    for (int t = 0; t < count(); ++t)
-      for (const Expr& value : task(t).writes) writers_[value] = t;
+  explicit Advance(const Schedule& schedule) : tasks_(schedule.tasks), uses_(schedule) {
     const auto tasks = tasks_.size();
     only_.assign(tasks, kNone);
     of_sum_.assign(tasks, false);
@@ -41,24 +39,13 @@ class Advance {
   int count() const { return static_cast<int>(tasks_.size()); }
   const Task& task(int t) const { return tasks_[at(t)]; }
 
-  // Calls f with the writers of a task's operands and guard conditions.
-  template <class F>
-  void for_writers(int of, F f) const {
-    const auto call = [&](const Expr& value) {
-      const int writer = writers_.value_or(local_.resolve(value).base, kNoTask);
-      if (writer != kNoTask) f(writer);
-    };
-    for (const Expr& value : task(of).reads) call(value);
-    for (const Guard& guard : task(of).guards) call(guard.condition);
-  }
-
   // True for a transfer that a task soon waits for.
   bool is_urgent(int t) const { return task(t).starts_transfer() && !task(t).bucketed; }
 
   // Effects keep their order. A task that waits for a transfer leaves the tasks before it to hide the transfer.
   bool may_move(int t) const {
     bool waits = false;
-    for_writers(t, [&](int writer) { waits = waits || is_urgent(writer); });
+    uses_.for_writers(task(t), [&](int writer) { waits = waits || is_urgent(writer); });
     return !waits && !is_urgent(t) && task(t).kind != Task::kLoop && !task(t).nodes[0].op().effect;
   }
 
@@ -74,7 +61,7 @@ class Advance {
         moves_[at(t)] = leads_to_sums && may_move(t);
         leads_to = moves_[at(t)] ? only_[at(t)] : kSeveral;
       }
-      for_writers(t, [&](int writer) {
+      uses_.for_writers(task(t), [&](int writer) {
         int& only = only_[at(writer)];
         only = only == kNone || only == leads_to ? leads_to : kSeveral;
         if (task(t).bucketed) of_sum_[at(writer)] = true;
@@ -88,7 +75,7 @@ class Advance {
   void find_places() {
     std::vector<int> first_reader(tasks_.size(), kNoTask);  // of urgent transfers
     for (int t = 0; t < count(); ++t)
-      for_writers(t, [&](int writer) {
+      uses_.for_writers(task(t), [&](int writer) {
         if (is_urgent(writer) && !task(t).late && first_reader[at(writer)] == kNoTask) first_reader[at(writer)] = t;
       });
     std::vector<int> under_way;
@@ -99,7 +86,7 @@ class Advance {
       while (!under_way.empty() && first_reader[at(under_way.back())] <= t) under_way.pop_back();
       int& place = place_.back();
       place = under_way.empty() ? kNoTask : under_way.back();
-      for_writers(t, [&](int writer) { place = std::max(place, place_[at(writer)]); });
+      uses_.for_writers(task(t), [&](int writer) { place = std::max(place, place_[at(writer)]); });
       for (int next = place + 1; next < t && (moves_[at(next)] || is_urgent(next)); ++next)
         if (is_urgent(next)) place = next;
     }
@@ -115,13 +102,12 @@ class Advance {
         moves_[at(t)] = first[at(t)] < t;
         place_[at(t)] = std::min(first[at(t)], t);
       }
-      for_writers(t, [&](int writer) { first[at(writer)] = std::min(first[at(writer)], place_[at(t)]); });
+      uses_.for_writers(task(t), [&](int writer) { first[at(writer)] = std::min(first[at(writer)], place_[at(t)]); });
     }
   }
 
   const std::vector<Task>& tasks_;
-  const LocalView local_;
-  ValueMap<int> writers_;
+  const Uses uses_;
   std::vector<int> only_;     // the one sum that a task's results lead to, kNone or kSeveral
   std::vector<bool> of_sum_;  // a sum reads the task's results
   std::vector<bool> moves_;

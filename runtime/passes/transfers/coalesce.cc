@@ -79,14 +79,9 @@ class Coalescer {
   }
 
  private:
-  // Calls f with the writers of a task's operands and guard conditions.
-  template <class F>
-  void for_writers(std::size_t t, F f) const {
-    const auto visit = [&](const Expr& value) {
-      if (const int writer = uses_.of(value).writer; writer != kNoTask) f(static_cast<std::size_t>(writer));
-    };
-    for (const Expr& read : tasks_[t].reads) visit(read);
-    for (const Guard& guard : tasks_[t].guards) visit(guard.condition);
+  template <class Visit>
+  void for_writers(std::size_t t, const Visit& visit) const {
+    uses_.for_writers(tasks_[t], [&](int writer) { visit(static_cast<std::size_t>(writer)); });
   }
 
   // The same on all ranks, which must have equal tasks.
